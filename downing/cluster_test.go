@@ -1,0 +1,163 @@
+package downing_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// cluster is a set of real Serf nodes, each with its provider, on a network that can be cut.
+type cluster struct {
+	t       testing.TB
+	net     *memnet.Network
+	store   *memory.Store
+	config  func(name string, c *downing.Config)
+	members map[string]*member
+
+	mu  sync.Mutex
+	log []downing.Occurrence
+}
+
+type member struct {
+	serf     *serf.Serf
+	provider *downing.Provider
+	downAt   time.Time
+}
+
+func newCluster(t testing.TB, config func(name string, c *downing.Config)) *cluster {
+	return &cluster{t: t, net: memnet.New(memnet.Config{Latency: time.Millisecond}), store: memory.NewStore(), config: config, members: make(map[string]*member)}
+}
+
+func (c *cluster) observe(o downing.Occurrence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, o)
+}
+
+// start starts a node and joins it to the others.
+func (c *cluster) start(name string, join ...string) *member {
+	c.t.Helper()
+	cfg := downing.DefaultConfig()
+	cfg.System = "payments"
+	cfg.Store = c.store.View(name)
+	cfg.Exit = func(int) {}
+	cfg.Observe = c.observe
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if os.Getenv("SBR_TEST_LOG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
+	}
+	if c.config != nil {
+		c.config(name, &cfg)
+	}
+	p, err := downing.New(cfg)
+	require.NoError(c.t, err)
+	m := &member{provider: p}
+	m.serf, err = serfnet.Start(c.net, name, func(conf *serf.Config) {
+		require.NoError(c.t, p.Prepare(context.Background(), conf))
+	})
+	require.NoError(c.t, err)
+	p.OnDown(func(string) { m.downAt = time.Now() })
+	require.NoError(c.t, p.Start(context.Background(), m.serf))
+	if len(join) > 0 {
+		_, err = m.serf.Join(c.addresses(join), true)
+		require.NoError(c.t, err)
+	}
+	c.members[name] = m
+	return m
+}
+
+func (c *cluster) addresses(names []string) (addrs []string) {
+	for _, n := range names {
+		mlc := c.members[n].serf.Memberlist().LocalNode()
+		addrs = append(addrs, n+"/"+mlc.Address())
+	}
+	return addrs
+}
+
+// startAll starts n1..nN and waits until they are armed.
+func (c *cluster) startAll(n int) (names []string) {
+	c.t.Helper()
+	for i := 1; i <= n; i++ {
+		name := fmt.Sprintf("n%d", i)
+		names = append(names, name)
+		if i == 1 {
+			c.start(name)
+		} else {
+			c.start(name, "n1")
+		}
+	}
+	c.eventually(time.Minute, func() bool {
+		for _, m := range c.members {
+			if s := m.provider.Status(); s.State != "up" || len(s.Members) != n {
+				return false
+			}
+		}
+		return true
+	}, "the cluster does not form")
+	return names
+}
+
+func (c *cluster) eventually(within time.Duration, ok func() bool, format string, args ...any) {
+	c.t.Helper()
+	for end := time.Now().Add(within); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.dump()
+			require.FailNowf(c.t, "not in time", format, args...)
+		}
+	}
+}
+
+func (c *cluster) down(name string) bool {
+	select {
+	case <-c.members[name].provider.Downed():
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *cluster) up() (names []string) {
+	for name := range c.members {
+		if !c.down(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *cluster) dump() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.log {
+		c.t.Logf("%s %-4s %-22s %s", o.At.Format("04:05.000"), o.Member, o.Kind, o.Text)
+	}
+}
+
+// stop ends everything and lets Serf's background work run out.
+func (c *cluster) stop() {
+	for _, m := range c.members {
+		_ = m.serf.Shutdown()
+	}
+	for _, m := range c.members {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		require.NoError(c.t, m.provider.Stop(ctx))
+		cancel()
+	}
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+}

@@ -1,0 +1,118 @@
+package downing
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+// ExitDowned is the exit status of a process whose member was downed.
+const ExitDowned = 70
+
+// Config says how a member is protected. Start from DefaultConfig and set System and Store.
+// Apart from the fields that say otherwise, all members of a system must use the same values.
+type Config struct {
+	// System names the cluster. Required; it is part of the lease's name.
+	System string
+	// Provider is the key of the downing provider: "split-brain-resolver" (default) or "none".
+	Provider string
+	// Strategy is the key of the active strategy. Default "lease-majority".
+	Strategy string
+	// Strategies are the settings of the strategies; only those of the active one count.
+	Strategies strategies.Settings
+	// Resolver are the resolver's rules.
+	Resolver sbr.Config
+	// Probe are the settings of this member's own probes of its neighbours.
+	Probe reachability.Settings
+	// Lease are the times of the lease.
+	Lease lease.Settings
+	// LeaseName is the name of the lease, for logs and status. Empty: System + "-sbr".
+	LeaseName string
+
+	// Store keeps the lease. Required by strategies that need a lease (lease-majority). Each member has its own.
+	Store lease.Store
+	// NoWatch switches the watch of the verdict off. A loser then learns its fate only when it asks or is told.
+	NoWatch bool
+	// PollInterval is how often the membership is read, events or not. Default 500 ms.
+	PollInterval time.Duration
+	// PauseAfter is how long this process may stand still before it has to learn its fate anew. Default 2 s.
+	PauseAfter time.Duration
+	// TellFor bounds how long a member that does not answer is told a decision. Default 10 s.
+	TellFor time.Duration
+	// Grace bounds everything that is still done once this member is downed: callbacks, telling its side, leaving. Default 15 s.
+	Grace time.Duration
+	// Exit ends the process after Grace with status ExitDowned. Nil: os.Exit. Set it to a function that does nothing where the
+	// embedder ends the process itself.
+	Exit func(status int)
+
+	// Logger takes the log lines. Nil: slog.Default().
+	Logger *slog.Logger
+	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
+	Meter metric.MeterProvider
+	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not block.
+	Observe func(Occurrence)
+
+	// Pause, if set, is called before each step and may block, for as long as the member shall seem to be stopped.
+	// It is for tests and demonstrations of pauses.
+	Pause func()
+}
+
+// DefaultConfig returns the reference's defaults.
+func DefaultConfig() Config {
+	return Config{
+		Provider:     SplitBrainResolver,
+		Strategy:     "lease-majority",
+		Strategies:   strategies.DefaultSettings(),
+		Resolver:     sbr.DefaultConfig(),
+		Probe:        reachability.DefaultSettings(),
+		Lease:        lease.DefaultSettings(),
+		PollInterval: 500 * time.Millisecond,
+		PauseAfter:   2 * time.Second,
+		TellFor:      10 * time.Second,
+		Grace:        15 * time.Second,
+	}
+}
+
+// Validate reports every problem at once, one line each.
+func (c *Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.System != "", "system is empty: name the cluster")
+	check(c.PollInterval > 0, "PollInterval is %v: it must be more than 0s", c.PollInterval)
+	check(c.PauseAfter > 0, "PauseAfter is %v: it must be more than 0s", c.PauseAfter)
+	check(c.TellFor > 0, "TellFor is %v: it must be more than 0s", c.TellFor)
+	check(c.Grace > 0, "Grace is %v: it must be more than 0s", c.Grace)
+	errs = append(errs, c.Resolver.Validate(), c.Probe.Validate(), c.Lease.Validate())
+	s, err := strategies.New(c.Strategy, c.Strategies)
+	errs = append(errs, err)
+	if err == nil && sbr.NeedsLease(s) {
+		check(c.Store != nil, "strategy %s needs a lease: set Store", c.Strategy)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) leaseName() string {
+	if c.LeaseName != "" {
+		return c.LeaseName
+	}
+	return c.System + "-sbr"
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Logger != nil {
+		return c.Logger
+	}
+	return slog.Default()
+}

@@ -1,0 +1,212 @@
+package downing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// step feeds the resolver and carries out what it wants. Loop only.
+func (e *engine) step(ev sbr.Event) {
+	e.carry(e.resolver.Step(e.now(), ev))
+}
+
+// carry carries effects out, in order. None of them blocks the loop.
+func (e *engine) carry(effects []sbr.Effect) {
+	for _, eff := range slices.Clone(effects) {
+		switch eff := eff.(type) {
+		case sbr.ReadLease:
+			e.workers.Go(func() { e.readLease(eff) })
+		case sbr.AcquireLease:
+			e.observe(OccurredAsking, "", "asks for the lease %s: %d would stay, %d would go down", e.cfg.leaseName(), len(eff.Verdict.Survivors), len(eff.Verdict.Down))
+			e.workers.Go(func() { e.acquireLease(eff) })
+		case sbr.ReleaseLease:
+			e.tells.Go(func() { e.releaseLease(eff) })
+		case sbr.TellVerdict:
+			e.tellVerdict(eff)
+		case sbr.TellOrder:
+			e.tellOrder(eff)
+		case sbr.AskToRace:
+			e.askToRace(eff)
+		case sbr.AskStanding:
+			e.askStanding()
+		case sbr.Remove:
+			e.workers.Go(func() { e.remove(eff.IDs) })
+		case sbr.Suspend:
+			e.observe(OccurredSuspended, "", "suspended: %s", eff.Reason)
+			e.life.Suspend(eff.Reason)
+		case sbr.Resume:
+			e.observe(OccurredResumed, "", "resumed: %s", eff.Reason)
+			e.life.Resume(eff.Reason)
+		case sbr.DownSelf:
+			e.down(eff.Reason)
+		case sbr.Explain:
+			e.explain(eff)
+		}
+	}
+	if len(effects) > 0 {
+		e.refreshDenyList()
+	}
+}
+
+// down downs this member: the fact first, then the application, then the others, then Serf.
+func (e *engine) down(reason string) {
+	e.ended = true
+	e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason)
+	e.observe(OccurredDown, "", "down: %s", reason)
+	e.metrics.downed()
+	e.mu.Lock()
+	e.status.State = sbr.StateDown
+	e.status.Deadline = nil
+	e.mu.Unlock()
+	e.life.Down(reason, func(deadline time.Time) {
+		e.waitForTells(deadline)
+		e.node.goAway(deadline)
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		_ = e.release(ctx)
+	})
+}
+
+// waitForTells gives what this member still has to say a third of the grace.
+func (e *engine) waitForTells(deadline time.Time) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		e.tells.Wait()
+	}()
+	timer := time.NewTimer(time.Until(deadline) / 3)
+	defer timer.Stop()
+	select {
+	case <-told:
+	case <-timer.C:
+	}
+}
+
+func recordOf(r lease.Record) sbr.Record {
+	return sbr.Record{Holder: sbr.ID(r.Holder), Token: r.Token, Verdict: r.Verdict.Clone()}
+}
+
+func (e *engine) readLease(eff sbr.ReadLease) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
+	defer cancel()
+	rec, err := e.lease.Read(ctx)
+	answer := sbr.LeaseRead{Attempt: eff.Attempt, Record: recordOf(rec)}
+	if err != nil {
+		answer = sbr.LeaseRead{Attempt: eff.Attempt, Err: oneLine(err)}
+	}
+	e.inbox.post(func() { e.step(answer) })
+}
+
+func (e *engine) acquireLease(eff sbr.AcquireLease) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
+	defer cancel()
+	began := time.Now()
+	p := lease.Proposal{Verdict: eff.Verdict.Clone(), Base: eff.Base, TakeOver: texts(eff.TakeOver)}
+	out := e.lease.Acquire(ctx, p, e.onLost)
+	e.metrics.acquired(out.Kind, time.Since(began))
+	answer := sbr.LeaseAnswer{Attempt: eff.Attempt, Record: recordOf(out.Record)}
+	switch out.Kind {
+	case lease.Granted:
+		answer.Outcome = sbr.Granted
+	case lease.Held:
+		answer.Outcome = sbr.Held
+	default:
+		answer.Outcome, answer.Err = sbr.Unknown, oneLine(out.Err)
+	}
+	e.inbox.post(func() {
+		switch answer.Outcome {
+		case sbr.Granted:
+			e.observe(OccurredGranted, "", "holds the lease %s, token %d", e.cfg.leaseName(), answer.Record.Token)
+		case sbr.Held:
+			e.observe(OccurredHeld, NameOf(answer.Record.Holder), "did not get the lease: %s", out)
+		default:
+			e.observe(OccurredUnknown, "", "does not know whether it got the lease: %s", answer.Err)
+		}
+		e.step(answer)
+	})
+}
+
+// onLost follows the loss of the lease. Nothing that was decided changes by it, but whatever stands in the store now is news.
+func (e *engine) onLost(reason error) {
+	e.log.Warn("sbr: the lease was lost", "lease", e.cfg.leaseName(), "reason", reason)
+	e.inbox.post(func() { e.step(sbr.LeaseReleased{Done: true}) })
+}
+
+func (e *engine) releaseLease(eff sbr.ReleaseLease) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
+	defer cancel()
+	out := e.lease.Release(ctx)
+	e.inbox.post(func() {
+		if out.Kind == lease.Released {
+			e.observe(OccurredReleased, "", "released the lease %s", e.cfg.leaseName())
+		}
+		e.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: out.Kind != lease.ReleaseUnknown})
+	})
+}
+
+// watch follows the lease for as long as the engine runs; a store that cannot watch is polled by the lease.
+func (e *engine) watch() {
+	err := e.lease.Watch(e.ctx, func(rec lease.Record) {
+		r := recordOf(rec)
+		e.inbox.post(func() { e.step(sbr.LeaseObserved{Record: r}) })
+	})
+	if err != nil && e.ctx.Err() == nil {
+		e.log.Error("sbr: the lease cannot be watched; a loser learns its fate only when it asks or is told", "lease", e.cfg.leaseName(), "error", err)
+	}
+}
+
+// removeLimit is how many members are removed at the same time.
+const removeLimit = 16
+
+func (e *engine) remove(ids []sbr.ID) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, removeLimit)
+	for _, id := range ids {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			removed, err := e.node.remove(id)
+			if err != nil {
+				e.log.Warn("sbr: could not remove a downed member, trying again", "member", NameOf(id), "error", err)
+			} else if removed {
+				e.inbox.post(func() { e.observe(OccurredRemoved, NameOf(id), "%s is removed", NameOf(id)) })
+			}
+		})
+	}
+	wg.Wait()
+	e.inbox.post(e.poll)
+}
+
+// refreshDenyList hands the merge delegate what the resolver knows. It only works when something changed.
+func (e *engine) refreshDenyList() {
+	old := e.keepOut.list.Load()
+	v := e.resolver.Verdict()
+	orders := e.resolver.Orders()
+	if old.verdict.Token == v.Token && old.verdict.Partial == v.Partial && len(old.verdict.Down) == len(v.Down) && len(old.orders) == len(orders) {
+		return
+	}
+	d := &denyList{self: e.self.ID, verdict: *v.Clone(), orders: make(map[sbr.ID]struct{}, len(orders))}
+	for _, id := range orders {
+		d.orders[id] = struct{}{}
+	}
+	e.keepOut.list.Store(d)
+	if v.Token > old.verdict.Token {
+		e.emit(Occurrence{Kind: OccurredVerdict, Verdict: d.verdict.Clone(), Text: fmt.Sprintf("knows verdict %d", v.Token)})
+	}
+}
+
+func (e *engine) onRefused(m *serf.Member) {
+	e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", m.Name, "incarnation", maps.Clone(m.Tags)[TagUID])
+	e.inbox.post(func() {
+		e.observe(OccurredRefused, m.Name, "%s is refused: its incarnation was downed", m.Name)
+	})
+}

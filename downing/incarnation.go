@@ -1,0 +1,85 @@
+package downing
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// The tags that tell incarnations apart. Together they take about 50 of Serf's 512 bytes.
+const (
+	TagUID    = "sbr_uid"  // random, new at each start
+	TagBorn   = "sbr_born" // Unix milliseconds, base 36
+	TagSeen   = "sbr_seen" // fencing token read at the start, base 36
+	TagConfig = "sbr_cfg"  // digest of the safety-relevant settings
+	TagRole   = "role"     // Serf's own convention; several roles are separated by commas
+)
+
+// untaggedPrefix marks the ids of members that run no resolver.
+const untaggedPrefix = "?"
+
+func newUID() string {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func incarnation(name, uid string) sbr.ID { return sbr.ID(name + "#" + uid) }
+
+// idOf returns the incarnation of a Serf member.
+func idOf(m *serf.Member) sbr.ID {
+	if uid := m.Tags[TagUID]; uid != "" {
+		return incarnation(m.Name, uid)
+	}
+	return sbr.ID(untaggedPrefix + m.Name)
+}
+
+func isUntagged(id sbr.ID) bool { return strings.HasPrefix(string(id), untaggedPrefix) }
+
+// NameOf returns the node name in an incarnation.
+func NameOf(id sbr.ID) string {
+	s := strings.TrimPrefix(string(id), untaggedPrefix)
+	if i := strings.LastIndexByte(s, '#'); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+func memberOf(m *serf.Member, status sbr.Status) sbr.Member {
+	return sbr.Member{
+		ID:     idOf(m),
+		Name:   m.Name,
+		Addr:   net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port))),
+		Roles:  roles(m.Tags[TagRole]),
+		Born:   parse36(m.Tags[TagBorn]),
+		Seen:   uint64(parse36(m.Tags[TagSeen])),
+		Status: status,
+	}
+}
+
+func roles(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, ",")
+}
+
+// parse36 reads a number that another member wrote; whatever is no number counts as zero: youngest, and older than any verdict.
+func parse36(s string) int64 {
+	n, err := strconv.ParseInt(s, 36, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+func format36(n int64) string { return strconv.FormatInt(n, 36) }
+
+func born(t time.Time) int64 { return t.UnixMilli() }

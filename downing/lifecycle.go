@@ -1,0 +1,128 @@
+package downing
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Lifecycle is how an engine tells the application what becomes of its member.
+type Lifecycle struct {
+	log    *slog.Logger
+	grace  time.Duration
+	exit   func(int)
+	downed chan struct{}
+	done   chan struct{}
+
+	mu                          sync.Mutex
+	onSuspend, onResume, onDown []func(string)
+	reason                      string
+	calls                       []func()
+	running, isDown             bool
+}
+
+func newLifecycle(cfg *Config) *Lifecycle {
+	l := &Lifecycle{log: cfg.logger(), grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{})}
+	if l.exit == nil {
+		l.exit = os.Exit
+	}
+	return l
+}
+
+func (l *Lifecycle) add(list *[]func(string), f func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*list = append(*list, f)
+}
+
+// Reason is the sentence that says why the member was downed; empty before.
+func (l *Lifecycle) Reason() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reason
+}
+
+// Suspend runs the callbacks of OnSuspend.
+func (l *Lifecycle) Suspend(reason string) {
+	l.call(reason, func() []func(string) { return l.onSuspend })
+}
+
+// Resume runs the callbacks of OnResume.
+func (l *Lifecycle) Resume(reason string) {
+	l.call(reason, func() []func(string) { return l.onResume })
+}
+
+// call queues callbacks; they run in order, one at a time, without holding anybody up.
+func (l *Lifecycle) call(reason string, list func() []func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range list() {
+		l.calls = append(l.calls, func() { l.guard(f, reason) })
+	}
+	if !l.running && len(l.calls) > 0 {
+		l.running = true
+		go l.runCalls()
+	}
+}
+
+func (l *Lifecycle) runCalls() {
+	for {
+		l.mu.Lock()
+		if len(l.calls) == 0 {
+			l.running = false
+			l.mu.Unlock()
+			return
+		}
+		f := l.calls[0]
+		l.calls = l.calls[1:]
+		l.mu.Unlock()
+		f()
+	}
+}
+
+func (l *Lifecycle) guard(f func(string), reason string) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("sbr: a callback panicked", "panic", fmt.Sprint(p))
+		}
+	}()
+	f(reason)
+}
+
+// Down closes Downed, runs the callbacks and then leave, and ends the process, all within the grace. It returns at once, and
+// does nothing the second time.
+func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isDown {
+		return
+	}
+	l.isDown, l.reason = true, reason
+	close(l.downed)
+	go l.finish(reason, l.onDown, leave)
+}
+
+func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(time.Time)) {
+	deadline := time.Now().Add(l.grace)
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		var wg sync.WaitGroup
+		for _, f := range callbacks {
+			wg.Go(func() { l.guard(f, reason) })
+		}
+		l.guard(func(string) { leave(deadline) }, reason)
+		wg.Wait()
+	}()
+	grace := time.NewTimer(l.grace)
+	defer grace.Stop()
+	select {
+	case <-worked:
+	case <-grace.C:
+		l.log.Error("sbr: the grace is over before everything was done", "grace", l.grace)
+	}
+	close(l.done)
+	l.exit(ExitDowned)
+}

@@ -1,0 +1,170 @@
+package memnet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
+)
+
+func TestPartition_Validation(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	started(t, n, "a", "b", "c")
+	require.NoError(t, n.Cut("a", "b"))
+	for want, groups := range map[string][][]string{
+		`memnet: partition: "c" is in no group`: {{"a"}, {"b"}},
+		`memnet: partition: "a" is named twice`: {{"a"}, {"b", "a"}, {"c"}},
+		`memnet: partition: group 2 is empty`:   {{"a", "b", "c"}, {}},
+		`memnet: unknown name "d"`:              {{"a", "b"}, {"c", "d"}},
+		`memnet: partition: "a" is in no group`: {},
+	} {
+		require.EqualError(t, n.Partition(groups...), want)
+		require.False(t, n.Reachable("a", "b"), "nothing has changed")
+		require.True(t, n.Reachable("a", "c"))
+	}
+}
+
+func TestCuts_Validation(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	require.NoError(t, n.Add("idle"))
+	started(t, n, "a")
+	require.EqualError(t, n.Cut("a", "x"), `memnet: unknown name "x"`)
+	require.EqualError(t, n.CutOneWay("x", "a"), `memnet: unknown name "x"`)
+	require.EqualError(t, n.Mend("a", "x"), `memnet: unknown name "x"`)
+	require.EqualError(t, n.Cut("a", "a"), `memnet: "a" cannot be cut from itself`)
+	require.EqualError(t, n.Freeze("x"), `memnet: unknown name "x"`)
+	require.EqualError(t, n.Thaw("x"), `memnet: unknown name "x"`)
+	require.EqualError(t, n.Freeze("idle"), `memnet: "idle" is not running and cannot be frozen`)
+	require.NoError(t, n.Thaw("idle"))
+	require.False(t, n.Reachable("a", "x"))
+	require.False(t, n.Reachable("a", "idle"))
+	require.True(t, n.Reachable("a", "a"))
+}
+
+// reach lists, as "ab", every ordered pair of distinct names that a packet can
+// pass, and checks that packets agree.
+func reach(t *testing.T, n *memnet.Network, trs map[string]*memnet.Transport) []string {
+	t.Helper()
+	pairs := []string{}
+	for _, a := range n.Names() {
+		for _, b := range n.Names() {
+			if a == b {
+				continue
+			}
+			send(t, trs[a], trs[b], a)
+			passed := len(received(trs[b])) == 1
+			require.Equal(t, n.Reachable(a, b), passed, "%s to %s", a, b)
+			if passed {
+				pairs = append(pairs, a+b)
+			}
+		}
+	}
+	return pairs
+}
+
+func TestCuts_EachShape(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	trs := started(t, n, "a", "b", "c")
+	all := []string{"ab", "ac", "ba", "bc", "ca", "cb"}
+	require.Equal(t, all, reach(t, n, trs))
+
+	require.NoError(t, n.Partition([]string{"c", "a"}, []string{"b"}))
+	require.Equal(t, []string{"ac", "ca"}, reach(t, n, trs))
+
+	require.NoError(t, n.Partition([]string{"a"}, []string{"b", "c"}))
+	require.Equal(t, []string{"bc", "cb"}, reach(t, n, trs), "replaces the one before")
+
+	require.NoError(t, n.Mend("b", "a"))
+	require.Equal(t, []string{"ab", "ba", "bc", "cb"}, reach(t, n, trs), "b is a bridge")
+
+	n.Heal()
+	require.Equal(t, all, reach(t, n, trs))
+
+	require.NoError(t, n.CutOneWay("a", "b"))
+	require.Equal(t, []string{"ac", "ba", "bc", "ca", "cb"}, reach(t, n, trs))
+
+	require.NoError(t, n.Cut("b", "c"))
+	require.Equal(t, []string{"ac", "ba", "ca"}, reach(t, n, trs), "adds to the one before")
+
+	require.NoError(t, n.Partition([]string{"a", "b", "c"}))
+	require.Equal(t, all, reach(t, n, trs), "one group is a whole network")
+}
+
+func TestCuts_OutliveARestart(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	trs := started(t, n, "a", "b")
+	require.NoError(t, n.Cut("a", "b"))
+	require.NoError(t, trs["b"].Shutdown())
+	started(t, n, "b")
+	require.False(t, n.Reachable("a", "b"))
+	require.NoError(t, n.Add("c"))
+	require.NoError(t, n.Partition([]string{"a", "b"}, []string{"c"}))
+	started(t, n, "c")
+	require.False(t, n.Reachable("a", "c"), "c was placed before it ran")
+}
+
+func TestCut_StopsWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(memnet.Config{Latency: 10 * time.Millisecond})
+		trs := started(t, n, "a", "b")
+		send(t, trs["a"], trs["b"], "late")
+		time.Sleep(9 * time.Millisecond)
+		require.NoError(t, n.CutOneWay("a", "b"))
+		time.Sleep(time.Second)
+		require.Empty(t, received(trs["b"]))
+		require.Equal(t, 1, n.Stats().DroppedCut)
+	})
+}
+
+func TestFreeze_HoldsBothWaysUntilThaw(t *testing.T) {
+	n := memnet.New(memnet.Config{QueueLen: 2})
+	trs := started(t, n, "a", "b")
+	require.NoError(t, n.Freeze("b"))
+	require.NoError(t, n.Freeze("b"), "again")
+	require.False(t, n.Reachable("a", "b"))
+	require.False(t, n.Reachable("b", "a"))
+	for _, payload := range []string{"1", "2", "3"} {
+		send(t, trs["a"], trs["b"], "in"+payload)
+		send(t, trs["b"], trs["a"], "out"+payload)
+	}
+	require.Empty(t, received(trs["a"]))
+	require.Empty(t, received(trs["b"]))
+	require.Equal(t, 2, n.Stats().DroppedFull, "the third of each direction")
+
+	require.NoError(t, n.Thaw("b"))
+	require.NoError(t, n.Thaw("b"), "again")
+	require.Equal(t, []string{"out1", "out2"}, received(trs["a"]))
+	require.Equal(t, []string{"in1", "in2"}, received(trs["b"]))
+	require.True(t, n.Reachable("a", "b"))
+}
+
+func TestFreeze_CutsStillCountOnTheWayOut(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	trs := started(t, n, "a", "b")
+	require.NoError(t, n.Freeze("b"))
+	send(t, trs["b"], trs["a"], "stale")
+	require.NoError(t, n.Cut("a", "b"))
+	n.Heal()
+	require.False(t, n.Reachable("b", "a"), "a heal thaws nobody")
+	require.NoError(t, n.Cut("a", "b"))
+	require.NoError(t, n.Thaw("b"))
+	require.Empty(t, received(trs["a"]))
+	require.Equal(t, 1, n.Stats().DroppedCut)
+}
+
+func TestFreeze_EndsWithTheRun(t *testing.T) {
+	n := memnet.New(memnet.Config{})
+	trs := started(t, n, "a", "b")
+	require.NoError(t, n.Freeze("b"))
+	send(t, trs["a"], trs["b"], "never read")
+	send(t, trs["b"], trs["a"], "never sent")
+	require.NoError(t, trs["b"].Shutdown())
+	again := started(t, n, "b")["b"]
+	require.True(t, n.Reachable("a", "b"))
+	require.Empty(t, received(again))
+	require.Empty(t, received(trs["a"]))
+	require.Equal(t, 2, n.Stats().DroppedDown)
+}

@@ -1,0 +1,255 @@
+package memnet
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Network carries packets and streams between the transports that it hands
+// out. Make one with [New]; the zero value is of no use. All methods are safe
+// for concurrent use.
+type Network struct {
+	cfg Config
+
+	// One lock for everything: a cut has to be one instant for all packets and
+	// streams, and nothing blocks or calls out while holding it.
+	mu      sync.Mutex
+	rng     *rand.Rand
+	hosts   []*host // in order of first appearance
+	byName  map[string]*host
+	byIP    map[netip.Addr]*host // also the addresses that a host has left
+	lastIP  uint32
+	cuts    map[link]struct{}
+	streams map[*stream]struct{}
+	changed chan struct{} // closed and replaced when a waiting dial may go on
+	stats   Stats
+}
+
+// link is one direction between two hosts.
+type link struct{ from, to *host }
+
+// host is what outlives a restart: a name, its address, its cuts.
+type host struct {
+	name    string
+	ip      netip.Addr
+	running *Transport // nil while nothing runs
+	frozen  bool
+
+	// What waits while frozen: packets out and in, and streams that the
+	// "kernel" accepted for a process that does not run.
+	heldOut, heldIn []*datagram
+	heldStreams     []*conn
+}
+
+// New returns a network without hosts. It panics if cfg does not pass
+// [Config.Validate]; call that first when cfg comes from outside.
+func New(cfg Config) *Network {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	if cfg.QueueLen == 0 {
+		cfg.QueueLen = defaultQueueLen
+	}
+	return &Network{
+		cfg:     cfg,
+		rng:     rand.New(rand.NewPCG(cfg.Seed, 0)),
+		byName:  map[string]*host{},
+		byIP:    map[netip.Addr]*host{},
+		cuts:    map[link]struct{}{},
+		streams: map[*stream]struct{}{},
+		changed: make(chan struct{}),
+	}
+}
+
+// Add makes names known, with their addresses, before anything runs there. Use
+// it to settle the order of addresses, or to place a node on one side of a
+// partition before it starts. A name that is known already is left as it is.
+func (n *Network) Add(names ...string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range names {
+		h, err := n.ensureHost(name)
+		if err != nil {
+			return err
+		}
+		if err := n.ensureIP(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names returns all known names, in the order in which they became known.
+func (n *Network) Names() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names := make([]string, len(n.hosts))
+	for i, h := range n.hosts {
+		names[i] = h.name
+	}
+	return names
+}
+
+// Addr returns where name can be reached, as "IP:port", whether or not
+// something runs there: what Serf and memberlist want to be told in Join.
+func (n *Network) Addr(name string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, err := n.host(name)
+	if err != nil {
+		return "", err
+	}
+	return h.addrPort().String(), nil
+}
+
+// Transport starts name and returns its transport, for the field Transport of
+// a memberlist.Config. New names get 10.0.0.1, 10.0.0.2 and so on; a name that
+// ran before keeps its address. It is an error if name still runs.
+//
+// A new name is not part of a partition made before: it reaches everybody
+// until [Network.Partition] is called again. See [Network.Add].
+func (n *Network) Transport(name string) (*Transport, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, err := n.ensureHost(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.ensureIP(h); err != nil {
+		return nil, err
+	}
+	return n.start(h)
+}
+
+// TransportAt is [Network.Transport] at another address, which name keeps from
+// then on: a rescheduled pod, or a test that wants one address below another.
+// The zero ip asks for one that nobody had before. It is an error if another
+// name has or had ip. Dials to the address that was left are refused.
+func (n *Network) TransportAt(name string, ip netip.Addr) (*Transport, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, err := n.ensureHost(name)
+	if err != nil {
+		return nil, err
+	}
+	if h.running != nil {
+		return nil, errRunning(name)
+	}
+	if ip.IsValid() {
+		err = n.claimIP(h, ip.Unmap())
+	} else {
+		err = n.freshIP(h)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n.start(h)
+}
+
+func (n *Network) start(h *host) (*Transport, error) {
+	if h.running != nil {
+		return nil, errRunning(h.name)
+	}
+	t := &Transport{
+		net:     n,
+		host:    h,
+		addr:    h.addrPort(),
+		packets: make(chan *memberlist.Packet, n.cfg.QueueLen),
+		conns:   n.newBacklog(),
+	}
+	h.running = t
+	n.pathsChanged()
+	return t, nil
+}
+
+func errRunning(name string) error {
+	return fmt.Errorf("memnet: %q is running; shut its transport down first", name)
+}
+
+// host returns a known name's host. The lock is held, as in all that follows.
+func (n *Network) host(name string) (*host, error) {
+	h, ok := n.byName[name]
+	if !ok {
+		return nil, fmt.Errorf("memnet: unknown name %q", name)
+	}
+	return h, nil
+}
+
+func (n *Network) ensureHost(name string) (*host, error) {
+	if name == "" {
+		return nil, errors.New("memnet: a name must not be empty")
+	}
+	if h, ok := n.byName[name]; ok {
+		return h, nil
+	}
+	h := &host{name: name}
+	n.byName[name] = h
+	n.hosts = append(n.hosts, h)
+	return h, nil
+}
+
+func (n *Network) ensureIP(h *host) error {
+	if h.ip.IsValid() {
+		return nil
+	}
+	return n.freshIP(h)
+}
+
+func (n *Network) freshIP(h *host) error {
+	const last = 1<<24 - 2 // 10.255.255.254
+	for n.lastIP < last {
+		n.lastIP++
+		ip := netip.AddrFrom4([4]byte{10, byte(n.lastIP >> 16), byte(n.lastIP >> 8), byte(n.lastIP)})
+		if _, taken := n.byIP[ip]; !taken {
+			return n.claimIP(h, ip)
+		}
+	}
+	return errors.New("memnet: no address is left in 10.0.0.0/8")
+}
+
+func (n *Network) claimIP(h *host, ip netip.Addr) error {
+	if ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" {
+		return fmt.Errorf("memnet: %v cannot be the address of a host", ip)
+	}
+	if other, taken := n.byIP[ip]; taken && other != h {
+		return fmt.Errorf("memnet: %v belongs to %q", ip, other.name)
+	}
+	n.byIP[ip] = h
+	h.ip = ip
+	return nil
+}
+
+func (h *host) addrPort() netip.AddrPort { return netip.AddrPortFrom(h.ip, Port) }
+
+// listening returns the host that answers at dst now, or nil.
+func (n *Network) listening(dst netip.AddrPort) *host {
+	h := n.byIP[dst.Addr()]
+	if h == nil || h.running == nil || h.running.addr != dst {
+		return nil
+	}
+	return h
+}
+
+// delay draws the time that one packet or one write takes.
+func (n *Network) delay() time.Duration {
+	d := n.cfg.Latency
+	if n.cfg.Jitter > 0 {
+		d += time.Duration(n.rng.Int64N(int64(n.cfg.Jitter) + 1))
+	}
+	return d
+}
+
+// pathsChanged wakes whoever waits for a path: dials, readers and writers.
+func (n *Network) pathsChanged() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+	for s := range n.streams {
+		s.wakeAll()
+	}
+}

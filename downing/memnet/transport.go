@@ -1,0 +1,175 @@
+package memnet
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Transport is one run of one host. It serves as memberlist.Config.Transport
+// for one memberlist or Serf instance, which shuts it down with itself. All
+// methods are safe for concurrent use.
+type Transport struct {
+	net     *Network
+	host    *host
+	addr    netip.AddrPort
+	packets chan *memberlist.Packet
+	conns   chan net.Conn
+	closed  bool // guarded by net.mu
+}
+
+var _ memberlist.NodeAwareTransport = (*Transport)(nil)
+
+// Name is the name that the transport was started with.
+func (t *Transport) Name() string { return t.host.name }
+
+// Addr is where the transport listens, as "IP:port".
+func (t *Transport) Addr() string { return t.addr.String() }
+
+// FinalAdvertiseAddr returns the transport's own address, whatever was
+// configured: the network carries nothing to any other.
+func (t *Transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
+	return t.addr.Addr().AsSlice(), int(t.addr.Port()), nil
+}
+
+// WriteTo sends a copy of b as one packet to addr ("IP:port"). It does not
+// block. Only a malformed address and a transport that is shut down are errors;
+// that a packet was lost is for the receiver to miss, as with UDP.
+func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
+	dst, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return time.Time{}, &net.OpError{Op: "write", Net: "udp", Err: err}
+	}
+	n := t.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if t.closed {
+		return time.Time{}, &net.OpError{Op: "write", Net: "udp", Source: t.udpAddr(), Err: net.ErrClosed}
+	}
+	n.stats.PacketsSent++
+	n.stats.BytesSent += len(b)
+	d := &datagram{from: t.host, source: t.addr, dst: dst, buf: slices.Clone(b)}
+	if t.host.frozen {
+		n.hold(&t.host.heldOut, d)
+	} else {
+		n.transmit(d)
+	}
+	return now, nil
+}
+
+// WriteToAddress is [Transport.WriteTo]; a.Name is ignored.
+func (t *Transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	return t.WriteTo(b, a.Addr)
+}
+
+// PacketCh delivers the packets that arrive. It is never closed.
+func (t *Transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+
+// StreamCh delivers the streams that others opened. It is never closed.
+func (t *Transport) StreamCh() <-chan net.Conn { return t.conns }
+
+// Shutdown ends the transport as a crash would: nothing is announced, its
+// streams are closed at this end, its dials fail, and what a freeze had held is
+// dropped. It is safe to call again. The name can then be started anew.
+func (t *Transport) Shutdown() error {
+	n := t.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	t.host.running = nil
+	out, in, _ := t.host.unfreeze()
+	n.stats.DroppedDown += len(out) + len(in)
+	for s := range n.streams {
+		for _, c := range s.ends {
+			if c.owner == t {
+				c.closeLocked()
+			}
+		}
+	}
+	n.pathsChanged()
+	return nil
+}
+
+func (t *Transport) udpAddr() net.Addr { return net.UDPAddrFromAddrPort(t.addr) }
+
+// datagram is a packet between WriteTo and PacketCh.
+type datagram struct {
+	from        *host
+	source, dst netip.AddrPort
+	buf         []byte
+}
+
+// hold queues d at a frozen host. The oldest stay, as in a socket's buffer.
+func (n *Network) hold(queue *[]*datagram, d *datagram) {
+	if len(*queue) >= n.cfg.QueueLen {
+		n.stats.DroppedFull++
+		return
+	}
+	*queue = append(*queue, d)
+}
+
+// transmit puts d on the wire.
+func (n *Network) transmit(d *datagram) {
+	if !n.routable(d) {
+		return
+	}
+	if n.cfg.Loss > 0 && n.rng.Float64() < n.cfg.Loss {
+		n.stats.DroppedLoss++
+		return
+	}
+	delay := n.delay()
+	if delay == 0 {
+		n.arrive(d)
+		return
+	}
+	time.AfterFunc(delay, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.arrive(d)
+	})
+}
+
+// routable counts d as dropped when no host takes it. It is asked on departure
+// and again on arrival, since a cut also stops what is under way.
+func (n *Network) routable(d *datagram) bool {
+	to := n.listening(d.dst)
+	switch {
+	case to == nil:
+		n.stats.DroppedDown++
+	case n.isCut(d.from, to):
+		n.stats.DroppedCut++
+	default:
+		return true
+	}
+	return false
+}
+
+// arrive takes d off the wire.
+func (n *Network) arrive(d *datagram) {
+	if !n.routable(d) {
+		return
+	}
+	to := n.listening(d.dst)
+	if to.frozen {
+		n.hold(&to.heldIn, d)
+		return
+	}
+	packet := &memberlist.Packet{
+		Buf:       d.buf,
+		From:      net.UDPAddrFromAddrPort(d.source),
+		Timestamp: time.Now(),
+	}
+	select {
+	case to.running.packets <- packet:
+		n.stats.PacketsDelivered++
+	default:
+		n.stats.DroppedFull++
+	}
+}

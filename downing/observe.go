@@ -1,0 +1,155 @@
+package downing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
+)
+
+// poll looks at the membership and passes on what changed.
+func (e *engine) poll() {
+	now := e.now()
+	e.nextPoll = now + e.cfg.PollInterval
+	if !e.leaving && e.node.leaving() {
+		e.leaving = true
+		e.step(sbr.Left{})
+	}
+	for _, c := range e.members.look(now, e.node.members()) {
+		switch {
+		case c.failed != nil:
+			e.tracker.SetFailed(c.id, *c.failed)
+		case c.id == e.self.ID:
+			e.step(c.event)
+		default:
+			if _, gone := c.event.(sbr.MemberGone); gone {
+				e.tracker.Remove(c.id)
+			} else if !isUntagged(c.id) {
+				e.tracker.Add(c.id)
+			}
+			e.step(c.event)
+		}
+	}
+	e.checkDigests()
+	e.weigh(false)
+}
+
+// weigh forms an opinion of who can be reached and passes on what changed.
+func (e *engine) weigh(refresh bool) {
+	o := e.tracker.Form(e.now())
+	if !slices.Equal(o.Reports, e.reports) {
+		e.reports = o.Reports
+		e.step(sbr.Observations{Reports: o.Reports})
+	}
+	for _, c := range o.Changed {
+		if c.Unreachable {
+			e.observe(OccurredUnreachable, NameOf(c.ID), "%s is unreachable", NameOf(c.ID))
+		} else {
+			e.observe(OccurredReachable, NameOf(c.ID), "%s is reachable again", NameOf(c.ID))
+		}
+		e.step(c)
+	}
+	e.spread(o, refresh)
+}
+
+// spread tells the others whom this member cannot reach: each change at once, the rest with every other round of probes.
+func (e *engine) spread(o reachability.Opinion, refresh bool) {
+	var good, bad []sbr.ID
+	for id := range e.spreading {
+		if !slices.Contains(o.Own, id) {
+			good = append(good, id)
+			delete(e.spreading, id)
+		}
+	}
+	for _, id := range o.Spread {
+		if _, known := e.spreading[id]; !known || refresh {
+			bad = append(bad, id)
+			e.spreading[id] = struct{}{}
+		}
+	}
+	if len(good)+len(bad) > 0 {
+		slices.Sort(good)
+		e.send(gossip.Message{Kind: gossip.KindReport, From: e.self.ID, Down: bad, Up: good})
+	}
+}
+
+// probe starts a round of probes.
+func (e *engine) probe() {
+	targets := make(map[sbr.ID]target)
+	for _, id := range e.tracker.Probes() {
+		if k := e.members.known[id]; k != nil {
+			targets[id] = target{name: k.member.Name, addr: k.member.Addr}
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	e.probing = true
+	e.workers.Go(func() {
+		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
+		e.inbox.post(func() {
+			for id, ok := range results {
+				e.tracker.Probed(id, ok)
+			}
+			e.rounds++
+			e.weigh(e.rounds%2 == 0)
+			e.probing = false
+		})
+	})
+}
+
+// checkDigests names the members that decide by other rules.
+func (e *engine) checkDigests() {
+	for _, k := range e.members.known {
+		if k.config == "" || k.config == e.digest || k.failed {
+			continue
+		}
+		key := string(k.member.ID) + k.config
+		if _, said := e.sawDigests[key]; said {
+			continue
+		}
+		e.sawDigests[key] = struct{}{}
+		e.log.Error("sbr: a member has another configuration: two sides that decide by different rules are no resolver",
+			"member", k.member.Name, "its-digest", k.config, "our-digest", e.digest)
+	}
+}
+
+// publish renews what Status shows.
+func (e *engine) publish() {
+	s := e.resolver.Snapshot()
+	st := Status{
+		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s.State,
+		Leader: NameOf(s.Leader), Responsible: s.Responsible, ConfigDigest: e.digest, Version: Version(),
+		Lease:   LeaseStatus{Name: e.cfg.leaseName(), Holder: string(s.Record.Holder), Token: s.Record.Token},
+		Verdict: verdictStatus(s.Verdict), Unreachable: []string{},
+	}
+	for i := range s.Members {
+		m := &s.Members[i]
+		st.Members = append(st.Members, MemberStatus{Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable})
+		if m.Unreachable {
+			st.Unreachable = append(st.Unreachable, m.Name)
+		}
+		if isUntagged(m.ID) {
+			st.Untagged = append(st.Untagged, m.Name)
+		} else if k := e.members.known[m.ID]; k != nil && k.config != e.digest {
+			st.Disagree = append(st.Disagree, m.Name)
+		}
+	}
+	if s.HasDeadline {
+		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
+		st.Deadline = &at
+	}
+	e.mu.Lock()
+	e.status = st
+	e.mu.Unlock()
+	e.metrics.publish(&s)
+}
+
+// Status implements Engine.
+func (e *engine) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.status
+}

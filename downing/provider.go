@@ -1,0 +1,82 @@
+package downing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/serf/serf"
+)
+
+// Errors of a Provider.
+var (
+	// ErrNotPrepared is returned by Start when Prepare was not called, or not for this node.
+	ErrNotPrepared = errors.New("downing: Prepare must be called with the serf.Config before serf.Create")
+	// ErrStarted is returned by Prepare and Start when they are called a second time.
+	ErrStarted = errors.New("downing: a provider serves one node, once")
+)
+
+// Provider protects one Serf node. Attach it in this order:
+//
+//	p, err := downing.New(cfg)
+//	err = p.Prepare(ctx, conf) // conf is the *serf.Config; reads the lease once
+//	s, err := serf.Create(conf)
+//	err = p.Start(ctx, s)
+//	<-p.Downed()               // this node must not work any more
+//
+// All methods are safe for concurrent use.
+type Provider struct {
+	engine Engine
+	life   *Lifecycle
+}
+
+// New returns the provider that cfg.Provider names. Errors: ErrUnknownProvider, and everything Config.Validate finds.
+func New(cfg Config) (*Provider, error) {
+	factory, err := lookUp(cfg.Provider)
+	if err != nil {
+		return nil, err
+	}
+	life := newLifecycle(&cfg)
+	engine, err := factory(cfg, life)
+	if err != nil {
+		return nil, fmt.Errorf("downing: %w", err)
+	}
+	return &Provider{engine: engine, life: life}, nil
+}
+
+// Prepare makes conf ready: it adds the tags that tell incarnations apart, taps the event channel (the application's own
+// EventCh still gets every event, and a slow reader no longer blocks Serf) and chains a merge delegate that keeps downed
+// incarnations out. With a lease it first reads the store, retrying until ctx ends: a member that does not know the last
+// verdict must not join. Do not use conf for anything else than the serf.Create that follows.
+func (p *Provider) Prepare(ctx context.Context, conf *serf.Config) error {
+	return p.engine.Prepare(ctx, conf)
+}
+
+// Start watches the node until it is downed, leaves, or Stop is called. ctx bounds the start alone.
+func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.engine.Start(ctx, s) }
+
+// Stop ends watching and waits for everything that was started, at most until ctx ends. The node itself stays as it is:
+// without its provider it is unprotected, so leave the cluster first.
+func (p *Provider) Stop(ctx context.Context) error { return p.engine.Stop(ctx) }
+
+// Downed is closed the moment this member is downed, before the callbacks run and before Serf leaves.
+func (p *Provider) Downed() <-chan struct{} { return p.life.downed }
+
+// Done is closed after Downed once the callbacks have run, the side has been told and Serf has shut down, or Grace is over.
+func (p *Provider) Done() <-chan struct{} { return p.life.done }
+
+// Reason is the sentence that says why this member was downed; empty before.
+func (p *Provider) Reason() string { return p.life.Reason() }
+
+// OnSuspend adds a callback for the first sign of a partition: the application may stop taking new work.
+// Callbacks run one at a time, in order, on a goroutine of their own. A panic in one is logged.
+func (p *Provider) OnSuspend(f func(reason string)) { p.life.add(&p.life.onSuspend, f) }
+
+// OnResume adds a callback for the end of a suspension.
+func (p *Provider) OnResume(f func(reason string)) { p.life.add(&p.life.onResume, f) }
+
+// OnDown adds a callback for the downing of this member. It runs after Downed is closed; one that hangs is left behind when Grace is over.
+func (p *Provider) OnDown(f func(reason string)) { p.life.add(&p.life.onDown, f) }
+
+// Status tells what this member sees, in the form of the agent's status page.
+func (p *Provider) Status() Status { return p.engine.Status() }

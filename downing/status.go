@@ -1,0 +1,64 @@
+package downing
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Status is what a member sees, in the form of the agent's GET /status.
+type Status struct {
+	System       string         `json:"system"`
+	Member       string         `json:"member"`
+	Incarnation  string         `json:"incarnation"`
+	State        sbr.State      `json:"state"`
+	Members      []MemberStatus `json:"members"`
+	Unreachable  []string       `json:"unreachable"`
+	Leader       string         `json:"leader"`
+	Responsible  bool           `json:"responsible"`
+	Deadline     *time.Time     `json:"deadline"`
+	Lease        LeaseStatus    `json:"lease"`
+	Verdict      VerdictStatus  `json:"verdict"`
+	ConfigDigest string         `json:"config-digest"`
+	// Disagree are the members whose configuration has another digest: two sides that decide by different rules are no resolver.
+	Disagree []string `json:"disagree,omitempty"`
+	// Untagged are members that run no resolver: they cannot be told anything and are not counted.
+	Untagged []string `json:"untagged,omitempty"`
+	Version  string   `json:"version"`
+}
+
+// MemberStatus is one member as this one sees it.
+type MemberStatus struct {
+	Name        string `json:"name"`
+	Incarnation string `json:"incarnation"`
+	Status      string `json:"status"`
+	Reachable   bool   `json:"reachable"`
+}
+
+// LeaseStatus is what was last heard of the lease.
+type LeaseStatus struct {
+	Name   string `json:"name"`
+	Holder string `json:"holder"`
+	Token  uint64 `json:"token"`
+}
+
+// VerdictStatus is the newest verdict; its token is zero when none was ever written.
+type VerdictStatus struct {
+	Token     uint64   `json:"token"`
+	Survivors []string `json:"survivors"`
+	Down      []string `json:"down"`
+	DecidedBy string   `json:"decided-by"`
+	Reason    string   `json:"reason"`
+}
+
+func verdictStatus(v sbr.Verdict) VerdictStatus {
+	return VerdictStatus{Token: v.Token, Survivors: texts(v.Survivors), Down: texts(v.Down), DecidedBy: string(v.DecidedBy), Reason: v.Reason}
+}
+
+func texts(ids []sbr.ID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// errMoved says that the record had moved on before a grant could be used.
+var errMoved = errors.New("lease: the record has moved on")
+
+// attempt is one Acquire.
+type attempt struct {
+	proposal Proposal
+	lost     func(error)
+	// returned is closed when the Acquire returns; began says that a tenure waits for it.
+	returned chan struct{}
+	began    bool
+	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
+	nonce   string
+	started time.Time
+	// adrift is the version an unanswered write was sent for, if there is one.
+	adrift   Version
+	isAdrift bool
+	// last is the last failure.
+	last error
+}
+
+// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it: Granted, Held
+// or Unknown. It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict, which
+// must be recorded, it is a write. Concurrent calls queue up and see each other's result.
+//
+// A grant that arrives after Unknown was returned is undone, unless a later Acquire finds and adopts it. The adopting one
+// answers Held, with this owner as the Record.Holder, if its own verdict came too late: the lease is held then.
+//
+// lost may be nil. It is called once, on a goroutine of its own, with a reason that wraps ErrLost, when a held lease is lost
+// other than by Release or Close; Check is false before. An Acquire while the lease is held replaces it, unless it is nil.
+func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outcome {
+	if out, ok := l.reenter(p, lost); ok {
+		return out
+	}
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	if err := l.lock(ctx); err != nil {
+		return Outcome{Kind: Unknown, Err: err}
+	}
+	defer l.unlock()
+	if out, ok := l.reenter(p, lost); ok {
+		return out
+	}
+	l.overdue(nil)
+	a := &attempt{proposal: p.clone(), lost: lost, returned: make(chan struct{}), nonce: l.opts.Nonce()}
+	defer close(a.returned)
+	out := l.run(ctx, a)
+	out.Record = out.Record.clone()
+	if a.isAdrift {
+		l.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started}, l.grace())
+	}
+	return out
+}
+
+// reenter answers a plain Acquire of a holder.
+func (l *Lease) reenter(p Proposal, lost func(error)) (Outcome, bool) {
+	if p.Verdict != nil || !l.Check() {
+		return Outcome{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tenure == nil {
+		return Outcome{}, false
+	}
+	if lost != nil {
+		l.tenure.lost = lost
+	}
+	return Outcome{Kind: Granted, Record: l.know.reconcile(l.know.snap).Record.clone()}, true
+}
+
+// run repeats read and step until there is an answer or ctx ends. A state that is known already spares the first read.
+func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
+	s, warm := l.cached()
+	for n := 0; ; n++ {
+		if n > 0 {
+			if err := sleep(ctx, l.clock, l.opts.Backoff(n)); err != nil {
+				return l.unknown(a, err)
+			}
+		}
+		if !warm {
+			var err error
+			if s, err = l.fetch(ctx); err != nil {
+				if ctx.Err() != nil || errors.Is(err, ErrRefused) {
+					return l.unknown(a, err)
+				}
+				a.last = err
+				continue
+			}
+		}
+		if out, done := l.step(ctx, a, s, !warm); done {
+			return out
+		}
+		warm = false
+	}
+}
+
+func (l *Lease) unknown(a *attempt, err error) Outcome {
+	if a.last != nil && !errors.Is(err, a.last) {
+		err = fmt.Errorf("%w; before that: %w", err, a.last)
+	}
+	s, _ := l.cached()
+	return Outcome{Kind: Unknown, Record: s.Record, Err: err}
+}
+
+// step does what can be done with the state s: at most one write. done is false when the record must be read again.
+func (l *Lease) step(ctx context.Context, a *attempt, s Snapshot, fresh bool) (out Outcome, done bool) {
+	r := &s.Record
+	if r.Nonce == a.nonce && r.Holder == l.owner {
+		return l.grant(a, s, a.started) // an earlier write of this attempt was committed, its answer lost
+	}
+	if a.isAdrift && fresh && s.Version != a.adrift {
+		a.isAdrift = false // the version it was sent for is gone, and it did not get it
+	}
+	if fresh && r.Holder == l.owner {
+		if out, done = l.adopt(ctx, a, s); done {
+			return out, true
+		}
+	}
+	silent, patience := l.silence(s)
+	switch judge(&a.proposal, r, l.owner, silent, patience) {
+	case mayTake:
+		return l.take(ctx, a, s)
+	case superseded:
+		out = Outcome{Kind: Held, Record: *r, Superseded: true}
+	case heldByOther:
+		out = Outcome{Kind: Held, Record: *r}
+		if patience != Infinite {
+			out.RetryAfter = patience - silent
+		}
+	}
+	// "For certain not" takes a state that was read for this attempt, and no write that may still be committed.
+	return out, fresh && !a.isAdrift
+}
+
+// silence is for how long the holder of s was silent, and for how long it may be.
+func (l *Lease) silence(s Snapshot) (silent, patience time.Duration) {
+	patience = l.settings.patience(s.Record.TTL)
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.know.silent(&s.Record, now), patience
+}
+
+// take sends the one conditional write. If its fate is unknown the next step sends it again, for the same version: only one
+// of the two can win, and both are this attempt's.
+func (l *Lease) take(ctx context.Context, a *attempt, s Snapshot) (out Outcome, done bool) {
+	start := l.clock.Now()
+	if a.started.IsZero() {
+		a.started = start
+	}
+	if s.Record.Token == math.MaxUint64 {
+		l.log.Error("lease: the token in the record cannot grow any more: repair the record by hand", "token", s.Record.Token)
+		return l.unknown(a, ErrTokenSpent), true
+	}
+	got, err := l.write(ctx, l.draft(a, s.Record), s.Version)
+	switch {
+	case err == nil:
+		return l.grant(a, got, start)
+	case errors.Is(err, ErrConflict):
+		a.last = err
+	case errors.Is(err, ErrRefused):
+		return l.unknown(a, err), true
+	default:
+		a.adrift, a.isAdrift, a.last = s.Version, true, err
+		if ctx.Err() != nil {
+			return l.unknown(a, err), true
+		}
+	}
+	return Outcome{}, false
+}
+
+// draft is what the attempt writes over r: the same content for the same r, however often it is sent.
+func (l *Lease) draft(a *attempt, r Record) Record {
+	wall := a.started.Round(0)
+	next := Record{
+		Holder: l.owner, Token: r.Token + 1, Nonce: a.nonce, TTL: l.settings.ttl(),
+		Acquired: wall, Renewed: wall, Verdict: r.Verdict,
+	}
+	if a.proposal.Verdict != nil {
+		next.Verdict = a.proposal.Verdict.Clone()
+		next.Verdict.Token = next.Token
+	}
+	return next
+}
+
+// grant turns a committed write of the attempt into holding.
+func (l *Lease) grant(a *attempt, s Snapshot, start time.Time) (out Outcome, done bool) {
+	a.isAdrift = false
+	switch err := l.begin(a, s, start); {
+	case err == nil:
+		return Outcome{Kind: Granted, Record: s.Record}, true
+	case errors.Is(err, errMoved):
+		a.last = err
+		return Outcome{}, false
+	default:
+		a.adrift, a.isAdrift = s.Version, true // it stands in the store all the same
+		return l.unknown(a, fmt.Errorf("after a committed write: %w", err)), true
+	}
+}
+
+// adopt takes on a grant that an earlier attempt of this lease got after its failure had been reported. done is false when
+// there is none, or when the proposal goes on to write anyway.
+func (l *Lease) adopt(ctx context.Context, a *attempt, s Snapshot) (out Outcome, done bool) {
+	if a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
+		return Outcome{}, false
+	}
+	start, ok := l.lateGrant(s.Record.Nonce)
+	if !ok {
+		return Outcome{}, false
+	}
+	err := l.begin(a, s, start)
+	if errors.Is(err, ErrTooLate) {
+		start = l.clock.Now()
+		var got Snapshot
+		if got, err = l.write(ctx, l.renewed(s.Record), s.Version); err == nil {
+			s, err = got, l.begin(a, got, start)
+		}
+	}
+	if err != nil {
+		a.last = err
+		return Outcome{}, false
+	}
+	if a.proposal.Verdict == nil {
+		return Outcome{Kind: Granted, Record: s.Record}, true
+	}
+	return Outcome{Kind: Held, Record: s.Record, Superseded: true}, true
+}

@@ -1,0 +1,282 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.SpareReads(true)
+		v.LoseResponses(1)
+		start := time.Now()
+		n := requests(v, func() {
+			out := a.Acquire(t.Context(), verdict(0, "a", "a"), nil)
+			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		})
+		assert.Equal(t, memory.Counters{Reads: 2, Writes: 1}, n)
+		assert.Less(t, time.Since(start), timeout/2)
+		assert.EqualValues(t, 1, a.Token())
+		time.Sleep(window - time.Since(start))
+		assert.True(t, a.Check(), "heartbeats have taken over")
+	})
+}
+
+func TestAmbiguous_GrantCountsFromTheWriteNotFromTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.SpareReads(true)
+		v.LoseResponses(1)
+		start := time.Now()
+		w.granted(a)
+		v.SetUnavailable(true)
+		time.Sleep(window - time.Since(start) - time.Nanosecond)
+		assert.True(t, a.Check())
+		time.Sleep(time.Nanosecond)
+		assert.False(t, a.Check())
+	})
+}
+
+func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		v := w.view("a")
+		v.SpareReads(true)
+		v.LoseRequests(1)
+		n := requests(v, func() { w.granted(w.lease("a")) })
+		assert.Equal(t, memory.Counters{Reads: 2, Writes: 2}, n, "an unchanged version proves nothing: write again")
+	})
+}
+
+func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		v := w.view("a")
+		// The first write is stuck for 2.1 s; the client gives up after 2 s, reads the old version, and writes again.
+		v.CommitLate(1, 2100*time.Millisecond)
+		time.AfterFunc(2001*time.Millisecond, func() { v.SetDelay(0) })
+		time.AfterFunc(1900*time.Millisecond, func() { v.SetDelay(400 * time.Millisecond) })
+		r := w.granted(w.lease("a"))
+		time.Sleep(time.Second)
+		assert.Len(t, w.store.History(), 1, "only one of the two can win")
+		assert.Equal(t, r, w.record())
+	})
+}
+
+func TestAmbiguous_SomebodyElseWonMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		v := w.view("a")
+		v.SpareReads(true)
+		v.LoseRequests(1)
+		time.AfterFunc(time.Second, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
+		w.held(a, "b")
+		time.Sleep(2 * ttl)
+		assert.Equal(t, "b", w.record().Holder)
+	})
+}
+
+func TestAmbiguous_NothingKnownIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		v := w.view("a")
+		v.SpareReads(true)
+		v.LoseResponses(memory.Always)
+		a := w.lease("a")
+		w.granted(a) // even so: the read tells
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind, "and so does the read after the release")
+		v.SpareReads(false)
+		out := w.unknown(a)
+		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
+		assert.False(t, a.Check())
+	})
+}
+
+// lateGrant makes a's Acquire end as Unknown and its write arrive a second later.
+func lateGrant(w *world, a *lease.Lease, p lease.Proposal) {
+	w.t.Helper()
+	v := w.view("a")
+	v.CommitLate(memory.Always, timeout+time.Second)
+	out := a.Acquire(w.t.Context(), p, nil)
+	require.Equal(w.t, lease.Unknown, out.Kind, "%v", out)
+	v.Heal()
+	require.Empty(w.t, w.record().Holder)
+	time.Sleep(time.Second)
+	synctest.Wait()
+	require.Equal(w.t, "a", w.record().Holder, "the late commit")
+	require.False(w.t, a.Check())
+}
+
+func TestLateGrant_IsUndone(t *testing.T) {
+	for _, with := range []string{"nothing", "read", "watch"} {
+		t.Run(with, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a := w.lease("a")
+				lateGrant(w, a, verdict(0, "a", "a"))
+				switch with {
+				case "read":
+					_, err := a.Read(t.Context())
+					require.NoError(t, err)
+				case "watch":
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					go func() { _ = a.Watch(ctx, func(lease.Record) {}) }()
+				}
+				assert.False(t, a.Check(), "never granted after a failure was reported")
+				time.Sleep(3 * timeout)
+				assert.Empty(t, w.record().Holder)
+				assert.EqualValues(t, 1, w.record().Token)
+				require.NotNil(t, w.record().Verdict, "the verdict stays")
+				w.granted(w.lease("b"))
+			})
+		})
+	}
+}
+
+func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.CommitLate(memory.Always, ttl+time.Hour)
+		w.unknown(a)
+		v.Heal()
+		time.Sleep(ttl + time.Hour + time.Minute)
+		require.Equal(t, "a", w.record().Holder)
+		_, err := a.Read(t.Context())
+		require.NoError(t, err)
+		time.Sleep(3 * timeout)
+		assert.Empty(t, w.record().Holder)
+	})
+}
+
+func TestLateGrant_IsAdoptedByThePlainAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		lateGrant(w, a, lease.Proposal{})
+		n := requests(w.view("a"), func() { w.granted(a) })
+		assert.LessOrEqual(t, n.Writes, 1)
+		time.Sleep(3 * ttl)
+		assert.True(t, a.Check())
+		assert.Equal(t, "a", w.record().Holder, "not undone")
+	})
+}
+
+func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		lateGrant(w, a, verdict(0, "a", "a"))
+		var lost losses
+		out := a.Acquire(t.Context(), verdict(0, "a", "a", "b"), lost.add)
+		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		assert.True(t, out.Superseded)
+		assert.Equal(t, "a", out.Record.Holder)
+		assert.EqualValues(t, 1, out.Record.Verdict.Token)
+		assert.True(t, a.Check(), "the lease is held: by the earlier attempt")
+		assert.EqualValues(t, 1, a.Token())
+		time.Sleep(3 * ttl)
+		assert.True(t, a.Check())
+		w.store.Delete()
+		time.Sleep(interval)
+		synctest.Wait()
+		assert.Len(t, lost.all(), 1, "the callback of the adopting Acquire")
+	})
+}
+
+func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.CommitLate(memory.Always, window+time.Second)
+		start := time.Now()
+		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		time.Sleep(window + time.Second - time.Since(start))
+		synctest.Wait()
+		require.Equal(t, "a", w.record().Holder)
+		v.Heal()
+		n := requests(v, func() { require.Equal(t, lease.Held, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind) })
+		assert.Equal(t, 2, n.Writes, "one in vain on the version known, one to renew")
+		assert.True(t, a.Check())
+	})
+}
+
+func TestLateGrant_IsReleasedByRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.CommitLate(memory.Always, timeout+time.Second)
+		w.unknown(a)
+		v.Heal()
+		assert.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind, "it may still come")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, "a", w.record().Holder)
+		assert.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		assert.Empty(t, w.record().Holder)
+		assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+	})
+}
+
+func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		v := w.view("a")
+		v.SetUnavailable(true)
+		v.SpareReads(true)
+		w.unknown(a)
+		v.Heal()
+		w.granted(b)
+		n := requests(v, func() { time.Sleep(3 * ttl) })
+		assert.Zero(t, n.Writes, "nothing is touched")
+		assert.Equal(t, 1, n.Reads, "one look tells that the version is gone")
+	})
+}
+
+func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		w.granted(a)
+		v := w.view("a")
+		v.CommitLate(memory.Always, timeout+time.Second)
+		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(1, "a", "a"), nil).Kind)
+		v.Heal()
+		assert.True(t, a.Check(), "either way a is the holder")
+		assert.EqualValues(t, 1, a.Token())
+		time.Sleep(ttl)
+		assert.True(t, a.Check(), "the heartbeat recognises the late write")
+		assert.EqualValues(t, 2, a.Token())
+		assert.EqualValues(t, 2, w.record().Verdict.Token)
+	})
+}
+
+func TestClose_LeavesALateGrantAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		lateGrant(w, a, lease.Proposal{})
+		a.Close()
+		n := requests(w.view("a"), func() { time.Sleep(2 * ttl) })
+		assert.Zero(t, n)
+	})
+}

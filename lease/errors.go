@@ -1,0 +1,44 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Errors of a Lease. Those of a Store are in store.go.
+var (
+	// ErrLost is wrapped by the reason that the lost callback receives.
+	ErrLost = errors.New("lease: lost")
+	// ErrClosed is wrapped when the Lease or Provider was closed.
+	ErrClosed = errors.New("lease: closed")
+	// ErrTooLate is wrapped by an Unknown outcome when the store granted, but so late that the grant could run out
+	// before it is used. The grant is undone.
+	ErrTooLate = errors.New("lease: granted too late to be of use")
+	// ErrTokenSpent is wrapped by an Unknown outcome when the record's token is the largest number there is, so that no
+	// grant can be told from the one before. Only a poisoned record has such a token; somebody has to repair it by hand.
+	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
+	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the key is empty.
+	ErrUnknownImplementation = errors.New("lease: unknown implementation")
+)
+
+// timeoutError ends a request or an operation that took too long. It is a context.DeadlineExceeded by whichever clock.
+type timeoutError struct{}
+
+func (timeoutError) Error() string { return "lease: no answer in time" }
+func (timeoutError) Unwrap() error { return context.DeadlineExceeded }
+func (timeoutError) Timeout() bool { return true }
+
+var errTimeout = timeoutError{}
+
+// because puts the reason for which ctx ended before an error that says only that it did.
+func because(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	if err == context.Canceled || err == context.DeadlineExceeded { //nolint:errorlint // the bare ones carry no more
+		return cause
+	}
+	return fmt.Errorf("%w (%w)", cause, err)
+}

@@ -1,0 +1,197 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// holder returns a lease that is held, and its losses.
+func holder(w *world) (*lease.Lease, *losses) {
+	w.t.Helper()
+	a, lost := w.lease("a"), &losses{}
+	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), lease.Proposal{}, lost.add).Kind)
+	return a, lost
+}
+
+func TestHeartbeat_ChangesNothingButTheSignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		first := w.record()
+		n := requests(w.view("a"), func() { time.Sleep(10*interval + time.Second) })
+		assert.Equal(t, memory.Counters{Writes: 10}, n)
+		last := w.record()
+		assert.True(t, last.Renewed.After(first.Renewed))
+		last.Renewed = first.Renewed
+		assert.Equal(t, first, last)
+	})
+}
+
+func TestHeartbeat_SignGrowsWithAClockThatStandsOrGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		clock := &driftingClock{begin: time.Now(), rate: 1}
+		a, b := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = wallJump{clock} }), w.lease("b")
+		w.granted(a)
+		for range 30 {
+			w.held(b, "a")
+			time.Sleep(interval)
+			require.True(t, a.Check())
+		}
+		assert.Equal(t, "a", w.record().Holder)
+	})
+}
+
+// wallJump lets time pass but shows ever earlier wall clock times to whoever strips the monotonic part off. As the fake
+// clock has no monotonic part, the jump is made visible only in what is written: by rounding down to a day.
+type wallJump struct{ *driftingClock }
+
+func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, lost := holder(w)
+		start := time.Now()
+		w.view("a").SetUnavailable(true)
+		time.Sleep(window - time.Second)
+		require.True(t, a.Check())
+		n := w.view("a").Counters()
+		assert.Greater(t, n.Writes, 6)
+		w.view("a").Heal()
+		time.Sleep(time.Second)
+		if a.Check() { // only if a retry fell into the last second
+			assert.Empty(t, lost.all())
+		} else {
+			assert.Len(t, lost.all(), 1)
+			assert.Equal(t, window, lost.at[0].Sub(start))
+		}
+	})
+}
+
+func TestHeartbeat_OneFailureDoesNotLoseTheLease(t *testing.T) {
+	faults := map[string]func(*memory.View){
+		"requests lost":  func(v *memory.View) { v.LoseRequests(3) },
+		"responses lost": func(v *memory.View) { v.LoseResponses(3) },
+		"conflicts":      func(v *memory.View) { v.Conflict(3) },
+		"late commits":   func(v *memory.View) { v.CommitLate(3, 7*time.Second) },
+		"refused":        func(v *memory.View) { v.Refuse(3) },
+		"slow":           func(v *memory.View) { v.SetDelay(time.Second) },
+		"down":           func(v *memory.View) { v.SetUnavailable(true); time.AfterFunc(window/2, v.Heal) },
+	}
+	for name, inject := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a, lost := holder(w)
+				inject(w.view("a"))
+				for range 3 * int(ttl/time.Second) {
+					time.Sleep(time.Second)
+					require.True(t, a.Check())
+				}
+				assert.Empty(t, lost.all())
+				assert.EqualValues(t, 1, w.record().Token)
+			})
+		})
+	}
+}
+
+func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
+	faults := map[string]func(*memory.View){
+		"down":     func(v *memory.View) { v.SetUnavailable(true) },
+		"silent":   func(v *memory.View) { v.LoseRequests(memory.Always) },
+		"deaf":     func(v *memory.View) { v.LoseResponses(memory.Always) },
+		"refused":  func(v *memory.View) { v.Refuse(memory.Always) },
+		"conflict": func(v *memory.View) { v.Conflict(memory.Always) },
+		"stuck":    func(v *memory.View) { v.CommitLate(memory.Always, time.Hour) },
+	}
+	for name, inject := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				start := time.Now()
+				a, lost := holder(w)
+				inject(w.view("a"))
+				time.Sleep(window - time.Nanosecond)
+				assert.True(t, a.Check())
+				time.Sleep(time.Nanosecond)
+				assert.False(t, a.Check())
+				synctest.Wait()
+				require.Len(t, lost.all(), 1)
+				assert.ErrorIs(t, lost.all()[0], lease.ErrLost)
+				assert.NotContains(t, lost.all()[0].Error(), "\n")
+				assert.Equal(t, window, lost.at[0].Sub(start))
+				w.view("a").Heal()
+				time.Sleep(10 * ttl)
+				assert.Len(t, lost.all(), 1, "exactly once")
+				assert.False(t, a.Check())
+			})
+		})
+	}
+}
+
+func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
+	changes := map[string]struct {
+		change func(*memory.Store)
+		says   string
+	}{
+		"taken":    {func(s *memory.Store) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) }, `held by "x" under token 9`},
+		"freed":    {func(s *memory.Store) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
+		"deleted":  {(*memory.Store).Delete, "deleted"},
+		"restored": {func(s *memory.Store) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
+	}
+	for name, c := range changes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a, lost := holder(w)
+				c.change(w.store)
+				time.Sleep(interval)
+				synctest.Wait()
+				assert.False(t, a.Check())
+				require.Len(t, lost.all(), 1)
+				assert.ErrorContains(t, lost.all()[0], c.says)
+				time.Sleep(ttl)
+				assert.Len(t, lost.all(), 1)
+			})
+		})
+	}
+}
+
+func TestHeartbeat_ForeignEditsAreNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, lost := holder(w)
+		for range 20 {
+			w.store.Touch()
+			time.Sleep(interval)
+		}
+		assert.True(t, a.Check())
+		assert.Empty(t, lost.all())
+	})
+}
+
+func TestClose_StopsEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, lost := holder(w)
+		w.view("a").LoseRequests(memory.Always)
+		time.Sleep(interval + time.Second) // a heartbeat is under way
+		a.Close()
+		a.Close()
+		assert.False(t, a.Check())
+		n := requests(w.view("a"), func() { time.Sleep(2 * ttl) })
+		assert.Zero(t, n)
+		assert.Empty(t, lost.all(), "the caller knows")
+		assert.Equal(t, "a", w.record().Holder, "not released")
+		out := a.Release(t.Context())
+		assert.Equal(t, lease.NotReleased, out.Kind)
+		assert.ErrorIs(t, out.Err, lease.ErrClosed)
+	})
+}

@@ -1,0 +1,149 @@
+package lease_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	defaults = lease.DefaultSettings()
+	ttl      = defaults.HeartbeatTimeout
+	window   = defaults.Window()
+	interval = defaults.Interval()
+	timeout  = defaults.OperationTimeout
+)
+
+// world is one store and its parties, meant for a synctest bubble.
+type world struct {
+	t     testing.TB
+	store *memory.Store
+	logs  *logSink
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, store: memory.NewStore(), logs: &logSink{}}
+}
+
+func (w *world) view(owner string) *memory.View { return w.store.View(owner) }
+
+// lease returns a new lease of owner over its view; it is closed at the end of the test.
+func (w *world) lease(owner string, change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
+	w.t.Helper()
+	return w.leaseOver(w.view(owner), owner, change...)
+}
+
+func (w *world) leaseOver(s lease.Store, owner string, change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
+	w.t.Helper()
+	settings, options := defaults, lease.Options{Logger: slog.New(w.logs)}
+	for _, c := range change {
+		c(&settings, &options)
+	}
+	l, err := lease.New(s, owner, settings, options)
+	require.NoError(w.t, err)
+	w.t.Cleanup(l.Close)
+	return l
+}
+
+// plain acquires a plain lock.
+func (w *world) plain(l *lease.Lease) lease.Outcome {
+	w.t.Helper()
+	return l.Acquire(w.t.Context(), lease.Proposal{}, nil)
+}
+
+func (w *world) granted(l *lease.Lease) lease.Record {
+	w.t.Helper()
+	out := w.plain(l)
+	require.Equal(w.t, lease.Granted, out.Kind, "%v", out)
+	require.True(w.t, l.Check())
+	return out.Record
+}
+
+func (w *world) held(l *lease.Lease, by string) lease.Outcome {
+	w.t.Helper()
+	out := w.plain(l)
+	require.Equal(w.t, lease.Held, out.Kind, "%v", out)
+	require.Equal(w.t, by, out.Record.Holder)
+	require.NoError(w.t, out.Err)
+	return out
+}
+
+func (w *world) unknown(l *lease.Lease) lease.Outcome {
+	w.t.Helper()
+	out := w.plain(l)
+	require.Equal(w.t, lease.Unknown, out.Kind, "%v", out)
+	require.Error(w.t, out.Err)
+	return out
+}
+
+func (w *world) record() lease.Record { return w.store.Snapshot().Record }
+
+// verdict is a proposal by writer that lets survivors go on.
+func verdict(base uint64, writer string, survivors ...sbr.ID) lease.Proposal {
+	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{
+		Survivors: survivors, Down: []sbr.ID{"z", "y"}, DecidedBy: sbr.ID(writer), Reason: writer + " decided",
+	}}
+}
+
+// requests counts what f sends through v.
+func requests(v *memory.View, f func()) memory.Counters {
+	before := v.Counters()
+	f()
+	after := v.Counters()
+	return memory.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes, Watches: after.Watches - before.Watches}
+}
+
+// losses collects calls of a lost callback.
+type losses struct {
+	mu      sync.Mutex
+	reasons []error
+	at      []time.Time
+}
+
+func (l *losses) add(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reasons, l.at = append(l.reasons, err), append(l.at, time.Now())
+}
+
+func (l *losses) all() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]error(nil), l.reasons...)
+}
+
+// logSink keeps warnings.
+type logSink struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *logSink) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (s *logSink) WithAttrs([]slog.Attr) slog.Handler              { return s }
+func (s *logSink) WithGroup(string) slog.Handler                   { return s }
+func (s *logSink) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+	return nil
+}
+
+func (s *logSink) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.lines...)
+}

@@ -1,0 +1,165 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	coordv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+const (
+	resource     = "leases"
+	fieldManager = "serf-sbr"
+	// createVersion is a resourceVersion that no object has: etcd starts at 1 and the first write makes it 2. A PUT with it creates
+	// the lease if it does not exist and else conflicts cleanly. With no version at all the losers would see "invalid".
+	createVersion = "1"
+)
+
+// client makes the requests: each one exactly once, with an end on both sides. It knows nothing of records.
+type client struct {
+	rest            *rest.RESTClient
+	params          runtime.ParameterCodec
+	close           func()
+	namespace, name string
+	timeout         time.Duration
+}
+
+// newClient uses only the REST client and the one API group it needs: the typed clients drag in all of them (twice the binary and
+// twice the memory), and cannot turn off their retries.
+func newClient(cfg *rest.Config, namespace, name string, timeout time.Duration) (*client, error) {
+	scheme := runtime.NewScheme()
+	if err := coordv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+	cfg = rest.CopyConfig(cfg)
+	cfg.APIPath = "/apis"
+	cfg.GroupVersion = &coordv1.SchemeGroupVersion
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	cfg.QPS, cfg.RateLimiter = -1, nil // ten quick requests must not make the eleventh wait
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	httpClient, err := newHTTPClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	restClient, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &client{
+		rest:      restClient,
+		params:    runtime.NewParameterCodec(scheme),
+		close:     func() { closeIdle(httpClient.Transport) },
+		namespace: namespace,
+		name:      name,
+		timeout:   timeout,
+	}, nil
+}
+
+func (c *client) get(ctx context.Context) (*coordv1.Lease, error) {
+	// No resourceVersion: "0" would be answered from a cache, even while etcd stands still.
+	return c.do(ctx, c.rest.Get().Namespace(c.namespace).Resource(resource).Name(c.name))
+}
+
+func (c *client) patch(ctx context.Context, body []byte, dryRun bool) (*coordv1.Lease, error) {
+	req := c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource(resource).Name(c.name)
+	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(body))
+}
+
+// create is a PUT, not a POST: the right to POST cannot be limited to one name.
+func (c *client) create(ctx context.Context, l *coordv1.Lease, dryRun bool) (*coordv1.Lease, error) {
+	l.Namespace, l.Name, l.ResourceVersion = c.namespace, c.name, createVersion
+	req := c.rest.Put().Namespace(c.namespace).Resource(resource).Name(c.name)
+	return c.do(ctx, req.VersionedParams(&metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(l))
+}
+
+func dry(run bool) []string {
+	if !run {
+		return nil
+	}
+	return []string{metav1.DryRunAll}
+}
+
+func (c *client) do(ctx context.Context, req *rest.Request) (*coordv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(quiet(ctx), c.timeout)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		// The server gives up first, so that the client hears of it and no work goes on behind its back.
+		if left := time.Until(deadline) * 9 / 10; left > time.Millisecond {
+			req = req.Param("timeout", left.Round(time.Millisecond).String())
+		}
+	}
+	var out coordv1.Lease
+	if err := req.MaxRetries(0).Do(ctx).Into(&out); err != nil {
+		return nil, err
+	}
+	if out.UID == "" || out.ResourceVersion == "" {
+		return nil, errors.New("the answer is not a stored lease: it has no uid or no resourceVersion")
+	}
+	return &out, nil
+}
+
+var errOpenTimeout = errors.New("the watch did not open in time")
+
+// watch opens a stream of changes after version, or with the present state first if that is empty. The end of the stream is left
+// to ctx; only its opening is bounded.
+func (c *client) watch(ctx context.Context, version string, openTimeout time.Duration) (watch.Interface, error) {
+	ctx, cancel := context.WithCancelCause(quiet(ctx))
+	timer := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
+	opts := &metav1.ListOptions{
+		FieldSelector:       "metadata.name=" + c.name, // without it "watch" with resourceNames is forbidden
+		ResourceVersion:     version,
+		AllowWatchBookmarks: true,
+		Watch:               true,
+	}
+	req := c.rest.Get().Namespace(c.namespace).Resource(resource).VersionedParams(opts, c.params)
+	stream, err := req.MaxRetries(0).Watch(ctx)
+	inTime := timer.Stop()
+	switch {
+	case err == nil && inTime:
+		return &stoppable{stream, cancel}, nil
+	case err == nil:
+		stream.Stop()
+	}
+	defer cancel(nil)
+	if cause := context.Cause(ctx); errors.Is(cause, errOpenTimeout) {
+		return nil, fmt.Errorf("%w (%s)", cause, openTimeout)
+	}
+	return nil, err
+}
+
+// stoppable also ends the request: stopping a stream alone leaves its reader behind until the server sends something.
+type stoppable struct {
+	watch.Interface
+	cancel context.CancelCauseFunc
+}
+
+func (s *stoppable) Stop() {
+	s.cancel(nil)
+	s.Interface.Stop()
+}
+
+// quiet keeps client-go from logging to standard error what it returns as an error anyway.
+func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
+
+// number reads a resourceVersion, 0 if it is not a number.
+func number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

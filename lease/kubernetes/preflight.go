@@ -1,0 +1,80 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordv1 "k8s.io/api/coordination/v1"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Preflight tries what the store will do: it reads the lease, writes it in a dry run, and opens a watch. It changes nothing and
+// holds nothing. The error lists every problem on a line of its own, each with what to do about it.
+//
+// It tries the right to create only if there is no lease: one that was created beforehand may come without that right.
+func (s *Store) Preflight(ctx context.Context) error {
+	l, err := s.client.get(ctx)
+	absent, forbidden := s.isAbsent(err), isForbidden(err)
+	if err != nil && !absent && !forbidden {
+		return s.fail("read", err) // the others would fail for the same reason
+	}
+	var problems []error
+	present := lease.Snapshot{Version: probeVersion}
+	switch {
+	case forbidden:
+		problems = append(problems, s.fail("read", err))
+	case !absent:
+		present, err = s.inspect(l)
+		problems = append(problems, err)
+	}
+	problems = append(problems, s.tryWrite(ctx, "update (PATCH)", present))
+	if absent || forbidden {
+		problems = append(problems, s.tryWrite(ctx, "create (PUT)", lease.Snapshot{}))
+	}
+	return errors.Join(append(problems, s.tryWatch(ctx))...)
+}
+
+func (s *Store) inspect(l *coordv1.Lease) (lease.Snapshot, error) {
+	snapshot, err := s.snapshot(l)
+	if err != nil {
+		return lease.Snapshot{Version: joinVersion(l)}, err
+	}
+	if _, ours := l.Annotations[Annotation]; !ours && snapshot.Record.Holder != "" {
+		err = fmt.Errorf("lease %s is held by %q but has no annotation %s: if another program uses it choose another lease-name, else clear its holder",
+			s, snapshot.Record.Holder, Annotation)
+	}
+	return snapshot, err
+}
+
+// probeVersion is no version of any lease: a patch on it conflicts, after it was authorised.
+const probeVersion = lease.Version("00000000-0000-0000-0000-000000000000/" + createVersion)
+
+func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) error {
+	value, err := encode(present.Record)
+	if err == nil {
+		_, err = s.write(ctx, present.Record, value, present.Version, true)
+	}
+	// A conflict means that the request was authorised and found another state, or no lease.
+	if err == nil || errors.Is(classify(present.Version == "", err), lease.ErrConflict) {
+		return nil
+	}
+	return s.fail(action+" in a dry run", err)
+}
+
+func (s *Store) tryWatch(ctx context.Context) error {
+	stream, err := s.client.watch(ctx, "", s.pace.open)
+	if err != nil {
+		return s.fail("watch", err)
+	}
+	defer stream.Stop()
+	select {
+	case _, open := <-stream.ResultChan():
+		if !open { // client-go hides an opening that broke off in a stream that has ended
+			return s.fail("watch", errStreamEnded)
+		}
+	default:
+	}
+	return nil
+}

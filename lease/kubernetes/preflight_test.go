@@ -1,0 +1,98 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+)
+
+func TestPreflight_ChangesNothing(t *testing.T) {
+	f := newFakeAPI(t)
+	s := newStore(t, f)
+	require.NoError(t, s.Preflight(t.Context()))
+	require.Nil(t, f.stored(testName))
+	require.Equal(t, []string{"get", "patch", "update", "watch"}, f.made())
+
+	mustWrite(t, s, record("a", 1), "")
+	before := f.stored(testName)
+	f.resetCalls()
+	require.NoError(t, s.Preflight(t.Context()))
+	require.Equal(t, before, f.stored(testName))
+	require.Equal(t, []string{"get", "patch", "watch"}, f.made())
+}
+
+func TestPreflight_NamesEachMissingRight(t *testing.T) {
+	for _, present := range []bool{false, true} {
+		for _, c := range []struct {
+			verbs string
+			want  []string // cannot VERB, by line
+		}{
+			{"get", []string{"cannot get"}},
+			{"patch", []string{"cannot patch"}},
+			{"watch", []string{"cannot watch"}},
+			{"update", []string{"cannot update"}},
+			{"create", []string{"cannot create"}},
+			{"patch watch", []string{"cannot patch", "cannot watch"}},
+			{"get patch watch", []string{"cannot get", "cannot patch", "cannot watch"}},
+			{"get update patch watch create", []string{"cannot get", "cannot patch", "cannot update", "cannot watch"}},
+		} {
+			f := newFakeAPI(t)
+			s := newStore(t, f)
+			if present {
+				mustWrite(t, s, record("a", 1), "")
+			}
+			for verb := range strings.FieldsSeq(c.verbs) {
+				f.forbidden[verb] = true
+			}
+			err := s.Preflight(t.Context())
+			if present && (c.verbs == "update" || c.verbs == "create") {
+				require.NoError(t, err, "a lease that exists need not be created")
+				continue
+			}
+			require.Error(t, err, c.verbs)
+			lines := strings.Split(err.Error(), "\n")
+			require.Len(t, lines, len(c.want), "%s: %v", c.verbs, err)
+			for i, want := range c.want {
+				require.Contains(t, lines[i], want)
+				require.Contains(t, lines[i], "resourceNames [payments-sbr]")
+			}
+		}
+	}
+}
+
+func TestPreflight_Namespace(t *testing.T) {
+	cfg := testConfig()
+	cfg.Namespace = "nowhere"
+	err := newStoreWith(t, newFakeAPI(t), cfg).Preflight(t.Context())
+	require.ErrorContains(t, err, "the namespace does not exist")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+func TestPreflight_Token(t *testing.T) {
+	f := newFakeAPI(t)
+	f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		code, body := failure(401, "Unauthorized", "", "", "Unauthorized")
+		writeJSON(w, code, body)
+		return true
+	}
+	err := newStore(t, f).Preflight(t.Context())
+	require.ErrorContains(t, err, "the credentials were not accepted")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+func TestPreflight_ForeignLease(t *testing.T) {
+	f := newFakeAPI(t)
+	s := newStore(t, f)
+	f.put(testName, object{"spec": object{"holderIdentity": "controller-7"}})
+	require.ErrorContains(t, s.Preflight(t.Context()), `is held by "controller-7"`)
+
+	f.put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}}, "spec": object{}})
+	require.ErrorContains(t, s.Preflight(t.Context()), "not readable")
+
+	f.put(testName, object{"spec": object{}})
+	require.NoError(t, s.Preflight(t.Context()), "created by an operator beforehand")
+}

@@ -1,0 +1,227 @@
+package kubernetes
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	coordv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Annotation is the key under which a lease carries what its spec has no field for.
+const Annotation = "serf-sbr.github.io/record"
+
+const (
+	recordFormat = 1
+	// compressAbove keeps the record of a cluster of up to about two hundred members readable.
+	compressAbove = 8 << 10
+	// maxRecord leaves the annotations of others room in the 256 KiB that the server allows for all of them.
+	maxRecord = 200 << 10
+	// maxPlain bounds what a reader unpacks: a few hundred bytes of gzip can stand for megabytes.
+	maxPlain = 8 << 20
+)
+
+// payload is the JSON in the annotation. Fields may be added; a change of meaning needs a new format.
+type payload struct {
+	Format int    `json:"v"`
+	Token  uint64 `json:"token"`
+	// Holder is spec.holderIdentity once more. If the two differ then somebody else has changed the holder.
+	Holder string `json:"holder,omitempty"`
+	Nonce  string `json:"nonce,omitempty"`
+	TTL    string `json:"ttl,omitempty"`
+	// Write makes each write differ from the one before: a write without a change would not move the resourceVersion, and two
+	// writers could both believe that theirs took place.
+	Write   string       `json:"write,omitempty"`
+	Verdict *sbr.Verdict `json:"verdict,omitempty"`
+}
+
+// encode returns the annotation's value.
+func encode(r lease.Record) (string, error) {
+	if err := storable(r); err != nil {
+		return "", err
+	}
+	p := payload{Format: recordFormat, Token: r.Token, Holder: r.Holder, Nonce: r.Nonce, Write: rand.Text()[:13], Verdict: r.Verdict}
+	if r.TTL > 0 {
+		p.TTL = r.TTL.String()
+	}
+	plain, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	value := string(plain)
+	if compressAbove < len(plain) && len(plain) <= maxPlain {
+		if value, err = compress(plain); err != nil {
+			return "", err
+		}
+	}
+	if room := maxRecord - len(Annotation); len(value) > room {
+		return "", fmt.Errorf("%w: %d bytes, %d in the annotation, which may have %d: list fewer members in the verdict",
+			lease.ErrTooLarge, len(plain), len(value), room)
+	}
+	return value, nil
+}
+
+// storable refuses what JSON would change on the way: a survivor whose name comes back different is no survivor.
+func storable(r lease.Record) error {
+	if r.TTL < 0 {
+		return fmt.Errorf("the time to live is negative: %s", r.TTL)
+	}
+	texts := []string{r.Holder, r.Nonce}
+	if v := r.Verdict; v != nil {
+		texts = append(texts, string(v.DecidedBy), v.Reason)
+		for _, ids := range [][]sbr.ID{v.Survivors, v.Down} {
+			for _, id := range ids {
+				texts = append(texts, string(id))
+			}
+		}
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q is not valid UTF-8", text)
+		}
+	}
+	return nil
+}
+
+func compress(plain []byte) (string, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(plain); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
+}
+
+func decompress(value string) ([]byte, error) {
+	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(value)))
+	if err != nil {
+		return nil, fmt.Errorf("neither JSON nor gzip in base64: %w", err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxPlain+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(plain) > maxPlain {
+		return nil, fmt.Errorf("more than %d bytes when unpacked", maxPlain)
+	}
+	return plain, nil
+}
+
+// decode reads the annotation's value.
+func decode(value string) (payload, time.Duration, error) {
+	plain := []byte(value)
+	if !strings.HasPrefix(value, "{") {
+		var err error
+		if plain, err = decompress(value); err != nil {
+			return payload{}, 0, err
+		}
+	}
+	// The format first: a newer one may have other types in the same fields.
+	var head struct {
+		Format int `json:"v"`
+	}
+	if err := json.Unmarshal(plain, &head); err != nil {
+		return payload{}, 0, err
+	}
+	switch {
+	case head.Format > recordFormat:
+		return payload{}, 0, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, recordFormat)
+	case head.Format < recordFormat:
+		return payload{}, 0, fmt.Errorf("format %d is unknown", head.Format)
+	}
+	var p payload
+	if err := json.Unmarshal(plain, &p); err != nil {
+		return payload{}, 0, err
+	}
+	if p.Verdict != nil {
+		p.Verdict.Normalize() // a hand may have edited it, and look-ups need order
+	}
+	if p.TTL == "" {
+		return p, 0, nil
+	}
+	ttl, err := time.ParseDuration(p.TTL)
+	if err == nil && ttl < 0 {
+		err = errors.New("it is negative")
+	}
+	if err != nil {
+		return payload{}, 0, fmt.Errorf("ttl %q: %w", p.TTL, err)
+	}
+	return p, ttl, nil
+}
+
+// toSpec always names the holder, even as "": in a merge patch an absent field would stay as it is. So would all others, hence the
+// patch lists them itself.
+func toSpec(r lease.Record) coordv1.LeaseSpec {
+	transitions := int32(min(r.Token, math.MaxInt32))
+	spec := coordv1.LeaseSpec{HolderIdentity: &r.Holder, LeaseTransitions: &transitions}
+	if r.TTL > 0 {
+		// Rounded up: whoever goes by it, kubectl's reader included, must not take the holder for gone too early.
+		seconds := int32(min((r.TTL+time.Second-1)/time.Second, math.MaxInt32))
+		if r.TTL > math.MaxInt64-time.Second {
+			seconds = math.MaxInt32
+		}
+		spec.LeaseDurationSeconds = &seconds
+	}
+	spec.AcquireTime, spec.RenewTime = microTime(r.Acquired), microTime(r.Renewed)
+	return spec
+}
+
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.MicroTime{Time: t.UTC()}
+}
+
+// fromLease reads a stored object, whoever wrote it.
+func fromLease(l *coordv1.Lease) (lease.Record, error) {
+	r := lease.Record{Holder: deref(l.Spec.HolderIdentity), TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
+	if t := l.Spec.AcquireTime; t != nil {
+		r.Acquired = t.UTC()
+	}
+	if t := l.Spec.RenewTime; t != nil {
+		r.Renewed = t.UTC()
+	}
+	floor := uint64(max(0, deref(l.Spec.LeaseTransitions)))
+	value, ours := l.Annotations[Annotation]
+	if !ours {
+		r.Token = floor
+		return r, nil
+	}
+	p, ttl, err := decode(value)
+	if err != nil {
+		return lease.Record{}, fmt.Errorf("annotation %s: %w", Annotation, err)
+	}
+	r.Token, r.Verdict = max(p.Token, floor), p.Verdict
+	if p.Holder == r.Holder {
+		// Else the holder was changed by other means, and the nonce would tell its author a lie.
+		r.Nonce, r.TTL = p.Nonce, ttl
+	}
+	return r, nil
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,189 @@
+package kubernetes
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordv1 "k8s.io/api/coordination/v1"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func object(r lease.Record, value string) *coordv1.Lease {
+	l := &coordv1.Lease{Spec: toSpec(r)}
+	l.Annotations = map[string]string{Annotation: value}
+	return l
+}
+
+func members(n int) []sbr.ID {
+	ids := make([]sbr.ID, n)
+	for i := range ids {
+		ids[i] = sbr.ID("payments-7d4b9c6f5d-" + strconv.Itoa(100000+i) + "@1700000000000")
+	}
+	return ids
+}
+
+func TestRecord_RoundTrip(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	for name, r := range map[string]lease.Record{
+		"zero":         {},
+		"all":          {Holder: "a", Token: 7, Nonce: "n", TTL: 1500 * time.Millisecond, Acquired: now, Renewed: now.Add(1), Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}, DecidedBy: "a", Reason: `"quoted" <&>`, Partial: true}},
+		"free":         {Token: 8, Nonce: "n", Verdict: &sbr.Verdict{Token: 7}},
+		"nanosecond":   {TTL: 1},
+		"for ages":     {TTL: math.MaxInt64, Token: math.MaxUint64},
+		"zero verdict": {Verdict: &sbr.Verdict{}},
+		"large":        {Holder: "a", Verdict: &sbr.Verdict{Survivors: members(5000)}},
+	} {
+		value, err := encode(r)
+		require.NoError(t, err, name)
+		got, err := fromLease(object(r, value))
+		require.NoError(t, err, name)
+		require.Equal(t, r, got, name)
+		require.Equal(t, name != "large", strings.HasPrefix(value, "{"), name)
+		again, err := encode(r)
+		require.NoError(t, err)
+		require.NotEqual(t, value, again, "each write must differ")
+	}
+}
+
+func TestRecord_Spec(t *testing.T) {
+	seconds := func(ttl time.Duration) int32 { return deref(toSpec(lease.Record{TTL: ttl}).LeaseDurationSeconds) }
+	require.Nil(t, toSpec(lease.Record{}).LeaseDurationSeconds)
+	require.EqualValues(t, 1, seconds(1))
+	require.EqualValues(t, 2, seconds(2*time.Second))
+	require.EqualValues(t, 3, seconds(2*time.Second+1))
+	require.EqualValues(t, math.MaxInt32, seconds(math.MaxInt64))
+	require.EqualValues(t, math.MaxInt32, *toSpec(lease.Record{Token: 1 << 40}).LeaseTransitions)
+	require.Empty(t, *toSpec(lease.Record{}).HolderIdentity)
+}
+
+func TestRecord_TooLarge(t *testing.T) {
+	_, err := encode(lease.Record{Holder: strings.Repeat("x", 9<<20)})
+	require.ErrorIs(t, err, lease.ErrTooLarge)
+	require.NotContains(t, err.Error(), "\n")
+	r := lease.Record{Verdict: &sbr.Verdict{Survivors: members(20000)}}
+	value, err := encode(r)
+	require.NoError(t, err)
+	require.Less(t, len(value), maxRecord)
+}
+
+func TestRecord_RefusesWhatJSONWouldChange(t *testing.T) {
+	for name, r := range map[string]lease.Record{
+		"holder":   {Holder: "a\xff"},
+		"survivor": {Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a\xff"}}},
+		"down":     {Verdict: &sbr.Verdict{Down: []sbr.ID{"\xc3("}}},
+		"ttl":      {TTL: -1},
+	} {
+		_, err := encode(r)
+		require.Error(t, err, name)
+	}
+}
+
+func gzipped(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write([]byte(text))
+	w.Close()
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+func TestDecode_Junk(t *testing.T) {
+	for name, c := range map[string]struct{ value, want string }{
+		"empty":           {"", "neither JSON nor gzip"},
+		"text":            {"hello", "neither JSON nor gzip"},
+		"half JSON":       {`{"v":1`, "unexpected end"},
+		"more than JSON":  {`{"v":1}x`, "invalid character"},
+		"no format":       {`{}`, "format 0 is unknown"},
+		"old format":      {`{"v":-1}`, "format -1 is unknown"},
+		"newer format":    {`{"v":2,"token":"in words"}`, "format 2 is newer than this program"},
+		"huge format":     {`{"v":1e99}`, "cannot unmarshal"},
+		"negative token":  {`{"v":1,"token":-1}`, "cannot unmarshal"},
+		"negative ttl":    {`{"v":1,"ttl":"-1s"}`, "it is negative"},
+		"no ttl":          {`{"v":1,"ttl":"soon"}`, "invalid duration"},
+		"verdict":         {`{"v":1,"verdict":[]}`, "cannot unmarshal"},
+		"deep":            {`{"v":1,"verdict":` + strings.Repeat(`{"a":`, 20000), "exceeded max depth"},
+		"base64 only":     {"aGVsbG8gd29ybGQ=", "gzip"},
+		"half gzip":       {gzipped(strings.Repeat("x", 1000))[:20], "EOF"},
+		"gzip of junk":    {gzipped("junk"), "invalid character"},
+		"gzip bomb":       {gzipped(strings.Repeat(" ", maxPlain+1)), "when unpacked"},
+		"gzip of a newer": {gzipped(`{"v":9}`), "newer"},
+	} {
+		_, _, err := decode(c.value)
+		require.ErrorContains(t, err, c.want, name)
+	}
+}
+
+func TestDecode_SortsWhatAHandHasEdited(t *testing.T) {
+	p, _, err := decode(`{"v":1,"token":3,"verdict":{"token":3,"survivors":["b","a"],"down":["d","c"]},"new":"field"}`)
+	require.NoError(t, err)
+	require.Equal(t, []sbr.ID{"a", "b"}, p.Verdict.Survivors)
+	require.Equal(t, sbr.Survivor, p.Verdict.Standing("a", 0))
+}
+
+func TestFromLease_WrittenByOthers(t *testing.T) {
+	holder, seconds, transitions := "someone", int32(15), int32(4)
+	l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+	r, err := fromLease(l)
+	require.NoError(t, err)
+	require.Equal(t, lease.Record{Holder: "someone", TTL: 15 * time.Second}, r)
+
+	// The annotation was lost: the token must not start again.
+	l.Spec.LeaseTransitions = &transitions
+	r, err = fromLease(l)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, r.Token)
+
+	negative := int32(-5)
+	l.Spec.LeaseTransitions, l.Spec.LeaseDurationSeconds = &negative, &negative
+	r, err = fromLease(l)
+	require.NoError(t, err)
+	require.Equal(t, lease.Record{Holder: "someone"}, r)
+
+	r, err = fromLease(&coordv1.Lease{})
+	require.NoError(t, err)
+	require.Equal(t, lease.Record{}, r)
+}
+
+func TestFromLease_HolderChangedByOthers(t *testing.T) {
+	value, err := encode(lease.Record{Holder: "a", Token: 3, Nonce: "n", TTL: time.Minute, Verdict: &sbr.Verdict{Token: 3}})
+	require.NoError(t, err)
+	holder, transitions := "b", int32(4)
+	l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseTransitions: &transitions}}
+	l.Annotations = map[string]string{Annotation: value}
+	r, err := fromLease(l)
+	require.NoError(t, err)
+	require.Equal(t, lease.Record{Holder: "b", Token: 4, Verdict: &sbr.Verdict{Token: 3}}, r, "no nonce: a must not believe it holds the lease")
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"v":1,"token":3,"holder":"a","nonce":"n","ttl":"1.5s","write":"w","verdict":{"token":3,"survivors":["b","a"]}}`, "a", int32(3), int32(2))
+	f.Add(gzipped(`{"v":1}`), "", int32(-1), int32(-1))
+	f.Add("H4sI", "x", int32(math.MaxInt32), int32(math.MinInt32))
+	f.Fuzz(func(t *testing.T, value, holder string, transitions, seconds int32) {
+		l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseTransitions: &transitions, LeaseDurationSeconds: &seconds}}
+		l.Annotations = map[string]string{Annotation: value}
+		r, err := fromLease(l)
+		if err != nil {
+			require.Equal(t, lease.Record{}, r)
+			return
+		}
+		require.GreaterOrEqual(t, r.TTL, time.Duration(0))
+		require.True(t, transitions < 0 || r.Token >= uint64(transitions), "the floor of the token")
+		// What was read can be written and read again. (Not what no member writes: text that is not UTF-8.)
+		again, err := encode(r)
+		if err != nil {
+			return
+		}
+		r2, err := fromLease(object(r, again))
+		require.NoError(t, err)
+		require.Equal(t, r, r2)
+	})
+}

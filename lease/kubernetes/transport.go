@@ -1,0 +1,229 @@
+package kubernetes
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	// A connection that died silently takes every request down with it until the pings find out: 3 s here, 45 s by default.
+	pingAfter   = 2 * time.Second
+	pingTimeout = time.Second
+	// Certificates and authorities are rotated by replacing their files.
+	reloadAfter = time.Minute
+)
+
+// newHTTPClient returns a client with all of cfg's authentication, and its own connections.
+func newHTTPClient(cfg *rest.Config) (*http.Client, error) {
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	conf, err := cfg.TransportConfig()
+	if err != nil {
+		return nil, err
+	}
+	if conf.HasBasicAuth() && conf.HasTokenAuth() {
+		return nil, errors.New("both a user name and a token are set")
+	}
+	base, err := baseTransport(conf)
+	if err != nil {
+		return nil, err
+	}
+	tokenFile := conf.BearerTokenFile
+	if tokenFile != "" {
+		conf.BearerToken, conf.BearerTokenFile = "", ""
+	}
+	rt, err := transport.HTTPWrappersForConfig(conf, base)
+	if err != nil {
+		return nil, err
+	}
+	if tokenFile != "" {
+		rt = &tokenFileTransport{next: rt, path: tokenFile}
+	}
+	return &http.Client{
+		Transport: rt,
+		// A redirect would repeat a write behind our back.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+func baseTransport(conf *transport.Config) (http.RoundTripper, error) {
+	if conf.Transport == nil {
+		return newReloader(conf)
+	}
+	if conf.HasCA() || conf.HasCertAuth() || conf.HasCertCallback() || conf.TLS.Insecure {
+		return nil, errors.New("a transport of one's own excludes certificates and the insecure flag")
+	}
+	return conf.Transport, nil
+}
+
+func newTransport(conf *transport.Config) (*http.Transport, error) {
+	fresh := *conf // TLSConfigFor fills in what it has read from files
+	tlsConfig, err := transport.TLSConfigFor(&fresh)
+	if err != nil {
+		return nil, err
+	}
+	proxy := http.ProxyFromEnvironment
+	if conf.Proxy != nil {
+		proxy = conf.Proxy
+	}
+	return &http.Transport{
+		Proxy:               proxy,
+		DialContext:         conf.DialHolder.Dial,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		DisableCompression:  conf.DisableCompression,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}, nil
+}
+
+// reloader replaces the transport when one of its files changes. It looks once a minute, and after a 401: a connection that was
+// opened with a client certificate is refused for ever once that has expired.
+type reloader struct {
+	conf *transport.Config
+
+	mu      sync.Mutex
+	current *http.Transport
+	files   [sha256.Size]byte
+	checked time.Time
+}
+
+func newReloader(conf *transport.Config) (*reloader, error) {
+	first, err := newTransport(conf)
+	if err != nil {
+		return nil, err
+	}
+	r := &reloader{conf: conf, current: first, checked: time.Now()}
+	r.files = r.fingerprint()
+	return r, nil
+}
+
+func (r *reloader) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.transport().RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		r.mu.Lock()
+		r.checked = time.Time{}
+		r.mu.Unlock()
+	}
+	return resp, err
+}
+
+// CloseIdleConnections makes http.Client's method of that name work.
+func (r *reloader) CloseIdleConnections() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current.CloseIdleConnections()
+}
+
+func (r *reloader) transport() *http.Transport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.checked) < reloadAfter {
+		return r.current
+	}
+	r.checked = time.Now()
+	files := r.fingerprint()
+	if files == r.files {
+		return r.current
+	}
+	next, err := newTransport(r.conf)
+	if err != nil {
+		// Half written, most likely: the old one serves until the next look.
+		return r.current
+	}
+	r.current.CloseIdleConnections()
+	r.current, r.files = next, files
+	return next
+}
+
+func (r *reloader) fingerprint() [sha256.Size]byte {
+	sum := sha256.New()
+	for _, path := range []string{r.conf.TLS.CAFile, r.conf.TLS.CertFile, r.conf.TLS.KeyFile} {
+		if path != "" {
+			text, err := os.ReadFile(path)
+			fmt.Fprintf(sum, "%d %v ", len(text), err != nil)
+			sum.Write(text)
+		}
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+// tokenFileTransport reads the token for each request. Client-go keeps it for 50 s, through refusals too; requests are so few
+// here that nothing is saved by that, and a rotated token would cost a decision.
+type tokenFileTransport struct {
+	next http.RoundTripper
+	path string
+
+	mu   sync.Mutex
+	last string
+}
+
+func (t *tokenFileTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Authorization") != "" {
+		return t.next.RoundTrip(req)
+	}
+	token, err := t.token()
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // a RoundTripper must
+		}
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return t.next.RoundTrip(req)
+}
+
+func (t *tokenFileTransport) CloseIdleConnections() { closeIdle(t.next) }
+
+// token goes on with the last one when the file is away for a moment.
+func (t *tokenFileTransport) token() (string, error) {
+	text, err := os.ReadFile(t.path)
+	token := strings.TrimSpace(string(text))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case token != "":
+		t.last = token
+	case t.last != "":
+	case err != nil:
+		return "", &tokenError{err}
+	default:
+		return "", &tokenError{fmt.Errorf("%s is empty", t.path)}
+	}
+	return t.last, nil
+}
+
+// tokenError says that a request was not even sent.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return "no token: " + e.err.Error() }
+func (e *tokenError) Unwrap() error { return e.err }
+
+// closeIdle looks through client-go's wrappers, which do not pass CloseIdleConnections on.
+func closeIdle(rt http.RoundTripper) {
+	for rt != nil {
+		if c, ok := rt.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+			return
+		}
+		w, ok := rt.(interface{ WrappedRoundTripper() http.RoundTripper })
+		if !ok {
+			return
+		}
+		rt = w.WrappedRoundTripper()
+	}
+}

@@ -1,0 +1,218 @@
+package kubernetes_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+)
+
+// heard keeps what the last request of a kind carried.
+type heard struct {
+	mu    sync.Mutex
+	proto int
+	auth  string
+	agent string
+}
+
+func (h *heard) hook(_ http.ResponseWriter, r *http.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proto, h.auth, h.agent = r.ProtoMajor, r.Header.Get("Authorization"), r.UserAgent()
+	return false
+}
+
+func (h *heard) authorization() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.auth
+}
+
+func open(t *testing.T, c *rest.Config) *kubernetes.Store {
+	s, err := kubernetes.NewForConfig(c, testConfig())
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func read(t *testing.T, s *kubernetes.Store) {
+	t.Helper()
+	_, err := s.Read(t.Context())
+	require.NoError(t, err)
+}
+
+func TestTransport_HTTP2AndTheCallersConfig(t *testing.T) {
+	f := newFakeAPI(t)
+	h := &heard{}
+	f.hook = h.hook
+	c := f.restConfig()
+	c.UserAgent = "me"
+	read(t, open(t, c))
+	require.Equal(t, 2, h.proto)
+	require.Equal(t, "Bearer secret", h.authorization())
+	require.Equal(t, "me", h.agent)
+	require.Nil(t, c.Dial, "the caller's configuration is not changed")
+}
+
+func TestTransport_Basic(t *testing.T) {
+	f := newFakeAPI(t)
+	h := &heard{}
+	f.hook = h.hook
+	c := f.restConfig()
+	c.BearerToken, c.Username, c.Password = "", "user", "password"
+	read(t, open(t, c))
+	require.Equal(t, "Basic dXNlcjpwYXNzd29yZA==", h.authorization())
+
+	c.BearerToken = "both"
+	_, err := kubernetes.NewForConfig(c, testConfig())
+	require.ErrorContains(t, err, "both a user name and a token")
+}
+
+func TestTransport_TokenFileIsReadEachTime(t *testing.T) {
+	f := newFakeAPI(t)
+	h := &heard{}
+	f.hook = h.hook
+	path := filepath.Join(t.TempDir(), "token")
+	c := f.restConfig()
+	c.BearerToken, c.BearerTokenFile = "of the start", path
+	s := open(t, c)
+	_, err := s.Read(t.Context())
+	require.ErrorContains(t, err, "no token")
+	require.Empty(t, f.made())
+
+	require.NoError(t, os.WriteFile(path, []byte("one\n"), 0o600))
+	read(t, s)
+	require.Equal(t, "Bearer one", h.authorization())
+	require.NoError(t, os.WriteFile(path, []byte("two"), 0o600))
+	read(t, s)
+	require.Equal(t, "Bearer two", h.authorization())
+	require.NoError(t, os.Remove(path))
+	read(t, s)
+	require.Equal(t, "Bearer two", h.authorization(), "goes on with the last one")
+}
+
+func TestTransport_CAFileIsReloaded(t *testing.T) {
+	f := newFakeAPI(t)
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	right := certificatePEM(f.Certificate())
+	require.NoError(t, os.WriteFile(path, right, 0o600))
+	c := f.restConfig()
+	c.CAData, c.CAFile = nil, path
+	s := open(t, c)
+	read(t, s)
+
+	// A 401 makes it look again. The new file does not hold the right one: new connections must fail.
+	f.with(func() {
+		f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			code, body := failure(401, "Unauthorized", "", "", "Unauthorized")
+			writeJSON(w, code, body)
+			return true
+		}
+	})
+	_, err := s.Read(t.Context())
+	require.ErrorContains(t, err, "Unauthorized")
+	f.with(func() { f.hook = nil })
+	foreign := newForeignCA(t)
+	require.NoError(t, os.WriteFile(path, foreign, 0o600))
+	_, err = s.Read(t.Context())
+	require.ErrorContains(t, err, "not of the configured authority")
+}
+
+func TestTransport_Proxy(t *testing.T) {
+	f := newFakeAPI(t)
+	var mu sync.Mutex
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.Method+" "+r.Host)
+		mu.Unlock()
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(proxy.Close)
+	address, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	c := f.restConfig()
+	c.Proxy = http.ProxyURL(address)
+	_, err = open(t, c).Read(t.Context())
+	require.Error(t, err)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []string{"CONNECT " + f.Listener.Addr().String()}, asked)
+}
+
+func TestTransport_OfOnesOwn(t *testing.T) {
+	var asked int
+	c := &rest.Config{Host: "https://example.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		asked++
+		return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody, Request: r}, nil
+	})}
+	s := open(t, c)
+	_, err := s.Write(t.Context(), record("a", 1), "")
+	requireUnknown(t, err)
+	require.Equal(t, 1, asked)
+	c.Insecure = true
+	_, err = kubernetes.NewForConfig(c, testConfig())
+	require.ErrorContains(t, err, "excludes certificates")
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Forty requests at once are not throttled: the default of client-go would take six seconds.
+func TestTransport_NoThrottle(t *testing.T) {
+	f := newFakeAPI(t)
+	s := newStore(t, f)
+	began := time.Now()
+	for range 40 {
+		read(t, s)
+	}
+	require.Less(t, time.Since(began), 3*time.Second)
+}
+
+// What client-go would print is returned as an error anyway.
+func TestTransport_NothingOnStandardError(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	stderr := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = stderr }()
+	f := newFakeAPI(t)
+	s, _ := newWatched(t, f, time.Hour)
+	f.with(func() { f.hook = unavailable })
+	_, err = s.Read(t.Context())
+	require.Error(t, err)
+	f.with(func() {
+		f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Warning", `299 - "do not use this"`)
+			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"half`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	})
+	_, err = s.Read(t.Context())
+	require.Error(t, err)
+	_, err = s.Write(t.Context(), record("a", 1), "")
+	requireUnknown(t, err)
+	func() {
+		ctx, cancel := contextFor(t, 300*time.Millisecond)
+		defer cancel()
+		require.Error(t, s.Watch(ctx, func(lease.Snapshot) {}))
+	}()
+	require.NoError(t, w.Close())
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Empty(t, string(text))
+}

@@ -1,0 +1,149 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Store is one record. It is safe for concurrent use. Reach it through View.
+type Store struct {
+	mu       sync.Mutex
+	snap     lease.Snapshot
+	serial   uint64
+	history  []lease.Record
+	onCommit []func(lease.Record)
+	views    map[string]*View
+	// changed is closed and replaced at each change.
+	changed chan struct{}
+}
+
+// NewStore returns a store without a record.
+func NewStore() *Store {
+	return &Store{views: map[string]*View{}, changed: make(chan struct{})}
+}
+
+// View returns the connection of node to the store, always the same one for the same name.
+func (s *Store) View(node string) *View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.views[node]
+	if v == nil {
+		v = &View{store: s, node: node, changed: make(chan struct{})}
+		s.views[node] = v
+	}
+	return v
+}
+
+// Snapshot returns the present state, past all faults.
+func (s *Store) Snapshot() lease.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return clone(s.snap)
+}
+
+// History returns every record that was ever committed, oldest first. A deletion is a zero Record.
+func (s *Store) History() []lease.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := slices.Clone(s.history)
+	for i := range h {
+		h[i].Verdict = h[i].Verdict.Clone()
+	}
+	return h
+}
+
+// OnCommit calls fn with each record at the moment it is committed, before anybody can read it. fn must not use the store.
+func (s *Store) OnCommit(fn func(lease.Record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onCommit = append(s.onCommit, fn)
+}
+
+// Restore puts r in place of the record without any condition, as an operator or a backup would.
+func (s *Store) Restore(r lease.Record) lease.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commit(r)
+}
+
+// Delete takes the record away.
+func (s *Store) Delete() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commit(lease.Record{})
+	s.snap = lease.Snapshot{}
+}
+
+// Touch changes the version and nothing else, as an edit of foreign fields would.
+func (s *Store) Touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snap.Version != "" {
+		s.snap.Version = s.nextVersion()
+		s.wake()
+	}
+}
+
+// swap is the compare-and-swap.
+func (s *Store) swap(r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if prev != s.snap.Version {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	return s.commit(r), nil
+}
+
+// commit is called under mu.
+func (s *Store) commit(r lease.Record) lease.Snapshot {
+	r.Verdict = r.Verdict.Clone()
+	s.snap = lease.Snapshot{Record: r, Version: s.nextVersion()}
+	s.history = append(s.history, r)
+	for _, fn := range s.onCommit {
+		fn(r)
+	}
+	s.wake()
+	return clone(s.snap)
+}
+
+func (s *Store) nextVersion() lease.Version {
+	s.serial++
+	return lease.Version(strconv.FormatUint(s.serial, 10))
+}
+
+func (s *Store) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// state returns the present state and what announces the next one.
+func (s *Store) state() (lease.Snapshot, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return clone(s.snap), s.changed
+}
+
+func clone(s lease.Snapshot) lease.Snapshot {
+	s.Record.Verdict = s.Record.Verdict.Clone()
+	return s
+}
+
+// Factory returns an implementation for a lease.Registry. The leases of one factory that have the same system and name are
+// one record.
+func Factory() lease.Factory {
+	var mu sync.Mutex
+	stores := map[[2]string]*Store{}
+	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		id := [2]string{spec.System, spec.Name}
+		if stores[id] == nil {
+			stores[id] = NewStore()
+		}
+		return stores[id].View(spec.Owner), nil
+	}
+}

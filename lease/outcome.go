@@ -1,0 +1,124 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Proposal is what an Acquire wants to write. The zero Proposal is a plain lock.
+type Proposal struct {
+	// Verdict is written together with the holder, in one conditional write. Nil: a plain lock, the last verdict stays.
+	// Acquire works on a copy, sorts its lists and fills in its Token.
+	Verdict *sbr.Verdict
+	// Base is the Record.Token that Verdict builds upon. Any other token in the store means that somebody was faster:
+	// the outcome is Held (Superseded) and nothing is written. Not used without a verdict.
+	Base uint64
+	// TakeOver names holders that may be replaced although they are alive: a former leader of one's own side.
+	// Until its next heartbeat such a holder does not know; whoever names it here says that this does no harm.
+	TakeOver []string
+}
+
+func (p Proposal) clone() Proposal {
+	p.Verdict = p.Verdict.Clone()
+	if p.Verdict != nil {
+		p.Verdict.Normalize()
+	}
+	p.TakeOver = slices.Clone(p.TakeOver)
+	return p
+}
+
+// Kind is the tri-state of an Acquire. The zero value is Unknown: what nobody filled in is never a grant.
+type Kind uint8
+
+// The kinds.
+const (
+	// Unknown: the store may have granted, or not, or may still. Err says why nobody knows.
+	Unknown Kind = iota
+	// Granted: this owner holds the lease.
+	Granted
+	// Held: for certain nothing was granted. Record shows why: a live holder, or a token other than Proposal.Base.
+	Held
+)
+
+var kindNames = [...]string{"unknown", "granted", "held"}
+
+// String returns the kind in lower case.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", k)
+}
+
+// Outcome is what became of an Acquire.
+type Outcome struct {
+	Kind Kind
+	// Record is the record as it was written (Granted), or as it stood in the store (Held).
+	// Its Holder may be empty when the outcome is Held because the proposal was superseded, and may be this owner when an
+	// earlier attempt of its own, whose answer was lost, turns out to have been written.
+	Record Record
+	// Superseded says that Held means "another token than Proposal.Base", whoever holds the lease.
+	Superseded bool
+	// RetryAfter is how long the holder may stay silent until it counts as gone, as seen from here, when Held by a holder.
+	// Zero where that never happens.
+	RetryAfter time.Duration
+	// Err is set when Kind is Unknown. It wraps ErrRefused when the store certainly wrote nothing, and ErrClosed,
+	// ErrTooLate, ErrTokenSpent, context.Canceled or context.DeadlineExceeded where these apply.
+	Err error
+}
+
+// String is for logs.
+func (o Outcome) String() string {
+	switch {
+	case o.Kind == Granted:
+		return fmt.Sprintf("granted (token %d)", o.Record.Token)
+	case o.Kind == Held && o.Superseded:
+		return fmt.Sprintf("held: superseded by token %d (holder %q)", o.Record.Token, o.Record.Holder)
+	case o.Kind == Held:
+		return fmt.Sprintf("held by %q (token %d)", o.Record.Holder, o.Record.Token)
+	default:
+		return fmt.Sprintf("unknown: %v", o.Err)
+	}
+}
+
+// ReleaseKind is the tri-state of a Release.
+type ReleaseKind uint8
+
+// The kinds of release. The zero value is ReleaseUnknown.
+const (
+	// ReleaseUnknown: the record may still name this owner as the holder. Release may be called again; else the record is
+	// tidied up in the background, or runs out.
+	ReleaseUnknown ReleaseKind = iota
+	// Released: for certain the record names this owner no more.
+	Released
+	// NotReleased: there was nothing to release: this owner did not hold the lease (any more).
+	NotReleased
+)
+
+var releaseNames = [...]string{"unknown", "released", "not-released"}
+
+// String returns the kind in lower case.
+func (k ReleaseKind) String() string {
+	if int(k) < len(releaseNames) {
+		return releaseNames[k]
+	}
+	return fmt.Sprintf("release-kind(%d)", k)
+}
+
+// ReleaseOutcome is what became of a Release.
+type ReleaseOutcome struct {
+	Kind ReleaseKind
+	// Err says why the outcome is ReleaseUnknown; with NotReleased it is ErrLost or ErrClosed where these apply, else nil.
+	Err error
+}
+
+// String is for logs.
+func (o ReleaseOutcome) String() string {
+	if o.Err != nil {
+		return o.Kind.String() + ": " + o.Err.Error()
+	}
+	return o.Kind.String()
+}

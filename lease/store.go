@@ -1,0 +1,64 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Errors of a Store. Every other error of Write means that the outcome is unknown: the write may have been committed, or may still be.
+var (
+	// ErrConflict is returned by Write when the store certainly did not write because the version had moved on.
+	ErrConflict = errors.New("lease: the version has moved on")
+	// ErrRefused is wrapped by an error of Write when the store certainly did not write for another reason
+	// (no right to, not valid, too large).
+	ErrRefused = errors.New("lease: the store refused the request")
+	// ErrTooLarge is wrapped, together with ErrRefused, when the record does not fit.
+	ErrTooLarge = errors.New("lease: the record is too large")
+)
+
+// Version identifies one state of the stored record; it is opaque. Empty: the record does not exist.
+type Version string
+
+// Record is everything the store keeps for one lease.
+type Record struct {
+	// Holder is the owner that holds the lease, empty when it is free.
+	Holder string
+	// Token is the fencing token: it grows by one with each change of holder or verdict and never goes back.
+	Token uint64
+	// Nonce names the attempt that wrote the present token.
+	Nonce string
+	// TTL is how long the holder stays the holder without a sign of life. Zero: for ever. Readers cap it by their own settings.
+	TTL time.Duration
+	// Acquired and Renewed are the holder's wall clock. They are for people: nothing is decided by them.
+	Acquired, Renewed time.Time
+	// Verdict is the last verdict, nil if none was ever written. It stays when the lease is released.
+	Verdict *sbr.Verdict
+}
+
+// Snapshot is a record together with its version.
+type Snapshot struct {
+	Record  Record
+	Version Version
+}
+
+// Store keeps one record and changes it only by compare-and-swap. It knows nothing of time, owners or heartbeats: Lease does.
+// Implementations are safe for concurrent use, honour ctx, and retry nothing by themselves.
+type Store interface {
+	// Read returns the present record. A record that does not exist is the zero Snapshot without an error.
+	// It must not answer from a cache that may be older than the latest write it has acknowledged to anybody.
+	Read(ctx context.Context) (Snapshot, error)
+	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the new version.
+	// ErrConflict and ErrRefused mean certainly not written; any other error means unknown.
+	Write(ctx context.Context, r Record, prev Version) (Snapshot, error)
+}
+
+// Watcher is a Store that can report changes as they happen.
+type Watcher interface {
+	// Watch calls fn, one call at a time, with the present record and again after each change, until ctx ends.
+	// It may skip intermediate states but never ends on an old one. It reconnects by itself and returns only ctx's error,
+	// or an error that wraps ErrRefused when watching can never work.
+	Watch(ctx context.Context, fn func(Snapshot)) error
+}

@@ -1,0 +1,116 @@
+package sbr
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// UnknownPolicy says what a side does when none of it can learn the fate of the lease before the decision deadline.
+type UnknownPolicy uint8
+
+// The policies of the key when-lease-unknown.
+const (
+	// UnknownDown downs the side, as the reference does.
+	UnknownDown UnknownPolicy = iota
+	// UnknownSuspend stops the side's work and waits for the store, at most Config.SuspendTimeout, then downs the side.
+	UnknownSuspend
+)
+
+// String returns the configuration value.
+func (p UnknownPolicy) String() string {
+	if p == UnknownSuspend {
+		return "suspend"
+	}
+	return "down"
+}
+
+// Config are the resolver's rules. All members of a system must use the same (design deviation 13).
+// Start from DefaultConfig; the zero Config does not validate.
+type Config struct {
+	// StableAfter is how long the view must not have changed before a decision. Zero decides at once.
+	StableAfter time.Duration
+	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. Zero: off.
+	DownAllWhenUnstable time.Duration
+	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all once it downs
+	// this share of the members. 1 (Off): never; 0: always.
+	DownAllWhenIndirectlyConnected float64
+	// MinMembers is how many members must have been seen up before the resolver arms. At least 1.
+	MinMembers int
+	// SettleAfter is how long the view must not have changed after the start before the resolver arms.
+	SettleAfter time.Duration
+	// ReleaseAfter is how long the winner keeps the lease after the last downed member was removed.
+	ReleaseAfter time.Duration
+	// WhenLeaseUnknown is the policy when the store stays silent past LeaseDeadline.
+	WhenLeaseUnknown UnknownPolicy
+	// SuspendTimeout bounds UnknownSuspend.
+	SuspendTimeout time.Duration
+	// LeaseDeadline is how long a side tries to learn the lease's fate, from its first attempt. It must be longer than LeaseTimeout.
+	LeaseDeadline time.Duration
+	// LeaseTimeout bounds one attempt (lease-operation-timeout).
+	LeaseTimeout time.Duration
+	// LeaseRetry is the pause between two attempts after an unknown outcome.
+	LeaseRetry time.Duration
+	// HolderRetry is the pause between two attempts while an unreachable holder is watched (heartbeat-interval).
+	HolderRetry time.Duration
+	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
+	RemoveRetry time.Duration
+	// PassOnStep spaces the members of a side that pass a verdict on; the first one spares the others the work.
+	PassOnStep time.Duration
+}
+
+// DefaultConfig returns the reference's defaults.
+func DefaultConfig() Config {
+	return Config{
+		StableAfter:                    20 * time.Second,
+		DownAllWhenUnstable:            UnstableAfter(20 * time.Second),
+		DownAllWhenIndirectlyConnected: 0.5,
+		MinMembers:                     1,
+		SettleAfter:                    5 * time.Second,
+		ReleaseAfter:                   40 * time.Second,
+		SuspendTimeout:                 10 * time.Minute,
+		LeaseDeadline:                  15 * time.Second,
+		LeaseTimeout:                   5 * time.Second,
+		LeaseRetry:                     time.Second,
+		HolderRetry:                    12 * time.Second,
+		RemoveRetry:                    2 * time.Second,
+		PassOnStep:                     500 * time.Millisecond,
+	}
+}
+
+// UnstableAfter is the value of down-all-when-unstable: on: three quarters of stable-after, at least 4 s (reference rule).
+func UnstableAfter(stableAfter time.Duration) time.Duration {
+	return max(4*time.Second, stableAfter*3/4)
+}
+
+// Validate reports every problem at once, one line each.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	notNegative := func(key string, d time.Duration) {
+		check(d >= 0, "%s is %v: it must not be negative", key, d)
+	}
+	positive := func(key string, d time.Duration) {
+		check(d > 0, "%s is %v: it must be more than 0s", key, d)
+	}
+	notNegative("stable-after", c.StableAfter)
+	notNegative("down-all-when-unstable", c.DownAllWhenUnstable)
+	notNegative("settle-after", c.SettleAfter)
+	notNegative("release-after", c.ReleaseAfter)
+	positive("suspend-timeout", c.SuspendTimeout)
+	positive("lease-operation-timeout", c.LeaseTimeout)
+	positive("lease-retry", c.LeaseRetry)
+	positive("holder-retry", c.HolderRetry)
+	positive("remove-retry", c.RemoveRetry)
+	positive("pass-on-step", c.PassOnStep)
+	check(c.LeaseDeadline > c.LeaseTimeout, "lease-deadline is %v: it must be longer than lease-operation-timeout (%v)", c.LeaseDeadline, c.LeaseTimeout)
+	check(c.DownAllWhenIndirectlyConnected >= 0 && c.DownAllWhenIndirectlyConnected <= 1,
+		"down-all-when-indirectly-connected is %v: it must be on, off or a number from 0 to 1", c.DownAllWhenIndirectlyConnected)
+	check(c.MinMembers >= 1, "min-members is %d: it must be at least 1", c.MinMembers)
+	check(c.WhenLeaseUnknown <= UnknownSuspend, "when-lease-unknown is %d: it must be down or suspend", c.WhenLeaseUnknown)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,88 @@
+package sbr
+
+// Effect is something the resolver wants done. Effects are values; the driver carries them out in order and reports
+// back with events. None of them needs to succeed at once for the resolver to stay safe.
+type Effect interface{ effect() }
+
+// The effects.
+type (
+	// ReadLease asks for the record. Answer with LeaseRead.
+	ReadLease struct{ Attempt uint64 }
+
+	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder, over the record
+	// whose token is Base. TakeOver names a living holder of this side that may be replaced. Answer with LeaseAnswer.
+	AcquireLease struct {
+		Attempt  uint64
+		Verdict  Verdict
+		Base     uint64
+		TakeOver []ID
+	}
+
+	// ReleaseLease gives the lease back; the verdict stays in it. Answer with LeaseReleased.
+	ReleaseLease struct{ Attempt uint64 }
+
+	// TellVerdict passes the verdict on to the targets until each of them has answered, or a bound has passed.
+	TellVerdict struct {
+		Targets []ID
+		Verdict Verdict
+	}
+
+	// TellOrder passes an order on, in the same way.
+	TellOrder struct {
+		Targets []ID
+		Order   Order
+	}
+
+	// AskToRace asks the targets to race in this member's place.
+	AskToRace struct{ Targets []ID }
+
+	// AskStanding asks all members whether they know of anything against this one. Answers are Told, Ordered or Cleared.
+	AskStanding struct{}
+
+	// Remove removes members from the cluster, each only if the cluster still calls it failed at that moment.
+	Remove struct{ IDs []ID }
+
+	// Suspend stops new work: a partition may be under way.
+	Suspend struct{ Reason string }
+
+	// Resume undoes Suspend.
+	Resume struct{ Reason string }
+
+	// DownSelf downs this member. It is the last effect a resolver ever returns.
+	DownSelf struct{ Reason string }
+
+	// Explain carries the sentence that explains what the resolver just did, for people.
+	Explain struct {
+		What Topic
+		Text string
+		// Decision is set when What is TopicDecision.
+		Decision *Decision
+	}
+)
+
+func (ReadLease) effect()    {}
+func (AcquireLease) effect() {}
+func (ReleaseLease) effect() {}
+func (TellVerdict) effect()  {}
+func (TellOrder) effect()    {}
+func (AskToRace) effect()    {}
+func (AskStanding) effect()  {}
+func (Remove) effect()       {}
+func (Suspend) effect()      {}
+func (Resume) effect()       {}
+func (DownSelf) effect()     {}
+func (Explain) effect()      {}
+
+// Topic says what a sentence is about, so that observers can filter.
+type Topic string
+
+// The topics.
+const (
+	TopicArmed    Topic = "armed"
+	TopicDecision Topic = "decision"
+	TopicLease    Topic = "lease"
+	TopicVerdict  Topic = "verdict"
+	TopicHealed   Topic = "healed"
+	TopicIgnored  Topic = "ignored"
+	TopicPaused   Topic = "paused"
+)

@@ -1,0 +1,87 @@
+package sbr
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+// AppendState appends a canonical encoding of everything that decides how the resolver will behave, and returns the
+// extended slice. Times are relative to the last call, attempt numbers are left out: two resolvers with equal encodings behave
+// alike from here on, so a model checker may visit only one of them.
+func (r *Resolver) AppendState(b []byte) []byte {
+	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.race != nil, r.check != nil)
+	for _, at := range [...]time.Duration{r.lastChange, r.firstChange, r.idleAt, r.releaseAt, r.removeAt, r.passAt} {
+		b = r.appendTime(b, at)
+	}
+	b = binary.AppendUvarint(b, uint64(r.changes))
+	for i := range r.members {
+		m := &r.members[i]
+		b = appendText(b, string(m.ID))
+		b = append(b, byte(m.Status))
+		b = appendBools(b, m.Unreachable, m.awaiting)
+		b = binary.AppendUvarint(b, m.Seen)
+	}
+	for _, rep := range r.reports {
+		b = appendText(appendText(b, string(rep.Observer)), string(rep.Subject))
+	}
+	b = appendText(b, string(r.record.Holder))
+	b = binary.AppendUvarint(b, r.record.Token)
+	b = appendVerdict(b, &r.verdict)
+	b = appendIDs(b, slices.Sorted(slices.Values(r.Orders())))
+	b = appendIDs(b, r.waitGone)
+	return r.appendRace(b)
+}
+
+func (r *Resolver) appendRace(b []byte) []byte {
+	if rc := r.race; rc != nil {
+		b = appendBools(b, rc.inflight != 0, rc.watching, rc.suspended)
+		b = r.appendTime(b, rc.since)
+		b = r.appendTime(b, rc.notBefore)
+		b = r.appendTime(b, rc.deadline)
+		b = r.appendTime(b, rc.answerBy)
+		b = binary.AppendUvarint(b, uint64(rc.asked))
+	}
+	if c := r.check; c != nil {
+		b = appendBools(b, c.inflight != 0, c.failed, c.gap > 0)
+		b = r.appendTime(b, c.until)
+		b = r.appendTime(b, c.retryAt)
+		b = r.appendTime(b, c.answerBy)
+	}
+	return b
+}
+
+func (r *Resolver) appendTime(b []byte, at time.Duration) []byte {
+	if at == never {
+		return binary.AppendVarint(b, int64(never))
+	}
+	return binary.AppendVarint(b, int64(at-r.now))
+}
+
+func appendVerdict(b []byte, v *Verdict) []byte {
+	b = binary.AppendUvarint(b, v.Token)
+	b = appendBools(b, v.Partial)
+	return appendIDs(appendIDs(b, v.Survivors), v.Down)
+}
+
+func appendIDs(b []byte, ids []ID) []byte {
+	b = binary.AppendUvarint(b, uint64(len(ids)))
+	for _, id := range ids {
+		b = appendText(b, string(id))
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendBools(b []byte, bits ...bool) []byte {
+	var x byte
+	for i, bit := range bits {
+		if bit {
+			x |= 1 << i
+		}
+	}
+	return append(b, x)
+}

@@ -1,0 +1,228 @@
+package sbr
+
+import (
+	"fmt"
+	"time"
+)
+
+// race is one side's attempt to get the lease, seen from the member that makes it.
+type race struct {
+	since     time.Duration // lastChange when it began: a changed side begins anew
+	notBefore time.Duration // the next attempt
+	deadline  time.Duration // when the side gives up; zero until the first attempt
+	inflight  uint64        // the attempt that has no answer yet
+	answerBy  time.Duration // when that attempt counts as unanswered
+	watching  bool          // an unreachable holder is being watched
+	suspended bool          // past the deadline under the policy suspend
+	asked     int           // how many members of this side were asked to help
+	lastErr   string
+}
+
+// runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that covers everybody
+// who is unreachable, ends the race; a changed side starts stable-after anew (design deviation 1).
+func (r *Resolver) runRace() {
+	rc := r.race
+	if rc == nil {
+		return
+	}
+	if rc.inflight != 0 {
+		if r.now < rc.answerBy {
+			return
+		}
+		r.attemptUnknown("no answer in time")
+	}
+	switch {
+	case r.suspects == 0:
+		r.race = nil
+		r.explain(TopicHealed, "the race for the lease ends: nobody is unreachable that has not been downed")
+	case rc.since != r.lastChange:
+		r.race = nil
+		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.cfg.StableAfter)
+	case r.now < rc.notBefore:
+	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching:
+		r.giveUp()
+	default:
+		r.tryLease()
+	}
+}
+
+func (r *Resolver) raceAt() time.Duration {
+	rc := r.race
+	switch {
+	case rc == nil:
+		return never
+	case rc.inflight != 0:
+		return rc.answerBy
+	case rc.deadline != 0 && !rc.watching:
+		return min(max(rc.notBefore, r.now), rc.deadline)
+	default:
+		return rc.notBefore
+	}
+}
+
+func (r *Resolver) tryLease() {
+	rc := r.race
+	if rc.deadline == 0 {
+		rc.deadline = r.now + r.cfg.LeaseDeadline
+	}
+	if !r.knowsRecord() {
+		r.startAttempt()
+		r.emit(ReadLease{Attempt: rc.inflight})
+		return
+	}
+	v := r.view()
+	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	if !d.Final.NeedsLease() {
+		r.act(&v, d)
+		return
+	}
+	r.startAttempt()
+	r.emit(AcquireLease{Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, TakeOver: r.takeOver()})
+}
+
+// knowsRecord reports whether a proposal can be built on what was read: the newest verdict, whole.
+func (r *Resolver) knowsRecord() bool {
+	return r.read && !r.verdict.Partial && r.verdict.Token <= r.record.Token
+}
+
+func (r *Resolver) startAttempt() {
+	r.race.inflight = r.next()
+	r.race.answerBy = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
+}
+
+// proposal is the verdict that this side writes if it wins. Its survivors are on this side, were not downed by the decision,
+// and stand in the last verdict: the survivors only shrink (design section 5).
+func (r *Resolver) proposal(d Decision) Verdict {
+	v := Verdict{DecidedBy: r.self, Reason: d.Reason}
+	downed := make(set, len(d.Down))
+	for _, id := range d.Down {
+		downed[id] = struct{}{}
+	}
+	for i := range r.members {
+		m := &r.members[i]
+		switch {
+		case !m.Downable():
+		case m.Unreachable || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
+			v.Down = append(v.Down, m.ID)
+		default:
+			v.Survivors = append(v.Survivors, m.ID)
+		}
+	}
+	v.Normalize()
+	return v
+}
+
+// takeOver names the holder if it is on this side: it is not an enemy (design deviation 5).
+func (r *Resolver) takeOver() []ID {
+	if h := r.get(r.record.Holder); h != nil && h.ID != r.self && !h.Unreachable {
+		return []ID{h.ID}
+	}
+	return nil
+}
+
+func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
+	mine := r.race != nil && r.race.inflight == e.Attempt
+	base := r.record.Token
+	if mine {
+		r.race.inflight = 0
+	}
+	switch e.Outcome {
+	case Granted:
+		r.won(e.Record)
+	case Held:
+		r.learnRecord(e.Record)
+		if mine {
+			r.denied(base)
+		}
+	default:
+		if mine {
+			r.attemptUnknown(e.Err)
+		}
+	}
+}
+
+// won follows a granted write, also one that came too late for its race: what stands in the lease binds.
+func (r *Resolver) won(rec Record) {
+	r.race, r.changes = nil, 0
+	r.learnRecord(rec)
+	r.holding, r.releaseAt, r.passAt = true, never, never
+	r.waitGone = r.waitGone[:0]
+	for _, id := range r.verdict.Down {
+		if r.get(id) != nil {
+			r.waitGone = append(r.waitGone, id)
+		}
+	}
+	r.lastChange = r.now
+	r.tellVerdict()
+}
+
+// denied follows an attempt that wrote nothing. Being denied is not being down: only a verdict says that.
+func (r *Resolver) denied(base uint64) {
+	rc := r.race
+	holder := r.get(r.record.Holder)
+	switch {
+	case r.suspects == 0:
+		// the verdict that was read covers everybody: runRace ends the race
+	case r.record.Token != base:
+		rc.notBefore = r.now // another verdict was written: build on that one
+	case holder != nil && !holder.Unreachable:
+		rc.notBefore = r.now + r.cfg.LeaseRetry
+	default:
+		if !rc.watching {
+			r.explain(TopicLease, "the lease is held by %s, which cannot be reached from here, and its verdict does not speak of this side: watching it", r.record.Holder)
+		}
+		rc.watching, rc.deadline = true, 0
+		rc.notBefore = r.now + r.cfg.HolderRetry
+	}
+}
+
+// attemptUnknown follows an attempt without an answer. The side asks more and more of its members to try instead: not
+// knowing is retried inside the deadline, never read as granted, and not as denied either.
+func (r *Resolver) attemptUnknown(why string) {
+	rc := r.race
+	rc.inflight, rc.lastErr = 0, why
+	rc.notBefore = r.now + r.cfg.LeaseRetry
+	rc.watching = false
+	if rc.deadline == 0 {
+		rc.deadline = r.now + r.cfg.LeaseDeadline
+	}
+	r.explain(TopicLease, "the fate of the lease is unknown: %s", why)
+	others := r.reachable(r.self)
+	if rc.asked < len(others) {
+		ask := others[rc.asked:min(2*rc.asked+1, len(others))]
+		rc.asked += len(ask)
+		r.emit(AskToRace{Targets: ask})
+	}
+}
+
+// giveUp ends a race in which nobody of this side reached the store.
+func (r *Resolver) giveUp() {
+	rc := r.race
+	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
+		rc.suspended = true
+		rc.deadline = r.now + r.cfg.SuspendTimeout
+		r.explain(TopicLease, "nobody here could learn the fate of the lease within %v (%s): suspended for at most %v", r.cfg.LeaseDeadline, rc.lastErr, r.cfg.SuspendTimeout)
+		r.tryLease()
+		return
+	}
+	v := r.view()
+	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected).Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
+	d.Reason = fmt.Sprintf("nobody on this side could learn the fate of the lease in time (%s)", rc.lastErr)
+	r.act(&v, d)
+}
+
+// onAsked races in the place of a member of this side that cannot reach the store. The verdict chain makes that harmless.
+func (r *Resolver) onAsked(from ID) {
+	m, self := r.get(from), r.get(r.self)
+	if m == nil || m.Unreachable || m.Status == Down || !r.armed || r.suspects == 0 || r.check != nil || r.race != nil || !self.counted() {
+		return
+	}
+	if !NeedsLease(r.strategy) {
+		return
+	}
+	r.explain(TopicLease, "asked by %s to race for the lease in its place", m.Name)
+	r.decide()
+	if r.race != nil {
+		r.race.notBefore = r.now
+	}
+}

@@ -1,0 +1,179 @@
+package reachability
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// slowRound is how often a member that already counts as unreachable is probed: every so many rounds.
+const slowRound = 3
+
+// Tracker is what one member knows of who reaches whom. It is not safe for concurrent use.
+type Tracker struct {
+	cfg  Settings
+	self sbr.ID
+
+	peers map[sbr.ID]*peer
+	own   *peer   // what others report of this member
+	ring  []*peer // the others in ring order, beginning after self
+	round int
+	span  int // how many of the ring are probed
+}
+
+type peer struct {
+	id      sbr.ID
+	hash    uint64
+	failed  bool // Serf's word
+	misses  int  // probes failed in a row
+	verdict bool // unreachable in this member's view, all sources together
+	reports map[sbr.ID]time.Duration
+}
+
+// New returns the tracker of the member self.
+func New(cfg Settings, self sbr.ID) *Tracker {
+	return &Tracker{cfg: cfg, self: self, peers: make(map[sbr.ID]*peer), span: cfg.Neighbours}
+}
+
+// Add makes a member known; adding it again has no effect.
+func (t *Tracker) Add(id sbr.ID) {
+	if id == t.self || t.peers[id] != nil {
+		return
+	}
+	t.peers[id] = &peer{id: id, hash: hash(id)}
+	t.rebuild()
+}
+
+// Remove forgets a member and everything it reported.
+func (t *Tracker) Remove(id sbr.ID) {
+	if t.peers[id] == nil {
+		return
+	}
+	delete(t.peers, id)
+	for _, p := range t.peers {
+		delete(p.reports, id)
+	}
+	t.rebuild()
+}
+
+// SetFailed records what Serf says of a member.
+func (t *Tracker) SetFailed(id sbr.ID, failed bool) {
+	if p := t.peers[id]; p != nil {
+		p.failed = failed
+	}
+}
+
+func hash(id sbr.ID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return mix(h.Sum64())
+}
+
+// mix spreads ids that differ in their last characters only (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func (t *Tracker) rebuild() {
+	t.ring = t.ring[:0]
+	for _, p := range t.peers {
+		t.ring = append(t.ring, p)
+	}
+	from := hash(t.self)
+	slices.SortFunc(t.ring, func(a, b *peer) int {
+		return cmp.Or(cmp.Compare(a.hash-from, b.hash-from), cmp.Compare(a.id, b.id))
+	})
+}
+
+// Probes returns whom to probe in the next round, in ring order. Call it once every Settings.Interval.
+func (t *Tracker) Probes() []sbr.ID {
+	if t.cfg.Neighbours == 0 {
+		return nil
+	}
+	t.round++
+	t.stretch()
+	var ids []sbr.ID
+	seen := 0
+	for _, p := range t.ring {
+		if seen >= t.span || len(ids) >= MaxProbes {
+			break
+		}
+		if p.verdict {
+			// Known to be unreachable: probed now and then for its return, and not in another one's place.
+			if t.round%slowRound == 0 {
+				ids = append(ids, p.id)
+			}
+			continue
+		}
+		seen++
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+// stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody knows it soon.
+func (t *Tracker) stretch() {
+	if !t.unrest() {
+		t.span = t.cfg.Neighbours
+		return
+	}
+	t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), MaxProbes)
+}
+
+func (t *Tracker) unrest() bool {
+	for _, p := range t.ring {
+		if p.failed || p.misses > 0 || len(p.reports) > 0 || p.verdict {
+			return true
+		}
+	}
+	return false
+}
+
+// Probed records the result of a probe.
+func (t *Tracker) Probed(id sbr.ID, ok bool) {
+	p := t.peers[id]
+	if p == nil {
+		return
+	}
+	if ok {
+		p.misses = 0
+		return
+	}
+	p.misses++
+}
+
+// Reported records what another observer said: it cannot reach the subjects in bad, and can reach those in good.
+func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.ID) {
+	if t.peers[observer] == nil {
+		return
+	}
+	for _, id := range bad {
+		if p := t.subject(id); p != nil {
+			if p.reports == nil {
+				p.reports = make(map[sbr.ID]time.Duration)
+			}
+			p.reports[observer] = now + t.cfg.ReportTTL()
+		}
+	}
+	for _, id := range good {
+		if p := t.subject(id); p != nil {
+			delete(p.reports, observer)
+		}
+	}
+}
+
+// subject returns the peer that is reported on; this member itself has one too, so that mutual reports are seen.
+func (t *Tracker) subject(id sbr.ID) *peer {
+	if id != t.self {
+		return t.peers[id]
+	}
+	if t.own == nil {
+		t.own = &peer{id: t.self}
+	}
+	return t.own
+}

@@ -1,0 +1,190 @@
+package sbr
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is what a member is doing, as its status page shows it.
+type State string
+
+// The states.
+const (
+	StateArming    State = "arming"
+	StateUp        State = "up"
+	StateSuspended State = "suspended"
+	StateWaiting   State = "waiting-for-lease"
+	StateDown      State = "down"
+)
+
+// never is a deadline that does not come.
+const never = time.Duration(1<<63 - 1)
+
+// Resolver is the state machine of one member. It holds no goroutine, clock, socket or logger: time is an argument
+// (the driver's monotonic clock, since any fixed origin, never going back), and what it wants done is returned as values.
+// It is not safe for concurrent use.
+type Resolver struct {
+	cfg      Config
+	strategy Strategy
+	self     ID
+
+	now     time.Duration
+	effects []Effect
+
+	roster
+	reports []Report
+	seenBy  []ID
+
+	armed, suspended, down, left bool
+
+	lastChange  time.Duration // the last event that resets the stable deadline
+	firstChange time.Duration // the first one of the present unrest
+	changes     int           // how many since; zero: calm
+	suspendedAt time.Duration
+	idleAt      time.Duration // lastChange of a decision that did nothing, so that it does not repeat
+
+	record  Record // what the store held when it was last read
+	read    bool   // whether record is anything at all
+	verdict Verdict
+	orders  map[ID]struct{} // downed by orders, without a verdict
+
+	attempt uint64
+	race    *race
+	check   *check // set after a pause, until the member knows its fate
+
+	holding   bool // this member holds the lease
+	waitGone  []ID // downed members that must be gone before the lease is released
+	releaseAt time.Duration
+	removeAt  time.Duration
+	passAt    time.Duration // when this member passes the verdict on, unless another one did
+}
+
+// New returns the resolver of the member self, which had read the token seen when it started. now is the driver's clock.
+// Errors: those of Config.Validate, a nil strategy, an empty self.
+func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolver, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("sbr: %w", err)
+	}
+	if strategy == nil || self.ID == "" {
+		return nil, fmt.Errorf("sbr: a resolver needs a strategy and the incarnation of its own member")
+	}
+	r := &Resolver{
+		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
+		orders:    make(map[ID]struct{}),
+		releaseAt: never, removeAt: never, passAt: never,
+	}
+	self.Status, self.awaiting, self.Unreachable = Joining, true, false
+	r.roster.put(self)
+	return r, nil
+}
+
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+func (r *Resolver) Step(now time.Duration, e Event) []Effect {
+	r.begin(now)
+	if !r.down && !r.left {
+		r.apply(e)
+		r.advance()
+	}
+	return r.effects
+}
+
+// Tick lets time pass: call it when the deadline of NextDeadline has come. It is harmless at any other moment.
+func (r *Resolver) Tick(now time.Duration) []Effect {
+	r.begin(now)
+	if !r.down && !r.left {
+		r.advance()
+	}
+	return r.effects
+}
+
+func (r *Resolver) begin(now time.Duration) {
+	r.now = max(r.now, now)
+	r.effects = r.effects[:0]
+}
+
+func (r *Resolver) emit(e Effect) { r.effects = append(r.effects, e) }
+
+func (r *Resolver) explain(what Topic, format string, args ...any) {
+	r.emit(Explain{What: what, Text: fmt.Sprintf(format, args...)})
+}
+
+func (r *Resolver) apply(e Event) {
+	switch e := e.(type) {
+	case MemberSeen:
+		r.onMemberSeen(e.Member)
+	case MemberGone:
+		r.onMemberGone(e.ID)
+	case Reachability:
+		r.onReachability(e.ID, e.Unreachable)
+	case Observations:
+		r.reports, r.seenBy = e.Reports, e.SeenBy
+	case LeaseAnswer:
+		r.onLeaseAnswer(e)
+	case LeaseRead:
+		r.onLeaseRead(e)
+	case LeaseObserved:
+		r.onLeaseObserved(e.Record)
+	case LeaseReleased:
+		r.onLeaseReleased(e)
+	case Told:
+		r.onTold(e)
+	case Ordered:
+		r.onOrdered(e)
+	case Asked:
+		r.onAsked(e.From)
+	case Cleared:
+		r.onCleared(e)
+	case Resumed:
+		r.onResumed(e.Gap)
+	case Failed:
+		r.goDown("the resolver failed: " + e.Reason)
+	case Left:
+		r.onLeft()
+	}
+}
+
+// advance does whatever is due now.
+func (r *Resolver) advance() {
+	steps := [...]func(){r.checkStanding, r.runCheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release}
+	for _, step := range steps {
+		if r.down {
+			return
+		}
+		step()
+	}
+}
+
+// goDown ends everything. The members of this side that the same verdict downs are told first by the caller.
+func (r *Resolver) goDown(reason string) {
+	if r.down {
+		return
+	}
+	if r.holding {
+		r.holding = false
+		r.emit(ReleaseLease{Attempt: r.next()})
+	}
+	r.down, r.race, r.check = true, nil, nil
+	r.emit(DownSelf{Reason: reason})
+}
+
+func (r *Resolver) onLeft() {
+	r.left = true
+	if r.holding && r.race == nil {
+		r.holding = false
+		r.emit(ReleaseLease{Attempt: r.next()})
+	}
+}
+
+func (r *Resolver) next() uint64 {
+	r.attempt++
+	return r.attempt
+}
+
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+func (r *Resolver) NextDeadline() (at time.Duration, ok bool) {
+	if r.down || r.left {
+		return 0, false
+	}
+	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt())
+	return at, at != never
+}

@@ -1,0 +1,95 @@
+package sbr
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Snapshot is the state of a resolver for people and observers. It shares nothing with the resolver.
+type Snapshot struct {
+	State State
+	Self  ID
+	// Members are in address order, with the status and reachability that decisions use.
+	Members []Member
+	// Leader leads this side; empty when nobody can.
+	Leader ID
+	// Responsible says that this member would act on a decision now.
+	Responsible bool
+	// Deadline is when this member decides if nothing changes, on the driver's clock; HasDeadline is false when nothing is pending.
+	Deadline    time.Duration
+	HasDeadline bool
+	// Record is what the lease store held when it was last heard of; Known is false before that.
+	Record Record
+	Known  bool
+	// Verdict is the newest verdict, the zero Verdict if there is none.
+	Verdict Verdict
+}
+
+// State returns what the member is doing.
+func (r *Resolver) State() State {
+	switch {
+	case r.down:
+		return StateDown
+	case !r.armed && r.check == nil:
+		return StateArming
+	case r.race != nil:
+		return StateWaiting
+	case r.suspended:
+		return StateSuspended
+	default:
+		return StateUp
+	}
+}
+
+// Suspects is how many members are unreachable and not yet downed. It allocates nothing.
+func (r *Resolver) Suspects() int { return r.suspects }
+
+// Verdict returns the newest verdict this member knows. Its lists are shared: do not change them.
+func (r *Resolver) Verdict() Verdict { return r.verdict }
+
+// KeptOut reports whether an incarnation must not take part: a verdict or an order downed it.
+func (r *Resolver) KeptOut(id ID, seen uint64) bool {
+	return r.isOut(&Member{ID: id, Seen: seen})
+}
+
+// Orders lists the incarnations downed by orders, in no order. It is for drivers that share a deny list.
+func (r *Resolver) Orders() []ID { return slices.Collect(maps.Keys(r.orders)) }
+
+// Snapshot returns the present state.
+func (r *Resolver) Snapshot() Snapshot {
+	v := r.view()
+	s := Snapshot{
+		State: r.State(), Self: r.self, Members: slices.Clone(r.members), Responsible: r.armed && v.Responsible(),
+		Record: r.record, Known: r.read, Verdict: *r.verdict.Clone(),
+	}
+	s.Record.Verdict = r.record.Verdict.Clone()
+	if l := v.Leader(); l != nil {
+		s.Leader = l.ID
+	}
+	if at := min(r.decideAt(), r.unstableAt(), r.raceAt()); at != never && !r.down {
+		s.Deadline, s.HasDeadline = at, true
+	}
+	return s
+}
+
+// Clone returns an independent copy, for model checkers that try several continuations of one state.
+// The strategy is shared: strategies are stateless.
+func (r *Resolver) Clone() *Resolver {
+	c := *r
+	c.effects = nil
+	c.members = slices.Clone(r.members)
+	c.index = maps.Clone(r.index)
+	c.orders = maps.Clone(r.orders)
+	c.waitGone = slices.Clone(r.waitGone)
+	if r.race != nil {
+		rc := *r.race
+		c.race = &rc
+	}
+	if r.check != nil {
+		ck := *r.check
+		ck.cleared = maps.Clone(ck.cleared)
+		c.check = &ck
+	}
+	return &c
+}

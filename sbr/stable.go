@@ -1,0 +1,152 @@
+package sbr
+
+import (
+	"fmt"
+	"time"
+)
+
+// leaser is implemented by strategies that need the lease, so that the resolver knows before it decides.
+type leaser interface{ NeedsLease() bool }
+
+// NeedsLease reports whether a strategy asks for the lease, that is, whether its member needs a store.
+func NeedsLease(s Strategy) bool {
+	l, ok := s.(leaser)
+	return ok && l.NeedsLease()
+}
+
+func (r *Resolver) view() View {
+	return View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
+}
+
+// downWhenUnstable downs this member when the view has been changing for too long without once being stable.
+//
+// The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells its side.
+// Unlike the reference, a view that was stable once ends the unrest: a side that waits for its lease is not unstable.
+func (r *Resolver) downWhenUnstable() {
+	if r.changes > 0 && r.now >= r.lastChange+r.cfg.StableAfter {
+		r.changes = 0
+	}
+	if !r.armed || r.now < r.unstableAt() {
+		return
+	}
+	v := r.view()
+	r.act(&v, Decision{
+		Choice: Choice{Kind: DownAll, Reason: fmt.Sprintf(
+			"the view has kept changing for more than %v (%d changes) without being stable for %v",
+			r.cfg.StableAfter+r.cfg.DownAllWhenUnstable, r.changes, r.cfg.StableAfter)},
+		Final: DownAll,
+		Down:  v.downedBy(DownAll, nil),
+	})
+}
+
+// unstableAt is the moment just after stable-after + down-all-when-unstable have passed since the first change.
+func (r *Resolver) unstableAt() time.Duration {
+	if r.changes == 0 || r.cfg.DownAllWhenUnstable == 0 || !r.armed {
+		return never
+	}
+	at := r.firstChange + r.cfg.StableAfter + r.cfg.DownAllWhenUnstable + 1
+	if at >= r.lastChange+r.cfg.StableAfter {
+		return never // the view is stable before that, unless it changes again
+	}
+	return at
+}
+
+// decideAt is when this member decides: the leader of the side when the view has been stable, the others, where a lease
+// makes that safe, one decision deadline later each. (Design deviation 12: any member of a side may race for it.)
+func (r *Resolver) decideAt() time.Duration {
+	if !r.armed || r.suspects == 0 || r.race != nil || r.check != nil || r.idleAt == r.lastChange {
+		return never
+	}
+	if self := r.get(r.self); self == nil || !self.counted() {
+		return never
+	}
+	at := r.lastChange + r.cfg.StableAfter
+	rank := r.position(r.self)
+	if rank > 0 && !NeedsLease(r.strategy) {
+		return never
+	}
+	return at + time.Duration(rank)*r.cfg.LeaseDeadline
+}
+
+func (r *Resolver) decideWhenStable() {
+	if r.now < r.decideAt() {
+		return
+	}
+	r.decide()
+}
+
+func (r *Resolver) decide() {
+	v := r.view()
+	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	if d.Final == None || len(d.Down) == 0 {
+		r.idleAt = r.lastChange
+		return
+	}
+	r.changes = 0
+	if d.Final.NeedsLease() {
+		r.explainDecision(d)
+		r.race = &race{since: r.lastChange, notBefore: r.now + d.Delay}
+		return
+	}
+	r.act(&v, d)
+}
+
+func (r *Resolver) explainDecision(d Decision) {
+	r.emit(Explain{What: TopicDecision, Decision: &d, Text: fmt.Sprintf("%s: %s (%s)", d.Final, d.Reason, plural(len(d.Down), "member goes down", "members go down"))})
+}
+
+// act carries a decision out that needs no lease, or no longer waits for one: the others first, this member last.
+func (r *Resolver) act(v *View, d Decision) {
+	r.explainDecision(d)
+	self := false
+	targets := r.reachable(r.self)
+	for _, id := range d.Down {
+		self = self || id == r.self
+		r.keepOut(id)
+	}
+	if len(targets) > 0 {
+		r.emit(TellOrder{Targets: targets, Order: Order{Kind: d.Final, Down: d.Down, Reason: d.Reason}})
+	}
+	r.race, r.changes, r.lastChange = nil, 0, r.now
+	if self {
+		r.goDown(d.Final.String() + ": " + d.Reason)
+	}
+}
+
+// keepOut marks an incarnation as downed by an order.
+func (r *Resolver) keepOut(id ID) {
+	r.orders[id] = struct{}{}
+	if m := r.get(id); m != nil && m.Status != Down {
+		r.change(m, func(m *Member) { m.Status = Down })
+	}
+}
+
+// onOrdered obeys another member's decision if it can be meant for the partition that this member sees.
+func (r *Resolver) onOrdered(e Ordered) {
+	from := r.get(e.From)
+	switch {
+	case from == nil || from.Unreachable || from.Status == Down:
+		r.explain(TopicIgnored, "ignored an order of %s: not a reachable member here", e.From)
+		return
+	case r.check == nil && r.suspects == 0 && (e.Order.Kind == DownAll || e.Order.Kind == DownReachable):
+		r.explain(TopicIgnored, "ignored an order of %s (%s): nobody is unreachable here", from.Name, e.Order.Kind)
+		return
+	}
+	for _, id := range e.Order.Down {
+		if id == r.self {
+			r.goDown(fmt.Sprintf("told by %s: %s: %s", from.Name, e.Order.Kind, e.Order.Reason))
+			return
+		}
+	}
+	for _, id := range e.Order.Down {
+		r.keepOut(id)
+	}
+	r.calm()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,214 @@
+package sbr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// tellers is how many of the first members of a side tell it a verdict that downs them; one is enough, two may be slow.
+const tellers = 3
+
+// passers is how many members of a surviving side stand ready to pass a verdict on.
+const passers = 8
+
+func (r *Resolver) onLeaseRead(e LeaseRead) {
+	racing := r.race != nil && r.race.inflight == e.Attempt
+	checking := r.check != nil && r.check.inflight == e.Attempt
+	if e.Err == "" {
+		r.learnRecord(e.Record)
+	}
+	if racing {
+		if e.Err != "" {
+			r.attemptUnknown(e.Err)
+		} else {
+			r.race.inflight, r.race.notBefore = 0, r.now
+		}
+	}
+	if checking {
+		r.checked(e.Err)
+	}
+}
+
+func (r *Resolver) onLeaseObserved(rec Record) {
+	r.learnRecord(rec)
+	if rc := r.race; rc != nil && rc.inflight == 0 && rc.watching {
+		rc.notBefore = r.now
+	}
+}
+
+// learnRecord takes in what the store holds.
+func (r *Resolver) learnRecord(rec Record) {
+	r.record, r.read = rec, true
+	r.holding = rec.Holder == r.self
+	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict) && r.suspended {
+		if p := r.position(r.self); p < passers {
+			r.passAt = r.now + time.Duration(p+1)*r.cfg.PassOnStep
+		}
+	}
+}
+
+// learnVerdict takes in a verdict if it is news, and downs every member that it leaves out.
+func (r *Resolver) learnVerdict(v Verdict) bool {
+	switch {
+	case v.Token < r.verdict.Token || v.Token == r.verdict.Token && !r.verdict.Partial:
+		return false
+	case v.Token == r.verdict.Token && v.Partial:
+		v.Survivors = append(v.Survivors, r.verdict.Survivors...)
+		v.Down = append(v.Down, r.verdict.Down...)
+	}
+	v = *v.Clone()
+	v.Normalize()
+	v.Survivors, v.Down = slices.Compact(v.Survivors), slices.Compact(v.Down)
+	news := v.Token > r.verdict.Token
+	r.verdict = v
+	for i := range r.members {
+		if m := &r.members[i]; m.Status != Down && v.Standing(m.ID, m.Seen) == Out {
+			r.change(m, func(m *Member) { m.Status = Down })
+		}
+	}
+	r.calm()
+	if news {
+		r.explain(TopicVerdict, "verdict %d by %s: %s, %d down: %s", v.Token, r.name(v.DecidedBy), plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
+	}
+	return true
+}
+
+func (r *Resolver) name(id ID) string {
+	if m := r.get(id); m != nil {
+		return m.Name
+	}
+	return string(id)
+}
+
+// onTold takes in a verdict that somebody passed on.
+func (r *Resolver) onTold(e Told) {
+	if r.get(e.From) == nil {
+		r.explain(TopicIgnored, "ignored verdict %d told by %s: not a member here", e.Verdict.Token, e.From)
+		return
+	}
+	if e.Verdict.Token >= r.verdict.Token {
+		r.passAt = never
+	}
+	r.learnVerdict(e.Verdict)
+}
+
+// checkStanding downs this member when the newest verdict leaves it out. The first members of the side tell the others.
+func (r *Resolver) checkStanding() {
+	self := r.get(r.self)
+	if r.verdict.Standing(r.self, self.Seen) != Out {
+		return
+	}
+	if r.placeAmongReachable() < tellers || r.race != nil {
+		r.tellVerdict()
+	}
+	r.goDown(fmt.Sprintf("verdict %d by %s does not list this member among its survivors: %s", r.verdict.Token, r.name(r.verdict.DecidedBy), r.verdict.Reason))
+}
+
+// placeAmongReachable is this member's place among the members it can reach, downed or not.
+func (r *Resolver) placeAmongReachable() int {
+	n := 0
+	for i := range r.members {
+		m := &r.members[i]
+		if m.ID == r.self {
+			break
+		}
+		if !m.Unreachable {
+			n++
+		}
+	}
+	return n
+}
+
+// tellVerdict passes the verdict on to everybody who can be reached, downed members included.
+func (r *Resolver) tellVerdict() {
+	var targets []ID
+	for i := range r.members {
+		if m := &r.members[i]; m.ID != r.self && !m.Unreachable {
+			targets = append(targets, m.ID)
+		}
+	}
+	if len(targets) > 0 {
+		r.emit(TellVerdict{Targets: targets, Verdict: r.verdict})
+	}
+}
+
+func (r *Resolver) passOn() {
+	if r.now < r.passAt {
+		return
+	}
+	r.passAt = never
+	r.tellVerdict()
+}
+
+// removeDue is when the leader of the side next removes the downed members that are still listed.
+func (r *Resolver) removeDue() time.Duration {
+	if r.downed == 0 || r.position(r.self) > 0 || r.check != nil {
+		return never
+	}
+	if r.removeAt == never {
+		return r.now
+	}
+	return r.removeAt
+}
+
+// removeDowned removes downed members that are gone for good, and tells those that knock again what was decided.
+func (r *Resolver) removeDowned() {
+	due := r.removeDue()
+	if due == never {
+		r.removeAt = never
+	}
+	if r.now < due {
+		return
+	}
+	var gone, ordered, judged []ID
+	for i := range r.members {
+		m := &r.members[i]
+		_, byOrder := r.orders[m.ID]
+		switch {
+		case m.Status != Down || m.ID == r.self:
+		case m.Unreachable:
+			gone = append(gone, m.ID)
+		case byOrder:
+			ordered = append(ordered, m.ID)
+		default:
+			judged = append(judged, m.ID)
+		}
+	}
+	if len(gone) > 0 {
+		r.emit(Remove{IDs: gone})
+	}
+	if len(judged) > 0 {
+		r.emit(TellVerdict{Targets: judged, Verdict: r.verdict})
+	}
+	if len(ordered) > 0 {
+		r.emit(TellOrder{Targets: ordered, Order: Order{Kind: DownUnreachable, Down: ordered, Reason: "this incarnation was downed while it could not be reached"}})
+	}
+	r.removeAt = r.now + r.cfg.RemoveRetry
+}
+
+// release gives the lease back once every downed member was removed and release-after has passed. The verdict stays in it, so
+// a loser that comes later still reads its fate.
+func (r *Resolver) release() {
+	switch {
+	case !r.holding || r.race != nil || len(r.waitGone) > 0:
+		r.releaseAt = never
+	case r.releaseAt == never:
+		r.releaseAt = r.now + r.cfg.ReleaseAfter
+	case r.now >= r.releaseAt:
+		r.releaseAt = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
+		r.emit(ReleaseLease{Attempt: r.next()})
+	}
+}
+
+func (r *Resolver) onLeaseReleased(e LeaseReleased) {
+	if e.Done {
+		r.holding, r.releaseAt = false, never
+		r.record.Holder = ""
+		r.explain(TopicLease, "the lease was released; verdict %d stays in it", r.verdict.Token)
+		return
+	}
+	if r.holding {
+		r.releaseAt = r.now + r.cfg.LeaseRetry
+	}
+}

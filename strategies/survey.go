@@ -1,0 +1,147 @@
+package strategies
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// side counts the members of one side that have the strategy's role. Exiting and downed members count nowhere.
+type side struct {
+	up, leaving int
+	// joining are the joining and the weakly-up ones: not counted here, but perhaps up in the eyes of the other side.
+	joining int
+}
+
+func (s *side) add(m *sbr.Member) {
+	switch m.Status {
+	case sbr.Up:
+		s.up++
+	case sbr.Leaving:
+		s.leaving++
+	case sbr.Joining, sbr.WeaklyUp:
+		s.joining++
+	}
+}
+
+func (s side) counted() int { return s.up + s.leaving }
+
+// survey is what one pass over a view tells a strategy.
+type survey struct {
+	role        string
+	here, there side
+	// lowest is the first counted member in address order, lowestUp the first that is up; nil when there is none.
+	lowest, lowestUp *sbr.Member
+	// cut says that somebody is unreachable, whatever the status and the role.
+	cut bool
+	// indirect is how many members are indirectly connected, whatever the status and the role.
+	indirect int
+}
+
+func look(v *sbr.View, role string) survey {
+	s := survey{role: role}
+	for i := range v.Members {
+		m := &v.Members[i]
+		s.cut = s.cut || m.Unreachable
+		if m.HasRole(role) {
+			s.count(m)
+		}
+	}
+	s.indirect = len(v.IndirectlyConnected())
+	return s
+}
+
+func (s *survey) count(m *sbr.Member) {
+	if m.Unreachable {
+		s.there.add(m)
+	} else {
+		s.here.add(m)
+	}
+	if s.lowest == nil && (m.Status == sbr.Up || m.Status == sbr.Leaving) {
+		s.lowest = m
+	}
+	if s.lowestUp == nil && m.Status == sbr.Up {
+		s.lowestUp = m
+	}
+}
+
+func (s *survey) total() int { return s.here.counted() + s.there.counted() }
+
+// whole says that there is nothing to decide.
+func (s *survey) whole() bool { return !s.cut && s.indirect == 0 }
+
+// majority says that this side is the larger one; of two halves it is the one with the lowest address.
+func (s *survey) majority() bool { return larger(s.here.counted(), s.there.counted(), s.lowest) }
+
+// minority is the opposite, but where no member counts neither side is the smaller one.
+func (s *survey) minority() bool { return s.total() > 0 && !s.majority() }
+
+func larger(here, there int, lowest *sbr.Member) bool {
+	return here > there || here == there && !lowest.Unreachable
+}
+
+// choose builds the choice. All strategies say in the same way whether this side is the smaller one.
+func (s *survey) choose(k sbr.Kind, reason string) sbr.Choice {
+	return sbr.Choice{Kind: k, Minority: s.minority(), Reason: reason}
+}
+
+// nothing is the choice of every strategy when the view is whole.
+func nothing() sbr.Choice {
+	return sbr.Choice{Kind: sbr.None, Reason: "nobody is unreachable"}
+}
+
+// reach reads "3 of 5 counted members are reachable".
+func (s *survey) reach() string {
+	return fmt.Sprintf("%d of %s %s reachable", s.here.counted(), s.members(s.total()), verb(s.here.counted()))
+}
+
+// share reads "…, a majority", with the tie-breaker where the sides are of one size.
+func (s *survey) share() string {
+	here, there := s.here.counted(), s.there.counted()
+	switch {
+	case here > there:
+		return s.reach() + ", a majority"
+	case here < there:
+		return s.reach() + ", a minority"
+	case s.lowest.Unreachable:
+		return s.reach() + ", a tie, and the lowest address (" + label(s.lowest) + ") is on the other side"
+	default:
+		return s.reach() + ", a tie, and the lowest address (" + label(s.lowest) + ") is on this side"
+	}
+}
+
+// members reads "5 counted members", with the role if the strategy has one.
+func (s *survey) members(n int) string {
+	noun := "members"
+	if n == 1 {
+		noun = "member"
+	}
+	if s.role == "" {
+		return fmt.Sprintf("%d counted %s", n, noun)
+	}
+	return fmt.Sprintf("%d counted %s with role %q", n, noun, s.role)
+}
+
+func (s *survey) indirectly() string {
+	if s.indirect == 1 {
+		return "1 member is indirectly connected: some members reach it and some do not"
+	}
+	return fmt.Sprintf("%d members are indirectly connected: some members reach them and some do not", s.indirect)
+}
+
+func (s *survey) nobodyCounts() string {
+	if s.role == "" {
+		return "no member is up or leaving, so no side can be told from the other"
+	}
+	return fmt.Sprintf("no member with role %q is up or leaving, so no side can be told from the other", s.role)
+}
+
+func label(m *sbr.Member) string { return cmp.Or(m.Name, m.Addr, string(m.ID)) }
+
+func verb(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
