@@ -2,7 +2,6 @@ package downing
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -199,9 +198,6 @@ func (e *engine) refreshDenyList() {
 		d.orders[id] = struct{}{}
 	}
 	e.keepOut.list.Store(d)
-	if v.Token > old.verdict.Token {
-		e.emit(Occurrence{Kind: OccurredVerdict, Verdict: d.verdict.Clone(), Text: fmt.Sprintf("knows verdict %d", v.Token)})
-	}
 }
 
 func (e *engine) onRefused(m *serf.Member) {

@@ -232,7 +232,12 @@ func (e *engine) explain(x sbr.Explain) {
 		e.metrics.decided(x.Decision)
 	}
 	level("sbr: "+x.Text, "member", e.self.Name, "topic", string(x.What))
-	e.observe(string(x.What), "", "%s", x.Text)
+	o := Occurrence{Kind: string(x.What), Text: x.Text}
+	if x.What == sbr.TopicVerdict {
+		v := e.resolver.Verdict()
+		o.Verdict = v.Clone()
+	}
+	e.emit(o)
 }
 
 func (e *engine) observe(kind, subject, format string, args ...any) {

@@ -58,9 +58,12 @@ func (e *engine) weigh(refresh bool) {
 func (e *engine) spread(o reachability.Opinion, refresh bool) {
 	var good, bad []sbr.ID
 	for id := range e.spreading {
-		if !slices.Contains(o.Own, id) {
+		if slices.Contains(o.Own, id) {
+			continue
+		}
+		delete(e.spreading, id)
+		if e.members.known[id] != nil {
 			good = append(good, id)
-			delete(e.spreading, id)
 		}
 	}
 	for _, id := range o.Spread {

@@ -33,7 +33,7 @@ const (
 	OccurredHeld        = "lease-held"
 	OccurredUnknown     = "lease-unknown"
 	OccurredReleased    = "lease-released"
-	OccurredVerdict     = "verdict"
+	OccurredVerdict     = string(sbr.TopicVerdict)
 	OccurredTold        = "told"
 	OccurredRemoved     = "removed"
 	OccurredRefused     = "refused"

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/demo"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+const demoHelp = `Starts real Serf nodes in this process on a network that can be cut, cuts it, and shows what happens:
+who loses sight of whom, who asks for the lease, the verdict, who goes down and why it knew. Then the cut is
+healed and a downed member tries to come back.
+
+Nothing is needed but this program. With --kubeconfig the lease lives in a real API server.
+
+Exit statuses: 0 exactly one side was up at the end; 1 not so, or the demonstration could not run; 2 bad usage.`
+
+const demoExamples = `  sbr demo
+  sbr demo --split 1/4
+  sbr demo --split 2/2/1 --pause n4
+  sbr demo --strategy keep-majority -o json
+  sbr demo --kubeconfig ~/.kube/config --namespace default`
+
+// errNotOneSide is returned when the demonstration ran, but did not end with exactly one side up.
+var errNotOneSide = errors.New("not exactly one side is up at the end")
+
+func newDemo(s streams) *cobra.Command {
+	opt := demo.DefaultOptions()
+	c := &cobra.Command{Use: "demo", Short: "cut a cluster of real Serf nodes and watch one lease decide", Long: demoHelp, Example: demoExamples, Args: cobra.NoArgs}
+	output := addFormat(c)
+	split := "3/2"
+	f := c.Flags()
+	f.IntVar(&opt.Nodes, "nodes", 0, "size of the cluster (default: what --split adds up to)")
+	f.StringVar(&split, "split", split, "sizes of the sides, n1 first")
+	f.StringVar(&opt.Strategy, "strategy", opt.Strategy, "active strategy: "+strings.Join(strategies.Keys(), ", "))
+	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
+	f.StringVar(&opt.Pause, "pause", "", "a member that stands still from the cut until everything is over")
+	f.StringVar(&opt.Kubeconfig, "kubeconfig", "", "keep the lease in the API server of this file (default: in memory)")
+	f.StringVar(&opt.Namespace, "namespace", "", "namespace of the lease in Kubernetes (default: as the kubeconfig says)")
+	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")
+	c.RunE = verb(func() error {
+		var err error
+		if opt.Split, err = demo.ParseSplit(split); err != nil {
+			return badInput{err}
+		}
+		if err := opt.Validate(); err != nil {
+			return badInput{err}
+		}
+		return runDemo(s, opt, *output)
+	})
+	return c
+}
+
+func runDemo(s streams, opt demo.Options, output format) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var show func(demo.Event)
+	if output == formatText {
+		colour := bool(paint(s.out))
+		show = func(e demo.Event) { demo.Line(s.out, e, colour) }
+	}
+	res, err := demo.Run(ctx, opt, show)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case err != nil:
+		return fmt.Errorf("demo: %w", err)
+	}
+	if output == formatJSON {
+		err = res.JSON(s.out)
+	} else {
+		res.Table(s.out)
+	}
+	if err == nil && !res.Passed {
+		err = errNotOneSide
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses. They are part of the contract of the program.
+const (
+	exitInternal = 1
+	exitBadInput = 2
+)
+
+const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is cut in two, exactly one side stays up.
+
+Exit statuses:
+  0   done
+  1   internal error; simulate, demo: something did not turn out as it should
+  2   bad usage, bad input or bad configuration
+  70  agent: this node was downed by the resolver
+
+Errors go to standard error, one line each, and begin with "sbr: ".`
+
+// streams are what a verb reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// newRoot builds the whole command tree over s. A verb is one file with one constructor; it is added here.
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use: "sbr", Short: "split brain resolver for Serf", Long: rootHelp,
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.AddCommand(
+		newDecide(s),
+		newDemo(s),
+		newConfig(s),
+		newVersion(s),
+	)
+	return root
+}
+
+// run executes one command line and returns the exit status.
+func run(args []string, s streams) (status int) {
+	defer func() {
+		if r := recover(); r != nil { // the runtime would exit with 2, which means bad input
+			fmt.Fprintf(s.err, "sbr: internal error: %v\n%s", r, debug.Stack())
+			status = exitInternal
+		}
+	}()
+	root := newRoot(s)
+	root.SetArgs(args)
+	return report(s.err, root.Execute())
+}
+
+// badInput marks an error as the caller's: exit status 2.
+type badInput struct{ error }
+
+func (b badInput) Unwrap() error { return b.error }
+
+// internal marks an error as ours: exit status 1.
+type internal struct{ error }
+
+func (i internal) Unwrap() error { return i.error }
+
+// verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never reach it (unknown
+// commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
+func verb(f func() error) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error {
+		err := f()
+		if err == nil || errors.As(err, new(badInput)) {
+			return err
+		}
+		return internal{err}
+	}
+}
+
+// report prints err, one line for each problem in it, and returns the exit status.
+func report(to io.Writer, err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(badInput)), errors.As(err, new(internal)):
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(to, "sbr: %s\n", line)
+		}
+	default: // from cobra: one problem, sometimes with suggestions on lines of their own
+		fmt.Fprintf(to, "sbr: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	if errors.As(err, new(internal)) {
+		return exitInternal
+	}
+	return exitBadInput
+}

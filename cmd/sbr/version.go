@@ -1,0 +1,66 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionInfo is what `sbr version -o json` prints.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Modified bool   `json:"modified"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// buildVersion reads what the Go toolchain wrote into the program; nothing has to be passed to the linker.
+func buildVersion() versionInfo {
+	v := versionInfo{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Version = cmp.Or(info.Main.Version, v.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// String is the text form: one line.
+func (v versionInfo) String() string {
+	s := "sbr " + v.Version
+	if v.Revision != "" {
+		s += " " + v.Revision[:min(len(v.Revision), 12)]
+	}
+	if v.Modified {
+		s += " (modified)"
+	}
+	return s + " " + v.Go + " " + v.Platform
+}
+
+func newVersion(s streams) *cobra.Command {
+	c := &cobra.Command{Use: "version", Short: "print the version", Args: cobra.NoArgs}
+	output := addFormat(c)
+	c.RunE = verb(func() error {
+		if *output == formatJSON {
+			return writeJSON(s.out, buildVersion())
+		}
+		_, err := fmt.Fprintln(s.out, buildVersion())
+		return err
+	})
+	return c
+}

@@ -1,0 +1,34 @@
+package demo_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/demo"
+)
+
+// The demonstration passes for each shape that its help names, on real Serf in virtual time.
+func TestRun_OneSideStaysUpAndTheDownedIsRefused(t *testing.T) {
+	for _, split := range []string{"3/2", "1/4", "2/2", "2/2/1"} {
+		t.Run(split, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := demo.DefaultOptions()
+				var err error
+				opt.Split, err = demo.ParseSplit(split)
+				require.NoError(t, err)
+				began := time.Now()
+				res, err := demo.Run(context.Background(), opt, func(e demo.Event) { t.Log(e.At.Round(time.Millisecond), e.Node, e.Kind, e.Detail) })
+				require.NoError(t, err)
+				require.True(t, res.Passed)
+				require.NotEmpty(t, res.Survivors)
+				require.NotEmpty(t, res.Down)
+				t.Logf("took %v, resolved after %v, double-active %v", time.Since(began), res.ResolvedAfter, res.DoubleActive)
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Event is one line of the timeline.
+type Event struct {
+	// At is the time since the demonstration began.
+	At time.Duration
+	// Node is the member it happened to; empty for what was done to the world.
+	Node string
+	// Kind is a downing.Occurred constant, an sbr.Topic, or "world".
+	Kind string
+	// Detail says it in words.
+	Detail string
+}
+
+// KindWorld marks what the demonstration itself does.
+const KindWorld = "world"
+
+// gather is how long changes of one member's view are collected into one line.
+const gather = 300 * time.Millisecond
+
+// journal collects what happens and hands it on line by line.
+type journal struct {
+	show func(Event)
+
+	mu       sync.Mutex
+	cut      time.Time
+	began    time.Time
+	events   []Event
+	lost     map[string][]string // member -> whom it lost sight of in the present burst
+	granted  time.Time
+	downedAt map[string]time.Time
+	said     map[string]bool
+	closed   bool
+}
+
+func newJournal(show func(Event)) *journal {
+	return &journal{show: show, began: time.Now(), lost: make(map[string][]string), downedAt: make(map[string]time.Time), said: make(map[string]bool)}
+}
+
+func (j *journal) world(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.write(Event{At: j.since(time.Now()), Kind: KindWorld, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (j *journal) cutNow() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cut = time.Now()
+}
+
+func (j *journal) since(t time.Time) time.Duration { return t.Sub(j.began) }
+
+// close ends the timeline: what follows is only the tidying up.
+func (j *journal) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+}
+
+func (j *journal) write(e Event) {
+	if j.closed {
+		return
+	}
+	j.events = append(j.events, e)
+	if j.show != nil {
+		j.show(e)
+	}
+}
+
+// occurred takes in what a member reports. It is called on the member's own goroutine.
+func (j *journal) occurred(o downing.Occurrence) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch o.Kind {
+	case downing.OccurredUnreachable:
+		j.lostSight(o)
+		return
+	case downing.OccurredSuspended, downing.OccurredTold, downing.OccurredReachable, string(sbr.TopicArmed), string(sbr.TopicLease), string(sbr.TopicIgnored), string(sbr.TopicHealed):
+		return // said by other lines
+	case downing.OccurredResumed:
+		o.Member, o.Text = "", "the survivors go on: "+strings.TrimPrefix(o.Text, "resumed: ")
+	case downing.OccurredGranted:
+		if j.granted.IsZero() {
+			j.granted = o.At
+		}
+	case downing.OccurredDown:
+		j.downedAt[o.Member] = o.At
+	}
+	key := o.Kind + o.Text
+	if o.Verdict != nil {
+		key = fmt.Sprint(o.Kind, o.Verdict.Token)
+	}
+	switch o.Kind {
+	case downing.OccurredRefused, downing.OccurredRemoved, downing.OccurredVerdict, downing.OccurredResumed:
+		if j.said[key] {
+			return
+		}
+		j.said[key] = true
+	}
+	j.write(Event{At: j.since(o.At), Node: o.Member, Kind: o.Kind, Detail: o.Text})
+}
+
+// lostSight gathers the members that one member loses sight of at about the same time.
+func (j *journal) lostSight(o downing.Occurrence) {
+	first := len(j.lost[o.Member]) == 0
+	j.lost[o.Member] = append(j.lost[o.Member], o.Subject)
+	if !first {
+		return
+	}
+	time.AfterFunc(gather, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		names := j.lost[o.Member]
+		delete(j.lost, o.Member)
+		slices.SortFunc(names, func(a, b string) int {
+			if len(a) != len(b) {
+				return len(a) - len(b)
+			}
+			return strings.Compare(a, b)
+		})
+		j.write(Event{At: j.since(o.At), Node: o.Member, Kind: downing.OccurredUnreachable, Detail: "no longer sees " + strings.Join(names, " ")})
+	})
+}
+
+func (j *journal) downed(name string) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.downedAt[name]
+}
+
+func (j *journal) times() (cut, granted time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.cut, j.granted
+}
+
+func (j *journal) all() []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.events)
+}

@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+// MaxNodes bounds the cluster: beyond it one process no longer keeps Serf's timing.
+const MaxNodes = 50
+
+// Options say what is shown. Start from DefaultOptions.
+type Options struct {
+	// Nodes is the size of the cluster. Zero: the sum of Split.
+	Nodes int
+	// Split are the sizes of the sides: n1 and the following are the first side, and so on.
+	Split []int
+	// Strategy is the key of the active strategy.
+	Strategy string
+	// StableAfter is shorter than the default of 20 s, so that nobody has to wait for the point of it.
+	StableAfter time.Duration
+	// Pause names a member that stands still from shortly after the cut until everything is over. Empty: none.
+	Pause string
+	// Kubeconfig is the file of a real API server for the lease. Empty: a lease in memory.
+	Kubeconfig string
+	// Namespace is where the lease lives in Kubernetes. Empty: as the kubeconfig says.
+	Namespace string
+	// System names the cluster and, with "-sbr", the lease.
+	System string
+}
+
+// DefaultOptions is five nodes cut into three and two.
+func DefaultOptions() Options {
+	return Options{Split: []int{3, 2}, Strategy: "lease-majority", StableAfter: 5 * time.Second, System: "demo"}
+}
+
+// ParseSplit reads sides written as 3/2 or 2/2/1.
+func ParseSplit(s string) ([]int, error) {
+	var sides []int
+	for _, part := range strings.Split(s, "/") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("split %q: write the sizes of the sides as 3/2 or 2/2/1, each at least 1", s)
+		}
+		sides = append(sides, n)
+	}
+	return sides, nil
+}
+
+// Validate reports every problem at once and fills in Nodes.
+func (o *Options) Validate() error {
+	var errs []error
+	sum := 0
+	for _, n := range o.Split {
+		sum += n
+	}
+	if o.Nodes == 0 {
+		o.Nodes = sum
+	}
+	if len(o.Split) < 2 {
+		errs = append(errs, errors.New("split needs at least two sides, as in 3/2"))
+	}
+	if sum != o.Nodes {
+		errs = append(errs, fmt.Errorf("split %s makes %d nodes, but there are %d: the sides must add up", o.splitText(), sum, o.Nodes))
+	}
+	if o.Nodes > MaxNodes {
+		errs = append(errs, fmt.Errorf("%d nodes are too many for one process: at most %d", o.Nodes, MaxNodes))
+	}
+	if !slices.Contains(strategies.Keys(), strings.ToLower(o.Strategy)) {
+		errs = append(errs, fmt.Errorf("unknown strategy %q: known are %s", o.Strategy, strings.Join(strategies.Keys(), ", ")))
+	}
+	if o.StableAfter < time.Second {
+		errs = append(errs, fmt.Errorf("stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter))
+	}
+	if o.Pause != "" && !slices.Contains(o.names(), o.Pause) {
+		errs = append(errs, fmt.Errorf("pause %q: no such member, they are n1 to n%d", o.Pause, o.Nodes))
+	}
+	if o.System == "" {
+		errs = append(errs, errors.New("system is empty"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) splitText() string {
+	parts := make([]string, len(o.Split))
+	for i, n := range o.Split {
+		parts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(parts, "/")
+}
+
+func (o *Options) names() []string {
+	names := make([]string, o.Nodes)
+	for i := range names {
+		names[i] = fmt.Sprintf("n%d", i+1)
+	}
+	return names
+}
+
+func (o *Options) sides() [][]string {
+	names := o.names()
+	var sides [][]string
+	for _, n := range o.Split {
+		sides = append(sides, names[:n])
+		names = names[n:]
+	}
+	return sides
+}
