@@ -67,7 +67,7 @@ func (e *engine) loop() {
 			e.cfg.Pause()
 		}
 		if gap := p.woke(); gap > 0 {
-			e.step(sbr.Resumed{Gap: gap})
+			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})
 		}
 		for _, f := range e.inbox.take() {
 			if e.ended {

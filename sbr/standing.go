@@ -9,6 +9,9 @@ import (
 // tellers is how many of the first members of a side tell it a verdict that downs them; one is enough, two may be slow.
 const tellers = 3
 
+// removeBackups is how many rounds the others leave to the leader before they remove downed members themselves.
+const removeBackups = 3
+
 // passers is how many members of a surviving side stand ready to pass a verdict on.
 const passers = 8
 
@@ -22,7 +25,8 @@ func (r *Resolver) onLeaseRead(e LeaseRead) {
 		if e.Err != "" {
 			r.attemptUnknown(e.Err)
 		} else {
-			r.race.inflight, r.race.notBefore = 0, r.now
+			r.race.answered(r.now, &r.cfg, true)
+			r.race.notBefore = r.now
 		}
 	}
 	if checking {
@@ -141,24 +145,26 @@ func (r *Resolver) passOn() {
 	r.tellVerdict()
 }
 
-// removeDue is when the leader of the side next removes the downed members that are still listed.
+// removeDue is when this member next removes the downed members that are still listed: the leader of the side at once, the
+// others later, one after another, in case a removal did not reach them.
 func (r *Resolver) removeDue() time.Duration {
-	if r.downed == 0 || r.position(r.self) > 0 || r.check != nil {
+	if r.downed == 0 || r.check != nil {
 		return never
 	}
-	if r.removeAt == never {
+	if r.removeAt != never {
+		return r.removeAt
+	}
+	rank := r.position(r.self)
+	if rank == 0 {
 		return r.now
 	}
-	return r.removeAt
+	return r.now + time.Duration(rank+removeBackups)*r.cfg.RemoveRetry
 }
 
 // removeDowned removes downed members that are gone for good, and tells those that knock again what was decided.
 func (r *Resolver) removeDowned() {
-	due := r.removeDue()
-	if due == never {
-		r.removeAt = never
-	}
-	if r.now < due {
+	r.removeAt = r.removeDue()
+	if r.now < r.removeAt {
 		return
 	}
 	var gone, ordered, judged []ID

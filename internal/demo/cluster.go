@@ -110,6 +110,7 @@ func (c *cluster) start(ctx context.Context, name string) error {
 	}
 	n := &node{provider: p, gate: g}
 	n.serf, err = serfnet.Start(c.net, name, func(conf *serf.Config) {
+		quicken(conf)
 		err = p.Prepare(ctx, conf)
 		n.tags = maps.Clone(conf.Tags)
 	})
@@ -121,6 +122,15 @@ func (c *cluster) start(ctx context.Context, name string) error {
 	}
 	c.nodes[name] = n
 	return c.join(n.serf, name)
+}
+
+// quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
+// that comes back, and for that the survivors' Serf must have given up the old one.
+func quicken(conf *serf.Config) {
+	conf.MemberlistConfig.SuspicionMult = 2
+	conf.MemberlistConfig.SuspicionMaxTimeoutMult = 1
+	conf.MemberlistConfig.ProbeInterval = 500 * time.Millisecond
+	conf.MemberlistConfig.ProbeTimeout = 200 * time.Millisecond
 }
 
 func (c *cluster) join(s *serf.Serf, name string) error {

@@ -126,7 +126,7 @@ func (c *cluster) removed() bool {
 	}
 	for _, up := range c.upNames() {
 		for _, m := range c.nodes[up].serf.Members() {
-			if up != c.opt.Pause && m.Status == serf.StatusFailed {
+			if up != c.opt.Pause && m.Name != c.opt.Pause && m.Status != serf.StatusLeft && c.isDown(m.Name) {
 				return false
 			}
 		}
@@ -154,7 +154,7 @@ func (c *cluster) wake(ctx context.Context) error {
 func (c *cluster) knock(ctx context.Context) error {
 	var loser string
 	for _, n := range c.opt.names() {
-		if c.isDown(n) {
+		if n != c.opt.Pause && c.isDown(n) {
 			loser = n
 		}
 	}

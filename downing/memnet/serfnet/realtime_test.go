@@ -20,7 +20,7 @@ func hurried(_ string, c *serf.Config) {
 	c.MemberlistConfig.ProbeInterval = 100 * time.Millisecond
 	c.MemberlistConfig.ProbeTimeout = 50 * time.Millisecond
 	c.MemberlistConfig.PushPullInterval = time.Second
-	c.MemberlistConfig.TCPTimeout = 500 * time.Millisecond
+	c.MemberlistConfig.TCPTimeout = 5 * time.Second
 	c.MemberlistConfig.SuspicionMult = 2
 	c.MemberlistConfig.SuspicionMaxTimeoutMult = 1
 }
