@@ -148,8 +148,14 @@ func (c *cluster) dump() {
 	}
 }
 
-// stop ends everything and lets Serf's background work run out.
+// stop ends everything and lets Serf's background work run out. It is for virtual time.
 func (c *cluster) stop() {
+	c.shutdown()
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+}
+
+func (c *cluster) shutdown() {
 	for _, m := range c.members {
 		_ = m.serf.Shutdown()
 	}
@@ -158,6 +164,4 @@ func (c *cluster) stop() {
 		require.NoError(c.t, m.provider.Stop(ctx))
 		cancel()
 	}
-	time.Sleep(2 * time.Minute)
-	synctest.Wait()
 }
