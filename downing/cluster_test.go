@@ -165,3 +165,50 @@ func (c *cluster) shutdown() {
 		cancel()
 	}
 }
+
+// startPlain starts a Serf node without a provider and joins it.
+func startPlain(t testing.TB, c *cluster, name string) *serf.Serf {
+	t.Helper()
+	s, err := serfnet.Start(c.net, name, nil)
+	require.NoError(t, err)
+	_, err = s.Join(c.addresses([]string{"n1"}), true)
+	require.NoError(t, err)
+	return s
+}
+
+// gates make members stand still, each on its own.
+type gates struct {
+	mu     sync.Mutex
+	closed map[string]chan struct{}
+}
+
+func (g *gates) config(name string, c *downing.Config) {
+	c.Pause = func() {
+		g.mu.Lock()
+		ch := g.closed[name]
+		g.mu.Unlock()
+		if ch != nil {
+			<-ch
+		}
+	}
+}
+
+func (g *gates) close(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed == nil {
+		g.closed = make(map[string]chan struct{})
+	}
+	if g.closed[name] == nil {
+		g.closed[name] = make(chan struct{})
+	}
+}
+
+func (g *gates) open(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ch := g.closed[name]; ch != nil {
+		close(ch)
+		delete(g.closed, name)
+	}
+}

@@ -49,6 +49,7 @@ type engine struct {
 	rounds     int
 	nextPoll   time.Duration
 	nextProbe  time.Duration
+	nextJoin   time.Duration
 	probing    bool
 	sawDigests map[string]struct{}
 	leaving    bool

@@ -95,11 +95,33 @@ func (e *engine) probe() {
 		e.inbox.post(func() {
 			for id, ok := range results {
 				e.tracker.Probed(id, ok)
+				if ok {
+					e.reconnect(id)
+				}
 			}
 			e.rounds++
 			e.weigh(e.rounds%2 == 0)
 			e.probing = false
 		})
+	})
+}
+
+// reconnectEvery bounds how often this member reconnects to others by itself.
+const reconnectEvery = 5 * time.Second
+
+// reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but only every half a
+// minute on average, and until then a partition that has healed still looks like one.
+func (e *engine) reconnect(id sbr.ID) {
+	k := e.members.known[id]
+	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
+		return
+	}
+	e.nextJoin = e.now() + reconnectEvery
+	addr := k.member.Name + "/" + k.member.Addr
+	e.workers.Go(func() {
+		if _, err := e.node.serf.Join([]string{addr}, true); err != nil {
+			e.log.Debug("sbr: could not reconnect", "member", addr, "error", err)
+		}
 	})
 }
 

@@ -181,6 +181,8 @@ func (n *Network) host(name string) (*host, error) {
 	return h, nil
 }
 
+// ensureHost returns the host of name. A new one becomes known only with its
+// address, so that a start which fails leaves nothing behind.
 func (n *Network) ensureHost(name string) (*host, error) {
 	if name == "" {
 		return nil, errors.New("memnet: a name must not be empty")
@@ -188,10 +190,7 @@ func (n *Network) ensureHost(name string) (*host, error) {
 	if h, ok := n.byName[name]; ok {
 		return h, nil
 	}
-	h := &host{name: name}
-	n.byName[name] = h
-	n.hosts = append(n.hosts, h)
-	return h, nil
+	return &host{name: name}, nil
 }
 
 func (n *Network) ensureIP(h *host) error {
@@ -219,6 +218,10 @@ func (n *Network) claimIP(h *host, ip netip.Addr) error {
 	}
 	if other, taken := n.byIP[ip]; taken && other != h {
 		return fmt.Errorf("memnet: %v belongs to %q", ip, other.name)
+	}
+	if !h.ip.IsValid() {
+		n.byName[h.name] = h
+		n.hosts = append(n.hosts, h)
 	}
 	n.byIP[ip] = h
 	h.ip = ip

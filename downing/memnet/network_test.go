@@ -74,6 +74,10 @@ func TestTransportAt_MovesTheHost(t *testing.T) {
 	_, err = n.TransportAt("n1", netip.MustParseAddr("0.0.0.0"))
 	require.EqualError(t, err, "memnet: 0.0.0.0 cannot be the address of a host")
 
+	_, err = n.TransportAt("n9", netip.MustParseAddr("10.0.0.2"))
+	require.EqualError(t, err, `memnet: 10.0.0.2 belongs to "n2"`)
+	require.Equal(t, []string{"n1", "n2"}, n.Names(), "a failure makes no name known")
+
 	moved, err := n.TransportAt("n1", netip.Addr{})
 	require.NoError(t, err)
 	require.Equal(t, "10.0.0.3:7946", moved.Addr(), "one that nobody had before")
