@@ -37,6 +37,10 @@ type Config struct {
 	// LeaseName is the name of the lease, for logs and status. Empty: System + "-sbr".
 	LeaseName string
 
+	// ConfigDigest is what members compare to see that they decide by the same rules. Empty: computed from the fields above.
+	// LoadConfig sets it to what `sbr config check` prints.
+	ConfigDigest string
+
 	// Store keeps the lease. Required by strategies that need a lease (lease-majority). Each member has its own.
 	Store lease.Store
 	// NoWatch switches the watch of the verdict off. A loser then learns its fate only when it asks or is told.

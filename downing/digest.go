@@ -11,6 +11,9 @@ import (
 // Digest is a short digest of the settings that decide: members with different digests would decide by different rules.
 // It travels in the tag sbr_cfg.
 func (c *Config) Digest() string {
+	if c.ConfigDigest != "" {
+		return c.ConfigDigest
+	}
 	h := sha256.New()
 	r := c.Resolver
 	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)

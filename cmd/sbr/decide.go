@@ -13,6 +13,18 @@ import (
 
 const decideHelp = `Decide evaluates one strategy once, on paper: it reads what one member sees and answers what the strategy makes of it.
 
+Input, YAML or JSON:
+  strategy      keep-majority, static-quorum, keep-oldest, keep-referee, down-all or lease-majority
+  settings      role, quorum-size, down-if-alone, acquire-lease-delay-for-minority, down-all-when-indirectly-connected,
+                address, down-all-if-less-than-nodes; absent ones take their defaults
+  self          the name of the member that looks
+  members       a list of name, addr (host:port), status (joining, weakly-up, up, leaving, exiting, down; default up),
+                roles, and age (1 is the oldest; without one a member is the youngest)
+  unreachable   names; if absent, the subjects of reachability
+  reachability  a list of observer and subject: who cannot reach whom
+  seen-by       names of the members that share this view
+  lease         granted, held or unknown; absent: not asked yet
+
 The strategy is evaluated whether or not self would act on it; "responsible" says whether it would. Where the decision asks for
 the lease and the input does not say how that went, "down" and "survivors" are those of a granted lease. "survivors" are the
 members that are not downed and not on their way out already (exiting, down).`

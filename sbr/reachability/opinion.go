@@ -33,7 +33,9 @@ func (t *Tracker) Form(now time.Duration) Opinion {
 				o.Spread = append(o.Spread, p.id)
 			}
 		}
-		agreed[p.id] = p.failed || t.agree(p, askable)
+		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An answer does.
+		agreed[p.id] = p.failed || t.agree(p, askable) || p.agreed && t.missed(p)
+		p.agreed = agreed[p.id]
 	}
 	mutual := t.mutual(agreed)
 	for _, p := range t.ring {

@@ -28,7 +28,7 @@ func DefaultSettings() Settings {
 }
 
 // ReportTTL is how long a report of another observer counts without being repeated.
-func (s Settings) ReportTTL() time.Duration { return 5 * s.Interval }
+func (s Settings) ReportTTL() time.Duration { return 10 * s.Interval }
 
 // Validate reports every problem at once.
 func (s Settings) Validate() error {

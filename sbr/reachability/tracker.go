@@ -29,6 +29,7 @@ type peer struct {
 	hash    uint64
 	failed  bool // Serf's word
 	misses  int  // probes failed in a row
+	agreed  bool // by Serf or by enough observers
 	verdict bool // unreachable in this member's view, all sources together
 	reports map[sbr.ID]time.Duration
 }

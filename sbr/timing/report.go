@@ -35,6 +35,10 @@ const defaultRoundTrip = 20 * time.Millisecond
 // the write's own answer, the watch event, one read to be sure, and a repetition of the last two.
 const watchRoundTrips = 5
 
+// telling is what a leader that gave up needs to reach the rest of its side: it repeats itself once a second, and gossip on a small
+// side wastes some of it on members that are gone.
+const telling = 3 * time.Second
+
 // DoubleActive is how long both sides may be up after the winner's verdict was written (without a lease: after it decided).
 type DoubleActive struct {
 	// Watching: the loser reaches the store and watches the verdict.
@@ -130,9 +134,9 @@ func (r *Report) decide(in Input) {
 	r.DoubleActive = DoubleActive{Watching: since, Asking: since, CutOff: since}
 	if in.Lease {
 		r.Resolution += in.LeaseTimeout
-		r.ResolutionStoreDown += in.LeaseDeadline
+		r.ResolutionStoreDown += in.LeaseDeadline + telling
 		r.DoubleActive.Asking += in.LeaseTimeout
-		r.DoubleActive.CutOff += in.LeaseDeadline
+		r.DoubleActive.CutOff += in.LeaseDeadline + telling
 		r.DoubleActive.Watching = min(watchRoundTrips*in.LeaseRoundTrip, r.DoubleActive.Asking)
 	}
 	r.MinorityDelay = roundUp(max(0, r.Detection.Majority.Worst-r.Detection.Lone.Fastest))

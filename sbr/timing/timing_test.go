@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/stretchr/testify/require"
 )
 
 // The bound speaks of the tracker that does the probing, so it is compared with it: a node that was cut off alone.

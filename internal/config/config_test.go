@@ -1,0 +1,235 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+func parse(t *testing.T, text string) *config.File {
+	t.Helper()
+	f, err := config.Parse("sbr.yaml", []byte(text))
+	require.NoError(t, err)
+	return f
+}
+
+// The contract's own example is a valid file, and it spells out nothing but defaults.
+func TestLoad_TheFullFileIsTheDefault(t *testing.T) {
+	full, err := config.Load("testdata/full.yaml")
+	require.NoError(t, err)
+	minimal := parse(t, "system: payments\nsplit-brain-resolver: {static-quorum: {quorum-size: 3}}")
+	require.Equal(t, string(minimal.Effective()), string(full.Effective()))
+	require.Equal(t, minimal.Digest(), full.Digest())
+}
+
+func TestLoad_NamesTheFile(t *testing.T) {
+	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	path := filepath.Join(t.TempDir(), "sbr.yaml")
+	require.NoError(t, os.WriteFile(path, make([]byte, 2<<20), 0o600))
+	_, err = config.Load(path)
+	require.EqualError(t, err, path+": the input is larger than 1048576 bytes")
+}
+
+func TestDefault_NeedsOnlyASystem(t *testing.T) {
+	f := config.Default()
+	require.EqualError(t, f.Validate(), "system: is not set: it must name the cluster; the lease is named after it")
+	f.System = "payments"
+	require.NoError(t, f.Validate())
+	require.Equal(t, sbr.DefaultConfig(), f.Resolver())
+	require.Equal(t, "payments-sbr", f.LeaseName())
+	s, err := f.Strategy()
+	require.NoError(t, err)
+	require.Equal(t, strategies.DefaultSettings().LeaseMajority, s)
+}
+
+func TestParse_ConvertsEverySetting(t *testing.T) {
+	f := parse(t, `
+system: payments
+split-brain-resolver:
+  active-strategy: Lease-Majority
+  stable-after: 8s
+  down-all-when-unstable: 7s
+  down-all-when-indirectly-connected: off
+  min-members: 3
+  settle-after: 1s
+  probe: {interval: 2s, timeout: 300ms, tries: 2, neighbours: 4}
+  lease-majority:
+    lease-implementation: file
+    lease-name: " mine "
+    acquire-lease-delay-for-minority: 3s
+    release-after: 10s
+    role: web
+    when-lease-unknown: suspend
+    suspend-timeout: 1m
+    watch: off
+lease:
+  lease-operation-timeout: 2s
+  file: {path: /shared/lease, heartbeat-timeout: 30s, heartbeat-interval: 4s}
+serf: {profile: wan}
+`)
+	want := sbr.DefaultConfig()
+	want.StableAfter, want.DownAllWhenUnstable, want.DownAllWhenIndirectlyConnected = 8*time.Second, 7*time.Second, sbr.Off
+	want.MinMembers, want.SettleAfter, want.ReleaseAfter = 3, time.Second, 10*time.Second
+	want.WhenLeaseUnknown, want.SuspendTimeout = sbr.UnknownSuspend, time.Minute
+	want.LeaseTimeout, want.LeaseDeadline, want.LeaseRetry = 2*time.Second, 6*time.Second, 400*time.Millisecond
+	want.HolderRetry = 4 * time.Second
+	require.Equal(t, want, f.Resolver())
+	require.Equal(t, "mine", f.LeaseName())
+	s, err := f.Strategy()
+	require.NoError(t, err)
+	require.Equal(t, strategies.LeaseMajority{Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second}, s)
+
+	in := f.Timing(5, f.Gossip())
+	require.Equal(t, timing.WAN(), in.Gossip)
+	require.Equal(t, timing.Probes{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4}, in.Probes)
+	require.True(t, in.Lease)
+	require.False(t, in.Watch)
+	require.Equal(t, 4*time.Second, in.HeartbeatInterval)
+}
+
+func TestParse_UnstableFollowsStableAfter(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"stable-after: 20s":                             15 * time.Second,
+		"stable-after: 4s":                              4 * time.Second,
+		"stable-after: 4s, down-all-when-unstable: on":  4 * time.Second,
+		"stable-after: 4s, down-all-when-unstable: off": 0,
+		"stable-after: 4s, down-all-when-unstable: 9s":  9 * time.Second,
+	} {
+		f := parse(t, "system: s\nsplit-brain-resolver: {"+text+"}")
+		require.Equal(t, want, f.Resolver().DownAllWhenUnstable, text)
+	}
+}
+
+func TestLeaseSettings_OverridesFallBack(t *testing.T) {
+	for _, tc := range []struct{ name, lease, implementation, want string }{
+		{"defaults", "{}", "kubernetes", "2m0s 12s 5s"},
+		{"computed", "{heartbeat-timeout: 100s}", "kubernetes", "1m40s 10s 5s"},
+		{"computed, at least 5s", "{heartbeat-timeout: 40s}", "kubernetes", "40s 5s 5s"},
+		{"written", "{heartbeat-timeout: 100s, heartbeat-interval: 20s}", "kubernetes", "1m40s 20s 5s"},
+		{"override of one", "{heartbeat-timeout: 100s, heartbeat-interval: 20s, kubernetes: {lease-operation-timeout: 3s}}", "kubernetes", "1m40s 20s 3s"},
+		{"override of the timeout computes the interval anew", "{heartbeat-timeout: 100s, heartbeat-interval: 20s, kubernetes: {heartbeat-timeout: 60s}}", "kubernetes", "1m0s 6s 5s"},
+		{"override for another", "{file: {heartbeat-timeout: 60s}}", "kubernetes", "2m0s 12s 5s"},
+		{"unknown implementation", "{heartbeat-timeout: 100s, file: {heartbeat-timeout: 60s}}", "memory", "1m40s 10s 5s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parse(t, "system: s\nlease: "+tc.lease).LeaseSettings(tc.implementation)
+			require.Equal(t, tc.want, s.HeartbeatTimeout.String()+" "+s.HeartbeatInterval.String()+" "+s.OperationTimeout.String())
+		})
+	}
+}
+
+// The blocks are decoded on their own in scenario files.
+func TestBlocks_DecodeOnTheirOwn(t *testing.T) {
+	r := config.DefaultSplitBrainResolver()
+	require.NoError(t, strictyaml.Decode([]byte("stable-after: 3s\nactive-strategy: down-all"), &r, strictyaml.Options{}))
+	require.Empty(t, r.Problems("cluster.split-brain-resolver"))
+	require.False(t, r.NeedsLease())
+	require.Equal(t, 3*time.Second, r.Resolver(lease.DefaultSettings()).StableAfter)
+	var l config.Lease
+	require.NoError(t, strictyaml.Decode([]byte("heartbeat-timeout: 8s\nheartbeat-interval: 4s"), &l, strictyaml.Options{}))
+	require.EqualError(t, l.Problems("cluster.lease").Err(),
+		"cluster.lease.heartbeat-interval: is 4s: it must be less than half of heartbeat-timeout (8s)")
+}
+
+func TestEffective_ReadsBack(t *testing.T) {
+	for name, text := range map[string]string{
+		"minimal":  "system: s",
+		"own node": "system: s\nserf: {node: n1, bind: '10.0.0.1:7946', join: ['10.0.0.2:7946'], tags: {role: web}, profile: local}",
+		"odd values": "system: s\nsplit-brain-resolver: {active-strategy: KEEP-OLDEST, down-all-when-unstable: off, " +
+			"down-all-when-indirectly-connected: on, keep-oldest: {down-if-alone: off}}\nlease: {kubernetes: {heartbeat-timeout: 1m}}",
+		"secrets": "system: s\nserf: {rpc-auth-key: 'on'}\nhttp: {listen: ''}\nhooks: {on-down: [/bin/true, '5', 'null']}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := parse(t, text)
+			again := parse(t, string(f.Effective()))
+			require.Equal(t, string(f.Effective()), string(again.Effective()))
+			require.Equal(t, f.Digest(), again.Digest())
+			require.Equal(t, f.Resolver(), again.Resolver())
+		})
+	}
+}
+
+func TestEffective_SpellsOutWhatIsComputed(t *testing.T) {
+	text := string(parse(t, "system: s\nlease: {heartbeat-timeout: 40s}").Effective())
+	for _, line := range []string{"rpc: 127.0.0.1:7373", "lease-name: s-sbr", "heartbeat-interval: 5s", "down-all-when-unstable: on", "watch: on"} {
+		require.Contains(t, text, line)
+	}
+}
+
+func TestRedacted_HidesSecrets(t *testing.T) {
+	f := parse(t, "system: s\nserf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, rpc-auth-key: hush}")
+	text := string(f.Redacted().Effective())
+	require.NotContains(t, text, "hush")
+	require.NotContains(t, text, "cg8StVXbQJ0gPvMd9o7yrg==")
+	require.Equal(t, "hush", f.Serf.RPCAuthKey)
+}
+
+func TestDigest(t *testing.T) {
+	base := "system: s\n"
+	digest := parse(t, base).Digest()
+	require.Regexp(t, "^[a-z2-7]{8}$", digest)
+	require.Equal(t, "zofiyfm4", digest, "members of different versions compare it: change it only with the meaning of a setting")
+	for name, same := range map[string]string{
+		"spelled out":    base + "split-brain-resolver: {stable-after: 20000ms, down-all-when-unstable: 15s}\nlease: {heartbeat-interval: 12s}",
+		"local":          base + "serf: {rpc: '10.0.0.1:7373', profile: wan}\nhttp: {listen: ''}\nhooks: {on-down: [x]}\nlease: {kubernetes: {kubeconfig: k}}",
+		"other strategy": base + "split-brain-resolver: {static-quorum: {quorum-size: 9}, keep-majority: {role: web}}\nlease: {file: {path: p}}",
+	} {
+		require.Equal(t, digest, parse(t, same).Digest(), name)
+	}
+	for name, other := range map[string]string{
+		"system":       "system: t",
+		"provider":     base + "downing-provider: none",
+		"strategy":     base + "split-brain-resolver: {active-strategy: keep-majority}",
+		"role":         base + "split-brain-resolver: {lease-majority: {role: web}}",
+		"delay":        base + "split-brain-resolver: {lease-majority: {acquire-lease-delay-for-minority: 3s}}",
+		"stable-after": base + "split-brain-resolver: {stable-after: 19s, down-all-when-unstable: 15s}",
+		"unstable":     base + "split-brain-resolver: {down-all-when-unstable: off}",
+		"safeguard":    base + "split-brain-resolver: {down-all-when-indirectly-connected: off}",
+		"lease name":   base + "split-brain-resolver: {lease-majority: {lease-name: x}}",
+		"namespace":    base + "lease: {kubernetes: {namespace: x}}",
+		"timeout":      base + "lease: {kubernetes: {heartbeat-timeout: 60s}}",
+		"unknown":      base + "split-brain-resolver: {lease-majority: {when-lease-unknown: suspend}}",
+	} {
+		require.NotEqual(t, digest, parse(t, other).Digest(), name)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, tc := range []struct {
+		text    string
+		members int
+		want    string
+	}{
+		{"{}", 5, ""},
+		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 5, ""},
+		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 6,
+			"static-quorum.quorum-size: 3 allows at most 5 members: with 6 any partition downs them all; use 4"},
+		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 2,
+			"static-quorum.quorum-size: 3 is more than the 2 members: any partition downs them all"},
+		{"{active-strategy: keep-majority}", 2,
+			"active-strategy: keep-majority with 2 members keeps the one with the lowest address, whichever of them works"},
+		{"{active-strategy: keep-referee, keep-referee: {address: a, down-all-if-less-than-nodes: 4}}", 3,
+			"keep-referee.down-all-if-less-than-nodes: 4 is more than the 3 members: any partition downs them all"},
+		{"{min-members: 4}", 3, "min-members: 4: a cluster of 3 members never arms"},
+	} {
+		var got []string
+		for _, w := range parse(t, "system: s\nsplit-brain-resolver: "+tc.text).Warnings(tc.members) {
+			got = append(got, w.String())
+		}
+		require.Equal(t, tc.want, strings.Join(got, "\n"))
+	}
+	none := parse(t, "system: s\ndowning-provider: none")
+	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())
+}
