@@ -81,10 +81,8 @@ func (l *Lease) reenter(p Proposal, lost func(error)) (Outcome, bool) {
 func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 	s, warm := l.cached()
 	for n := 0; ; n++ {
-		if n > 0 {
-			if err := sleep(ctx, l.clock, l.opts.Backoff(n)); err != nil {
-				return l.unknown(a, err)
-			}
+		if err := l.pause(ctx, n); err != nil {
+			return l.unknown(a, err)
 		}
 		if !warm {
 			var err error
@@ -104,11 +102,8 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 }
 
 func (l *Lease) unknown(a *attempt, err error) Outcome {
-	if a.last != nil && !errors.Is(err, a.last) {
-		err = fmt.Errorf("%w; before that: %w", err, a.last)
-	}
 	s, _ := l.cached()
-	return Outcome{Kind: Unknown, Record: s.Record, Err: err}
+	return Outcome{Kind: Unknown, Record: s.Record, Err: following(err, a.last)}
 }
 
 // step does what can be done with the state s: at most one write. done is false when the record must be read again.

@@ -257,7 +257,7 @@ func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 		v := w.view("a")
 		v.SetDelay(100 * time.Millisecond)
 		v.Conflict(1)
-		time.AfterFunc(300*time.Millisecond, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
+		time.AfterFunc(275*time.Millisecond, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
 		w.held(a, "b")
 		synctest.Wait()
 		assert.False(t, a.Check())

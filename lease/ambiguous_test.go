@@ -236,6 +236,23 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 	})
 }
 
+// Found by the property test: the undoing write is itself late. What was adopted meanwhile must not be pulled away by it.
+func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		lateGrant(w, a, lease.Proposal{})
+		w.view("a").CommitLate(memory.Always, timeout+time.Second)
+		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
+		w.view("a").Heal()
+		w.granted(a)
+		time.Sleep(3 * ttl)
+		assert.True(t, a.Check())
+		assert.Equal(t, "a", w.record().Holder)
+		assert.EqualValues(t, 2, w.record().Token, "by a write of its own")
+	})
+}
+
 func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

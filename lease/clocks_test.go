@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -40,6 +41,35 @@ func (c *driftingClock) Now() time.Time {
 }
 
 func (c *driftingClock) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
-	t := time.NewTimer(time.Duration(float64(d) / c.rate))
+	t := time.NewTimer(time.Duration(math.Ceil(float64(d)/c.rate)) + 1)
 	return t.C, t.Stop
+}
+
+// freezingClock can stop the process that reads it: whoever asks for the time while it is frozen waits.
+type freezingClock struct {
+	driftingClock
+	mu   sync.Mutex
+	thaw time.Time
+}
+
+func (c *freezingClock) freeze(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.thaw = time.Now().Add(d)
+}
+
+func (c *freezingClock) frozen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.thaw)
+}
+
+func (c *freezingClock) Now() time.Time {
+	for c.frozen() {
+		c.mu.Lock()
+		d := time.Until(c.thaw)
+		c.mu.Unlock()
+		time.Sleep(d)
+	}
+	return c.driftingClock.Now()
 }

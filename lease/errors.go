@@ -42,3 +42,11 @@ func because(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w (%w)", cause, err)
 }
+
+// following is err with the failure before it, which is often the one that tells.
+func following(err, last error) error {
+	if last == nil || errors.Is(err, last) {
+		return err
+	}
+	return fmt.Errorf("%w; before that: %w", err, last)
+}

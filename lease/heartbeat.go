@@ -21,7 +21,10 @@ func (l *Lease) heartbeats(t *tenure) {
 			l.overdue(last)
 			continue
 		}
-		if !l.rest(t, min(wait, left)) {
+		if wait >= left && left/2 > l.settings.OperationTimeout/10 {
+			wait = left / 2 // the time is running out: rather one more try than to sleep over the end
+		}
+		if !l.rest(t, max(min(wait, left), time.Millisecond)) {
 			return
 		}
 		if left, ok = l.left(t); !ok || left <= 0 {
@@ -43,13 +46,14 @@ func (l *Lease) heartbeats(t *tenure) {
 
 // left is how long the tenure may still be trusted; ok is false when it has ended.
 func (l *Lease) left(t *tenure) (time.Duration, bool) {
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tenure != t {
 		return 0, false
 	}
 	if g := l.holding.Load(); !g.forever {
-		return g.deadline.Sub(l.clock.Now()), true
+		return g.deadline.Sub(now), true
 	}
 	return Infinite, true
 }
@@ -93,7 +97,7 @@ func (l *Lease) heartbeat(t *tenure, timeout time.Duration) error {
 			return err
 		}
 		// An earlier heartbeat whose answer was lost, an edit by somebody else, or the end.
-		if err := sleep(ctx, l.clock, l.opts.Backoff(n)); err != nil {
+		if err := l.pause(ctx, n); err != nil {
 			return err
 		}
 		if s, err = l.fetchOwn(ctx, t); err != nil {

@@ -58,20 +58,17 @@ func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, lost := holder(w)
-		start := time.Now()
 		w.view("a").SetUnavailable(true)
-		time.Sleep(window - time.Second)
-		require.True(t, a.Check())
-		n := w.view("a").Counters()
-		assert.Greater(t, n.Writes, 6)
+		n := requests(w.view("a"), func() {
+			time.Sleep(window - 3*time.Second) // the store is back in the nick of time
+			require.True(t, a.Check())
+		})
+		assert.Greater(t, n.Writes, 8)
+		assert.Less(t, n.Writes, 16)
 		w.view("a").Heal()
-		time.Sleep(time.Second)
-		if a.Check() { // only if a retry fell into the last second
-			assert.Empty(t, lost.all())
-		} else {
-			assert.Len(t, lost.all(), 1)
-			assert.Equal(t, window, lost.at[0].Sub(start))
-		}
+		time.Sleep(3 * time.Second)
+		assert.True(t, a.Check())
+		assert.Empty(t, lost.all())
 	})
 }
 

@@ -131,8 +131,8 @@ type logSink struct {
 }
 
 func (s *logSink) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-func (s *logSink) WithAttrs([]slog.Attr) slog.Handler              { return s }
-func (s *logSink) WithGroup(string) slog.Handler                   { return s }
+func (s *logSink) WithAttrs([]slog.Attr) slog.Handler               { return s }
+func (s *logSink) WithGroup(string) slog.Handler                    { return s }
 func (s *logSink) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })

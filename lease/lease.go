@@ -48,7 +48,7 @@ type Lease struct {
 	// holding is what Check reads, without a lock: nil, or the grant and its deadline. Written under mu.
 	holding atomic.Pointer[grant]
 
-	// mu guards the fields below. It is never held during a call to the store or to a callback.
+	// mu guards the fields below. It is never held during a call to the store, the clock or a callback.
 	mu      sync.Mutex
 	closed  bool
 	tenure  *tenure
@@ -221,6 +221,14 @@ func (l *Lease) call(ctx context.Context) (context.Context, context.CancelFunc) 
 		d = min(d, max(time.Until(end)*2/5, time.Millisecond))
 	}
 	return withTimeout(ctx, l.clock, d, errTimeout)
+}
+
+// pause waits before the n-th repetition of an operation; there is none before the first try.
+func (l *Lease) pause(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return sleep(ctx, l.clock, l.opts.Backoff(n))
 }
 
 // newest returns the later of two verdicts.

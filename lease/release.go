@@ -61,37 +61,29 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 		return ReleaseOutcome{Kind: NotReleased}
 	}
 	s, warm := l.cached()
-	sent := false
 	var last error
-	for n := 0; ; n++ {
-		err := error(nil)
-		if n > 0 {
-			err = sleep(ctx, l.clock, l.opts.Backoff(n))
-		}
+	for n, sent := 0, false; ; n++ {
+		err := l.pause(ctx, n)
 		if err == nil && !warm {
 			s, err = l.fetch(ctx)
 		}
-		if err != nil {
-			last = errors.Join(err, last)
-			if ctx.Err() != nil || errors.Is(err, ErrRefused) {
-				return l.releaseUnknown(last)
+		if err == nil {
+			if out, done := l.released(s, nonce, sent, !warm); done {
+				return out
 			}
-			continue
-		}
-		if out, done := l.released(s, nonce, sent, !warm); done {
-			return out
-		}
-		if l.isStray(&s.Record) {
-			_, err = l.write(ctx, l.freed(s.Record), s.Version)
-			if err == nil {
+			warm = false
+			if !l.isStray(&s.Record) {
+				continue
+			}
+			sent = true
+			if err = l.free(ctx, s); err == nil {
 				return ReleaseOutcome{Kind: Released}
 			}
-			last, sent = err, true
-			if ctx.Err() != nil || errors.Is(err, ErrRefused) {
-				return l.releaseUnknown(last)
-			}
 		}
-		warm = false
+		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
+			return l.releaseUnknown(following(err, last))
+		}
+		last = err
 	}
 }
 
@@ -119,11 +111,16 @@ func (l *Lease) releaseUnknown(err error) ReleaseOutcome {
 	return ReleaseOutcome{Kind: ReleaseUnknown, Err: err}
 }
 
-// freed is r without its holder.
-func (l *Lease) freed(r Record) Record {
-	r = l.renewed(r)
+// free writes the record s, which stands under a stray, without its holder. From now on that stray cannot be adopted any
+// more: the write may be committed after it has failed.
+func (l *Lease) free(ctx context.Context, s Snapshot) error {
+	l.mu.Lock()
+	l.strays[s.Record.Nonce] = stray{}
+	l.mu.Unlock()
+	r := l.renewed(s.Record)
 	r.Holder = ""
-	return r
+	_, err := l.write(ctx, r, s.Version)
+	return err
 }
 
 // stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.
@@ -229,7 +226,7 @@ func (l *Lease) undo() bool {
 	}
 	if l.isStray(&s.Record) && !l.held() {
 		l.log.Info("lease: undoing a grant that came after its failure was reported", "token", s.Record.Token)
-		_, _ = l.write(ctx, l.freed(s.Record), s.Version) // whatever became of it, the next round sees it
+		_ = l.free(ctx, s) // whatever becomes of it, the next round sees it
 	}
 	return l.strayCount() == 0
 }

@@ -63,15 +63,15 @@ func (l *Lease) hold(t *tenure, r *Record, deadline time.Time) {
 // begin starts or goes on with a tenure for the record s, whose write was sent at start. The error is ErrTooLate when the
 // time is over already, errMoved when the record has moved on meanwhile, ErrClosed when the lease was closed.
 func (l *Lease) begin(a *attempt, s Snapshot, start time.Time) error {
+	deadline, now := l.deadlineFor(start), l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	deadline := l.deadlineFor(start)
 	switch {
 	case l.closed:
 		return ErrClosed
 	case l.know.token > s.Record.Token:
 		return errMoved
-	case !deadline.IsZero() && !l.clock.Now().Before(deadline):
+	case !deadline.IsZero() && !now.Before(deadline):
 		return ErrTooLate
 	}
 	t := l.tenure
@@ -128,10 +128,11 @@ func (l *Lease) loseLocked(t *tenure, reason error) {
 
 // overdue ends the tenure if its deadline has passed; last is the last failure, if any.
 func (l *Lease) overdue(last error) {
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tenure
-	if t == nil || l.holding.Load().live(l.clock.Now()) {
+	if t == nil || l.holding.Load().live(now) {
 		return
 	}
 	reason := fmt.Errorf("%w: no heartbeat was confirmed for %v", ErrLost, l.settings.Window())

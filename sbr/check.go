@@ -5,10 +5,13 @@ import (
 	"time"
 )
 
-// check is a member's question about its own fate: after a pause of its process, or after a heal, when the others may have
-// decided without it. Until it is answered the member is suspended and decides nothing.
+// check is a member's question about its own fate: after a pause of its process; after a heal, when the others may have decided
+// without it; or when it was told a verdict in part, and not whether that lists it. Until it is answered the member is
+// suspended and decides nothing.
 type check struct {
 	gap      time.Duration // how long the process did not run; zero after a heal
+	untold   bool          // it is about a verdict that is known in part only
+	alone    bool          // there was no other member when it began, so nobody else needs to be asked
 	until    time.Duration
 	retryAt  time.Duration
 	inflight uint64
@@ -25,14 +28,16 @@ func (r *Resolver) onResumed(gap time.Duration) {
 	r.startCheck(gap)
 }
 
-// onHealed follows the return of the last unreachable member. The others may have decided meanwhile, and kept this one out;
-// it might not hear of it by itself.
-func (r *Resolver) onHealed() {
-	if !r.armed || r.check != nil || !r.suspended {
+// onHealed follows an event after which nobody is unreachable any more, though no verdict says why: the last one came back, left,
+// or was downed by an order. They may have decided before that, and kept this member out; it might not hear of it by itself.
+func (r *Resolver) onHealed(e Event) {
+	if !r.armed || r.check != nil || !r.suspended || r.down {
 		return
 	}
-	if !NeedsLease(r.strategy) && r.now < r.suspendedAt+r.cfg.StableAfter {
-		return // nobody can have decided yet
+	if !NeedsLease(r.strategy) {
+		if _, ordered := e.(Ordered); ordered || r.now < r.suspendedAt+r.cfg.StableAfter {
+			return // its own side decided, or nobody can have decided yet
+		}
 	}
 	r.startCheck(0)
 }
@@ -42,7 +47,25 @@ func (r *Resolver) startCheck(gap time.Duration) {
 	if NeedsLease(r.strategy) {
 		until = r.now + r.cfg.SuspendTimeout
 	}
-	r.check = &check{gap: gap, until: until, retryAt: r.now, cleared: make(set), failed: gap > 0 || !NeedsLease(r.strategy)}
+	r.check = &check{gap: gap, alone: len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: gap > 0 || !NeedsLease(r.strategy)}
+}
+
+// standing is what the newest verdict says of this member.
+func (r *Resolver) standing() Standing {
+	return r.verdict.Standing(r.self, r.get(r.self).Seen)
+}
+
+// onPartial follows a verdict that was told in part. The rest of it may be on its way, so there is no hurry to ask; but whoever
+// is named nowhere in it is out, and only the whole verdict says so.
+func (r *Resolver) onPartial() {
+	if r.check != nil || r.standing() != StandingUnknown {
+		return
+	}
+	r.startCheck(0)
+	r.check.untold, r.check.retryAt = true, r.now+r.cfg.LeaseRetry
+	if r.cfg.WhenLeaseUnknown == UnknownDown {
+		r.check.until = r.now + r.cfg.LeaseDeadline
+	}
 }
 
 func (r *Resolver) checkAt() time.Duration {
@@ -58,6 +81,10 @@ func (r *Resolver) checkAt() time.Duration {
 
 func (r *Resolver) runCheck() {
 	c := r.check
+	if c != nil && c.untold && r.standing() != StandingUnknown {
+		r.clear(fmt.Sprintf("verdict %d lists this member", r.verdict.Token))
+		return
+	}
 	if c == nil || r.now < r.checkAt() {
 		return
 	}
@@ -84,7 +111,7 @@ func (r *Resolver) runCheck() {
 
 func (r *Resolver) checkExpired() {
 	if NeedsLease(r.strategy) {
-		r.goDown(fmt.Sprintf("neither the lease store nor the other members could tell this member its fate within %v", r.cfg.SuspendTimeout))
+		r.goDown("neither the lease store nor the other members could tell this member its fate in time")
 		return
 	}
 	r.clear("nobody objects")
@@ -92,11 +119,12 @@ func (r *Resolver) checkExpired() {
 
 // checked follows the read that a check asked for.
 func (r *Resolver) checked(err string) {
-	if err == "" {
-		r.clear("the lease does not speak against this member")
+	c := r.check
+	c.inflight, c.retryAt = 0, r.now+r.cfg.LeaseRetry
+	if err == "" && r.clear("the lease does not speak against this member") {
 		return
 	}
-	r.check.inflight, r.check.failed, r.check.retryAt = 0, true, r.now+r.cfg.LeaseRetry
+	c.failed = true
 	r.emit(AskStanding{})
 }
 
@@ -112,22 +140,26 @@ func (r *Resolver) onCleared(e Cleared) {
 // allClear ends the check once everybody who can be reached knows nothing against this member. One answer is not enough: it
 // may come from another member of the same losing side.
 func (r *Resolver) allClear() bool {
-	others := r.reachable(r.self)
-	for _, id := range others {
-		if !r.check.cleared.has(id) {
+	others := 0
+	for i := range r.members {
+		m := &r.members[i]
+		if m.ID == r.self || m.Unreachable || !m.Downable() || m.Status == Joining && !m.awaiting {
+			continue // the last kind runs no resolver: it cannot answer
+		}
+		if others++; !r.check.cleared.has(m.ID) {
 			return false
 		}
 	}
-	if len(others) == 0 && r.suspects == 0 && len(r.members) > 1 {
-		return false
+	if others == 0 && r.suspects == 0 && !r.check.alone {
+		return false // whoever could tell has gone: only the store is left
 	}
-	r.clear(fmt.Sprintf("%d reachable members know nothing against this member", len(others)))
-	return true
+	return r.clear("nothing against this member is known to " + plural(others, "reachable member", "reachable members"))
 }
 
-func (r *Resolver) clear(why string) {
-	if self := r.get(r.self); r.verdict.Standing(r.self, self.Seen) == Out {
-		return // checkStanding has the last word
+// clear ends the check, unless the newest verdict downs this member (checkStanding has the last word) or is known in part only.
+func (r *Resolver) clear(why string) bool {
+	if s := r.standing(); s == Out || s == StandingUnknown {
+		return false
 	}
 	if r.check.gap > 0 {
 		r.explain(TopicPaused, "back after the pause: %s", why)
@@ -135,4 +167,44 @@ func (r *Resolver) clear(why string) {
 		r.explain(TopicHealed, "healed: %s", why)
 	}
 	r.check, r.lastChange = nil, r.now
+	if NeedsLease(r.strategy) {
+		r.recheckAt, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0
+	}
+	return true
+}
+
+// recheck reads the store once more some time after a check: others may have suspected this member longer than it knows, and
+// have decided, or been about to, when it asked. It matters where the verdict is not watched; nobody waits for it.
+func (r *Resolver) recheck() {
+	if r.now < r.recheckAt || r.check != nil {
+		return
+	}
+	r.recheckAt = r.now + (r.cfg.LeaseTimeout+r.cfg.HolderRetry)<<min(r.rechecks, 4)
+	r.rechecking = r.next()
+	r.rechecks++
+	r.emit(ReadLease{Attempt: r.rechecking})
+}
+
+func (r *Resolver) recheckDue() time.Duration {
+	if r.check != nil {
+		return never
+	}
+	return r.recheckAt
+}
+
+// Answer is what to tell the incarnation id, which had read the token seen when it started, when it asks for its standing
+// (AskStanding): Told or Ordered with its fate, or Cleared. Nil: nothing yet, because this member cannot reach it
+// and may be about to decide against it.
+func (r *Resolver) Answer(id ID, seen uint64) Event {
+	v := &r.verdict
+	switch m := r.get(id); {
+	case v.Standing(id, seen) == Out:
+		return Told{From: r.self, Verdict: Verdict{Token: v.Token, Down: []ID{id}, DecidedBy: v.DecidedBy, Reason: v.Reason, Partial: true}}
+	case r.KeptOut(id, seen):
+		return Ordered{From: r.self, Order: Order{Kind: DownUnreachable, Down: []ID{id}, Reason: "this incarnation was downed while it could not be reached"}}
+	case m != nil && m.Unreachable:
+		return nil
+	default:
+		return Cleared{From: r.self, Token: v.Token}
+	}
 }

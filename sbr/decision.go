@@ -110,23 +110,22 @@ const Off = 1.0
 // strategy says of the clean partition that remains without them. If it would then down at least the threshold's share of the base members
 // it becomes DownAll; a threshold of 1 switches that safeguard off.
 func Decide(s Strategy, v *View, threshold float64) Decision {
-	w := *v
-	w.read = v.graph()
-	d := Decision{Choice: s.Decide(&w)}
+	v = v.readOnce()
+	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
 	if !d.Kind.Indirect() {
-		d.Down = w.downedBy(d.Kind, nil)
+		d.Down = v.downedBy(d.Kind, nil)
 		return d
 	}
-	ind, ok := w.secondPass(s, w.read.byMember())
+	ind, ok := v.secondPass(s, v.graph().byMember())
 	if !ok {
 		d.Final = DownAll
 		d.Reason += "; the second pass found indirectly connected members again, so all go down"
-		d.Down = w.downedBy(DownAll, nil)
+		d.Down = v.downedBy(DownAll, nil)
 		return d
 	}
-	d.Down = w.downedBy(d.Kind, ind)
-	w.safeguard(&d, threshold)
+	d.Down = v.downedBy(d.Kind, ind)
+	v.safeguard(&d, threshold)
 	return d
 }
 

@@ -2,6 +2,7 @@ package sbr
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 )
@@ -10,11 +11,13 @@ import (
 // extended slice. Times are relative to the last call, attempt numbers are left out: two resolvers with equal encodings behave
 // alike from here on, so a model checker may visit only one of them.
 func (r *Resolver) AppendState(b []byte) []byte {
-	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.race != nil, r.check != nil)
-	for _, at := range [...]time.Duration{r.lastChange, r.firstChange, r.idleAt, r.releaseAt, r.removeAt, r.passAt} {
+	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding)
+	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0)
+	for _, at := range [...]time.Duration{r.lastChange, r.firstChange, r.suspendedAt, r.idleAt, r.releaseAt, r.removeAt, r.passAt, r.recheckAt} {
 		b = r.appendTime(b, at)
 	}
 	b = binary.AppendUvarint(b, uint64(r.changes))
+	b = binary.AppendUvarint(b, uint64(r.rechecks))
 	for i := range r.members {
 		m := &r.members[i]
 		b = appendText(b, string(m.ID))
@@ -35,15 +38,17 @@ func (r *Resolver) AppendState(b []byte) []byte {
 
 func (r *Resolver) appendRace(b []byte) []byte {
 	if rc := r.race; rc != nil {
-		b = appendBools(b, rc.inflight != 0, rc.watching, rc.suspended)
+		b = appendBools(b, rc.inflight != 0, rc.watching, rc.suspended, rc.heard, rc.lastErr != "")
 		b = r.appendTime(b, rc.since)
 		b = r.appendTime(b, rc.notBefore)
 		b = r.appendTime(b, rc.deadline)
 		b = r.appendTime(b, rc.answerBy)
 		b = binary.AppendUvarint(b, uint64(rc.asked))
+		b = binary.AppendUvarint(b, rc.base)
 	}
 	if c := r.check; c != nil {
-		b = appendBools(b, c.inflight != 0, c.failed, c.gap > 0)
+		b = appendBools(b, c.inflight != 0, c.failed, c.gap > 0, c.untold, c.alone)
+		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
 		b = r.appendTime(b, c.until)
 		b = r.appendTime(b, c.retryAt)
 		b = r.appendTime(b, c.answerBy)

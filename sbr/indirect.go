@@ -37,7 +37,7 @@ const (
 // crossed: reports somebody and is reported.
 func (m mark) crossed() bool { return m&(observes|observed) == observes|observed }
 
-// indirect is the reference's rule (section 4.2).
+// indirect is the rule of Akka and Pekko.
 func (m mark) indirect() bool { return m.crossed() || m&bridged != 0 }
 
 // graph is the reports of a view with the IDs replaced by numbers, so that each ID is looked up once in a decision.
@@ -65,8 +65,7 @@ func (v *View) graph() *graph {
 	case v.read.reads(v):
 		return v.read
 	}
-	g, number := number(v.Reports)
-	g.of = v
+	g, number := v.number()
 	for _, id := range v.SeenBy {
 		if n, ok := number[id]; ok {
 			g.marks[n] |= shares
@@ -80,10 +79,20 @@ func (v *View) graph() *graph {
 	return g
 }
 
+// readOnce returns the view with its reports read, so that nobody who is given it reads them again. v itself is not changed.
+func (v *View) readOnce() *View {
+	if len(v.Reports) == 0 {
+		return v
+	}
+	w := *v
+	w.read = v.graph()
+	return &w
+}
+
 // number gives each ID that the reports name a number.
-func number(reports []Report) (*graph, map[ID]int32) {
-	g := &graph{links: make([]link, 0, len(reports))}
-	number := make(map[ID]int32)
+func (v *View) number() (*graph, map[ID]int32) {
+	g := &graph{of: v, links: make([]link, 0, len(v.Reports))}
+	number := make(map[ID]int32, min(2*len(v.Reports), len(v.Members)))
 	end := func(id ID) int32 {
 		n, ok := number[id]
 		if !ok {
@@ -92,10 +101,21 @@ func number(reports []Report) (*graph, map[ID]int32) {
 		}
 		return n
 	}
-	for i, r := range reports {
-		if r.Observer != r.Subject {
-			g.links = append(g.links, link{observer: end(r.Observer), subject: end(r.Subject), at: int32(i)})
+	// Reports come in runs, of one observer or about one subject: what the one before named need not be looked up again.
+	var last Report
+	var l link
+	for i, r := range v.Reports {
+		if r.Observer == r.Subject {
+			continue
 		}
+		if r.Observer != last.Observer || len(g.links) == 0 {
+			l.observer = end(r.Observer)
+		}
+		if r.Subject != last.Subject || len(g.links) == 0 {
+			l.subject = end(r.Subject)
+		}
+		l.at, last = int32(i), r
+		g.links = append(g.links, l)
 	}
 	g.marks = make([]mark, len(number))
 	return g, number
@@ -212,6 +232,7 @@ func (v *View) withoutIndirect(ind []bool) View {
 		w.Members[g.place[l.subject]].Unreachable = false
 	}
 	clean := v.clean(g)
+	w.Reports = make([]Report, 0, len(clean))
 	for _, l := range clean {
 		w.Members[g.place[l.subject]].Unreachable = true
 		w.Reports = append(w.Reports, v.Reports[l.at])
@@ -222,11 +243,11 @@ func (v *View) withoutIndirect(ind []bool) View {
 }
 
 // clean are the links that speak of a clean cut. Left out are those with an end that is on its way out, with both ends
-// indirectly connected by the same rule (reference section 4.3; its "seen" are the ends of reports, not everybody who shares
+// indirectly connected by the same rule (as in Akka and Pekko, whose "seen" are the ends of reports, not everybody who shares
 // the view), and those of an observer that every reachable member calls unreachable (design deviation 11, akka.net#7141).
 func (v *View) clean(g *graph) []link {
 	gone := v.agreedUnreachable(g)
-	var kept []link
+	kept := make([]link, 0, len(g.links))
 	for _, l := range g.links {
 		o, s := g.marks[l.observer], g.marks[l.subject]
 		switch {

@@ -79,9 +79,6 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 	}
 	r.changes++
 	r.calm()
-	if r.suspects == 0 {
-		r.onHealed()
-	}
 }
 
 // calm ends the unrest once nobody is unreachable any more.
@@ -92,20 +89,27 @@ func (r *Resolver) calm() {
 }
 
 // arm starts the resolver once the cluster has settled, and from then on turns newcomers into full members whenever
-// nobody is unreachable. A cluster that is still forming has no partition.
+// nobody is unreachable. A cluster that is still forming has no partition. But it does not form for ever: a member that sees
+// others unreachable before it is armed would never decide, and outlive its side; so it arms once that view has been stable.
 func (r *Resolver) arm() {
-	if r.suspects > 0 {
-		return
-	}
 	if !r.armed {
 		if r.now < r.armAt() {
 			return
 		}
 		r.armed = true
-		r.explain(TopicArmed, "armed: %d members, nothing changed for %v", len(r.members), r.cfg.SettleAfter)
+		r.explain(TopicArmed, "armed: %s, nothing changed for %v", plural(len(r.members), "member", "members"), r.now-r.lastChange)
+		if NeedsLease(r.strategy) && r.recheckAt == never {
+			// A verdict may have been written after this member read the store, by members that had not heard of it yet.
+			r.recheckAt = r.now + r.cfg.LeaseDeadline
+		}
+		if r.suspects > 0 {
+			r.promote()
+			return
+		}
 	}
-	if r.awaiting > 0 {
+	if r.suspects == 0 && r.awaiting > 0 {
 		r.promote()
+		r.lastChange = r.now
 	}
 }
 
@@ -115,14 +119,17 @@ func (r *Resolver) promote() {
 			r.change(m, func(m *Member) { m.Status = Up })
 		}
 	}
-	r.lastChange = r.now
 }
 
 func (r *Resolver) armAt() time.Duration {
-	if r.armed || r.suspects > 0 || r.present() < r.cfg.MinMembers {
+	switch {
+	case r.armed || r.present() < r.cfg.MinMembers:
 		return never
+	case r.suspects > 0:
+		return r.lastChange + max(r.cfg.SettleAfter, r.cfg.StableAfter)
+	default:
+		return r.lastChange + r.cfg.SettleAfter
 	}
-	return r.lastChange + r.cfg.SettleAfter
 }
 
 // present counts the members that are alive and not downed.

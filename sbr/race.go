@@ -11,11 +11,13 @@ type race struct {
 	notBefore time.Duration // the next attempt
 	deadline  time.Duration // when the side gives up; zero until the first attempt
 	inflight  uint64        // the attempt that has no answer yet
+	base      uint64        // the token that attempt was built on
 	answerBy  time.Duration // when that attempt counts as unanswered
 	watching  bool          // an unreachable holder is being watched
 	suspended bool          // past the deadline under the policy suspend
+	heard     bool          // the last attempt had an answer: the store can be reached from here
 	asked     int           // how many members of this side were asked to help
-	lastErr   string
+	lastErr   string        // why the last attempt without an answer had none
 }
 
 // runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that covers everybody
@@ -38,9 +40,9 @@ func (r *Resolver) runRace() {
 	case rc.since != r.lastChange:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.cfg.StableAfter)
-	case r.now < rc.notBefore:
-	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching:
+	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching: // before the next attempt is due, or NextDeadline would stand still
 		r.giveUp()
+	case r.now < rc.notBefore:
 	default:
 		r.tryLease()
 	}
@@ -86,7 +88,7 @@ func (r *Resolver) knowsRecord() bool {
 }
 
 func (r *Resolver) startAttempt() {
-	r.race.inflight = r.next()
+	r.race.inflight, r.race.base = r.next(), r.record.Token
 	r.race.answerBy = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
 }
 
@@ -122,9 +124,8 @@ func (r *Resolver) takeOver() []ID {
 
 func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	mine := r.race != nil && r.race.inflight == e.Attempt
-	base := r.record.Token
 	if mine {
-		r.race.inflight = 0
+		r.race.answered(r.now, &r.cfg, e.Outcome != Unknown)
 	}
 	switch e.Outcome {
 	case Granted:
@@ -132,7 +133,7 @@ func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	case Held:
 		r.learnRecord(e.Record)
 		if mine {
-			r.denied(base)
+			r.denied()
 		}
 	default:
 		if mine {
@@ -157,13 +158,13 @@ func (r *Resolver) won(rec Record) {
 }
 
 // denied follows an attempt that wrote nothing. Being denied is not being down: only a verdict says that.
-func (r *Resolver) denied(base uint64) {
+func (r *Resolver) denied() {
 	rc := r.race
 	holder := r.get(r.record.Holder)
 	switch {
 	case r.suspects == 0:
 		// the verdict that was read covers everybody: runRace ends the race
-	case r.record.Token != base:
+	case r.record.Token != rc.base:
 		rc.notBefore = r.now // another verdict was written: build on that one
 	case holder != nil && !holder.Unreachable:
 		rc.notBefore = r.now + r.cfg.LeaseRetry
@@ -180,18 +181,26 @@ func (r *Resolver) denied(base uint64) {
 // knowing is retried inside the deadline, never read as granted, and not as denied either.
 func (r *Resolver) attemptUnknown(why string) {
 	rc := r.race
-	rc.inflight, rc.lastErr = 0, why
+	rc.answered(r.now, &r.cfg, false)
+	rc.lastErr = why
 	rc.notBefore = r.now + r.cfg.LeaseRetry
 	rc.watching = false
-	if rc.deadline == 0 {
-		rc.deadline = r.now + r.cfg.LeaseDeadline
-	}
 	r.explain(TopicLease, "the fate of the lease is unknown: %s", why)
+	// Those asked before are asked again: the request may have been lost, and a second one does no harm.
 	others := r.reachable(r.self)
-	if rc.asked < len(others) {
-		ask := others[rc.asked:min(2*rc.asked+1, len(others))]
-		rc.asked += len(ask)
-		r.emit(AskToRace{Targets: ask})
+	if rc.asked = min(2*rc.asked+1, len(others)); rc.asked > 0 {
+		r.emit(AskToRace{Targets: others[:rc.asked]})
+	}
+}
+
+// answered ends an attempt. A store that answers is no unknown store: the time to learn the fate begins anew.
+func (rc *race) answered(now time.Duration, cfg *Config, heard bool) {
+	rc.inflight, rc.heard = 0, heard
+	if heard {
+		rc.suspended = false
+	}
+	if heard || rc.deadline == 0 {
+		rc.deadline = now + cfg.LeaseDeadline
 	}
 }
 

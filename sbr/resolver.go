@@ -52,10 +52,15 @@ type Resolver struct {
 	race    *race
 	check   *check // set after a pause, until the member knows its fate
 
+	recheckAt  time.Duration // when the store is read once more after a check
+	rechecking uint64        // the attempt that does it
+	rechecks   int           // how often that failed
+
 	holding   bool // this member holds the lease
 	waitGone  []ID // downed members that must be gone before the lease is released
 	releaseAt time.Duration
 	removeAt  time.Duration
+	removals  int           // how many times removing was tried for those that are downed now
 	passAt    time.Duration // when this member passes the verdict on, unless another one did
 }
 
@@ -71,7 +76,7 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	r := &Resolver{
 		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
 		orders:    make(map[ID]struct{}),
-		releaseAt: never, removeAt: never, passAt: never,
+		releaseAt: never, removeAt: never, passAt: never, recheckAt: never,
 	}
 	self.Status, self.awaiting, self.Unreachable = Joining, true, false
 	r.roster.put(self)
@@ -82,7 +87,11 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 	r.begin(now)
 	if !r.down && !r.left {
+		suspects, token := r.suspects, r.verdict.Token
 		r.apply(e)
+		if suspects > 0 && r.suspects == 0 && token == r.verdict.Token {
+			r.onHealed(e)
+		}
 		r.advance()
 	}
 	return r.effects
@@ -145,7 +154,7 @@ func (r *Resolver) apply(e Event) {
 
 // advance does whatever is due now.
 func (r *Resolver) advance() {
-	steps := [...]func(){r.checkStanding, r.runCheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release}
+	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release}
 	for _, step := range steps {
 		if r.down {
 			return
@@ -185,6 +194,6 @@ func (r *Resolver) NextDeadline() (at time.Duration, ok bool) {
 	if r.down || r.left {
 		return 0, false
 	}
-	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt())
+	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt(), r.recheckDue())
 	return at, at != never
 }

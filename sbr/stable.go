@@ -2,6 +2,7 @@ package sbr
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -99,7 +100,7 @@ func (r *Resolver) explainDecision(d Decision) {
 func (r *Resolver) act(v *View, d Decision) {
 	r.explainDecision(d)
 	self := false
-	targets := r.reachable(r.self)
+	targets, joined := r.reachable(r.self), r.joinedLate(d.Down)
 	for _, id := range d.Down {
 		self = self || id == r.self
 		r.keepOut(id)
@@ -107,10 +108,24 @@ func (r *Resolver) act(v *View, d Decision) {
 	if len(targets) > 0 {
 		r.emit(TellOrder{Targets: targets, Order: Order{Kind: d.Final, Down: d.Down, Reason: d.Reason}})
 	}
+	if len(joined) > 0 {
+		r.emit(TellOrder{Targets: joined, Order: Order{Kind: DownUnreachable, Down: joined, Reason: d.Reason + "; it joined during the partition"}})
+	}
 	r.race, r.changes, r.lastChange = nil, 0, r.now
 	if self {
 		r.goDown(d.Final.String() + ": " + d.Reason)
 	}
+}
+
+// joinedLate lists the reachable members among down that joined during the partition. They never knew the other side, so to
+// them nobody is unreachable, and they would ignore an order that downs this side; they are told by name.
+func (r *Resolver) joinedLate(down []ID) (ids []ID) {
+	for _, id := range down {
+		if m := r.get(id); m != nil && m.Status == Joining && !m.Unreachable && id != r.self {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // keepOut marks an incarnation as downed by an order.
@@ -132,16 +147,44 @@ func (r *Resolver) onOrdered(e Ordered) {
 		r.explain(TopicIgnored, "ignored an order of %s (%s): nobody is unreachable here", from.Name, e.Order.Kind)
 		return
 	}
-	for _, id := range e.Order.Down {
-		if id == r.self {
+	if slices.Contains(e.Order.Down, r.self) {
+		if !r.lastChance(e, from) {
 			r.goDown(fmt.Sprintf("told by %s: %s: %s", from.Name, e.Order.Kind, e.Order.Reason))
-			return
 		}
+		return
 	}
 	for _, id := range e.Order.Down {
 		r.keepOut(id)
 	}
 	r.calm()
+}
+
+// lastChance answers the order of a member that gave its side up because it could not learn the fate of the lease. A member that
+// has not tried itself tries once before it obeys, and one that has an answer need not obey: the side is lost only when none
+// of it reaches the store (promise L1). The verdict chain makes that safe.
+func (r *Resolver) lastChance(e Ordered, from *Member) bool {
+	gaveUp := e.Order.Kind == DownReachable || e.Order.Kind == ReverseDownIndirectlyConnected
+	if !gaveUp || !NeedsLease(r.strategy) || r.suspects == 0 || r.check != nil || !r.armed || !r.get(r.self).counted() {
+		return false
+	}
+	if r.race != nil && !r.race.heard && r.race.lastErr != "" {
+		return false
+	}
+	name := from.Name
+	r.keepOut(e.From) // it goes down itself
+	if r.race == nil {
+		r.decide()
+	}
+	rc := r.race
+	if rc == nil {
+		return r.down
+	}
+	r.explain(TopicLease, "%s gave this side up (%s), but here the store has not failed yet: trying before obeying", name, e.Order.Reason)
+	if !rc.heard {
+		rc.suspended, rc.notBefore = true, r.now
+		rc.deadline = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
+	}
+	return true
 }
 
 func plural(n int, one, many string) string {

@@ -20,17 +20,29 @@ func (r *Resolver) onLeaseRead(e LeaseRead) {
 	checking := r.check != nil && r.check.inflight == e.Attempt
 	if e.Err == "" {
 		r.learnRecord(e.Record)
+		if r.rechecking == e.Attempt {
+			r.recheckAt = never
+		}
 	}
 	if racing {
-		if e.Err != "" {
-			r.attemptUnknown(e.Err)
-		} else {
-			r.race.answered(r.now, &r.cfg, true)
-			r.race.notBefore = r.now
-		}
+		r.raceRead(e)
 	}
 	if checking {
 		r.checked(e.Err)
+	}
+}
+
+// raceRead follows the read that a race needed before it could propose anything.
+func (r *Resolver) raceRead(e LeaseRead) {
+	switch rc := r.race; {
+	case e.Err != "":
+		r.attemptUnknown(e.Err)
+	case !r.knowsRecord():
+		// A store that is behind what this member was told is no answer: wait for it, but not for ever.
+		r.attemptUnknown(fmt.Sprintf("the store holds token %d, but verdict %d is known", e.Record.Token, r.verdict.Token))
+	default:
+		rc.answered(r.now, &r.cfg, true)
+		rc.notBefore = r.now
 	}
 }
 
@@ -58,8 +70,9 @@ func (r *Resolver) learnVerdict(v Verdict) bool {
 	case v.Token < r.verdict.Token || v.Token == r.verdict.Token && !r.verdict.Partial:
 		return false
 	case v.Token == r.verdict.Token && v.Partial:
-		v.Survivors = append(v.Survivors, r.verdict.Survivors...)
-		v.Down = append(v.Down, r.verdict.Down...)
+		// Not append: the event's slices belong to whoever made it.
+		v.Survivors = slices.Concat(v.Survivors, r.verdict.Survivors)
+		v.Down = slices.Concat(v.Down, r.verdict.Down)
 	}
 	v = *v.Clone()
 	v.Normalize()
@@ -72,6 +85,7 @@ func (r *Resolver) learnVerdict(v Verdict) bool {
 		}
 	}
 	r.calm()
+	r.onPartial()
 	if news {
 		r.explain(TopicVerdict, "verdict %d by %s: %s, %d down: %s", v.Token, r.name(v.DecidedBy), plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
 	}
@@ -161,20 +175,28 @@ func (r *Resolver) removeDue() time.Duration {
 	return r.now + time.Duration(rank+removeBackups)*r.cfg.RemoveRetry
 }
 
-// removeDowned removes downed members that are gone for good, and tells those that knock again what was decided.
+// removeDowned removes downed members that are gone for good, and tells those that knock again what was decided. One that
+// cannot be removed, though it is unreachable from here, may be alive behind others: it is told as well.
 func (r *Resolver) removeDowned() {
 	r.removeAt = r.removeDue()
+	if r.downed == 0 {
+		r.removals = 0
+	}
 	if r.now < r.removeAt {
 		return
 	}
 	var gone, ordered, judged []ID
 	for i := range r.members {
 		m := &r.members[i]
+		if m.Status != Down || m.ID == r.self {
+			continue
+		}
+		if m.Unreachable {
+			gone = append(gone, m.ID)
+		}
 		_, byOrder := r.orders[m.ID]
 		switch {
-		case m.Status != Down || m.ID == r.self:
-		case m.Unreachable:
-			gone = append(gone, m.ID)
+		case m.Unreachable && r.removals == 0:
 		case byOrder:
 			ordered = append(ordered, m.ID)
 		default:
@@ -190,6 +212,7 @@ func (r *Resolver) removeDowned() {
 	if len(ordered) > 0 {
 		r.emit(TellOrder{Targets: ordered, Order: Order{Kind: DownUnreachable, Down: ordered, Reason: "this incarnation was downed while it could not be reached"}})
 	}
+	r.removals++
 	r.removeAt = r.now + r.cfg.RemoveRetry
 }
 

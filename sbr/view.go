@@ -112,19 +112,15 @@ func (v *View) Leader() *Member {
 	return best
 }
 
-// leaderRank is the reference's order for a view without an up member: weakly-up, joining, exiting, down.
+// leaderRank is the reference's order for a side without an up member: weakly-up, joining, then exiting. Downed members never lead.
 func leaderRank(s Status) int {
 	switch s {
 	case WeaklyUp:
 		return 1
 	case Joining:
 		return 2
-	case Exiting:
-		return 3
-	case Down:
-		return 4
 	default:
-		return 0
+		return 3
 	}
 }
 

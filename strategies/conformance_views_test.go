@@ -18,7 +18,7 @@ import (
 const everyStatus = "A Bj Cw Dl Ex Fd"
 
 func TestConformance_MemberViews(t *testing.T) {
-	cut := draw(everyStatus+" | G Hj Iw Jl Kx Ld").from(0)
+	cut := draw(everyStatus + " | G Hj Iw Jl Kx Ld").from(0)
 
 	t.Run("the base members are up and leaving, never joining, weakly-up, exiting or downed", func(t *testing.T) {
 		require.Equal(t, sbr.Count{Reachable: 2, Unreachable: 2}, cut.Count(""))
@@ -127,4 +127,6 @@ func TestConformance_Defaults(t *testing.T) {
 // always is a strategy that gives one answer.
 type always sbr.Kind
 
-func (a always) Decide(*sbr.View) sbr.Choice { return sbr.Choice{Kind: sbr.Kind(a), Reason: "a test says so"} }
+func (a always) Decide(*sbr.View) sbr.Choice {
+	return sbr.Choice{Kind: sbr.Kind(a), Reason: "a test says so"}
+}

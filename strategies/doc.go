@@ -30,7 +30,8 @@
 //   - Only lease-majority is safe when the two sides know of different members, when there are more than two views of one partition, or
 //     when reachability is not symmetric: it lets one lease decide. The others count, and whoever counts can count wrong.
 //   - keep-majority and keep-oldest look for the one change that may have slipped through during the cut (a member that became up or left)
-//     and then down everybody. That is the reference's rule; it is no proof.
+//     and then down everybody. That is the reference's rule; it is no proof. Known gap: when a joining member with the lowest address of
+//     all becomes up on the other side and makes the sides equal, keep-majority keeps both.
 //   - Nobody is guaranteed to stay: a split into three parts without a majority downs all three.
 //
 // # Assumptions

@@ -8,14 +8,14 @@ type DownAll struct{}
 
 var _ sbr.Strategy = DownAll{}
 
-// Decide answers DownAll (reference section 3: always, also when members are indirectly connected), or None for a view
+// Decide answers DownAll (as Akka and Pekko do: always, also when members are indirectly connected), or None for a view
 // in which nobody is unreachable.
 func (DownAll) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, "")
 	if s.whole() {
 		return nothing()
 	}
-	return s.choose(sbr.DownAll, s.reach()+", and this strategy keeps no part of a partition")
+	return s.choose(sbr.DownAll, s.reach(", and this strategy keeps no part of a partition"))
 }
 
 // Validate has nothing to check: there are no settings.

@@ -23,9 +23,9 @@ var suffixes = map[rune]sbr.Status{'j': sbr.Joining, 'w': sbr.WeaklyUp, 'l': sbr
 
 func draw(text string) picture {
 	var p picture
-	for _, side := range strings.Split(text, "|") {
+	for side := range strings.SplitSeq(text, "|") {
 		var ids []sbr.ID
-		for _, word := range strings.Fields(side) {
+		for word := range strings.FieldsSeq(side) {
 			m := member(word)
 			p.members = append(p.members, m)
 			ids = append(ids, m.ID)
@@ -99,7 +99,7 @@ func (p picture) gossip(side int, reports string) sbr.View {
 
 // parseReports reads "B>C" (B cannot reach C) and "B<>C" (neither reaches the other).
 func parseReports(text string) (rs []sbr.Report) {
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		a, b, both := strings.Cut(word, "<>")
 		if !both {
 			a, b, _ = strings.Cut(word, ">")

@@ -16,7 +16,7 @@ type KeepMajority struct {
 
 var _ sbr.Strategy = KeepMajority{}
 
-// Decide follows the reference rule by rule (section 3, keep-majority).
+// Decide follows Akka and Pekko rule by rule.
 func (k KeepMajority) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, k.Role)
 	switch {
@@ -27,11 +27,11 @@ func (k KeepMajority) Decide(v *sbr.View) sbr.Choice {
 	case s.total() == 0:
 		return s.choose(sbr.DownAll, s.nobodyCounts())
 	case !s.majority():
-		return s.choose(sbr.DownReachable, s.share())
+		return s.choose(sbr.DownReachable, s.share(""))
 	case !s.surelyMajority():
-		return s.choose(sbr.DownAll, s.share()+s.doubt())
+		return s.choose(sbr.DownAll, s.share(s.doubt()))
 	default:
-		return s.choose(sbr.DownUnreachable, s.share())
+		return s.choose(sbr.DownUnreachable, s.share(""))
 	}
 }
 

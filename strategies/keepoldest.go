@@ -19,7 +19,7 @@ type KeepOldest struct {
 
 var _ sbr.Strategy = KeepOldest{}
 
-// Decide follows the reference rule by rule (section 3, keep-oldest).
+// Decide follows Akka and Pekko rule by rule.
 func (k KeepOldest) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, k.Role)
 	switch {
@@ -30,13 +30,13 @@ func (k KeepOldest) Decide(v *sbr.View) sbr.Choice {
 	case s.total() == 0:
 		return s.choose(sbr.DownAll, s.nobodyCounts())
 	}
-	oldest := v.Oldest(k.Role)
+	oldest, oldestUp := eldest(v, k.Role)
 	keep := k.keeps(!oldest.Unreachable, s.here.counted(), s.there.counted())
 	reason := k.where(&s, oldest)
 	switch {
 	case !keep:
 		return s.choose(sbr.DownReachable, reason)
-	case !k.surelyKeeps(v, &s):
+	case !k.surelyKeeps(&s, oldestUp):
 		return s.choose(sbr.DownAll, reason+s.change())
 	default:
 		return s.choose(sbr.DownUnreachable, reason)
@@ -56,31 +56,37 @@ func (k KeepOldest) alone(its, others int) bool { return k.DownIfAlone && its ==
 
 // surelyKeeps repeats the rule as the other side may see it: there, members that leave may be gone, also the oldest;
 // and members that join may be up, which matters only to the question who is alone.
-func (k KeepOldest) surelyKeeps(v *sbr.View, s *survey) bool {
-	oldest := oldestUp(v, k.Role)
-	if oldest == nil {
+func (k KeepOldest) surelyKeeps(s *survey, oldestUp *sbr.Member) bool {
+	if oldestUp == nil {
 		return false
 	}
 	here, there := s.here.up, s.there.up
 	if k.DownIfAlone {
 		here, there = here+s.here.joining, there+s.there.joining
 	}
-	return k.keeps(!oldest.Unreachable, here, there)
+	return k.keeps(!oldestUp.Unreachable, here, there)
 }
 
-// oldestUp is the oldest member with role that is up. Ties go to the first in address order, the order of the view.
-func oldestUp(v *sbr.View, role string) *sbr.Member {
-	var oldest *sbr.Member
+// eldest finds the oldest counted member with role and the oldest that is up; nil when there is none.
+func eldest(v *sbr.View, role string) (counted, up *sbr.Member) {
 	for i := range v.Members {
 		m := &v.Members[i]
-		if m.Status != sbr.Up || !m.HasRole(role) {
+		if m.Status != sbr.Up && m.Status != sbr.Leaving || !m.HasRole(role) {
 			continue
 		}
-		if oldest == nil || m.Born != oldest.Born && sbr.Older(m, oldest) {
-			oldest = m
+		if elder(m, counted) {
+			counted = m
+		}
+		if m.Status == sbr.Up && elder(m, up) {
+			up = m
 		}
 	}
-	return oldest
+	return counted, up
+}
+
+// elder says that m takes the place of the oldest found so far. Of one age the first stays: the view is in address order.
+func elder(m, oldest *sbr.Member) bool {
+	return oldest == nil || m.Born != oldest.Born && sbr.Older(m, oldest)
 }
 
 func (k KeepOldest) where(s *survey, oldest *sbr.Member) string {
@@ -91,7 +97,7 @@ func (k KeepOldest) where(s *survey, oldest *sbr.Member) string {
 	if k.alone(its, others) {
 		place += ", but alone"
 	}
-	return fmt.Sprintf("the oldest member (%s) is %s; %s", label(oldest), place, s.reach())
+	return "the oldest member (" + label(oldest) + ") is " + place + "; " + s.reach("")
 }
 
 func (s *survey) change() string {

@@ -3,6 +3,7 @@ package strategies
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -31,12 +32,12 @@ func (k KeepReferee) Decide(v *sbr.View) sbr.Choice {
 	case s.indirect > 0:
 		return s.choose(sbr.DownIndirectlyConnected, s.indirectly())
 	case referee == nil || referee.Unreachable:
-		return s.choose(sbr.DownReachable, fmt.Sprintf("the referee (%s) is not on this side; %s", k.Address, s.reach()))
+		return s.choose(sbr.DownReachable, "the referee ("+k.Address+") is not on this side; "+s.reach(""))
 	case s.here.counted() < k.DownAllIfLessThanNodes:
-		return s.choose(sbr.DownAll, fmt.Sprintf("the referee (%s) is on this side, but %s, fewer than the limit of %d",
-			k.Address, s.reach(), k.DownAllIfLessThanNodes))
+		return s.choose(sbr.DownAll, "the referee ("+k.Address+") is on this side, but "+
+			s.reach(", fewer than the limit of "+strconv.Itoa(k.DownAllIfLessThanNodes)))
 	default:
-		return s.choose(sbr.DownUnreachable, fmt.Sprintf("the referee (%s) is on this side; %s", k.Address, s.reach()))
+		return s.choose(sbr.DownUnreachable, "the referee ("+k.Address+") is on this side; "+s.reach(""))
 	}
 }
 

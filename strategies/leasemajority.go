@@ -21,7 +21,7 @@ type LeaseMajority struct {
 
 var _ sbr.Strategy = LeaseMajority{}
 
-// Decide follows the reference rule by rule (section 3, lease-majority). Nothing is downed on the strength of a count alone, so there is no
+// Decide follows Akka and Pekko rule by rule. Nothing is downed on the strength of a count alone, so there is no
 // second look at members that join or leave.
 func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, l.Role)
@@ -34,10 +34,10 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	case s.total() == 0:
 		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.nobodyCounts())
 	case !s.minority():
-		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.share())
+		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.share(""))
 	}
-	c := s.choose(sbr.AcquireLeaseAndDownUnreachable,
-		fmt.Sprintf("%s, so this side waits %v before it asks for the lease", s.share(), l.AcquireLeaseDelayForMinority))
+	c := s.choose(sbr.AcquireLeaseAndDownUnreachable, s.share(
+		", so this side waits "+l.AcquireLeaseDelayForMinority.String()+" before it asks for the lease"))
 	c.Delay = l.AcquireLeaseDelayForMinority
 	return c
 }

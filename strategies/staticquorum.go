@@ -3,6 +3,7 @@ package strategies
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -19,7 +20,7 @@ type StaticQuorum struct {
 
 var _ sbr.Strategy = StaticQuorum{}
 
-// Decide follows the reference rule by rule (section 3, static-quorum): the check for too many members comes first.
+// Decide follows Akka and Pekko rule by rule: the check for too many members comes first.
 func (q StaticQuorum) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, q.Role)
 	switch {
@@ -30,9 +31,9 @@ func (q StaticQuorum) Decide(v *sbr.View) sbr.Choice {
 	case s.indirect > 0:
 		return s.choose(sbr.DownIndirectlyConnected, s.indirectly())
 	case s.here.counted() >= q.QuorumSize:
-		return s.choose(sbr.DownUnreachable, fmt.Sprintf("%s, the quorum is %d", s.reach(), q.QuorumSize))
+		return s.choose(sbr.DownUnreachable, s.reach(", the quorum is "+strconv.Itoa(q.QuorumSize)))
 	default:
-		return s.choose(sbr.DownReachable, fmt.Sprintf("%s, fewer than the quorum of %d", s.reach(), q.QuorumSize))
+		return s.choose(sbr.DownReachable, s.reach(", fewer than the quorum of "+strconv.Itoa(q.QuorumSize)))
 	}
 }
 
@@ -40,8 +41,9 @@ func (q StaticQuorum) Decide(v *sbr.View) sbr.Choice {
 func (q StaticQuorum) tooMany(n int) bool { return n-q.QuorumSize >= q.QuorumSize }
 
 func (q StaticQuorum) excess(s *survey) string {
-	return fmt.Sprintf("%s %s more than %d, the most that a quorum of %d can decide between",
-		s.members(s.total()), verb(s.total()), 2*q.QuorumSize-1, q.QuorumSize)
+	n := s.total()
+	return fmt.Sprintf("%d%s%smore than %d, the most that a quorum of %d can decide between",
+		n, s.noun(n), verb(n), 2*q.QuorumSize-1, q.QuorumSize)
 }
 
 // Warning returns one sentence when the cluster has grown too large for the quorum, so that the next partition would down everybody.

@@ -3,6 +3,7 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -44,7 +45,7 @@ func look(v *sbr.View, role string) survey {
 	for i := range v.Members {
 		m := &v.Members[i]
 		s.cut = s.cut || m.Unreachable
-		if m.HasRole(role) {
+		if role == "" || m.HasRole(role) {
 			s.count(m)
 		}
 	}
@@ -91,36 +92,38 @@ func nothing() sbr.Choice {
 	return sbr.Choice{Kind: sbr.None, Reason: "nobody is unreachable"}
 }
 
-// reach reads "3 of 5 counted members are reachable".
-func (s *survey) reach() string {
-	return fmt.Sprintf("%d of %s %s reachable", s.here.counted(), s.members(s.total()), verb(s.here.counted()))
+// reach reads "3 of 5 counted members are reachable", and goes on with rest. Reasons are put together, not formatted: in a small cluster
+// a decision costs little more than its reason.
+func (s *survey) reach(rest string) string {
+	here, total := s.here.counted(), s.total()
+	return strconv.Itoa(here) + " of " + strconv.Itoa(total) + s.noun(total) + verb(here) + "reachable" + rest
 }
 
 // share reads "…, a majority", with the tie-breaker where the sides are of one size.
-func (s *survey) share() string {
+func (s *survey) share(rest string) string {
 	here, there := s.here.counted(), s.there.counted()
 	switch {
 	case here > there:
-		return s.reach() + ", a majority"
+		return s.reach(", a majority" + rest)
 	case here < there:
-		return s.reach() + ", a minority"
+		return s.reach(", a minority" + rest)
 	case s.lowest.Unreachable:
-		return s.reach() + ", a tie, and the lowest address (" + label(s.lowest) + ") is on the other side"
+		return s.reach(", a tie, and the lowest address (" + label(s.lowest) + ") is on the other side" + rest)
 	default:
-		return s.reach() + ", a tie, and the lowest address (" + label(s.lowest) + ") is on this side"
+		return s.reach(", a tie, and the lowest address (" + label(s.lowest) + ") is on this side" + rest)
 	}
 }
 
-// members reads "5 counted members", with the role if the strategy has one.
-func (s *survey) members(n int) string {
-	noun := "members"
+// noun reads " counted members", with the role if the strategy has one.
+func (s *survey) noun(n int) string {
+	noun := " counted members"
 	if n == 1 {
-		noun = "member"
+		noun = " counted member"
 	}
-	if s.role == "" {
-		return fmt.Sprintf("%d counted %s", n, noun)
+	if s.role != "" {
+		noun += " with role " + strconv.Quote(s.role)
 	}
-	return fmt.Sprintf("%d counted %s with role %q", n, noun, s.role)
+	return noun
 }
 
 func (s *survey) indirectly() string {
@@ -141,7 +144,7 @@ func label(m *sbr.Member) string { return cmp.Or(m.Name, m.Addr, string(m.ID)) }
 
 func verb(n int) string {
 	if n == 1 {
-		return "is"
+		return " is "
 	}
-	return "are"
+	return " are "
 }

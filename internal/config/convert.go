@@ -154,7 +154,7 @@ func (f *File) Timing(members int, gossip timing.Gossip) timing.Input {
 		},
 		StableAfter: rules.StableAfter, Unstable: rules.DownAllWhenUnstable,
 		Lease: r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
-		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline,
+		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline, LeaseRetry: rules.LeaseRetry,
 		HeartbeatTimeout: times.HeartbeatTimeout, HeartbeatInterval: times.HeartbeatInterval,
 		Watch: bool(r.LeaseMajority.Watch),
 	}

@@ -17,7 +17,8 @@
 //     patch, or for a lease that does not exist a PUT. Racing writers, creators included, have one winner.
 //   - Labels, annotations, owners and spec fields of others stay as they are.
 //   - lease.ErrConflict and lease.ErrRefused mean certainly not written. They come only from an answer that the API server itself
-//     formed, never from one made by something on the way, nor from a retry: there are none, neither here nor in client-go.
+//     formed, never from one made by something on the way, nor from a retry: there are none, neither here nor in client-go. (net/http
+//     sends again only what the server has certainly not taken.)
 //   - A read is answered by etcd, not by a cache.
 //   - A token never goes back: spec.leaseTransitions is its floor, so that it survives the loss of the annotation.
 //   - A record that is newer than this program, or that is not a record, is an error that names the lease and the way out.
@@ -35,6 +36,6 @@
 // # Assumptions
 //
 //   - resourceVersions are those of etcd: opaque except that Watch compares them as numbers to notice a restored backup.
-//   - The API server is v1.14 or newer. The rights are get, watch, create, update and patch with resourceNames: [NAME]; a lease
+//   - The API server has coordination.k8s.io/v1 (v1.14 and later; tested with v1.36). The rights are get, watch, create, update and patch with resourceNames: [NAME]; a lease
 //     that was created beforehand needs only get, watch and patch. No right on any other object is used.
 package kubernetes

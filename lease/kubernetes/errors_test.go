@@ -36,7 +36,9 @@ func TestWrite_ErrorTable(t *testing.T) {
 	status := func(code int, reason, kind, name, message string) func() (int, object) {
 		return func() (int, object) { return failure(code, reason, kind, name, message) }
 	}
-	forbid := func(message string) func() (int, object) { return status(403, "Forbidden", "leases", testName, message) }
+	forbid := func(message string) func() (int, object) {
+		return status(403, "Forbidden", "leases", testName, message)
+	}
 	for _, c := range []struct {
 		name          string
 		answer        func() (int, object)
@@ -51,10 +53,14 @@ func TestWrite_ErrorTable(t *testing.T) {
 		{"no right", func() (int, object) { return denied("patch", testName) }, refused, refused, "must allow get, watch, create, update and patch"},
 		{"anonymous", forbid(`leases is forbidden: User "system:anonymous" cannot patch resource "leases"`), refused, refused, "the request had no credentials"},
 		{"quota", forbid("exceeded quota: leases"), refused, refused, "denied by a quota or an admission rule"},
-		{"version missing", func() (int, object) { return invalid(testName, "metadata.resourceVersion", "must be specified for an update") }, conflict, conflict, ""},
+		{"version missing", func() (int, object) {
+			return invalid(testName, "metadata.resourceVersion", "must be specified for an update")
+		}, conflict, conflict, ""},
 		{"another object", func() (int, object) { return invalid(testName, "metadata.uid", "field is immutable") }, conflict, conflict, ""},
 		{"invalid", func() (int, object) { return invalid(testName, "spec.leaseTransitions", "must be greater than 0") }, refused, refused, ""},
-		{"annotations", func() (int, object) { return invalid(testName, "metadata.annotations", "Too long: may not be more than 262144 bytes") }, tooLarge, tooLarge, ""},
+		{"annotations", func() (int, object) {
+			return invalid(testName, "metadata.annotations", "Too long: may not be more than 262144 bytes")
+		}, tooLarge, tooLarge, ""},
 		{"body", status(413, "RequestEntityTooLarge", "", "", "limit is 3145728"), tooLarge, tooLarge, ""},
 		{"bad request", status(400, "BadRequest", "", "", "bad"), refused, refused, ""},
 		{"not allowed", status(405, "MethodNotAllowed", "", "", "no"), refused, refused, ""},

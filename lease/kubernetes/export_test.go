@@ -6,4 +6,3 @@ import "time"
 func (s *Store) Hurry(open, poll time.Duration) {
 	s.pace = pace{open: open, retryMin: 5 * time.Millisecond, retryMax: 20 * time.Millisecond, poll: poll}
 }
-

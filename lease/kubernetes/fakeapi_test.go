@@ -396,4 +396,3 @@ func writeJSON(w http.ResponseWriter, code int, body object) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
 }
-

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -135,4 +136,10 @@ func newForeignCA(t *testing.T) []byte {
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}
+
+func restConfigOf(t *testing.T, kubeconfig string) *rest.Config {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	return c
 }

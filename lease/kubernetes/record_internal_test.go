@@ -90,8 +90,8 @@ func TestRecord_RefusesWhatJSONWouldChange(t *testing.T) {
 func gzipped(text string) string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	w.Write([]byte(text))
-	w.Close()
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 

@@ -42,7 +42,7 @@ func (h *heard) authorization() string {
 func open(t *testing.T, c *rest.Config) *kubernetes.Store {
 	s, err := kubernetes.NewForConfig(c, testConfig())
 	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
 

@@ -46,6 +46,10 @@ type watcher struct {
 	seen   bool
 	last   lease.Version
 	newest uint64
+	// owed: a read brought something that the stream has yet to bring.
+	owed bool
+	// wentBack: a read brought something older.
+	wentBack bool
 
 	failures int
 	reported string
@@ -75,8 +79,8 @@ func (w *watcher) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		w.report(ctx, err)
-		if w.failures++; isExpired(err) || errors.Is(err, errDeaf) || w.failures > 1 {
-			w.from, w.newest = "", 0
+		if w.failures++; w.wentBack || isExpired(err) || errors.Is(err, errDeaf) || w.failures > 1 {
+			w.from, w.newest, w.owed, w.wentBack = "", 0, false, false
 		}
 		if !w.pause(ctx, err) {
 			return ctx.Err()
@@ -113,20 +117,18 @@ func (w *watcher) follow(ctx context.Context, stream watch.Interface) error {
 	}
 }
 
-// beside reads once and returns when to do so again. After an opening the stream may still have to catch up, unless the lease has
-// become older or has vanished, which a restored backup does too; later it must not be behind. (An event that is under way while the
-// read overtakes it costs one superfluous opening.)
+// beside reads once and returns when to do so again. After an opening the stream may still have to catch up; by the next read it
+// must have, and that must be no news. (An event under way that the read overtakes costs one superfluous opening.)
 func (w *watcher) beside(ctx context.Context, opening bool) (time.Duration, error) {
-	before := w.newest
+	owed := w.owed
 	news, err := w.poll(ctx)
-	wentBack := w.newest < before || w.last == "" && w.from != ""
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
 		w.report(ctx, err)
 		return jitter(w.store.pace.retryMax), nil
-	case news && (!opening || wentBack):
+	case w.wentBack, !opening && (owed || news):
 		return 0, errDeaf
 	default:
 		w.heal(ctx)
@@ -134,18 +136,24 @@ func (w *watcher) beside(ctx context.Context, opening bool) (time.Duration, erro
 	}
 }
 
-// poll reads, tells, and returns whether that was news.
-func (w *watcher) poll(ctx context.Context) (bool, error) {
+// poll reads, tells, and returns whether that was news. A read is never older than what is known: if the lease has become older, or
+// has vanished (which a stream would tell, too), the store may have gone back in time.
+func (w *watcher) poll(ctx context.Context) (news bool, err error) {
 	l, err := w.store.client.get(ctx)
 	if w.store.isAbsent(err) {
-		return w.tellAbsent(), nil
+		news = w.tellAbsent()
+		w.wentBack = w.wentBack || news && w.from != ""
+		return news, nil
 	}
 	if err != nil {
 		return false, w.store.fail("read", err)
 	}
-	// A read is never older than what is known. If it is, the store went back in time.
-	w.newest = number(l.ResourceVersion)
-	return w.tellLease(ctx, l), nil
+	version := number(l.ResourceVersion)
+	w.wentBack = w.wentBack || version < w.newest
+	w.newest = version
+	news = w.tellLease(ctx, l)
+	w.owed = w.owed || news
+	return news, nil
 }
 
 func (w *watcher) handle(ctx context.Context, event watch.Event) error {
@@ -161,6 +169,7 @@ func (w *watcher) handle(ctx context.Context, event watch.Event) error {
 		return errDeaf // a stream only goes forward
 	}
 	w.from = l.ResourceVersion
+	w.owed = w.owed && version < w.newest
 	if event.Type == watch.Bookmark || version < w.newest {
 		return nil // a read was faster
 	}
@@ -208,7 +217,11 @@ func (w *watcher) report(ctx context.Context, err error) {
 		return
 	}
 	w.reported = err.Error()
-	w.store.log.WarnContext(ctx, "watching the lease was interrupted", slog.String("lease", w.store.String()), slog.Any("error", err))
+	level := slog.LevelWarn
+	if errors.Is(err, errDeaf) {
+		level = slog.LevelInfo // most likely a read that was faster than an event
+	}
+	w.store.log.Log(ctx, level, "watching the lease was interrupted", slog.String("lease", w.store.String()), slog.Any("error", err))
 }
 
 func (w *watcher) heal(ctx context.Context) {

@@ -20,6 +20,8 @@ type Input struct {
 	MinorityDelay time.Duration
 	// LeaseTimeout bounds one operation, LeaseDeadline the whole attempt to learn the lease's fate.
 	LeaseTimeout, LeaseDeadline time.Duration
+	// LeaseRetry is the pause between two attempts. Zero: 1 s.
+	LeaseRetry time.Duration
 	// HeartbeatTimeout and HeartbeatInterval are those of the lease.
 	HeartbeatTimeout, HeartbeatInterval time.Duration
 	// LeaseRoundTrip is what one request to a healthy store is taken to last. Zero: 20 ms.
@@ -28,15 +30,18 @@ type Input struct {
 	Watch bool
 }
 
-// defaultRoundTrip is generous for a request to an API server in the same region.
-const defaultRoundTrip = 20 * time.Millisecond
+// defaultRoundTrip is generous for a request to an API server in the same region; defaultRetry is that of the resolver.
+const (
+	defaultRoundTrip = 20 * time.Millisecond
+	defaultRetry     = time.Second
+)
 
 // watchRoundTrips is how many round trips pass between the winner's write and the loser's end, at most, while both reach the store:
 // the write's own answer, the watch event, one read to be sure, and a repetition of the last two.
 const watchRoundTrips = 5
 
-// telling is what a leader that gave up needs to reach the rest of its side: it repeats itself once a second, and gossip on a small
-// side wastes some of it on members that are gone.
+// telling is what a leader needs to reach the rest of its side with its decision: it repeats itself once a second, and gossip on a
+// small side wastes some of it on members that are gone.
 const telling = 3 * time.Second
 
 // DoubleActive is how long both sides may be up after the winner's verdict was written (without a lease: after it decided).
@@ -45,7 +50,8 @@ type DoubleActive struct {
 	Watching time.Duration
 	// Asking: the loser reaches the store but does not watch, so it learns when it asks for the lease itself.
 	Asking time.Duration
-	// CutOff: the loser does not reach the store; it goes down when it gave up asking.
+	// CutOff: the loser does not reach the store; it goes down when it gave up asking. (Under when-lease-unknown: suspend its work
+	// stops then, and it goes down after suspend-timeout.)
 	CutOff time.Duration
 }
 
@@ -83,6 +89,9 @@ type Sides struct {
 // Compute works the report out. It never fails: settings that make no sense give times that make none, and a Warning.
 func Compute(in Input) Report {
 	in.Members = max(1, in.Members)
+	if in.LeaseRetry == 0 {
+		in.LeaseRetry = defaultRetry
+	}
 	if in.LeaseRoundTrip == 0 {
 		in.LeaseRoundTrip = defaultRoundTrip
 	}
@@ -127,19 +136,25 @@ func (r *Report) decide(in Input) {
 		r.Decision.Lone.Fastest += in.MinorityDelay
 		r.Decision.Lone.Worst += in.MinorityDelay
 	}
-	worst := max(r.Decision.Majority.Worst, r.Decision.Lone.Worst)
-	r.Resolution, r.ResolutionStoreDown = worst, worst
+	told := max(r.Decision.Majority.Worst, r.Decision.Lone.Worst) + telling
+	r.Resolution, r.ResolutionStoreDown = told, told
 	// Anybody may win, so the winner's fastest decision is that of the faster side.
-	since := worst - min(r.Decision.Majority.Fastest, r.Decision.Lone.Fastest)
+	since := told - min(r.Decision.Majority.Fastest, r.Decision.Lone.Fastest)
 	r.DoubleActive = DoubleActive{Watching: since, Asking: since, CutOff: since}
 	if in.Lease {
 		r.Resolution += in.LeaseTimeout
-		r.ResolutionStoreDown += in.LeaseDeadline + telling
+		r.ResolutionStoreDown += in.givingUp()
 		r.DoubleActive.Asking += in.LeaseTimeout
-		r.DoubleActive.CutOff += in.LeaseDeadline + telling
+		r.DoubleActive.CutOff += in.givingUp()
 		r.DoubleActive.Watching = min(watchRoundTrips*in.LeaseRoundTrip, r.DoubleActive.Asking)
 	}
 	r.MinorityDelay = roundUp(max(0, r.Detection.Majority.Worst-r.Detection.Lone.Fastest))
+}
+
+// givingUp is how long a side needs to give up that does not reach the store: the decision deadline, the attempt that is under way when
+// it passes, and the one attempt that a member makes which is told to go down but has not tried itself.
+func (in Input) givingUp() time.Duration {
+	return in.LeaseDeadline + 2*(in.LeaseTimeout+in.LeaseRetry)
 }
 
 // decision adds stable-after. Each change of the view starts it anew, so the last condemnation counts; but a view that keeps

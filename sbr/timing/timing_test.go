@@ -126,9 +126,9 @@ func TestCompute_Defaults(t *testing.T) {
 	require.Equal(t, timing.Span{Fastest: seconds(2.5), Worst: seconds(5.1)}, r.Detection.Lone)
 	require.Equal(t, seconds(2.6), r.LargestGap)
 	require.Equal(t, timing.Span{Fastest: seconds(24.5), Worst: seconds(27.1)}, r.Decision.Lone)
-	require.Equal(t, seconds(32.1), r.Resolution)
-	require.Equal(t, seconds(42.1), r.ResolutionStoreDown)
-	require.Equal(t, timing.DoubleActive{Watching: seconds(0.1), Asking: seconds(9.6), CutOff: seconds(19.6)}, r.DoubleActive)
+	require.Equal(t, seconds(35.1), r.Resolution)
+	require.Equal(t, seconds(27.1+3+15+2*6), r.ResolutionStoreDown)
+	require.Equal(t, timing.DoubleActive{Watching: seconds(0.1), Asking: seconds(12.6), CutOff: seconds(34.6)}, r.DoubleActive)
 	require.Equal(t, 7*time.Second, r.StableAfter)
 	require.Equal(t, 3*time.Second, r.MinorityDelay)
 	require.Empty(t, r.Warnings)
@@ -152,8 +152,8 @@ func TestCompute_WithoutLease(t *testing.T) {
 	in := standard(5)
 	in.Lease = false
 	r := timing.Compute(in)
-	require.Equal(t, seconds(25.1), r.Resolution)
-	require.Equal(t, timing.DoubleActive{Watching: seconds(2.6), Asking: seconds(2.6), CutOff: seconds(2.6)}, r.DoubleActive)
+	require.Equal(t, seconds(28.1), r.Resolution)
+	require.Equal(t, timing.DoubleActive{Watching: seconds(5.6), Asking: seconds(5.6), CutOff: seconds(5.6)}, r.DoubleActive)
 }
 
 func TestCompute_Warnings(t *testing.T) {
@@ -174,7 +174,7 @@ func TestCompute_Warnings(t *testing.T) {
 			[]string{"stable-after: 20s is shorter than the longest time between two condemnations (40s): a side may decide on a partial view; use at least 48s",
 				"probe: off: only Serf's detector is left, and a node that is cut off alone may take 1m9s to notice"}},
 		{"no watch", func(in *timing.Input) { in.Watch = false },
-			[]string{"watch: off: a loser learns of the verdict only when it asks, so both sides may be up for 9.6s"}},
+			[]string{"watch: off: a loser learns of the verdict only when it asks, so both sides may be up for 12.6s"}},
 		{"heartbeat", func(in *timing.Input) { in.HeartbeatInterval = 60 * time.Second },
 			[]string{"heartbeat-interval: 1m0s is not less than half of heartbeat-timeout (2m0s)"}},
 		{"one failed heartbeat", func(in *timing.Input) { in.HeartbeatInterval = 40 * time.Second },

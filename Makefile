@@ -1,0 +1,112 @@
+# Nothing here needs root. `make` alone lists the targets.
+
+SHELL         := bash
+.SHELLFLAGS   := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO       ?= go
+BENCH    ?= .
+FUZZTIME ?= 10s
+MODULES  := . test/kube tools
+
+# The tools are built once for each Go version and content of tools/go.sum.
+TOOLS_KEY := $(shell { $(GO) env GOVERSION; cat tools/go.mod tools/go.sum; } | cksum | cut -d ' ' -f 1)
+LINT      := .cache/bin/golangci-lint-$(TOOLS_KEY)
+VULN      := .cache/bin/govulncheck-$(TOOLS_KEY)
+
+.PHONY: build
+build: ## Build bin/sbr
+	@echo "building bin/sbr"
+	@$(GO) build -o bin/sbr ./cmd/sbr
+
+.PHONY: demo
+demo: build ## Split a Serf cluster in this process and watch one side win (ARGS="--split 1/4")
+	@bin/sbr demo $(ARGS)
+
+.PHONY: test
+test: kube ## Run all tests, those against a real API server included
+	$(GO) test -timeout 20m ./...
+
+.PHONY: test-fast
+test-fast: ## Run the tests that need less than a minute
+	$(GO) test -short -timeout 5m ./...
+
+.PHONY: race
+race: kube ## Run all tests with the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
+
+.PHONY: bench
+bench: kube ## Run the benchmarks (BENCH=regexp)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (10s)
+	@mkdir -p .cache
+	@$(GO) test -run '^$$' -list '^Fuzz' ./... > .cache/fuzz.txt
+	@awk '/^Fuzz/ { name[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' \
+		.cache/fuzz.txt > .cache/fuzz-targets.txt
+	@test -s .cache/fuzz-targets.txt || { echo "no fuzz target found" >&2; exit 1; }
+	@while read -r pkg name; do \
+		echo "$$pkg $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
+	done < .cache/fuzz-targets.txt
+
+.PHONY: check
+check: check-format vet lint check-tidy ## Check format, vet, lint and tidiness
+
+.PHONY: check-format
+check-format: $(LINT)
+	$(LINT) fmt --diff
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## Run the linters
+	$(LINT) config verify
+	$(LINT) run ./...
+
+.PHONY: check-tidy
+check-tidy:
+	@status=0; for module in $(MODULES); do \
+		echo "$(GO) -C $$module mod tidy -diff"; \
+		$(GO) -C $$module mod tidy -diff || status=1; \
+	done; exit $$status
+
+.PHONY: vuln
+vuln: $(VULN) ## Look for known vulnerabilities (needs a network)
+	$(VULN) ./...
+
+.PHONY: fmt
+fmt: $(LINT) ## Format the code
+	$(LINT) fmt
+
+.PHONY: tidy
+tidy: ## Tidy each module
+	@for module in $(MODULES); do \
+		echo "$(GO) -C $$module mod tidy"; \
+		$(GO) -C $$module mod tidy; \
+	done
+
+.PHONY: generate
+generate: ## Rewrite the generated files
+	$(GO) generate ./...
+
+.PHONY: kube
+kube: ## Build kube-apiserver and etcd for the tests, once, into .cache/
+	@$(GO) run ./internal/kubetest/build
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(LINT):
+	@echo "building golangci-lint (once; some minutes on a small machine)"
+	@rm -f .cache/bin/golangci-lint-*
+	@$(GO) build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(VULN):
+	@echo "building govulncheck (once)"
+	@rm -f .cache/bin/govulncheck-*
+	@$(GO) build -C tools -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck

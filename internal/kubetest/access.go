@@ -1,0 +1,133 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	rbacGroup   = "rbac.authorization.k8s.io"
+	rbacAPI     = "/apis/" + rbacGroup + "/v1/namespaces/"
+	coreAPI     = "/api/v1/namespaces"
+	leaseAPI    = "/apis/coordination.k8s.io/v1/namespaces/"
+	tokenLife   = 24 * time.Hour
+	leaseGroup  = "coordination.k8s.io"
+	namedPrefix = "sbr-"
+)
+
+type object map[string]any
+
+// Do sends one request as administrator, with body as JSON (a merge patch for PATCH; nil for none), and returns the status code
+// and the answer. It is for setting a scene: it never retries.
+func (c *Cluster) Do(ctx context.Context, method, path string, body any) (int, []byte, error) {
+	code, answer, err := c.admin.do(ctx, method, path, body)
+	if err != nil {
+		return 0, nil, fmt.Errorf("kubetest: %w", err)
+	}
+	return code, answer, nil
+}
+
+// CreateNamespace creates a namespace. One that is there already is fine.
+func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
+	if _, err := c.admin.create(ctx, coreAPI, object{"metadata": object{"name": name}}); err != nil {
+		return fmt.Errorf("kubetest: namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// LeastPrivilegeKubeconfig returns the path of a kubeconfig of a service account that may do with the one named lease what the
+// documentation asks for (get, watch, update, patch, and create by PUT), and nothing else. It creates the namespace, the account
+// and the role as needed, not the lease. All callers with the same names share the account, as the members of one deployment do.
+// When it returns, the rights are in force.
+func (c *Cluster) LeastPrivilegeKubeconfig(ctx context.Context, namespace, lease string) (string, error) {
+	if err := c.CreateNamespace(ctx, namespace); err != nil {
+		return "", err
+	}
+	user, err := c.leastPrivilege(ctx, namespace, lease)
+	if err != nil {
+		return "", fmt.Errorf("kubetest: rights on lease %s/%s: %w", namespace, lease, err)
+	}
+	return user.write(c.dir.path)
+}
+
+func (c *Cluster) leastPrivilege(ctx context.Context, namespace, lease string) (access, error) {
+	name := namedPrefix + lease
+	if err := c.createAccount(ctx, namespace, name, lease); err != nil {
+		return access{}, err
+	}
+	token, err := c.issueToken(ctx, namespace, name)
+	if err != nil {
+		return access{}, err
+	}
+	user := c.admin.access
+	user.namespace, user.token = namespace, token
+	return user, awaitRights(ctx, user, lease)
+}
+
+func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease string) error {
+	metadata := object{"name": name}
+	rules := []object{{
+		"apiGroups": []string{leaseGroup}, "resources": []string{"leases"}, "resourceNames": []string{lease},
+		"verbs": []string{"get", "watch", "update", "patch", "create"},
+	}}
+	steps := []struct {
+		path   string
+		object object
+	}{
+		{coreAPI + "/" + namespace + "/serviceaccounts", object{"metadata": metadata}},
+		{rbacAPI + namespace + "/roles", object{"metadata": metadata, "rules": rules}},
+		{rbacAPI + namespace + "/rolebindings", object{
+			"metadata": metadata,
+			"roleRef":  object{"apiGroup": rbacGroup, "kind": "Role", "name": name},
+			"subjects": []object{{"kind": "ServiceAccount", "name": name, "namespace": namespace}},
+		}},
+	}
+	for _, step := range steps {
+		if _, err := c.admin.create(ctx, step.path, step.object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) issueToken(ctx context.Context, namespace, account string) (string, error) {
+	path := coreAPI + "/" + namespace + "/serviceaccounts/" + account + "/token"
+	answer, err := c.admin.create(ctx, path, object{"spec": object{"expirationSeconds": int(tokenLife.Seconds())}})
+	if err != nil {
+		return "", err
+	}
+	var issued struct {
+		Status struct {
+			Token string `json:"token"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(answer, &issued); err != nil || issued.Status.Token == "" {
+		return "", fmt.Errorf("POST %s: no token in the answer: %.200s", path, answer)
+	}
+	return issued.Status.Token, nil
+}
+
+// awaitRights waits until the API server's own watch has brought it the new role.
+func awaitRights(ctx context.Context, user access, lease string) error {
+	probe, err := newClient(user)
+	if err != nil {
+		return err
+	}
+	defer probe.close()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	path := leaseAPI + user.namespace + "/leases/" + lease
+	return poll(ctx, func() error {
+		code, answer, err := probe.do(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return err
+		}
+		if code != http.StatusOK && code != http.StatusNotFound {
+			return unexpected(http.MethodGet, path, code, answer)
+		}
+		return nil
+	})
+}

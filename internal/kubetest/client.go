@@ -1,0 +1,95 @@
+package kubetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// client sends single requests with one access. It is small on purpose: a full client retries and hides what the server said.
+type client struct {
+	access access
+	http   *http.Client
+}
+
+func newClient(a access) (*client, error) {
+	trust, err := clientTLS(a.authority)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
+	return &client{access: a, http: &http.Client{Transport: transport}}, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+func (c *client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
+	request, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return response.StatusCode, answer, nil
+}
+
+func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if body == nil {
+		content = nil
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.access.server+path, bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.access.token)
+	if body != nil {
+		request.Header.Set("Content-Type", contentType(method))
+	}
+	return request, nil
+}
+
+func contentType(method string) string {
+	if method == http.MethodPatch {
+		return "application/merge-patch+json"
+	}
+	return "application/json"
+}
+
+// create posts an object; one that is there already is fine, since several tests may ask for the same namespace or role.
+func (c *client) create(ctx context.Context, path string, object any) ([]byte, error) {
+	code, answer, err := c.do(ctx, http.MethodPost, path, object)
+	if err != nil {
+		return nil, err
+	}
+	if code != http.StatusCreated && code != http.StatusConflict {
+		return nil, unexpected(http.MethodPost, path, code, answer)
+	}
+	return answer, nil
+}
+
+// unexpected shows an answer in one line.
+func unexpected(method, path string, code int, answer []byte) error {
+	var status struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(answer, &status)
+	if status.Message == "" {
+		status.Message = strings.Join(strings.Fields(string(answer)), " ")
+	}
+	return fmt.Errorf("%s %s: %d %s", method, path, code, status.Message)
+}

@@ -1,0 +1,206 @@
+package kubetest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"sync"
+)
+
+// VerbWatch is the verb of a GET that watches. The other verbs are the HTTP methods.
+const VerbWatch = "WATCH"
+
+// Call is a kind of request. Path is without the query.
+type Call struct {
+	Verb string
+	Path string
+}
+
+// Proxy is a reverse proxy in front of an API server, HTTP/2 on both sides. It counts the requests that arrive and injects
+// faults. It speaks for itself below HTTP: while the API server is paused, the proxy still answers HTTP/2 pings.
+type Proxy struct {
+	identity identity
+	source   access
+	url      string
+	path     string
+	server   *http.Server
+	upstream *http.Transport
+	served   chan error
+	life     context.Context
+	end      context.CancelFunc
+
+	mu     sync.Mutex
+	counts map[Call]int
+	hook   func(*http.Request) Fault
+}
+
+// NewProxy starts a proxy in front of the API server of a kubeconfig that this package made.
+func NewProxy(kubeconfig string) (*Proxy, error) {
+	source, err := readAccess(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	id, err := newIdentity("proxy")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{identity: id, source: source, counts: make(map[Call]int), served: make(chan error, 1)}
+	p.life, p.end = context.WithCancel(context.Background())
+	if err := p.listen(); err != nil {
+		p.end()
+		return nil, err
+	}
+	if p.path, err = p.KubeconfigFor(kubeconfig); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Proxy) listen() error {
+	serving, err := p.identity.serverTLS()
+	if err != nil {
+		return err
+	}
+	handler, err := p.handler()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("kubetest: proxy: %w", err)
+	}
+	p.url = "https://" + listener.Addr().String()
+	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: rememberConnection, ErrorLog: silent()}
+	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
+	return nil
+}
+
+func (p *Proxy) handler() (http.Handler, error) {
+	target, err := url.Parse(p.source.server)
+	if err != nil {
+		return nil, fmt.Errorf("kubetest: proxy: address of the API server: %w", err)
+	}
+	trust, err := clientTLS(p.source.authority)
+	if err != nil {
+		return nil, err
+	}
+	p.upstream = &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
+	forward := &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      p.upstream,
+		FlushInterval:  -1,
+		ModifyResponse: dropResponse,
+		// A dead API server must look dead, not like a gateway that answers 502.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     silent(),
+	}
+	return closeOnAbort(p.count(p.applyFault(forward))), nil
+}
+
+func (p *Proxy) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.counts[Call{Verb: Verb(r), Path: r.URL.Path}]++
+		p.mu.Unlock()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Verb is the verb of a request as it is counted; hooks may use it too.
+func Verb(r *http.Request) string {
+	if watch := r.URL.Query().Get("watch"); r.Method == http.MethodGet && (watch == "true" || watch == "1") {
+		return VerbWatch
+	}
+	return r.Method
+}
+
+// URL is the address of the proxy.
+func (p *Proxy) URL() string { return p.url }
+
+// Kubeconfig is the path of a kubeconfig with the rights of the one given to NewProxy that goes through the proxy.
+func (p *Proxy) Kubeconfig() string { return p.path }
+
+// KubeconfigFor makes the same of another kubeconfig of the same cluster, so that several users go through one proxy.
+func (p *Proxy) KubeconfigFor(kubeconfig string) (string, error) {
+	user, err := readAccess(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	if user.server != p.source.server {
+		return "", fmt.Errorf("kubetest: kubeconfig %s is for %s, the proxy for %s; make it a proxy of its own", kubeconfig, user.server, p.source.server)
+	}
+	user.server, user.authority = p.url, p.identity.certPEM
+	return user.write(filepath.Dir(kubeconfig))
+}
+
+// SetFault makes hook decide about each request from now on. It is called by many goroutines at once and must not read the body.
+// Nil ends all faults.
+func (p *Proxy) SetFault(hook func(*http.Request) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hook = hook
+}
+
+// Counts returns how often each call has arrived, dropped and refused ones included.
+func (p *Proxy) Counts() map[Call]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.counts)
+}
+
+// Count returns how many requests with this verb and path have arrived. An empty verb or path stands for any.
+func (p *Proxy) Count(verb, path string) int {
+	total := 0
+	for call, n := range p.Counts() {
+		if (verb == "" || verb == call.Verb) && (path == "" || path == call.Path) {
+			total += n
+		}
+	}
+	return total
+}
+
+// ResetCounts starts counting anew.
+func (p *Proxy) ResetCounts() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.counts)
+}
+
+// Close ends the proxy and everything that is under way in it. The kubeconfigs stay until the cluster stops.
+func (p *Proxy) Close() error {
+	p.end()
+	err := p.server.Close()
+	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	// A second Close must find an answer too.
+	p.served <- http.ErrServerClosed
+	p.upstream.CloseIdleConnections()
+	if err != nil {
+		return fmt.Errorf("kubetest: proxy: %w", err)
+	}
+	return nil
+}
+
+type connectionKey struct{}
+
+func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
+	// Below TLS, so that a close is a cut and not a polite goodbye.
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	return context.WithValue(ctx, connectionKey{}, conn)
+}
+
+func connectionOf(r *http.Request) net.Conn { return r.Context().Value(connectionKey{}).(net.Conn) }
+
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,240 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fakeServer stands in for the API server: what the proxy does to a request does not depend on who answers.
+type fakeServer struct {
+	writes atomic.Int64
+	http2  atomic.Bool
+	file   string
+	*httptest.Server
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	f := &fakeServer{}
+	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.http2.Store(r.ProtoMajor == 2)
+		switch Verb(r) {
+		case VerbWatch:
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case http.MethodPut:
+			body, _ := io.ReadAll(r.Body)
+			f.writes.Add(1)
+			_, _ = w.Write(body)
+		}
+	}))
+	f.EnableHTTP2 = true
+	f.StartTLS()
+	t.Cleanup(f.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
+	var err error
+	f.file, err = access{server: f.URL, authority: authority, token: "token"}.write(t.TempDir())
+	require.NoError(t, err)
+	return f
+}
+
+func newTestProxy(t *testing.T, kubeconfig string) (*Proxy, *client) {
+	proxy, err := NewProxy(kubeconfig)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	a, err := readAccess(proxy.Kubeconfig())
+	require.NoError(t, err)
+	require.Equal(t, proxy.URL(), a.server)
+	c, err := newClient(a)
+	require.NoError(t, err)
+	t.Cleanup(c.close)
+	return proxy, c
+}
+
+func always(fault Fault) func(*http.Request) Fault {
+	return func(*http.Request) Fault { return fault }
+}
+
+func (c *client) put(ctx context.Context) (int, error) {
+	code, _, err := c.do(ctx, http.MethodPut, "/lease", object{"holder": "a"})
+	return code, err
+}
+
+func TestProxy_CountsByVerbAndPath(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete} {
+		_, _, err := c.do(t.Context(), method, "/lease?timeout=5s", nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[Call]int{
+		{http.MethodGet, "/lease"}: 1, {http.MethodPut, "/lease"}: 2, {http.MethodPatch, "/lease"}: 1,
+		{http.MethodPost, "/lease"}: 1, {http.MethodDelete, "/lease"}: 1,
+	}, proxy.Counts())
+	require.Equal(t, 6, proxy.Count("", "/lease"))
+	require.Equal(t, 2, proxy.Count(http.MethodPut, ""))
+	require.Zero(t, proxy.Count("", "/other"))
+	proxy.ResetCounts()
+	require.Empty(t, proxy.Counts())
+	require.True(t, server.http2.Load())
+}
+
+func TestProxy_WatchStreamsOverHTTP2(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", nil)
+	require.NoError(t, err)
+	// The fake sends headers and then nothing: this returns only if the proxy does not wait for a body.
+	response, err := c.http.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, 2, response.ProtoMajor)
+	require.Equal(t, 1, proxy.Count(VerbWatch, "/leases"))
+
+	server.CloseClientConnections()
+	_, err = io.ReadAll(response.Body)
+	require.Error(t, err, "a server that dies ends the watch with an error, not with a clean end")
+}
+
+func TestProxy_Status(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	proxy.SetFault(always(Fault{Kind: FaultStatus, Status: http.StatusTooManyRequests, RetryAfter: "0"}))
+	request, err := c.request(t.Context(), http.MethodPut, "/lease", object{})
+	require.NoError(t, err)
+	response, err := c.http.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.Equal(t, "0", response.Header.Get("Retry-After"))
+	require.Zero(t, server.writes.Load())
+
+	proxy.SetFault(nil)
+	code, err := c.put(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, 2, proxy.Count(http.MethodPut, "/lease"), "a refused request counts")
+}
+
+func TestProxy_Drop(t *testing.T) {
+	tests := map[string]struct {
+		kind   FaultKind
+		writes int64
+	}{
+		"request":  {FaultDropRequest, 0},
+		"response": {FaultDropResponse, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := newFakeServer(t)
+			proxy, c := newTestProxy(t, server.file)
+			proxy.SetFault(always(Fault{Kind: test.kind}))
+			_, err := c.put(t.Context())
+			require.Error(t, err)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, test.writes, server.writes.Load())
+			require.Equal(t, 1, proxy.Count(http.MethodPut, "/lease"))
+		})
+	}
+}
+
+func TestProxy_DropClosesTheConnection(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	ended := openWatch(t, c)
+	proxy.SetFault(always(Fault{Kind: FaultDropRequest}))
+	_, err := c.put(t.Context())
+	require.Error(t, err)
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "the watch shared the connection and is still open")
+	}
+}
+
+func TestProxy_Delay(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	const delay = 100 * time.Millisecond
+	proxy.SetFault(always(Fault{Delay: delay}))
+	began := time.Now()
+	code, err := c.put(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.GreaterOrEqual(t, time.Since(began), delay)
+}
+
+func TestProxy_DelayBeyondTheDeadlineIsNotForwarded(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	proxy.SetFault(always(Fault{Delay: 200 * time.Millisecond}))
+	require.ErrorIs(t, putWithin(t, c, 50*time.Millisecond), context.DeadlineExceeded)
+	time.Sleep(300 * time.Millisecond)
+	require.Zero(t, server.writes.Load())
+}
+
+func TestProxy_WriteCommittedAfterTheClientsError(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	proxy.SetFault(always(Fault{Kind: FaultDropResponse, Delay: 300 * time.Millisecond}))
+	require.ErrorIs(t, putWithin(t, c, 50*time.Millisecond), context.DeadlineExceeded)
+	require.Zero(t, server.writes.Load())
+
+	proxy.SetFault(nil)
+	ended := openWatch(t, c)
+	require.Eventually(t, func() bool { return server.writes.Load() == 1 }, 5*time.Second, 10*time.Millisecond)
+	select {
+	case <-ended:
+		require.Fail(t, "the late write closed a connection its client had other uses for")
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// openWatch opens a watch and returns a channel that is closed when it ends.
+func openWatch(t *testing.T, c *client) <-chan struct{} {
+	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", nil)
+	require.NoError(t, err)
+	watch, err := c.http.Do(request)
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, watch.Body)
+		watch.Body.Close()
+	}()
+	return ended
+}
+
+func TestProxy_DeadServerIsNoGateway(t *testing.T) {
+	server := newFakeServer(t)
+	_, c := newTestProxy(t, server.file)
+	server.Close()
+	_, err := c.put(t.Context())
+	require.Error(t, err, "a 502 would be an answer")
+}
+
+func TestProxy_Kubeconfigs(t *testing.T) {
+	server, other := newFakeServer(t), newFakeServer(t)
+	proxy, _ := newTestProxy(t, server.file)
+	_, err := proxy.KubeconfigFor(other.file)
+	require.ErrorContains(t, err, "make it a proxy of its own")
+	_, err = NewProxy(t.TempDir() + "/absent")
+	require.ErrorContains(t, err, "kubetest: kubeconfig")
+	require.NoError(t, proxy.Close())
+	require.NoError(t, proxy.Close())
+}
+
+func putWithin(t *testing.T, c *client, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	_, err := c.put(ctx)
+	return err
+}

@@ -1,0 +1,29 @@
+package kubetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+const (
+	pauseSignal    = syscall.SIGSTOP
+	continueSignal = syscall.SIGCONT
+)
+
+// childAttributes makes the kernel kill the child when the thread that started it dies: see spawner.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// isPaused tells whether a pause has taken hold: the signal is delivered some time after kill(2) returns.
+func isPaused(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// The program's name stands in brackets before the state and may hold anything.
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
+	return bytes.HasPrefix(state, []byte("T"))
+}

@@ -1,0 +1,15 @@
+//go:build !unix
+
+package kubetest
+
+import "syscall"
+
+// These systems have no such signals: sending one returns an error, which is what a caller of Pause should see.
+const (
+	pauseSignal    = syscall.Signal(-1)
+	continueSignal = syscall.Signal(-1)
+)
+
+func childAttributes() *syscall.SysProcAttr { return nil }
+
+func isPaused(int) bool { return false }

@@ -1,0 +1,58 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+)
+
+func TestConformance_Emulation(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		w := fakeWorld{newFakeAPI(t)}
+		return leasetest.Harness{
+			Open:   func(testing.TB, string) lease.Store { return w.store(t) },
+			Delete: func(testing.TB) { w.remove(t) },
+			Interrupt: func(testing.TB) {
+				w.api.dropStreams()
+				w.api.CloseClientConnections()
+			},
+			Precision: time.Microsecond,
+		}
+	})
+}
+
+func TestConformance_RealAPIServer(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		w := newRealWorld(t, cluster)
+		proxy, err := kubetest.NewProxy(w.kubeconfig)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+		w.kubeconfig = proxy.Kubeconfig()
+		var stores []*kubernetes.Store
+		return leasetest.Harness{
+			Open: func(testing.TB, string) lease.Store {
+				s := w.store(t)
+				stores = append(stores, s)
+				return s
+			},
+			Delete: func(testing.TB) { w.remove(t) },
+			Interrupt: func(testing.TB) {
+				proxy.SetFault(func(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} })
+				for _, s := range stores {
+					_, err := s.Read(t.Context()) // takes the connection down, and with it the watch
+					require.Error(t, err)
+				}
+				proxy.SetFault(nil)
+			},
+			Precision: time.Microsecond,
+		}
+	})
+}

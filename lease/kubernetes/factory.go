@@ -1,0 +1,45 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// section is what a configuration file may say of this implementation.
+type section struct {
+	Namespace  string `json:"namespace"  yaml:"namespace"`
+	Kubeconfig string `json:"kubeconfig" yaml:"kubeconfig"`
+	Context    string `json:"context"    yaml:"context"`
+}
+
+// Factory returns the implementation for a lease.Registry. It sanitises the lease's name; an empty one becomes "<system>-sbr".
+// Its stores are *Store: whoever wants a Preflight asserts for a method of that name. log may be nil.
+func Factory(log *slog.Logger) lease.Factory {
+	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+		var set section
+		if err := spec.Configure(&set); err != nil {
+			return nil, err
+		}
+		cfg := DefaultConfig()
+		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.Logger = set.Namespace, set.Kubeconfig, set.Context, log
+		cfg.Name = Name(spec.System)
+		if spec.Name != "" {
+			name, err := SanitizeName(spec.Name, maxName, nameHash)
+			if err != nil {
+				return nil, fmt.Errorf("lease-name: %w", err)
+			}
+			cfg.Name = name
+		}
+		s, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if spec.Name != "" && spec.Name != cfg.Name {
+			cfg.logger().Info("the lease has another name in Kubernetes", slog.String("lease-name", spec.Name), slog.String("lease", s.String()))
+		}
+		return s, nil
+	}
+}

@@ -1,0 +1,262 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+var leaseTests = []namedTest{
+	{"of many clients one is granted", func(t *testing.T, b *bench) {
+		var wg sync.WaitGroup
+		outcomes := make([]lease.Outcome, b.Clients)
+		for i := range b.Clients {
+			l := b.lease(fmt.Sprintf("client-%02d", i), nil)
+			wg.Go(func() { outcomes[i] = l.Acquire(t.Context(), lease.Proposal{}, nil) })
+		}
+		wg.Wait()
+		granted := ""
+		for _, out := range outcomes {
+			if out.Kind == lease.Granted {
+				require.Empty(t, granted, "a second grant")
+				granted = out.Record.Holder
+			}
+		}
+		require.NotEmpty(t, granted, "no grant: %v", outcomes)
+		for _, out := range outcomes {
+			require.NotEqual(t, lease.Unknown, out.Kind, "%v", out)
+			require.Equal(t, granted, out.Record.Holder)
+		}
+	}},
+	{"the lease is re-entrant", func(t *testing.T, b *bench) {
+		a := b.lease("a", nil)
+		first := b.granted(a, lease.Proposal{})
+		require.Equal(t, first, b.granted(a, lease.Proposal{}))
+		require.EqualValues(t, 2, b.granted(a, verdict(1, "a")).Token, "a verdict is always written")
+	}},
+	{"another life of an owner displaces the first", func(t *testing.T, b *bench) {
+		first, second := b.lease("a", nil), b.lease("a", nil)
+		b.granted(first, lease.Proposal{})
+		require.EqualValues(t, 2, b.granted(second, lease.Proposal{}).Token)
+		_, err := first.Read(t.Context())
+		require.NoError(t, err)
+		require.False(t, first.Check())
+	}},
+	{"held by another until it is released", func(t *testing.T, b *bench) {
+		a, o := b.lease("a", nil), b.lease("b", nil)
+		b.granted(a, lease.Proposal{})
+		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
+		require.Equal(t, lease.NotReleased, o.Release(t.Context()).Kind, "not the other's to release")
+		require.True(t, a.Check())
+		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.False(t, a.Check())
+		require.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		require.EqualValues(t, 2, b.granted(o, lease.Proposal{}).Token)
+		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
+	}},
+	{"verdicts form a chain", func(t *testing.T, b *bench) {
+		a, o := b.lease("a", nil), b.lease("b", nil)
+		b.granted(a, verdict(0, "a", "a", "b", "c"))
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		late := b.held(o, verdict(0, "b", "b"))
+		require.Empty(t, late.Holder)
+		require.Equal(t, []sbr.ID{"a", "b", "c"}, late.Verdict.Survivors)
+		next := b.granted(o, verdict(late.Token, "b", "a", "b"))
+		require.EqualValues(t, 2, next.Verdict.Token)
+		require.Equal(t, lease.Released, o.Release(t.Context()).Kind)
+		kept := b.granted(a, lease.Proposal{})
+		require.EqualValues(t, 3, kept.Token)
+		require.Equal(t, next.Verdict, kept.Verdict, "a plain lock leaves the verdict alone")
+	}},
+	{"a superseded base writes nothing", func(t *testing.T, b *bench) {
+		a, o := b.lease("a", nil), b.lease("b", nil)
+		b.granted(a, verdict(0, "a", "a"))
+		before := b.read(b.open("judge"))
+		out := o.Acquire(t.Context(), verdict(0, "b", "b"), nil)
+		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		require.True(t, out.Superseded)
+		require.Equal(t, before.Version, b.read(b.open("judge")).Version)
+	}},
+	{"a holder on one's own side can be replaced", func(t *testing.T, b *bench) {
+		a, o := b.lease("a", nil), b.lease("b", nil)
+		b.granted(a, lease.Proposal{})
+		p := verdict(1, "b", "a", "b")
+		b.held(o, p)
+		p.TakeOver = []string{"a"}
+		require.EqualValues(t, 2, b.granted(o, p).Token)
+		_, err := a.Read(t.Context()) // or a watch, or the next heartbeat
+		require.NoError(t, err)
+		require.False(t, a.Check())
+		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
+	}},
+	{"a lost answer is not a lost grant", func(t *testing.T, b *bench) {
+		tap := &tap{Store: b.open("a")}
+		a := b.leaseOver(tap, "a", nil)
+		tap.loseAnswers(1)
+		r := b.granted(a, verdict(0, "a", "a"))
+		require.EqualValues(t, 1, r.Token)
+		require.EqualValues(t, 1, tap.writes.Load(), "recognised, not repeated")
+		tap.loseAnswers(1)
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+	}},
+	{"a lost answer of a create that somebody else won", func(t *testing.T, b *bench) {
+		tap := &tap{Store: b.open("a")}
+		tap.before = func() { b.write(b.open("b"), record("b", 1), "") }
+		a := b.leaseOver(tap, "a", nil)
+		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
+		require.False(t, a.Check())
+	}},
+	{"a running watch makes acquire one write", func(t *testing.T, b *bench) {
+		store := b.open("b")
+		if _, ok := store.(lease.Watcher); !ok {
+			t.Skip("the store is no Watcher")
+		}
+		tap := &tap{Store: store}
+		a, o := b.lease("a", nil), b.leaseOver(tap.watcher(), "b", nil)
+		b.granted(a, verdict(0, "a", "a", "b"))
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		seen := b.follow(o)
+		b.eventually(func() bool { r := seen(); return r.Token == 1 && r.Holder == "" }, "the release was not reported")
+		reads, writes := tap.reads.Load(), tap.writes.Load()
+		b.granted(o, verdict(1, "b", "b"))
+		require.Equal(t, [2]int32{0, 1}, [2]int32{tap.reads.Load() - reads, tap.writes.Load() - writes})
+	}},
+	{"concurrent calls on one instance are all answered", func(t *testing.T, b *bench) {
+		a := b.lease("a", nil)
+		var wg sync.WaitGroup
+		for i := range 24 {
+			wg.Go(func() {
+				switch i % 4 {
+				case 0:
+					a.Release(t.Context())
+				case 1:
+					_, _ = a.Read(t.Context())
+				default:
+					if out := a.Acquire(t.Context(), lease.Proposal{}, nil); out.Kind != lease.Granted {
+						t.Errorf("nobody else wants it: %v", out)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}},
+}
+
+// verdict is a proposal by writer.
+func verdict(base uint64, writer sbr.ID, survivors ...sbr.ID) lease.Proposal {
+	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: writer, Reason: string(writer) + " decided"}}
+}
+
+// lease returns a lease over a connection of its own; it is closed at the end of the test. With a clock its times are short.
+func (b *bench) lease(owner string, clock *Clock) *lease.Lease {
+	b.t.Helper()
+	return b.leaseOver(b.open(owner), owner, clock)
+}
+
+func (b *bench) leaseOver(s lease.Store, owner string, clock *Clock) *lease.Lease {
+	b.t.Helper()
+	settings, options := lease.DefaultSettings(), lease.Options{}
+	if clock != nil {
+		settings, options.Clock = timed, clock
+	}
+	l, err := lease.New(s, owner, settings, options)
+	require.NoError(b.t, err)
+	b.t.Cleanup(l.Close)
+	return l
+}
+
+func (b *bench) granted(l *lease.Lease, p lease.Proposal) lease.Record {
+	b.t.Helper()
+	out := l.Acquire(b.t.Context(), p, nil)
+	require.Equal(b.t, lease.Granted, out.Kind, "%v", out)
+	require.True(b.t, l.Check())
+	require.Equal(b.t, out.Record.Token, l.Token())
+	return out.Record
+}
+
+func (b *bench) held(l *lease.Lease, p lease.Proposal) lease.Record {
+	b.t.Helper()
+	out := l.Acquire(b.t.Context(), p, nil)
+	require.Equal(b.t, lease.Held, out.Kind, "%v", out)
+	require.NoError(b.t, out.Err)
+	return out.Record
+}
+
+// follow starts a Watch and returns what gives its newest report.
+func (b *bench) follow(l *lease.Lease) (newest func() lease.Record) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var last atomic.Pointer[lease.Record]
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = l.Watch(ctx, func(r lease.Record) { last.Store(&r) })
+	}()
+	b.t.Cleanup(func() { cancel(); <-done })
+	return func() lease.Record {
+		if r := last.Load(); r != nil {
+			return *r
+		}
+		return lease.Record{}
+	}
+}
+
+// tap sits between a lease and its store: it counts, fails on demand, and loses answers.
+type tap struct {
+	lease.Store
+	reads, writes atomic.Int32
+	down          atomic.Bool
+	lost          atomic.Int32
+	// downAfterWrite takes the store down with the next write, after it was committed.
+	downAfterWrite atomic.Bool
+	before         func() // called once, before the first write
+	once           sync.Once
+}
+
+var errTap = errors.New("leasetest: injected")
+
+func (p *tap) loseAnswers(n int32) { p.lost.Store(n) }
+
+// watcher is p with the Watch of its store.
+func (p *tap) watcher() lease.Store {
+	return struct {
+		*tap
+		lease.Watcher
+	}{p, p.Store.(lease.Watcher)}
+}
+
+// Read implements lease.Store.
+func (p *tap) Read(ctx context.Context) (lease.Snapshot, error) {
+	p.reads.Add(1)
+	if p.down.Load() {
+		return lease.Snapshot{}, errTap
+	}
+	return p.Store.Read(ctx)
+}
+
+// Write implements lease.Store.
+func (p *tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	p.writes.Add(1)
+	if p.down.Load() {
+		return lease.Snapshot{}, errTap
+	}
+	if p.before != nil {
+		p.once.Do(p.before)
+	}
+	s, err := p.Store.Write(ctx, r, prev)
+	if p.downAfterWrite.Swap(false) {
+		p.down.Store(true)
+	}
+	if err == nil && p.lost.Add(-1) >= 0 {
+		return lease.Snapshot{}, errTap
+	}
+	return s, err
+}

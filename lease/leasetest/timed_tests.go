@@ -1,0 +1,128 @@
+package leasetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// The times of the leases in these tests: short, because the clock is moved in steps that leave a real backend time to answer.
+var (
+	timed    = lease.Settings{HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second}
+	ttl      = timed.HeartbeatTimeout
+	interval = timed.Interval()
+	window   = timed.Window()
+)
+
+const tick = 50 * time.Millisecond
+
+var timedTests = []namedTest{
+	{"a crashed holder expires by observation", func(t *testing.T, b *bench) {
+		a, clock := b.lease("a", NewClock()), NewClock()
+		b.granted(a, verdict(0, "a", "a", "b"))
+		a.Close()
+		o := b.lease("b", clock)
+		out := o.Acquire(t.Context(), lease.Proposal{}, nil)
+		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		require.InDelta(t, ttl, out.RetryAfter, float64(b.Precision))
+		clock.Advance(ttl - b.Precision - time.Millisecond)
+		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
+		clock.Advance(2*b.Precision + 2*time.Millisecond)
+		r := b.granted(o, lease.Proposal{})
+		require.EqualValues(t, 2, r.Token)
+		require.EqualValues(t, 1, r.Verdict.Token)
+	}},
+	{"heartbeats keep a holder", func(t *testing.T, b *bench) {
+		clock := NewClock()
+		a, o, judge := b.lease("a", clock), b.lease("b", clock), b.open("judge")
+		b.granted(a, verdict(0, "a", "a"))
+		for start := clock.Now(); clock.Now().Sub(start) < 2*ttl; {
+			before := b.read(judge).Record
+			b.held(o, lease.Proposal{})
+			b.advanceUntil(clock, func() bool { return !b.read(judge).Record.Renewed.Equal(before.Renewed) })
+			after := b.read(judge).Record
+			after.Renewed = before.Renewed
+			require.Equal(t, before, after, "a heartbeat changes nothing else")
+			require.True(t, a.Check())
+		}
+	}},
+	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
+		clock, tap := NewClock(), &tap{Store: b.open("a")}
+		a := b.leaseOver(tap, "a", clock)
+		lost := make(chan error, 10)
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
+		tap.down.Store(true)
+		clock.Advance(window - time.Nanosecond)
+		require.True(t, a.Check())
+		clock.Advance(time.Nanosecond)
+		require.False(t, a.Check(), "at once, before anybody has noticed anything")
+		require.Zero(t, a.Token())
+		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
+		require.ErrorIs(t, <-lost, lease.ErrLost)
+		require.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		require.Empty(t, lost, "reported once")
+	}},
+	{"a holder that was replaced is told once", func(t *testing.T, b *bench) {
+		clock := NewClock()
+		a, o := b.lease("a", clock), b.lease("b", clock)
+		var told atomic.Int32
+		out := a.Acquire(t.Context(), lease.Proposal{}, func(err error) {
+			require.ErrorIs(t, err, lease.ErrLost)
+			require.False(t, a.Check(), "the flag is cleared first")
+			told.Add(1)
+		})
+		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		require.Equal(t, lease.Granted, o.Acquire(t.Context(), lease.Proposal{TakeOver: []string{"a"}}, nil).Kind)
+		b.advanceUntil(clock, func() bool { return told.Load() > 0 })
+		require.LessOrEqual(t, clock.Now().Sub(NewClock().Now()), window)
+		for range 20 {
+			clock.Advance(ttl)
+		}
+		require.False(t, a.Check())
+		require.EqualValues(t, 1, told.Load())
+		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
+	}},
+	{"a record that was deleted is lost and made anew", func(t *testing.T, b *bench) {
+		if b.Delete == nil {
+			t.Skip("the harness cannot delete")
+		}
+		clock := NewClock()
+		a := b.lease("a", clock)
+		lost := make(chan error, 10)
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), func(err error) { lost <- err }).Kind)
+		b.Delete(t)
+		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
+		r := b.granted(a, lease.Proposal{})
+		require.EqualValues(t, 2, r.Token, "the token goes on")
+		require.EqualValues(t, 1, r.Verdict.Token, "and so does the verdict")
+	}},
+	{"a late grant is undone", func(t *testing.T, b *bench) {
+		clock, tap := NewClock(), &tap{Store: b.open("a")}
+		a, judge := b.leaseOver(tap, "a", clock), b.open("judge")
+		tap.loseAnswers(1)
+		tap.downAfterWrite.Store(true)
+		done := make(chan lease.Outcome, 1)
+		go func() { done <- a.Acquire(t.Context(), verdict(0, "a", "a"), nil) }()
+		b.advanceUntil(clock, func() bool { return len(done) > 0 })
+		out := <-done
+		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(t, "a", b.read(judge).Record.Holder, "it was committed all the same")
+		tap.down.Store(false)
+		b.advanceUntil(clock, func() bool { return b.read(judge).Record.Holder == "" })
+		require.False(t, a.Check())
+		require.EqualValues(t, 1, b.read(judge).Record.Verdict.Token, "the verdict stays")
+	}},
+}
+
+// advanceUntil moves the clock on, in steps that leave a real backend time to answer, until cond holds.
+func (b *bench) advanceUntil(clock *Clock, cond func() bool) {
+	b.t.Helper()
+	b.eventually(func() bool {
+		clock.Advance(tick)
+		return cond()
+	}, "time alone does not help")
+}

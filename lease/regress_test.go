@@ -1,0 +1,143 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// chain leaves a released record with token 2, whose verdict lets a and b go on, and returns the state under token 1.
+func chain(w *world, a *lease.Lease) (first lease.Record) {
+	w.t.Helper()
+	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"), nil).Kind)
+	require.Equal(w.t, lease.Released, a.Release(w.t.Context()).Kind)
+	first = w.store.Snapshot().Record
+	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), verdict(1, "a", "a", "b"), nil).Kind)
+	require.Equal(w.t, lease.Released, a.Release(w.t.Context()).Kind)
+	return first
+}
+
+func TestRegress_TokenAndVerdictSurviveAStoreThatForgets(t *testing.T) {
+	for _, how := range []string{"deleted", "restored"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a := w.lease("a")
+				first := chain(w, a)
+				newest := w.record().Verdict
+				if how == "deleted" {
+					w.store.Delete()
+				} else {
+					w.store.Restore(first)
+				}
+				for range 3 {
+					r, err := a.Read(t.Context())
+					require.NoError(t, err)
+					assert.EqualValues(t, 2, r.Token)
+					assert.Equal(t, newest, r.Verdict)
+				}
+				require.Len(t, w.logs.all(), 1, "said once: %v", w.logs.all())
+
+				out := a.Acquire(t.Context(), verdict(1, "a", "a", "b", "c"), nil)
+				require.Equal(t, lease.Held, out.Kind, "an old base stays old")
+				assert.True(t, out.Superseded)
+				assert.Equal(t, newest, out.Record.Verdict)
+				r := w.granted(a)
+				assert.EqualValues(t, 3, r.Token, "one more than ever seen")
+				assert.Equal(t, newest, w.record().Verdict, "a plain lock keeps the newest verdict, not the stored one")
+				out = a.Acquire(t.Context(), verdict(3, "a", "a"), nil)
+				require.Equal(t, lease.Granted, out.Kind, "%v", out)
+				assert.EqualValues(t, 4, w.record().Token)
+			})
+		})
+	}
+}
+
+func TestRegress_DeletedWhileHeldIsLostAndAcquiredAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, lost := holder(w)
+		w.store.Delete()
+		time.Sleep(interval)
+		synctest.Wait()
+		require.Len(t, lost.all(), 1)
+		assert.EqualValues(t, 2, w.granted(a).Token)
+		assert.NotEmpty(t, w.logs.all())
+	})
+}
+
+func TestRegress_AnOldRecordOfMineIsNotAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		w.granted(a)
+		backup := w.store.Snapshot().Record
+		a.Release(t.Context())
+		_, err := a.Read(t.Context())
+		require.NoError(t, err)
+		w.granted(b)
+		w.held(a, "b")
+		w.store.Restore(backup)
+		_, err = a.Read(t.Context())
+		require.NoError(t, err)
+		assert.False(t, a.Check())
+	})
+}
+
+func TestRegress_WatchDoesNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		first := chain(w, a)
+		seen, stop := watching(t, a)
+		synctest.Wait()
+		w.store.Restore(first)
+		synctest.Wait()
+		for _, r := range seen() {
+			assert.EqualValues(t, 2, r.Token)
+			assert.EqualValues(t, 2, r.Verdict.Token)
+		}
+		assert.EqualValues(t, 3, w.granted(a).Token)
+		_ = stop()
+	})
+}
+
+func TestPoison_NeverALockOut(t *testing.T) {
+	late := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	for name, r := range map[string]lease.Record{
+		"huge duration":            {Holder: "x", Token: 1, TTL: lease.Infinite},
+		"negative duration":        {Holder: "x", Token: 1, TTL: -1 << 63},
+		"times in the future":      {Holder: "x", Token: 1, Acquired: late, Renewed: late},
+		"free, in the future":      {Token: 1, Renewed: late},
+		"holder without token":     {Holder: "x"},
+		"nobody with a time":       {Renewed: late, TTL: ttl},
+		"my name, foreign nonce":   {Holder: "b", Token: 3, Nonce: "n", TTL: lease.Infinite, Renewed: late},
+		"verdict ahead of record":  {Holder: "x", Token: 1, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"z", "a"}}},
+		"verdict without survivor": {Token: 1, Verdict: &sbr.Verdict{Token: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.lease("b")
+				w.store.Restore(r)
+				out := w.plain(b)
+				require.NotEqual(t, lease.Unknown, out.Kind, "%v", out)
+				time.Sleep(ttl)
+				granted := w.granted(b)
+				assert.Greater(t, granted.Token, r.Token)
+				if r.Verdict != nil {
+					assert.Greater(t, granted.Token, r.Verdict.Token)
+				}
+				time.Sleep(2 * ttl)
+				assert.True(t, b.Check())
+				assert.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+			})
+		})
+	}
+}

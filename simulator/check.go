@@ -1,0 +1,89 @@
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Violation is a broken promise.
+type Violation struct {
+	At      time.Duration
+	Promise string
+	Text    string
+}
+
+// String is one line.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s broken at %.3fs: %s", v.Promise, v.At.Seconds(), v.Text)
+}
+
+// checker looks at everything that happens and reports what must not.
+type checker interface {
+	// stepped follows each step of a resolver, before its effects are carried out.
+	stepped(w *World, p *process, effects []sbr.Effect)
+	// committed follows each write to the store.
+	committed(w *World, by *process, before, after *sbr.Record)
+	// rested is called once, when nothing happens any more.
+	rested(w *World)
+}
+
+// unchecked is a checker that looks at nothing, to be embedded.
+type unchecked struct{}
+
+func (unchecked) stepped(*World, *process, []sbr.Effect)               {}
+func (unchecked) committed(*World, *process, *sbr.Record, *sbr.Record) {}
+func (unchecked) rested(*World)                                        {}
+
+func newCheckers() []checker {
+	return []checker{&oneSide{}, &staysDown{}, &neverGuesses{}, &quietWhileWhole{}, &chain{}, &explained{}, &comesToRest{}}
+}
+
+func (w *World) eachCheck(f func(checker)) {
+	for _, c := range w.checks {
+		f(c)
+	}
+}
+
+// maxViolations bounds what a broken run reports.
+const maxViolations = 20
+
+func (w *World) violate(promise, format string, args ...any) {
+	if len(w.violations) >= maxViolations {
+		return
+	}
+	v := Violation{At: w.now, Promise: promise, Text: fmt.Sprintf(format, args...)}
+	w.violations = append(w.violations, v)
+	w.note(nil, "VIOLATION", "%s: %s", promise, v.Text)
+}
+
+// Violations are the broken promises so far.
+func (w *World) Violations() []Violation { return w.violations }
+
+// Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it after a Run that was
+// long enough after the last fault for every deadline to pass.
+func (w *World) Finish() []Violation {
+	w.eachCheck(func(c checker) { c.rested(w) })
+	return w.violations
+}
+
+// Survivors are the names of the nodes that run and were not downed.
+func (w *World) Survivors() []string {
+	var names []string
+	for _, p := range w.up() {
+		names = append(names, p.node.Name)
+	}
+	return names
+}
+
+// up are the processes that take part, by the order of their nodes.
+func (w *World) up() []*process {
+	var up []*process
+	for _, n := range w.nodes {
+		if n.proc != nil && n.proc.runs() {
+			up = append(up, n.proc)
+		}
+	}
+	return up
+}

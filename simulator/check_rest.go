@@ -1,0 +1,46 @@
+package simulator
+
+import "github.com/serf-sbr/serf-sbr/sbr"
+
+// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same members.
+type comesToRest struct{ unchecked }
+
+func (*comesToRest) rested(w *World) {
+	up := w.up()
+	for _, p := range up {
+		if p.paused {
+			w.violate("rest", "%s is paused to the end: the run was too short", p.id)
+			return
+		}
+	}
+	for _, p := range up {
+		if s := p.r.State(); s != sbr.StateUp {
+			w.violate("rest", "%s is still %s", p.id, s)
+		}
+		s := p.r.Snapshot()
+		for i := range s.Members {
+			m := &s.Members[i]
+			q := w.byID[m.ID]
+			switch {
+			case m.Unreachable && m.Status <= sbr.Up:
+				w.violate("rest", "%s still lists %s as unreachable", p.id, m.ID)
+			case !q.runs() && m.Downable() && m.Status != sbr.Leaving:
+				w.violate("rest", "%s lists %s as %s, which does not run any more", p.id, m.ID, m.Status)
+			}
+		}
+		for _, q := range up {
+			if p != q && !strangers(p, q) && w.net.connected(p.node.index, q.node.index) && !lists(&s, q.id) {
+				w.violate("rest", "%s does not list %s as a member", p.id, q.id)
+			}
+		}
+	}
+}
+
+func lists(s *sbr.Snapshot, id sbr.ID) bool {
+	for i := range s.Members {
+		if s.Members[i].ID == id {
+			return s.Members[i].Status == sbr.Up
+		}
+	}
+	return false
+}

@@ -1,0 +1,212 @@
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// stage is the place of a process in its life.
+type stage uint8
+
+const (
+	stageBooting stage = iota // reads the store, looks for somebody to join
+	stageRunning
+	stageDowned  // was downed; tells the others, answers nobody
+	stageLeaving // leaves of its own will
+	stageStopped
+)
+
+// process is one incarnation: a resolver and everything that drives it.
+type process struct {
+	w     *World
+	node  *Node
+	index int
+	id    sbr.ID
+	self  sbr.Member
+	r     *sbr.Resolver
+	born  time.Duration
+
+	stage      stage
+	paused     bool
+	pausedAt   time.Duration
+	backlog    []func()
+	downReason string
+	downAt     time.Duration
+	left       bool // everybody who could hear it was told that it left
+
+	timer  uint64 // the generation of the pending tick
+	spins  int    // ticks in a row that did not let time pass
+	client client
+	tells  []*telling
+	peers  []peer // by the index of their process
+	asked  bool   // a decision was explained since the last race ended
+	misses int    // how many peers cannot be reached directly
+	seen   []sbr.Report
+}
+
+func (w *World) newProcess(n *Node, rec sbr.Record) *process {
+	n.lives++
+	p := &process{w: w, node: n, index: len(w.procs), id: sbr.ID(fmt.Sprintf("%s#%d", n.Name, n.lives)), born: w.now}
+	p.self = sbr.Member{
+		ID: p.id, Name: n.Name, Addr: fmt.Sprintf("10.0.0.%d:7946", n.index+1), Roles: n.Roles,
+		Born: int64(w.now/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
+	}
+	p.client = client{w: w, p: p}
+	n.proc = p
+	w.procs = append(w.procs, p)
+	w.byID[p.id] = p
+	return p
+}
+
+// clock is the process's own monotonic clock.
+func (p *process) clock() time.Duration {
+	return time.Duration(float64(p.w.now-p.born) * p.node.rate)
+}
+
+// wall is the first moment of the world at which the process's clock shows t or later.
+func (p *process) wall(t time.Duration) time.Duration {
+	at := p.born + time.Duration(float64(t)/p.node.rate)
+	for time.Duration(float64(at-p.born)*p.node.rate) < t {
+		at++
+	}
+	return at
+}
+
+// runs reports whether the process takes part, or would if it were not paused.
+func (p *process) runs() bool { return p.stage == stageRunning }
+
+// alive reports whether others can notice the process.
+func (p *process) alive() bool {
+	return !p.paused && (p.stage == stageRunning || p.stage == stageDowned || p.stage == stageLeaving)
+}
+
+// dispatch runs an event of the process now, later if it is paused, never if it has stopped.
+func (p *process) dispatch(f func()) {
+	switch {
+	case p.stage == stageStopped:
+	case p.paused:
+		p.backlog = append(p.backlog, f)
+	default:
+		f()
+	}
+}
+
+// boot reads the store until it answers, then joins.
+func (p *process) boot() {
+	var s state
+	c := &p.client
+	c.call(false, func() { s = p.w.store.state }, func(ok bool) {
+		if !ok {
+			p.w.after(time.Second, p, p.boot)
+			return
+		}
+		c.learn(s)
+		p.self.Seen = s.record.Token
+		p.join(s)
+	})
+}
+
+// join looks for a member that the last verdict does not leave out; without one it does not start.
+func (p *process) join(s state) {
+	for _, i := range p.w.rng.Perm(len(p.w.procs)) {
+		q := p.w.procs[i]
+		if q == p || !q.runs() || q.paused || !p.w.net.direct(p.node.index, q.node.index) {
+			continue
+		}
+		if s.record.Verdict.Standing(q.id, q.self.Seen) == sbr.Out {
+			continue
+		}
+		p.run()
+		p.step(sbr.LeaseObserved{Record: recordOf(s)})
+		p.meet(q)
+		for _, x := range p.w.procs {
+			if q.knows(x) && !q.peers[x.index].failed {
+				p.meet(x) // whom it believes to be alive, whether or not that is still true
+			}
+		}
+		q.meet(p)
+		p.w.rewired()
+		return
+	}
+	p.w.after(time.Second, p, p.boot)
+}
+
+// run starts the resolver.
+func (p *process) run() {
+	r, err := sbr.New(p.w.opts.Resolver, p.w.opts.Strategy, p.self, 0)
+	if err != nil {
+		panic(err) // the options were validated
+	}
+	p.born, p.r, p.stage = p.w.now, r, stageRunning
+	p.w.note(p, "start", "has read token %d", p.self.Seen)
+	p.settle(nil)
+	p.client.wake()
+}
+
+// step hands an event to the resolver and carries out what it wants.
+func (p *process) step(e sbr.Event) {
+	if p.stage == stageRunning {
+		p.settle(p.r.Step(p.clock(), e))
+	}
+}
+
+// maxSpins is how many ticks in a row may pass without the deadline moving on.
+const maxSpins = 50
+
+// settle carries out effects and arranges the next tick.
+func (p *process) settle(effects []sbr.Effect) {
+	p.w.eachCheck(func(c checker) { c.stepped(p.w, p, effects) })
+	for _, e := range effects {
+		p.carry(e)
+	}
+	if p.stage != stageRunning {
+		return
+	}
+	p.timer++
+	at, ok := p.r.NextDeadline()
+	if !ok {
+		return
+	}
+	if at <= p.clock() {
+		if p.spins++; p.spins > maxSpins {
+			p.w.violate("liveness", "%s: the deadline %v does not move at %v", p.id, at, p.clock())
+			return
+		}
+	} else {
+		p.spins = 0
+	}
+	timer := p.timer
+	p.w.at(p.wall(at), p, func() {
+		if p.timer == timer && p.stage == stageRunning {
+			p.settle(p.r.Tick(p.clock()))
+		}
+	})
+}
+
+// resume ends a pause: the first thing the process learns is that it did not run.
+func (p *process) resume() {
+	if p.stage == stageStopped || !p.paused {
+		return
+	}
+	gap := p.w.now - p.pausedAt
+	p.paused = false
+	p.w.note(p, "resume", "after %v", gap)
+	backlog := p.backlog
+	p.backlog = nil
+	for i := range p.peers {
+		p.peers[i].forgetPending()
+	}
+	p.step(sbr.Resumed{Gap: gap})
+	for _, f := range backlog {
+		p.dispatch(f)
+	}
+	p.w.rewired()
+}
+
+// stop ends the process.
+func (p *process) stop() {
+	p.stage, p.paused, p.backlog, p.tells = stageStopped, false, nil, nil
+	p.w.rewired()
+}

@@ -1,0 +1,124 @@
+package simulator
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	firstSeed = flag.Uint64("first", 1, "the first seed of the random exploration")
+	seedCount = flag.Uint64("seeds", 0, "how many seeds to explore (0: as many as fit into a normal test run)")
+	keepGoing = flag.Bool("keep-going", false, "report every failing seed, not only the first few")
+)
+
+// explore runs the plans of many seeds on all cores and reports the first failures with their traces.
+func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
+	t.Helper()
+	if *seedCount > 0 {
+		count = *seedCount
+	} else if testing.Short() {
+		count /= 10
+	}
+	var next, failures atomic.Uint64
+	var mu sync.Mutex
+	next.Store(*firstSeed)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				seed := next.Add(1) - 1
+				if seed >= *firstSeed+count || !*keepGoing && failures.Load() >= 3 {
+					return
+				}
+				if bad := run(make(seed), false); len(bad) > 0 {
+					failures.Add(1)
+					mu.Lock()
+					if *keepGoing {
+						fmt.Printf("%s: seed %d: %v\n", t.Name(), seed, bad[0])
+					} else {
+						report(t, make(seed))
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d seeds, %d failures", count, failures.Load())
+	require.Zero(t, failures.Load(), "replay one with: go test ./simulator -run '%s$' -first SEED -seeds 1", t.Name())
+}
+
+func run(p plan, trace bool) []Violation {
+	w := play(p, trace)
+	return append(w.Finish(), exactlyOneSide(p, w)...)
+}
+
+func play(p plan, trace bool) *World {
+	p.options.Trace = trace
+	w, err := New(p.options)
+	if err != nil {
+		panic(err)
+	}
+	p.play(w)
+	w.Run(p.end)
+	return w
+}
+
+func report(t *testing.T, p plan) {
+	w := play(p, true)
+	bad := append(w.Finish(), exactlyOneSide(p, w)...)
+	t.Logf("%s\n%s%v", p.String(), w.Story(), bad)
+	t.Errorf("seed %d: %v", p.seed, bad[0])
+}
+
+// exactlyOneSide is promise L1.
+func exactlyOneSide(p plan, w *World) []Violation {
+	if !p.live {
+		return nil
+	}
+	up := make(map[string]bool)
+	for _, name := range w.Survivors() {
+		up[name] = true
+	}
+	if len(up) == 0 {
+		return []Violation{{At: w.Now(), Promise: "L1", Text: "nobody is up"}}
+	}
+	for _, g := range p.groups {
+		for _, i := range g {
+			if !up[w.Nodes()[i].Name] {
+				continue
+			}
+			for _, j := range g {
+				if p.perfect[j] && !up[w.Nodes()[j].Name] {
+					return []Violation{{At: w.Now(), Promise: "L1", Text: fmt.Sprintf("%s is on the winning side, reaches the store, and is down", w.Nodes()[j].Name)}}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func TestRandom_SafetyUnderAnyFault(t *testing.T) { explore(t, 4000, randomPlan) }
+
+func TestRandom_ExactlyOneSideSurvives(t *testing.T) { explore(t, 4000, livePlan) }
+
+func TestRandom_SameSeedSameRun(t *testing.T) {
+	for seed := range uint64(50) {
+		a, b := play(randomPlan(seed), false), play(randomPlan(seed), true)
+		require.Equal(t, a.Hash(), b.Hash(), "seed %d", seed)
+	}
+}
+
+func BenchmarkRandomRun(b *testing.B) {
+	var virtual time.Duration
+	for seed := uint64(1); b.Loop(); seed++ {
+		virtual += play(randomPlan(seed), false).Now()
+	}
+	b.ReportMetric(virtual.Seconds()/b.Elapsed().Seconds(), "virtual-s/s")
+}

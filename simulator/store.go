@@ -1,0 +1,145 @@
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// StoreOptions are the properties of the lease store and of each member's client to it.
+type StoreOptions struct {
+	// Latency is the least time of one leg, Jitter what chance adds at most.
+	Latency, Jitter time.Duration
+	// TTL is how long a holder may be silent, Interval the time between its heartbeats, Timeout bounds one operation.
+	TTL, Interval, Timeout time.Duration
+	// Watch tells every member of each change of the record.
+	Watch bool
+}
+
+func (o *StoreOptions) validate() error {
+	if o.Timeout <= 0 || o.Interval <= 0 || o.Interval >= o.TTL/2 {
+		return fmt.Errorf("the store needs a Timeout, and an Interval of less than half of TTL: %+v", *o)
+	}
+	if o.Latency < 0 || o.Jitter < 0 {
+		return errors.New("the store's latency must not be negative")
+	}
+	return nil
+}
+
+// Access says whether a node reaches the lease store.
+type Access uint8
+
+// The kinds of access.
+const (
+	// Open: requests get through.
+	Open Access = iota
+	// Silent: requests and answers vanish.
+	Silent
+	// Refused: requests fail at once.
+	Refused
+)
+
+var accessNames = [...]string{"open", "silent", "refused"}
+
+// String returns the access in lower case.
+func (a Access) String() string { return accessNames[a] }
+
+// StoreFault is what happens to a node's requests to the store. The zero StoreFault is none.
+type StoreFault struct {
+	Access Access
+	// LoseRequests and LoseAnswers are the shares that vanish on the way to and from the store.
+	LoseRequests, LoseAnswers float64
+	// Late is the share of writes that arrive up to LateBy too late, long after the client may have given up.
+	Late   float64
+	LateBy time.Duration
+	// Slow is added to each leg.
+	Slow time.Duration
+}
+
+// String is for traces.
+func (f StoreFault) String() string {
+	return fmt.Sprintf("%s, requests lost %g, answers lost %g, late %g by %v, slow %v", f.Access, f.LoseRequests, f.LoseAnswers, f.Late, f.LateBy, f.Slow)
+}
+
+// SetStore changes how the nodes, by index, reach the store; without nodes it is about all.
+func (w *World) SetStore(f StoreFault, nodes ...int) {
+	if len(nodes) == 0 {
+		for i := range w.nodes {
+			nodes = append(nodes, i)
+		}
+	}
+	for _, i := range nodes {
+		n := w.nodes[i]
+		w.note(nil, "store", "%s: %s", n.Name, f)
+		n.fault = f
+		if n.proc != nil && f.Access == Open {
+			n.proc.client.wake()
+		}
+	}
+}
+
+// state is one state of the stored record.
+type state struct {
+	record  sbr.Record
+	nonce   uint64 // the attempt that wrote the token
+	version uint64 // grows with every write
+	beat    uint64 // grows with every heartbeat
+}
+
+// store keeps one record and changes it only by compare-and-swap, like every real one.
+type store struct {
+	w *World
+	state
+	nonces uint64
+	// chain are all verdicts ever committed, by token.
+	chain []sbr.Verdict
+}
+
+func (s *store) init(w *World) { s.w = w }
+
+func (s *store) newNonce() uint64 {
+	s.nonces++
+	return s.nonces
+}
+
+// commit replaces the record if its version is still prev.
+func (s *store) commit(by *process, prev uint64, next state) bool {
+	if s.version != prev {
+		return false
+	}
+	old := s.state
+	next.version = prev + 1
+	s.state = next
+	if next.record.Token != old.record.Token {
+		v := next.record.Verdict
+		s.w.note(by, "committed", "token %d, survivors %v, down %v", next.record.Token, v.Survivors, v.Down)
+		s.chain = append(s.chain, *v.Clone())
+	}
+	s.w.eachCheck(func(c checker) { c.committed(s.w, by, &old.record, &next.record) })
+	s.changed()
+	return true
+}
+
+func (s *store) changed() {
+	if !s.w.opts.Store.Watch {
+		return
+	}
+	for _, p := range s.w.procs {
+		p.client.wake()
+	}
+}
+
+// verdict returns the newest committed verdict, the zero Verdict if there is none.
+func (s *store) verdict() *sbr.Verdict {
+	if len(s.chain) == 0 {
+		return &sbr.Verdict{}
+	}
+	return &s.chain[len(s.chain)-1]
+}
+
+// Verdict returns the newest verdict in the store, and the holder of the lease.
+func (w *World) Verdict() (sbr.Verdict, sbr.ID) {
+	return *w.store.verdict().Clone(), w.store.record.Holder
+}
