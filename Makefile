@@ -36,8 +36,9 @@ race: kube ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
 
 .PHONY: bench
-bench: kube ## Run the benchmarks (BENCH=regexp)
+bench: kube ## Run the benchmarks (BENCH=regexp), and measure double-active time over 100 splits
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+	SBR_SPLITS=100 $(GO) test -run '^TestDoubleActive' -v -timeout 60m ./downing
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s)

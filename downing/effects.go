@@ -2,7 +2,8 @@ package downing
 
 import (
 	"context"
-	"maps"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -21,14 +22,17 @@ func (e *engine) step(ev sbr.Event) {
 // carry carries effects out, in order. None of them blocks the loop.
 func (e *engine) carry(effects []sbr.Effect) {
 	for _, eff := range slices.Clone(effects) {
+		if e.halted.Load() {
+			return
+		}
 		switch eff := eff.(type) {
 		case sbr.ReadLease:
-			e.workers.Go(func() { e.readLease(eff) })
+			e.spawn(&e.workers, func() { e.readLease(eff) })
 		case sbr.AcquireLease:
 			e.observe(OccurredAsking, "", "asks for the lease %s: %d would stay, %d would go down", e.cfg.leaseName(), len(eff.Verdict.Survivors), len(eff.Verdict.Down))
-			e.workers.Go(func() { e.acquireLease(eff) })
+			e.spawn(&e.workers, func() { e.acquireLease(eff) })
 		case sbr.ReleaseLease:
-			e.tells.Go(func() { e.releaseLease(eff) })
+			e.spawn(&e.tells, func() { e.releaseLease(eff) })
 		case sbr.TellVerdict:
 			e.tellVerdict(eff)
 		case sbr.TellOrder:
@@ -38,7 +42,7 @@ func (e *engine) carry(effects []sbr.Effect) {
 		case sbr.AskStanding:
 			e.askStanding()
 		case sbr.Remove:
-			e.workers.Go(func() { e.remove(eff.IDs) })
+			e.startRemoving(eff.IDs)
 		case sbr.Suspend:
 			e.observe(OccurredSuspended, "", "suspended: %s", eff.Reason)
 			e.life.Suspend(eff.Reason)
@@ -51,17 +55,46 @@ func (e *engine) carry(effects []sbr.Effect) {
 			e.explain(eff)
 		}
 	}
-	if len(effects) > 0 {
-		e.refreshDenyList()
-	}
+	e.refreshDenyList()
 }
 
-// down downs this member: the fact first, then the application, then the others, then Serf.
+// spawn runs f beside the loop. If it panics (a store of the embedder's, say) the member fails safe, as it does for the loop.
+func (e *engine) spawn(group *sync.WaitGroup, f func()) {
+	group.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				e.log.Error("sbr: a worker of the resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				e.inbox.post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("panic: %v", p)}) })
+			}
+		}()
+		f()
+	})
+}
+
+// down downs this member: the fact first, then the application, then the others, then Serf. Loop only.
 func (e *engine) down(reason string) {
 	e.ended = true
-	e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason)
-	e.observe(OccurredDown, "", "down: %s", reason)
-	e.metrics.downed()
+	e.safely(func() {
+		e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason)
+		e.metrics.downed()
+		e.publish()
+	})
+	e.safely(func() { e.observe(OccurredDown, "", "down: %s", reason) })
+	e.fall(reason)
+}
+
+// safely runs what must not keep a failing member from going down: it may be what has failed.
+func (e *engine) safely(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("sbr: a panic while going down", "panic", fmt.Sprint(p))
+		}
+	}()
+	f()
+}
+
+// fall makes the fact known and leaves the cluster. It does not touch what the loop owns.
+func (e *engine) fall(reason string) {
 	e.mu.Lock()
 	e.status.State = sbr.StateDown
 	e.status.Deadline = nil
@@ -152,24 +185,56 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	})
 }
 
-// watch follows the lease for as long as the engine runs; a store that cannot watch is polled by the lease.
+// watch follows the lease for as long as the engine runs; a store that cannot watch is polled by the lease. A store whose watch
+// ends although it should not is watched again: without it a loser learns its fate only when it asks or is told.
 func (e *engine) watch() {
-	err := e.lease.Watch(e.ctx, func(rec lease.Record) {
-		r := recordOf(rec)
-		e.inbox.post(func() { e.step(sbr.LeaseObserved{Record: r}) })
-	})
-	if err != nil && e.ctx.Err() == nil {
-		e.log.Error("sbr: the lease cannot be watched; a loser learns its fate only when it asks or is told", "lease", e.cfg.leaseName(), "error", err)
+	for e.ctx.Err() == nil {
+		err := e.lease.Watch(e.ctx, func(rec lease.Record) {
+			r := recordOf(rec)
+			e.inbox.post(func() { e.step(sbr.LeaseObserved{Record: r}) })
+		})
+		if e.ctx.Err() == nil {
+			e.log.Error("sbr: the watch of the lease ended, watching it again", "lease", e.cfg.leaseName(), "error", err, "in", e.cfg.Resolver.LeaseRetry)
+			e.rest(e.cfg.Resolver.LeaseRetry)
+		}
+	}
+}
+
+// rest waits, at most until the engine is released.
+func (e *engine) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.ctx.Done():
 	}
 }
 
 // removeLimit is how many members are removed at the same time.
 const removeLimit = 16
 
+// startRemoving removes members that are not being removed already. Loop only.
+func (e *engine) startRemoving(ids []sbr.ID) {
+	e.members.removing(ids)
+	due := make([]sbr.ID, 0, len(ids))
+	for _, id := range ids {
+		if _, busy := e.removing[id]; !busy {
+			e.removing[id] = struct{}{}
+			due = append(due, id)
+		}
+	}
+	if len(due) > 0 {
+		e.spawn(&e.workers, func() { e.remove(due) })
+	}
+}
+
 func (e *engine) remove(ids []sbr.ID) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, removeLimit)
 	for _, id := range ids {
+		if e.ctx.Err() != nil {
+			break
+		}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -182,7 +247,12 @@ func (e *engine) remove(ids []sbr.ID) {
 		})
 	}
 	wg.Wait()
-	e.inbox.post(e.poll)
+	e.inbox.post(func() {
+		for _, id := range ids {
+			delete(e.removing, id)
+		}
+		e.poll()
+	})
 }
 
 // refreshDenyList hands the merge delegate what the resolver knows. It only works when something changed.
@@ -190,7 +260,8 @@ func (e *engine) refreshDenyList() {
 	old := e.keepOut.list.Load()
 	v := e.resolver.Verdict()
 	orders := e.resolver.Orders()
-	if old.verdict.Token == v.Token && old.verdict.Partial == v.Partial && len(old.verdict.Down) == len(v.Down) && len(old.orders) == len(orders) {
+	if old.verdict.Token == v.Token && old.verdict.Partial == v.Partial &&
+		len(old.verdict.Down) == len(v.Down) && len(old.verdict.Survivors) == len(v.Survivors) && len(old.orders) == len(orders) {
 		return
 	}
 	d := &denyList{self: e.self.ID, verdict: *v.Clone(), orders: make(map[sbr.ID]struct{}, len(orders))}
@@ -200,9 +271,11 @@ func (e *engine) refreshDenyList() {
 	e.keepOut.list.Store(d)
 }
 
+// onRefused runs under memberlist's node lock: it only posts.
 func (e *engine) onRefused(m *serf.Member) {
-	e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", m.Name, "incarnation", maps.Clone(m.Tags)[TagUID])
+	name, uid := m.Name, m.Tags[TagUID]
 	e.inbox.post(func() {
-		e.observe(OccurredRefused, m.Name, "%s is refused: its incarnation was downed", m.Name)
+		e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", name, "incarnation", uid)
+		e.observe(OccurredRefused, name, "%s is refused: its incarnation was downed", name)
 	})
 }

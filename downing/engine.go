@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -27,18 +32,27 @@ type engine struct {
 	metrics  *metrics
 	digest   string
 
-	self    sbr.Member
-	origin  time.Time
-	node    *node
-	tap     *tap
-	keepOut *keepOut
+	self   sbr.Member
+	tags   map[string]string // those of this member that are ours
+	origin time.Time
+	node   *node
+	tap    *tap
+	// firstEventIn is how long a node's first event may take until it is here.
+	firstEventIn time.Duration
+	keepOut      *keepOut
 
 	inbox   inbox
+	looking atomic.Bool // a look at the membership is in the inbox
 	ctx     context.Context
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 	tells   sync.WaitGroup
 	looped  chan struct{}
+
+	// For the watchdog.
+	beats   atomic.Int64 // progress of the loop
+	pausing atomic.Bool  // the loop is in Config.Pause
+	halted  atomic.Bool  // the loop was stuck and must do nothing more
 
 	// Owned by the loop.
 	resolver   *sbr.Resolver
@@ -52,12 +66,18 @@ type engine struct {
 	nextJoin   time.Duration
 	probing    bool
 	sawDigests map[string]struct{}
+	removing   map[sbr.ID]struct{}
+	tagging    bool
 	leaving    bool
 	ended      bool
 
-	mu     sync.Mutex
-	state  stage
-	status Status
+	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be given up.
+	phase chan struct{}
+
+	mu      sync.Mutex
+	state   stage
+	running bool // the loop was started
+	status  Status
 }
 
 type stage uint8
@@ -86,16 +106,20 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: newInbox(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{})}
+	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: newInbox(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }
 
 // Prepare implements Engine.
-func (e *engine) Prepare(ctx context.Context, conf *serf.Config) error {
-	if err := e.enter(stageNew, stagePrepared); err != nil {
+func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
+	leave, err := e.enter(ctx, stageNew, stagePrepared)
+	if err != nil {
 		return err
 	}
+	defer func() { leave(err) }()
+	ctx, cancel := e.unlessStopped(ctx)
+	defer cancel()
 	if err := checkSerf(conf, e.log); err != nil {
 		return err
 	}
@@ -108,30 +132,56 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) error {
 			return err
 		}
 	}
-	tags := map[string]string{TagUID: uid, TagBorn: format36(e.self.Born), TagSeen: format36(int64(e.self.Seen)), TagConfig: e.digest}
-	for k, v := range conf.Tags {
-		if _, ours := tags[k]; !ours {
-			tags[k] = v
-		}
-	}
-	conf.Tags = tags
+	e.tags = map[string]string{TagUID: uid, TagBorn: format36(e.self.Born), TagSeen: format36(int64(e.self.Seen)), TagConfig: e.digest}
+	conf.Tags = withTags(conf.Tags, e.tags)
 	conf.Merge = e.keepOut
+	e.firstEventIn = conf.CoalescePeriod + conf.QuiescentPeriod + 5*time.Second
 	e.tap = newTap(conf.EventCh, e.onSerfEvent)
 	conf.EventCh = e.tap.in
+	roomForQueries(conf)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = Status{System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: sbr.StateArming, Members: []MemberStatus{},
+		Unreachable: []string{}, Lease: LeaseStatus{Name: e.cfg.leaseName()}, ConfigDigest: e.digest, Version: Version()}
 	return nil
 }
 
-func (e *engine) enter(from, to stage) error {
+// enter admits the caller to a phase. leave ends the phase; after an error it can be entered again.
+func (e *engine) enter(ctx context.Context, from, to stage) (leave func(error), err error) {
+	select {
+	case e.phase <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.state == from:
 		e.state = to
-		return nil
+		return func(err error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if err != nil && e.state == to {
+				e.state = from
+			}
+			<-e.phase
+		}, nil
 	case e.state < from:
-		return ErrNotPrepared
+		err = ErrNotPrepared
 	default:
-		return ErrStarted
+		err = ErrStarted
+	}
+	<-e.phase
+	return nil, err
+}
+
+// unlessStopped returns a ctx that ends with Stop as well.
+func (e *engine) unlessStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() {
+		unhook()
+		cancel()
 	}
 }
 
@@ -144,6 +194,8 @@ func (e *engine) openLease(ctx context.Context) error {
 	e.lease = l
 	rec, err := e.firstRead(ctx)
 	if err != nil {
+		l.Close()
+		e.lease = nil // Prepare may be called again
 		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w", e.cfg.leaseName(), err)
 	}
 	e.self.Seen = rec.Token
@@ -161,7 +213,10 @@ type preflighter interface {
 
 func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	if p, ok := e.cfg.Store.(preflighter); ok {
-		if err := p.Preflight(ctx); err != nil {
+		bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
+		err := p.Preflight(bounded)
+		cancel()
+		if err != nil {
 			e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", err)
 		}
 	}
@@ -183,8 +238,13 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 
 // checkSerf refuses configurations under which the resolver cannot work and warns of those that bite later.
 func checkSerf(conf *serf.Config, log *slog.Logger) error {
-	if conf.NodeName == "" {
+	switch name := conf.NodeName; {
+	case name == "":
 		return errors.New("downing: serf.Config.NodeName is empty: set it before Prepare")
+	case len(name) > serf.MaxNodeNameLength, !utf8.ValidString(name), strings.HasPrefix(name, untaggedPrefix):
+		return fmt.Errorf("downing: serf.Config.NodeName is %q: it must be at most %d bytes of UTF-8 and not begin with %q", name, serf.MaxNodeNameLength, untaggedPrefix)
+	case conf.ProtocolVersion < 4:
+		return fmt.Errorf("downing: serf.Config.ProtocolVersion is %d: queries need at least 4", conf.ProtocolVersion)
 	}
 	if conf.CoalescePeriod > 0 {
 		log.Info("sbr: event coalescing is on; the resolver reads the member list and is not disturbed by it")
@@ -195,15 +255,27 @@ func checkSerf(conf *serf.Config, log *slog.Logger) error {
 	return nil
 }
 
+// queryOverhead is more than what Serf's queries and relayed answers hold beside the payload and names.
+const queryOverhead = 200
+
+// roomForQueries raises Serf's limits where they leave no room for a message and this node's name.
+func roomForQueries(conf *serf.Config) {
+	conf.QuerySizeLimit = max(conf.QuerySizeLimit, gossip.Limit+queryOverhead+len(conf.NodeName))
+	conf.QueryResponseSizeLimit = max(conf.QueryResponseSizeLimit, gossip.Limit+queryOverhead+len(conf.NodeName)+serf.MaxNodeNameLength)
+}
+
 // Start implements Engine.
-func (e *engine) Start(ctx context.Context, s *serf.Serf) error {
-	if err := e.enter(stagePrepared, stageStarted); err != nil {
+func (e *engine) Start(ctx context.Context, s *serf.Serf) (err error) {
+	leave, err := e.enter(ctx, stagePrepared, stageStarted)
+	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
+	defer func() { leave(err) }()
+	ctx, cancel := e.unlessStopped(ctx)
+	defer cancel()
+	if err := e.attach(ctx, s); err != nil {
 		return err
 	}
-	e.node = newNode(s)
 	e.origin = time.Now()
 	r, err := sbr.New(e.cfg.Resolver, e.strategy, e.self, 0)
 	if err != nil {
@@ -212,29 +284,70 @@ func (e *engine) Start(ctx context.Context, s *serf.Serf) error {
 	e.resolver = r
 	e.members = newMembership(e.self.ID)
 	e.tracker = reachability.New(e.cfg.Probe, e.self.ID)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == stageStopped {
+		return ErrStarted
+	}
+	e.running = true
 	e.inbox.post(e.poll)
 	if e.lease != nil && !e.cfg.NoWatch {
-		e.workers.Go(e.watch)
+		e.spawn(&e.workers, e.watch)
 	}
+	e.workers.Go(e.watchdog)
 	go e.loop()
 	return nil
+}
+
+// attach finds out whether s is the node that was prepared, and whether everything that Prepare put into its configuration works:
+// a node whose tags, events or merges pass this engine by is not protected.
+func (e *engine) attach(ctx context.Context, s *serf.Serf) error {
+	if s == nil || !slices.ContainsFunc(s.Members(), func(m serf.Member) bool { return idOf(&m) == e.self.ID }) {
+		return fmt.Errorf("%w: no member of this node has the tags of the incarnation %s", ErrNotPrepared, e.self.ID)
+	}
+	e.node = newNode(s)
+	if !e.keepOut.created.Load() {
+		return fmt.Errorf("%w, and serf.Config.Merge must not be replaced after it", ErrNotPrepared)
+	}
+	late := time.NewTimer(e.firstEventIn)
+	defer late.Stop()
+	select {
+	case <-e.tap.first: // a node's own join is its first event
+		return ctx.Err()
+	case <-s.ShutdownCh():
+		return nil // the loop sees to that
+	case <-late.C:
+		return fmt.Errorf("%w, and serf.Config.EventCh must not be replaced after it", ErrNotPrepared)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Stop implements Engine.
 func (e *engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
-	before := e.state
 	e.state = stageStopped
+	if !e.running {
+		e.cancel() // ends a Prepare or Start that is waiting
+	}
 	e.mu.Unlock()
-	if before == stageStarted {
+	select {
+	case e.phase <- struct{}{}:
+		defer func() { <-e.phase }()
+	case <-ctx.Done():
+		return fmt.Errorf("downing: still stopping: %w", ctx.Err())
+	}
+	if e.isRunning() {
 		e.inbox.post(func() { e.step(sbr.Left{}) })
 		e.inbox.post(func() { e.ended = true })
-		select {
-		case <-e.looped:
-		case <-ctx.Done():
-		}
 	}
 	return e.release(ctx)
+}
+
+func (e *engine) isRunning() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running
 }
 
 // release ends every goroutine of the engine.
@@ -242,6 +355,9 @@ func (e *engine) release(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
+		if e.isRunning() {
+			<-e.looped // until then the loop may start more
+		}
 		e.tells.Wait()
 		e.cancel()
 		e.workers.Wait()
@@ -263,6 +379,8 @@ func (e *engine) release(ctx context.Context) error {
 func (e *engine) closeTap() {
 	switch {
 	case e.tap == nil:
+	case e.node == nil && e.keepOut.created.Load():
+		// Serf was created but never given to Start, so nobody can tell whether it lives: better one goroutine too many.
 	case e.node == nil || e.node.isShutdown():
 		e.tap.close()
 	default:

@@ -45,11 +45,13 @@ func isUntagged(id sbr.ID) bool { return strings.HasPrefix(string(id), untaggedP
 
 // NameOf returns the node name in an incarnation.
 func NameOf(id sbr.ID) string {
-	s := strings.TrimPrefix(string(id), untaggedPrefix)
-	if i := strings.LastIndexByte(s, '#'); i >= 0 {
-		return s[:i]
+	if name, untagged := strings.CutPrefix(string(id), untaggedPrefix); untagged {
+		return name
 	}
-	return s
+	if i := strings.LastIndexByte(string(id), '#'); i >= 0 {
+		return string(id[:i])
+	}
+	return string(id)
 }
 
 func memberOf(m *serf.Member, status sbr.Status) sbr.Member {

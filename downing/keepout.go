@@ -15,7 +15,8 @@ import (
 type keepOut struct {
 	next    serf.MergeDelegate // the application's own, may be nil
 	list    atomic.Pointer[denyList]
-	refused func(*serf.Member)
+	refused func(*serf.Member) // must not block
+	created atomic.Bool        // Serf has asked about this node itself, which it does while it is created
 
 	mu   sync.Mutex
 	told map[sbr.ID]struct{}
@@ -42,7 +43,11 @@ func (d *denyList) denies(m *serf.Member) bool {
 // NotifyMerge refuses a single downed incarnation. A whole list is let through: one refused member would reject the join,
 // and Serf asks again for each member of it.
 func (k *keepOut) NotifyMerge(members []*serf.Member) error {
-	if d := k.list.Load(); d != nil && len(members) == 1 && d.denies(members[0]) {
+	d := k.list.Load()
+	if d != nil && len(members) == 1 && idOf(members[0]) == d.self {
+		k.created.Store(true)
+	}
+	if d != nil && len(members) == 1 && d.denies(members[0]) {
 		k.report(members[0])
 		return fmt.Errorf("sbr: %s was downed as incarnation %s and stays out", members[0].Name, members[0].Tags[TagUID])
 	}
@@ -64,6 +69,5 @@ func (k *keepOut) report(m *serf.Member) {
 		k.told = make(map[sbr.ID]struct{})
 	}
 	k.told[id] = struct{}{}
-	c := *m
-	go k.refused(&c)
+	k.refused(m)
 }

@@ -37,6 +37,17 @@ func (l *Lifecycle) add(list *[]func(string), f func(string)) {
 	*list = append(*list, f)
 }
 
+// addDown adds a callback for Down, which must not be missed: after it, the callback runs at once.
+func (l *Lifecycle) addDown(f func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isDown {
+		go l.guard(f, l.reason)
+		return
+	}
+	l.onDown = append(l.onDown, f)
+}
+
 // Reason is the sentence that says why the member was downed; empty before.
 func (l *Lifecycle) Reason() string {
 	l.mu.Lock()
@@ -58,6 +69,9 @@ func (l *Lifecycle) Resume(reason string) {
 func (l *Lifecycle) call(reason string, list func() []func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.isDown {
+		return
+	}
 	for _, f := range list() {
 		l.calls = append(l.calls, func() { l.guard(f, reason) })
 	}
@@ -100,6 +114,7 @@ func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 		return
 	}
 	l.isDown, l.reason = true, reason
+	l.calls = nil // above all no late OnResume
 	close(l.downed)
 	go l.finish(reason, l.onDown, leave)
 }

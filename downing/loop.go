@@ -2,6 +2,7 @@ package downing
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -11,18 +12,21 @@ import (
 
 // inbox is the queue of what the loop has to do. Posting never blocks.
 type inbox struct {
-	mu    *sync.Mutex
-	queue *[]func()
-	wake  chan struct{}
+	mu     *sync.Mutex
+	queue  *[]func()
+	closed *bool
+	wake   chan struct{}
 }
 
 func newInbox() inbox {
-	return inbox{mu: new(sync.Mutex), queue: new([]func()), wake: make(chan struct{}, 1)}
+	return inbox{mu: new(sync.Mutex), queue: new([]func()), closed: new(bool), wake: make(chan struct{}, 1)}
 }
 
 func (b inbox) post(f func()) {
 	b.mu.Lock()
-	*b.queue = append(*b.queue, f)
+	if !*b.closed {
+		*b.queue = append(*b.queue, f)
+	}
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -38,22 +42,34 @@ func (b inbox) take() []func() {
 	return q
 }
 
+// close drops everything, now and later: the loop has ended, but Serf's events may go on for as long as the process.
+func (b inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*b.closed, *b.queue = true, nil
+}
+
 // now is the resolver's clock: monotonic, since Start.
 func (e *engine) now() time.Duration { return time.Since(e.origin) }
 
 // loop runs the resolver until the member is down or leaves. If anything in it breaks, the member fails safe (promise F1).
 func (e *engine) loop() {
 	defer close(e.looped)
+	defer e.inbox.close()
+	finished := false
 	defer func() {
 		if p := recover(); p != nil {
 			e.log.Error("sbr: the resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			e.down(fmt.Sprintf("the resolver failed: panic: %v", p))
+		} else if !finished {
+			e.down("the resolver failed: a hook ended its goroutine") // runtime.Goexit, as t.FailNow in an Observe
 		}
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	p := newPauses(e.cfg.PauseAfter)
-	for !e.ended {
+	for !e.over() {
+		e.beats.Add(1)
 		p.waiting(e.wait())
 		timer.Reset(e.wait())
 		select {
@@ -63,25 +79,79 @@ func (e *engine) loop() {
 			e.serfClosed()
 			continue
 		}
-		if e.cfg.Pause != nil {
-			e.cfg.Pause()
-		}
+		e.pause()
 		if gap := p.woke(); gap > 0 {
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})
 		}
 		for _, f := range e.inbox.take() {
-			if e.ended {
-				return
+			if e.over() {
+				break
 			}
+			e.beats.Add(1)
 			f()
 		}
-		e.routine()
+		if !e.over() {
+			e.routine()
+		}
 	}
+	finished = true
+}
+
+// over reports whether the loop has to end. Loop only.
+func (e *engine) over() bool { return e.ended || e.halted.Load() }
+
+// pause calls the hook that may hold the loop up; to the watchdog that is no failure.
+func (e *engine) pause() {
+	if e.cfg.Pause != nil {
+		e.pausing.Store(true)
+		defer e.pausing.Store(false)
+		e.cfg.Pause()
+	}
+}
+
+// watchdogLooks is how often in a row the watchdog must find the loop at the same place. It counts its own looks and not the
+// time that passed, because a process that stood still finds its loop where it was, and that is no failure.
+const watchdogLooks = 10
+
+// stuckAfter is how long the loop may make no progress. In peace it makes some with every poll.
+func (e *engine) stuckAfter() time.Duration {
+	return max(10*time.Second, 2*e.cfg.PollInterval, e.cfg.Resolver.StableAfter)
+}
+
+// watchdog downs the member if its loop is stuck (in a lock of Serf, in a hook): it would miss its verdict (promise F1).
+func (e *engine) watchdog() {
+	look := time.NewTicker(e.stuckAfter() / watchdogLooks)
+	defer look.Stop()
+	last, still := int64(-1), 0
+	for {
+		select {
+		case <-e.looped:
+			return
+		case <-look.C:
+		}
+		if beats := e.beats.Load(); beats != last || e.pausing.Load() {
+			last, still = beats, 0
+		} else if still++; still >= watchdogLooks {
+			e.stuck()
+			return
+		}
+	}
+}
+
+// stuck downs the member past its loop, which does nothing more should it ever go on.
+func (e *engine) stuck() {
+	e.halted.Store(true)
+	stacks := make([]byte, 1<<16)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	reason := fmt.Sprintf("the resolver failed: it has made no progress for %v", e.stuckAfter())
+	e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason, "stacks", string(stacks))
+	e.metrics.downed()
+	e.fall(reason)
 }
 
 // serfClosed follows the end of the Serf node: a leave of the application, or a failure that leaves the member blind.
 func (e *engine) serfClosed() {
-	if !e.leaving && !e.node.leaving() {
+	if !e.leaving && !e.node.leaving(e.self.Name) {
 		e.step(sbr.Failed{Reason: "the Serf node was shut down under it"})
 	}
 	e.ended = true

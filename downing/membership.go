@@ -70,6 +70,15 @@ func (ms *membership) look(now time.Duration, list []serf.Member) []change {
 	return changes
 }
 
+// removing says that members are to be removed. One that Serf calls left already needs no removal: it is gone from now on.
+func (ms *membership) removing(ids []sbr.ID) {
+	for _, id := range ids {
+		if k := ms.known[id]; k != nil && k.serf == serf.StatusLeft {
+			k.zombie = false
+		}
+	}
+}
+
 // silentlyLeft reports whether "left" must be read as "failed": the member was only said to be leaving by a stale intent, so
 // its end is a failure that Serf calls a leave.
 func (k *known) silentlyLeft() bool { return k.zombie }
@@ -77,9 +86,10 @@ func (k *known) silentlyLeft() bool { return k.zombie }
 func (k *known) update(now time.Duration, id sbr.ID, m *serf.Member) (changes []change) {
 	status := sbr.Up
 	failed := m.Status == serf.StatusFailed || m.Status == serf.StatusLeft
-	if m.Status == serf.StatusLeaving {
+	switch m.Status {
+	case serf.StatusLeaving:
 		status = k.leaving(now)
-	} else if m.Status == serf.StatusAlive {
+	case serf.StatusAlive:
 		k.leavingSince, k.zombie = -1, false
 	}
 	if isUntagged(id) {
@@ -122,10 +132,4 @@ func sameMember(a, b *sbr.Member) bool {
 		}
 	}
 	return true
-}
-
-// alive reports whether Serf lists an incarnation and does not call it failed.
-func (ms *membership) alive(id sbr.ID) bool {
-	k := ms.known[id]
-	return k != nil && !k.failed
 }

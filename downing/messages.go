@@ -2,6 +2,8 @@ package downing
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +20,11 @@ const queryTimeout = time.Second
 func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 	q, ok := ev.(*serf.Query)
 	if !ok {
-		if ev.EventType() <= serf.EventMemberReap {
-			e.inbox.post(e.poll)
+		if ev.EventType() <= serf.EventMemberReap && e.looking.CompareAndSwap(false, true) { // one look is enough for a burst
+			e.inbox.post(func() {
+				e.looking.Store(false)
+				e.poll()
+			})
 		}
 		return false
 	}
@@ -38,10 +43,12 @@ func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 
 func (e *engine) respond(q *serf.Query, m gossip.Message) {
 	m.From = e.self.ID
-	for _, b := range gossip.Encode(m)[:1] {
-		if err := q.Respond(b); err != nil {
-			e.log.Debug("sbr: an answer was not sent", "to", q.SourceNode(), "error", err)
-		}
+	payloads := gossip.Encode(m)
+	if len(payloads) == 0 {
+		return
+	}
+	if err := q.Respond(payloads[0]); err != nil {
+		e.log.Debug("sbr: an answer was not sent", "to", q.SourceNode(), "error", err)
 	}
 }
 
@@ -64,13 +71,33 @@ func (e *engine) onMessage(m gossip.Message, answer func(gossip.Message)) {
 	case gossip.KindClear:
 		e.step(sbr.Cleared{From: m.From, Token: m.Token})
 	case gossip.KindStanding:
-		answer(e.standing(m))
+		e.answerStanding(m, answer)
 		return
 	}
-	if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
+	if m.Names(e.self.ID) && e.tookIn(&m) {
 		answer(gossip.Message{Kind: gossip.KindDone})
 	}
 }
+
+// tookIn reports whether the resolver acted on a verdict or an order. One that it ignored, because it does not see yet what the sender
+// sees, must be told again.
+func (e *engine) tookIn(m *gossip.Message) bool {
+	switch {
+	case m.Kind == gossip.KindVerdict:
+		v := e.resolver.Verdict()
+		return e.ended || v.Token >= m.Token
+	case m.Kind != gossip.KindOrder:
+		return false
+	case slices.Contains(m.Down, e.self.ID):
+		// It goes down, or it tries first what the sender gave up (and then counts the sender as down).
+		return e.ended || slices.Contains(m.Down, m.From) && e.ordered(m.From)
+	default:
+		return !slices.ContainsFunc(m.Down, func(id sbr.ID) bool { return !e.ordered(id) })
+	}
+}
+
+// ordered reports whether an incarnation is kept out by an order, whatever verdicts say.
+func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.MaxUint64) }
 
 func (e *engine) observeTold(m gossip.Message, format string, args ...any) {
 	if m.Names(e.self.ID) {
@@ -78,23 +105,22 @@ func (e *engine) observeTold(m gossip.Message, format string, args ...any) {
 	}
 }
 
-// standing answers a member that asks for its fate.
-func (e *engine) standing(m gossip.Message) gossip.Message {
-	v := e.resolver.Verdict()
-	switch {
-	case v.Standing(m.From, m.Seen) == sbr.Out:
-		return gossip.Message{Kind: gossip.KindVerdict, Token: v.Token, By: v.DecidedBy, Down: []sbr.ID{m.From}, Reason: v.Reason}
-	case e.resolver.KeptOut(m.From, m.Seen):
-		return gossip.Message{Kind: gossip.KindOrder, Decided: sbr.DownUnreachable.String(), Down: []sbr.ID{m.From}, Reason: "this incarnation was downed while it could not be reached"}
-	default:
-		return gossip.Message{Kind: gossip.KindClear, Token: v.Token}
+// answerStanding answers a member that asks for its fate.
+func (e *engine) answerStanding(m gossip.Message, answer func(gossip.Message)) {
+	switch a := e.resolver.Answer(m.From, m.Seen).(type) {
+	case sbr.Told:
+		answer(gossip.Message{Kind: gossip.KindVerdict, Token: a.Verdict.Token, By: a.Verdict.DecidedBy, Down: a.Verdict.Down, Reason: a.Verdict.Reason})
+	case sbr.Ordered:
+		answer(gossip.Message{Kind: gossip.KindOrder, Decided: a.Order.Kind.String(), Down: a.Order.Down, Reason: a.Order.Reason})
+	case sbr.Cleared:
+		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token})
 	}
 }
 
 // send tells everybody something once, without waiting for answers.
 func (e *engine) send(m gossip.Message) {
 	payloads := gossip.Encode(m)
-	e.workers.Go(func() {
+	e.spawn(&e.workers, func() {
 		for _, b := range payloads {
 			if _, err := e.node.query(b, queryTimeout); err != nil {
 				e.log.Debug("sbr: a message was not sent", "kind", m.Kind, "error", err)
@@ -109,15 +135,18 @@ func (e *engine) askToRace(eff sbr.AskToRace) {
 
 // askStanding asks everybody for this member's fate and takes in every answer.
 func (e *engine) askStanding() {
-	payload := gossip.Encode(gossip.Message{Kind: gossip.KindStanding, From: e.self.ID, Seen: e.self.Seen})[0]
-	e.workers.Go(func() {
-		answers, err := e.node.query(payload, queryTimeout)
-		if err != nil {
-			return
-		}
-		for a := range answers {
-			if m, err := gossip.Decode(a.Payload); err == nil {
-				e.inbox.post(func() { e.onMessage(m, func(gossip.Message) {}) })
+	payloads := gossip.Encode(gossip.Message{Kind: gossip.KindStanding, From: e.self.ID, Seen: e.self.Seen})
+	e.spawn(&e.workers, func() {
+		for _, b := range payloads { // it is one
+			answers, err := e.node.query(b, queryTimeout)
+			if err != nil {
+				e.log.Debug("sbr: a question was not sent", "error", err)
+				return
+			}
+			for a := range answers {
+				if m, err := gossip.Decode(a.Payload); err == nil {
+					e.inbox.post(func() { e.onMessage(m, func(gossip.Message) {}) })
+				}
 			}
 		}
 	})
@@ -162,8 +191,8 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 		return
 	}
 	until := time.Now().Add(e.cfg.TellFor)
-	e.tells.Go(func() {
-		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil {
+	e.spawn(&e.tells, func() {
+		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil && !e.node.isShutdown() {
 			e.tellOnce(payloads, waiting)
 			e.dropGone(waiting)
 		}
@@ -173,40 +202,42 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 	})
 }
 
+// tellOnce sends every payload once and collects answers for the time of one query. A member answers the payload that names it.
 func (e *engine) tellOnce(payloads [][]byte, waiting map[sbr.ID]bool) {
-	round := time.Now()
-	for i, b := range payloads {
+	done := make(chan sbr.ID)
+	over := make(chan struct{})
+	defer close(over)
+	round := time.NewTimer(queryTimeout)
+	defer round.Stop()
+	for _, b := range payloads {
 		answers, err := e.node.query(b, queryTimeout)
 		if err != nil {
 			e.log.Debug("sbr: a telling was not sent", "error", err)
 			continue
 		}
-		if i < len(payloads)-1 {
-			e.workers.Go(func() { drain(answers) })
-			continue
-		}
-		for a := range answers {
-			if m, err := gossip.Decode(a.Payload); err == nil && m.Kind == gossip.KindDone {
-				delete(waiting, m.From)
-			}
-			if len(waiting) == 0 {
-				e.workers.Go(func() { drain(answers) })
-				return
-			}
-		}
+		e.spawn(&e.workers, func() { collect(answers, done, over) })
 	}
-	if rest := queryTimeout - time.Since(round); rest > 0 && len(waiting) > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
+	for len(waiting) > 0 {
 		select {
-		case <-timer.C:
+		case id := <-done:
+			delete(waiting, id)
+		case <-round.C:
+			return
 		case <-e.ctx.Done():
+			return
 		}
 	}
 }
 
-func drain(answers <-chan serf.NodeResponse) {
-	for range answers { //nolint:revive // Serf closes the channel at the query's time-out
+// collect passes on who has taken in what it was told, until Serf closes the channel at the query's time-out.
+func collect(answers <-chan serf.NodeResponse, done chan<- sbr.ID, over <-chan struct{}) {
+	for a := range answers {
+		if m, err := gossip.Decode(a.Payload); err == nil && m.Kind == gossip.KindDone {
+			select {
+			case done <- m.From:
+			case <-over:
+			}
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ const relays = 2
 type node struct {
 	serf     *serf.Serf
 	shutdown <-chan struct{}
+	// asking serializes queries: Serf gives two that are made at the same moment one number, and the answers to one are lost.
+	asking sync.Mutex
 }
 
 func newNode(s *serf.Serf) *node { return &node{serf: s, shutdown: s.ShutdownCh()} }
@@ -26,9 +28,21 @@ func newNode(s *serf.Serf) *node { return &node{serf: s, shutdown: s.ShutdownCh(
 func (n *node) members() []serf.Member { return n.serf.Members() }
 
 // leaving reports whether the application has asked Serf to leave.
-func (n *node) leaving() bool {
-	s := n.serf.State()
-	return s == serf.SerfLeaving || s == serf.SerfLeft
+func (n *node) leaving(self string) bool {
+	switch n.serf.State() {
+	case serf.SerfLeaving, serf.SerfLeft:
+		return true
+	case serf.SerfAlive:
+		return false
+	default:
+		// A Shutdown right after a Leave hides it. Its trace is the node's own status: no leave intent of others changes that.
+		for _, m := range n.serf.Members() {
+			if m.Name == self {
+				return m.Status == serf.StatusLeaving || m.Status == serf.StatusLeft
+			}
+		}
+		return true // erased: only a node that leaves is
+	}
 }
 
 func (n *node) isShutdown() bool {
@@ -42,6 +56,8 @@ func (n *node) isShutdown() bool {
 
 // query sends one payload to every member that can be reached. Answers come until the time-out, then the channel is closed.
 func (n *node) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	n.asking.Lock()
+	defer n.asking.Unlock()
 	resp, err := n.serf.Query(gossip.QueryName, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: relays})
 	if err != nil {
 		return nil, err
@@ -102,6 +118,10 @@ func (n *node) goAway(deadline time.Time) {
 		defer close(left)
 		defer func() { _ = recover() }() // a Shutdown that overtook it: Serf is gone, which is what is wanted
 		_ = n.serf.Leave()
+		// Perhaps the application leaves already, and a Shutdown would make its Leave panic.
+		for n.serf.State() == serf.SerfLeaving && time.Now().Before(deadline) {
+			time.Sleep(20 * time.Millisecond)
+		}
 	}()
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()

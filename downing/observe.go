@@ -1,8 +1,11 @@
 package downing
 
 import (
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -13,11 +16,13 @@ import (
 func (e *engine) poll() {
 	now := e.now()
 	e.nextPoll = now + e.cfg.PollInterval
-	if !e.leaving && e.node.leaving() {
+	if !e.leaving && e.node.leaving(e.self.Name) {
 		e.leaving = true
 		e.step(sbr.Left{})
 	}
-	for _, c := range e.members.look(now, e.node.members()) {
+	list := e.node.members()
+	e.keepTags(list)
+	for _, c := range e.members.look(now, list) {
 		switch {
 		case c.failed != nil:
 			e.tracker.SetFailed(c.id, *c.failed)
@@ -35,6 +40,41 @@ func (e *engine) poll() {
 	e.checkDigests()
 	e.weigh(false)
 }
+
+// keepTags puts this member's tags back when the application has replaced them: without them it is a stranger to the others.
+func (e *engine) keepTags(list []serf.Member) {
+	i := slices.IndexFunc(list, func(m serf.Member) bool { return m.Name == e.self.Name })
+	if i < 0 {
+		return
+	}
+	tags := withTags(list[i].Tags, e.tags)
+	if maps.Equal(tags, list[i].Tags) {
+		return
+	}
+	list[i].Tags = tags // this member knows better what it is
+	if list[i].Status != serf.StatusAlive || e.tagging || e.leaving {
+		return
+	}
+	e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
+	e.tagging = true
+	e.spawn(&e.workers, func() {
+		if err := e.node.serf.SetTags(tags); err != nil {
+			e.log.Error("sbr: the tags of this member could not be put back", "error", err)
+		}
+		e.rest(tagsEvery)
+		e.inbox.post(func() { e.tagging = false })
+	})
+}
+
+func withTags(tags, ours map[string]string) map[string]string {
+	all := make(map[string]string, len(tags)+len(ours))
+	maps.Copy(all, tags)
+	maps.Copy(all, ours)
+	return all
+}
+
+// tagsEvery bounds how often this member's tags are put back.
+const tagsEvery = 2 * time.Second
 
 // weigh forms an opinion of who can be reached and passes on what changed.
 func (e *engine) weigh(refresh bool) {
@@ -90,7 +130,7 @@ func (e *engine) probe() {
 		return
 	}
 	e.probing = true
-	e.workers.Go(func() {
+	e.spawn(&e.workers, func() {
 		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
 		e.inbox.post(func() {
 			for id, ok := range results {
@@ -118,7 +158,7 @@ func (e *engine) reconnect(id sbr.ID) {
 	}
 	e.nextJoin = e.now() + reconnectEvery
 	addr := k.member.Name + "/" + k.member.Addr
-	e.workers.Go(func() {
+	e.spawn(&e.workers, func() {
 		if _, err := e.node.serf.Join([]string{addr}, true); err != nil {
 			e.log.Debug("sbr: could not reconnect", "member", addr, "error", err)
 		}
@@ -148,7 +188,7 @@ func (e *engine) publish() {
 		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s.State,
 		Leader: NameOf(s.Leader), Responsible: s.Responsible, ConfigDigest: e.digest, Version: Version(),
 		Lease:   LeaseStatus{Name: e.cfg.leaseName(), Holder: string(s.Record.Holder), Token: s.Record.Token},
-		Verdict: verdictStatus(s.Verdict), Unreachable: []string{},
+		Verdict: verdictStatus(s.Verdict), Unreachable: []string{}, Members: []MemberStatus{},
 	}
 	for i := range s.Members {
 		m := &s.Members[i]
@@ -167,7 +207,9 @@ func (e *engine) publish() {
 		st.Deadline = &at
 	}
 	e.mu.Lock()
-	e.status = st
+	if !e.halted.Load() {
+		e.status = st
+	}
 	e.mu.Unlock()
 	e.metrics.publish(&s)
 }

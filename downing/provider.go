@@ -41,6 +41,9 @@ func New(cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
 	}
+	if engine == nil {
+		return nil, fmt.Errorf("downing: the factory of provider %q made no engine", cfg.Provider)
+	}
 	return &Provider{engine: engine, life: life}, nil
 }
 
@@ -69,14 +72,16 @@ func (p *Provider) Done() <-chan struct{} { return p.life.done }
 func (p *Provider) Reason() string { return p.life.Reason() }
 
 // OnSuspend adds a callback for the first sign of a partition: the application may stop taking new work.
-// Callbacks run one at a time, in order, on a goroutine of their own. A panic in one is logged.
+// Callbacks run one at a time, in order, on a goroutine of their own. A panic in one is logged. None of OnSuspend and OnResume begins
+// once the member is down: nothing may resume work then.
 func (p *Provider) OnSuspend(f func(reason string)) { p.life.add(&p.life.onSuspend, f) }
 
 // OnResume adds a callback for the end of a suspension.
 func (p *Provider) OnResume(f func(reason string)) { p.life.add(&p.life.onResume, f) }
 
-// OnDown adds a callback for the downing of this member. It runs after Downed is closed; one that hangs is left behind when Grace is over.
-func (p *Provider) OnDown(f func(reason string)) { p.life.add(&p.life.onDown, f) }
+// OnDown adds a callback for the downing of this member. It runs after Downed is closed, on a goroutine of its own; one that hangs
+// is left behind when Grace is over. If the member is down already f is called at once.
+func (p *Provider) OnDown(f func(reason string)) { p.life.addDown(f) }
 
 // Status tells what this member sees, in the form of the agent's status page.
 func (p *Provider) Status() Status { return p.engine.Status() }

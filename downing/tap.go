@@ -20,6 +20,7 @@ type tap struct {
 	stop    chan struct{}
 	stopped sync.Once
 	done    sync.WaitGroup
+	first   chan struct{} // closed by the first event
 }
 
 // drainFor is how long events are still taken in after Serf has shut down: its goroutines end only once their last send succeeded.
@@ -27,7 +28,7 @@ const drainFor = time.Second
 
 // newTap starts a tap. seen is called with each event, one at a time, and must not block; an event it owns is not handed on.
 func newTap(app chan<- serf.Event, seen func(serf.Event) bool) *tap {
-	t := &tap{in: make(chan serf.Event, 1024), app: app, seen: seen, more: make(chan struct{}, 1), stop: make(chan struct{})}
+	t := &tap{in: make(chan serf.Event, 1024), app: app, seen: seen, more: make(chan struct{}, 1), stop: make(chan struct{}), first: make(chan struct{})}
 	t.done.Go(t.read)
 	if app != nil {
 		t.done.Go(t.forward)
@@ -36,6 +37,12 @@ func newTap(app chan<- serf.Event, seen func(serf.Event) bool) *tap {
 }
 
 func (t *tap) read() {
+	select {
+	case e := <-t.in:
+		close(t.first)
+		t.take(e)
+	case <-t.stop:
+	}
 	for {
 		select {
 		case e := <-t.in:
@@ -99,6 +106,7 @@ func (t *tap) next() (serf.Event, bool) {
 		return nil, false
 	}
 	e := t.queue[0]
+	t.queue[0] = nil // do not keep it until the queue is moved
 	t.queue = t.queue[1:]
 	return e, true
 }

@@ -15,9 +15,8 @@ var errMoved = errors.New("lease: the record has moved on")
 type attempt struct {
 	proposal Proposal
 	lost     func(error)
-	// returned is closed when the Acquire returns; began says that a tenure waits for it.
+	// returned is closed when the Acquire returns.
 	returned chan struct{}
-	began    bool
 	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
 	nonce   string
 	started time.Time
@@ -41,6 +40,8 @@ func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outco
 	if out, ok := l.reenter(p, lost); ok {
 		return out
 	}
+	a := &attempt{proposal: p.clone(), lost: lost, returned: make(chan struct{})}
+	defer close(a.returned) // the last thing that is done
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	if err := l.lock(ctx); err != nil {
@@ -51,8 +52,7 @@ func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outco
 		return out
 	}
 	l.overdue(nil)
-	a := &attempt{proposal: p.clone(), lost: lost, returned: make(chan struct{}), nonce: l.opts.Nonce()}
-	defer close(a.returned)
+	a.nonce = l.opts.Nonce()
 	out := l.run(ctx, a)
 	out.Record = out.Record.clone()
 	if a.isAdrift {

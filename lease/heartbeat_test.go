@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,24 +36,26 @@ func TestHeartbeat_ChangesNothingButTheSignOfLife(t *testing.T) {
 	})
 }
 
-func TestHeartbeat_SignGrowsWithAClockThatStandsOrGoesBack(t *testing.T) {
+// However far ahead the recorded time is (a wall clock that went back, an edit), each heartbeat is a sign of life.
+func TestHeartbeat_SignGrowsWhateverTheWallClockSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		clock := &driftingClock{begin: time.Now(), rate: 1}
-		a, b := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = wallJump{clock} }), w.lease("b")
-		w.granted(a)
+		a, lost := holder(w)
+		b := w.lease("b")
+		r := w.record()
+		r.Renewed, r.TTL = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Second
+		w.store.Restore(r)
+		time.Sleep(interval)
 		for range 30 {
 			w.held(b, "a")
 			time.Sleep(interval)
 			require.True(t, a.Check())
 		}
-		assert.Equal(t, "a", w.record().Holder)
+		assert.Empty(t, lost.all())
+		assert.True(t, w.record().Renewed.After(r.Renewed))
+		assert.Equal(t, ttl, w.record().TTL, "the holder puts its own word back")
 	})
 }
-
-// wallJump lets time pass but shows ever earlier wall clock times to whoever strips the monotonic part off. As the fake
-// clock has no monotonic part, the jump is made visible only in what is written: by rounding down to a day.
-type wallJump struct{ *driftingClock }
 
 func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -190,5 +193,38 @@ func TestClose_StopsEverything(t *testing.T) {
 		out := a.Release(t.Context())
 		assert.Equal(t, lease.NotReleased, out.Kind)
 		assert.ErrorIs(t, out.Err, lease.ErrClosed)
+	})
+}
+
+func TestLease_IdleSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		w.granted(a)
+		w.held(b, "a")
+		a.Release(t.Context())
+		for _, v := range []string{"a", "b"} {
+			assert.Zero(t, requests(w.view(v), func() { time.Sleep(24 * time.Hour) }))
+		}
+	})
+}
+
+// slowStore takes its time, whatever the context says.
+type slowStore struct{ *memory.View }
+
+func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	time.Sleep(time.Second)
+	return s.View.Write(ctx, r, prev)
+}
+
+func TestClose_WaitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.leaseOver(slowStore{w.view("a")}, "a")
+		w.granted(a)
+		time.Sleep(interval + 500*time.Millisecond) // half a second into the first heartbeat
+		start := time.Now()
+		a.Close()
+		assert.Equal(t, 500*time.Millisecond, time.Since(start))
 	})
 }

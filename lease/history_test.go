@@ -36,8 +36,7 @@ type party struct {
 	view  *memory.View
 	clock *freezingClock
 	queue chan func()
-	// lease is read by the checks.
-	lease *liveLease
+	live  atomic.Pointer[liveLease]
 	index int
 	lives int
 }
@@ -90,8 +89,8 @@ func (h *history) violations() []string {
 
 // restart closes the lease of p and gives it the next incarnation.
 func (h *history) restart(p *party) {
-	if p.lease != nil {
-		p.lease.Close()
+	if old := p.live.Load(); old != nil {
+		old.Close()
 	}
 	l := &liveLease{clock: p.clock}
 	l.nonce.Store("")
@@ -106,14 +105,12 @@ func (h *history) restart(p *party) {
 		panic(err)
 	}
 	l.Lease = inner
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p.lease = l
+	p.live.Store(l)
 }
 
 // acquire runs one Acquire and checks its answer.
 func (h *history) acquire(p *party, proposal lease.Proposal) {
-	l := p.lease
+	l := p.live.Load()
 	l.nonce.Store("")
 	before := l.maybe.Swap(true)
 	var lost atomic.Int32
@@ -143,11 +140,11 @@ func (h *history) acquire(p *party, proposal lease.Proposal) {
 
 // verdict proposes the next one by the rule: its survivors are among those of the one it builds upon.
 func (h *history) verdict(p *party, keep uint8) {
-	r, err := p.lease.Read(h.ctx)
+	r, err := p.live.Load().Read(h.ctx)
 	if err != nil {
 		return
 	}
-	v := &sbr.Verdict{DecidedBy: sbr.ID(p.lease.Owner())}
+	v := &sbr.Verdict{DecidedBy: sbr.ID(p.live.Load().Owner())}
 	for i := range len(h.parties) {
 		id := sbr.ID(strconv.Itoa(i))
 		if (r.Verdict == nil || slices.Contains(r.Verdict.Survivors, id)) && (keep&(1<<i) != 0 || i == p.index) {
@@ -173,7 +170,7 @@ func (h *history) holders() (who []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.parties {
-		if l := p.lease; !l.clock.frozen() && l.Check() {
+		if l := p.live.Load(); !l.clock.frozen() && l.Check() {
 			who = append(who, l.Owner())
 			if !l.maybe.Load() {
 				h.broken = append(h.broken, l.Owner()+": holds although it was told otherwise")
@@ -213,7 +210,7 @@ func (h *history) quiesce() {
 	}
 	time.Sleep(40 * time.Second) // pauses and late commits end
 	for _, p := range h.parties {
-		p.enqueue(func() { p.lease.Release(h.ctx) })
+		p.enqueue(func() { p.live.Load().Release(h.ctx) })
 	}
 	last, err := lease.New(h.store.View("last"), "last", historySettings, lease.Options{})
 	if err != nil {
@@ -235,7 +232,7 @@ func (h *history) closeAll() {
 	}
 	h.running.Wait()
 	for _, p := range h.parties {
-		p.lease.Close()
+		p.live.Load().Close()
 	}
 }
 

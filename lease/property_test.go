@@ -99,11 +99,11 @@ func (h *history) do(st step) {
 	case "verdict":
 		p.enqueue(func() { h.verdict(p, st.keep) })
 	case "release":
-		h.background(func() { p.lease.Release(h.ctx) })
+		h.background(func() { p.live.Load().Release(h.ctx) })
 	case "read":
-		h.background(func() { _, _ = p.lease.Read(h.ctx) })
+		h.background(func() { _, _ = p.live.Load().Read(h.ctx) })
 	case "watch":
-		h.background(func() { _ = p.lease.Watch(h.ctx, func(lease.Record) {}) })
+		h.background(func() { _ = p.live.Load().Watch(h.ctx, func(lease.Record) {}) })
 	case "pause":
 		p.clock.freeze(st.duration)
 	case "restart":

@@ -46,8 +46,9 @@ func TestRegistry_MisuseOfRegisterPanics(t *testing.T) {
 	assert.Panics(t, func() { r.Register("x", nil) }, "nil")
 }
 
+func init() { lease.Register("registry-test", memory.Factory()) }
+
 func TestRegistry_Default(t *testing.T) {
-	lease.Register("registry-test", memory.Factory())
 	s, err := lease.Open(t.Context(), "registry-test", lease.Spec{System: "s", Name: "n", Owner: "o"})
 	require.NoError(t, err)
 	assert.NotNil(t, s)

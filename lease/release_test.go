@@ -196,3 +196,24 @@ func TestRelease_ThenAcquireBeforeTheTidyUp(t *testing.T) {
 		assert.EqualValues(t, 2, a.Token())
 	})
 }
+
+// The answer to a read that was sent before the lease was acquired says nothing about its release.
+func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		v := w.view("a")
+		v.SetDelay(1800 * time.Millisecond)
+		read := make(chan error, 1)
+		go func() { _, err := a.Read(t.Context()); read <- err }()
+		time.Sleep(time.Second) // the store has answered: free
+		v.Heal()
+		w.granted(a)
+		v.SpareReads(true)
+		v.LoseRequests(1)
+		out := a.Release(t.Context()) // hangs until the read is answered, and longer
+		require.NoError(t, <-read)
+		assert.Equal(t, lease.Released, out.Kind, "%v", out)
+		assert.Empty(t, w.record().Holder)
+	})
+}

@@ -79,7 +79,6 @@ func (l *Lease) begin(a *attempt, s Snapshot, start time.Time) error {
 		t = &tenure{returned: a.returned, doubt: make(chan struct{}, 1)}
 		t.ctx, t.end = context.WithCancel(l.root)
 		l.tenure = t
-		a.began = true
 		l.running.Go(func() { l.heartbeats(t) })
 	}
 	if a.lost != nil {

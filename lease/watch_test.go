@@ -134,29 +134,86 @@ func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
 	}
 }
 
+// fedStore reports what the test feeds it.
+type fedStore struct {
+	lease.Store
+	feed chan lease.Snapshot
+}
+
+func (s fedStore) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	for {
+		select {
+		case got := <-s.feed:
+			fn(got)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.lease("b")
+		absent := w.store.Snapshot()
+		w.granted(b)
+		foreign := w.store.Snapshot()
+		b.Release(t.Context())
+		store := fedStore{Store: w.view("a"), feed: make(chan lease.Snapshot)}
+		a := w.leaseOver(store, "a")
+		seen, stop := watching(t, a)
+		var lost losses
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		mine := w.store.Snapshot()
+		time.Sleep(interval + time.Second)
+		heartbeat := w.store.Snapshot()
+		for _, old := range []lease.Snapshot{absent, foreign, mine, absent, heartbeat, foreign} {
+			n := requests(w.view("a"), func() { store.feed <- old; synctest.Wait() })
+			assert.LessOrEqual(t, n.Writes, 1, "at most a heartbeat that finds out")
+			require.True(t, a.Check())
+		}
+		assert.Empty(t, lost.all())
+		assert.Empty(t, seen(), "what is old is not passed on")
+		time.Sleep(ttl)
+		assert.True(t, a.Check())
+		_ = stop()
+	})
+}
+
+// Somebody takes over between the commit and its answer, and the watch is faster than the answer: that is no grant any more.
+func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		taken := lease.Record{Holder: "x", Token: 2, Nonce: "n", TTL: ttl}
+		a := w.leaseOver(&pausingStore{View: w.view("a"), pause: func() {
+			w.store.Restore(taken)
+			time.Sleep(time.Millisecond) // the report arrives
+		}}, "a")
+		_, stop := watching(t, a)
+		synctest.Wait()
+		out := w.held(a, "x")
+		assert.Equal(t, taken, out.Record)
+		assert.False(t, a.Check())
+		_ = stop()
+	})
+}
+
+func TestRead_NeverAnswersOlderThanWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		v := w.view("a")
 		a := w.lease("a")
-		seen, stop := watching(t, a)
-		synctest.Wait()
+		_, stop := watching(t, a)
 		w.store.Restore(lease.Record{Token: 1})
 		synctest.Wait()
-		v.SetDelay(2 * time.Second) // reports take a second from here on
-		w.store.Restore(lease.Record{Holder: "x", Token: 2, TTL: ttl})
-		v.Heal()
-		time.Sleep(time.Millisecond)
-		w.store.Restore(lease.Record{Token: 3})
-		v.SpareReads(true)
-		w.granted(a)
-		time.Sleep(10 * interval)
-		assert.True(t, a.Check())
-		last := uint64(0)
-		for _, r := range seen() {
-			assert.GreaterOrEqual(t, r.Token, last, "never backwards")
-			last = r.Token
-		}
+		v.SetDelay(time.Second) // the store answers after half a second
+		time.AfterFunc(600*time.Millisecond, func() {
+			v.Heal()
+			w.store.Restore(lease.Record{Token: 2})
+		})
+		r, err := a.Read(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, r.Token)
 		_ = stop()
 	})
 }

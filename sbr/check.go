@@ -11,7 +11,7 @@ import (
 type check struct {
 	gap      time.Duration // how long the process did not run; zero after a heal
 	untold   bool          // it is about a verdict that is known in part only
-	alone    bool          // there was no other member when it began, so nobody else needs to be asked
+	alone    bool          // there was no other member before the pause, so nobody else needs to be asked
 	until    time.Duration
 	retryAt  time.Duration
 	inflight uint64
@@ -47,7 +47,7 @@ func (r *Resolver) startCheck(gap time.Duration) {
 	if NeedsLease(r.strategy) {
 		until = r.now + r.cfg.SuspendTimeout
 	}
-	r.check = &check{gap: gap, alone: len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: gap > 0 || !NeedsLease(r.strategy)}
+	r.check = &check{gap: gap, alone: gap > 0 && len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: gap > 0 || !NeedsLease(r.strategy)}
 }
 
 // standing is what the newest verdict says of this member.

@@ -77,24 +77,28 @@ func (m *Member) counted() bool { return m.Status == Up || m.Status == Leaving }
 // Downable reports whether a decision may down the member: Exiting and Down members are on their way out already.
 func (m *Member) Downable() bool { return m.Status <= Leaving }
 
-func splitAddr(addr string) (host string, port int) {
-	host, p, err := net.SplitHostPort(addr)
+// place is what members are ordered by first: the address, or the name where there is none.
+func (m *Member) place() (host string, port int) {
+	if m.Addr == "" {
+		return m.Name, 0
+	}
+	host, p, err := net.SplitHostPort(m.Addr)
 	if err != nil {
-		return addr, 0
+		return m.Addr, 0
 	}
 	port, err = strconv.Atoi(p)
 	if err != nil {
-		return addr, 0
+		return m.Addr, 0
 	}
 	return host, port
 }
 
-// CompareMembers orders members by address: host, then port as a number, then name, then incarnation.
-// The first of a side in this order is its leader.
+// CompareMembers orders members by address: host, then port as a number; by name where there is none. Ties go by name, then
+// incarnation. The first of a side in this order is its leader.
 func CompareMembers(a, b *Member) int {
 	if a.Addr != b.Addr {
-		ah, ap := splitAddr(a.Addr)
-		bh, bp := splitAddr(b.Addr)
+		ah, ap := a.place()
+		bh, bp := b.place()
 		if c := cmp.Or(strings.Compare(ah, bh), cmp.Compare(ap, bp)); c != 0 {
 			return c
 		}

@@ -154,7 +154,10 @@ func (r *Resolver) onOrdered(e Ordered) {
 		return
 	}
 	for _, id := range e.Order.Down {
-		r.keepOut(id)
+		// With a lease only a verdict speaks for others: those that are named here may yet win, but the sender will not.
+		if id == e.From || !NeedsLease(r.strategy) {
+			r.keepOut(id)
+		}
 	}
 	r.calm()
 }

@@ -24,15 +24,14 @@ func (*staysDown) rested(w *World) {
 	v := w.store.verdict()
 	writer := w.byID[v.DecidedBy]
 	for _, p := range w.up() {
-		if !w.opts.Store.Watch && !known(w, v) {
-			continue // a write that came too late, of which nobody was told: the next partition brings it up
+		if v.Standing(p.id, p.self.Seen) != sbr.Out {
+			continue
 		}
-		if !w.opts.Store.Watch && writer != nil && p != writer && strangers(p, writer) {
-			continue // nothing ever told it, see oneSide
-		}
-		if v.Standing(p.id, p.self.Seen) == sbr.Out {
+		watches := w.opts.Store.Watch && p.node.fault.Access == Open
+		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer)
+		if watches || !unheard {
 			w.violate("S2", "%s is up although the last verdict (%d) leaves it out", p.id, v.Token)
-		}
+		} // else nothing ever told it; the next partition brings it up
 	}
 }
 

@@ -215,20 +215,38 @@ func livePlan(seed uint64) plan {
 	p.groups = p.split(n)
 	cut := p.span(6*time.Second, 10*time.Second)
 	p.at(cut, func(w *World) { w.Partition(p.groups...) })
-	p.harmStore()
+	each := p.coin(0.5)
+	p.harmStore(each)
 	if p.coin(0.3) {
 		p.at(p.span(0, cut), func(w *World) { w.Join() })
 	}
 	p.rest = cut
+	if each && p.coin(0.5) {
+		p.harmNodes(cut)
+	}
 	c := &o.Resolver
 	p.end = p.rest + 3*time.Minute + time.Duration(n+3)*(c.LeaseDeadline+c.StableAfter) + 2*c.SuspendTimeout + 2*o.Store.TTL
 	return p.done()
 }
 
+// harmNodes crashes or pauses some of the nodes that are not perfect. Each side has a perfect one.
+func (p *planner) harmNodes(cut time.Duration) {
+	for i := range p.options.Nodes {
+		at := p.span(cut-3*time.Second, cut+40*time.Second)
+		p.rest = max(p.rest, at+time.Minute)
+		switch d := p.span(time.Second, time.Minute); {
+		case p.perfect[i] || p.coin(0.4):
+		case p.coin(0.5):
+			p.at(at, func(w *World) { w.Nodes()[i].Crash() })
+		default:
+			p.at(at, func(w *World) { w.Nodes()[i].Pause(d) })
+		}
+	}
+}
+
 // harmStore leaves at least one node with perfect access. Where answers may get lost, or writes come late, each side has such a
 // node: a side of which nobody ever hears that it won cannot survive.
-func (p *planner) harmStore() {
-	soft := p.coin(0.5)
+func (p *planner) harmStore(soft bool) {
 	lucky := p.IntN(len(p.groups))
 	for g, nodes := range p.groups {
 		whole := -1

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,11 +24,23 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "", // rewrites what cmp compares with
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"answer": answer,
-			"status": status,
-			"junk":   junk,
+			"evaluate": evaluate,
+			"answer":   answer,
+			"status":   status,
+			"junk":     junk,
 		},
 	})
+}
+
+// evaluate FILE is `exec sbr decide -f FILE -o json` without a process of its own: there are many of them.
+func evaluate(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: evaluate file")
+	}
+	s := streams{in: strings.NewReader(""), out: ts.Stdout(), err: ts.Stderr()}
+	if code := run([]string{"decide", "-f", ts.MkAbs(args[0]), "-o", "json"}, s); code != 0 {
+		ts.Fatalf("exit status %d", code)
+	}
 }
 
 // answer KEY VALUE compares a key of the JSON object that the last command printed; lists and booleans as compact JSON.

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -8,28 +9,37 @@ import (
 )
 
 // Encode returns the message as one or more payloads of at most Limit bytes each: long lists are spread over several.
-// An id longer than Limit is left out, since no message can carry it.
+// An id that fits into no message, with the sender's beside it, is left out; without any list there is at most one payload,
+// and none if the sender itself does not fit.
 func Encode(m Message) [][]byte {
 	m.Reason = shorten(m.Reason, maxReason)
 	if b, ok := fit(m); ok {
 		return [][]byte{b}
 	}
+	if len(m.Up)+len(m.Down) == 0 {
+		m.Reason = "" // characters that JSON escapes made it too long, and it is for people only
+		if b, ok := fit(m); ok {
+			return [][]byte{b}
+		}
+		return nil
+	}
 	m.Whole = false
 	head := m
 	head.Up, head.Down = nil, nil
-	var out [][]byte
-	for _, up := range chunks(head, m.Up, func(m *Message, ids []sbr.ID) { m.Up = ids }) {
-		out = append(out, up)
+	if b, ok := fit(head); !ok || len(b) > Limit/2 {
+		head.Reason = ""
 	}
-	for _, down := range chunks(head, m.Down, func(m *Message, ids []sbr.ID) { m.Down = ids }) {
-		out = append(out, down)
-	}
-	return out
+	return append(
+		chunks(head, m.Up, func(m *Message, ids []sbr.ID) { m.Up = ids }),
+		chunks(head, m.Down, func(m *Message, ids []sbr.ID) { m.Down = ids })...)
 }
 
 func fit(m Message) ([]byte, bool) {
-	b, err := json.Marshal(m)
-	return b, err == nil && len(b) <= Limit
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it would make six bytes of one
+	err := e.Encode(m)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err == nil && b.Len()-1 <= Limit
 }
 
 func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]byte) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -27,7 +28,7 @@ type Kind string
 
 // The kinds of message.
 const (
-	// KindReport: From cannot reach Bad, and reaches Good again.
+	// KindReport: From cannot reach Down, and reaches Up again.
 	KindReport Kind = "report"
 	// KindVerdict: the verdict Token, of which Up survive and Down are out.
 	KindVerdict Kind = "verdict"
@@ -73,14 +74,7 @@ func (m *Message) Order() sbr.Order {
 
 // Names reports whether the message speaks of id.
 func (m *Message) Names(id sbr.ID) bool {
-	for _, l := range [][]sbr.ID{m.Up, m.Down} {
-		for _, x := range l {
-			if x == id {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.Contains(m.Up, id) || slices.Contains(m.Down, id)
 }
 
 // Decode reads one message. It returns an error that wraps ErrInvalid for anything Encode cannot have written.
@@ -107,12 +101,8 @@ func (m *Message) validate() error {
 	if m.From == "" {
 		return errors.New("no sender")
 	}
-	for _, l := range [][]sbr.ID{m.Up, m.Down} {
-		for _, id := range l {
-			if id == "" {
-				return errors.New("an empty incarnation")
-			}
-		}
+	if m.Names("") {
+		return errors.New("an empty incarnation")
 	}
 	switch m.Kind {
 	case KindReport, KindAsk, KindStanding, KindClear, KindDone:

@@ -17,7 +17,7 @@ func TestConformance_Emulation(t *testing.T) {
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 		w := fakeWorld{newFakeAPI(t)}
 		return leasetest.Harness{
-			Open:   func(testing.TB, string) lease.Store { return w.store(t) },
+			Open:   func(testing.TB, string) lease.Store { return warm(t, w.store(t)) },
 			Delete: func(testing.TB) { w.remove(t) },
 			Interrupt: func(testing.TB) {
 				w.api.dropStreams()
@@ -39,7 +39,7 @@ func TestConformance_RealAPIServer(t *testing.T) {
 		var stores []*kubernetes.Store
 		return leasetest.Harness{
 			Open: func(testing.TB, string) lease.Store {
-				s := w.store(t)
+				s := warm(t, w.store(t))
 				stores = append(stores, s)
 				return s
 			},

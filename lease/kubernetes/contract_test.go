@@ -158,7 +158,7 @@ var contract = map[string]func(*testing.T, world){
 	"one winner": func(t *testing.T, w world) {
 		var stores []*kubernetes.Store
 		for range 30 {
-			stores = append(stores, w.store(t)) // each has its own connection
+			stores = append(stores, warm(t, w.store(t))) // each has its own connection
 		}
 		prev := lease.Version("")
 		for range 4 {

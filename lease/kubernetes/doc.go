@@ -20,7 +20,7 @@
 //     formed, never from one made by something on the way, nor from a retry: there are none, neither here nor in client-go. (net/http
 //     sends again only what the server has certainly not taken.)
 //   - A read is answered by etcd, not by a cache.
-//   - A token never goes back: spec.leaseTransitions is its floor, so that it survives the loss of the annotation.
+//   - A token is never read as less than spec.leaseTransitions, so that it survives the loss of the annotation.
 //   - A record that is newer than this program, or that is not a record, is an error that names the lease and the way out.
 //
 // # Non-guarantees

@@ -42,6 +42,7 @@ func certificatePEM(c *x509.Certificate) []byte {
 func testConfig() kubernetes.Config {
 	cfg := kubernetes.DefaultConfig()
 	cfg.Namespace, cfg.Name = testNamespace, testName
+	cfg.RequestTimeout = 20 * time.Second // for a machine under load; the tests about time set their own
 	return cfg
 }
 
@@ -73,6 +74,14 @@ func record(holder string, token uint64) lease.Record {
 		Acquired: began, Renewed: began.Add(time.Second),
 		Verdict: &sbr.Verdict{Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}, DecidedBy: sbr.ID(holder), Reason: "majority"},
 	}
+}
+
+// warm opens the store's connection: thirty handshakes at once take their time.
+func warm(t *testing.T, s *kubernetes.Store) *kubernetes.Store {
+	t.Helper()
+	_, err := s.Read(t.Context())
+	require.NoError(t, err)
+	return s
 }
 
 func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) lease.Snapshot {

@@ -191,6 +191,7 @@ func TestReal_KilledPausedAndStalled(t *testing.T) {
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace = w.kubeconfig, w.namespace
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	cfg.RequestTimeout = kubernetes.DefaultConfig().RequestTimeout
 	s, err := kubernetes.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

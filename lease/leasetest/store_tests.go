@@ -123,7 +123,7 @@ func storeTooLarge(t *testing.T, b *bench) {
 	a := b.open("a")
 	first := b.write(a, record("a", 1), "")
 	r := record("a", 2)
-	r.Verdict.Survivors = members(200_000)
+	r.Verdict.Survivors = members(50_000)
 	_, err := a.Write(t.Context(), r, first.Version)
 	if err == nil {
 		b.same(r, b.read(a).Record)

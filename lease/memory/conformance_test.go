@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -14,20 +13,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func harness(*testing.T) leasetest.Harness {
-	s := memory.NewStore()
-	return leasetest.Harness{
-		Open:   func(_ testing.TB, party string) lease.Store { return s.View(party) },
-		Delete: func(testing.TB) { s.Delete() },
-		Interrupt: func(testing.TB) {
-			for _, party := range []string{"a", "b", "w"} {
-				s.View(party).SetUnavailable(true)
-				time.AfterFunc(10*time.Millisecond, s.View(party).Heal)
-			}
-		},
-	}
+func TestConformance(t *testing.T) {
+	leasetest.Run(t, func(*testing.T) leasetest.Harness {
+		s := memory.NewStore()
+		return leasetest.Harness{
+			Open:   func(_ testing.TB, party string) lease.Store { return s.View(party) },
+			Delete: func(testing.TB) { s.Delete() },
+			Interrupt: func(testing.TB) {
+				for _, party := range []string{"a", "b", "w"} {
+					s.View(party).SetUnavailable(true)
+					time.AfterFunc(10*time.Millisecond, s.View(party).Heal)
+				}
+			},
+		}
+	})
 }
-
-func TestConformance(t *testing.T) { leasetest.Run(t, harness) }
-
-var _ = synctest.Test

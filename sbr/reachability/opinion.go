@@ -52,7 +52,7 @@ func (t *Tracker) Form(now time.Duration) Opinion {
 // covered reports whether enough observers that stand before this member already report p. The order is fixed for each
 // subject, so that the same few go on reporting, and the next one steps in when one of them falls silent.
 func (t *Tracker) covered(p *peer) bool {
-	mine := hash(t.self) - p.hash
+	mine := t.from - p.hash
 	before := 0
 	for o := range p.reports {
 		if q := t.peers[o]; q != nil && q.hash-p.hash < mine {

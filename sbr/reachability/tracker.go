@@ -16,6 +16,7 @@ const slowRound = 3
 type Tracker struct {
 	cfg  Settings
 	self sbr.ID
+	from uint64 // where self stands on the ring
 
 	peers map[sbr.ID]*peer
 	own   *peer   // what others report of this member
@@ -36,7 +37,7 @@ type peer struct {
 
 // New returns the tracker of the member self.
 func New(cfg Settings, self sbr.ID) *Tracker {
-	return &Tracker{cfg: cfg, self: self, peers: make(map[sbr.ID]*peer), span: cfg.Neighbours}
+	return &Tracker{cfg: cfg, self: self, from: hash(self), peers: make(map[sbr.ID]*peer), span: cfg.Neighbours}
 }
 
 // Add makes a member known; adding it again has no effect.
@@ -44,20 +45,23 @@ func (t *Tracker) Add(id sbr.ID) {
 	if id == t.self || t.peers[id] != nil {
 		return
 	}
-	t.peers[id] = &peer{id: id, hash: hash(id)}
-	t.rebuild()
+	p := &peer{id: id, hash: hash(id)}
+	t.peers[id] = p
+	t.ring = slices.Insert(t.ring, t.place(p), p)
 }
 
 // Remove forgets a member and everything it reported.
 func (t *Tracker) Remove(id sbr.ID) {
-	if t.peers[id] == nil {
+	gone := t.peers[id]
+	if gone == nil {
 		return
 	}
+	i := t.place(gone)
+	t.ring = slices.Delete(t.ring, i, i+1)
 	delete(t.peers, id)
 	for _, p := range t.peers {
 		delete(p.reports, id)
 	}
-	t.rebuild()
 }
 
 // SetFailed records what Serf says of a member.
@@ -80,15 +84,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func (t *Tracker) rebuild() {
-	t.ring = t.ring[:0]
-	for _, p := range t.peers {
-		t.ring = append(t.ring, p)
-	}
-	from := hash(t.self)
-	slices.SortFunc(t.ring, func(a, b *peer) int {
-		return cmp.Or(cmp.Compare(a.hash-from, b.hash-from), cmp.Compare(a.id, b.id))
+// place returns where a peer stands in the ring, or belongs.
+func (t *Tracker) place(p *peer) int {
+	i, _ := slices.BinarySearchFunc(t.ring, p, func(a, b *peer) int {
+		return cmp.Or(cmp.Compare(a.hash-t.from, b.hash-t.from), cmp.Compare(a.id, b.id))
 	})
+	return i
 }
 
 // Probes returns whom to probe in the next round, in ring order. Call it once every Settings.Interval.
@@ -104,7 +105,7 @@ func (t *Tracker) Probes() []sbr.ID {
 		if seen >= t.span || len(ids) >= MaxProbes {
 			break
 		}
-		if p.verdict {
+		if p.verdict || t.missed(p) {
 			// Known to be unreachable: probed now and then for its return, and not in another one's place.
 			if t.round%slowRound == 0 {
 				ids = append(ids, p.id)

@@ -21,7 +21,7 @@ type Probes struct {
 func (p Probes) On() bool { return p.Neighbours > 0 && p.Interval > 0 }
 
 // Rounds is how many rounds a node needs that lost others members at once: it doubles the number of members that it probes in each round
-// in which probes fail, up to 128, and the last ones it adds must fail Tries times as well.
+// in which probes fail, up to 128, and the last ones it adds must fail Tries times as well. Beyond 128 it goes on with the next ones.
 func (p Probes) Rounds(others int) int {
 	if !p.On() || others < 1 {
 		return 0
@@ -31,10 +31,9 @@ func (p Probes) Rounds(others int) int {
 	for ; width < others && width < maxProbes; width = min(2*width, maxProbes) {
 		rounds++
 	}
-	if others > width {
-		rounds += max(1, p.Tries) * ((others - 1) / width)
-	}
-	return rounds
+	// Every third round goes to those that are known to be unreachable, which may take up the whole of it.
+	further := max(1, p.Tries) * ((others - 1) / width)
+	return rounds + further + (further+1)/2
 }
 
 // Detection bounds the time from a cut until own probes have told a side that all the others are unreachable; spread is how long

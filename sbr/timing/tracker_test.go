@@ -15,7 +15,7 @@ import (
 // The bound speaks of the tracker that does the probing, so it is compared with it: a node that was cut off alone.
 func TestProbes_RoundsBoundTheTracker(t *testing.T) {
 	for _, neighbours := range []int{1, 3, 5, 8} {
-		for _, others := range []int{1, 2, 4, 5, 6, 9, 19, 49, 99, 127} {
+		for _, others := range []int{1, 2, 4, 5, 6, 9, 19, 49, 99, 127, 128} {
 			t.Run(fmt.Sprintf("%d neighbours, %d others", neighbours, others), func(t *testing.T) {
 				cfg := reachability.DefaultSettings()
 				cfg.Neighbours = neighbours

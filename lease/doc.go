@@ -1,0 +1,56 @@
+// Package lease is a distributed lock with a record: one holder at a time, a fencing token, and the verdict that the holder
+// wrote when it took the lease.
+//
+// It is cut in two. A Store is one record with a conditional write: small, many backends (memory, kubernetes, yours). A Lease
+// is the algorithm over any Store, for one owner: acquiring, heartbeats, expiry, release, and the truth about what is not known.
+//
+//	l, err := lease.New(store, "node-1@1700000000", lease.DefaultSettings(), lease.Options{})
+//	defer l.Close()
+//	switch out := l.Acquire(ctx, lease.Proposal{}, func(reason error) { stopWork(reason) }); out.Kind {
+//	case lease.Granted: // l.Check() is true until the lease is lost or released; l.Token() fences
+//	case lease.Held:    // for certain not: out.Record says who holds it
+//	case lease.Unknown: // nobody knows; ask again
+//	}
+//
+// For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the outcome Held then
+// carries the verdict of whoever was faster. See Proposal.
+//
+// # Guarantees
+//
+//   - One holder: at no instant does Check answer true for two owners, under any loss, delay, reordering or late commit of
+//     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.TakeOver, and an operator who
+//     edits or deletes the record; then the former holder learns with its next heartbeat, or by a running Watch at once.)
+//   - "Don't know" is never "granted": Granted means that the record was committed with this attempt's nonce, and was still
+//     in force when Acquire returned. Held means that this attempt wrote nothing and never will.
+//   - What was reported as Unknown is never granted behind the caller's back: a late commit is undone, or adopted by a later
+//     Acquire.
+//   - Tokens grow: each grant and each verdict has a larger one than all before, also if the store forgets (deleted,
+//     restored from a backup), as long as one party remembers. Verdicts survive releases.
+//   - Check and Token never block. They compare a monotonic deadline, and so are right after a pause of any length too.
+//   - A loss is reported once, with the reason, after Check has turned false and after Acquire has returned.
+//   - Acquire, Release and Read answer within their context and Settings.OperationTimeout. All methods are safe for
+//     concurrent use; calls on one Lease queue up and none goes unanswered.
+//   - Without a held lease, a running Watch or an attempt in doubt, a Lease sends nothing and has no goroutine.
+//   - An acquire is one write if the record's state is known (from the last operation or a Watch), else one read and one
+//     write; a release and a heartbeat are one write.
+//
+// # Non-guarantees
+//
+//   - No lock stops what is already on its way. Between two calls of Check a process can be paused for longer than the lease
+//     lasts; only a resource that checks the fencing token is safe from that.
+//   - The lease is not fair: among many waiting parties anybody may be next.
+//   - A holder that crashed blocks the others for Settings.HeartbeatTimeout from the moment each of them first looked: nobody
+//     believes the times in the record.
+//
+// # Assumptions
+//
+//   - Clock rates: the clocks of any two parties run at rates that differ by less than one eighth (12.5 %). Offsets of wall clocks do not
+//     matter, however large; neither do jumps.
+//   - A party's monotonic clock does not stand still while others' run on. A suspended machine (not process) can break that;
+//     the fencing token covers it.
+//   - All parties of one lease use the same HeartbeatTimeout. Each caps what the record says by its own setting, so that a
+//     poisoned record locks nobody out; with a shorter setting than the holder's it would take over too early.
+//   - An owner names one life of one process. Two lives under one name displace each other: safe, but a quarrel.
+//   - The Store keeps its contract: conditional writes are atomic, reads see the latest write, versions do not repeat.
+//     (leasetest.Run checks a backend.)
+package lease
