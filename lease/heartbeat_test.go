@@ -136,6 +136,22 @@ func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
 	}
 }
 
+func TestHeartbeat_CountsFromWhenItWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, _ := holder(w)
+		v := w.view("a")
+		v.SetDelay(1500 * time.Millisecond)
+		time.Sleep(interval + 1500*time.Millisecond)
+		synctest.Wait()
+		v.SetUnavailable(true)
+		time.Sleep(window - 1500*time.Millisecond - time.Nanosecond)
+		assert.True(t, a.Check(), "the heartbeat was confirmed")
+		time.Sleep(time.Nanosecond)
+		assert.False(t, a.Check(), "but it is as old as its request")
+	})
+}
+
 func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 	changes := map[string]struct {
 		change func(*memory.Store)

@@ -209,11 +209,11 @@ func TestRead_NeverAnswersOlderThanWhatIsKnown(t *testing.T) {
 		v.SetDelay(time.Second) // the store answers after half a second
 		time.AfterFunc(600*time.Millisecond, func() {
 			v.Heal()
-			w.store.Restore(lease.Record{Token: 2})
+			w.store.Restore(lease.Record{Holder: "x", Token: 2})
 		})
 		r, err := a.Read(t.Context())
 		require.NoError(t, err)
-		assert.EqualValues(t, 2, r.Token)
+		assert.Equal(t, lease.Record{Holder: "x", Token: 2}, r)
 		_ = stop()
 	})
 }

@@ -7,8 +7,7 @@ func (r *Resolver) onMemberSeen(m Member) {
 	reported := m.Status
 	m.Unreachable, m.awaiting = false, reported == Up || reported == WeaklyUp
 	old := r.get(m.ID)
-	switch {
-	case old == nil:
+	if old == nil {
 		if m.awaiting {
 			m.Status = Joining
 		}
@@ -18,7 +17,7 @@ func (r *Resolver) onMemberSeen(m Member) {
 		if !r.armed {
 			r.lastChange = r.now
 		}
-	default:
+	} else {
 		m.Unreachable = old.Unreachable
 		m.Status = follow(old, reported)
 		if m.Status == Exiting && old.Status != Exiting {
@@ -51,7 +50,7 @@ func (r *Resolver) onMemberGone(id ID) {
 	if id == r.self {
 		return
 	}
-	if _, ok := r.roster.remove(id); !ok {
+	if !r.roster.remove(id) {
 		return
 	}
 	r.calm()

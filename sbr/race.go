@@ -75,7 +75,7 @@ func (r *Resolver) tryLease() {
 	v := r.view()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
 	if !d.Final.NeedsLease() {
-		r.act(&v, d)
+		r.act(d)
 		return
 	}
 	r.startAttempt()
@@ -217,7 +217,7 @@ func (r *Resolver) giveUp() {
 	v := r.view()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected).Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
 	d.Reason = fmt.Sprintf("nobody on this side could learn the fate of the lease in time (%s)", rc.lastErr)
-	r.act(&v, d)
+	r.act(d)
 }
 
 // onAsked races in the place of a member of this side that cannot reach the store. The verdict chain makes that harmless.

@@ -60,17 +60,17 @@ func (s *roster) put(m Member) {
 	s.count(&s.members[i], 1)
 }
 
-func (s *roster) remove(id ID) (Member, bool) {
+func (s *roster) remove(id ID) bool {
 	i, ok := s.index[id]
 	if !ok {
-		return Member{}, false
+		return false
 	}
 	m := s.members[i]
 	s.count(&m, -1)
 	s.members = slices.Delete(s.members, int(i), int(i)+1)
 	delete(s.index, id)
 	s.reindex(int(i))
-	return m, true
+	return true
 }
 
 func (s *roster) reindex(from int) {

@@ -31,7 +31,7 @@ func (r *Resolver) downWhenUnstable() {
 		return
 	}
 	v := r.view()
-	r.act(&v, Decision{
+	r.act(Decision{
 		Choice: Choice{Kind: DownAll, Reason: fmt.Sprintf(
 			"the view has kept changing for more than %v (%d changes) without being stable for %v",
 			r.cfg.StableAfter+r.cfg.DownAllWhenUnstable, r.changes, r.cfg.StableAfter)},
@@ -89,7 +89,7 @@ func (r *Resolver) decide() {
 		r.race = &race{since: r.lastChange, notBefore: r.now + d.Delay}
 		return
 	}
-	r.act(&v, d)
+	r.act(d)
 }
 
 func (r *Resolver) explainDecision(d Decision) {
@@ -97,7 +97,7 @@ func (r *Resolver) explainDecision(d Decision) {
 }
 
 // act carries a decision out that needs no lease, or no longer waits for one: the others first, this member last.
-func (r *Resolver) act(v *View, d Decision) {
+func (r *Resolver) act(d Decision) {
 	r.explainDecision(d)
 	self := false
 	targets, joined := r.reachable(r.self), r.joinedLate(d.Down)

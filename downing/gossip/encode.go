@@ -9,23 +9,21 @@ import (
 )
 
 // Encode returns the message as one or more payloads of at most Limit bytes each: long lists are spread over several.
-// An id that fits into no message, with the sender's beside it, is left out; without any list there is at most one payload,
-// and none if the sender itself does not fit.
+// An id that fits into no message, with the sender's beside it, is left out, and there is no payload if not even the sender fits.
 func Encode(m Message) [][]byte {
-	m.Reason = shorten(m.Reason, maxReason)
-	if b, ok := fit(m); ok {
-		return [][]byte{b}
-	}
-	if len(m.Up)+len(m.Down) == 0 {
-		m.Reason = "" // characters that JSON escapes made it too long, and it is for people only
+	reason := m.Reason
+	for limit := maxReason; ; limit /= 2 { // the reason is for people: it gives way before the message is cut
+		m.Reason = shorten(reason, limit)
 		if b, ok := fit(m); ok {
 			return [][]byte{b}
 		}
-		return nil
+		if limit == 0 {
+			break
+		}
 	}
 	m.Whole = false
 	head := m
-	head.Up, head.Down = nil, nil
+	head.Up, head.Down, head.Reason = nil, nil, shorten(reason, maxReason)
 	if b, ok := fit(head); !ok || len(b) > Limit/2 {
 		head.Reason = ""
 	}
@@ -44,7 +42,7 @@ func fit(m Message) ([]byte, bool) {
 
 func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]byte) {
 	for len(ids) > 0 {
-		n := len(ids)
+		n := min(len(ids), 128) // more never fit
 		for n > 0 {
 			m := head
 			set(&m, ids[:n])
@@ -52,7 +50,7 @@ func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]b
 				out = append(out, b)
 				break
 			}
-			n = min(n/2, 64)
+			n /= 2
 		}
 		ids = ids[max(n, 1):]
 	}
@@ -62,6 +60,9 @@ func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]b
 func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
+	}
+	if limit == 0 {
+		return ""
 	}
 	s = s[:limit-1]
 	for len(s) > 0 && !utf8.ValidString(s) {

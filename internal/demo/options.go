@@ -42,7 +42,7 @@ func DefaultOptions() Options {
 // ParseSplit reads sides written as 3/2 or 2/2/1.
 func ParseSplit(s string) ([]int, error) {
 	var sides []int
-	for _, part := range strings.Split(s, "/") {
+	for part := range strings.SplitSeq(s, "/") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("split %q: write the sizes of the sides as 3/2 or 2/2/1, each at least 1", s)

@@ -2,7 +2,7 @@ package demo
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -180,7 +180,7 @@ func (c *cluster) knock(ctx context.Context) error {
 	}
 	_ = s.Shutdown()
 	if err != nil {
-		return fmt.Errorf("%w (join: %v)", err, joinErr)
+		return errors.Join(err, joinErr)
 	}
 	c.log.world("%s is a member of nobody; it comes back as a new incarnation", loser)
 	if err := c.start(ctx, loser); err != nil {

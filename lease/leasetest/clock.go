@@ -66,10 +66,3 @@ func (c *Clock) Advance(d time.Duration) {
 		c.timers = c.timers[1:]
 	}
 }
-
-// Timers returns how many timers are waiting.
-func (c *Clock) Timers() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.timers)
-}

@@ -63,7 +63,7 @@ func (t *Tracker) covered(p *peer) bool {
 }
 
 func (t *Tracker) expire(now time.Duration) {
-	for _, p := range append(t.ring[:len(t.ring):len(t.ring)], t.subject(t.self)) {
+	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
 		for o, until := range p.reports {
 			if now >= until {
 				delete(p.reports, o)
@@ -129,7 +129,7 @@ func reported(p *peer, by sbr.ID) bool { _, ok := p.reports[by]; return ok }
 // (design deviation 11).
 func (t *Tracker) reports(agreed map[sbr.ID]bool) []sbr.Report {
 	var all []sbr.Report
-	for _, p := range append(t.ring[:len(t.ring):len(t.ring)], t.subject(t.self)) {
+	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
 		if p.id != t.self && t.missed(p) {
 			all = append(all, sbr.Report{Observer: t.self, Subject: p.id})
 		}

@@ -1,0 +1,108 @@
+package docs_test
+
+import (
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/config"
+)
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return page{text: string(data)}.prose()
+}
+
+// Every key of the configuration has a line.
+func TestEveryKeyIsExplained(t *testing.T) {
+	f := config.Default()
+	f.System = "payments"
+	var all map[string]any
+	require.NoError(t, yaml.Unmarshal(f.Effective(), &all))
+	explained := text(t, "configuration.md")
+	for _, block := range []string{"split-brain-resolver", "lease", ""} {
+		keys := all
+		if block != "" {
+			keys = all[block].(map[string]any)
+			delete(all, block)
+		}
+		for _, key := range leaves("", keys) {
+			require.Contains(t, explained, "`"+key+"`")
+		}
+	}
+}
+
+func leaves(path string, values map[string]any) (keys []string) {
+	for key, value := range values {
+		if inner, ok := value.(map[string]any); ok {
+			keys = append(keys, leaves(path+key+".", inner)...)
+		} else {
+			keys = append(keys, path+key)
+		}
+	}
+	return keys
+}
+
+// Every metric and every field of the status has a line.
+func TestTelemetryIsExplained(t *testing.T) {
+	explained := text(t, "embedding.md")
+	for _, m := range regexp.MustCompile(`"(sbr\.[a-z.]+)"`).FindAllStringSubmatch(text(t, "../downing/metrics.go"), -1) {
+		require.Contains(t, explained, "`"+m[1]+"`")
+	}
+	status := reflect.TypeFor[downing.Status]()
+	for i := range status.NumField() {
+		name, _, _ := strings.Cut(status.Field(i).Tag.Get("json"), ",")
+		if status.Field(i).Type.Kind() == reflect.Slice {
+			name += "[]"
+		}
+		require.Contains(t, explained, "`"+name+"`")
+	}
+}
+
+// The table of dependencies lists what is imported, and nothing else.
+func TestDependenciesAreExplained(t *testing.T) {
+	mod := text(t, "../go.mod")
+	var modules []string
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v`).FindAllStringSubmatch(mod, -1) {
+		modules = append(modules, m[1])
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
+		`{{if ne .Name "deps"}}{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}{{end}}`, "../...").Output()
+	require.NoError(t, err)
+	imported := make(map[string]bool)
+	for path := range strings.FieldsSeq(string(out)) {
+		best := ""
+		for _, m := range modules {
+			if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(best) {
+				best = m
+			}
+		}
+		imported[best] = true
+	}
+	delete(imported, "")
+	table, _, _ := strings.Cut(text(t, "dependencies.md"), "## tools/")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(table, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			name = strings.Trim(name, "`")
+			require.True(t, imported[name], "%s is explained, but nothing imports it", name)
+			delete(imported, name)
+		}
+	}
+	require.Empty(t, slices.Sorted(func(yield func(string) bool) {
+		for name := range imported {
+			if !yield(name) {
+				return
+			}
+		}
+	}), "imported, but not explained")
+}
