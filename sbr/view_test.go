@@ -46,13 +46,13 @@ func idsOf(members []sbr.Member) (ids []sbr.ID) {
 
 func TestNewView_OrdersACopy(t *testing.T) {
 	members := []sbr.Member{
-		{ID: "5", Name: "b"}, {ID: "4", Name: "a"}, // without an address: by name, before all others
+		{ID: "6", Name: "hh"}, {ID: "5", Name: "b"}, {ID: "4", Name: "a"}, // without an address the name is the host
 		{ID: "3", Addr: "h:10000"}, {ID: "2", Addr: "h:9000", Name: "x"}, {ID: "1", Addr: "h:9000", Name: "x"},
 		{ID: "0", Addr: "i"},
 	}
 	before := slices.Clone(members)
 	v := sbr.NewView("0", members, nil, nil)
-	require.Equal(t, []sbr.ID{"4", "5", "1", "2", "3", "0"}, idsOf(v.Members))
+	require.Equal(t, []sbr.ID{"4", "5", "1", "2", "3", "6", "0"}, idsOf(v.Members))
 	require.Equal(t, before, members, "the caller's slice is left alone")
 	members[0].ID = "changed"
 	require.NotContains(t, idsOf(v.Members), sbr.ID("changed"))
