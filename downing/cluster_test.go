@@ -26,6 +26,7 @@ type cluster struct {
 	net     *memnet.Network
 	store   *memory.Store
 	config  func(name string, c *downing.Config)
+	serf    func(name string, conf *serf.Config) // what the application configures, may be nil
 	members map[string]*member
 
 	mu  sync.Mutex
@@ -67,6 +68,9 @@ func (c *cluster) start(name string, join ...string) *member {
 	require.NoError(c.t, err)
 	m := &member{provider: p}
 	m.serf, err = serfnet.Start(c.net, name, func(conf *serf.Config) {
+		if c.serf != nil {
+			c.serf(name, conf)
+		}
 		require.NoError(c.t, p.Prepare(context.Background(), conf))
 	})
 	require.NoError(c.t, err)

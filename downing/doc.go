@@ -17,13 +17,15 @@
 //
 //   - Downed is closed first, then the callbacks run, the side is told, and Serf leaves and shuts down; then, at the latest when
 //     Config.Grace is over, the process exits with the status ExitDowned. Config.Exit replaces the exit, nothing replaces the rest.
-//   - A node whose resolver fails goes down instead of running on unprotected: a panic in the loop, Serf shut down under it.
+//   - A node whose resolver fails goes down instead of running on unprotected: a panic in it or in what it calls, a loop that is stuck,
+//     Serf shut down under it.
 //   - An incarnation that a verdict or an order has downed is refused by the merge delegate, is told so when it knocks, and is removed again
 //     should it appear all the same. A node that restarts is another incarnation, and is welcome.
 //   - A node does not join before it has read the last verdict from the lease.
 //   - Nothing is written to the lease while nobody is unreachable, but for the release of an earlier decision. (Prepare tries the rights
 //     with dry runs, where the store can do that.)
 //   - A member is removed only if Serf calls it failed at that moment: a live node would become a ghost.
+//   - Start fails if s is not the node that was prepared, or if the event channel or the merge delegate was replaced after Prepare.
 //   - The application's event channel gets every event in order, but for this package's own queries; a slow reader no longer blocks Serf.
 //   - After Stop no goroutine is left but the reader of Serf's events, which ends when Serf is shut down.
 //
@@ -41,6 +43,6 @@
 //
 //   - All members run the same configuration, which the tag sbr_cfg shows, and reach each other directly by UDP, for the probes.
 //   - Each node has a Store of its own, and a serf.Config that serves one serf.Create.
-//   - There is room for about 60 bytes among the node's tags, and Serf's limits for queries are not below their defaults.
+//   - There is room for about 60 bytes among the node's tags.
 //   - No clock is set back within a process: Go's monotonic clock is used. A pause shorter than Config.PauseAfter goes unnoticed.
 package downing

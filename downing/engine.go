@@ -55,21 +55,22 @@ type engine struct {
 	halted  atomic.Bool  // the loop was stuck and must do nothing more
 
 	// Owned by the loop.
-	resolver   *sbr.Resolver
-	members    *membership
-	tracker    *reachability.Tracker
-	reports    []sbr.Report
-	spreading  map[sbr.ID]struct{}
-	rounds     int
-	nextPoll   time.Duration
-	nextProbe  time.Duration
-	nextJoin   time.Duration
-	probing    bool
-	sawDigests map[string]struct{}
-	removing   map[sbr.ID]struct{}
-	tagging    bool
-	leaving    bool
-	ended      bool
+	resolver    *sbr.Resolver
+	members     *membership
+	tracker     *reachability.Tracker
+	reports     []sbr.Report
+	spreading   map[sbr.ID]struct{}
+	rounds      int
+	nextPoll    time.Duration
+	nextProbe   time.Duration
+	nextJoin    time.Duration
+	probing     bool
+	lastWarning string
+	sawDigests  map[string]struct{}
+	removing    map[sbr.ID]struct{}
+	tagging     bool
+	leaving     bool
+	ended       bool
 
 	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be given up.
 	phase chan struct{}
@@ -150,8 +151,12 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
 func (e *engine) enter(ctx context.Context, from, to stage) (leave func(error), err error) {
 	select {
 	case e.phase <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default:
+		select {
+		case e.phase <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

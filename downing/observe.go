@@ -22,7 +22,8 @@ func (e *engine) poll() {
 	}
 	list := e.node.members()
 	e.keepTags(list)
-	for _, c := range e.members.look(now, list) {
+	changes := e.members.look(now, list)
+	for _, c := range changes {
 		switch {
 		case c.failed != nil:
 			e.tracker.SetFailed(c.id, *c.failed)
@@ -37,7 +38,10 @@ func (e *engine) poll() {
 			e.step(c.event)
 		}
 	}
-	e.checkDigests()
+	if len(changes) > 0 {
+		e.checkDigests()
+		e.warn()
+	}
 	e.weigh(false)
 }
 

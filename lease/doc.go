@@ -21,7 +21,8 @@
 //     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.TakeOver, and an operator who
 //     edits or deletes the record; then the former holder learns with its next heartbeat, or by a running Watch at once.)
 //   - "Don't know" is never "granted": Granted means that the record was committed with this attempt's nonce, and was still
-//     in force when Acquire returned. Held means that this attempt wrote nothing and never will.
+//     in force when Acquire returned. Held means that this attempt holds nothing and never will: it was not written, or
+//     was already replaced by the record that comes with the answer.
 //   - What was reported as Unknown is never granted behind the caller's back: a late commit is undone, or adopted by a later
 //     Acquire.
 //   - Tokens grow: each grant and each verdict has a larger one than all before, also if the store forgets (deleted,

@@ -85,6 +85,24 @@ func TestExpiry_TheShorterOfBothTimesCounts(t *testing.T) {
 	})
 }
 
+func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		with := func(timeout time.Duration) func(*lease.Settings, *lease.Options) {
+			return func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = timeout }
+		}
+		a, b, c := w.lease("a", with(2*ttl)), w.lease("b"), w.lease("c", with(3*ttl))
+		w.granted(a)
+		for range 5 {
+			w.held(b, "a")
+			w.held(c, "a")
+			time.Sleep(interval)
+		}
+		require.Len(t, w.logs.all(), 1, "%v", w.logs.all())
+		assert.Contains(t, w.logs.all()[0], "recorded=4m0s heartbeat-timeout=2m0s")
+	})
+}
+
 func TestExpiry_InfiniteNeverExpires(t *testing.T) {
 	infinite := func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite }
 	synctest.Test(t, func(t *testing.T) {

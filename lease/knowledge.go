@@ -19,9 +19,10 @@ type knowledge struct {
 	// token and verdict are the newest ever seen. They survive a store that forgets.
 	token   uint64
 	verdict *sbr.Verdict
-	// regress is the version that was already warned of.
+	// regress is the version that was already warned of, other the holder that was.
 	regress Version
 	warned  bool
+	other   string
 }
 
 // sign is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
@@ -163,6 +164,7 @@ func (l *Lease) examine(s Snapshot) {
 		l.loseLocked(t, l.lossReason(t, r, s.Version))
 		return
 	}
+	l.warnPatience(r)
 	if _, stray := l.strays[r.Nonce]; stray && r.Holder == l.owner {
 		l.tidyLocked(l.grace())
 	}
@@ -218,4 +220,15 @@ func (l *Lease) warnRegress(s Snapshot) {
 	}
 	l.log.Warn("lease: "+what+"; the newest token and verdict seen here stay in force",
 		"stored-token", s.Record.Token, "newest-token", k.token)
+}
+
+// warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.
+func (l *Lease) warnPatience(r *Record) {
+	k, mine := &l.know, l.settings.HeartbeatTimeout
+	if r.Holder == "" || r.Holder == l.owner || r.Holder == k.other || mine == Infinite || (0 < r.TTL && r.TTL <= mine) {
+		return
+	}
+	k.other = r.Holder
+	l.log.Warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",
+		"holder", r.Holder, "recorded", r.TTL, "heartbeat-timeout", mine)
 }

@@ -13,7 +13,7 @@ var (
 	// ErrConflict is returned by Write when the store certainly did not write because the version had moved on.
 	ErrConflict = errors.New("lease: the version has moved on")
 	// ErrRefused is wrapped by an error of Write when the store certainly did not write for another reason
-	// (no right to, not valid, too large).
+	// (no right to, not valid, too large). An error of Read that wraps it says that asking again at once is futile.
 	ErrRefused = errors.New("lease: the store refused the request")
 	// ErrTooLarge is wrapped, together with ErrRefused, when the record does not fit.
 	ErrTooLarge = errors.New("lease: the record is too large")
@@ -58,6 +58,7 @@ type Store interface {
 // Watcher is a Store that can report changes as they happen.
 type Watcher interface {
 	// Watch calls fn, one call at a time, with the present record and again after each change, until ctx ends.
+	// A record that does not exist need not be reported at the start; a deletion is a change, to the zero Snapshot.
 	// It may skip intermediate states but never ends on an old one. It reconnects by itself and returns only ctx's error,
 	// or an error that wraps ErrRefused when watching can never work.
 	Watch(ctx context.Context, fn func(Snapshot)) error

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Watch calls fn, one call at a time, with the present record and again after each change, until ctx ends or the lease is
-// closed; the error says which. It uses the store's Watcher, or reads every Options.PollInterval where the store has none or
+// Watch calls fn, one call at a time, with the present record (if there is one) and again after each change, until ctx ends
+// or the lease is closed; the error says which. It uses the store's Watcher, or reads every Options.PollInterval where the store has none or
 // refuses to be watched. It may skip intermediate states, never ends on an old one, and never goes backwards.
 //
 // A running Watch also makes the lease faster and more alert: an Acquire finds the version known and needs one request, a

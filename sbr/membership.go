@@ -23,6 +23,9 @@ func (r *Resolver) onMemberSeen(m Member) {
 		if m.Status == Exiting && old.Status != Exiting {
 			r.lastChange = r.now
 		}
+		if m.suspect() && !old.suspect() {
+			r.unrest() // a leave was refuted of a member that cannot be reached: as if it had become unreachable now
+		}
 	}
 	r.put(m)
 }
@@ -72,12 +75,17 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 	if m.Status > Up {
 		return
 	}
+	r.unrest()
+	r.calm()
+}
+
+// unrest restarts the stable deadline.
+func (r *Resolver) unrest() {
 	r.lastChange = r.now
 	if r.changes == 0 {
 		r.firstChange = r.now
 	}
 	r.changes++
-	r.calm()
 }
 
 // calm ends the unrest once nobody is unreachable any more.

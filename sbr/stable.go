@@ -79,7 +79,8 @@ func (r *Resolver) decideWhenStable() {
 func (r *Resolver) decide() {
 	v := r.view()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
-	if d.Final == None || len(d.Down) == 0 {
+	// With a lease a decision about unreachable members is never empty: the verdict leaves them out.
+	if d.Final == None || len(d.Down) == 0 && !d.Final.NeedsLease() {
 		r.idleAt = r.lastChange
 		return
 	}

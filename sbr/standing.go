@@ -113,8 +113,7 @@ func (r *Resolver) onTold(e Told) {
 
 // checkStanding downs this member when the newest verdict leaves it out. The first members of the side tell the others.
 func (r *Resolver) checkStanding() {
-	self := r.get(r.self)
-	if r.verdict.Standing(r.self, self.Seen) != Out {
+	if r.standing() != Out {
 		return
 	}
 	if r.placeAmongReachable() < tellers || r.race != nil {
@@ -231,13 +230,14 @@ func (r *Resolver) release() {
 }
 
 func (r *Resolver) onLeaseReleased(e LeaseReleased) {
-	if e.Done {
+	switch {
+	case !e.Done && r.holding:
+		r.releaseAt = r.now + r.cfg.HolderRetry
+	case e.Done && r.holding:
 		r.holding, r.releaseAt = false, never
-		r.record.Holder = ""
-		r.explain(TopicLease, "the lease was released; verdict %d stays in it", r.verdict.Token)
-		return
-	}
-	if r.holding {
-		r.releaseAt = r.now + r.cfg.LeaseRetry
+		if r.record.Holder == r.self {
+			r.record.Holder = ""
+		}
+		r.explain(TopicLease, "this member holds the lease no longer; verdict %d stays in it", r.verdict.Token)
 	}
 }

@@ -133,7 +133,7 @@ func (w *World) cannotReach(o, s *process) bool {
 	}
 	for _, x := range w.procs {
 		if x != s && x.alive() && s.knows(x) && s.peer(x).missed && x.knows(s) && x.peer(s).missed &&
-			(x == o || w.net.connected(o.node.index, x.node.index)) {
+			(x == o || o.knows(x) && w.net.connected(o.node.index, x.node.index)) {
 			return true
 		}
 	}

@@ -122,6 +122,7 @@ func randomPlan(seed uint64) plan {
 	for range 1 + p.IntN(8) {
 		p.anything(p.span(from, to))
 	}
+	p.options.Resolver.LeaseRetry = p.span(100*time.Millisecond, 2*time.Second)
 	p.rest = to + 5*time.Second
 	p.at(p.rest, func(w *World) { w.SetLoss(0) })
 	heal := p.coin(0.5)
@@ -162,7 +163,9 @@ func (p *planner) done() plan {
 func (p *planner) anything(t time.Duration) {
 	n := p.options.Nodes
 	node := p.IntN(n)
-	switch p.IntN(12) {
+	switch p.IntN(13) {
+	case 12:
+		p.at(t, func(w *World) { repeat(w) })
 	case 0, 1, 2:
 		g := p.split(n)
 		p.at(t, func(w *World) { w.Partition(g...) })
@@ -194,6 +197,36 @@ func (p *planner) anything(t time.Duration) {
 			p.at(t, func(w *World) { w.Cut(node, other) })
 		} else {
 			p.at(t, func(w *World) { w.CutOneWay(node, other) })
+		}
+	}
+}
+
+// repeat tells everybody things it was told before: facts that are repeated, verdicts and records that are old.
+func repeat(w *World) {
+	for _, p := range w.procs {
+		if !p.runs() {
+			continue
+		}
+		for _, q := range w.procs {
+			if !p.knows(q) {
+				continue
+			}
+			p.w.after(w.between(0, time.Second), p, func() {
+				if !p.knows(q) {
+					return
+				}
+				p.step(sbr.MemberSeen{Member: q.self})
+				p.step(sbr.Reachability{ID: q.id, Unreachable: p.peers[q.index].failed})
+				if n := len(w.store.chain); n > 0 {
+					old := w.store.chain[w.rng.IntN(n)].Clone()
+					if old.Token <= q.r.Verdict().Token {
+						p.step(sbr.Told{From: q.id, Verdict: *old})
+					}
+					if old = w.store.chain[w.rng.IntN(n)].Clone(); old.Token <= p.r.Verdict().Token {
+						p.step(sbr.LeaseObserved{Record: sbr.Record{Holder: old.DecidedBy, Token: old.Token, Verdict: old}})
+					}
+				}
+			})
 		}
 	}
 }

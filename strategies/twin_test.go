@@ -109,7 +109,11 @@ func (w world) first(s ids, less func(a, b sbr.Member) bool) sbr.ID {
 }
 
 func lowerAddress(a, b sbr.Member) bool {
-	split := func(addr string) (string, int) {
+	split := func(m sbr.Member) (string, int) {
+		addr := m.Addr
+		if addr == "" {
+			return m.Name, 0
+		}
 		i := strings.LastIndex(addr, ":")
 		if i < 0 {
 			return addr, 0
@@ -117,8 +121,8 @@ func lowerAddress(a, b sbr.Member) bool {
 		port, _ := strconv.Atoi(addr[i+1:])
 		return addr[:i], port
 	}
-	ah, ap := split(a.Addr)
-	bh, bp := split(b.Addr)
+	ah, ap := split(a)
+	bh, bp := split(b)
 	switch {
 	case ah != bh:
 		return ah < bh

@@ -46,7 +46,12 @@ func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]b
 		for n > 0 {
 			m := head
 			set(&m, ids[:n])
-			if b, ok := fit(m); ok {
+			b, ok := fit(m)
+			if !ok && n == 1 {
+				m.Reason = ""
+				b, ok = fit(m)
+			}
+			if ok {
 				out = append(out, b)
 				break
 			}

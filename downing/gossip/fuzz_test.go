@@ -42,7 +42,7 @@ func FuzzEncode(f *testing.F) {
 		if m.Kind == gossip.KindOrder {
 			m.Decided = sbr.DownAll.String()
 		}
-		if _, known := samples[m.Kind]; !known || m.From == "" || m.Kind == gossip.KindVerdict && token == 0 || !utf8.ValidString(from+by+up+down) {
+		if _, known := samples[m.Kind]; !known || m.From == "" || m.Kind == gossip.KindVerdict && token == 0 || !utf8.ValidString(strings.Join([]string{from, by, up, down}, " ")) {
 			return // nobody sends such
 		}
 		requireComplete(t, m)

@@ -130,7 +130,7 @@ func reported(p *peer, by sbr.ID) bool { _, ok := p.reports[by]; return ok }
 func (t *Tracker) reports(agreed map[sbr.ID]bool) []sbr.Report {
 	var all []sbr.Report
 	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
-		if p.id != t.self && t.missed(p) {
+		if p.id != t.self && (p.failed || t.missed(p)) {
 			all = append(all, sbr.Report{Observer: t.self, Subject: p.id})
 		}
 		for o := range p.reports {

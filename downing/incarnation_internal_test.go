@@ -1,0 +1,57 @@
+package downing
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// A node's name can be read from its incarnation, whatever characters it has.
+func TestIncarnation_NameOf(t *testing.T) {
+	for _, name := range []string{"n1", "a.b-c", "a#b", "#", "a?b", "日本", "n1#abcdefgh"} {
+		m := serf.Member{Name: name, Tags: map[string]string{TagUID: newUID()}}
+		require.Equal(t, name, NameOf(idOf(&m)))
+		require.False(t, isUntagged(idOf(&m)))
+		m.Tags = nil
+		require.Equal(t, name, NameOf(idOf(&m)))
+		require.True(t, isUntagged(idOf(&m)))
+	}
+	require.Equal(t, "no-incarnation", NameOf("no-incarnation"))
+	require.Equal(t, "", NameOf(""))
+}
+
+// Each start is another incarnation, and the tags of all take little of Serf's 512 bytes.
+func TestIncarnation_IsNewAtEachStart(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		uid := newUID()
+		require.Len(t, uid, 8)
+		require.False(t, seen[uid])
+		seen[uid] = true
+	}
+	size := 0
+	for k, v := range map[string]string{TagUID: newUID(), TagBorn: format36(born(time.Now())), TagSeen: format36(math.MaxInt64), TagConfig: "abcdefgh"} {
+		size += len(k) + len(v) + 2
+	}
+	require.Less(t, size, 100)
+}
+
+// A tag that is no number counts as zero: the youngest member, older than any verdict.
+func TestIncarnation_TagsThatAreNoNumbers(t *testing.T) {
+	for _, s := range []string{"", "-1", "!", "zzzzzzzzzzzzzzzz", "1 ", "٣"} {
+		require.Zero(t, parse36(s), s)
+	}
+	for _, n := range []int64{0, 1, 35, 36, math.MaxInt64} {
+		require.Equal(t, n, parse36(format36(n)))
+	}
+	m := serf.Member{Name: "n1", Tags: map[string]string{TagUID: "u", TagBorn: "x y", TagSeen: "-5"}}
+	got := memberOf(&m, sbr.Up)
+	require.Zero(t, got.Born)
+	require.Zero(t, got.Seen)
+	require.Empty(t, got.Roles)
+}

@@ -1,0 +1,112 @@
+package downing
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func tagged(name, uid, seen string) *serf.Member {
+	return &serf.Member{Name: name, Tags: map[string]string{TagUID: uid, TagSeen: seen}}
+}
+
+// merges counts what reaches the application's own delegate.
+type merges struct {
+	asked [][]*serf.Member
+	err   error
+}
+
+func (m *merges) NotifyMerge(members []*serf.Member) error {
+	m.asked = append(m.asked, members)
+	return m.err
+}
+
+func newKeepOut(next serf.MergeDelegate, d denyList) (*keepOut, *[]string) {
+	refused := &[]string{}
+	k := &keepOut{next: next, refused: func(m *serf.Member) { *refused = append(*refused, m.Name) }}
+	d.self = "me#u"
+	k.list.Store(&d)
+	return k, refused
+}
+
+// Who stays out, and who is welcome.
+func TestKeepOut_Denies(t *testing.T) {
+	verdict := sbr.Verdict{Token: 5, Survivors: []sbr.ID{"me#u", "won#u"}, Down: []sbr.ID{"lost#u"}}
+	partial := sbr.Verdict{Token: 5, Down: []sbr.ID{"lost#u"}, Partial: true}
+	ordered := map[sbr.ID]struct{}{"ordered#u": {}, "?plain": {}}
+	for _, tc := range []struct {
+		name    string
+		verdict sbr.Verdict
+		member  *serf.Member
+		refused bool
+	}{
+		{"a loser under its old incarnation", verdict, tagged("lost", "u", "0"), true},
+		{"the same node in its next life, which read the verdict", verdict, tagged("lost", "v", "5"), false},
+		{"the same node in its next life, which read an older one", verdict, tagged("lost", "v", "4"), true},
+		{"a node that joined the losing side and was not known to the winner", verdict, tagged("late", "u", "4"), true},
+		{"a survivor", verdict, tagged("won", "u", "0"), false},
+		{"a member downed by an order", verdict, tagged("ordered", "u", "9"), true},
+		{"this member itself, whatever is said", sbr.Verdict{Token: 5, Down: []sbr.ID{"me#u"}}, tagged("me", "u", "0"), false},
+		{"a member that runs no resolver", verdict, &serf.Member{Name: "plain"}, false},
+		{"no number where a token should be: older than any verdict", verdict, tagged("late", "v", "!"), true},
+		{"somebody of whom a part of a verdict does not speak", partial, tagged("late", "u", "0"), false},
+		{"somebody whom a part of a verdict downs", partial, tagged("lost", "u", "0"), true},
+		{"anybody, before there was a verdict", sbr.Verdict{}, tagged("late", "u", "0"), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k, refused := newKeepOut(nil, denyList{verdict: tc.verdict, orders: ordered})
+			err := k.NotifyMerge([]*serf.Member{tc.member})
+			if tc.refused {
+				require.ErrorContains(t, err, tc.member.Name+" was downed")
+				require.Equal(t, []string{tc.member.Name}, *refused)
+				return
+			}
+			require.NoError(t, err)
+			require.Empty(t, *refused)
+		})
+	}
+}
+
+// One refused member in a list would reject a whole join; Serf asks again for each.
+func TestKeepOut_ListsAreLetThrough(t *testing.T) {
+	k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}))
+	require.NoError(t, k.NotifyMerge(nil))
+	require.Empty(t, *refused)
+}
+
+// The application's own delegate is asked about everybody who is not refused, and its no counts.
+func TestKeepOut_ChainsTheApplicationsDelegate(t *testing.T) {
+	app := &merges{}
+	k, _ := newKeepOut(app, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+	list := []*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}
+	require.NoError(t, k.NotifyMerge(list))
+	require.NoError(t, k.NotifyMerge(list[1:]))
+	require.Error(t, k.NotifyMerge(list[:1]))
+	require.Equal(t, [][]*serf.Member{list, list[1:]}, app.asked)
+	app.err = errors.New("not today")
+	require.ErrorIs(t, k.NotifyMerge(list[1:]), app.err)
+}
+
+// Serf knocks again and again; people hear of each incarnation once.
+func TestKeepOut_ReportsOnce(t *testing.T) {
+	k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}, "lost#v": {}}})
+	for range 3 {
+		require.Error(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", "")}))
+	}
+	require.Error(t, k.NotifyMerge([]*serf.Member{tagged("lost", "v", "")}))
+	require.Equal(t, []string{"lost", "lost"}, *refused)
+}
+
+// Serf asks about the node itself when it creates it. That is how Start knows that it is asked at all.
+func TestKeepOut_NoticesItsOwnNode(t *testing.T) {
+	k, _ := newKeepOut(nil, denyList{})
+	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("other", "u", "")}))
+	require.False(t, k.created.Load())
+	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("me", "u", "")}))
+	require.True(t, k.created.Load())
+}
