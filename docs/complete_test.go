@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"reflect"
@@ -59,10 +60,9 @@ func TestTelemetryIsExplained(t *testing.T) {
 	for _, m := range regexp.MustCompile(`"(sbr\.[a-z.]+)"`).FindAllStringSubmatch(text(t, "../downing/metrics.go"), -1) {
 		require.Contains(t, explained, "`"+m[1]+"`")
 	}
-	status := reflect.TypeFor[downing.Status]()
-	for i := range status.NumField() {
-		name, _, _ := strings.Cut(status.Field(i).Tag.Get("json"), ",")
-		if status.Field(i).Type.Kind() == reflect.Slice {
+	for field := range reflect.TypeFor[downing.Status]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Type.Kind() == reflect.Slice {
 			name += "[]"
 		}
 		require.Contains(t, explained, "`"+name+"`")
@@ -98,11 +98,5 @@ func TestDependenciesAreExplained(t *testing.T) {
 			delete(imported, name)
 		}
 	}
-	require.Empty(t, slices.Sorted(func(yield func(string) bool) {
-		for name := range imported {
-			if !yield(name) {
-				return
-			}
-		}
-	}), "imported, but not explained")
+	require.Empty(t, slices.Sorted(maps.Keys(imported)), "imported, but not explained")
 }

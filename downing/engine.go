@@ -225,17 +225,22 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 			e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", err)
 		}
 	}
+	var last error
 	for {
 		rec, err := e.lease.Read(ctx)
 		if err == nil {
 			return rec, nil
 		}
+		if ctx.Err() != nil && last != nil {
+			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), last) // the last one of the store's own
+		}
+		last = err
 		e.log.Error("sbr: cannot read the lease, trying again", "lease", e.cfg.leaseName(), "error", err)
 		retry := time.NewTimer(e.cfg.Resolver.LeaseRetry)
 		select {
 		case <-ctx.Done():
 			retry.Stop()
-			return lease.Record{}, errors.Join(ctx.Err(), err)
+			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case <-retry.C:
 		}
 	}

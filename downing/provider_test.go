@@ -386,26 +386,6 @@ func TestLeave_IsNotADowning(t *testing.T) {
 	})
 }
 
-// An application that leaves by itself once it is down, as many do, meets no Shutdown in the middle of its Leave: Serf would panic.
-func TestDown_WhileTheApplicationLeaves(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		m := c.members["n3"]
-		left := make(chan error, 1)
-		m.provider.OnDown(func(string) { left <- m.serf.Leave() })
-		go func() { _ = m.serf.Leave() }()
-		require.NoError(t, m.provider.Stop(t.Context()))
-		<-time.After(time.Minute)
-		require.False(t, c.down("n3"))
-
-		m = c.members["n2"]
-		m.provider.OnDown(func(string) { left <- m.serf.Leave() })
-		require.NoError(t, c.net.Partition([]string{"n1"}, []string{"n2"}, []string{"n3"}))
-		c.eventually(2*time.Minute, func() bool { return c.down("n1") || c.down("n2") }, "nobody went down")
-		time.Sleep(time.Minute)
-	})
-}
-
 // The resolver's tags are what the others know a member by. An application that replaces all tags does not lose them for long, and
 // never in its own eyes.
 func TestTags_PutBack(t *testing.T) {

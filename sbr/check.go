@@ -168,7 +168,7 @@ func (r *Resolver) clear(why string) bool {
 	}
 	r.check, r.lastChange = nil, r.now
 	if NeedsLease(r.strategy) {
-		r.recheckAt, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0
+		r.recheckAt, r.rechecking, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0, 0
 	}
 	return true
 }

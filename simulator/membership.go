@@ -37,7 +37,7 @@ func (p *process) forget(s *process) {
 	p.w.note(p, "forgets", "%s", s.id)
 	p.step(sbr.MemberGone{ID: s.id})
 	p.w.after(0, nil, p.w.detect) // what it reported counts no longer
-	if s.alive() { // whoever was removed alive comes back by itself
+	if s.alive() {                // whoever was removed alive comes back by itself
 		p.w.after(p.w.between(14*time.Second, 5*time.Second), nil, p.w.gossip)
 	}
 }

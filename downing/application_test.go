@@ -1,0 +1,152 @@
+package downing_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+)
+
+// withApplication runs a test on a cluster whose nodes belong to an application with settings of its own.
+func withApplication(t *testing.T, conf func(name string, c *serf.Config), f func(t *testing.T, c *cluster)) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.serf = conf
+		f(t, c)
+	})
+}
+
+// A stock Serf freezes when its event channel is not read: an event is sent under its locks. Behind the tap it does not, and
+// the member is protected as ever.
+func TestApplication_NeverReadsItsEvents(t *testing.T) {
+	withApplication(t, func(_ string, c *serf.Config) { c.EventCh = make(chan serf.Event) }, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		requireAlive(t, c.members["n1"].serf)
+		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.requireOneSide([][]string{{"n1", "n2"}}, 2*time.Minute)
+		requireAlive(t, c.members["n1"].serf)
+	})
+}
+
+// An application that reads gets every event, in order, however far behind it is.
+func TestApplication_GetsEveryEvent(t *testing.T) {
+	events := make(chan serf.Event)
+	withApplication(t, func(name string, c *serf.Config) {
+		if name == "n1" {
+			c.EventCh = events
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.startAll(2)
+		const n = 3000
+		for i := range n {
+			require.NoError(t, c.members["n1"].serf.UserEvent(fmt.Sprint(i), nil, false))
+		}
+		joined, next := map[string]bool{}, 0
+		for next < n {
+			switch e := (<-events).(type) {
+			case serf.MemberEvent:
+				for _, m := range e.Members {
+					joined[m.Name] = joined[m.Name] || e.Type == serf.EventMemberJoin
+				}
+			case serf.UserEvent:
+				require.Equal(t, fmt.Sprint(next), e.Name)
+				next++
+			}
+		}
+		require.Equal(t, map[string]bool{"n1": true, "n2": true}, joined)
+	})
+}
+
+// The application's queries pass through the tap and can be answered; the resolver's own do not reach it.
+func TestApplication_QueriesPassThrough(t *testing.T) {
+	events := make(chan serf.Event, 4096)
+	withApplication(t, func(name string, c *serf.Config) {
+		if name == "n2" {
+			c.EventCh = events
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		var mu sync.Mutex
+		var asked []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for e := range events {
+				if q, ok := e.(*serf.Query); ok {
+					mu.Lock()
+					asked = append(asked, q.Name)
+					mu.Unlock()
+					_ = q.Respond([]byte("pong"))
+				}
+			}
+		}()
+		resp, err := c.members["n1"].serf.Query("ping", nil, &serf.QueryParam{Timeout: 5 * time.Second})
+		require.NoError(t, err)
+		answer := <-resp.ResponseCh()
+		require.Equal(t, "n2", answer.From)
+		require.Equal(t, "pong", string(answer.Payload))
+		// Reports and a verdict travel as queries as well.
+		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.requireOneSide([][]string{{"n1", "n2"}}, 2*time.Minute)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		require.Equal(t, []string{"ping"}, asked)
+		mu.Unlock()
+		require.NoError(t, c.members["n2"].serf.Shutdown())
+		time.Sleep(time.Minute) // the tap ends with Serf; nobody sends any more
+		stop(t, c.members["n2"].provider)
+		close(events)
+		<-done
+	})
+}
+
+// gatekeeper is the application's own merge delegate.
+type gatekeeper struct {
+	mu    sync.Mutex
+	asked map[string]int
+	deny  string
+}
+
+func (g *gatekeeper) NotifyMerge(members []*serf.Member) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range members {
+		g.asked[m.Name]++
+		if m.Name == g.deny {
+			return errors.New("not in my cluster")
+		}
+	}
+	return nil
+}
+
+// The application's merge delegate still decides who may join, and is not asked about those that the resolver refuses.
+func TestApplication_MergeDelegateIsChained(t *testing.T) {
+	g := &gatekeeper{asked: map[string]int{}, deny: "stranger"}
+	withApplication(t, func(name string, c *serf.Config) {
+		if name == "n1" {
+			c.Merge = g
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		g.mu.Lock()
+		require.Contains(t, g.asked, "n1")
+		require.Contains(t, g.asked, "n3")
+		g.mu.Unlock()
+
+		plain, err := startAt(c, "stranger")
+		require.Error(t, err)
+		time.Sleep(time.Minute)
+		require.Len(t, c.members["n1"].provider.Status().Members, 3)
+		require.NoError(t, plain.Shutdown())
+
+		require.NoError(t, c.net.Partition([]string{"n1", "n2", "stranger"}, []string{"n3"}))
+		c.requireOneSide([][]string{{"n1", "n2"}}, 2*time.Minute)
+		require.NoError(t, c.net.Thaw("n3"))
+		c.net.Heal()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"n1", "n2"}, c.up())
+	})
+}

@@ -1,0 +1,202 @@
+package downing_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// startAt starts a plain Serf node and joins it to n1; the node is returned whether or not it may join.
+func startAt(c *cluster, name string, tags ...string) (*serf.Serf, error) {
+	s, err := serfnet.Start(c.net, name, func(conf *serf.Config) {
+		for i := 0; i+1 < len(tags); i += 2 {
+			conf.Tags[tags[i]] = tags[i+1]
+		}
+	})
+	require.NoError(c.t, err)
+	_, err = s.Join(c.addresses([]string{"n1"}), true)
+	return s, err
+}
+
+// puppet is a member in whose place the test speaks.
+type puppet struct {
+	t    testing.TB
+	serf *serf.Serf
+	id   sbr.ID
+}
+
+func (c *cluster) puppet() *puppet {
+	s, err := startAt(c, "puppet", downing.TagUID, "u", downing.TagBorn, "1", downing.TagSeen, "0")
+	require.NoError(c.t, err)
+	time.Sleep(10 * time.Second)
+	return &puppet{t: c.t, serf: s, id: "puppet#u"}
+}
+
+// say sends a message to everybody and returns the answers by name.
+func (p *puppet) say(m gossip.Message) map[string]gossip.Message {
+	p.t.Helper()
+	payloads := gossip.Encode(m)
+	require.Len(p.t, payloads, 1)
+	return p.send(payloads[0])
+}
+
+func (p *puppet) send(payload []byte) map[string]gossip.Message {
+	p.t.Helper()
+	resp, err := p.serf.Query(gossip.QueryName, payload, &serf.QueryParam{Timeout: 2 * time.Second})
+	require.NoError(p.t, err)
+	answers := make(map[string]gossip.Message)
+	for r := range resp.ResponseCh() {
+		a, err := gossip.Decode(r.Payload)
+		require.NoError(p.t, err)
+		answers[r.From] = a
+	}
+	return answers
+}
+
+func (c *cluster) id(name string) sbr.ID { return sbr.ID(c.members[name].provider.Status().Incarnation) }
+
+func kinds(answers map[string]gossip.Message) map[string]gossip.Kind {
+	out := make(map[string]gossip.Kind)
+	for name, a := range answers {
+		out[name] = a.Kind
+	}
+	return out
+}
+
+// A member that is told a verdict acts on it and answers; one that it does not name does not answer. Whoever asks for its fate
+// afterwards hears it from everybody.
+func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		p := c.puppet()
+		verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
+			Up: []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
+		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindDone, "n2": gossip.KindDone, "n3": gossip.KindDone}, kinds(p.say(verdict)))
+		require.Equal(t, []string{"n1", "n2"}, c.up())
+		require.Contains(t, c.members["n3"].provider.Reason(), "a test")
+		require.Equal(t, uint64(1), c.members["n1"].provider.Status().Verdict.Token)
+
+		ask := gossip.Message{Kind: gossip.KindStanding, From: p.id}
+		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindClear, "n2": gossip.KindClear}, kinds(p.say(ask)))
+		ask.From = "late#u" // a member that had read nothing when it started
+		for name, a := range p.say(ask) {
+			require.Equal(t, gossip.KindVerdict, a.Kind, name)
+			require.Equal(t, []sbr.ID{"late#u"}, a.Down, name)
+			v := a.Verdict()
+			require.Equal(t, sbr.Out, v.Standing("late#u", 0))
+		}
+		require.NoError(t, p.serf.Shutdown())
+	})
+}
+
+// A verdict or an order of somebody who is no member here is ignored, and not answered: it was not taken in.
+func TestTell_ForgedByANonMember(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		names := c.startAll(3)
+		p := c.puppet()
+		all := []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}
+		require.NoError(t, c.net.Freeze("n3")) // orders are obeyed only in a partition
+		c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n1"].provider.Status().Unreachable, "n3") }, "n3 is not missed")
+		for _, m := range []gossip.Message{
+			{Kind: gossip.KindVerdict, From: "nobody#u", Token: 99, By: "nobody#u", Whole: true, Down: all},
+			{Kind: gossip.KindVerdict, From: "puppet#other", Token: 99, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: all},
+			{Kind: gossip.KindOrder, From: "nobody#u", Decided: sbr.DownAll.String(), Down: all},
+			{Kind: gossip.KindReport, From: "nobody#u", Down: all},
+			{Kind: gossip.KindAsk, From: "nobody#u", Up: all},
+		} {
+			require.Empty(t, p.say(m), m.Kind)
+		}
+		for _, junk := range []string{"", "junk", `{"k":"order","f":"puppet#u","x":"acquire-lease-and-down-unreachable","d":["` + string(all[0]) + `"]}`} {
+			require.Empty(t, p.send([]byte(junk)))
+		}
+		require.NoError(t, c.net.Thaw("n3"))
+		time.Sleep(time.Minute)
+		require.Equal(t, names, c.up())
+		require.Zero(t, c.members["n1"].provider.Status().Verdict.Token)
+		require.NoError(t, p.serf.Shutdown())
+	})
+}
+
+// An order that a member must ignore, because it sees nobody unreachable yet, is not answered; so it is told again, and obeyed once
+// the member sees what the sender sees.
+func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		p := c.puppet()
+		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
+		require.Empty(t, p.say(order))
+		require.Len(t, c.up(), 3)
+		require.NoError(t, c.net.Freeze("n3"))
+		c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n2"].provider.Status().Unreachable, "n3") }, "n3 is not missed")
+		require.Equal(t, map[string]gossip.Kind{"n2": gossip.KindDone}, kinds(p.say(order)))
+		require.True(t, c.down("n2"))
+		require.Contains(t, c.members["n2"].provider.Reason(), "unstable")
+		require.NoError(t, c.net.Thaw("n3"))
+		require.NoError(t, p.serf.Shutdown())
+	})
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) logger() *slog.Logger { return slog.New(l) }
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lines) WithGroup(string) slog.Handler            { return l }
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, r.Message)
+	return nil
+}
+
+func (l *lines) with(part string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.text {
+		if strings.Contains(s, part) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom any part names.
+func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
+	var log lines
+	virtual(t, func(_ string, c *downing.Config) { c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
+		long := strings.Repeat("x", 110)
+		names := []string{"n1" + long, "n2" + long, "n3" + long, "n4" + long, "n5" + long}
+		c.start(names[0])
+		for _, n := range names[1:] {
+			c.start(n, names[0])
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, c.net.Partition(names[:3], names[3:]))
+		c.requireOneSide([][]string{names[:3]}, 2*time.Minute)
+		time.Sleep(time.Minute)
+		for _, n := range names[:3] {
+			v := c.members[n].provider.Status().Verdict
+			require.Len(t, v.Survivors, 3, n)
+			require.Len(t, v.Down, 2, n)
+		}
+		require.Empty(t, log.with("did not answer"))
+		require.Empty(t, log.with("not sent"))
+	})
+}

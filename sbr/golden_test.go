@@ -1,0 +1,372 @@
+package sbr_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden output in testdata")
+
+// TestGolden plays the scenarios in testdata. A file opens with a comment that says what it proves. Then come blocks: commands,
+// a line of four dashes, and what the resolver did, which -update rewrites; an empty line ends a block.
+//
+// Virtual time begins at zero; "at=" lets it pass, and every deadline on the way is kept to the nanosecond. A member n4 that
+// restarts is written n4/2. An exclamation mark in the output says: unreachable.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(string(text), "# "), "a scenario opens with what it proves")
+			var out strings.Builder
+			var world stage
+			for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
+				commands, _, _ := strings.Cut(block, "\n----")
+				out.WriteString(commands + "\n")
+				if strings.HasPrefix(commands, "#") {
+					out.WriteString("\n")
+					continue
+				}
+				world.out = nil
+				for line := range strings.Lines(commands) {
+					require.NoError(t, world.play(strings.TrimSpace(line)), "%s: %s", file, line)
+				}
+				out.WriteString(strings.Join(append([]string{"----"}, world.out...), "\n") + "\n\n")
+			}
+			got := strings.TrimSpace(out.String()) + "\n"
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+				return
+			}
+			require.Equal(t, string(text), got)
+		})
+	}
+}
+
+// stage drives one resolver through a scenario.
+type stage struct {
+	r     *sbr.Resolver
+	now   time.Duration
+	state sbr.State
+	born  int64
+	acq   sbr.AcquireLease // the last one
+	read  uint64           // the last attempt to read
+	free  uint64           // the last attempt to release
+	out   []string
+}
+
+var word = regexp.MustCompile(`[^\s=]+=\([^)]*\)|\S+`)
+
+// args are the words of a command: names, and key=value or key=(several values).
+type args struct {
+	names []string
+	of    map[string]string
+}
+
+func parse(line string) (cmd string, a args) {
+	a.of = make(map[string]string)
+	for i, w := range word.FindAllString(line, -1) {
+		key, value, pair := strings.Cut(w, "=")
+		switch {
+		case i == 0:
+			cmd = w
+		case pair:
+			a.of[key] = strings.Trim(value, "()")
+		default:
+			a.names = append(a.names, w)
+		}
+	}
+	return cmd, a
+}
+
+func (a args) ids(key string) (ids []sbr.ID) {
+	for name := range strings.FieldsSeq(a.of[key]) {
+		ids = append(ids, sbr.ID(name))
+	}
+	return ids
+}
+
+func (a args) id(key string) sbr.ID { return sbr.ID(a.of[key]) }
+
+func (a args) number(key string) uint64 {
+	n, _ := strconv.ParseUint(a.of[key], 10, 64)
+	return n
+}
+
+func (a args) verdict() sbr.Verdict {
+	return sbr.Verdict{
+		Token: a.number("token"), Survivors: a.ids("survivors"), Down: a.ids("down"), Partial: a.of["partial"] != "",
+		DecidedBy: cmp.Or(a.id("by"), a.id("holder"), a.id("from")), Reason: cmp.Or(a.of["reason"], "they decided"),
+	}
+}
+
+// record has a verdict if survivors are named; it stands under the token "verdict", or the record's own.
+func (a args) record() sbr.Record {
+	rec := sbr.Record{Holder: a.id("holder"), Token: a.number("token")}
+	if a.of["survivors"] != "" {
+		v := a.verdict()
+		v.Token = cmp.Or(a.number("verdict"), v.Token)
+		rec.Verdict = &v
+	}
+	return rec
+}
+
+func (s *stage) play(line string) error {
+	cmd, a := parse(line)
+	if cmd == "resolver" {
+		return s.start(a)
+	}
+	at := s.now
+	if text := cmp.Or(a.of["at"], a.of["until"]); text != "" {
+		var err error
+		if at, err = time.ParseDuration(text); err != nil || at < s.now {
+			return fmt.Errorf("bad time %q after %v: %w", text, s.now, err)
+		}
+	}
+	if err := s.pass(at); err != nil {
+		return err
+	}
+	switch cmd {
+	case "tick":
+	case "state":
+		s.print(s.describe())
+	case "answer":
+		s.print(fmt.Sprintf("answer to %s: %+v", a.names[0], s.r.Answer(sbr.ID(a.names[0]), a.number("seen"))))
+	case "members", "unreachable", "reachable", "gone":
+		for _, name := range a.names {
+			s.step(s.memberEvent(cmd, name, a))
+		}
+	default:
+		e := s.event(cmd, a)
+		if e == nil {
+			return fmt.Errorf("unknown command %q", cmd)
+		}
+		s.step(e)
+	}
+	return nil
+}
+
+func (s *stage) memberEvent(cmd, name string, a args) sbr.Event {
+	if cmd == "gone" {
+		return sbr.MemberGone{ID: sbr.ID(name)}
+	}
+	if cmd != "members" {
+		return sbr.Reachability{ID: sbr.ID(name), Unreachable: cmd == "unreachable"}
+	}
+	name, status, _ := strings.Cut(name, ":")
+	m := member(name)
+	m.Seen, m.Status = a.number("seen"), sbr.Up
+	if st, ok := sbr.ParseStatus(status); ok {
+		m.Status = st
+	}
+	s.born++
+	m.Born = s.born
+	return sbr.MemberSeen{Member: m}
+}
+
+func member(id string) sbr.Member {
+	name, _, _ := strings.Cut(id, "/")
+	return sbr.Member{ID: sbr.ID(id), Name: name, Addr: name + ":7946"}
+}
+
+func (s *stage) event(cmd string, a args) sbr.Event {
+	attempt := func(last uint64) uint64 { return cmp.Or(a.number("attempt"), last) }
+	switch what := strings.Join(append([]string{cmd}, a.names...), " "); what {
+	case "lease granted": // as asked, unless said otherwise
+		rec := sbr.Record{Holder: s.r.Snapshot().Self, Token: a.number("token"), Verdict: s.acq.Verdict.Clone()}
+		rec.Verdict.Token = rec.Token
+		return sbr.LeaseAnswer{Attempt: attempt(s.acq.Attempt), Outcome: sbr.Granted, Record: rec}
+	case "lease held":
+		return sbr.LeaseAnswer{Attempt: attempt(s.acq.Attempt), Outcome: sbr.Held, Record: a.record()}
+	case "lease unknown":
+		return sbr.LeaseAnswer{Attempt: attempt(s.acq.Attempt), Err: a.of["err"]}
+	case "lease read":
+		return sbr.LeaseRead{Attempt: attempt(s.read), Record: a.record(), Err: a.of["err"]}
+	case "lease released", "lease unreleased":
+		return sbr.LeaseReleased{Attempt: attempt(s.free), Done: what == "lease released"}
+	case "observed":
+		return sbr.LeaseObserved{Record: a.record()}
+	case "observations":
+		var reports []sbr.Report
+		for _, pair := range a.ids("reports") {
+			observer, subject, _ := strings.Cut(string(pair), ">")
+			reports = append(reports, report(sbr.ID(observer), sbr.ID(subject)))
+		}
+		return sbr.Observations{Reports: reports, SeenBy: a.ids("seen")}
+	case "told":
+		return sbr.Told{From: a.id("from"), Verdict: a.verdict()}
+	case "ordered":
+		kind, _ := sbr.ParseKind(a.of["kind"])
+		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"), Reason: "they decided"}}
+	case "asked":
+		return sbr.Asked{From: a.id("from")}
+	case "cleared":
+		return sbr.Cleared{From: a.id("from"), Token: a.number("token")}
+	case "resumed":
+		gap, _ := time.ParseDuration(a.of["gap"])
+		return sbr.Resumed{Gap: gap}
+	case "failed":
+		return sbr.Failed{Reason: a.of["reason"]}
+	case "left":
+		return sbr.Left{}
+	}
+	return nil
+}
+
+func (s *stage) start(a args) error {
+	cfg := sbr.DefaultConfig()
+	cfg.StableAfter = 20 * time.Second
+	set := strategies.DefaultSettings()
+	for key, to := range map[string]*time.Duration{
+		"stable": &cfg.StableAfter, "settle": &cfg.SettleAfter, "release-after": &cfg.ReleaseAfter, "suspend-timeout": &cfg.SuspendTimeout,
+		"delay": &set.LeaseMajority.AcquireLeaseDelayForMinority,
+	} {
+		if text := a.of[key]; text != "" {
+			var err error
+			if *to, err = time.ParseDuration(text); err != nil {
+				return err
+			}
+		}
+	}
+	cfg.DownAllWhenUnstable = sbr.UnstableAfter(cfg.StableAfter)
+	if text := a.of["unstable"]; text != "" {
+		cfg.DownAllWhenUnstable, _ = time.ParseDuration(text)
+	}
+	if a.of["unknown"] == "suspend" {
+		cfg.WhenLeaseUnknown = sbr.UnknownSuspend
+	}
+	if a.of["indirect"] == "off" {
+		cfg.DownAllWhenIndirectlyConnected = sbr.Off
+	}
+	cfg.MinMembers = int(max(1, a.number("min-members")))
+	set.StaticQuorum.QuorumSize = int(a.number("quorum"))
+	strategy, err := sbr.Strategy(idle{}), error(nil)
+	if key := a.of["strategy"]; key != "idle" {
+		strategy, err = strategies.New(key, set)
+	}
+	if err != nil {
+		return err
+	}
+	self := member(a.of["self"])
+	self.Seen = a.number("seen")
+	*s = stage{out: s.out}
+	if s.r, err = sbr.New(cfg, strategy, self, 0); err == nil {
+		s.state = s.r.State()
+	}
+	return err
+}
+
+// idle never does anything.
+type idle struct{}
+
+func (idle) Decide(*sbr.View) sbr.Choice { return sbr.Choice{Reason: "idle"} }
+
+// pass lets time pass up to at, and ticks at every deadline on the way.
+func (s *stage) pass(at time.Duration) error {
+	for range 10_000 {
+		due, ok := s.r.NextDeadline()
+		if !ok || due > at {
+			s.now = at
+			return nil
+		}
+		s.now = max(s.now, due)
+		s.show(s.r.Tick(s.now))
+	}
+	return fmt.Errorf("the deadline does not move: %v", s.now)
+}
+
+func (s *stage) step(e sbr.Event) { s.show(s.r.Step(s.now, e)) }
+
+func (s *stage) show(effects []sbr.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case sbr.AcquireLease:
+			s.acq = e
+		case sbr.ReadLease:
+			s.read = e.Attempt
+		case sbr.ReleaseLease:
+			s.free = e.Attempt
+		}
+		s.print(effectLine(e))
+	}
+	if now := s.r.State(); now != s.state {
+		s.print(fmt.Sprintf("[%s -> %s]", s.state, now))
+		s.state = now
+	}
+}
+
+func (s *stage) print(text string) { s.out = append(s.out, fmt.Sprintf("%v %s", s.now, text)) }
+
+func effectLine(e sbr.Effect) string {
+	switch e := e.(type) {
+	case sbr.ReadLease:
+		return fmt.Sprintf("read lease #%d", e.Attempt)
+	case sbr.AcquireLease:
+		line := fmt.Sprintf("acquire lease #%d over token %d: survivors=%v down=%v", e.Attempt, e.Base, e.Verdict.Survivors, e.Verdict.Down)
+		if len(e.TakeOver) > 0 {
+			line += fmt.Sprintf(" take-over=%v", e.TakeOver)
+		}
+		return line
+	case sbr.ReleaseLease:
+		return fmt.Sprintf("release lease #%d", e.Attempt)
+	case sbr.TellVerdict:
+		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token, e.Verdict.Survivors, e.Verdict.Down)
+	case sbr.TellOrder:
+		return fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
+	case sbr.AskToRace:
+		return fmt.Sprintf("ask %v to race", e.Targets)
+	case sbr.AskStanding:
+		return "ask everybody for my standing"
+	case sbr.Remove:
+		return fmt.Sprintf("remove %v", e.IDs)
+	case sbr.Suspend:
+		return "suspend: " + e.Reason
+	case sbr.Resume:
+		return "resume: " + e.Reason
+	case sbr.DownSelf:
+		return "DOWN SELF: " + e.Reason
+	case sbr.Explain:
+		return fmt.Sprintf("(%s) %s", e.What, e.Text)
+	default:
+		return fmt.Sprintf("%#v", e)
+	}
+}
+
+func (s *stage) describe() string {
+	snap := s.r.Snapshot()
+	line := string(snap.State) + ":"
+	for i := range snap.Members {
+		m := &snap.Members[i]
+		line += " " + string(m.ID)
+		if m.Status != sbr.Up {
+			line += ":" + m.Status.String()
+		}
+		if m.Unreachable {
+			line += "!"
+		}
+	}
+	line += "; leader " + string(snap.Leader)
+	if at, ok := s.r.NextDeadline(); ok {
+		line += fmt.Sprintf("; next deadline %v", at)
+	}
+	if snap.HasDeadline {
+		line += fmt.Sprintf("; decides at %v", snap.Deadline)
+	}
+	return line
+}
