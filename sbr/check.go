@@ -173,13 +173,16 @@ func (r *Resolver) clear(why string) bool {
 	return true
 }
 
+// maxBackoff is how often the pause between two rechecks doubles while the store does not answer.
+const maxBackoff = 4
+
 // recheck reads the store once more some time after a check: others may have suspected this member longer than it knows, and
 // have decided, or been about to, when it asked. It matters where the verdict is not watched; nobody waits for it.
 func (r *Resolver) recheck() {
 	if r.now < r.recheckAt || r.check != nil {
 		return
 	}
-	r.recheckAt = r.now + (r.cfg.LeaseTimeout+r.cfg.HolderRetry)<<min(r.rechecks, 4)
+	r.recheckAt = r.now + (r.cfg.LeaseTimeout+r.cfg.HolderRetry)<<min(r.rechecks, maxBackoff)
 	r.rechecking = r.next()
 	r.rechecks++
 	r.emit(ReadLease{Attempt: r.rechecking})

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output in testdata")
@@ -36,7 +35,7 @@ func TestGolden(t *testing.T) {
 			require.True(t, strings.HasPrefix(string(text), "# "), "a scenario opens with what it proves")
 			var out strings.Builder
 			var world stage
-			for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
+			for block := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
 				commands, _, _ := strings.Cut(block, "\n----")
 				out.WriteString(commands + "\n")
 				if strings.HasPrefix(commands, "#") {
@@ -51,7 +50,7 @@ func TestGolden(t *testing.T) {
 			}
 			got := strings.TrimSpace(out.String()) + "\n"
 			if *update {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
 			}
 			require.Equal(t, string(text), got)
@@ -229,54 +228,6 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 	return nil
 }
 
-func (s *stage) start(a args) error {
-	cfg := sbr.DefaultConfig()
-	cfg.StableAfter = 20 * time.Second
-	set := strategies.DefaultSettings()
-	for key, to := range map[string]*time.Duration{
-		"stable": &cfg.StableAfter, "settle": &cfg.SettleAfter, "release-after": &cfg.ReleaseAfter, "suspend-timeout": &cfg.SuspendTimeout,
-		"delay": &set.LeaseMajority.AcquireLeaseDelayForMinority,
-	} {
-		if text := a.of[key]; text != "" {
-			var err error
-			if *to, err = time.ParseDuration(text); err != nil {
-				return err
-			}
-		}
-	}
-	cfg.DownAllWhenUnstable = sbr.UnstableAfter(cfg.StableAfter)
-	if text := a.of["unstable"]; text != "" {
-		cfg.DownAllWhenUnstable, _ = time.ParseDuration(text)
-	}
-	if a.of["unknown"] == "suspend" {
-		cfg.WhenLeaseUnknown = sbr.UnknownSuspend
-	}
-	if a.of["indirect"] == "off" {
-		cfg.DownAllWhenIndirectlyConnected = sbr.Off
-	}
-	cfg.MinMembers = int(max(1, a.number("min-members")))
-	set.StaticQuorum.QuorumSize = int(a.number("quorum"))
-	strategy, err := sbr.Strategy(idle{}), error(nil)
-	if key := a.of["strategy"]; key != "idle" {
-		strategy, err = strategies.New(key, set)
-	}
-	if err != nil {
-		return err
-	}
-	self := member(a.of["self"])
-	self.Seen = a.number("seen")
-	*s = stage{out: s.out}
-	if s.r, err = sbr.New(cfg, strategy, self, 0); err == nil {
-		s.state = s.r.State()
-	}
-	return err
-}
-
-// idle never does anything.
-type idle struct{}
-
-func (idle) Decide(*sbr.View) sbr.Choice { return sbr.Choice{Reason: "idle"} }
-
 // pass lets time pass up to at, and ticks at every deadline on the way.
 func (s *stage) pass(at time.Duration) error {
 	for range 10_000 {
@@ -292,81 +243,3 @@ func (s *stage) pass(at time.Duration) error {
 }
 
 func (s *stage) step(e sbr.Event) { s.show(s.r.Step(s.now, e)) }
-
-func (s *stage) show(effects []sbr.Effect) {
-	for _, e := range effects {
-		switch e := e.(type) {
-		case sbr.AcquireLease:
-			s.acq = e
-		case sbr.ReadLease:
-			s.read = e.Attempt
-		case sbr.ReleaseLease:
-			s.free = e.Attempt
-		}
-		s.print(effectLine(e))
-	}
-	if now := s.r.State(); now != s.state {
-		s.print(fmt.Sprintf("[%s -> %s]", s.state, now))
-		s.state = now
-	}
-}
-
-func (s *stage) print(text string) { s.out = append(s.out, fmt.Sprintf("%v %s", s.now, text)) }
-
-func effectLine(e sbr.Effect) string {
-	switch e := e.(type) {
-	case sbr.ReadLease:
-		return fmt.Sprintf("read lease #%d", e.Attempt)
-	case sbr.AcquireLease:
-		line := fmt.Sprintf("acquire lease #%d over token %d: survivors=%v down=%v", e.Attempt, e.Base, e.Verdict.Survivors, e.Verdict.Down)
-		if len(e.TakeOver) > 0 {
-			line += fmt.Sprintf(" take-over=%v", e.TakeOver)
-		}
-		return line
-	case sbr.ReleaseLease:
-		return fmt.Sprintf("release lease #%d", e.Attempt)
-	case sbr.TellVerdict:
-		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token, e.Verdict.Survivors, e.Verdict.Down)
-	case sbr.TellOrder:
-		return fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
-	case sbr.AskToRace:
-		return fmt.Sprintf("ask %v to race", e.Targets)
-	case sbr.AskStanding:
-		return "ask everybody for my standing"
-	case sbr.Remove:
-		return fmt.Sprintf("remove %v", e.IDs)
-	case sbr.Suspend:
-		return "suspend: " + e.Reason
-	case sbr.Resume:
-		return "resume: " + e.Reason
-	case sbr.DownSelf:
-		return "DOWN SELF: " + e.Reason
-	case sbr.Explain:
-		return fmt.Sprintf("(%s) %s", e.What, e.Text)
-	default:
-		return fmt.Sprintf("%#v", e)
-	}
-}
-
-func (s *stage) describe() string {
-	snap := s.r.Snapshot()
-	line := string(snap.State) + ":"
-	for i := range snap.Members {
-		m := &snap.Members[i]
-		line += " " + string(m.ID)
-		if m.Status != sbr.Up {
-			line += ":" + m.Status.String()
-		}
-		if m.Unreachable {
-			line += "!"
-		}
-	}
-	line += "; leader " + string(snap.Leader)
-	if at, ok := s.r.NextDeadline(); ok {
-		line += fmt.Sprintf("; next deadline %v", at)
-	}
-	if snap.HasDeadline {
-		line += fmt.Sprintf("; decides at %v", snap.Deadline)
-	}
-	return line
-}

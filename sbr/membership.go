@@ -28,6 +28,7 @@ func (r *Resolver) onMemberSeen(m Member) {
 		}
 	}
 	r.put(m)
+	r.calm() // a member that leaves is no suspect any more
 }
 
 // follow returns the status of a known member that the cluster now reports as reported.

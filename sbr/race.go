@@ -129,6 +129,7 @@ func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	}
 	switch e.Outcome {
 	case Granted:
+		r.heldSince = e.Attempt
 		r.won(e.Record)
 	case Held:
 		r.learnRecord(e.Record)

@@ -56,8 +56,9 @@ type Resolver struct {
 	rechecking uint64        // the attempt that does it
 	rechecks   int           // how often that failed
 
-	holding   bool // this member holds the lease
-	waitGone  []ID // downed members that must be gone before the lease is released
+	holding   bool   // this member holds the lease
+	heldSince uint64 // the attempt that got it
+	waitGone  []ID   // downed members that must be gone before the lease is released
 	releaseAt time.Duration
 	removeAt  time.Duration
 	removals  int           // how many times removing was tried for those that are downed now
@@ -93,6 +94,8 @@ func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 			r.onHealed(e)
 		}
 		r.advance()
+	} else if a, ok := e.(LeaseAnswer); ok && r.left && a.Outcome == Granted {
+		r.emit(ReleaseLease{Attempt: r.next()}) // granted to a member that is gone
 	}
 	return r.effects
 }
@@ -154,7 +157,7 @@ func (r *Resolver) apply(e Event) {
 
 // advance does whatever is due now.
 func (r *Resolver) advance() {
-	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release}
+	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release, r.watchSuspension}
 	for _, step := range steps {
 		if r.down {
 			return

@@ -55,8 +55,10 @@ func (r *Resolver) onLeaseObserved(rec Record) {
 
 // learnRecord takes in what the store holds.
 func (r *Resolver) learnRecord(rec Record) {
+	if !r.read || rec.Token >= r.record.Token {
+		r.holding = rec.Holder == r.self // an older record, read late, takes nothing back
+	}
 	r.record, r.read = rec, true
-	r.holding = rec.Holder == r.self
 	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict) && r.suspended {
 		if p := r.position(r.self); p < passers {
 			r.passAt = r.now + time.Duration(p+1)*r.cfg.PassOnStep
@@ -231,6 +233,8 @@ func (r *Resolver) release() {
 
 func (r *Resolver) onLeaseReleased(e LeaseReleased) {
 	switch {
+	case e.Attempt != 0 && e.Attempt < r.heldSince:
+		// the late answer to the release of an earlier hold
 	case !e.Done && r.holding:
 		r.releaseAt = r.now + r.cfg.HolderRetry
 	case e.Done && r.holding:
