@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -59,8 +60,8 @@ func measureSplit(t *testing.T, nodes int, losers []string, cutStore bool) (doub
 		}
 		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)
 		for _, m := range c.members {
-			if !m.downAt.IsZero() {
-				doubleActive = max(doubleActive, m.downAt.Sub(written))
+			if at := m.downAt(); !at.IsZero() {
+				doubleActive = max(doubleActive, at.Sub(written))
 			}
 		}
 	})
@@ -93,14 +94,7 @@ func TestDoubleActive_LosersReachTheStore(t *testing.T) {
 // Losers that do not reach the store are down within the computed worst case.
 func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 	cfg := downing.DefaultConfig()
-	bound := timing.Compute(timing.Input{
-		Members: 5, Gossip: timing.LAN(),
-		Probes:      timing.Probes{Interval: cfg.Probe.Interval, Timeout: cfg.Probe.Timeout, Tries: cfg.Probe.Tries, Neighbours: cfg.Probe.Neighbours},
-		StableAfter: cfg.Resolver.StableAfter, Unstable: cfg.Resolver.DownAllWhenUnstable,
-		Lease: true, MinorityDelay: cfg.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
-		LeaseTimeout: cfg.Lease.OperationTimeout, LeaseDeadline: cfg.Resolver.LeaseDeadline,
-		HeartbeatTimeout: cfg.Lease.HeartbeatTimeout, HeartbeatInterval: cfg.Lease.Interval(), Watch: true,
-	}).DoubleActive.CutOff
+	bound := timing.Compute(cfg.Timing(5, memberlist.DefaultLANConfig())).DoubleActive.CutOff
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
 	var q quantiles
 	for i := range splits(20) {
@@ -140,7 +134,7 @@ func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) 
 	// The clock starts when the winner knows: on loopback that is within a round trip of the commit itself, which it is given here.
 	granted := c.first(downing.OccurredGranted).At.Add(-roundTrip)
 	for _, n := range losers {
-		doubleActive = max(doubleActive, c.members[n].downAt.Sub(granted))
+		doubleActive = max(doubleActive, c.members[n].downAt().Sub(granted))
 	}
 	c.forget(a)
 	return doubleActive, roundTrip

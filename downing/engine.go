@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
@@ -66,6 +67,7 @@ type engine struct {
 	nextJoin    time.Duration
 	probing     bool
 	lastWarning string
+	gossip      *memberlist.Config
 	sawDigests  map[string]struct{}
 	removing    map[sbr.ID]struct{}
 	tagging     bool
@@ -128,6 +130,7 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
 	e.self = sbr.Member{ID: incarnation(conf.NodeName, uid), Name: conf.NodeName, Born: born(time.Now())}
 	e.keepOut = &keepOut{next: conf.Merge, refused: e.onRefused}
 	e.keepOut.list.Store(&denyList{self: e.self.ID})
+	e.gossip = conf.MemberlistConfig
 	if sbr.NeedsLease(e.strategy) {
 		if err := e.openLease(ctx); err != nil {
 			return err

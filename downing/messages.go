@@ -258,6 +258,9 @@ func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 
 func (e *engine) explain(x sbr.Explain) {
 	level := e.log.Info
+	if x.What == sbr.TopicArmed {
+		e.warnOfTiming()
+	}
 	if x.What == sbr.TopicDecision {
 		level = e.log.Warn
 		e.metrics.decided(x.Decision)

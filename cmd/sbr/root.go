@@ -20,9 +20,8 @@ const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is 
 
 Exit statuses:
   0   done
-  1   internal error; simulate, demo: something did not turn out as it should
+  1   internal error; demo: not exactly one side was up at the end
   2   bad usage, bad input or bad configuration
-  70  agent: this node was downed by the resolver
 
 Errors go to standard error, one line each, and begin with "sbr: ".`
 
