@@ -36,7 +36,7 @@ func TestCommandsAreRun(t *testing.T) {
 			command = strings.TrimSpace(command)
 			target, isMake := strings.CutPrefix(command, "make ")
 			switch {
-			case command == "", strings.HasPrefix(command, "go get "):
+			case command == "":
 			case isMake:
 				require.Regexp(t, `(?m)^`+regexp.QuoteMeta(target)+`:`, string(makefile), b.page.path)
 			default:

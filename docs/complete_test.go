@@ -77,7 +77,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 		modules = append(modules, m[1])
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
-		`{{if ne .Name "deps"}}{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}{{end}}`, "../...").Output()
+		`{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "../...").Output()
 	require.NoError(t, err)
 	imported := make(map[string]bool)
 	for path := range strings.FieldsSeq(string(out)) {

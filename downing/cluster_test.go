@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,22 @@ type cluster struct {
 type member struct {
 	serf     *serf.Serf
 	provider *downing.Provider
-	downAt   time.Time
+	toldAt   atomic.Pointer[time.Time]
+}
+
+// downAt is when the member was told that it is down; the zero time if it is not.
+func (m *member) downAt() time.Time {
+	for {
+		if at := m.toldAt.Load(); at != nil {
+			return *at
+		}
+		select {
+		case <-m.provider.Downed():
+			time.Sleep(time.Millisecond) // the callback runs just now
+		default:
+			return time.Time{}
+		}
+	}
 }
 
 func newCluster(t testing.TB, config func(name string, c *downing.Config)) *cluster {
@@ -74,7 +90,7 @@ func (c *cluster) start(name string, join ...string) *member {
 		require.NoError(c.t, p.Prepare(context.Background(), conf))
 	})
 	require.NoError(c.t, err)
-	p.OnDown(func(string) { m.downAt = time.Now() })
+	p.OnDown(func(string) { m.toldAt.Store(new(time.Now())) })
 	require.NoError(c.t, p.Start(context.Background(), m.serf))
 	if len(join) > 0 {
 		_, err = m.serf.Join(c.addresses(join), true)

@@ -74,13 +74,13 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 // down downs this member: the fact first, then the application, then the others, then Serf. Loop only.
 func (e *engine) down(reason string) {
 	e.ended = true
+	defer e.fall(reason) // whatever a hook or a logger does in between
 	e.safely(func() {
 		e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason)
 		e.metrics.downed()
 		e.publish()
 	})
 	e.safely(func() { e.observe(OccurredDown, "", "down: %s", reason) })
-	e.fall(reason)
 }
 
 // safely runs what must not keep a failing member from going down: it may be what has failed.

@@ -35,7 +35,7 @@ func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 		require.NoError(t, c.net.Partition(nineOne...))
 		cut := time.Now()
 		c.requireOneSide(nineOne, 90*time.Second)
-		took := c.members["n10"].downAt.Sub(cut)
+		took := c.members["n10"].downAt().Sub(cut)
 		t.Logf("the lone node was down %v after the cut: %s", took, c.members["n10"].provider.Reason())
 		require.Less(t, took, 60*time.Second)
 		require.Equal(t, nineOne[0], sortedLikeNames(c.up()))

@@ -55,6 +55,16 @@ func (l *Lifecycle) Reason() string {
 	return l.reason
 }
 
+// isOver reports whether the member was downed.
+func (l *Lifecycle) isOver() bool {
+	select {
+	case <-l.downed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Suspend runs the callbacks of OnSuspend.
 func (l *Lifecycle) Suspend(reason string) {
 	l.call(reason, func() []func(string) { return l.onSuspend })

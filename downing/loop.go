@@ -114,9 +114,7 @@ func (e *engine) pause() {
 const watchdogLooks = 10
 
 // stuckAfter is how long the loop may make no progress. In peace it makes some with every poll.
-func (e *engine) stuckAfter() time.Duration {
-	return max(10*time.Second, 2*e.cfg.PollInterval, e.cfg.Resolver.StableAfter)
-}
+func (e *engine) stuckAfter() time.Duration { return max(20*time.Second, 4*e.cfg.PollInterval) }
 
 // watchdog downs the member if its loop is stuck (in a lock of Serf, in a hook): it would miss its verdict (promise F1).
 func (e *engine) watchdog() {

@@ -35,10 +35,22 @@ func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 	switch {
 	case err != nil:
 		e.log.Warn("sbr: ignored a message", "from", q.SourceNode(), "error", err)
-	case m.From != e.self.ID:
+	case m.From == e.self.ID:
+	case e.life.isOver():
+		go e.answerDowned(q, m)
+	default:
 		e.inbox.post(func() { e.onMessage(m, func(answer gossip.Message) { e.respond(q, answer) }) })
 	}
 	return true
+}
+
+// answerDowned spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members of a losing side
+// go down at the same moment, and tell each other.
+func (e *engine) answerDowned(q *serf.Query, m gossip.Message) {
+	defer func() { _ = recover() }() // Serf's way to answer is not made for a node that leaves
+	if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
+		e.respond(q, gossip.Message{Kind: gossip.KindDone})
+	}
 }
 
 func (e *engine) respond(q *serf.Query, m gossip.Message) {
@@ -196,7 +208,7 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 			e.tellOnce(payloads, waiting)
 			e.dropGone(waiting)
 		}
-		if len(waiting) > 0 {
+		if len(waiting) > 0 && e.ctx.Err() == nil && !e.node.isShutdown() {
 			e.log.Warn("sbr: some members did not answer what they were told", "kind", m.Kind, "members", len(waiting), "for", e.cfg.TellFor)
 		}
 	})

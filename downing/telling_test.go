@@ -65,7 +65,12 @@ func (p *puppet) send(payload []byte) map[string]gossip.Message {
 	return answers
 }
 
-func (c *cluster) id(name string) sbr.ID { return sbr.ID(c.members[name].provider.Status().Incarnation) }
+func (c *cluster) id(name string) sbr.ID {
+	return sbr.ID(c.members[name].provider.Status().Incarnation)
+}
+
+// patient keeps members from deciding anything by themselves.
+func patient(_ string, c *downing.Config) { c.Resolver.StableAfter = time.Hour }
 
 func kinds(answers map[string]gossip.Message) map[string]gossip.Kind {
 	out := make(map[string]gossip.Kind)
@@ -103,7 +108,7 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 
 // A verdict or an order of somebody who is no member here is ignored, and not answered: it was not taken in.
 func TestTell_ForgedByANonMember(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
+	virtual(t, patient, func(t *testing.T, c *cluster) {
 		names := c.startAll(3)
 		p := c.puppet()
 		all := []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}
@@ -132,7 +137,7 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 // An order that a member must ignore, because it sees nobody unreachable yet, is not answered; so it is told again, and obeyed once
 // the member sees what the sender sees.
 func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
+	virtual(t, patient, func(t *testing.T, c *cluster) {
 		c.startAll(3)
 		p := c.puppet()
 		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
@@ -145,6 +150,22 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 		require.Contains(t, c.members["n2"].provider.Reason(), "unstable")
 		require.NoError(t, c.net.Thaw("n3"))
 		require.NoError(t, p.serf.Shutdown())
+	})
+}
+
+// The members of a losing side that reach the store go down at the same moment and tell each other. None waits for answers that
+// nobody gives any more: their processes end soon.
+func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.startAll(6)
+		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n6"}, []string{"n3", "n4", "n5"}))
+		c.eventually(2*time.Minute, func() bool { return len(c.up()) == 3 }, "no side went down")
+		for name, m := range c.members {
+			if c.down(name) {
+				<-m.provider.Done()
+				require.Less(t, time.Since(m.downAt()), 4*time.Second, name)
+			}
+		}
 	})
 }
 

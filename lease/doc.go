@@ -25,8 +25,9 @@
 //     was already replaced by the record that comes with the answer.
 //   - What was reported as Unknown is never granted behind the caller's back: a late commit is undone, or adopted by a later
 //     Acquire.
-//   - Tokens grow: each grant and each verdict has a larger one than all before, also if the store forgets (deleted,
-//     restored from a backup), as long as one party remembers. Verdicts survive releases.
+//   - Tokens grow: each grant and each verdict has a larger one than all before. If the store forgets (deleted, restored from
+//     a backup): than all that the party which acquires has ever seen, and the newest verdict it has seen stays in force.
+//   - Verdicts survive releases, heartbeats and plain locks.
 //   - Check and Token never block. They compare a monotonic deadline, and so are right after a pause of any length too.
 //   - A loss is reported once, with the reason, after Check has turned false and after Acquire has returned.
 //   - Acquire, Release and Read answer within their context and Settings.OperationTimeout. All methods are safe for

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -96,11 +97,11 @@ func (w *World) groupNames() string {
 		}
 		names[g] = append(names[g], w.nodes[i].Name)
 	}
-	s := ""
+	var b strings.Builder
 	for _, g := range order {
-		s += fmt.Sprint(names[g])
+		fmt.Fprint(&b, names[g])
 	}
-	return s
+	return b.String()
 }
 
 // Cut cuts the link between two nodes, both ways.

@@ -17,7 +17,6 @@ type Node struct {
 	lives int
 	proc  *process
 	fault StoreFault
-	skew  time.Duration
 	rate  float64
 }
 

@@ -42,7 +42,6 @@ type process struct {
 	tells  []*telling
 	peers  []peer // by the index of their process
 	asked  bool   // a decision was explained since the last race ended
-	misses int    // how many peers cannot be reached directly
 	seen   []sbr.Report
 }
 

@@ -17,10 +17,11 @@ type plan struct {
 	perfect map[int]bool
 	groups  [][]int
 	// live says that the faults are such that exactly one side must survive (promise L1).
-	live bool
-	rest time.Duration // when the faults are over
-	end  time.Duration
-	play func(w *World)
+	live  bool
+	alone bool          // only what each step must keep is checked, not the end
+	rest  time.Duration // when the faults are over
+	end   time.Duration
+	play  func(w *World)
 }
 
 type planner struct {

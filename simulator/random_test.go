@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 var (
@@ -56,6 +59,13 @@ func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
 
 func run(p plan, trace bool) []Violation {
 	w := play(p, trace)
+	return judge(p, w)
+}
+
+func judge(p plan, w *World) []Violation {
+	if p.alone {
+		return w.Violations()
+	}
 	return append(w.Finish(), exactlyOneSide(p, w)...)
 }
 
@@ -72,7 +82,7 @@ func play(p plan, trace bool) *World {
 
 func report(t *testing.T, p plan) {
 	w := play(p, true)
-	bad := append(w.Finish(), exactlyOneSide(p, w)...)
+	bad := judge(p, w)
 	t.Logf("%s\n%s%v", p.String(), w.Story(), bad)
 	t.Errorf("seed %d: %v", p.seed, bad[0])
 }
@@ -107,6 +117,20 @@ func exactlyOneSide(p plan, w *World) []Violation {
 func TestRandom_SafetyUnderAnyFault(t *testing.T) { explore(t, 4000, randomPlan) }
 
 func TestRandom_ExactlyOneSideSurvives(t *testing.T) { explore(t, 4000, livePlan) }
+
+// Without a lease nobody promises that one side survives, but every run must come to an end and be explained.
+func TestRandom_OtherStrategies(t *testing.T) {
+	other := []sbr.Strategy{
+		strategies.KeepMajority{}, strategies.KeepOldest{DownIfAlone: true}, strategies.StaticQuorum{QuorumSize: 2}, strategies.DownAll{},
+		strategies.KeepReferee{Address: "10.0.0.1:7946", DownAllIfLessThanNodes: 1},
+	}
+	explore(t, 1000, func(seed uint64) plan {
+		p := randomPlan(seed)
+		p.options.Strategy = other[seed%uint64(len(other))]
+		p.alone = true
+		return p
+	})
+}
 
 func TestRandom_SameSeedSameRun(t *testing.T) {
 	for seed := range uint64(50) {

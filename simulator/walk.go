@@ -3,6 +3,7 @@ package simulator
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -14,7 +15,7 @@ import (
 type Walk struct {
 	// Sides are the members of each side, by index. Everybody has noticed the cut when the walk begins.
 	Sides [][]int
-	// Skew is how much later than the first side the others noticed it.
+	// Skew is how much later than the first side the others noticed it; it may be negative.
 	Skew time.Duration
 	// NoStore are the members that do not reach the lease store.
 	NoStore []int
@@ -90,7 +91,7 @@ func (w *walker) start() *walkState {
 		}
 		s.members = append(s.members, walkNode{r: r, up: true})
 	}
-	settle := w.Resolver.SettleAfter
+	settle, cut := w.Resolver.SettleAfter, w.Resolver.SettleAfter+max(0, -w.Skew)
 	for i := range n {
 		for j := range n {
 			if i != j {
@@ -98,14 +99,13 @@ func (w *walker) start() *walkState {
 			}
 		}
 		s.members[i].r.Tick(settle)
-		at := settle + time.Duration(w.side[i])*w.Skew
+		at := cut + time.Duration(min(w.side[i], 1))*w.Skew
 		for j := range n {
 			if w.side[i] != w.side[j] {
 				s.members[i].r.Step(at, sbr.Reachability{ID: walkID(j), Unreachable: true})
 			}
 		}
 		s.members[i].at = at
-		s.now = max(s.now, at)
 	}
 	s.now = settle
 	return s
@@ -133,12 +133,11 @@ func (w *walker) visit(s *walkState) {
 		return
 	}
 	w.seen[key] = struct{}{}
-	moves := w.moves(s)
-	if s.quiet(moves) {
+	if w.quiet(s) {
 		w.result.Rests++
 		w.rested(s)
 	}
-	for _, m := range moves {
+	for _, m := range w.moves(s) {
 		w.path = append(w.path, m.name)
 		w.visit(m.to)
 		w.path = w.path[:len(w.path)-1]
@@ -168,19 +167,23 @@ func (w *walker) rested(s *walkState) {
 	}
 }
 
-// excused reports whether it is nobody's fault that nobody is up: a member that reached the store crashed or is paused, or the
-// winner's side never heard that it won, which only a fault of the store or of a message can bring about.
+// excused reports whether the faults explain that nobody is up: somebody who reached the store crashed or was paused, or a
+// winner could not hear that it won, because more than one answer did not come, or because nobody else of its side could ask.
 func (w *walker) excused(s *walkState) bool {
-	return s.crashes < w.Crashes || s.pauses < w.Pauses || len(w.NoStore) > 0 && (s.lost < w.Lost || s.late < w.Late) || len(w.NoStore) == len(w.side)
+	harmed := s.crashes < w.Crashes || s.pauses < w.Pauses
+	unheard := w.Lost + w.Late - s.lost - s.late
+	return harmed || unheard > 1 || len(w.NoStore) > 0 && unheard > 0
 }
 
 func (w *walker) broken(s *walkState, format string, args ...any) {
 	if len(w.result.Broken) >= maxBroken {
 		return
 	}
-	text := fmt.Sprintf(format, args...) + "\n"
+	var b strings.Builder
+	fmt.Fprintf(&b, format, args...)
 	for _, step := range w.path {
-		text += "  " + step + "\n"
+		b.WriteString("\n  " + step)
 	}
-	w.result.Broken = append(w.result.Broken, text+fmt.Sprintf("  record %+v", s.record))
+	fmt.Fprintf(&b, "\n  record %+v", s.record)
+	w.result.Broken = append(w.result.Broken, b.String())
 }

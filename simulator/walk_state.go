@@ -43,12 +43,18 @@ type walkPacket struct {
 type walkMove struct {
 	name string
 	to   *walkState
-	env  bool // the environment's doing: it need not happen
 }
 
-// quiet reports whether nothing happens by itself any more.
-func (s *walkState) quiet(moves []walkMove) bool {
-	return !slices.ContainsFunc(moves, func(m walkMove) bool { return !m.env })
+// quiet reports whether nothing happens by itself any more, but for members that go on asking a store they do not reach.
+func (w *walker) quiet(s *walkState) bool {
+	for i := range s.members {
+		m := &s.members[i]
+		_, due := s.due(i)
+		if m.up && (m.paused || due && (w.access[i] || m.r.State() != sbr.StateUp)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.flying, func(p walkPacket) bool { return !p.late })
 }
 
 func (s *walkState) clone() *walkState {
@@ -72,7 +78,9 @@ func (s *walkState) key() []byte {
 			b[len(b)-1] = 2
 			b = binary.AppendVarint(b, int64(s.now-m.since))
 		}
-		b = binary.AppendVarint(b, int64(s.now-m.at))
+		if _, ok := m.r.NextDeadline(); ok {
+			b = binary.AppendVarint(b, int64(s.now-m.at))
+		}
 		b = m.r.AppendState(b)
 	}
 	b = append(b, s.record.Holder...)
@@ -134,18 +142,18 @@ func (w *walker) packetMoves(all []walkMove, s *walkState, k int) []walkMove {
 	} else {
 		w.step(n, p.to, p.event)
 	}
-	all = append(all, walkMove{name: name, to: n, env: p.late})
-	if s.lost > 0 {
+	all = append(all, walkMove{name: name, to: n})
+	if _, sight := p.event.(sbr.Reachability); s.lost > 0 && !sight { // a detector looks again and again
 		n = s.clone()
 		n.lost--
 		n.flying = slices.Delete(n.flying, k, k+1)
-		all = append(all, walkMove{name: name + " LOST", to: n, env: true})
+		all = append(all, walkMove{name: name + " LOST", to: n})
 	}
 	if s.late > 0 && !p.late {
 		n = s.clone()
 		n.late--
 		n.flying[k].late = true
-		all = append(all, walkMove{name: name + " LATE", to: n, env: true})
+		all = append(all, walkMove{name: name + " LATE", to: n})
 	}
 	return all
 }
@@ -189,14 +197,14 @@ func (w *walker) nodeMoves(all []walkMove, s *walkState) []walkMove {
 			n.crashes--
 			w.end(n, i)
 			w.noticed(n, i, true)
-			all = append(all, walkMove{name: fmt.Sprintf("%v: %s CRASHES", s.now, walkID(i)), to: n, env: true})
+			all = append(all, walkMove{name: fmt.Sprintf("%v: %s CRASHES", s.now, walkID(i)), to: n})
 		}
 		if s.pauses > 0 {
 			n := s.clone()
 			n.pauses--
 			n.members[i].paused, n.members[i].since = true, s.now
 			w.noticed(n, i, true)
-			all = append(all, walkMove{name: fmt.Sprintf("%v: %s PAUSES", s.now, walkID(i)), to: n, env: true})
+			all = append(all, walkMove{name: fmt.Sprintf("%v: %s PAUSES", s.now, walkID(i)), to: n})
 		}
 	}
 	return all

@@ -1,0 +1,164 @@
+package downing_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// protected starts a single node with its provider and waits until the resolver is armed.
+func (s *single) protected(change ...func(*downing.Config)) (*downing.Provider, func()) {
+	s.t.Helper()
+	p := s.provider(change...)
+	node := s.create(p, nil, nil)
+	require.NoError(s.t, p.Start(s.t.Context(), node))
+	time.Sleep(10 * time.Second)
+	return p, func() {
+		_ = node.Leave()
+		s.end(p, node)
+	}
+}
+
+// F1: a resolver that makes no progress, here because a hook hangs, would miss its verdict: the member goes down.
+func TestWatchdog_LoopIsStuck(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		release := make(chan struct{})
+		began := time.Now()
+		p, end := s.protected(func(c *downing.Config) {
+			c.Observe = func(o downing.Occurrence) {
+				if o.Kind == string(sbr.TopicArmed) {
+					<-release
+				}
+			}
+		})
+		<-p.Downed()
+		require.Less(t, time.Since(began), 40*time.Second)
+		require.Contains(t, p.Reason(), "no progress for 20s")
+		require.Equal(t, sbr.StateDown, p.Status().State)
+		<-p.Done()
+		close(release)
+		time.Sleep(time.Minute)
+		require.Equal(t, sbr.StateDown, p.Status().State)
+		end()
+	})
+}
+
+// Whatever the loop was about to do when it got stuck, it does not do it once the member is down.
+func TestWatchdog_StuckLoopDoesNothingMore(t *testing.T) {
+	var stuck atomic.Bool
+	virtual(t, func(name string, c *downing.Config) {
+		if observe := c.Observe; name == "n1" {
+			c.Observe = func(o downing.Occurrence) {
+				observe(o)
+				if o.Kind == string(sbr.TopicDecision) && !stuck.Swap(true) {
+					time.Sleep(2 * time.Minute) // and then it would ask for the lease
+				}
+			}
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.eventually(2*time.Minute, func() bool { return c.down("n1") }, "n1 is stuck and still up")
+		require.Contains(t, c.members["n1"].provider.Reason(), "no progress")
+		time.Sleep(5 * time.Minute)
+		require.Zero(t, c.store.View("n1").Counters().Writes)
+		require.Len(t, c.up(), 1, "one of the others went on without it")
+	})
+}
+
+// A process that stood still is no stuck loop: it learns its fate and goes on.
+func TestWatchdog_PauseIsNoFailure(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		var until atomic.Pointer[time.Time]
+		p, end := s.protected(func(c *downing.Config) {
+			c.Pause = func() {
+				if u := until.Load(); u != nil {
+					time.Sleep(time.Until(*u))
+				}
+			}
+		})
+		later := time.Now().Add(10 * time.Minute)
+		until.Store(&later)
+		time.Sleep(11 * time.Minute)
+		require.False(t, isDown(p), p.Reason())
+		require.Equal(t, sbr.StateUp, p.Status().State)
+		end()
+	})
+}
+
+// F1: a hook that ends the resolver's goroutine, as a failing assertion in it does, leaves nobody unprotected.
+func TestFailSafe_HookEndsTheGoroutine(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		p, end := s.protected(func(c *downing.Config) { c.Observe = func(downing.Occurrence) { runtime.Goexit() } })
+		<-p.Done()
+		require.Contains(t, p.Reason(), "a hook ended its goroutine")
+		end()
+	})
+}
+
+// F1: a hook that panics, even at the news that the member is down, does not keep the application from being told.
+func TestFailSafe_HookPanicsAtEverything(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		told := make(chan string, 1)
+		p, end := s.protected(func(c *downing.Config) { c.Observe = func(o downing.Occurrence) { panic(o.Kind) } })
+		p.OnDown(func(reason string) { told <- reason })
+		require.Contains(t, <-told, "panic: armed")
+		<-p.Done()
+		end()
+	})
+}
+
+// moody is a store whose watch does what a test wants before it works.
+type moody struct {
+	*memory.View
+	watch func(n int64) error
+	calls atomic.Int64
+}
+
+func (m *moody) Watch(ctx context.Context, f func(lease.Snapshot)) error {
+	if err := m.watch(m.calls.Add(1)); err != nil {
+		return err
+	}
+	return m.View.Watch(ctx, f)
+}
+
+// F1: a panic beside the loop, here in the embedder's store, fails the member as well, and in an orderly way.
+func TestFailSafe_StorePanics(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		store := &moody{View: s.store.View("n1"), watch: func(int64) error { panic("a broken store") }}
+		p, end := s.protected(func(c *downing.Config) { c.Store = store })
+		<-p.Done()
+		require.Contains(t, p.Reason(), "the resolver failed: panic: a broken store")
+		end()
+	})
+}
+
+// A watch that ends although it should not is begun again: a loser would hear of its verdict too late.
+func TestWatch_BeginsAgain(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		store := &moody{View: s.store.View("n1"), watch: func(n int64) error {
+			if n < 4 {
+				return errors.New("the connection is gone")
+			}
+			return nil
+		}}
+		p, end := s.protected(func(c *downing.Config) { c.Store = store })
+		require.Equal(t, int64(4), store.calls.Load())
+		s.store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
+		time.Sleep(100 * time.Millisecond)
+		require.True(t, isDown(p))
+		require.Contains(t, p.Reason(), "somebody else won")
+		<-p.Done()
+		end()
+	})
+}
