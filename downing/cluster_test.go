@@ -160,6 +160,18 @@ func (c *cluster) up() (names []string) {
 	return names
 }
 
+// occurred lists what happened to a member, in order.
+func (c *cluster) occurred(name string) (log []downing.Occurrence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.log {
+		if o.Member == name {
+			log = append(log, o)
+		}
+	}
+	return log
+}
+
 func (c *cluster) dump() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

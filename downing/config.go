@@ -61,7 +61,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
 	Meter metric.MeterProvider
-	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not block.
+	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not block. One that blocks for
+	// 20 s is taken for a resolver that failed, and downs the member.
 	Observe func(Occurrence)
 
 	// Pause, if set, is called before each step and may block, for as long as the member shall seem to be stopped.

@@ -60,6 +60,9 @@ func (e *engine) carry(effects []sbr.Effect) {
 
 // spawn runs f beside the loop. If it panics (a store of the embedder's, say) the member fails safe, as it does for the loop.
 func (e *engine) spawn(group *sync.WaitGroup, f func()) {
+	if e.halted.Load() {
+		return // the loop was stuck on its way here
+	}
 	group.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {

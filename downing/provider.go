@@ -59,7 +59,8 @@ func (p *Provider) Prepare(ctx context.Context, conf *serf.Config) error {
 func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.engine.Start(ctx, s) }
 
 // Stop ends watching and waits for everything that was started, at most until ctx ends. The node itself stays as it is:
-// without its provider it is unprotected, so leave the cluster first.
+// without its provider it is unprotected, so leave the cluster first. Call it also if serf.Create or Start fails. It may be called at
+// any time and any number of times.
 func (p *Provider) Stop(ctx context.Context) error { return p.engine.Stop(ctx) }
 
 // Downed is closed the moment this member is downed, before the callbacks run and before Serf leaves.

@@ -15,6 +15,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -387,12 +388,16 @@ func TestLeave_IsNotADowning(t *testing.T) {
 }
 
 // The resolver's tags are what the others know a member by. An application that replaces all tags does not lose them for long, and
-// never in its own eyes.
+// never in its own eyes: without the token that it read it would be out by an old verdict.
 func TestTags_PutBack(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"old#u"}, DecidedBy: "old#u", Reason: "long ago"}})
 		c.startAll(3)
 		before := c.members["n1"].provider.Status().Incarnation
-		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{"role": "db"}))
+		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{}))
+		time.Sleep(20 * time.Second)
+		uid := c.members["n1"].serf.LocalMember().Tags[downing.TagUID]
+		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{"role": "db", downing.TagUID: uid}))
 		time.Sleep(20 * time.Second)
 		tags := c.members["n1"].serf.LocalMember().Tags
 		require.Equal(t, "db", tags["role"])
