@@ -55,6 +55,11 @@ func (m *member) downAt() time.Time {
 	}
 }
 
+// majorityFirst makes the smaller side wait long enough that the larger one always asks first, for tests that need to know who wins.
+func majorityFirst(_ string, c *downing.Config) {
+	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
+}
+
 func newCluster(t testing.TB, config func(name string, c *downing.Config)) *cluster {
 	return &cluster{t: t, net: memnet.New(memnet.Config{Latency: time.Millisecond}), store: memory.NewStore(), config: config, members: make(map[string]*member)}
 }
@@ -215,6 +220,7 @@ type gates struct {
 }
 
 func (g *gates) config(name string, c *downing.Config) {
+	majorityFirst(name, c)
 	c.Pause = func() {
 		g.mu.Lock()
 		ch := g.closed[name]

@@ -59,7 +59,11 @@ func sortedLikeNames(names []string) []string {
 // cut has healed and everybody answers it.
 func TestPause_DownedWhileItStoodStill(t *testing.T) {
 	var gates gates
-	virtual(t, gates.config, func(t *testing.T, c *cluster) {
+	// Without the watch nothing but the pause itself makes it look.
+	virtual(t, func(name string, c *downing.Config) {
+		gates.config(name, c)
+		c.NoWatch = true
+	}, func(t *testing.T, c *cluster) {
 		c.startAll(5)
 		gates.close("n5")
 		require.NoError(t, c.net.Freeze("n5"))
@@ -175,7 +179,7 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 
 // L1: the leader of the only side that reaches the store cannot reach it itself; another member of its side races in its place.
 func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
+	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
 		c.startAll(5)
 		for _, n := range []string{"n1", "n2", "n4", "n5"} {
 			c.store.View(n).SetUnavailable(true)
@@ -214,7 +218,7 @@ func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 
 // A restarted member under its old name is another incarnation: it is admitted although the old one was downed.
 func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
+	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
 		c.startAll(5)
 		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
 		c.eventually(2*time.Minute, func() bool { return c.down("n5") }, "n5 is still up")

@@ -85,7 +85,7 @@ func quick(c *downing.Config) {
 	c.Resolver.DownAllWhenUnstable = 20 * time.Second
 	c.Resolver.SettleAfter = time.Second
 	c.Probe.Interval, c.Probe.Timeout, c.Probe.Tries = 300*time.Millisecond, 200*time.Millisecond, 3
-	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = time.Second
+	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
 	c.Grace = 5 * time.Second
 }
 

@@ -201,7 +201,7 @@ func (l *lines) with(part string) (found []string) {
 // A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom any part names.
 func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
 	var log lines
-	virtual(t, func(_ string, c *downing.Config) { c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
+	virtual(t, func(name string, c *downing.Config) { c.Logger = log.logger(); majorityFirst(name, c) }, func(t *testing.T, c *cluster) {
 		long := strings.Repeat("x", 110)
 		names := []string{"n1" + long, "n2" + long, "n3" + long, "n4" + long, "n5" + long}
 		c.start(names[0])
