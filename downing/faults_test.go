@@ -76,6 +76,7 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, c.down("n5"))
 		require.Contains(t, c.members["n5"].provider.Reason(), "does not list this member")
+		require.True(t, slices.ContainsFunc(c.occurred("n5"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) }), "the pause was noticed")
 		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.up())
 	})
 }

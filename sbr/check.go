@@ -16,7 +16,8 @@ type check struct {
 	retryAt  time.Duration
 	inflight uint64
 	answerBy time.Duration
-	failed   bool // the store did not answer: the members are asked as well
+	failed   bool // the store did not answer, or there is none: what the members say counts
+	asking   bool // the members are asked, too
 	cleared  set  // the members that know nothing against this one
 }
 
@@ -47,7 +48,7 @@ func (r *Resolver) startCheck(gap time.Duration) {
 	if NeedsLease(r.strategy) {
 		until = r.now + r.cfg.SuspendTimeout
 	}
-	r.check = &check{gap: gap, alone: gap > 0 && len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: gap > 0 || !NeedsLease(r.strategy)}
+	r.check = &check{gap: gap, alone: gap > 0 && len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: !NeedsLease(r.strategy), asking: gap > 0 || !NeedsLease(r.strategy)}
 }
 
 // standing is what the newest verdict says of this member.
@@ -89,7 +90,7 @@ func (r *Resolver) runCheck() {
 		return
 	}
 	if c.inflight != 0 && r.now >= c.answerBy {
-		c.inflight, c.failed = 0, true
+		c.inflight, c.failed, c.asking = 0, true, true
 	}
 	switch {
 	case r.now >= c.until:
@@ -104,7 +105,7 @@ func (r *Resolver) runCheck() {
 		c.answerBy = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
 		r.emit(ReadLease{Attempt: c.inflight})
 	}
-	if c.failed {
+	if c.asking {
 		r.emit(AskStanding{})
 	}
 }
@@ -124,7 +125,10 @@ func (r *Resolver) checked(err string) {
 	if err == "" && r.clear("the lease does not speak against this member") {
 		return
 	}
-	c.failed = true
+	c.failed, c.asking = true, true
+	if r.allClear() {
+		return
+	}
 	r.emit(AskStanding{})
 }
 
@@ -134,7 +138,9 @@ func (r *Resolver) onCleared(e Cleared) {
 		return
 	}
 	r.check.cleared[e.From] = struct{}{}
-	r.allClear()
+	if r.check.failed {
+		r.allClear()
+	}
 }
 
 // allClear ends the check once everybody who can be reached knows nothing against this member. One answer is not enough: it

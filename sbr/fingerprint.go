@@ -78,7 +78,7 @@ func (r *Resolver) appendRace(b []byte) []byte {
 	}
 	if c := r.check; c != nil {
 		b = r.appendAttempt(b, c.inflight, true)
-		b = appendBools(b, c.failed, c.gap > 0, c.untold, c.alone)
+		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone)
 		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
 		b = r.appendTime(b, c.until)
 		b = r.appendTime(b, c.retryAt)
