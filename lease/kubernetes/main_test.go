@@ -79,8 +79,11 @@ func record(holder string, token uint64) lease.Record {
 // warm opens the store's connection: thirty handshakes at once take their time.
 func warm(t *testing.T, s *kubernetes.Store) *kubernetes.Store {
 	t.Helper()
-	_, err := s.Read(t.Context())
-	require.NoError(t, err)
+	var err error
+	require.Eventually(t, func() bool {
+		_, err = s.Read(t.Context())
+		return err == nil
+	}, 30*time.Second, 50*time.Millisecond, "%v", &err)
 	return s
 }
 

@@ -105,6 +105,7 @@ var timedTests = []namedTest{
 		tap.downAfterWrite.Store(true)
 		done := make(chan lease.Outcome, 1)
 		go func() { done <- a.Acquire(t.Context(), verdict(0, "a", "a"), nil) }()
+		b.eventually(tap.down.Load, "the write was not made") // or the clock would overtake it
 		b.advanceUntil(clock, func() bool { return len(done) > 0 })
 		out := <-done
 		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
