@@ -6,6 +6,8 @@
 //	w.Run(5 * time.Minute)
 //	for _, v := range w.Finish() { … }
 //
+// A World plays one run that a seed decides. A Walk tries every order of events of a small cluster.
+//
 // # Guarantees
 //
 //   - Same options, same seed, same steps, same version: the same run, event by event (World.Hash).
@@ -16,7 +18,8 @@
 // # Non-guarantees
 //
 //   - The detector and the spreading of membership are models of Serf, not Serf. What they leave out is said at their options.
-//   - A run shows one interleaving out of many: explore with many seeds.
+//   - A run shows one interleaving out of many: explore with many seeds. A walk shows all, but of one clean partition only, with a
+//     store that needs no time.
 //
 // # Assumptions
 //
