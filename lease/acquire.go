@@ -14,6 +14,7 @@ var errMoved = errors.New("lease: the record has moved on")
 // attempt is one Acquire.
 type attempt struct {
 	proposal Proposal
+	terms    terms
 	lost     func(error)
 	// returned is closed when the Acquire returns.
 	returned chan struct{}
@@ -28,8 +29,8 @@ type attempt struct {
 }
 
 // Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it: Granted, Held
-// or Unknown. It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict, which
-// must be recorded, it is a write. Concurrent calls queue up and see each other's result.
+// or Unknown. It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a time,
+// which must be recorded, it is a write. Concurrent plain calls share one attempt, all others queue up; each gets an answer.
 //
 // A grant that arrives after Unknown was returned is undone, unless a later Acquire finds and adopts it. The adopting one
 // answers Held, with this owner as the Record.Holder, if its own verdict came too late: the lease is held then.
@@ -37,44 +38,88 @@ type attempt struct {
 // lost may be nil. It is called once, on a goroutine of its own, with a reason that wraps ErrLost, when a held lease is lost
 // other than by Release or Close; Check is false before. An Acquire while the lease is held replaces it, unless it is nil.
 func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outcome {
-	if out, ok := l.reenter(p, lost); ok {
-		return out
-	}
 	a := &attempt{proposal: p.clone(), lost: lost, returned: make(chan struct{})}
 	defer close(a.returned) // the last thing that is done
+	if out, ok := l.present(a); ok {
+		return out
+	}
+	var err error
+	if a.terms, err = l.terms(&p); err != nil {
+		return Outcome{Kind: Unknown, Err: err}
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
+	if a.proposal.plain() {
+		return l.jointly(ctx, a)
+	}
+	return l.attempt(ctx, a, nil)
+}
+
+// attempt is one Acquire on its own, or for all who have joined it.
+func (l *Lease) attempt(ctx context.Context, a *attempt, j *joint) Outcome {
 	if err := l.lock(ctx); err != nil {
+		l.begun(j)
 		return Outcome{Kind: Unknown, Err: err}
 	}
 	defer l.unlock()
-	if out, ok := l.reenter(p, lost); ok {
+	l.begun(j)
+	if out, ok := l.present(a); ok {
 		return out
 	}
 	l.overdue(nil)
+	l.shorten(a.terms)
 	a.nonce = l.opts.Nonce()
+	l.try(a.nonce)
+	defer l.try("")
 	out := l.run(ctx, a)
 	out.Record = out.Record.clone()
 	if a.isAdrift {
-		l.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started}, l.grace())
+		l.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, l.grace())
 	}
 	return out
 }
 
-// reenter answers a plain Acquire of a holder.
-func (l *Lease) reenter(p Proposal, lost func(error)) (Outcome, bool) {
-	if p.Verdict != nil || !l.Check() {
+// try says which attempt is under way. Its write may be seen before its answer, by a watch or a concurrent Read.
+func (l *Lease) try(nonce string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trying = nonce
+}
+
+// present answers a holder who needs no request: a plain Acquire is granted, an exclusive one refused.
+func (l *Lease) present(a *attempt) (Outcome, bool) {
+	p := &a.proposal
+	if !l.Check() || !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) {
 		return Outcome{}, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tenure == nil {
+	t := l.tenure
+	if t == nil {
 		return Outcome{}, false
 	}
-	if lost != nil {
-		l.tenure.lost = lost
+	out := Outcome{Kind: Granted, Record: l.know.reconcile(l.know.snap).Record.clone()}
+	if p.Exclusive {
+		out.Kind = Held
+		return out, true
 	}
-	return Outcome{Kind: Granted, Record: l.know.reconcile(l.know.snap).Record.clone()}, true
+	if a.lost != nil {
+		t.lost, t.returned = a.lost, a.returned
+	}
+	return out, true
+}
+
+// shorten prepares a holder for other terms: once the write is sent, the record may say the shorter time of the two.
+func (l *Lease) shorten(next terms) {
+	deadline, finite := next.deadline(l.clock.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t, g := l.tenure, l.holding.Load()
+	if t == nil || !finite || (!g.forever && g.deadline.Before(deadline)) {
+		return
+	}
+	l.holding.Store(&grant{token: g.token, deadline: deadline})
+	wake(t.changed)
 }
 
 // run repeats read and step until there is an answer or ctx ends. A state that is known already spares the first read.
@@ -121,7 +166,9 @@ func (l *Lease) step(ctx context.Context, a *attempt, s Snapshot, fresh bool) (o
 		}
 	}
 	silent, patience := l.silence(s)
-	switch judge(&a.proposal, r, l.owner, silent, patience) {
+	proposal := a.proposal
+	proposal.Exclusive = proposal.Exclusive && !l.isStray(r) // what came late is nobody's
+	switch judge(&proposal, r, l.owner, silent, patience) {
 	case mayTake:
 		return l.take(ctx, a, s)
 	case superseded:
@@ -177,7 +224,7 @@ func (l *Lease) take(ctx context.Context, a *attempt, s Snapshot) (out Outcome, 
 func (l *Lease) draft(a *attempt, r Record) Record {
 	wall := a.started.Round(0)
 	next := Record{
-		Holder: l.owner, Token: r.Token + 1, Nonce: a.nonce, TTL: l.settings.ttl(),
+		Holder: l.owner, Token: r.Token + 1, Nonce: a.nonce, TTL: a.terms.recorded(),
 		Acquired: wall, Renewed: wall, Verdict: r.Verdict,
 	}
 	if a.proposal.Verdict != nil {
@@ -208,7 +255,7 @@ func (l *Lease) adopt(ctx context.Context, a *attempt, s Snapshot) (out Outcome,
 	if a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
 		return Outcome{}, false
 	}
-	start, ok := l.lateGrant(s.Record.Nonce)
+	start, ok := l.lateGrant(s.Record.Nonce, a.terms)
 	if !ok {
 		return Outcome{}, false
 	}
@@ -216,7 +263,7 @@ func (l *Lease) adopt(ctx context.Context, a *attempt, s Snapshot) (out Outcome,
 	if errors.Is(err, ErrTooLate) {
 		start = l.clock.Now()
 		var got Snapshot
-		if got, err = l.write(ctx, l.renewed(s.Record), s.Version); err == nil {
+		if got, err = l.write(ctx, l.renewed(s.Record, a.terms), s.Version); err == nil {
 			s, err = got, l.begin(a, got, start)
 		}
 	}

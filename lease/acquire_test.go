@@ -368,3 +368,28 @@ func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Ver
 	}
 	return got, err
 }
+
+// A watch reports a write before the writer has its answer: that is no other life of the owner.
+func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.leaseOver(tardy{w.view("a")}, "a")
+		var lost losses
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a", "b"), lost.add).Kind)
+		_, stop := watching(t, a)
+		synctest.Wait()
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(1, "a", "a"), nil).Kind)
+		time.Sleep(interval)
+		assert.Empty(t, lost.all())
+		assert.True(t, a.Check())
+		_ = stop()
+	})
+}
+
+// tardy is a store whose answers to writes take a second; its watches are at once.
+type tardy struct{ *memory.View }
+
+func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	defer time.Sleep(time.Second)
+	return s.View.Write(ctx, r, prev)
+}

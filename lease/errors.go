@@ -18,6 +18,10 @@ var (
 	// ErrTokenSpent is wrapped by an Unknown outcome when the record's token is the largest number there is, so that no
 	// grant can be told from the one before. Only a poisoned record has such a token; somebody has to repair it by hand.
 	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
+	// ErrHeld is wrapped by the error of Do when somebody holds the lease: nothing was run.
+	ErrHeld = errors.New("lease: held")
+	// ErrOtherHolder is wrapped by a ForceRelease that names a holder who does not hold the lease.
+	ErrOtherHolder = errors.New("lease: somebody else holds it")
 	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the key is empty.
 	ErrUnknownImplementation = errors.New("lease: unknown implementation")
 )

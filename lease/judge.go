@@ -23,7 +23,7 @@ func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration)
 	switch {
 	case p.Verdict != nil && r.Token != p.Base:
 		return superseded
-	case r.Holder == "", r.Holder == owner, slices.Contains(p.TakeOver, r.Holder):
+	case r.Holder == "", r.Holder == owner && !p.Exclusive, p.Override, slices.Contains(p.TakeOver, r.Holder):
 		return mayTake
 	case patience != Infinite && silent >= patience:
 		return mayTake

@@ -148,7 +148,11 @@ func (l *Lease) wrote(s Snapshot) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	mine, stray := l.strays[s.Record.Nonce]
 	clear(l.strays) // one version admits one write: all others that waited for theirs are dead
+	if stray && s.Record.Holder == l.owner {
+		l.strays[s.Record.Nonce] = mine // a heartbeat that overtook the release of its tenure
+	}
 	if s.Record.Token >= l.know.token {
 		l.know.adopt(s, now)
 	} // else a watch has reported meanwhile what came after this write
@@ -175,14 +179,15 @@ func (l *Lease) recognises(t *tenure, r *Record) bool {
 	if r.Holder != l.owner || highest(r) < l.know.token {
 		return false
 	}
-	if r.Nonce == t.nonce {
+	if r.Nonce == t.nonce || (l.trying != "" && r.Nonce == l.trying) {
 		return true
 	}
 	s, ok := l.strays[r.Nonce]
 	if ok && s.attempt {
-		t.nonce = r.Nonce
+		t.nonce, t.terms = r.Nonce, s.terms
 		delete(l.strays, r.Nonce)
-		l.hold(t, r, l.deadlineOf(t))
+		l.hold(t, r, s.started)
+		wake(t.changed)
 		return true
 	}
 	return false

@@ -33,9 +33,12 @@ type Lease struct {
 	store    Store
 	owner    string
 	settings Settings
-	opts     Options
-	clock    Clock
-	log      *slog.Logger
+	// window is how long one heartbeat is trusted; limited says that a Limiter had a say in it.
+	window  time.Duration
+	limited bool
+	opts    Options
+	clock   Clock
+	log     *slog.Logger
 
 	// root ends with Close; every goroutine of the lease lives under it and is counted in running.
 	root    context.Context
@@ -56,6 +59,8 @@ type Lease struct {
 	strays  map[string]stray
 	gaveUp  uint64 // counts the changes to strays
 	tidying bool
+	next    *joint // the attempt that waits for its turn and may still be joined
+	trying  string // the nonce of the attempt under way
 }
 
 // New returns the lease of owner over store. It calls nothing: the first request is sent by the first operation.
@@ -70,6 +75,15 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	}
 	if err := errors.Join(append(errs, s.Validate())...); err != nil {
 		return nil, err
+	}
+	window := s.Window()
+	limiter, limited := store.(Limiter)
+	if limited {
+		limit, err := limiter.Window(s)
+		if err != nil {
+			return nil, err
+		}
+		window = min(window, limit)
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()
@@ -88,7 +102,8 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	}
 	root, stop := context.WithCancelCause(context.Background())
 	return &Lease{
-		store: store, owner: owner, settings: s, opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
+		store: store, owner: owner, settings: s, window: window, limited: limited,
+		opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
 		root: root, stop: stop, op: make(chan struct{}, 1), strays: map[string]stray{},
 	}, nil
 }

@@ -19,6 +19,21 @@ type Proposal struct {
 	// TakeOver names holders that may be replaced although they are alive: a former leader of one's own side.
 	// Until its next heartbeat such a holder does not know; whoever names it here says that this does no harm.
 	TakeOver []string
+	// Override replaces any holder, alive or not. It is for people and tools with that right: see TakeOver.
+	Override bool
+	// Exclusive makes the lease single-entrant: whoever holds it already is refused like everybody else, this owner included.
+	Exclusive bool
+	// For is how long the grant lasts. Zero: as long as heartbeats go on. Infinite: until it is released. It must not exceed
+	// Settings.HeartbeatTimeout, since others wait no longer than that. Check turns false a little before it is over, as
+	// Settings.Window does before HeartbeatTimeout.
+	For time.Duration
+	// KeepAlive renews a grant with For by heartbeats, each for the same time.
+	KeepAlive bool
+}
+
+// plain reports whether any grant of this owner is as good as a new one.
+func (p *Proposal) plain() bool {
+	return p.Verdict == nil && p.For == 0 && !p.Exclusive && !p.Override
 }
 
 func (p Proposal) clone() Proposal {
@@ -66,7 +81,8 @@ type Outcome struct {
 	// Zero where that never happens.
 	RetryAfter time.Duration
 	// Err is set when Kind is Unknown. It wraps ErrRefused when the store certainly wrote nothing, and ErrClosed,
-	// ErrTooLate, ErrTokenSpent, context.Canceled or context.DeadlineExceeded where these apply.
+	// ErrTooLate, ErrTokenSpent, context.Canceled or context.DeadlineExceeded where these apply. With Held it is nil, except
+	// that AcquireWait says why it gave up.
 	Err error
 }
 
@@ -111,8 +127,13 @@ func (k ReleaseKind) String() string {
 // ReleaseOutcome is what became of a Release.
 type ReleaseOutcome struct {
 	Kind ReleaseKind
-	// Err says why the outcome is ReleaseUnknown; with NotReleased it is ErrLost or ErrClosed where these apply, else nil.
+	// Err says why the outcome is ReleaseUnknown; with NotReleased it wraps ErrLost, ErrClosed or ErrOtherHolder where these
+	// apply, else it is nil.
 	Err error
+	// Record is what a ForceRelease found: the record as it stood when it was freed, or why it was not.
+	Record Record
+	// Expired says that the holder of Record had been silent for its whole time already, as seen from here.
+	Expired bool
 }
 
 // String is for logs.

@@ -62,7 +62,7 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 	}
 	s, warm := l.cached()
 	var last error
-	for n, sent := 0, false; ; n++ {
+	for n, sent := 0, false; ; n++ { // sent: a write that may have been committed
 		err := l.pause(ctx, n)
 		if err == nil && !warm {
 			s, err = l.fetch(ctx)
@@ -75,10 +75,10 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 			if !l.isStray(&s.Record) {
 				continue
 			}
-			sent = true
 			if err = l.free(ctx, s); err == nil {
 				return ReleaseOutcome{Kind: Released}
 			}
+			sent = sent || !errors.Is(err, ErrConflict)
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
 			return l.releaseUnknown(following(err, last))
@@ -95,8 +95,8 @@ func (l *Lease) released(s Snapshot, nonce string, sent, fresh bool) (out Releas
 	case l.strayCount() > 0:
 		// An unanswered write for this very version may still be committed. Nothing can be released yet.
 		return l.releaseUnknown(fmt.Errorf("lease: an earlier attempt may still be granted")), true
-	case sent && nonce != "" && s.Record.Nonce == nonce && s.Record.Holder == "":
-		return ReleaseOutcome{Kind: Released}, true
+	case sent && nonce != "":
+		return ReleaseOutcome{Kind: Released}, true // somebody else may have taken it since
 	case nonce != "":
 		return ReleaseOutcome{Kind: NotReleased, Err: ErrLost}, true
 	default:
@@ -117,7 +117,7 @@ func (l *Lease) free(ctx context.Context, s Snapshot) error {
 	l.mu.Lock()
 	l.strays[s.Record.Nonce] = stray{}
 	l.mu.Unlock()
-	r := l.renewed(s.Record)
+	r := l.touched(s.Record)
 	r.Holder = ""
 	_, err := l.write(ctx, r, s.Version)
 	return err
@@ -131,6 +131,7 @@ type stray struct {
 	attempt bool
 	prev    Version
 	started time.Time
+	terms   terms
 }
 
 // maxStrays bounds the memory of attempts that are all in doubt. What is forgotten runs out by itself.
@@ -159,12 +160,12 @@ func (l *Lease) isStray(r *Record) bool {
 	return ok && r.Holder == l.owner
 }
 
-// lateGrant tells when the write of an attempt that ended as Unknown was sent.
-func (l *Lease) lateGrant(nonce string) (started time.Time, ok bool) {
+// lateGrant tells when the write of an attempt with these terms, that ended as Unknown, was sent.
+func (l *Lease) lateGrant(nonce string, t terms) (started time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.strays[nonce]
-	return s.started, ok && s.attempt
+	return s.started, ok && s.attempt && s.terms == t
 }
 
 // settleStrays forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.

@@ -217,3 +217,28 @@ func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
 		assert.Empty(t, w.record().Holder)
 	})
 }
+
+// stubborn is a store whose writes are not to be stopped: the server has them already.
+type stubborn struct {
+	lease.Store
+	delay time.Duration
+}
+
+func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	time.Sleep(s.delay)
+	return s.Store.Write(context.Background(), r, prev)
+}
+
+// A heartbeat is confirmed while Release waits for its turn. The record must be freed all the same.
+func TestRelease_DuringAHeartbeatThatSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.leaseOver(stubborn{w.view("a"), time.Second}, "a")
+		w.granted(a)
+		time.Sleep(interval)
+		synctest.Wait()
+		out := a.Release(t.Context())
+		assert.Equal(t, lease.Released, out.Kind, "%v", out)
+		assert.Empty(t, w.record().Holder)
+	})
+}

@@ -84,14 +84,6 @@ func (s Settings) Window() time.Duration {
 	return s.HeartbeatTimeout - s.HeartbeatTimeout/8 - min(s.OperationTimeout, s.HeartbeatTimeout/4)
 }
 
-// ttl is what the record says of HeartbeatTimeout.
-func (s Settings) ttl() time.Duration {
-	if s.HeartbeatTimeout == Infinite {
-		return 0
-	}
-	return s.HeartbeatTimeout
-}
-
 // patience is how long a foreign holder must be silent before it may be replaced. The record's own word is capped by the
 // local setting, so that a poisoned record cannot lock everybody out.
 func (s Settings) patience(recorded time.Duration) time.Duration {

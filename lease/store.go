@@ -55,6 +55,13 @@ type Store interface {
 	Write(ctx context.Context, r Record, prev Version) (Snapshot, error)
 }
 
+// Limiter is a Store that is shared with programs which expire holders by rules of their own.
+type Limiter interface {
+	// Window returns for how long a holder with these settings may trust one heartbeat, counted from the moment it was sent.
+	// New takes the smaller one of this and Settings.Window. An error says that no such time exists: New fails with it.
+	Window(s Settings) (time.Duration, error)
+}
+
 // Watcher is a Store that can report changes as they happen.
 type Watcher interface {
 	// Watch calls fn, one call at a time, with the present record and again after each change, until ctx ends.

@@ -20,50 +20,39 @@ func (g *grant) live(now time.Time) bool { return g.forever || now.Before(g.dead
 type tenure struct {
 	nonce string
 	token uint64
+	terms terms
 	lost  func(error)
 	// ctx ends with the tenure; it bounds the heartbeats.
 	ctx context.Context
 	end context.CancelFunc
-	// returned is closed when the Acquire that began the tenure returns: the lost callback waits for it.
+	// returned is closed when the Acquire that brought lost returns: the callback waits for it.
 	returned chan struct{}
-	// doubt wakes the heartbeat early, because something looks as if the lease were gone.
-	doubt chan struct{}
+	// doubt wakes the heartbeats early, because something looks as if the lease were gone; changed because the terms have.
+	doubt, changed chan struct{}
 }
 
 // verify asks for a heartbeat now.
-func (t *tenure) verify() {
+func (t *tenure) verify() { wake(t.doubt) }
+
+func wake(sleeper chan struct{}) {
 	select {
-	case t.doubt <- struct{}{}:
+	case sleeper <- struct{}{}:
 	default:
 	}
 }
 
-// deadlineFor is how long a write that was sent at start keeps the lease.
-func (l *Lease) deadlineFor(start time.Time) time.Time {
-	if l.settings.HeartbeatTimeout == Infinite {
-		return time.Time{}
-	}
-	return start.Add(l.settings.Window())
-}
-
-// deadlineOf is the present deadline of t.
-func (l *Lease) deadlineOf(t *tenure) time.Time {
-	if g := l.holding.Load(); g != nil && l.tenure == t {
-		return g.deadline
-	}
-	return time.Time{}
-}
-
-// hold publishes what Check reads. Called under mu.
-func (l *Lease) hold(t *tenure, r *Record, deadline time.Time) {
+// hold publishes what Check reads after a write of t's record that was sent at start. Called under mu.
+func (l *Lease) hold(t *tenure, r *Record, start time.Time) {
 	t.token = r.Token
-	l.holding.Store(&grant{token: r.Token, deadline: deadline, forever: l.settings.HeartbeatTimeout == Infinite})
+	deadline, finite := t.terms.deadline(start)
+	l.holding.Store(&grant{token: r.Token, deadline: deadline, forever: !finite})
 }
 
 // begin starts or goes on with a tenure for the record s, whose write was sent at start. The error is ErrTooLate when the
 // time is over already, errMoved when the record has moved on meanwhile, ErrClosed when the lease was closed.
 func (l *Lease) begin(a *attempt, s Snapshot, start time.Time) error {
-	deadline, now := l.deadlineFor(start), l.clock.Now()
+	deadline, finite := a.terms.deadline(start)
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -71,22 +60,24 @@ func (l *Lease) begin(a *attempt, s Snapshot, start time.Time) error {
 		return ErrClosed
 	case l.know.token > s.Record.Token:
 		return errMoved
-	case !deadline.IsZero() && !now.Before(deadline):
+	case finite && !now.Before(deadline):
 		return ErrTooLate
 	}
 	t := l.tenure
 	if t == nil {
-		t = &tenure{returned: a.returned, doubt: make(chan struct{}, 1)}
+		t = &tenure{returned: a.returned, doubt: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 		t.ctx, t.end = context.WithCancel(l.root)
 		l.tenure = t
 		l.running.Go(func() { l.heartbeats(t) })
+	} else if t.terms != a.terms {
+		wake(t.changed)
 	}
 	if a.lost != nil {
-		t.lost = a.lost
+		t.lost, t.returned = a.lost, a.returned
 	}
-	t.nonce = s.Record.Nonce
+	t.nonce, t.terms = s.Record.Nonce, a.terms
 	delete(l.strays, t.nonce)
-	l.hold(t, &s.Record, deadline)
+	l.hold(t, &s.Record, start)
 	return nil
 }
 
@@ -108,14 +99,14 @@ func (l *Lease) lose(t *tenure, reason error) {
 
 func (l *Lease) loseLocked(t *tenure, reason error) {
 	l.endTenure(t)
-	lost := t.lost
+	lost, returned := t.lost, t.returned
 	l.log.Warn("lease: lost", "token", t.token, "reason", reason)
 	if lost == nil {
 		return
 	}
 	// Not counted in running: the callback may call Close, which waits for those.
 	go func() {
-		<-t.returned
+		<-returned
 		defer func() {
 			if p := recover(); p != nil {
 				l.log.Error("lease: the lost callback panicked", "panic", p, "stack", string(debug.Stack()))
@@ -134,7 +125,10 @@ func (l *Lease) overdue(last error) {
 	if t == nil || l.holding.Load().live(now) {
 		return
 	}
-	reason := fmt.Errorf("%w: no heartbeat was confirmed for %v", ErrLost, l.settings.Window())
+	reason := fmt.Errorf("%w: no heartbeat was confirmed for %v", ErrLost, t.terms.window)
+	if t.terms.interval == 0 {
+		reason = fmt.Errorf("%w: its time is over (%v, of which %v may be used)", ErrLost, t.terms.ttl, t.terms.window)
+	}
 	if last != nil {
 		reason = fmt.Errorf("%w: %w", reason, last)
 	}

@@ -1,0 +1,133 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan lease.Outcome {
+	out := make(chan lease.Outcome, 1)
+	go func() { out <- l.AcquireWait(ctx, p, nil) }()
+	return out
+}
+
+func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		w.granted(a)
+		out := waiting(t.Context(), b, lease.Proposal{})
+		time.Sleep(10 * ttl)
+		a.Release(t.Context())
+		freed := time.Now()
+		assert.Equal(t, lease.Granted, (<-out).Kind)
+		assert.Zero(t, time.Since(freed))
+	})
+}
+
+func TestAcquireWait_TakesOverFromASilentHolderOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		w.granted(a)
+		out := waiting(t.Context(), b, lease.Proposal{})
+		time.Sleep(interval + time.Second)
+		a.Close() // it crashed; its last heartbeat was a second ago
+		assert.Equal(t, lease.Granted, (<-out).Kind)
+	})
+}
+
+func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		w.view("a").SetUnavailable(true)
+		out := waiting(t.Context(), a, lease.Proposal{})
+		time.Sleep(time.Hour)
+		w.view("a").Heal()
+		back := time.Now()
+		assert.Equal(t, lease.Granted, (<-out).Kind)
+		assert.LessOrEqual(t, time.Since(back), interval)
+	})
+}
+
+func TestAcquireWait_EndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.granted(w.lease("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		out := w.lease("b").AcquireWait(ctx, lease.Proposal{}, nil)
+		assert.Equal(t, lease.Held, out.Kind)
+		assert.Equal(t, "a", out.Record.Holder)
+		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+func TestAcquireWait_EndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.granted(w.lease("a"))
+		b := w.lease("b")
+		out := waiting(t.Context(), b, lease.Proposal{})
+		synctest.Wait()
+		b.Close()
+		assert.ErrorIs(t, (<-out).Err, lease.ErrClosed)
+	})
+}
+
+// A verdict upon a token that is gone can never be written.
+func TestAcquireWait_DoesNotWaitForWhatCannotCome(t *testing.T) {
+	for name, c := range map[string]struct {
+		proposal lease.Proposal
+		want     error
+	}{
+		"superseded":                  {verdict(7, "b", "b"), lease.ErrConflict},
+		"a time beyond the others'":   {lease.Proposal{For: ttl + 1}, lease.ErrRefused},
+		"a negative time":             {lease.Proposal{For: -1}, lease.ErrRefused},
+		"heartbeats without any time": {lease.Proposal{KeepAlive: true}, lease.ErrRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out := newWorld(t).lease("b").AcquireWait(t.Context(), c.proposal, nil)
+				assert.NotEqual(t, lease.Granted, out.Kind)
+				assert.ErrorIs(t, out.Err, c.want)
+			})
+		})
+	}
+}
+
+// One watch and no polling: what a wait of an hour costs.
+func TestAcquireWait_CostsAlmostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.granted(w.lease("a"))
+		b := w.lease("b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		n := requests(w.view("b"), func() { b.AcquireWait(ctx, lease.Proposal{}, nil) })
+		assert.Equal(t, memory.Counters{Reads: 1, Watches: 1}, n)
+	})
+}
+
+func TestTryAcquire_SaysYesOnlyWhenItIsCertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		require.True(t, a.TryAcquire(t.Context()))
+		assert.False(t, b.TryAcquire(t.Context()), "held")
+		w.view("b").SetUnavailable(true)
+		assert.False(t, b.TryAcquire(t.Context()), "nobody knows")
+		assert.NotEmpty(t, w.logs.all())
+	})
+}
