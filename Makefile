@@ -7,7 +7,7 @@ SHELL         := bash
 GO       ?= go
 BENCH    ?= .
 FUZZTIME ?= 10s
-MODULES  := . test/kube tools
+MODULES  := . test/kube test/versus tools
 
 # The tools are built once for each Go version and content of tools/go.sum.
 TOOLS_KEY := $(shell { $(GO) env GOVERSION; cat tools/go.mod tools/go.sum; } | cksum | cut -d ' ' -f 1)
@@ -38,6 +38,7 @@ race: kube ## Run all tests with the race detector
 .PHONY: bench
 bench: kube ## Run the benchmarks (BENCH=regexp), and measure double-active time over 100 splits
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+	$(GO) -C test/versus test -run '^$$' -bench '$(BENCH)' -timeout 30m .
 	SBR_SPLITS=100 $(GO) test -run '^TestDoubleActive' -v -timeout 60m ./downing
 
 .PHONY: fuzz
@@ -62,6 +63,7 @@ check-format: $(LINT)
 .PHONY: vet
 vet:
 	$(GO) vet ./...
+	$(GO) -C test/versus vet .
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters

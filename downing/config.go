@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -41,8 +43,13 @@ type Config struct {
 	// LoadConfig sets it to what `sbr config check` prints.
 	ConfigDigest string
 
-	// Store keeps the lease. Required by strategies that need a lease (lease-majority). Each member has its own.
+	// Store keeps the lease. Strategies that need a lease (lease-majority) require it, or LeaseImplementation. Each member has its own.
 	Store lease.Store
+	// LeaseImplementation is the key of a registered implementation (see lease.Register) that Prepare opens where Store is nil:
+	// "kubernetes" or "file" once package lease/kubernetes or lease/file is imported, or one of your own. Stop closes what it opened.
+	LeaseImplementation string
+	// LeaseDecode fills the implementation's own configuration (see lease.Spec). Nil: its defaults. LoadConfig sets both.
+	LeaseDecode func(into any) error
 	// NoWatch switches the watch of the verdict off. A loser then learns its fate only when it asks or is told.
 	NoWatch bool
 	// PollInterval is how often the membership is read, events or not. Default 500 ms.
@@ -103,9 +110,23 @@ func (c *Config) Validate() error {
 	s, err := strategies.New(c.Strategy, c.Strategies)
 	errs = append(errs, err)
 	if err == nil && sbr.NeedsLease(s) {
-		check(c.Store != nil, "strategy %s needs a lease: set Store", c.Strategy)
+		errs = append(errs, c.checkStore())
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) checkStore() error {
+	if c.Store != nil {
+		return nil
+	}
+	if c.LeaseImplementation == "" {
+		return fmt.Errorf("strategy %s needs a lease: set Store or LeaseImplementation", c.Strategy)
+	}
+	if known := lease.Default.Keys(); !slices.Contains(known, c.LeaseImplementation) {
+		return fmt.Errorf("%w %q (known: %s): import its package (for example _ \"github.com/serf-sbr/serf-sbr/lease/%s\"), or set Store",
+			lease.ErrUnknownImplementation, c.LeaseImplementation, strings.Join(append(known, "none"), ", "), c.LeaseImplementation)
+	}
+	return nil
 }
 
 func (c *Config) leaseName() string {

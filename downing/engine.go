@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type engine struct {
 	log      *slog.Logger
 	strategy sbr.Strategy
 	lease    *lease.Lease // nil without a lease
+	opened   lease.Store  // the store that was opened here, not given
 	metrics  *metrics
 	digest   string
 
@@ -195,6 +197,15 @@ func (e *engine) unlessStopped(ctx context.Context) (context.Context, context.Ca
 
 // openLease makes the lease of this incarnation and reads it once: a member that does not know the last verdict must not join.
 func (e *engine) openLease(ctx context.Context) error {
+	if e.cfg.Store == nil {
+		store, err := lease.Open(ctx, e.cfg.LeaseImplementation, lease.Spec{
+			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease, Logger: e.log, Decode: e.cfg.LeaseDecode,
+		})
+		if err != nil {
+			return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
+		}
+		e.cfg.Store, e.opened = store, store
+	}
 	l, err := lease.New(e.cfg.Store, string(e.self.ID), e.cfg.Lease, lease.Options{Logger: e.log})
 	if err != nil {
 		return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
@@ -376,6 +387,9 @@ func (e *engine) release(ctx context.Context) error {
 		e.workers.Wait()
 		if e.lease != nil {
 			e.lease.Close()
+			if c, ok := e.opened.(io.Closer); ok {
+				_ = c.Close() // nothing waits for it any more
+			}
 		}
 		e.closeTap()
 	}()

@@ -3,7 +3,7 @@ package downing
 import "github.com/serf-sbr/serf-sbr/internal/config"
 
 // LoadConfig reads an sbr.yaml. It is strict: unknown keys and impossible values are errors that name the key and its line, all
-// of them at once. Store is left to the caller, who knows where the lease lives; what the file says of it is in LeaseName.
+// of them at once. The lease is opened by the implementation that the file names: import its package (lease/kubernetes, lease/file), or set Store.
 func LoadConfig(path string) (Config, error) {
 	f, err := config.Load(path)
 	if err != nil {
@@ -30,6 +30,8 @@ func fromFile(f *config.File) Config {
 	c.Probe = r.Reachability()
 	c.Lease = f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
 	c.LeaseName = f.LeaseName()
+	c.LeaseImplementation = r.LeaseMajority.LeaseImplementation
+	c.LeaseDecode = f.LeaseBlock(c.LeaseImplementation)
 	c.NoWatch = !bool(r.LeaseMajority.Watch)
 	c.ConfigDigest = f.Digest()
 	return c

@@ -2,6 +2,7 @@ package downing_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -413,4 +414,48 @@ func TestTags_PutBack(t *testing.T) {
 		}
 		require.Len(t, c.up(), 3)
 	})
+}
+
+// closing is a store that wants to be closed.
+type closing struct {
+	lease.Store
+	closed *bool
+}
+
+func (c closing) Close() error { *c.closed = true; return nil }
+
+// A configuration names an implementation; whoever registered it is asked for the store, and Stop closes what was opened.
+func TestPrepare_OpensTheImplementation(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		closed := false
+		lease.Register("of-my-own", func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+			var set struct{ Place string }
+			require.NoError(t, spec.Configure(&set))
+			require.Equal(t, "here", set.Place)
+			require.Equal(t, "test-sbr", spec.Name)
+			require.NotEmpty(t, spec.Owner)
+			require.Equal(t, lease.DefaultSettings().OperationTimeout, spec.Settings.OperationTimeout)
+			return closing{s.store.View("n1"), &closed}, nil
+		})
+		p := s.provider(func(c *downing.Config) {
+			c.Store, c.LeaseImplementation, c.LeaseName = nil, "of-my-own", "test-sbr"
+			c.LeaseDecode = func(into any) error { return json.Unmarshal([]byte(`{"Place": "here"}`), into) }
+		})
+		conf := serf.DefaultConfig()
+		conf.Init()
+		require.NoError(t, p.Prepare(context.Background(), conf))
+		require.NotZero(t, s.store.View("n1").Counters().Reads)
+		stop(t, p)
+		require.True(t, closed)
+	})
+}
+
+func TestConfig_NamesTheKnownImplementations(t *testing.T) {
+	cfg := downing.DefaultConfig()
+	cfg.System, cfg.LeaseImplementation = "payments", "etcd"
+	err := cfg.Validate()
+	require.ErrorIs(t, err, lease.ErrUnknownImplementation)
+	require.ErrorContains(t, err, `"etcd"`)
+	cfg.LeaseImplementation = ""
+	require.ErrorContains(t, cfg.Validate(), "set Store or LeaseImplementation")
 }

@@ -104,9 +104,12 @@ func (p *Provider) open(ctx context.Context, id leaseKey, e *leaseEntry) {
 	}()
 	e.err = errors.New("lease: the factory panicked") // until it returns
 	impl := p.cfg.Implementations[id.key]
-	e.store, e.err = p.cfg.Registry.Open(ctx, id.key, Spec{System: p.cfg.System, Name: id.name, Owner: id.owner, Decode: impl.Decode})
+	settings := impl.Settings.Or(p.cfg.Settings).Or(DefaultSettings())
+	e.store, e.err = p.cfg.Registry.Open(ctx, id.key, Spec{
+		System: p.cfg.System, Name: id.name, Owner: id.owner, Settings: settings, Logger: p.cfg.Options.Logger, Decode: impl.Decode,
+	})
 	if e.err == nil {
-		e.lease, e.err = New(e.store, id.owner, impl.Settings.Or(p.cfg.Settings).Or(DefaultSettings()), p.cfg.Options)
+		e.lease, e.err = New(e.store, id.owner, settings, p.cfg.Options)
 	}
 }
 

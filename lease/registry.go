@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,10 @@ type Spec struct {
 	System, Name string
 	// Owner is who will use the store: for backends that identify themselves to a server.
 	Owner string
+	// Settings are the times of the lease, for a backend that bounds its requests. Zero: the backend's own defaults.
+	Settings Settings
+	// Logger is told what a backend notices by itself. Nil: the one of its Factory.
+	Logger *slog.Logger
 	// Decode fills a backend's own configuration struct from wherever it is kept (`yaml.Node.Decode` fits).
 	// Nil: there is none, the backend's defaults apply.
 	Decode func(into any) error

@@ -14,14 +14,16 @@ import (
 const (
 	exitInternal = 1
 	exitBadInput = 2
+	exitHeld     = 3
 )
 
 const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is cut in two, exactly one side stays up.
 
 Exit statuses:
   0   done
-  1   internal error; demo: not exactly one side was up at the end
+  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work
   2   bad usage, bad input or bad configuration
+  3   lease: for certain not, somebody else holds it
 
 Errors go to standard error, one line each, and begin with "sbr: ".`
 
@@ -43,6 +45,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(
 		newDecide(s),
 		newDemo(s),
+		newLease(s),
 		newConfig(s),
 		newVersion(s),
 	)
@@ -77,7 +80,7 @@ func (i internal) Unwrap() error { return i.error }
 func verb(f func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error {
 		err := f()
-		if err == nil || errors.As(err, new(badInput)) {
+		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(held)) {
 			return err
 		}
 		return internal{err}
@@ -89,15 +92,19 @@ func report(to io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, new(badInput)), errors.As(err, new(internal)):
+	case errors.As(err, new(badInput)), errors.As(err, new(internal)), errors.As(err, new(held)):
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(to, "sbr: %s\n", line)
 		}
 	default: // from cobra: one problem, sometimes with suggestions on lines of their own
 		fmt.Fprintf(to, "sbr: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 	}
-	if errors.As(err, new(internal)) {
+	switch {
+	case errors.As(err, new(internal)):
 		return exitInternal
+	case errors.As(err, new(held)):
+		return exitHeld
+	default:
+		return exitBadInput
 	}
-	return exitBadInput
 }

@@ -119,7 +119,7 @@ func (t *Times) settings() (s lease.Settings) {
 			*to = *from
 		}
 	}
-	set(&s.HeartbeatTimeout, t.HeartbeatTimeout)
+	set(&s.HeartbeatTimeout, (*time.Duration)(t.HeartbeatTimeout))
 	set(&s.HeartbeatInterval, t.HeartbeatInterval)
 	set(&s.OperationTimeout, t.LeaseOperationTimeout)
 	return s

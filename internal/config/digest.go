@@ -63,6 +63,9 @@ func (f *File) digestLease(line func(key string, value any)) {
 	switch m.LeaseImplementation {
 	case ImplementationKubernetes:
 		line("namespace", f.Lease.Kubernetes.Namespace)
+		if api := f.Lease.Kubernetes.API; api != "" && api != "native" {
+			line("api", api)
+		}
 	case ImplementationFile:
 		line("path", f.Lease.File.Path)
 	}

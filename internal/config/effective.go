@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 // Effective returns the configuration in effect as YAML: defaults and computed values are written out. It reads back to a File
@@ -31,8 +33,9 @@ func (f *File) Effective() []byte {
 // effective are the times of an implementation, all of them set.
 func (l *Lease) effective(implementation string) Times {
 	s := l.Settings(implementation)
+	timeout := strictyaml.Span(s.HeartbeatTimeout)
 	return Times{
-		HeartbeatTimeout: &s.HeartbeatTimeout, HeartbeatInterval: &s.HeartbeatInterval, LeaseOperationTimeout: &s.OperationTimeout,
+		HeartbeatTimeout: &timeout, HeartbeatInterval: &s.HeartbeatInterval, LeaseOperationTimeout: &s.OperationTimeout,
 	}
 }
 

@@ -103,22 +103,27 @@ type Lease struct {
 
 // Times are the times of a lease. Nil: not set here.
 type Times struct {
-	HeartbeatTimeout *time.Duration `yaml:"heartbeat-timeout,omitempty"`
+	// HeartbeatTimeout may be infinite: then only an operator frees the lease of a holder that crashed.
+	HeartbeatTimeout *strictyaml.Span `yaml:"heartbeat-timeout,omitempty"`
 	// HeartbeatInterval, when it is set nowhere, is a tenth of HeartbeatTimeout, at least 5 s.
 	HeartbeatInterval     *time.Duration `yaml:"heartbeat-interval,omitempty"`
 	LeaseOperationTimeout *time.Duration `yaml:"lease-operation-timeout,omitempty"`
 }
 
-// KubernetesLease is where the native Lease object lives.
+// KubernetesLease is where the Lease object lives.
 type KubernetesLease struct {
 	Times `yaml:",inline"`
 	// Namespace: empty is that of the pod, or of the kubeconfig.
 	Namespace string `yaml:"namespace"`
 	// Kubeconfig is a path; empty is the pod's service account or, outside of a cluster, what kubectl would use.
 	Kubeconfig string `yaml:"kubeconfig"`
+	// Context of the kubeconfig: empty is its current one.
+	Context string `yaml:"context,omitempty"`
+	// API is native (or empty), akka or pekko: whose Lease object it is.
+	API string `yaml:"api,omitempty"`
 }
 
-// FileLease is a lease on a file system that all members share.
+// FileLease is a lease in a file, for members that all run on one machine.
 type FileLease struct {
 	Times `yaml:",inline"`
 	Path  string `yaml:"path"`

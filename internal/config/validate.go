@@ -130,6 +130,9 @@ func (c *checker) probe(path string, r *SplitBrainResolver) {
 
 func (c *checker) lease(path string, l *Lease) {
 	c.times(path, &l.Times, l.Settings(""))
+	if api := l.Kubernetes.API; api != "" {
+		c.oneOf(path+".kubernetes.api", api, []string{"native", "akka", "pekko"})
+	}
 	for _, own := range []struct {
 		implementation string
 		times          *Times
@@ -147,11 +150,11 @@ func (c *checker) times(path string, written *Times, s lease.Settings) {
 		key   string
 		value *time.Duration
 	}{
-		{"heartbeat-timeout", written.HeartbeatTimeout},
+		{"heartbeat-timeout", (*time.Duration)(written.HeartbeatTimeout)},
 		{"heartbeat-interval", written.HeartbeatInterval},
 		{"lease-operation-timeout", written.LeaseOperationTimeout},
 	} {
-		if t.value != nil {
+		if t.value != nil && *t.value != lease.Infinite {
 			c.positive(path+"."+t.key, *t.value)
 		}
 	}

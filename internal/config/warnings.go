@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -18,6 +19,9 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 	}
 	warn(f.DowningProvider == ProviderNone, "downing-provider", "none: nobody is ever downed")
 	warn(r.MinMembers > members, "min-members", "%d: a cluster of %d members never arms", r.MinMembers, members)
+	if r.NeedsLease() {
+		f.leaseWarnings(warn)
+	}
 	switch strings.ToLower(r.ActiveStrategy) {
 	case "static-quorum":
 		q := r.StaticQuorum.QuorumSize
@@ -31,4 +35,18 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 		warn(limit > members, "keep-referee.down-all-if-less-than-nodes", "%d is more than the %d members: any partition downs them all", limit, members)
 	}
 	return ws
+}
+
+func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...any)) {
+	implementation := f.SplitBrainResolver.LeaseMajority.LeaseImplementation
+	warn(f.LeaseSettings(implementation).HeartbeatTimeout == lease.Infinite, "heartbeat-timeout",
+		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")
+	switch implementation {
+	case ImplementationFile:
+		warn(true, "lease-implementation", "file: safe only while all members run on this one machine")
+	case ImplementationKubernetes:
+		api := f.Lease.Kubernetes.API
+		warn(api == "akka" || api == "pekko", "lease.kubernetes.api",
+			"%s: a program other than serf-sbr that writes the lease takes the verdict out of it; share it for locks, not for a resolver", api)
+	}
 }

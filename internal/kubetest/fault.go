@@ -3,7 +3,6 @@ package kubetest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"time"
@@ -23,6 +22,25 @@ const (
 	// cannot know that its write was committed. The request is passed on even if the client has given up meanwhile: with a
 	// Delay beyond the client's deadline the write is committed after the client's error.
 	FaultDropResponse
+	// FaultReplaceResponse passes the request on and answers with Fault.Status instead of what the API server said: a write is
+	// committed, and its client hears of an error.
+	FaultReplaceResponse
+	// FaultHalfBody passes the request on and gives the client the first half of the answer's body (of a watch: of what the
+	// stream brings first), which then ends as if that were all.
+	FaultHalfBody
+)
+
+// Cut is how FaultDropRequest and FaultDropResponse end the client's connection. All that shares the connection goes with it.
+type Cut uint8
+
+const (
+	// CutClose closes it, as a process that ends does: the zero value.
+	CutClose Cut = iota
+	// CutReset resets it, as a firewall or a machine that has restarted does.
+	CutReset
+	// CutFreeze leaves it open and dead: nothing that the client sends is read any more and nothing is answered, HTTP/2 pings
+	// included, as behind a link that drops all packets. Only the client or Close ends it.
+	CutFreeze
 )
 
 // Fault is what a hook wants to be done to one request. The zero Fault does nothing.
@@ -30,16 +48,25 @@ type Fault struct {
 	Kind FaultKind
 	// Delay passes before anything else is done.
 	Delay time.Duration
-	// Status is the code that FaultStatus answers.
+	// ResponseDelay is for how long the API server's answer is held back: a write is committed at once, its client waits.
+	ResponseDelay time.Duration
+	// Status is the code that FaultStatus and FaultReplaceResponse answer.
 	Status int
-	// RetryAfter is the Retry-After header of FaultStatus, as it is to be sent. Empty: none.
+	// RetryAfter is the Retry-After header of these answers, as it is to be sent. Empty: none.
 	RetryAfter string
+	// Cut is how the connection ends, if the Kind ends it.
+	Cut Cut
+	// Answered is called with the status code of the API server as soon as it has answered, whatever becomes of the answer.
+	// It is not called for a request that the API server never saw. Nil: nobody is told.
+	Answered func(status int)
 }
 
 // applyFault asks the hook about each request and does what it says.
 func (p *Proxy) applyFault(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fault := p.faultOf(r)
+		fateOf(r).cut = fault.Cut
+		r = r.WithContext(context.WithValue(r.Context(), faultKey{}, fault))
 		if fault.Kind == FaultDropResponse {
 			kept, cancel := p.outliveClient(r)
 			defer cancel()
@@ -69,10 +96,8 @@ func (p *Proxy) faultOf(r *http.Request) Fault {
 	return hook(r)
 }
 
-type dropResponseKey struct{}
-
-// outliveClient makes a request that ends with the proxy, not with its client, and whose response is dropped. The body is read
-// now: it cannot be read once the client has gone.
+// outliveClient makes a request that ends with the proxy, not with its client. The body is read now: it cannot be read once the
+// client has gone.
 func (p *Proxy) outliveClient(r *http.Request) (*http.Request, func()) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -80,52 +105,12 @@ func (p *Proxy) outliveClient(r *http.Request) (*http.Request, func()) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	stop := context.AfterFunc(p.life, cancel)
-	kept := r.Clone(context.WithValue(ctx, dropResponseKey{}, true))
+	kept := r.Clone(ctx)
 	kept.Body = io.NopCloser(bytes.NewReader(body))
 	return kept, func() {
 		stop()
 		cancel()
 	}
-}
-
-// dropResponse runs when the API server has answered, so a write is committed.
-func dropResponse(response *http.Response) error {
-	if response.Request.Context().Value(dropResponseKey{}) != nil {
-		return http.ErrAbortHandler
-	}
-	return nil
-}
-
-// closeOnAbort turns an aborted handler into a closed connection, as a client sees it when the server dies. On its own an abort
-// resets only the one HTTP/2 stream.
-func closeOnAbort(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			problem := recover()
-			if problem == nil {
-				return
-			}
-			// A client that gave up on this request may have others on the connection.
-			if r.Context().Err() == nil {
-				connectionOf(r).Close()
-			}
-			panic(problem)
-		}()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// writeStatus answers as the API server would, so that client libraries decode it.
-func writeStatus(w http.ResponseWriter, fault Fault) {
-	if fault.RetryAfter != "" {
-		w.Header().Set("Retry-After", fault.RetryAfter)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(fault.Status)
-	_ = json.NewEncoder(w).Encode(object{
-		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": fault.Status,
-		"message": "kubetest: injected " + http.StatusText(fault.Status),
-	})
 }
 
 // sleep tells whether d passed before ctx ended.

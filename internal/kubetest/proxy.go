@@ -2,7 +2,6 @@ package kubetest
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -79,8 +78,8 @@ func (p *Proxy) listen() error {
 		return fmt.Errorf("kubetest: proxy: %w", err)
 	}
 	p.url = "https://" + listener.Addr().String()
-	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: rememberConnection, ErrorLog: silent()}
-	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
+	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: rememberWire, ErrorLog: silent()}
+	go func() { p.served <- p.server.ServeTLS(wireListener{listener}, "", "") }()
 	return nil
 }
 
@@ -98,12 +97,12 @@ func (p *Proxy) handler() (http.Handler, error) {
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      p.upstream,
 		FlushInterval:  -1,
-		ModifyResponse: dropResponse,
+		ModifyResponse: changeResponse,
 		// A dead API server must look dead, not like a gateway that answers 502.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     silent(),
 	}
-	return closeOnAbort(p.count(p.applyFault(forward))), nil
+	return cutOnAbort(p.count(p.applyFault(forward))), nil
 }
 
 func (p *Proxy) count(next http.Handler) http.Handler {
@@ -190,17 +189,5 @@ func (p *Proxy) Close() error {
 	}
 	return nil
 }
-
-type connectionKey struct{}
-
-func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
-	// Below TLS, so that a close is a cut and not a polite goodbye.
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	return context.WithValue(ctx, connectionKey{}, conn)
-}
-
-func connectionOf(r *http.Request) net.Conn { return r.Context().Value(connectionKey{}).(net.Conn) }
 
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }

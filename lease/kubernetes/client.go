@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	coordv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -19,6 +18,7 @@ import (
 
 const (
 	resource     = "leases"
+	kindName     = "Lease"
 	fieldManager = "serf-sbr"
 	// createVersion is a resourceVersion that no object has: etcd starts at 1 and the first write makes it 2. A PUT with it creates
 	// the lease if it does not exist and else conflicts cleanly. With no version at all the losers would see "invalid".
@@ -27,6 +27,7 @@ const (
 
 // client makes the requests: each one exactly once, with an end on both sides. It knows nothing of records.
 type client struct {
+	dialect         dialect
 	rest            *rest.RESTClient
 	params          runtime.ParameterCodec
 	close           func()
@@ -36,16 +37,14 @@ type client struct {
 
 // newClient uses only the REST client and the one API group it needs: the typed clients drag in all of them (twice the binary and
 // twice the memory), and cannot turn off their retries.
-func newClient(cfg *rest.Config, namespace, name string, timeout time.Duration) (*client, error) {
-	scheme := runtime.NewScheme()
-	if err := coordv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+func newClient(cfg *rest.Config, d dialect, namespace, name string, timeout time.Duration) (*client, error) {
+	scheme := d.scheme()
 	cfg = rest.CopyConfig(cfg)
 	cfg.APIPath = "/apis"
-	cfg.GroupVersion = &coordv1.SchemeGroupVersion
+	cfg.GroupVersion = &d.version
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	// Custom resources know no other.
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	cfg.QPS, cfg.RateLimiter = -1, nil // ten quick requests must not make the eleventh wait
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	if cfg.UserAgent == "" {
@@ -60,6 +59,7 @@ func newClient(cfg *rest.Config, namespace, name string, timeout time.Duration) 
 		return nil, err
 	}
 	return &client{
+		dialect:   d,
 		rest:      restClient,
 		params:    runtime.NewParameterCodec(scheme),
 		close:     func() { closeIdle(httpClient.Transport) },
@@ -69,21 +69,27 @@ func newClient(cfg *rest.Config, namespace, name string, timeout time.Duration) 
 	}, nil
 }
 
-func (c *client) get(ctx context.Context) (*coordv1.Lease, error) {
+func (c *client) get(ctx context.Context) (object, error) {
 	// No resourceVersion: "0" would be answered from a cache, even while etcd stands still.
-	return c.do(ctx, c.rest.Get().Namespace(c.namespace).Resource(resource).Name(c.name))
+	return c.do(ctx, c.rest.Get().Namespace(c.namespace).Resource(resource).Name(c.name), false)
 }
 
-func (c *client) patch(ctx context.Context, body []byte, dryRun bool) (*coordv1.Lease, error) {
+func (c *client) patch(ctx context.Context, body []byte, dryRun bool) (object, error) {
 	req := c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource(resource).Name(c.name)
-	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(body))
+	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(body), dryRun)
 }
 
-// create is a PUT, not a POST: the right to POST cannot be limited to one name.
-func (c *client) create(ctx context.Context, l *coordv1.Lease, dryRun bool) (*coordv1.Lease, error) {
-	l.Namespace, l.Name, l.ResourceVersion = c.namespace, c.name, createVersion
-	req := c.rest.Put().Namespace(c.namespace).Resource(resource).Name(c.name)
-	return c.do(ctx, req.VersionedParams(&metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(l))
+// create sends a whole object to the path that names it. A native lease is made by PUT, because the right to POST cannot be limited
+// to one name. A custom resource is made by POST, as a PUT never does that; there the server accepts the path with the name, and
+// judges the right by it.
+func (c *client) create(ctx context.Context, body []byte, dryRun bool) (object, error) {
+	var options runtime.Object = &metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}
+	req := c.rest.Put()
+	if c.dialect.posts {
+		options, req = &metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.rest.Post()
+	}
+	req = req.Namespace(c.namespace).Resource(resource).Name(c.name).SetHeader("Content-Type", runtime.ContentTypeJSON)
+	return c.do(ctx, req.VersionedParams(options, c.params).Body(body), dryRun)
 }
 
 func dry(run bool) []string {
@@ -93,7 +99,7 @@ func dry(run bool) []string {
 	return []string{metav1.DryRunAll}
 }
 
-func (c *client) do(ctx context.Context, req *rest.Request) (*coordv1.Lease, error) {
+func (c *client) do(ctx context.Context, req *rest.Request, dryRun bool) (object, error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), c.timeout)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -102,14 +108,15 @@ func (c *client) do(ctx context.Context, req *rest.Request) (*coordv1.Lease, err
 			req = req.Param("timeout", left.Round(time.Millisecond).String())
 		}
 	}
-	var out coordv1.Lease
-	if err := req.MaxRetries(0).Do(ctx).Into(&out); err != nil {
+	out := c.dialect.empty()
+	if err := req.MaxRetries(0).Do(ctx).Into(out); err != nil {
 		return nil, err
 	}
-	if out.UID == "" || out.ResourceVersion == "" {
+	// What was not stored has no version.
+	if out.GetUID() == "" || out.GetResourceVersion() == "" && !dryRun {
 		return nil, errors.New("the answer is not a stored lease: it has no uid or no resourceVersion")
 	}
-	return &out, nil
+	return out, nil
 }
 
 var errOpenTimeout = errors.New("the watch did not open in time")

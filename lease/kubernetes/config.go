@@ -29,6 +29,8 @@ type Config struct {
 	Namespace string
 	// Name of the lease. Required; see Name and SanitizeName.
 	Name string
+	// API is the kind of object that keeps the lease. Empty: Native.
+	API API
 	// RequestTimeout bounds each request, on both ends: the server drops the work at nine tenths of it, which shortens the time in
 	// which an unanswered write can still take place. Keep it well under lease-operation-timeout; the default is two fifths of it.
 	RequestTimeout time.Duration
@@ -59,6 +61,9 @@ func (c Config) Validate() error {
 			report("%q cannot be a namespace: %s", c.Namespace, strings.Join(wrong, "; "))
 		}
 	}
+	if err := c.API.validate(); err != nil {
+		report("%w", err)
+	}
 	if c.RequestTimeout <= 0 {
 		report("the request timeout is %s: it must be positive, best two fifths of lease-operation-timeout", c.RequestTimeout)
 	}
@@ -75,6 +80,8 @@ func suggestion(name string) string {
 	}
 	return fmt.Sprintf(" (for example %q)", clean)
 }
+
+func (c Config) api() API { return API(firstOf(string(c.API), string(Native))) }
 
 func (c Config) logger() *slog.Logger {
 	if c.Logger == nil {

@@ -30,8 +30,21 @@ func TestConformance_Emulation(t *testing.T) {
 
 func TestConformance_RealAPIServer(t *testing.T) {
 	cluster := kubetest.Shared(t)
+	runConformance(t, func(t *testing.T) realWorld { return newRealWorld(t, cluster) }, time.Microsecond)
+}
+
+func TestConformance_CustomResource(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	for _, api := range []kubernetes.API{kubernetes.Akka, kubernetes.Pekko} {
+		t.Run(string(api), func(t *testing.T) {
+			runConformance(t, func(t *testing.T) realWorld { return newCustomWorld(t, cluster, api) }, 0)
+		})
+	}
+}
+
+func runConformance(t *testing.T, newWorld func(t *testing.T) realWorld, precision time.Duration) {
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		w := newRealWorld(t, cluster)
+		w := newWorld(t)
 		proxy, err := kubetest.NewProxy(w.kubeconfig)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, proxy.Close()) })
@@ -41,6 +54,9 @@ func TestConformance_RealAPIServer(t *testing.T) {
 			Open: func(testing.TB, string) lease.Store {
 				s := warm(t, w.store(t))
 				stores = append(stores, s)
+				if w.api.Custom() {
+					return plain{s, s}
+				}
 				return s
 			},
 			Delete: func(testing.TB) { w.remove(t) },
@@ -52,7 +68,7 @@ func TestConformance_RealAPIServer(t *testing.T) {
 				}
 				proxy.SetFault(nil)
 			},
-			Precision: time.Microsecond,
+			Precision: precision,
 		}
 	})
 }

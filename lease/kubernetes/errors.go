@@ -18,6 +18,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
+// ErrNotInstalled is wrapped by an error of every method when the API server does not know the resource at all: the
+// CustomResourceDefinition is missing, or what answered is no API server. It never passes for a lease that is free.
+var ErrNotInstalled = errors.New("the API server does not know the resource")
+
 // apiStatus returns what the API server itself answered. An answer that client-go had to guess from a bare status code does not
 // count: a proxy's 409 says nothing about the lease.
 func apiStatus(err error) (metav1.Status, bool) {
@@ -81,12 +85,32 @@ func detailKind(status metav1.Status) string {
 	return status.Details.Kind
 }
 
+// unknownResource recognises both shapes: the server's plain "404 page not found" for a group or version that is not installed,
+// which a proxy could have made as well, and a status without a kind.
+func unknownResource(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {
+		return false
+	}
+	return detailKind(status.Status()) == "" || apierrors.IsUnexpectedServerError(err)
+}
+
+// mark adds ErrNotInstalled to an error that means that.
+func mark(err error) error {
+	if unknownResource(err) {
+		return fmt.Errorf("%w: %w", ErrNotInstalled, err)
+	}
+	return err
+}
+
 func (s *Store) fail(action string, err error) error {
+	err = mark(err)
 	return fmt.Errorf("lease %s: %s: %w%s", s, action, err, s.advice(err))
 }
 
 func (s *Store) failWrite(creating bool, err error) error {
 	kind := classify(creating, err)
+	err = mark(err)
 	switch {
 	case kind == nil:
 		return s.fail("write, outcome unknown", err)
@@ -111,7 +135,19 @@ func (s *Store) advice(err error) string {
 	return " (" + text + ")"
 }
 
+func (s *Store) notInstalledAdvice() string {
+	group := s.client.dialect.version.String()
+	if !s.api.Custom() {
+		return "the server has no " + group + ": is it a Kubernetes API server?"
+	}
+	return fmt.Sprintf("the server has no %s of %s: let an administrator install the CustomResourceDefinition %s, which sbr manifests prints",
+		resource, group, s.client.dialect.plain)
+}
+
 func (s *Store) statusAdvice(err error) string {
+	if errors.Is(err, ErrNotInstalled) {
+		return s.notInstalledAdvice()
+	}
 	status, ok := apiStatus(err)
 	if !ok {
 		return ""
@@ -121,8 +157,6 @@ func (s *Store) statusAdvice(err error) string {
 		return "the credentials were not accepted: expired, revoked or of another cluster"
 	case status.Code == http.StatusNotFound && detailKind(status) == "namespaces":
 		return "the namespace does not exist: create it, or set lease.kubernetes.namespace"
-	case status.Code == http.StatusNotFound && detailKind(status) != resource:
-		return "the server has no coordination.k8s.io/v1: is it a Kubernetes API server?"
 	case status.Code != http.StatusForbidden:
 		return ""
 	case hasCause(status, func(c metav1.StatusCause) bool { return c.Type == "NamespaceTerminating" }):
@@ -130,8 +164,8 @@ func (s *Store) statusAdvice(err error) string {
 	case strings.Contains(status.Message, `"system:anonymous"`):
 		return "the request had no credentials: is the service account's token mounted, or a user set in the kubeconfig?"
 	case strings.Contains(status.Message, "cannot "):
-		return fmt.Sprintf("a Role in namespace %s must allow get, watch, create, update and patch on resource leases of apiGroup coordination.k8s.io with resourceNames [%s]",
-			s.client.namespace, s.client.name)
+		return fmt.Sprintf("a Role in namespace %s must allow %s on resource %s of apiGroup %s with resourceNames [%s]",
+			s.client.namespace, s.client.dialect.rights, resource, s.client.dialect.version.Group, s.client.name)
 	default:
 		return "denied by a quota or an admission rule"
 	}

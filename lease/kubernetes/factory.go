@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -13,9 +12,10 @@ type section struct {
 	Namespace  string `json:"namespace"  yaml:"namespace"`
 	Kubeconfig string `json:"kubeconfig" yaml:"kubeconfig"`
 	Context    string `json:"context"    yaml:"context"`
+	API        API    `json:"api"        yaml:"api"`
 }
 
-// Factory returns the implementation for a lease.Registry. It sanitises the lease's name; an empty one becomes "<system>-sbr".
+// Factory returns the implementation for a lease.Registry, configured by namespace, kubeconfig, context and api. It sanitises the lease's name; an empty one becomes "<system>-sbr".
 // Its stores are *Store: whoever wants a Preflight asserts for a method of that name. log may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
@@ -24,14 +24,10 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, err
 		}
 		cfg := DefaultConfig()
-		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.Logger = set.Namespace, set.Kubeconfig, set.Context, log
-		cfg.Name = Name(spec.System)
-		if spec.Name != "" {
-			name, err := SanitizeName(spec.Name, maxName, nameHash)
-			if err != nil {
-				return nil, fmt.Errorf("lease-name: %w", err)
-			}
-			cfg.Name = name
+		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.API, cfg.Logger = set.Namespace, set.Kubeconfig, set.Context, set.API, log
+		var err error
+		if cfg.Name, err = LeaseName(spec.System, spec.Name); err != nil {
+			return nil, err
 		}
 		s, err := New(cfg)
 		if err != nil {

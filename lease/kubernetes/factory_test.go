@@ -35,9 +35,16 @@ func TestFactory(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, s.(*kubernetes.Store).String())
 	}
+	require.NoError(t, yaml.Unmarshal([]byte("{api: pekko, context: two}"), &set))
+	s, err := registry.Open(t.Context(), "kubernetes", lease.Spec{System: "payments", Decode: set.Decode})
+	require.NoError(t, err)
+	require.Equal(t, kubernetes.Pekko, s.(*kubernetes.Store).API())
+	require.NoError(t, yaml.Unmarshal([]byte("{api: etcd}"), &set))
+	_, err = registry.Open(t.Context(), "kubernetes", lease.Spec{System: "payments", Decode: set.Decode})
+	require.ErrorContains(t, err, `"etcd" is no API: use native, akka or pekko`)
 	require.Contains(t, log.String(), "lease-name=My_Lease lease=from-one/my-lease")
 
-	_, err := registry.Open(t.Context(), "kubernetes", lease.Spec{Name: "__"})
+	_, err = registry.Open(t.Context(), "kubernetes", lease.Spec{Name: "__"})
 	require.ErrorContains(t, err, "lease-name")
 	_, err = registry.Open(t.Context(), "kubernetes", lease.Spec{Decode: func(any) error { return errors.New("line 3") }})
 	require.ErrorContains(t, err, "line 3")

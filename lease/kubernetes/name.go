@@ -27,6 +27,18 @@ func Name(system string) string {
 	return name
 }
 
+// LeaseName returns what the lease called lease-name is called in Kubernetes: the same, sanitised, or Name(system) if it is empty.
+func LeaseName(system, leaseName string) (string, error) {
+	if leaseName == "" {
+		return Name(system), nil
+	}
+	name, err := SanitizeName(leaseName, maxName, nameHash)
+	if err != nil {
+		return "", fmt.Errorf("lease-name: %w", err)
+	}
+	return name, nil
+}
+
 // SanitizeName turns any text into a name that Kubernetes takes: decomposed (NFKD), in lower case, with "-" for "_" and ".", and
 // without everything else but letters, digits and inner hyphens. What is longer than maxLen is cut and, so that two long names stay
 // two, ends in the first hashLen characters of a hash of the original; hashLen 0 only cuts. It is an error if nothing is left.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	coordv1 "k8s.io/api/coordination/v1"
-
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -31,17 +29,25 @@ func (s *Store) Preflight(ctx context.Context) error {
 	}
 	problems = append(problems, s.tryWrite(ctx, "update (PATCH)", present))
 	if absent || forbidden {
-		problems = append(problems, s.tryWrite(ctx, "create (PUT)", lease.Snapshot{}))
+		problems = append(problems, s.tryWrite(ctx, s.createAction(), lease.Snapshot{}))
 	}
 	return errors.Join(append(problems, s.tryWatch(ctx))...)
 }
 
-func (s *Store) inspect(l *coordv1.Lease) (lease.Snapshot, error) {
+func (s *Store) createAction() string {
+	if s.client.dialect.posts {
+		return "create (POST)"
+	}
+	return "create (PUT)"
+}
+
+func (s *Store) inspect(l object) (lease.Snapshot, error) {
 	snapshot, err := s.snapshot(l)
 	if err != nil {
-		return lease.Snapshot{Version: joinVersion(l)}, err
+		return lease.Snapshot{Version: s.version(l)}, err
 	}
-	if _, ours := l.Annotations[Annotation]; !ours && snapshot.Record.Holder != "" {
+	// A custom resource is there to be shared with others.
+	if _, ours := l.GetAnnotations()[Annotation]; !ours && snapshot.Record.Holder != "" && !s.api.Custom() {
 		err = fmt.Errorf("lease %s is held by %q but has no annotation %s: if another program uses it choose another lease-name, else clear its holder",
 			s, snapshot.Record.Holder, Annotation)
 	}
@@ -52,9 +58,9 @@ func (s *Store) inspect(l *coordv1.Lease) (lease.Snapshot, error) {
 const probeVersion = lease.Version("00000000-0000-0000-0000-000000000000/" + createVersion)
 
 func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) error {
-	value, err := encode(present.Record)
+	d, err := s.client.dialect.encode(present.Record, markOf(present.Version))
 	if err == nil {
-		_, err = s.write(ctx, present.Record, value, present.Version, true)
+		_, err = s.write(ctx, d, present.Version, true)
 	}
 	// A conflict means that the request was authorised and found another state, or no lease.
 	if err == nil || errors.Is(classify(present.Version == "", err), lease.ErrConflict) {

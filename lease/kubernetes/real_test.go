@@ -58,17 +58,6 @@ func TestReal_PreflightNamesEachMissingRight(t *testing.T) {
 	mustWrite(t, s, record("a", 1), present.Version)
 }
 
-func (w realWorld) grant(t *testing.T, verbs []string) {
-	rules := []object{}
-	if len(verbs) > 0 {
-		rules = append(rules, object{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "resourceNames": []string{testName}, "verbs": verbs})
-	}
-	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + w.namespace + "/roles"
-	list := w.do(t, http.MethodGet, roles, nil, 200)["items"].([]any)
-	require.Len(t, list, 1)
-	w.do(t, http.MethodPatch, roles+"/"+meta(list[0].(object))["name"].(string), object{"rules": rules}, 200)
-}
-
 func TestReal_NamespaceAndCredentials(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	s := openKubeconfig(t, cluster.AdminKubeconfig(), "no-such-namespace")

@@ -9,13 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	coordv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -46,17 +42,35 @@ type payload struct {
 	// writers could both believe that theirs took place.
 	Write   string       `json:"write,omitempty"`
 	Verdict *sbr.Verdict `json:"verdict,omitempty"`
+	// Time is spec.time of a custom resource once more: if it differs then somebody else has written. Acquired and Renewed are the
+	// times that such a spec has no field for, or not the precision. A native lease has none of the three.
+	Time     *int64     `json:"time,omitempty"`
+	Acquired *time.Time `json:"acquired,omitempty"`
+	Renewed  *time.Time `json:"renewed,omitempty"`
 }
 
-// encode returns the annotation's value.
+// encode returns the annotation's value for a native lease.
 func encode(r lease.Record) (string, error) {
-	if err := storable(r); err != nil {
+	p, err := payloadOf(r)
+	if err != nil {
 		return "", err
+	}
+	return p.pack()
+}
+
+func payloadOf(r lease.Record) (payload, error) {
+	if err := storable(r); err != nil {
+		return payload{}, err
 	}
 	p := payload{Format: recordFormat, Token: r.Token, Holder: r.Holder, Nonce: r.Nonce, Write: rand.Text()[:13], Verdict: r.Verdict}
 	if r.TTL > 0 {
 		p.TTL = r.TTL.String()
 	}
+	return p, nil
+}
+
+// pack returns the annotation's value.
+func (p payload) pack() (string, error) {
 	plain, err := json.Marshal(p)
 	if err != nil {
 		return "", err
@@ -166,62 +180,4 @@ func decode(value string) (payload, time.Duration, error) {
 		return payload{}, 0, fmt.Errorf("ttl %q: %w", p.TTL, err)
 	}
 	return p, ttl, nil
-}
-
-// toSpec always names the holder, even as "": in a merge patch an absent field would stay as it is. So would all others, hence the
-// patch lists them itself.
-func toSpec(r lease.Record) coordv1.LeaseSpec {
-	transitions := int32(min(r.Token, math.MaxInt32))
-	spec := coordv1.LeaseSpec{HolderIdentity: &r.Holder, LeaseTransitions: &transitions}
-	if r.TTL > 0 {
-		// Rounded up: whoever goes by it, kubectl's reader included, must not take the holder for gone too early.
-		seconds := int32(min((r.TTL+time.Second-1)/time.Second, math.MaxInt32))
-		if r.TTL > math.MaxInt64-time.Second {
-			seconds = math.MaxInt32
-		}
-		spec.LeaseDurationSeconds = &seconds
-	}
-	spec.AcquireTime, spec.RenewTime = microTime(r.Acquired), microTime(r.Renewed)
-	return spec
-}
-
-func microTime(t time.Time) *metav1.MicroTime {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.MicroTime{Time: t.UTC()}
-}
-
-// fromLease reads a stored object, whoever wrote it.
-func fromLease(l *coordv1.Lease) (lease.Record, error) {
-	r := lease.Record{Holder: deref(l.Spec.HolderIdentity), TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
-	if t := l.Spec.AcquireTime; t != nil {
-		r.Acquired = t.UTC()
-	}
-	if t := l.Spec.RenewTime; t != nil {
-		r.Renewed = t.UTC()
-	}
-	floor := uint64(max(0, deref(l.Spec.LeaseTransitions)))
-	value, ours := l.Annotations[Annotation]
-	if !ours {
-		r.Token = floor
-		return r, nil
-	}
-	p, ttl, err := decode(value)
-	if err != nil {
-		return lease.Record{}, fmt.Errorf("annotation %s: %w", Annotation, err)
-	}
-	r.Token, r.Verdict = max(p.Token, floor), p.Verdict
-	if p.Holder == r.Holder {
-		// Else the holder was changed by other means, and the nonce would tell its author a lie.
-		r.Nonce, r.TTL = p.Nonce, ttl
-	}
-	return r, nil
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

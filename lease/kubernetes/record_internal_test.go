@@ -17,7 +17,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func object(r lease.Record, value string) *coordv1.Lease {
+func nativeObject(r lease.Record, value string) *coordv1.Lease {
 	l := &coordv1.Lease{Spec: toSpec(r)}
 	l.Annotations = map[string]string{Annotation: value}
 	return l
@@ -44,7 +44,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	} {
 		value, err := encode(r)
 		require.NoError(t, err, name)
-		got, err := fromLease(object(r, value))
+		got, err := fromLease(nativeObject(r, value))
 		require.NoError(t, err, name)
 		require.Equal(t, r, got, name)
 		require.Equal(t, name != "large", strings.HasPrefix(value, "{"), name)
@@ -182,7 +182,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r2, err := fromLease(object(r, again))
+		r2, err := fromLease(nativeObject(r, again))
 		require.NoError(t, err)
 		require.Equal(t, r, r2)
 	})

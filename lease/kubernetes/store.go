@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/http"
 	"strings"
 	"time"
 
-	coordv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -17,6 +18,7 @@ import (
 
 // Store keeps a record in one Lease object. It is safe for concurrent use.
 type Store struct {
+	api    API
 	client *client
 	log    *slog.Logger
 	pace   pace
@@ -25,6 +27,7 @@ type Store struct {
 var (
 	_ lease.Store   = (*Store)(nil)
 	_ lease.Watcher = (*Store)(nil)
+	_ lease.Limiter = (*Store)(nil)
 )
 
 // New returns the store that cfg describes. It makes no request: Preflight does.
@@ -46,11 +49,11 @@ func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c, err := newClient(restConfig, firstOf(cfg.Namespace, defaultNamespace), cfg.Name, cfg.RequestTimeout)
+	c, err := newClient(restConfig, cfg.API.dialect(), firstOf(cfg.Namespace, defaultNamespace), cfg.Name, cfg.RequestTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: client configuration: %w", err)
 	}
-	return &Store{client: c, log: cfg.logger(), pace: defaultPace(cfg.PollInterval)}, nil
+	return &Store{api: cfg.api(), client: c, log: cfg.logger(), pace: defaultPace(cfg.PollInterval)}, nil
 }
 
 // Close drops idle connections. Requests and watches under way go on.
@@ -58,6 +61,9 @@ func (s *Store) Close() error {
 	s.client.close()
 	return nil
 }
+
+// API returns the kind of object that keeps the lease.
+func (s *Store) API() API { return s.api }
 
 // String returns "namespace/name".
 func (s *Store) String() string { return s.client.namespace + "/" + s.client.name }
@@ -74,80 +80,108 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	return s.snapshot(l)
 }
 
-// Write implements lease.Store: one merge patch, or one PUT if prev is empty.
+// Write implements lease.Store: one merge patch, or one PUT (a POST for a custom resource) if prev is empty.
 func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
-	value, err := encode(r)
+	d, err := s.client.dialect.encode(r, markOf(prev))
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("lease %s: %w: %w", s, lease.ErrRefused, err)
 	}
-	stored, err := s.write(ctx, r, value, prev, false)
+	stored, err := s.write(ctx, d, prev, false)
 	if err != nil {
 		return lease.Snapshot{}, s.failWrite(prev == "", err)
 	}
-	if stored.Annotations[Annotation] != value || deref(stored.Spec.HolderIdentity) != r.Holder {
+	snapshot, err := s.snapshot(stored)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	if got := snapshot.Record; stored.GetAnnotations()[Annotation] != d.annotation || got.Holder != r.Holder || got.Nonce != r.Nonce {
 		return lease.Snapshot{}, fmt.Errorf("lease %s: the server stored something else than was written (an admission webhook?)", s)
 	}
-	return s.snapshot(stored)
+	return snapshot, nil
 }
 
-func (s *Store) write(ctx context.Context, r lease.Record, value string, prev lease.Version, dryRun bool) (*coordv1.Lease, error) {
+func (s *Store) write(ctx context.Context, d draft, prev lease.Version, dryRun bool) (object, error) {
 	if prev == "" {
-		l := &coordv1.Lease{Spec: toSpec(r)}
-		l.Annotations = map[string]string{Annotation: value}
-		return s.client.create(ctx, l, dryRun)
+		body, err := s.client.whole(d)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		}
+		return s.client.create(ctx, body, dryRun)
 	}
 	uid, version, ok := splitVersion(prev)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q is not a version of this store", lease.ErrRefused, prev)
 	}
-	body, err := mergePatch(toSpec(r), value, uid, version)
+	body, err := mergePatch(d, uid, version)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", lease.ErrRefused, err)
 	}
 	return s.client.patch(ctx, body, dryRun)
 }
 
+// whole is the object that creates the lease.
+func (c *client) whole(d draft) ([]byte, error) {
+	metadata := map[string]any{"name": c.name, "namespace": c.namespace, "annotations": map[string]string{Annotation: d.annotation}}
+	if !c.dialect.posts {
+		metadata["resourceVersion"] = createVersion
+	}
+	spec := maps.Clone(d.spec)
+	maps.DeleteFunc(spec, func(_ string, v any) bool { return v == nil })
+	return json.Marshal(map[string]any{
+		"apiVersion": c.dialect.version.String(), "kind": kindName, "metadata": metadata, "spec": spec,
+	})
+}
+
 // mergePatch makes the write conditional by two fields of its own body. Without the uid it would also take place on a lease that was
-// deleted and created again. Fields that are nil in the spec become null, that is deleted; fields of others are not mentioned, and stay.
-func mergePatch(spec coordv1.LeaseSpec, value string, uid types.UID, version string) ([]byte, error) {
+// deleted and created again. Fields of the draft that are nil become null, that is deleted; fields of others are not mentioned, and stay.
+func mergePatch(d draft, uid types.UID, version string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":             uid,
 			"resourceVersion": version,
-			"annotations":     map[string]string{Annotation: value},
+			"annotations":     map[string]string{Annotation: d.annotation},
 		},
-		"spec": map[string]any{
-			"holderIdentity":       spec.HolderIdentity,
-			"leaseDurationSeconds": spec.LeaseDurationSeconds,
-			"acquireTime":          spec.AcquireTime,
-			"renewTime":            spec.RenewTime,
-			"leaseTransitions":     spec.LeaseTransitions,
-		},
+		"spec": d.spec,
 	})
 }
 
-func (s *Store) snapshot(l *coordv1.Lease) (lease.Snapshot, error) {
-	r, err := fromLease(l)
+func (s *Store) snapshot(o object) (lease.Snapshot, error) {
+	r, err := s.client.dialect.decode(o)
 	if err != nil {
-		return lease.Snapshot{}, fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate lease %s %s-)",
-			s, err, s.client.namespace, s.client.name, Annotation)
+		return lease.Snapshot{}, fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate %s %s %s-)",
+			s, err, s.client.namespace, s.client.dialect.plain, s.client.name, Annotation)
 	}
-	return lease.Snapshot{Record: r, Version: joinVersion(l)}, nil
+	return lease.Snapshot{Record: r, Version: s.version(o)}, nil
 }
 
-func joinVersion(l *coordv1.Lease) lease.Version {
-	return lease.Version(string(l.UID) + "/" + l.ResourceVersion)
+// version is "uid/resourceVersion", followed by "/" and the codec's mark if it has one.
+func (s *Store) version(o object) lease.Version {
+	v := string(o.GetUID()) + "/" + o.GetResourceVersion()
+	if mark := s.client.dialect.mark(o); mark != "" {
+		v += "/" + mark
+	}
+	return lease.Version(v)
 }
 
 func splitVersion(v lease.Version) (uid types.UID, version string, ok bool) {
 	before, after, ok := strings.Cut(string(v), "/")
+	after, _, _ = strings.Cut(after, "/")
 	return types.UID(before), after, ok && before != "" && after != ""
+}
+
+func markOf(v lease.Version) string {
+	parts := strings.SplitN(string(v), "/", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[2]
 }
 
 // isAbsent is true only when the API server itself says so: a 404 made by a load balancer must not pass for a lease that is free.
 func (s *Store) isAbsent(err error) bool {
 	status, ok := apiStatus(err)
-	return ok && status.Code == 404 && status.Details != nil && status.Details.Name == s.client.name && status.Details.Kind == resource
+	return ok && status.Code == http.StatusNotFound && status.Details != nil && status.Details.Name == s.client.name &&
+		status.Details.Kind == resource && status.Details.Group == s.client.dialect.version.Group
 }
 
 // pace are the bounds and pauses of a watch; tests shorten them.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	coordv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -148,7 +147,7 @@ func (w *watcher) poll(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, w.store.fail("read", err)
 	}
-	version := number(l.ResourceVersion)
+	version := number(l.GetResourceVersion())
 	w.wentBack = w.wentBack || version < w.newest
 	w.newest = version
 	news = w.tellLease(ctx, l)
@@ -160,15 +159,15 @@ func (w *watcher) handle(ctx context.Context, event watch.Event) error {
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
 	}
-	l, ok := event.Object.(*coordv1.Lease)
+	l, ok := event.Object.(object)
 	if !ok {
 		return fmt.Errorf("the watch brought a %T", event.Object)
 	}
-	version := number(l.ResourceVersion)
+	version := number(l.GetResourceVersion())
 	if version < number(w.from) {
 		return errDeaf // a stream only goes forward
 	}
-	w.from = l.ResourceVersion
+	w.from = l.GetResourceVersion()
 	w.owed = w.owed && version < w.newest
 	if event.Type == watch.Bookmark || version < w.newest {
 		return nil // a read was faster
@@ -182,8 +181,8 @@ func (w *watcher) handle(ctx context.Context, event watch.Event) error {
 	return nil
 }
 
-func (w *watcher) tellLease(ctx context.Context, l *coordv1.Lease) bool {
-	if !w.isNews(joinVersion(l)) {
+func (w *watcher) tellLease(ctx context.Context, l object) bool {
+	if !w.isNews(w.store.version(l)) {
 		return false
 	}
 	if snapshot, err := w.store.snapshot(l); err != nil {

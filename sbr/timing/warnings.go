@@ -44,7 +44,7 @@ func (in Input) leaseWarnings(r *Report, warn func(when bool, key, format string
 	warn(in.HeartbeatInterval >= in.HeartbeatTimeout/2, "heartbeat-interval", "%v is not less than half of heartbeat-timeout (%v)",
 		in.HeartbeatInterval, in.HeartbeatTimeout)
 	// A holder trusts one heartbeat for at least 5/8 of the timeout; two intervals and a slow answer must fit in.
-	warn(in.HeartbeatInterval < in.HeartbeatTimeout/2 && 2*in.HeartbeatInterval+in.LeaseTimeout > in.HeartbeatTimeout*5/8,
+	warn(in.HeartbeatInterval < in.HeartbeatTimeout/2 && 2*in.HeartbeatInterval+in.LeaseTimeout > in.HeartbeatTimeout/8*5,
 		"heartbeat-interval", "%v with a lease-operation-timeout of %v: a single failed heartbeat loses the lease (heartbeat-timeout %v)",
 		in.HeartbeatInterval, in.LeaseTimeout, in.HeartbeatTimeout)
 	warn(in.LeaseDeadline <= in.LeaseTimeout, "lease-operation-timeout", "%v leaves no second try before the decision deadline (%v)",

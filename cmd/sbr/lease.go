@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease"
+	_ "github.com/serf-sbr/serf-sbr/lease/file"       // lease-implementation: file
+	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes" // lease-implementation: kubernetes
+)
+
+const leaseHelp = `Lease looks at the one lease that decides a partition, and repairs it.
+
+The lease is named by a configuration (-f sbr.yaml), or by --lease:
+  kubernetes:NAME   a Lease object, found as kubectl would find it
+  file:PATH         a file on this machine
+Flags override the configuration.`
+
+// held marks an error that says: for certain not, because of somebody else. Exit status 3.
+type held struct{ error }
+
+func (h held) Unwrap() error { return h.error }
+
+func newLease(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "lease", Short: "show, watch, acquire, release and diagnose a lease", Long: leaseHelp, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newLeaseShow(s), newLeaseWatch(s), newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseDoctor(s))
+	return c
+}
+
+// leaseFlags say which lease it is.
+type leaseFlags struct {
+	file, lease                         string
+	kubeconfig, context, namespace, api string
+}
+
+func addLease(c *cobra.Command) *leaseFlags {
+	var l leaseFlags
+	flags := c.Flags()
+	flags.StringVarP(&l.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
+	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME or file:PATH")
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
+	flags.StringVar(&l.context, "context", "", "context of the kubeconfig (default: its current one)")
+	flags.StringVarP(&l.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
+	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
+	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions([]string{"native", "akka", "pekko"}, cobra.ShellCompDirectiveNoFileComp))
+	return &l
+}
+
+// target is a lease that flags or a configuration name.
+type target struct {
+	implementation string
+	spec           lease.Spec
+	settings       lease.Settings
+	config         *config.File
+}
+
+// target reads the configuration and lays the flags over it.
+func (l *leaseFlags) target() (*target, error) {
+	f := config.Default()
+	t := &target{implementation: f.SplitBrainResolver.LeaseMajority.LeaseImplementation, config: &f}
+	if l.file != "" {
+		read, err := config.Load(l.file)
+		if err != nil {
+			return nil, badInput{err}
+		}
+		f = *read
+		t.implementation = f.SplitBrainResolver.LeaseMajority.LeaseImplementation
+		t.spec.System, t.spec.Name = f.System, f.LeaseName()
+	}
+	if err := l.named(t); err != nil {
+		return nil, badInput{err}
+	}
+	k := &f.Lease.Kubernetes
+	k.Kubeconfig, k.Context = cmp.Or(l.kubeconfig, k.Kubeconfig), cmp.Or(l.context, k.Context)
+	k.Namespace, k.API = cmp.Or(l.namespace, k.Namespace), cmp.Or(l.api, k.API)
+	if l.api != "" {
+		if err := strictyaml.OneOf(l.api, []string{"native", "akka", "pekko"}); err != nil {
+			return nil, badInput{fmt.Errorf("--api: %w", err)}
+		}
+	}
+	t.settings, t.spec.Decode = f.LeaseSettings(t.implementation), f.LeaseBlock(t.implementation)
+	t.spec.Settings = t.settings
+	return t, nil
+}
+
+// named takes over --lease.
+func (l *leaseFlags) named(t *target) error {
+	if l.lease == "" {
+		if l.file == "" {
+			return errors.New("which lease? give -f sbr.yaml, or --lease kubernetes:NAME, or --lease file:PATH")
+		}
+		return nil
+	}
+	implementation, place, ok := strings.Cut(l.lease, ":")
+	if !ok || place == "" {
+		return fmt.Errorf("--lease %q: it must be kubernetes:NAME or file:PATH", l.lease)
+	}
+	if err := strictyaml.OneOf(implementation, lease.Default.Keys()); err != nil {
+		return fmt.Errorf("--lease %q: %w", l.lease, err)
+	}
+	t.implementation, t.spec.Name = implementation, place
+	if implementation == config.ImplementationFile {
+		t.config.Lease.File.Path, t.spec.Name = place, cmp.Or(t.config.System, "lease")
+	}
+	return nil
+}
+
+// open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be read.
+func (t *target) open(ctx context.Context) (lease.Store, error) {
+	store, err := lease.Open(ctx, t.implementation, t.spec)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return store, nil
+}
+
+// where says in words which lease a store keeps.
+func (t *target) where(store lease.Store) string {
+	if s, ok := store.(fmt.Stringer); ok {
+		return t.implementation + ":" + s.String()
+	}
+	return t.implementation + ":" + t.spec.Name
+}
+
+// with opens the store for the time of f.
+func (l *leaseFlags) with(ctx context.Context, f func(*target, lease.Store) error) error {
+	t, err := l.target()
+	if err != nil {
+		return err
+	}
+	store, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	if c, ok := store.(io.Closer); ok {
+		defer func() { _ = c.Close() }() // everything was written before
+	}
+	return f(t, store)
+}
+
+// owned opens a lease under an owner's name. It is closed, not released, at the end.
+// A heartbeatTimeout other than zero replaces the configuration's.
+func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease, string) error) error {
+	return l.with(ctx, func(t *target, store lease.Store) error {
+		if heartbeatTimeout != 0 {
+			t.settings.HeartbeatTimeout = heartbeatTimeout
+			t.settings.HeartbeatInterval = min(t.settings.Interval(), heartbeatTimeout/3) // nobody sends any
+		}
+		own, err := lease.New(store, owner, t.settings, lease.Options{})
+		if err != nil {
+			return badInput{err}
+		}
+		defer own.Close()
+		return f(t, own, t.where(store))
+	})
+}
+
+// addOwner gives a command the flag --owner.
+func addOwner(c *cobra.Command) *string {
+	return c.Flags().String("owner", defaultOwner(), "under whose name; the same name is the same owner")
+}
+
+// defaultOwner is user@host: so that a release finds what an acquire in another process has acquired.
+func defaultOwner() string {
+	name := "nobody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return name + "@" + host
+}
+
+// read reads the record within the lease's operation timeout.
+func (t *target) read(ctx context.Context, store lease.Store) (lease.Snapshot, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.settings.OperationTimeout, fmt.Errorf("no answer within %v", t.settings.OperationTimeout))
+	defer cancel()
+	s, err := store.Read(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return s, err
+}
+
+// ago is a moment for people: how long before now it was.
+func ago(at, now time.Time) string {
+	d := now.Sub(at).Round(time.Second)
+	if d < 0 {
+		return (-d).String() + " ahead of this machine's clock"
+	}
+	return d.String() + " ago"
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+const leaseAcquireHelp = `Acquire takes a free lease for a fixed time and leaves it held: for scripts, and for maintenance. (While it is held nobody else
+wins a partition: a side that cannot get the lease in time goes down.)
+
+Nobody renews it: others may take it once --for is over, counted from when they first saw it. It cannot be longer than the
+heartbeat-timeout, which is how long all who use the lease wait for anybody. A lease that the owner holds already is taken anew.
+
+Exit statuses: 0 acquired, 1 nobody knows, 2 bad usage, 3 somebody else holds it.`
+
+// leaseAcquire holds the flags of `sbr lease acquire`.
+type leaseAcquire struct {
+	*leaseFlags
+	owner           string
+	during, timeout strictyaml.Span
+	wait            time.Duration
+	output          format
+}
+
+func newLeaseAcquire(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "acquire", Short: "take a free lease for a fixed time", Long: leaseAcquireHelp, Args: cobra.NoArgs,
+		Example: "  sbr lease acquire --lease file:/run/backup.lease --for 10m --heartbeat-timeout 1h",
+	}
+	a := leaseAcquire{leaseFlags: addLease(c)}
+	output, owner := addFormat(c), addOwner(c)
+	c.Flags().Var(spanFlag{&a.during}, "for", "how long (default: the heartbeat-timeout)")
+	c.Flags().Var(spanFlag{&a.timeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
+	c.Flags().DurationVar(&a.wait, "wait", 0, "wait so long for the lease to become free")
+	c.RunE = verb(func() error {
+		a.output, a.owner = *output, *owner
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return a.run(ctx, s)
+	})
+	return c
+}
+
+func (a *leaseAcquire) run(ctx context.Context, s streams) error {
+	return a.owned(ctx, a.owner, time.Duration(a.timeout), func(t *target, l *lease.Lease, where string) error {
+		p := lease.Proposal{For: t.settings.HeartbeatTimeout}
+		if a.during != 0 {
+			p.For = time.Duration(a.during)
+		}
+		if p.For <= 0 || p.For > t.settings.HeartbeatTimeout {
+			return badInput{fmt.Errorf("--for %v: it must be positive and at most the heartbeat-timeout (%v)", a.during, strictyaml.Span(t.settings.HeartbeatTimeout))}
+		}
+		acquire := l.Acquire
+		if a.wait > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, a.wait, fmt.Errorf("waited for %v", a.wait))
+			defer cancel()
+			acquire = l.AcquireWait
+		}
+		start := time.Now()
+		out := acquire(ctx, p, nil)
+		return newAcquisition(where, a.owner, &out, start.Add(p.For), p.For != lease.Infinite).report(s, a.output)
+	})
+}
+
+// acquisition is what `sbr lease acquire -o json` prints.
+type acquisition struct {
+	Lease   string `json:"lease"`
+	Outcome string `json:"outcome"`
+	Owner   string `json:"owner"`
+	Holder  string `json:"holder"`
+	Token   uint64 `json:"token"`
+	// Until is when others may take it, at the earliest.
+	Until *time.Time `json:"until,omitempty"`
+	// FreeIn is how long the holder may stay silent until it counts as gone.
+	FreeIn string `json:"free-in,omitempty"`
+	Error  string `json:"error,omitempty"`
+
+	kind lease.Kind
+	err  error
+}
+
+func newAcquisition(where, owner string, out *lease.Outcome, until time.Time, ends bool) *acquisition {
+	a := &acquisition{
+		Lease: where, Outcome: out.Kind.String(), Owner: owner, Holder: out.Record.Holder, Token: out.Record.Token, kind: out.Kind, err: out.Err,
+	}
+	if out.Kind == lease.Granted && ends {
+		until = until.UTC().Truncate(time.Second)
+		a.Until = &until
+	}
+	if out.RetryAfter > 0 {
+		a.FreeIn = out.RetryAfter.Round(time.Second).String()
+	}
+	if out.Err != nil {
+		a.Error = out.Err.Error()
+	}
+	return a
+}
+
+func (a *acquisition) report(s streams, output format) error {
+	if output == formatJSON {
+		if err := writeJSON(s.out, a); err != nil {
+			return err
+		}
+	}
+	switch a.kind {
+	case lease.Granted:
+		if output == formatJSON {
+			return nil
+		}
+		until := "until it is released"
+		if a.Until != nil {
+			until = "until " + a.Until.Format(time.RFC3339)
+		}
+		_, err := fmt.Fprintf(s.out, "acquired %s as %s %s, token %d\n", a.Lease, a.Owner, until, a.Token)
+		return err
+	case lease.Held:
+		return held{fmt.Errorf("%s is held by %s (token %d)", a.Lease, a.Holder, a.Token)}
+	default:
+		return fmt.Errorf("%s: nobody knows whether it was acquired: %w", a.Lease, a.err)
+	}
+}
+
+// spanFlag makes a flag of a duration that may be infinite.
+type spanFlag struct{ *strictyaml.Span }
+
+// String, Set and Type implement pflag.Value.
+func (f spanFlag) String() string {
+	if f.Span == nil || *f.Span == 0 {
+		return ""
+	}
+	return f.Span.String()
+}
+
+// Set implements pflag.Value.
+func (f spanFlag) Set(text string) error { return f.UnmarshalText([]byte(text)) }
+
+// Type implements pflag.Value; it is the placeholder in the help.
+func (spanFlag) Type() string { return "duration|infinite" }

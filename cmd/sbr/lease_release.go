@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+const leaseReleaseHelp = `Release gives up a lease that was acquired under the same owner's name. Token and verdict stay in it.
+
+Exit statuses: 0 released, 1 nobody knows, 2 bad usage, 3 not released: the owner does not hold it.`
+
+// release is what `sbr lease release -o json` and `force-release -o json` print.
+type release struct {
+	Lease   string `json:"lease"`
+	Outcome string `json:"outcome"`
+	// Holder is who held the lease before.
+	Holder string `json:"holder"`
+	Token  uint64 `json:"token"`
+	Error  string `json:"error,omitempty"`
+
+	out lease.ReleaseOutcome
+}
+
+func newRelease(where string, out lease.ReleaseOutcome) *release {
+	r := &release{Lease: where, Outcome: out.Kind.String(), Holder: out.Record.Holder, Token: out.Record.Token, out: out}
+	if out.Err != nil {
+		r.Error = out.Err.Error()
+	}
+	return r
+}
+
+func (r *release) report(s streams, output format) error {
+	if output == formatJSON {
+		if err := writeJSON(s.out, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.out.Kind == lease.Released && output == formatJSON:
+		return nil
+	case r.out.Kind == lease.Released:
+		_, err := fmt.Fprintf(s.out, "released %s, which %s held (token %d)\n", r.Lease, r.Holder, r.Token)
+		return err
+	case r.out.Kind == lease.NotReleased && r.Holder != "":
+		return held{fmt.Errorf("%s was not released: %s holds it (token %d)", r.Lease, r.Holder, r.Token)}
+	case r.out.Kind == lease.NotReleased:
+		return held{fmt.Errorf("%s was not released: nobody holds it", r.Lease)}
+	default:
+		return fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.out.Err)
+	}
+}
+
+func newLeaseRelease(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "release", Short: "give up a lease of one's own", Long: leaseReleaseHelp, Args: cobra.NoArgs,
+		Example: "  sbr lease release --lease file:/run/backup.lease",
+	}
+	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
+	c.RunE = verb(func() error {
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return flags.owned(ctx, *owner, 0, func(_ *target, l *lease.Lease, where string) error {
+			return newRelease(where, l.ForceRelease(ctx, *owner)).report(s, *output)
+		})
+	})
+	return c
+}
+
+const leaseForceHelp = `Force-release takes a lease away from its holder: when a holder crashed and nobody wants to wait for the heartbeat-timeout, or
+that is infinite. First make sure that the holder has ended: if it lives, it works on until it notices (its next heartbeat).
+
+--holder must name who holds the lease (sbr lease show tells), so that nobody else's is taken. Token and verdict stay: members that the
+verdict has downed stay down.
+
+Exit statuses: 0 released, 1 nobody knows, 2 bad usage or not confirmed, 3 not released: nobody, or somebody else, holds it.`
+
+// systemOwner is who an operator's act is done as. It holds nothing.
+const systemOwner = "sbr lease force-release"
+
+func newLeaseForceRelease(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "force-release --holder NAME", Short: "take a lease away from its holder", Long: leaseForceHelp, Args: cobra.NoArgs,
+		Example: "  sbr lease force-release -f sbr.yaml --holder 'n1#kq3v9x'",
+	}
+	flags, output := addLease(c), addFormat(c)
+	holder := c.Flags().String("holder", "", "who holds the lease; required")
+	yes := c.Flags().Bool("yes", false, "do not ask")
+	c.RunE = verb(func() error {
+		if *holder == "" {
+			return badInput{errors.New("--holder is required: name who holds the lease (sbr lease show)")}
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return flags.owned(ctx, systemOwner, 0, func(_ *target, l *lease.Lease, where string) error {
+			if !*yes {
+				r, err := l.Read(ctx)
+				if err != nil {
+					return err
+				}
+				if r.Holder == *holder {
+					if err := confirm(s, where, &r); err != nil {
+						return err
+					}
+				}
+			}
+			return newRelease(where, l.ForceRelease(ctx, *holder)).report(s, *output)
+		})
+	})
+	return c
+}
+
+// confirm asks on the standard error stream and wants the word yes.
+func confirm(s streams, where string, r *lease.Record) error {
+	fmt.Fprintf(s.err, "%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while. Type yes: ", where, r.Holder, r.Token, verdictOf(r))
+	answer, err := bufio.NewReader(s.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return badInput{err}
+	}
+	if strings.TrimSpace(answer) == "yes" {
+		return nil
+	}
+	if answer == "" {
+		fmt.Fprintln(s.err)
+	}
+	return badInput{errors.New("not confirmed: nothing was done (--yes does not ask)")}
+}
+
+func verdictOf(r *lease.Record) string {
+	if r.Verdict == nil {
+		return ""
+	}
+	return fmt.Sprintf(", last verdict %d by %s", r.Verdict.Token, r.Verdict.DecidedBy)
+}

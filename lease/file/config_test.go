@@ -1,0 +1,123 @@
+package file
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+func TestConfig_Validate(t *testing.T) {
+	good := DefaultConfig()
+	good.Path = "/var/lib/sbr/payments.lease"
+	require.NoError(t, good.Validate())
+	require.Equal(t, time.Second, good.PollInterval)
+	for path, want := range map[string]string{
+		"": "set lease.file.path", "/var/lib/": "names a directory", ".": "names a directory", "a/..": "names a directory", "/": "names a directory",
+	} {
+		err := Config{Path: path}.Validate()
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "poll interval is 0s", "all problems at once")
+		_, err = New(Config{Path: path})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestNew_TakesARelativePathOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := DefaultConfig()
+	cfg.Path = "payments.lease"
+	s, err := New(cfg)
+	require.NoError(t, err)
+	defer s.Close()
+	require.True(t, filepath.IsAbs(s.String()))
+	mustWrite(t, s, record("a", 1), "")
+	t.Chdir(t.TempDir())
+	require.EqualValues(t, 1, mustRead(t, s).Record.Token)
+}
+
+func TestStore_Modes(t *testing.T) {
+	s := newStore(t, newPath(t))
+	first := mustWrite(t, s, record("a", 1), "")
+	mode := func(path string) os.FileMode {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info.Mode().Perm()
+	}
+	require.Zero(t, mode(s.path)&^0o644, "at most")
+	require.NotZero(t, mode(s.path)&0o400)
+	require.Zero(t, mode(s.lockPath())&0o077, "only the user who writes may lock")
+
+	require.NoError(t, os.Chmod(s.path, 0o600))
+	_, err := s.Write(t.Context(), record("a", 2), first.Version)
+	require.ErrorIs(t, err, lease.ErrConflict, "another version for nothing, as documented")
+	mustWrite(t, s, record("a", 2), mustRead(t, s).Version)
+	require.Equal(t, os.FileMode(0o600), mode(s.path), "an operator's mode is kept")
+}
+
+func TestFactory_Paths(t *testing.T) {
+	dir := t.TempDir()
+	var log logbook
+	registry := lease.NewRegistry()
+	registry.Register("file", Factory(log.logger()))
+	for _, c := range []struct {
+		path string
+		spec lease.Spec
+		want string
+	}{
+		{"payments.json", lease.Spec{System: "payments"}, "payments.json"},
+		{"payments.json", lease.Spec{System: "payments", Name: "other"}, "payments.json"},
+		{"", lease.Spec{System: "payments"}, "payments-sbr.lease"},
+		{"", lease.Spec{System: "payments", Name: "other"}, "other.lease"},
+		{"", lease.Spec{System: "payments", Name: "../../etc/passwd"}, "etc-passwd-g5knnsz2hdqrq.lease"},
+		{"none/", lease.Spec{System: "payments"}, "none/payments-sbr.lease"},
+	} {
+		c.spec.Decode = decodeYAML(t, "path: "+dir+"/"+c.path)
+		s, err := registry.Open(t.Context(), "file", c.spec)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(dir, c.want), s.(*Store).String())
+		require.NoError(t, s.(*Store).Close())
+	}
+	require.Contains(t, log.String(), "path="+filepath.Join(dir, "other.lease"))
+}
+
+func decodeYAML(t *testing.T, text string) func(any) error {
+	var node yaml.Node
+	require.NoError(t, yaml.Unmarshal([]byte(text), &node))
+	return node.Decode
+}
+
+func TestFactory_Errors(t *testing.T) {
+	registry := lease.NewRegistry()
+	registry.Register("file", Factory(nil))
+	for _, spec := range []lease.Spec{{System: "s"}, {System: "s", Decode: decodeYAML(t, `path: ""`)}} {
+		_, err := registry.Open(t.Context(), "file", spec)
+		require.ErrorContains(t, err, "set lease.file.path")
+	}
+	_, err := registry.Open(t.Context(), "file", lease.Spec{Decode: func(any) error { return errors.New("line 3") }})
+	require.ErrorContains(t, err, "line 3")
+}
+
+func TestSanitizeName(t *testing.T) {
+	for _, same := range []string{"payments-sbr", "a", "a.b_c-9", strings.Repeat("x", maxName)} {
+		require.Equal(t, same, SanitizeName(same))
+	}
+	seen := map[string]string{}
+	for _, name := range []string{
+		"", "-", "..", ".", "/", "A", "a", "a/b", "a-b", "a b", "a\x00b", "ä", "größe", ".a", "a.", "-a", "Orders", "orders", "ORDERS",
+		strings.Repeat("x", maxName+1), strings.Repeat("x", maxName+2), strings.Repeat("X", maxName), strings.Repeat("多", 200), "\xff",
+	} {
+		clean := SanitizeName(name)
+		require.Regexp(t, `^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`, clean)
+		require.LessOrEqual(t, len(clean), maxName)
+		require.NotContains(t, seen, clean, "%q and %q are one", name, seen[clean])
+		seen[clean] = name
+	}
+}

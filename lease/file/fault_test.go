@@ -1,0 +1,240 @@
+package file
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// What is certainly not written says so; from the replacement on, every error says that nobody knows. In both cases the file holds
+// the old record or the new one, whole, and no temporary file.
+func TestWrite_Faults(t *testing.T) {
+	for name, c := range map[string]struct {
+		sabotage func(*system)
+		unknown  bool   // else refused
+		stored   uint64 // the token in the file: 1 is the old record, 2 the new one
+		want     string
+	}{
+		"disk full, no file": {
+			sabotage: func(y *system) {
+				y.create = func(path string, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.ENOSPC) }
+			},
+			stored: 1, want: "free some space",
+		},
+		"disk full, no room for its content": {
+			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.ENOSPC) } },
+			stored:   1, want: "free some space",
+		},
+		"quota reached": {
+			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.EDQUOT) } },
+			stored:   1, want: "free some space",
+		},
+		"file cannot be synced": {
+			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.EIO) } },
+			stored:   1, want: "write a temporary file",
+		},
+		"file cannot be written": {
+			sabotage: func(y *system) {
+				y.create = func(path string, mode os.FileMode) (*os.File, error) {
+					f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
+					return f, err
+				}
+			},
+			stored: 1, want: "write a temporary file",
+		},
+		"too many open files": {
+			sabotage: func(y *system) {
+				y.create = func(path string, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.EMFILE) }
+			},
+			stored: 1, want: "raise the limit",
+		},
+		"replacement not allowed": {
+			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EPERM) } },
+			stored:   1, want: "one user",
+		},
+		"the file is a mount point": {
+			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EBUSY) } },
+			stored:   1, want: "mount its directory",
+		},
+		"replacement failed, not done": {
+			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EIO) } },
+			unknown:  true, stored: 1, want: "put the temporary file in place",
+		},
+		"replacement failed, done": {
+			sabotage: func(y *system) {
+				real := y.rename
+				y.rename = func(from, to string) error { _ = real(from, to); return pathError("x", syscall.EIO) }
+			},
+			unknown: true, stored: 2, want: "put the temporary file in place",
+		},
+		"directory cannot be synced": {
+			sabotage: func(y *system) { y.syncDir = func(string) error { return pathError("x", syscall.EIO) } },
+			unknown:  true, stored: 2, want: "sync the directory",
+		},
+		"disk full while the directory is synced": {
+			sabotage: func(y *system) { y.syncDir = func(string) error { return pathError("x", syscall.ENOSPC) } },
+			unknown:  true, stored: 2, want: "sync the directory",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, judge := storeWithRecord(t)
+			c.sabotage(&s.system)
+			_, err := s.Write(t.Context(), record("b", 2), mustRead(t, judge).Version)
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, s.path)
+			require.NotContains(t, err.Error(), "\n")
+			require.NotErrorIs(t, err, lease.ErrConflict)
+			if c.unknown {
+				require.NotErrorIs(t, err, lease.ErrRefused)
+				require.ErrorContains(t, err, "outcome unknown")
+			} else {
+				require.ErrorIs(t, err, lease.ErrRefused)
+			}
+			require.Equal(t, c.stored, mustRead(t, judge).Record.Token)
+			require.ElementsMatch(t, []string{"payments.lease", "payments.lease.lock"}, names(t, s.path))
+
+			s.system = realSystem()
+			mustWrite(t, s, record("c", 3), mustRead(t, s).Version) // nothing is left locked
+		})
+	}
+}
+
+func pathError(path string, err error) error { return &fs.PathError{Op: "x", Path: path, Err: err} }
+
+// storeWithRecord is a store whose system can be sabotaged, with the record of token 1, and another one that is whole.
+func storeWithRecord(t *testing.T) (s, judge *Store) {
+	s = newStore(t, newPath(t))
+	judge = newStore(t, s.path)
+	mustWrite(t, s, record("a", 1), "")
+	return s, judge
+}
+
+// A hand that changes the file while a write is on its way does not take the lock. The write looks again right before it replaces.
+func TestWrite_AHandIsFaster(t *testing.T) {
+	s, judge := storeWithRecord(t)
+	s.system.syncFile = func(*os.File) error {
+		copied := mustReadFile(t, s.path)
+		mustWriteFile(t, s.path, copied+"\n")
+		return nil
+	}
+	_, err := s.Write(t.Context(), record("b", 2), mustRead(t, s).Version)
+	require.ErrorIs(t, err, lease.ErrConflict)
+	require.EqualValues(t, 1, mustRead(t, judge).Record.Token)
+}
+
+func TestWrite_AHandIsFasterThanTheAnswer(t *testing.T) {
+	s, _ := storeWithRecord(t)
+	s.system.syncDir = func(string) error { return os.Remove(s.path) }
+	_, err := s.Write(t.Context(), record("b", 2), mustRead(t, s).Version)
+	require.ErrorIs(t, err, errOvertaken)
+	require.NotErrorIs(t, err, lease.ErrRefused, "it was written, and is gone")
+	require.NotErrorIs(t, err, lease.ErrConflict)
+}
+
+// Whoever deletes the lock file lets two writers in. The one who finds out begins again, and sees what the other one wrote.
+func TestWrite_TheLockFileIsDeleted(t *testing.T) {
+	s, judge := storeWithRecord(t)
+	prev := mustRead(t, s).Version
+	s.system.syncFile = func(f *os.File) error {
+		s.system.syncFile = (*os.File).Sync
+		if err := os.Remove(s.lockPath()); err != nil {
+			return err
+		}
+		_, err := judge.Write(t.Context(), record("intruder", 2), prev)
+		return err
+	}
+	_, err := s.Write(t.Context(), record("b", 2), prev)
+	require.ErrorIs(t, err, lease.ErrConflict)
+	require.Equal(t, "intruder", mustRead(t, judge).Record.Holder)
+
+	s.system.syncFile = func(*os.File) error {
+		s.system.syncFile = (*os.File).Sync
+		return os.Remove(s.lockPath())
+	}
+	mustWrite(t, s, record("c", 3), mustRead(t, s).Version) // nobody else came
+	require.ElementsMatch(t, []string{"payments.lease", "payments.lease.lock"}, names(t, s.path))
+}
+
+// The caller who gives up before the replacement is told the truth: refused, and nothing comes later.
+func TestWrite_GivenUpBeforeTheReplacement(t *testing.T) {
+	s, judge := storeWithRecord(t)
+	resume, ended := make(chan struct{}), make(chan struct{})
+	s.system.syncFile = func(*os.File) error { <-resume; return nil }
+	s.system.rename = func(string, string) error { t.Error("replaced after all"); return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err := s.Write(ctx, record("b", 2), mustRead(t, judge).Version)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, context.Canceled)
+	close(resume)
+	go func() { s.writing <- struct{}{}; close(ended) }() // the slot is free when the write has ended
+	<-ended
+	require.EqualValues(t, 1, mustRead(t, judge).Record.Token)
+	require.ElementsMatch(t, []string{"payments.lease", "payments.lease.lock"}, names(t, s.path))
+}
+
+// The caller who gives up later learns that nobody knows. Here it is written.
+func TestWrite_GivenUpDuringTheReplacement(t *testing.T) {
+	for name, sabotage := range map[string]func(*system, <-chan struct{}){
+		"rename": func(y *system, resume <-chan struct{}) {
+			y.rename = func(a, b string) error { <-resume; return os.Rename(a, b) }
+		},
+		"sync dir": func(y *system, resume <-chan struct{}) { y.syncDir = func(string) error { <-resume; return nil } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, judge := storeWithRecord(t)
+			resume := make(chan struct{})
+			sabotage(&s.system, resume)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := s.Write(ctx, record("b", 2), mustRead(t, judge).Version)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, lease.ErrRefused)
+			require.NotErrorIs(t, err, lease.ErrConflict)
+			close(resume)
+			s.writing <- struct{}{}
+			require.EqualValues(t, 2, mustRead(t, judge).Record.Token)
+		})
+	}
+}
+
+func TestRead_ADiskThatDoesNotAnswer(t *testing.T) {
+	s, _ := storeWithRecord(t)
+	resume := make(chan struct{})
+	s.system.locality = func(string) (locality, error) { <-resume; return locality{}, nil }
+	for range 2 * cap(s.reading) { // more than may hang at a time
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err := s.Read(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, lease.ErrRefused)
+		oneLine(t, s, err, "the disk did not answer in time")
+	}
+	require.Len(t, s.reading, cap(s.reading))
+	close(resume)
+	require.EqualValues(t, 1, mustRead(t, s).Record.Token)
+}
+
+func TestClose_EndsEverything(t *testing.T) {
+	s, judge := storeWithRecord(t)
+	reported, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- s.Watch(t.Context(), func(lease.Snapshot) { close(reported) }) }()
+	<-reported
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-done, lease.ErrClosed)
+	_, err := s.Read(t.Context())
+	require.ErrorIs(t, err, lease.ErrClosed)
+	_, err = s.Write(t.Context(), record("b", 2), mustRead(t, judge).Version)
+	require.ErrorIs(t, err, lease.ErrClosed)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, s.Preflight(t.Context()), lease.ErrClosed)
+	require.EqualValues(t, 1, mustRead(t, judge).Record.Token)
+}

@@ -1,0 +1,100 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Preflight tries what the store will do: it reads the record, takes the lock, writes and replaces a file under a name of its own,
+// and waits for the notification of that. It leaves the record alone, and the lock file behind. The error lists every problem on a
+// line of its own, each with what to do about it. It wraps lease.ErrRefused where the store will not work as things are.
+func (s *Store) Preflight(ctx context.Context) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	problems, err := await(ctx, s.writing, func() []error { return s.probe(ctx) })
+	if err != nil {
+		return s.refused("preflight", err)
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Store) probe(ctx context.Context) (problems []error) {
+	if err := s.checkDir(); err != nil {
+		return []error{s.refused("preflight", err)} // everything else would fail for the same reason
+	}
+	if a := s.read(); a.err != nil {
+		problems = append(problems, s.failRead(a.err))
+	}
+	if !mayReplace(s.dir, s.path) {
+		err := fmt.Errorf("the record belongs to another user, and the directory is sticky: %w", fs.ErrPermission)
+		problems = append(problems, s.refused("write", err))
+	}
+	n, err := s.system.notify(s.dir)
+	if err != nil {
+		problems = append(problems, s.fail("watch", fmt.Errorf("%w; changes are seen up to %s late", err, s.poll)))
+	} else {
+		defer func() { _ = n.Close() }()
+	}
+	lock, err := s.lock(ctx)
+	if err != nil {
+		return append(problems, s.refused("lock", err))
+	}
+	defer lock.release()
+	name, err := s.tryReplace()
+	if name != "" {
+		defer func() { _ = os.Remove(name) }()
+	}
+	if err != nil {
+		return append(problems, s.refused("write", err))
+	}
+	if n != nil {
+		if err := hears(ctx, n, name); err != nil {
+			problems = append(problems, s.fail("watch", err))
+		}
+	}
+	return problems
+}
+
+// tryReplace replaces one scratch file by another one, and returns the name of what it leaves.
+func (s *Store) tryReplace() (name string, err error) {
+	name, err = s.stage([]byte("preflight\n"), 0)
+	if err != nil {
+		return "", err
+	}
+	other, err := s.stage([]byte("preflight\n"), 0)
+	if err != nil {
+		return name, err
+	}
+	if err := s.system.rename(other, name); err != nil {
+		_ = os.Remove(other)
+		return name, err
+	}
+	return name, s.system.syncDir(s.dir)
+}
+
+// hears waits until n tells of name.
+func hears(ctx context.Context, n *fsnotify.Watcher, name string) error {
+	const patience = time.Second
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case e := <-n.Events:
+			if e.Name == name {
+				return nil
+			}
+		case err := <-n.Errors:
+			return err
+		case <-timer.C:
+			return fmt.Errorf("no notification of a change within %s", patience)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Store keeps a record in one file. It is safe for concurrent use, and holds nothing open between two calls.
+type Store struct {
+	path, dir string
+	poll      time.Duration
+	log       *slog.Logger
+	system    system
+
+	root  context.Context
+	close context.CancelCauseFunc
+	// writing and reading bound the goroutines that a disk which does not answer can hold up.
+	writing, reading chan struct{}
+	// tidied is when leftovers were last looked for. Guarded by writing.
+	tidied time.Time
+	doubt  sync.Once
+}
+
+var (
+	_ lease.Store   = (*Store)(nil)
+	_ lease.Watcher = (*Store)(nil)
+)
+
+// New returns the store that cfg describes. It does not touch the disk: Preflight does.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("file: %q has no working directory to start from: %w (set lease.file.path to an absolute path)", cfg.Path, err)
+	}
+	root, stop := context.WithCancelCause(context.Background())
+	return &Store{
+		path: path, dir: filepath.Dir(path), poll: cfg.PollInterval, log: cfg.logger(), system: realSystem(),
+		root: root, close: stop, writing: make(chan struct{}, 1), reading: make(chan struct{}, 8),
+	}, nil
+}
+
+// Close ends all watches and requests with lease.ErrClosed. A write whose file is being replaced at this moment may still take
+// place; it does not wait for that.
+func (s *Store) Close() error {
+	s.close(lease.ErrClosed)
+	return nil
+}
+
+// String returns the absolute path of the record.
+func (s *Store) String() string { return s.path }
+
+// Read implements lease.Store. It waits for no lock. A file that does not exist is an absent record; a directory that does not exist
+// is an error, as is a file that is not a record (ErrBadRecord). The error wraps lease.ErrRefused where only a person can mend it.
+func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	a, err := await(ctx, s.reading, s.read)
+	if err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return lease.Snapshot{}, s.failRead(err)
+	}
+	return a.snap, nil
+}
+
+// answer is what became of an operation.
+type answer struct {
+	snap lease.Snapshot
+	err  error
+}
+
+func (s *Store) read() answer {
+	c, err := s.load()
+	if err != nil {
+		return answer{err: err}
+	}
+	snap, err := c.snapshot()
+	return answer{snap, err}
+}
+
+// bound ends ctx with the store.
+func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(s.root, func() { cancel(lease.ErrClosed) })
+	if s.root.Err() != nil {
+		cancel(lease.ErrClosed) // AfterFunc comes too late for what is called at once
+	}
+	return ctx, func() {
+		unhook()
+		cancel(context.Canceled)
+	}
+}
+
+// grace is how long an operation may still answer after its context has ended: most do at once, and say why.
+const grace = 20 * time.Millisecond
+
+// await runs f and returns its result, or the cause of ctx if that ends first: no context reaches into a call to the kernel, and a
+// disk can take its time. f then ends unheard, and gives its slot back.
+func await[T any](ctx context.Context, slots chan struct{}, f func() T) (T, error) {
+	var none T
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	done := make(chan T, 1)
+	go func() {
+		defer func() { <-slots }()
+		done <- f()
+	}()
+	select {
+	case r := <-done:
+		return r, nil
+	case <-ctx.Done():
+	}
+	last := time.NewTimer(grace)
+	defer last.Stop()
+	select {
+	case r := <-done:
+		return r, nil
+	case <-last.C:
+		return none, context.Cause(ctx)
+	}
+}

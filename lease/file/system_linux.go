@@ -1,0 +1,49 @@
+package file
+
+import (
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileSystems by their number. Whatever is not here is taken for local: ext4, xfs, btrfs, zfs, tmpfs, overlay and many more.
+var fileSystems = map[uint32]locality{
+	unix.NFS_SUPER_MAGIC:   {remote, "nfs"},
+	unix.SMB_SUPER_MAGIC:   {remote, "smb"},
+	unix.CIFS_SUPER_MAGIC:  {remote, "cifs"},
+	unix.SMB2_SUPER_MAGIC:  {remote, "smb2"},
+	unix.V9FS_MAGIC:        {remote, "9p"},
+	unix.CEPH_SUPER_MAGIC:  {remote, "ceph"},
+	unix.AFS_SUPER_MAGIC:   {remote, "afs"},
+	unix.AFS_FS_MAGIC:      {remote, "afs"},
+	unix.CODA_SUPER_MAGIC:  {remote, "coda"},
+	unix.OCFS2_SUPER_MAGIC: {remote, "ocfs2"},
+	0x01161970:             {remote, "gfs2"},
+	0x0BD00BD0:             {remote, "lustre"},
+	0x47504653:             {remote, "gpfs"},
+	0x564c:                 {remote, "ncp"},
+	0x20030528:             {remote, "orangefs"},
+	0x786f4256:             {remote, "vboxsf"},
+	0xbacbacbc:             {remote, "vmhgfs"},
+	unix.FUSE_SUPER_MAGIC:  {doubtful, "fuse"},
+}
+
+func localityOf(dir string) (locality, error) {
+	var st unix.Statfs_t
+	for {
+		err := unix.Statfs(dir, &st)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return locality{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+		}
+		break
+	}
+	number := uint32(st.Type) // the magic numbers have 32 bits
+	if l, known := fileSystems[number]; known {
+		return l, nil
+	}
+	return locality{local, fmt.Sprintf("%#x", number)}, nil
+}

@@ -1,0 +1,147 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Watch implements lease.Watcher: it reads after each notification of the operating system, and every PollInterval whether or not
+// there was one. Notifications are for the directory, because the file is replaced; where they are not to be had (a limit was
+// reached) or the directory is away, the reads alone do it, and it tries again each time. A state that cannot be read is logged and
+// passed over.
+//
+// It returns an error that wraps lease.ErrRefused only on a network file system.
+func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	w := &watcher{store: s, fn: fn}
+	defer w.disarm()
+	tick := time.NewTicker(s.poll)
+	defer tick.Stop()
+	for {
+		w.arm() // first, so that nothing happens unseen between the read and the notification
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+		if !w.wait(ctx, tick.C) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+type watcher struct {
+	store *Store
+	fn    func(lease.Snapshot)
+
+	// notifier tells of changes in the directory dir; nil where there is none.
+	notifier *fsnotify.Watcher
+	dir      os.FileInfo
+
+	seen bool
+	last lease.Version
+	// failure and blind are the last errors of a read and of arm, so that each is logged once.
+	failure, blind string
+}
+
+// arm sees to it that the directory that is there now is the one being watched.
+func (w *watcher) arm() {
+	s := w.store
+	dir, err := os.Stat(s.dir)
+	if err != nil {
+		w.disarm() // the read says what is wrong
+		return
+	}
+	if w.notifier != nil && os.SameFile(w.dir, dir) && len(w.notifier.WatchList()) > 0 {
+		return
+	}
+	w.disarm()
+	n, err := s.system.notify(s.dir)
+	if err != nil {
+		if w.blind != err.Error() {
+			w.blind = err.Error()
+			s.log.Warn("lease file: no notifications of changes, looking at it instead (are fs.inotify.max_user_instances or max_user_watches reached?)",
+				slog.String("path", s.path), slog.Any("error", err), slog.Duration("every", s.poll))
+		}
+		return
+	}
+	w.notifier, w.dir = n, dir
+	if w.blind != "" {
+		w.blind = ""
+		s.log.Info("lease file: notifications of changes again", slog.String("path", s.path))
+	}
+}
+
+func (w *watcher) disarm() {
+	if w.notifier != nil {
+		_ = w.notifier.Close()
+		w.notifier, w.dir = nil, nil
+	}
+}
+
+// look reads and tells, if that is news.
+func (w *watcher) look(ctx context.Context) error {
+	s := w.store
+	got, err := s.Read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, ErrNetworkFileSystem):
+		return err
+	case err != nil:
+		if w.failure != err.Error() {
+			w.failure = err.Error()
+			s.log.Error("lease file: passed over a state that cannot be read", slog.Any("error", err))
+		}
+		return nil
+	}
+	if w.failure != "" {
+		w.failure = ""
+		s.log.Info("lease file: readable again", slog.String("path", s.path))
+	}
+	if !w.seen || got.Version != w.last {
+		w.seen, w.last = true, got.Version
+		w.fn(got)
+	}
+	return nil
+}
+
+// wait returns when it is time to look, false when ctx has ended.
+func (w *watcher) wait(ctx context.Context, tick <-chan time.Time) bool {
+	var (
+		events chan fsnotify.Event
+		errs   chan error
+	)
+	if w.notifier != nil {
+		events, errs = w.notifier.Events, w.notifier.Errors
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick:
+			return true
+		case e, open := <-events:
+			if !open {
+				w.disarm()
+				return true
+			}
+			if e.Name == w.store.dir && e.Has(fsnotify.Remove|fsnotify.Rename) {
+				w.disarm() // the operating system, or fsnotify, has ended it, even if the same directory comes back
+				return true
+			}
+			if e.Name == w.store.path || e.Name == w.store.dir {
+				return true
+			}
+		case err := <-errs: // too many events at once, most likely: some were lost
+			w.store.log.Debug("lease file: notifications were lost", slog.String("path", w.store.path), slog.Any("error", err))
+			return true
+		}
+	}
+}

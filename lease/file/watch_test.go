@@ -1,0 +1,277 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// reports are what a running Watch has told.
+type reports struct {
+	t    *testing.T
+	done chan error
+	stop context.CancelFunc
+
+	mu  sync.Mutex
+	all []lease.Snapshot
+}
+
+func watch(t *testing.T, s *Store) *reports {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &reports{t: t, done: make(chan error, 1), stop: cancel}
+	go func() {
+		r.done <- s.Watch(ctx, func(got lease.Snapshot) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.all = append(r.all, got)
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(t, <-r.done, context.Canceled)
+	})
+	return r
+}
+
+func (r *reports) tokens() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tokens := make([]uint64, len(r.all))
+	for i, s := range r.all {
+		tokens[i] = s.Record.Token
+	}
+	return tokens
+}
+
+// until waits until the last report has the token.
+func (r *reports) until(token uint64) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		all := r.tokens()
+		return len(all) > 0 && all[len(all)-1] == token
+	}, waitFor, time.Millisecond, "token %d is not reported", token)
+}
+
+// neverPolls is a store whose watch lives by notifications alone, everLooks one that has none.
+func neverPolls(s *Store) *Store {
+	s.poll = time.Hour
+	return s
+}
+
+func everLooks(s *Store, err error) *Store {
+	s.poll = time.Millisecond
+	s.system.notify = func(string) (*fsnotify.Watcher, error) { return nil, err }
+	return s
+}
+
+func TestWatch_NotificationsAlone(t *testing.T) {
+	writer := newStore(t, newPath(t))
+	w := watch(t, neverPolls(newStore(t, writer.path)))
+	w.until(0)
+	prev := mustWrite(t, writer, record("a", 1), "")
+	w.until(1)
+	for token := uint64(2); token <= 30; token++ {
+		prev = mustWrite(t, writer, record("a", token), prev.Version)
+	}
+	w.until(30)
+	require.IsIncreasing(t, w.tokens(), "it never goes backwards, and tells nothing twice")
+
+	require.NoError(t, os.Remove(writer.path))
+	w.until(0)
+	mustWriteFile(t, writer.path, string(mustEncode(t, record("hand", 7))))
+	w.until(7)
+	mustWriteFile(t, writer.path, string(mustEncode(t, record("hand", 8)))) // in place
+	w.until(8)
+}
+
+func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
+	var log logbook
+	writer := newStore(t, newPath(t))
+	s := everLooks(newLoggingStore(t, writer.path, log.logger()), syscall.ENOSPC)
+	w := watch(t, s)
+	prev := mustWrite(t, writer, record("a", 1), "")
+	w.until(1)
+	mustWrite(t, writer, record("a", 2), prev.Version)
+	w.until(2)
+	require.NoError(t, os.Remove(writer.path))
+	w.until(0)
+	require.Equal(t, 1, log.count("no notifications of changes"), "said once: %s", log.String())
+	require.Contains(t, log.String(), "max_user_watches")
+	require.Contains(t, log.String(), "every=1ms")
+}
+
+func TestWatch_NotificationsComeBack(t *testing.T) {
+	var log logbook
+	writer := newStore(t, newPath(t))
+	s := everLooks(newLoggingStore(t, writer.path, log.logger()), syscall.EMFILE)
+	tries := 0
+	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
+		if tries++; tries < 5 {
+			return nil, syscall.EMFILE
+		}
+		return notify(dir)
+	}
+	watch(t, s)
+	require.Eventually(t, func() bool { return log.count("notifications of changes again") == 1 }, waitFor, time.Millisecond)
+}
+
+// The directory is what is watched. If it is another one, or away, the watch finds the one that is there.
+func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
+	var log logbook
+	path := filepath.Join(t.TempDir(), "state", "payments.lease")
+	dir := filepath.Dir(path)
+	writer := newStore(t, path)
+	s := newLoggingStore(t, path, log.logger())
+	s.poll = 5 * time.Millisecond
+	w := watch(t, s)
+	require.Eventually(t, func() bool { return log.count("mkdir -p") == 1 }, waitFor, time.Millisecond, "not there yet")
+	require.Empty(t, w.tokens(), "a directory that is away is not a record that is absent")
+
+	for i := range 3 { // gone and made anew
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		token := uint64(10 + i)
+		mustWrite(t, writer, record("a", token), "")
+		w.until(token)
+		require.NoError(t, os.RemoveAll(dir))
+	}
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	prev := mustWrite(t, writer, record("a", 20), "")
+	w.until(20)
+	require.NoError(t, os.Rename(dir, dir+".old")) // swapped for another one, at once
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	w.until(0)
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Rename(dir+".old", dir))
+	w.until(20)
+	mustWrite(t, writer, record("a", 21), mustRead(t, writer).Version)
+	w.until(21)
+	require.NotEqual(t, prev.Version, mustRead(t, writer).Version)
+}
+
+// notified waits for a notification: there is no tick.
+func notified(t *testing.T, w *watcher) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), waitFor)
+	defer cancel()
+	return w.wait(ctx, nil)
+}
+
+// After the swap the notifications come from the new directory, not only the looks.
+func TestWatch_FollowsTheNewDirectoryWithNotifications(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "payments.lease")
+	dir := filepath.Dir(path)
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	s := neverPolls(newStore(t, path))
+	n := &watcher{store: s}
+	defer n.disarm()
+	n.arm()
+	first := n.notifier
+	n.arm()
+	require.Same(t, first, n.notifier, "nothing changed")
+	require.NoError(t, os.Rename(dir, dir+".old"))
+	n.arm()
+	require.Nil(t, n.notifier)
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	n.arm()
+	require.NotNil(t, n.notifier)
+	mustWriteFile(t, path, "x")
+	require.True(t, notified(t, n))
+}
+
+// A directory that is moved away and back is the same one, and nevertheless not watched any more.
+func TestWatch_TheSameDirectoryComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "payments.lease")
+	dir := filepath.Dir(path)
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	n := &watcher{store: newStore(t, path)}
+	defer n.disarm()
+	for range 3 {
+		n.arm()
+		require.NotNil(t, n.notifier)
+		require.NoError(t, os.Rename(dir, dir+".away"))
+		require.NoError(t, os.Rename(dir+".away", dir))
+		require.True(t, notified(t, n), "of the move itself")
+		n.arm()
+		mustWriteFile(t, path, "x")
+		require.True(t, notified(t, n))
+		require.NoError(t, os.Remove(path))
+		n.disarm()
+	}
+}
+
+func TestWatch_PassesOverWhatItCannotRead(t *testing.T) {
+	var log logbook
+	writer := newStore(t, newPath(t))
+	s := newLoggingStore(t, writer.path, log.logger())
+	s.poll = 5 * time.Millisecond
+	mustWrite(t, writer, record("a", 1), "")
+	w := watch(t, s)
+	w.until(1)
+	mustWriteFile(t, writer.path, "{")
+	require.Eventually(t, func() bool { return log.count("passed over") > 0 }, waitFor, time.Millisecond)
+	mustWriteFile(t, writer.path, string(mustEncode(t, record("a", 2))))
+	w.until(2)
+	require.Equal(t, []uint64{1, 2}, w.tokens(), "damage is not a deletion")
+	require.Eventually(t, func() bool { return log.count("readable again") == 1 }, waitFor, time.Millisecond)
+}
+
+// A slow listener is told the end of what happened meanwhile, not each step.
+func TestWatch_Coalesces(t *testing.T) {
+	writer := newStore(t, newPath(t))
+	prev := mustWrite(t, writer, record("a", 1), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	resume, told := make(chan struct{}), make(chan uint64, 100)
+	done := make(chan error, 1)
+	s := neverPolls(newStore(t, writer.path))
+	go func() {
+		done <- s.Watch(ctx, func(got lease.Snapshot) {
+			told <- got.Record.Token
+			<-resume
+		})
+	}()
+	require.EqualValues(t, 1, <-told)
+	for token := uint64(2); token <= 50; token++ {
+		prev = mustWrite(t, writer, record("a", token), prev.Version)
+	}
+	close(resume)
+	require.EqualValues(t, 50, <-told)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Empty(t, told)
+}
+
+// The lease's own Watch goes on by reading where this one can never work, and those reads fail as loudly.
+func TestWatch_NetworkFileSystem(t *testing.T) {
+	s := newStore(t, newPath(t))
+	s.system.locality = func(string) (locality, error) { return locality{remote, "nfs"}, nil }
+	err := s.Watch(t.Context(), func(lease.Snapshot) { t.Error("told something") })
+	refusedOneLine(t, s, err, "network file systems are not supported", "is on nfs", "local disk")
+	require.ErrorIs(t, err, ErrNetworkFileSystem)
+}
+
+func TestWatch_LostNotifications(t *testing.T) {
+	writer := newStore(t, newPath(t))
+	s := neverPolls(newStore(t, writer.path))
+	broken := make(chan *fsnotify.Watcher, 10)
+	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
+		n, err := notify(filepath.Dir(dir)) // it tells of another directory: nothing of ours
+		broken <- n
+		return n, err
+	}
+	w := watch(t, s)
+	n := <-broken
+	w.until(0)
+	mustWrite(t, writer, record("a", 1), "")
+	n.Errors <- errors.New("overflow")
+	w.until(1)
+}

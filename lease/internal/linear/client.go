@@ -1,0 +1,167 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Client is one owner whose calls are recorded.
+type Client struct {
+	*lease.Lease
+	history *History
+	index   int
+	owner   string
+
+	// seen is the record it was shown last: what its next verdict builds on.
+	seen  lease.Record
+	nonce string
+	drawn int
+
+	mu sync.Mutex
+	// sent are the nonces that left in a write with a holder; freeing and tidied those of writes without one, sent by a
+	// Release and by the lease itself.
+	sent, freeing, tidied map[string]bool
+}
+
+// Open returns a client with a lease over store. Its index, less than 63, is its name in verdicts; lives tells apart the lives
+// of one index. Options.Nonce is replaced.
+func (h *History) Open(index, lives int, store lease.Store, s lease.Settings, o lease.Options) (*Client, error) {
+	c := &Client{
+		history: h, index: index, owner: fmt.Sprintf("c%d.%d", index, lives),
+		sent: map[string]bool{}, freeing: map[string]bool{}, tidied: map[string]bool{},
+	}
+	o.Nonce = c.draw
+	var err error
+	if c.Lease, err = lease.New(tap{store, c}, c.owner, s, o); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.clients = max(h.clients, index+1)
+	h.mu.Unlock()
+	return c, nil
+}
+
+func (c *Client) draw() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drawn++
+	c.nonce = fmt.Sprintf("%s#%d", c.owner, c.drawn)
+	return c.nonce
+}
+
+// begin is the start of an operation: no nonce is drawn yet, and nothing freed.
+func (c *Client) begin(ctx context.Context) (context.Context, int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nonce = ""
+	clear(c.freeing)
+	return context.WithValue(ctx, inOperation{}, true), c.history.now()
+}
+
+// Acquire records a plain Acquire, or one with a verdict that lets survivors go on and builds on the record seen last.
+func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) lease.Outcome {
+	in := input{action: acquire, who: c.owner}
+	var p lease.Proposal
+	if survivors != nil {
+		in.verdict, in.base, in.survivors = true, c.seen.Token, setOf(survivors)
+		p = lease.Proposal{Base: in.base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: sbr.ID(c.owner)}}
+	}
+	ctx, called := c.begin(ctx)
+	out := c.Lease.Acquire(ctx, p, c.onLost)
+	c.mu.Lock()
+	in.nonce = c.nonce
+	wrote := c.sent[in.nonce]
+	c.mu.Unlock()
+	c.doubt(in, called, out, wrote)
+	if out.Kind == lease.Unknown {
+		c.history.count("unknown")
+	} else {
+		c.history.add(c.index, in, called, output{kind: out.Kind, superseded: out.Superseded, shown: recordOf(out.Record)})
+		c.seen = out.Record
+	}
+	return out
+}
+
+// doubt notes what an Acquire may have done beside what it has answered.
+func (c *Client) doubt(in input, called int64, out lease.Outcome, wrote bool) {
+	in.action = lateGrant
+	switch {
+	case !wrote:
+	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused) && os.Getenv("TOLERATE") == "":
+		c.history.count("refused") // "the store certainly wrote nothing"
+	case out.Kind == lease.Unknown:
+		c.history.pending(c.index, in, called)
+	case c.history.opts.Tokens != nil:
+		// Granted in between, and replaced again before it could answer: only where holders expire.
+		for _, token := range c.history.opts.Tokens(in.nonce) {
+			if out.Kind != lease.Granted || token != out.Record.Token {
+				c.history.add(c.index, in, called, output{})
+			}
+		}
+	}
+}
+
+func (h *History) count(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tally[what]++
+}
+
+func (c *Client) onLost(reason error) {
+	c.history.add(c.index, input{action: lost, who: c.owner, reason: reason.Error()}, c.history.now(), output{})
+}
+
+// Release records a Release.
+func (c *Client) Release(ctx context.Context) lease.ReleaseOutcome {
+	ctx, called := c.begin(ctx)
+	heldBefore := c.Token() != 0
+	out := c.Lease.Release(ctx)
+	c.mu.Lock()
+	freeing := keys(c.freeing)
+	c.mu.Unlock()
+	kind := out.Kind
+	if kind == lease.NotReleased && (heldBefore || len(freeing) > 0) && os.Getenv("TOLERATE") != "" {
+		kind = lease.ReleaseUnknown
+	}
+	if kind == lease.ReleaseUnknown {
+		for _, nonce := range freeing {
+			c.history.pending(c.index, input{action: lateFree, who: c.owner, nonce: nonce}, called)
+		}
+	}
+	c.history.add(c.index, input{action: release, who: c.owner}, called, output{released: kind})
+	return out
+}
+
+func keys(m map[string]bool) (all []string) {
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Read records a Read that was answered.
+func (c *Client) Read(ctx context.Context) (lease.Record, error) {
+	ctx, called := c.begin(ctx)
+	r, err := c.Lease.Read(ctx)
+	if err == nil {
+		c.history.add(c.index, input{action: read, who: c.owner}, called, output{shown: recordOf(r)})
+		c.seen = r
+	}
+	return r, err
+}
+
+// Look records what Check and Token say, and returns the token.
+func (c *Client) Look() uint64 {
+	called := c.history.now()
+	token := c.Token()
+	c.history.add(c.index, input{action: look, who: c.owner}, called, output{token: token})
+	return token
+}

@@ -1,0 +1,225 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease/lock"
+)
+
+var errWork = errors.New("the work failed")
+
+func TestDo_RunsUnderTheLockAndReleases(t *testing.T) {
+	rule(t, "", func(t *testing.T, w *world, i int) {
+		k := w.lock("a", semantics[i].kind)
+		require.ErrorIs(t, k.Do(t.Context(), func(ctx context.Context) error {
+			assert.NoError(t, ctx.Err())
+			assert.True(t, k.Held())
+			return errWork
+		}), errWork)
+		assert.False(t, k.Held())
+		assert.Empty(t, w.record().Holder)
+		assert.False(t, w.release(k))
+		assert.NoError(t, k.DoWait(t.Context(), func(context.Context) error { return nil }))
+		assert.Panics(t, func() { _ = k.Do(t.Context(), func(context.Context) error { panic("oh") }) })
+		assert.Empty(t, w.record().Holder)
+	})
+}
+
+func TestDo_RunsNothingWithoutTheLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
+		for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant} {
+			b := w.lock("b", kind)
+			require.ErrorIs(t, b.Do(t.Context(), never(t)), lock.ErrHeld)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := b.DoWait(ctx, never(t))
+			cancel()
+			require.ErrorIs(t, err, lock.ErrHeld)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			w.store.View("b").SetUnavailable(true)
+			err = b.Do(t.Context(), never(t))
+			require.ErrorContains(t, err, "could not acquire lock")
+			require.NotErrorIs(t, err, lock.ErrHeld)
+			w.store.View("b").Heal()
+		}
+		assert.Equal(t, "a", w.record().Holder)
+	})
+}
+
+func TestDo_ContextEndsWhenTheLockIsGone(t *testing.T) {
+	type how struct {
+		change func(*lock.Config)
+		take   func(w *world, k *lock.Lock)
+		within time.Duration
+	}
+	for name, c := range map[string]how{
+		"its time is over": {func(*lock.Config) {}, func(*world, *lock.Lock) {}, usable},
+		"taken by an administrator": {keepAlive, func(w *world, _ *lock.Lock) {
+			w.acquire(w.lock("admin", lock.Overriding))
+		}, d / 10},
+		"no renewal gets through": {keepAlive, func(w *world, _ *lock.Lock) { w.store.View("a").SetUnavailable(true) }, usable},
+		"released meanwhile":      {keepAlive, func(w *world, k *lock.Lock) { w.release(k) }, 0},
+		"forced meanwhile":        {keepAlive, func(w *world, k *lock.Lock) { w.sure(k.ForceRelease(w.t.Context())) }, 0},
+		"closed meanwhile":        {keepAlive, func(_ *world, k *lock.Lock) { k.Close() }, 0},
+	} {
+		for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.Overriding} {
+			t.Run(name+", "+kind.String(), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					k := w.lock("a", kind, c.change)
+					err := k.Do(t.Context(), func(ctx context.Context) error {
+						start := time.Now()
+						c.take(w, k)
+						<-ctx.Done()
+						assert.ErrorIs(t, context.Cause(ctx), lock.ErrLost)
+						assert.False(t, k.Held())
+						assert.LessOrEqual(t, time.Since(start), c.within)
+						return errWork
+					})
+					assert.ErrorIs(t, err, errWork)
+					assert.ErrorIs(t, err, lock.ErrLost)
+				})
+			})
+		}
+	}
+}
+
+func TestDo_TellsOfALossThatTheWorkIgnored(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		err := w.lock("a", lock.SingleEntrant).Do(t.Context(), func(context.Context) error { time.Sleep(usable); return nil })
+		assert.ErrorIs(t, err, lock.ErrLost)
+	})
+}
+
+// The work was too slow, and the lock has gone to another call on the same object. The first one must leave that alone.
+func TestDo_ReleasesOnlyItsOwnGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		first := make(chan error, 1)
+		go func() {
+			first <- k.Do(t.Context(), func(context.Context) error { time.Sleep(d + time.Minute); return nil })
+		}()
+		time.Sleep(d)
+		require.NoError(t, k.Do(t.Context(), func(ctx context.Context) error {
+			assert.ErrorIs(t, <-first, lock.ErrLost)
+			assert.NoError(t, ctx.Err())
+			assert.True(t, k.Held())
+			return nil
+		}))
+	})
+}
+
+// An administrator's work ends. What another administrator has taken meanwhile is not freed by that.
+func TestDo_OfAnAdministratorReleasesOnlyItsOwnGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.lock("a", lock.Overriding), w.lock("b", lock.Overriding)
+		require.NoError(t, a.Do(t.Context(), func(context.Context) error { w.acquire(b); return nil }))
+		assert.Equal(t, "b", w.record().Holder)
+	})
+}
+
+func TestDo_SingleEntrantRefusesItself(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		require.NoError(t, k.Do(t.Context(), func(ctx context.Context) error {
+			assert.ErrorIs(t, k.Do(ctx, never(t)), lock.ErrHeld)
+			assert.True(t, k.Held())
+			return ctx.Err()
+		}))
+	})
+}
+
+// The point of a re-entrant lock: what needs it may call what needs it. The last to end releases.
+func TestDo_ReentrantInsideItself(t *testing.T) {
+	for _, kind := range []lock.Type{lock.Reentrant, lock.Overriding} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				k := w.lock("a", kind)
+				require.NoError(t, k.Do(t.Context(), func(outer context.Context) error {
+					assert.NoError(t, k.Do(outer, func(inner context.Context) error { return inner.Err() }))
+					assert.True(t, k.Held())
+					return outer.Err()
+				}))
+				assert.Empty(t, w.record().Holder)
+			})
+		})
+	}
+}
+
+func TestDo_ALossReachesEveryEntry(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.Reentrant, keepAlive)
+		err := k.Do(t.Context(), func(outer context.Context) error {
+			return k.Do(outer, func(inner context.Context) error {
+				w.store.Delete()
+				<-inner.Done()
+				<-outer.Done()
+				return context.Cause(outer)
+			})
+		})
+		assert.ErrorIs(t, err, lock.ErrLost)
+	})
+}
+
+// One release frees all entries: work that goes on would run unprotected.
+func TestDo_AReleaseReachesEveryEntry(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.Reentrant)
+		err := k.Do(t.Context(), func(outer context.Context) error {
+			assert.True(t, w.acquire(k))
+			assert.True(t, w.release(k))
+			assert.ErrorIs(t, context.Cause(outer), lock.ErrLost)
+			return outer.Err()
+		})
+		assert.ErrorIs(t, err, lock.ErrLost)
+		assert.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestDoWait_OneAtATime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks := []*lock.Lock{w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant, keepAlive), w.lock("c", lock.SingleEntrant)}
+		var running, ran atomic.Int32
+		var all sync.WaitGroup
+		for i := range 12 {
+			all.Go(func() {
+				assert.NoError(t, locks[i%3].DoWait(t.Context(), func(ctx context.Context) error {
+					assert.EqualValues(t, 1, running.Add(1))
+					defer running.Add(-1)
+					defer ran.Add(1)
+					time.Sleep(time.Minute)
+					return ctx.Err()
+				}))
+			})
+		}
+		all.Wait()
+		assert.EqualValues(t, 12, ran.Load())
+	})
+}
+
+func TestDo_ManyEntriesOfOneReentrantLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k, b := w.lock("a", lock.Reentrant), w.lock("b", lock.SingleEntrant)
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				assert.NoError(t, k.DoWait(t.Context(), func(ctx context.Context) error {
+					time.Sleep(time.Duration(i+1) * 10 * time.Second)
+					assert.True(t, k.Held())
+					return ctx.Err()
+				}))
+			})
+		}
+		time.Sleep(100*time.Second - time.Nanosecond)
+		assert.False(t, w.acquire(b), "one is still inside")
+		all.Wait()
+		assert.True(t, w.acquire(b))
+	})
+}

@@ -1,0 +1,352 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/lease/lock"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+func TestContention_ExactlyOneIsTrue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		answers := make([]bool, 30)
+		var all sync.WaitGroup
+		for i := range answers {
+			k := w.lock(fmt.Sprintf("instance-%02d", i), lock.SingleEntrant)
+			all.Go(func() {
+				var err error
+				answers[i], err = k.Acquire(t.Context())
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		won := 0
+		for _, ok := range answers {
+			if ok {
+				won++
+			}
+		}
+		assert.Equal(t, 1, won)
+	})
+}
+
+// Two goroutines that share one single-entrant Lock are two contenders.
+func TestContention_OnOneObject(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		var mu sync.Mutex
+		won := 0
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if k.TryAcquire(t.Context()) {
+					mu.Lock()
+					defer mu.Unlock()
+					won++
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 1, won)
+	})
+}
+
+func TestConnectionFailure_IsAnErrorAndNoAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.Overriding} {
+			k := w.lock("a", kind, func(c *lock.Config) { c.Name = "jobs" })
+			view := w.store.View("a")
+			view.SetUnavailable(true)
+			start := time.Now()
+			ok, err := k.Acquire(t.Context())
+			assert.False(t, ok)
+			require.ErrorIs(t, err, memory.ErrUnavailable)
+			assert.True(t, strings.HasPrefix(err.Error(), `could not acquire lock "jobs": `), err.Error())
+			assert.LessOrEqual(t, time.Since(start), 5*time.Second)
+			assert.False(t, k.TryAcquire(t.Context()))
+			assert.Contains(t, w.logs.String(), "could not acquire lock")
+			_, err = k.Release(t.Context())
+			require.ErrorContains(t, err, `could not release lock "jobs": `)
+			_, err = k.ForceRelease(t.Context())
+			require.Error(t, err)
+			view.Heal()
+			assert.True(t, w.acquire(k), "it works again")
+			assert.True(t, w.release(k))
+			w.logs.Reset()
+		}
+	})
+}
+
+// A single-entrant holder asks again while the store is gone: it still holds the lock, and cannot say more.
+func TestConnectionFailure_OfAHolder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		require.True(t, w.acquire(k))
+		w.store.View("a").SetUnavailable(true)
+		_, err := k.Acquire(t.Context())
+		require.Error(t, err)
+		assert.True(t, k.Held())
+	})
+}
+
+func TestALostAnswer_IsTakenOnByTheNextAcquire(t *testing.T) {
+	for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.Overriding} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				k := w.lock("a", kind)
+				w.store.View("a").LoseResponses(memory.Always)
+				w.store.View("a").SpareReads(true)
+				w.store.View("a").CommitLate(memory.Always, time.Minute)
+				_, err := k.Acquire(t.Context())
+				require.Error(t, err)
+				assert.False(t, k.Held(), "don't know is not yes")
+				w.store.View("a").Heal()
+				assert.True(t, w.acquire(k))
+				time.Sleep(2 * time.Minute)
+				assert.True(t, k.Held(), "what arrives late changes nothing")
+			})
+		})
+	}
+}
+
+func TestALostAnswer_IsGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		w.store.View("a").CommitLate(memory.Always, 5*time.Second)
+		_, err := k.Acquire(t.Context())
+		require.Error(t, err)
+		w.store.View("a").Heal()
+		time.Sleep(time.Minute)
+		assert.Empty(t, w.record().Holder, "long before its duration is over")
+	})
+}
+
+func TestDuration_MustBeWholeMilliseconds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.Reentrant)
+		for _, bad := range []time.Duration{0, -time.Second, time.Nanosecond, 999 * time.Microsecond, time.Second + 1} {
+			ok, err := k.AcquireFor(t.Context(), bad)
+			assert.False(t, ok)
+			require.ErrorIs(t, err, lease.ErrRefused, "%v", bad)
+			require.ErrorContains(t, err, "could not acquire lock: ")
+			require.ErrorContains(t, err, "duration is "+bad.String())
+			require.ErrorIs(t, k.AcquireWaitFor(t.Context(), bad), lease.ErrRefused)
+		}
+		assert.Zero(t, w.store.View("a").Counters(), "nothing was sent")
+		assert.True(t, w.acquireFor(k, time.Minute+time.Millisecond))
+		assert.Equal(t, time.Minute+time.Millisecond, w.record().TTL)
+	})
+}
+
+func TestForever_OutlivesItsHolder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant)
+		require.True(t, w.sure(a.AcquireForever(t.Context())))
+		require.NoError(t, a.Close())
+		require.False(t, w.acquire(b))
+		time.Sleep(10_000 * time.Hour)
+		assert.False(t, w.acquire(b))
+		assert.False(t, w.release(b))
+		assert.True(t, w.sure(b.ForceRelease(t.Context())))
+		assert.True(t, w.acquire(b))
+	})
+}
+
+func TestKeepAlive_HoldsAsLongAsTheHolderLives(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.lock("a", lock.SingleEntrant, keepAlive), w.lock("b", lock.SingleEntrant)
+		require.True(t, w.acquire(a))
+		for range 100 {
+			time.Sleep(d)
+			require.True(t, a.Held())
+			require.False(t, w.acquire(b))
+		}
+		require.NoError(t, a.Close()) // as a crash would: nothing is released
+		require.False(t, w.acquire(b))
+		time.Sleep(d)
+		assert.True(t, w.acquire(b))
+	})
+}
+
+func TestKeepAlive_TellsTheHolderOfALoss(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, admin := w.lock("a", lock.SingleEntrant, keepAlive), w.lock("admin", lock.Overriding)
+		require.True(t, w.acquire(a))
+		require.True(t, w.acquire(admin))
+		time.Sleep(d/10 + time.Second)
+		assert.False(t, a.Held())
+		assert.False(t, w.release(a))
+		assert.True(t, admin.Held())
+	})
+}
+
+// A single-entrant holder whose lock was freed by force finds out when it asks.
+func TestForceRelease_IsNoticedByTheNextAcquire(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.lock("a", lock.SingleEntrant)
+		require.True(t, w.acquire(a))
+		require.True(t, w.sure(w.lock("admin", lock.SingleEntrant).ForceRelease(t.Context())))
+		assert.True(t, a.Held(), "it cannot know")
+		assert.True(t, w.acquire(a))
+		assert.EqualValues(t, 2, a.Token())
+	})
+}
+
+func TestAcquireWait_UntilItIsFree(t *testing.T) {
+	type ending func(w *world, holder *lock.Lock)
+	for name, end := range map[string]ending{
+		"released":          func(w *world, holder *lock.Lock) { w.release(holder) },
+		"freed by force":    func(w *world, _ *lock.Lock) { w.sure(w.lock("admin", lock.Overriding).Release(w.t.Context())) },
+		"its time was over": func(*world, *lock.Lock) { time.Sleep(d - time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, b := w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant)
+				require.True(t, w.acquire(a))
+				done := make(chan error, 1)
+				go func() { done <- b.AcquireWaitFor(t.Context(), time.Hour) }()
+				time.Sleep(time.Minute)
+				require.Empty(t, done)
+				end(w, a)
+				synctest.Wait()
+				require.Len(t, done, 1)
+				require.NoError(t, <-done)
+				assert.True(t, b.Held())
+				assert.Equal(t, time.Hour, w.record().TTL)
+			})
+		})
+	}
+}
+
+// As with a sync.Mutex, another goroutine may release what this one waits for.
+func TestAcquireWait_ForOneself(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		require.NoError(t, k.AcquireWait(t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- k.AcquireWait(t.Context()) }()
+		time.Sleep(time.Minute)
+		require.Empty(t, done)
+		require.True(t, w.release(k))
+		synctest.Wait()
+		require.NoError(t, <-done)
+		assert.EqualValues(t, 2, k.Token())
+	})
+}
+
+func TestAcquireWait_EndsWithItsContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("enough"))
+		defer cancel()
+		err := w.lock("b", lock.SingleEntrant).AcquireWait(ctx)
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.EqualError(t, err, `could not acquire lock: lease: held by "a" (token 1): enough`)
+	})
+}
+
+func TestAcquireWait_OutlastsAStoreThatDoesNotAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.store.View("a").SetUnavailable(true)
+		time.AfterFunc(time.Minute, w.store.View("a").Heal)
+		assert.NoError(t, w.lock("a", lock.SingleEntrant).AcquireWait(t.Context()))
+	})
+}
+
+func TestClose_EndsWaitingAndReleasesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant)
+		require.True(t, w.acquire(a))
+		done := make(chan error, 1)
+		go func() { done <- b.AcquireWait(t.Context()) }()
+		time.Sleep(time.Second)
+		require.NoError(t, b.Close())
+		synctest.Wait()
+		require.ErrorIs(t, <-done, lock.ErrClosed)
+		require.NoError(t, a.Close())
+		assert.False(t, a.Held())
+		assert.Equal(t, "a", w.record().Holder)
+		_, err := a.Acquire(t.Context())
+		assert.ErrorIs(t, err, lock.ErrClosed)
+	})
+}
+
+func TestOwner_Policies(t *testing.T) {
+	open := func(id string) *lock.Lock {
+		k, err := lock.New(memory.NewStore().View("x"), lock.Config{Owner: id})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, k.Close()) })
+		return k
+	}
+	t.Run("random: another one for each lock", func(t *testing.T) {
+		assert.NotEqual(t, open("").Owner(), open("").Owner())
+		assert.NotEmpty(t, open("").Owner())
+	})
+	t.Run("of the process: always the same, and not empty", func(t *testing.T) {
+		assert.Equal(t, lock.ProcessOwner(), open(lock.ProcessOwner()).Owner())
+		assert.NotEmpty(t, lock.ProcessOwner())
+		assert.NotEqual(t, lock.ProcessOwner(), open("").Owner())
+	})
+	t.Run("static", func(t *testing.T) { assert.Equal(t, "billing", open("billing").Owner()) })
+}
+
+// The clock is the caller's, and so are the names of attempts.
+func TestConfig_ClockAndNonce(t *testing.T) {
+	clock, store, n := leasetest.NewClock(), memory.NewStore(), 0
+	cfg := lock.Config{Clock: clock, Nonce: func() string { n++; return fmt.Sprint("nonce-", n) }}
+	k, err := lock.New(store.View("x"), cfg)
+	require.NoError(t, err)
+	defer k.Close()
+	ok, err := k.Acquire(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, "nonce-1", k.Owner())
+	assert.Equal(t, "nonce-2", store.Snapshot().Record.Nonce)
+	assert.True(t, clock.Now().Equal(store.Snapshot().Record.Acquired))
+	clock.Advance(usable)
+	assert.False(t, k.Held())
+}
+
+func TestConfig_Validate(t *testing.T) {
+	require.NoError(t, lock.Config{}.Validate())
+	require.NoError(t, lock.DefaultConfig().Validate())
+	require.NoError(t, lock.Config{Duration: lock.Forever}.Validate())
+	bad := lock.Config{Type: 7, Duration: time.Nanosecond, OperationTimeout: -1}
+	for _, err := range []error{bad.Validate(), func() error { _, err := lock.New(memory.NewStore().View("x"), bad); return err }()} {
+		require.ErrorContains(t, err, "type is type(7)")
+		require.ErrorContains(t, err, "duration is 1ns: it must be at least 1ms")
+		require.ErrorContains(t, err, "operation-timeout is -1ns")
+	}
+	_, err := lock.New(nil, lock.Config{})
+	require.ErrorContains(t, err, "a store is required")
+	require.ErrorContains(t, lock.Config{Duration: 1500 * time.Microsecond}.Validate(), "whole milliseconds")
+}
+
+// limited is a store whose other users may have rules of their own.
+type limited struct {
+	*memory.View
+	window time.Duration
+	err    error
+}
+
+func (l limited) Window(lease.Settings) (time.Duration, error) { return l.window, l.err }
+
+func TestNew_RefusesAStoreWithOtherRules(t *testing.T) {
+	refusal := errors.New("no such time")
+	_, err := lock.New(limited{View: memory.NewStore().View("x"), err: refusal}, lock.Config{})
+	require.ErrorIs(t, err, refusal)
+	_, err = lock.New(limited{View: memory.NewStore().View("x"), window: time.Minute}, lock.Config{})
+	require.ErrorContains(t, err, "a rule of their own")
+}

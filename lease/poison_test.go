@@ -1,0 +1,238 @@
+package lease_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// What a record can say, whoever wrote it: never a panic, never a lock-out for longer than the local heartbeat-timeout, and a
+// line in the log for whatever is wrong. What the object of a Kubernetes lease can say is in lease/kubernetes.
+
+var (
+	farFuture = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	past      = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before the bubble's clock
+)
+
+// poison is a record and what becomes of an Acquire by a party that sees it for the first time.
+type poison struct {
+	record lease.Record
+	first  lease.Kind
+	// within is how long it takes at most until the lease can be had.
+	within time.Duration
+	// line is what the log says, in parts. Empty: nothing is wrong.
+	line []string
+}
+
+const longer = "the holder's heartbeat-timeout is longer than mine"
+
+var poisons = map[string]poison{
+	"nothing wrong": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, lease.Held, ttl, nil,
+	},
+	"nothing wrong, shorter": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: time.Minute, Renewed: past}, lease.Held, time.Minute, nil,
+	},
+	"huge duration": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: past}, lease.Held, ttl,
+		[]string{longer, "holder=x", "recorded=2540400h"},
+	},
+	"for ever": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", Renewed: past}, lease.Held, ttl, []string{longer, "holder=x"},
+	},
+	"the largest duration there is": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: past}, lease.Held, ttl, []string{longer},
+	},
+	"negative duration": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MinInt64, Renewed: past}, lease.Held, ttl, []string{"heartbeat-timeout", "holder=x"},
+	},
+	"times in the future": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, lease.Held, ttl,
+		[]string{"future", "9999-12-31", "holder=x"},
+	},
+	"huge duration and times in the future": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: farFuture}, lease.Held, ttl, []string{longer},
+	},
+	"no times": {
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl}, lease.Held, ttl, nil,
+	},
+	"free, with a time": { // as after a release
+		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, lease.Granted, 0, nil,
+	},
+	"free, with a time in the future": {
+		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, lease.Granted, 0,
+		[]string{"future", "9999-12-31"},
+	},
+	"holder without token or nonce": { // another elector
+		lease.Record{Holder: "x", TTL: 15 * time.Second, Renewed: past}, lease.Held, 15 * time.Second, nil,
+	},
+	"my name, another's nonce": { // an earlier life
+		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, lease.Granted, 0, nil,
+	},
+	"my name, everything wrong": {
+		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: farFuture}, lease.Granted, 0, []string{"future"},
+	},
+	"verdict ahead of the record": {
+		lease.Record{Token: 1, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}}, lease.Granted, 0,
+		[]string{"verdict", "7"},
+	},
+	"verdict ahead of a held record": {
+		lease.Record{Holder: "x", Token: 1, Nonce: "n", TTL: ttl, Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}},
+		lease.Held, ttl, []string{"verdict", "7"},
+	},
+	"verdict for nobody": {
+		lease.Record{Token: 2, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 1}}, lease.Granted, 0, nil,
+	},
+	"a name of a megabyte": {
+		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, lease.Held, ttl, nil,
+	},
+	"the largest token but one": {
+		lease.Record{Token: math.MaxUint64 - 1, Nonce: "n", Renewed: past}, lease.Granted, 0, nil,
+	},
+}
+
+func TestPoison_RecordsOfAllKinds(t *testing.T) {
+	for name, p := range poisons {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.lease("b")
+				w.store.Restore(p.record)
+				began := time.Now()
+				out := w.plain(b)
+				require.Equal(t, p.first, out.Kind, "%v", out)
+				if out.Kind == lease.Held {
+					require.Equal(t, p.within, out.RetryAfter)
+				}
+				granted := w.within(b, p.within)
+				require.LessOrEqual(t, time.Since(began), p.within)
+				requireNewer(t, p.record, granted)
+				w.said(p.line)
+				// From here on all is as ever.
+				time.Sleep(2 * ttl)
+				require.True(t, b.Check())
+				require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+			})
+		})
+	}
+}
+
+// The one poison that needs a hand: no grant could be told from the one before. It is said loudly, and nothing is written.
+func TestPoison_ATokenThatCannotGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.lease("b")
+		before := w.store.Restore(lease.Record{Token: math.MaxUint64, Nonce: "n"})
+		out := w.unknown(b)
+		require.ErrorIs(t, out.Err, lease.ErrTokenSpent)
+		require.NotContains(t, out.Err.Error(), "\n")
+		require.Equal(t, before, w.store.Snapshot())
+		w.said([]string{"the token in the record cannot grow any more", "repair"})
+	})
+}
+
+// A watch that runs while the record is poisoned says the same, and brings the record as it is.
+func TestPoison_WhileWatching(t *testing.T) {
+	for name, p := range poisons {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.lease("b")
+				seen, stop := watching(t, b)
+				synctest.Wait()
+				w.store.Restore(p.record)
+				began := time.Now()
+				synctest.Wait()
+				all := seen()
+				require.Equal(t, p.record.Holder, all[len(all)-1].Holder)
+				granted := w.within(b, p.within)
+				require.LessOrEqual(t, time.Since(began), p.within)
+				requireNewer(t, p.record, granted)
+				w.said(p.line)
+				_ = stop()
+			})
+		})
+	}
+}
+
+// A holder whose record is poisoned under its hands goes on, if it is still named there, and says what it found.
+func TestPoison_WhileHolding(t *testing.T) {
+	for name, change := range map[string]func(*lease.Record){
+		"huge duration":          func(r *lease.Record) { r.TTL = math.MaxInt64 },
+		"for ever":               func(r *lease.Record) { r.TTL = 0 },
+		"times in the future":    func(r *lease.Record) { r.Renewed, r.Acquired = farFuture, farFuture },
+		"times in the past":      func(r *lease.Record) { r.Renewed, r.Acquired = past, past },
+		"without times":          func(r *lease.Record) { r.Renewed, r.Acquired = time.Time{}, time.Time{} },
+		"another reason written": func(r *lease.Record) { r.Verdict = &sbr.Verdict{Token: r.Token, Reason: "edited"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a, lost := holder(w)
+				r := w.record()
+				change(&r)
+				w.store.Restore(r)
+				for range 30 {
+					time.Sleep(interval)
+					require.True(t, a.Check())
+				}
+				require.Empty(t, lost.all())
+				require.Equal(t, ttl, w.record().TTL, "the next heartbeat has put it right")
+				require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+				w.granted(w.lease("b"))
+			})
+		})
+	}
+}
+
+// within acquires, trying each second, and fails if that takes longer than d.
+func (w *world) within(l *lease.Lease, d time.Duration) lease.Record {
+	w.t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Second) {
+		out := w.plain(l)
+		if out.Kind == lease.Granted {
+			require.True(w.t, l.Check())
+			return out.Record
+		}
+		require.Equal(w.t, lease.Held, out.Kind, "%v", out)
+		require.Less(w.t, time.Since(began), d, "locked out")
+	}
+}
+
+// said demands exactly one warning, which has all the parts; none if there are no parts.
+func (w *world) said(parts []string) {
+	w.t.Helper()
+	lines := w.logs.all()
+	if parts == nil {
+		require.Empty(w.t, lines)
+		return
+	}
+	for _, line := range lines {
+		missing := false
+		for _, part := range parts {
+			missing = missing || !strings.Contains(line, part)
+		}
+		if !missing {
+			require.NotContains(w.t, line, "\n")
+			return
+		}
+	}
+	require.Fail(w.t, "no line in the log says it", "wanted: %q\ngot: %q", parts, lines)
+}
+
+// requireNewer demands that a grant is newer than everything the old record spoke of, and keeps its verdict.
+func requireNewer(t *testing.T, old, granted lease.Record) {
+	t.Helper()
+	require.Greater(t, granted.Token, old.Token)
+	require.Equal(t, old.Verdict, granted.Verdict)
+	if old.Verdict != nil {
+		require.Greater(t, granted.Token, old.Verdict.Token)
+	}
+}

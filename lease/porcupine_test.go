@@ -1,0 +1,99 @@
+package lease_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// The histories of many clients of one lease, with faults, are checked against a model of one lease with a chain of verdicts.
+// The model is in internal/linear, the clients in porcupine_crowd_test.go.
+
+// searchTime bounds the search for an explanation of one history. To run into it is a failure.
+const searchTime = time.Minute
+
+// seeds are 1 to n, or the one in LEASE_SEED.
+func seeds(t *testing.T, n uint64) (all []uint64) {
+	if text := os.Getenv("LEASE_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "LEASE_SEED")
+		return []uint64{seed}
+	}
+	for seed := range n {
+		all = append(all, seed+1)
+	}
+	return all
+}
+
+func runs(n uint64) uint64 {
+	if testing.Short() {
+		return n / 20
+	}
+	return n
+}
+
+// explain demands that each history is one of a single lease, and that the answers named have occurred.
+func explain(t *testing.T, n uint64, c crowd, want ...string) {
+	total := map[string]int{}
+	for _, seed := range seeds(t, runs(n)) {
+		c.seed = seed
+		h := c.run(t)
+		require.NoError(t, h.Check(searchTime, t.ArtifactDir()), "to repeat it: LEASE_SEED=%d", seed)
+		for what, n := range h.Tally() {
+			total[what] += n
+		}
+	}
+	t.Logf("%v", total)
+	if os.Getenv("LEASE_SEED") != "" {
+		return // one run has not everything
+	}
+	require.Subset(t, slices.Collect(maps.Keys(total)), want, "what is never answered is not tested")
+}
+
+var answers = []string{
+	"granted", "held", "superseded", "unknown", "refused", "late-grant", "late-free",
+	"released", "not-released", "release-unknown", "read", "check-yes", "check-no",
+}
+
+func TestLinearizable_ThirtyClientsAndFaults(t *testing.T) {
+	explain(t, 1000, crowd{clients: 30, steps: 8, settings: patient, pause: 3 * time.Second}, answers...)
+}
+
+func TestLinearizable_HoldersExpire(t *testing.T) {
+	explain(t, 1000, crowd{
+		clients: 10, steps: 12, settings: historySettings, pause: 4 * time.Second, mortal: true,
+	}, append(answers, "lost")...)
+}
+
+// A checker that accepts everything is worth nothing. Each of these stores breaks its contract now and then; the lease cannot
+// make up for that, and the checker must see it: not merely fail to find an explanation, but prove that there is none.
+func TestLinearizable_ABrokenStoreIsNoticed(t *testing.T) {
+	for name, broken := range brokenStores {
+		t.Run(name, func(t *testing.T) {
+			for _, seed := range seeds(t, 20) {
+				c := crowd{seed: seed, clients: 10, steps: 6, settings: patient, pause: 500 * time.Millisecond, over: broken}
+				if err := c.run(t).Check(searchTime, t.ArtifactDir()); err != nil {
+					require.ErrorContains(t, err, "linear: Illegal", "LEASE_SEED=%d", seed)
+					t.Logf("noticed with seed %d", seed)
+					return
+				}
+			}
+			require.Fail(t, "it was not noticed")
+		})
+	}
+}
+
+// The same crowd over a store that keeps its word, with the same check.
+func TestLinearizable_AnHonestStoreIsNotBlamed(t *testing.T) {
+	explain(t, 20, crowd{
+		clients: 10, steps: 6, settings: patient, pause: 500 * time.Millisecond,
+		over: func(s lease.Store, _ chance) lease.Store { return s },
+	}, "granted", "held")
+}

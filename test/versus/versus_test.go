@@ -1,0 +1,340 @@
+package versus_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	coordv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // leaderelection reports every step
+	os.Exit(kubetest.M(m).Run())
+}
+
+// Side by side with client-go's leaderelection: the same process, the same server, the same time-to-live.
+
+// arena is one namespace behind a proxy that counts.
+type arena struct {
+	kubeconfig, namespace string
+	proxy                 *kubetest.Proxy
+	elections             *clientset.Clientset
+}
+
+func newArena(b *testing.B) *arena {
+	cluster := kubetest.Shared(b)
+	proxy, err := kubetest.NewProxy(cluster.AdminKubeconfig())
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, proxy.Close()) })
+	conf, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
+	require.NoError(b, err)
+	conf.QPS = -1
+	set, err := clientset.NewForConfig(conf)
+	require.NoError(b, err)
+	return &arena{kubeconfig: proxy.Kubeconfig(), namespace: cluster.Namespace(b), proxy: proxy, elections: set}
+}
+
+func (a *arena) lease(b *testing.B, name, owner string, s lease.Settings) *lease.Lease {
+	cfg := kubernetes.DefaultConfig()
+	cfg.Kubeconfig, cfg.Namespace, cfg.Name = a.kubeconfig, a.namespace, name
+	store, err := kubernetes.New(cfg)
+	require.NoError(b, err)
+	l, err := lease.New(store, owner, s, lease.Options{})
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		l.Close()
+		require.NoError(b, store.Close())
+	})
+	return l
+}
+
+// elector is a party of leaderelection with its usual proportions: 15 s, 10 s, 2 s.
+func (a *arena) elector(b *testing.B, name, owner string, ttl time.Duration, on leaderelection.LeaderCallbacks) *leaderelection.LeaderElector {
+	if on.OnStoppedLeading == nil {
+		on.OnStoppedLeading = func() {}
+	}
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, Client: a.elections.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: owner},
+		},
+		LeaseDuration: ttl, RenewDeadline: ttl * 2 / 3, RetryPeriod: ttl * 2 / 15, Callbacks: on,
+	})
+	require.NoError(b, err)
+	return e
+}
+
+// requests counts what f sends for the lease of that name, or for all; writes are everything but reads and watches.
+func (a *arena) requests(name string, f func()) (all, writes int) {
+	before := a.proxy.Counts()
+	f()
+	for call, n := range a.proxy.Counts() {
+		creates := call.Verb == http.MethodPost
+		if name != "" && !creates && !strings.HasSuffix(call.Path, "/"+name) {
+			continue // of an election that ends
+		}
+		n -= before[call]
+		all += n
+		if call.Verb != http.MethodGet && call.Verb != kubetest.VerbWatch {
+			writes += n
+		}
+	}
+	return all, writes
+}
+
+// Cold: the lease does not exist and nothing is known of it. Warm: it exists and was seen.
+func BenchmarkVersus_RequestsPerAcquire(b *testing.B) {
+	a := newArena(b)
+	var cold, warm, election int
+	runs := 0
+	for b.Loop() {
+		runs++
+		name := fmt.Sprintf("run-%d", runs)
+		l := a.lease(b, name, "a", lease.DefaultSettings())
+		n, _ := a.requests(name, func() { require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind) })
+		cold += n
+		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+		n, _ = a.requests(name, func() { require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind) })
+		warm += n
+		l.Close()
+
+		led := make(chan struct{})
+		ctx, cancel := context.WithCancel(b.Context())
+		done := make(chan struct{})
+		n, _ = a.requests(name+"-election", func() {
+			e := a.elector(b, name+"-election", "a", 15*time.Second, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
+			go func() { defer close(done); e.Run(ctx) }()
+			<-led
+		})
+		election += n
+		cancel()
+		<-done
+	}
+	b.ReportMetric(float64(cold)/float64(runs), "requests/cold")
+	b.ReportMetric(float64(warm)/float64(runs), "requests/warm")
+	b.ReportMetric(float64(election)/float64(runs), "requests/election-cold")
+}
+
+// While nothing happens: a member that watches the verdict, a leader and a candidate.
+func BenchmarkVersus_SteadyState(b *testing.B) {
+	a := newArena(b)
+	const during = 30 * time.Second
+	perHour := func(n int) float64 { return float64(n) * float64(time.Hour/during) }
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(b.Context())
+		var parties sync.WaitGroup
+		l := a.lease(b, "whole", "a", lease.DefaultSettings())
+		seen := make(chan struct{}, 1)
+		parties.Go(func() { _ = l.Watch(ctx, func(lease.Record) { seen <- struct{}{} }) })
+		require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
+		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+		<-seen
+		all, writes := a.requests("", func() { time.Sleep(during) })
+		b.ReportMetric(perHour(all-writes), "reads/h")
+		b.ReportMetric(perHour(writes), "writes/h")
+
+		for _, owner := range []string{"leader", "candidate"} {
+			led := make(chan struct{})
+			e := a.elector(b, "election", owner, 15*time.Second, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
+			parties.Go(func() { e.Run(ctx) })
+			if owner == "leader" {
+				<-led
+			}
+		}
+		time.Sleep(3 * time.Second) // until the candidate has settled
+		all, writes = a.requests("", func() { time.Sleep(during) })
+		b.ReportMetric(perHour(all-writes), "election-reads/h")
+		b.ReportMetric(perHour(writes), "election-writes/h")
+		cancel()
+		parties.Wait()
+	}
+}
+
+// What the algorithm adds to the one request that nobody can do without: the medians, measured in turns on the same object. The
+// bare update is the same conditional merge patch; a PUT of the whole object, as leaderelection sends it, stands beside it.
+func BenchmarkVersus_AcquireLatency(b *testing.B) {
+	a := newArena(b)
+	l := a.lease(b, "latency", "a", lease.DefaultSettings())
+	require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
+	require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+	leases := a.elections.CoordinationV1().Leases(a.namespace)
+	var acquires, patches, puts []time.Duration
+	measure := func(into *[]time.Duration, f func() error) {
+		start := time.Now()
+		err := f()
+		*into = append(*into, time.Since(start))
+		require.NoError(b, err)
+	}
+	for b.Loop() {
+		_, err := l.Read(b.Context()) // the bare updates have moved the version
+		require.NoError(b, err)
+		measure(&acquires, func() error { return l.Acquire(b.Context(), lease.Proposal{}, nil).Err })
+		require.True(b, l.Check())
+		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+
+		object, err := leases.Get(b.Context(), "latency", metav1.GetOptions{})
+		require.NoError(b, err)
+		patch := barePatch(b, object)
+		measure(&patches, func() error {
+			object, err = leases.Patch(b.Context(), "latency", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		})
+		changed := bareChange(object)
+		measure(&puts, func() error {
+			_, err = leases.Update(b.Context(), changed, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	median := quantile(acquires, 50)
+	b.ReportMetric(millis(median), "ms/acquire-p50")
+	b.ReportMetric(millis(quantile(patches, 50)), "ms/bare-patch-p50")
+	b.ReportMetric(millis(quantile(puts, 50)), "ms/bare-put-p50")
+	b.ReportMetric(float64(median)/float64(quantile(patches, 50)), "x-bare-patch")
+	b.ReportMetric(float64(median)/float64(quantile(puts, 50)), "x-bare-put")
+}
+
+// barePatch writes what an acquire writes.
+func barePatch(b *testing.B, object *coordv1.Lease) []byte {
+	changed := bareChange(object)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": object.UID, "resourceVersion": object.ResourceVersion, "annotations": object.Annotations},
+		"spec":     changed.Spec,
+	})
+	require.NoError(b, err)
+	return patch
+}
+
+func bareChange(object *coordv1.Lease) *coordv1.Lease {
+	changed := object.DeepCopy()
+	now := metav1.NowMicro()
+	changed.Spec.RenewTime = &now
+	return changed
+}
+
+// From the answer to the write of a verdict until each of 100 watchers has seen it.
+func BenchmarkVersus_VerdictSeenBy100Watchers(b *testing.B) {
+	a := newArena(b)
+	const watchers = 100
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	type sight struct {
+		token uint64
+		at    time.Time
+	}
+	seen := make(chan sight, 10*watchers)
+	writer := a.lease(b, "fan-out", "writer", lease.DefaultSettings())
+	record := writer.Acquire(b.Context(), verdictFrom(0), nil).Record
+	for i := range watchers {
+		l := a.lease(b, "fan-out", fmt.Sprintf("w%d", i), lease.DefaultSettings())
+		running.Go(func() { _ = l.Watch(ctx, func(r lease.Record) { seen <- sight{r.Token, time.Now()} }) })
+	}
+	var delays []time.Duration
+	all := func() (at []time.Time) {
+		for len(at) < watchers {
+			if s := <-seen; s.token == record.Token {
+				at = append(at, s.at)
+			}
+		}
+		return at
+	}
+	all()
+	for b.Loop() {
+		out := writer.Acquire(b.Context(), verdictFrom(record.Token), nil)
+		written := time.Now()
+		require.Equal(b, lease.Granted, out.Kind)
+		record = out.Record
+		for _, at := range all() {
+			delays = append(delays, max(0, at.Sub(written)))
+		}
+	}
+	for _, q := range []int{50, 99, 100} {
+		b.ReportMetric(millis(quantile(delays, q)), fmt.Sprintf("ms/seen-p%d", q))
+	}
+}
+
+func verdictFrom(base uint64) lease.Proposal {
+	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"writer"}, Down: []sbr.ID{"x"}, DecidedBy: "writer", Reason: "benchmark"}}
+}
+
+// From the crash of a holder right after a sign of life until another one holds the lease, over the time-to-live.
+func BenchmarkVersus_TakeoverAfterACrash(b *testing.B) {
+	a := newArena(b)
+	const ttl = 4 * time.Second
+	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
+	var ours, election []time.Duration
+	runs := 0
+	for b.Loop() {
+		runs++
+		holder, next := a.lease(b, fmt.Sprintf("crash-%d", runs), "a", settings), a.lease(b, fmt.Sprintf("crash-%d", runs), "b", settings)
+		require.Equal(b, lease.Granted, holder.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
+		granted := make(chan time.Time, 1)
+		go func() {
+			if out := next.AcquireWait(b.Context(), lease.Proposal{}, nil); out.Kind == lease.Granted {
+				granted <- time.Now()
+			}
+		}()
+		time.Sleep(ttl)
+		holder.Close()
+		crashed := time.Now()
+		ours = append(ours, (<-granted).Sub(crashed))
+		next.Close()
+
+		election = append(election, electionTakeover(b, a, fmt.Sprintf("election-%d", runs), ttl))
+	}
+	b.ReportMetric(float64(quantile(ours, 50))/float64(ttl), "ttl/takeover")
+	b.ReportMetric(float64(quantile(election, 50))/float64(ttl), "ttl/election-takeover")
+	b.ReportMetric(float64(quantile(ours, 50))/float64(quantile(election, 50)), "x-election")
+}
+
+func electionTakeover(b *testing.B, a *arena, name string, ttl time.Duration) time.Duration {
+	leads := func(at chan<- time.Time) leaderelection.LeaderCallbacks {
+		return leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { at <- time.Now() }}
+	}
+	first, second := make(chan time.Time, 1), make(chan time.Time, 1)
+	crash, die := context.WithCancel(b.Context())
+	defer die()
+	end, stop := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	one, two := a.elector(b, name, "a", ttl, leads(first)), a.elector(b, name, "b", ttl, leads(second))
+	running.Go(func() { one.Run(crash) })
+	<-first
+	running.Go(func() { two.Run(end) })
+	time.Sleep(ttl)
+	die() // ReleaseOnCancel is off: nothing is given up
+	crashed := time.Now()
+	return (<-second).Sub(crashed)
+}
+
+func quantile(d []time.Duration, percent int) time.Duration {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return d[max(0, (len(d)*percent+99)/100-1)]
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
