@@ -33,7 +33,7 @@ type Lease struct {
 	store    Store
 	owner    string
 	settings Settings
-	// window is how long one heartbeat is trusted; limited says that a Limiter had a say in it.
+	// window is how long one heartbeat is trusted; limited says that a Limiter has shortened it.
 	window  time.Duration
 	limited bool
 	opts    Options
@@ -77,13 +77,13 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 		return nil, err
 	}
 	window := s.Window()
-	limiter, limited := store.(Limiter)
-	if limited {
+	limited := false
+	if limiter, ok := store.(Limiter); ok {
 		limit, err := limiter.Window(s)
 		if err != nil {
 			return nil, err
 		}
-		window = min(window, limit)
+		limited, window = limit < window, min(window, limit)
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()

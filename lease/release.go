@@ -95,7 +95,7 @@ func (l *Lease) released(s Snapshot, nonce string, sent, fresh bool) (out Releas
 	case l.strayCount() > 0:
 		// An unanswered write for this very version may still be committed. Nothing can be released yet.
 		return l.releaseUnknown(fmt.Errorf("lease: an earlier attempt may still be granted")), true
-	case sent && nonce != "":
+	case sent:
 		return ReleaseOutcome{Kind: Released}, true // somebody else may have taken it since
 	case nonce != "":
 		return ReleaseOutcome{Kind: NotReleased, Err: ErrLost}, true

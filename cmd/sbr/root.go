@@ -46,6 +46,7 @@ func newRoot(s streams) *cobra.Command {
 		newDecide(s),
 		newDemo(s),
 		newLease(s),
+		newManifests(s),
 		newConfig(s),
 		newVersion(s),
 	)

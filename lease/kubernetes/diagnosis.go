@@ -149,8 +149,9 @@ func (d *doctor) lease(ctx context.Context) bool {
 	}
 	r := s.Record
 	d.out.Record, d.out.Exists = &r, s.Version != ""
+	mayCreate := d.settleCreation()
 	switch {
-	case s.Version == "" && d.mayNotCreate():
+	case s.Version == "" && !mayCreate:
 		d.add(checkLease, Failed, "create it beforehand (sbr manifests), or grant the rights above", "does not exist, and may not be created")
 	case s.Version == "":
 		d.add(checkLease, OK, "", "does not exist yet: the first partition creates it")
@@ -163,11 +164,18 @@ func (d *doctor) lease(ctx context.Context) bool {
 	return true
 }
 
-// mayNotCreate reports whether a right that only the creation needs was denied.
-func (d *doctor) mayNotCreate() bool {
-	return slices.ContainsFunc(d.out.Findings, func(f Finding) bool {
-		return strings.HasPrefix(f.Check, checkRights) && f.Status == Warning && f.Fix != ""
-	})
+// settleCreation reports whether all rights that only the creation needs are there. Where the lease exists their lack is no warning.
+func (d *doctor) settleCreation() bool {
+	all := true
+	for i, f := range d.out.Findings {
+		if !strings.HasPrefix(f.Check, checkRights) || f.Status != Warning || f.Fix == "" {
+			continue
+		}
+		if all = false; d.out.Exists {
+			d.out.Findings[i] = Finding{Check: f.Check, Status: OK, Detail: "denied, and not needed: the lease exists"}
+		}
+	}
+	return all
 }
 
 func lastVerdict(r *lease.Record) string {

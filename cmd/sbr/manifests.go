@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
+)
+
+const manifestsHelp = `Manifests prints what Kubernetes needs to know before the members start: the empty lease, a Role with the rights to that one lease and
+no more, and a RoleBinding for the members' service account. Pipe it into kubectl apply -f -.
+
+With --create the members may create the lease themselves, instead of finding it made beforehand. With --api akka or pekko the lease is the
+custom resource that Akka or Pekko services use; --crd prints its definition too, which takes a cluster administrator, once.
+
+The names come from the configuration (-f sbr.yaml) or from --system and --lease-name.`
+
+// manifestFlags are the flags of `sbr manifests`.
+type manifestFlags struct {
+	file, system, leaseName, namespace, account, api string
+	create, noLease, crd                             bool
+}
+
+func newManifests(s streams) *cobra.Command {
+	var m manifestFlags
+	c := &cobra.Command{
+		Use: "manifests", Short: "print the Role, RoleBinding and Lease that Kubernetes needs", Long: manifestsHelp, Args: cobra.NoArgs,
+		Example: "  sbr manifests --system payments -n shop --service-account payments | kubectl apply -f -",
+	}
+	flags := c.Flags()
+	flags.StringVarP(&m.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
+	flags.StringVar(&m.system, "system", "", "name of the cluster; the lease is <system>-sbr")
+	flags.StringVar(&m.leaseName, "lease-name", "", "name of the lease, where it is another one")
+	flags.StringVarP(&m.namespace, "namespace", "n", "", `namespace of everything (default "default", or the configuration's)`)
+	flags.StringVar(&m.account, "service-account", "default", "the service account that the members run as")
+	flags.StringVar(&m.api, "api", "", "whose Lease object: native, akka or pekko (default native, or the configuration's)")
+	flags.BoolVar(&m.create, "create", false, "let the members create the lease")
+	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease; needs --create")
+	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
+	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions([]string{"native", "akka", "pekko"}, cobra.ShellCompDirectiveNoFileComp))
+	output := manifestFormat("yaml")
+	flags.VarP(&output, "output", "o", "how they are written")
+	c.RunE = verb(func() error {
+		o, err := m.options()
+		if err == nil {
+			err = o.Validate()
+		}
+		if err != nil {
+			return badInput{err}
+		}
+		if output == "json" {
+			return manifest.WriteJSON(s.out, o)
+		}
+		return manifest.Write(s.out, o)
+	})
+	return c
+}
+
+// manifestFormat is the value of -o here.
+type manifestFormat string
+
+// String, Set and Type implement pflag.Value.
+func (f *manifestFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *manifestFormat) Set(s string) error {
+	if err := strictyaml.OneOf(s, []string{"yaml", "json"}); err != nil {
+		return err
+	}
+	*f = manifestFormat(s)
+	return nil
+}
+
+// Type implements pflag.Value; it is the placeholder in the help.
+func (*manifestFormat) Type() string { return "yaml|json" }
+
+var errNobodyCreates = errors.New("--no-lease without --create: nobody would make the lease")
+
+func (m *manifestFlags) options() (manifest.Options, error) {
+	o := manifest.DefaultOptions()
+	if m.file != "" {
+		f, err := config.Load(m.file)
+		if err != nil {
+			return o, err
+		}
+		k := &f.Lease.Kubernetes
+		o.System, o.Name = f.System, f.LeaseName()
+		o.Namespace, o.API = cmp.Or(k.Namespace, o.Namespace), kubernetes.API(cmp.Or(k.API, string(o.API)))
+	}
+	if m.system != "" {
+		o.System, o.Name = m.system, ""
+	}
+	o.Name = cmp.Or(m.leaseName, o.Name)
+	o.Namespace, o.API = cmp.Or(m.namespace, o.Namespace), kubernetes.API(cmp.Or(m.api, string(o.API)))
+	o.ServiceAccount, o.Create, o.CRD = m.account, m.create, m.crd
+	if o.PreMade = !m.noLease; m.noLease && !m.create {
+		return o, errNobodyCreates
+	}
+	return o, nil
+}
