@@ -23,6 +23,7 @@ var imports = map[string]string{
 	"serf":    "github.com/hashicorp/serf/serf",
 	"downing": module + "downing", "memnet": module + "downing/memnet", "serfnet": module + "downing/memnet/serfnet",
 	"lease": module + "lease", "kubernetes": module + "lease/kubernetes", "memory": module + "lease/memory",
+	"lock": module + "lease/lock", "leasetest": module + "lease/leasetest",
 }
 
 // Every block of Go compiles: as declarations, or as the body of a function that has a context, a configuration and a store.

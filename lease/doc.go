@@ -12,14 +12,18 @@
 //	case lease.Unknown: // nobody knows; ask again
 //	}
 //
+// Acquire asks once. AcquireWait waits until the lease is free, TryAcquire answers yes or no, Do runs a function while the lease
+// is held, ForceRelease takes it away from whoever holds it. Package lock builds plain locks on it, for those who want no more.
+//
 // For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the outcome Held then
 // carries the verdict of whoever was faster. See Proposal.
 //
 // # Guarantees
 //
 //   - One holder: at no instant does Check answer true for two owners, under any loss, delay, reordering or late commit of
-//     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.TakeOver, and an operator who
-//     edits or deletes the record; then the former holder learns with its next heartbeat, or by a running Watch at once.)
+//     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.TakeOver and Override, ForceRelease,
+//     and an operator who edits or deletes the record; then the former holder learns with its next heartbeat, or by a running
+//     Watch at once. A Store that is a Limiter is shared with programs whose own rule counts, wall clocks and all.)
 //   - "Don't know" is never "granted": Granted means that the record was committed with this attempt's nonce, and was still
 //     in force when Acquire returned. Held means that this attempt holds nothing and never will: it was not written, or
 //     was already replaced by the record that comes with the answer.
@@ -30,8 +34,9 @@
 //   - Verdicts survive releases, heartbeats and plain locks.
 //   - Check and Token never block. They compare a monotonic deadline, and so are right after a pause of any length too.
 //   - A loss is reported once, with the reason, after Check has turned false and after Acquire has returned.
-//   - Acquire, Release and Read answer within their context and Settings.OperationTimeout. All methods are safe for
-//     concurrent use; calls on one Lease queue up and none goes unanswered.
+//   - Acquire, Release, ForceRelease and Read answer within their context and Settings.OperationTimeout. All methods are safe for
+//     concurrent use; plain Acquires on one Lease share one attempt, other calls queue up, and none goes unanswered. An answer
+//     is never older than the question.
 //   - Without a held lease, a running Watch or an attempt in doubt, a Lease sends nothing and has no goroutine.
 //   - An acquire is one write if the record's state is known (from the last operation or a Watch), else one read and one
 //     write; a release and a heartbeat are one write.
@@ -41,6 +46,8 @@
 //   - No lock stops what is already on its way. Between two calls of Check a process can be paused for longer than the lease
 //     lasts; only a resource that checks the fencing token is safe from that.
 //   - The lease is not fair: among many waiting parties anybody may be next.
+//   - Re-entrant means the same owner, not the same goroutine: two goroutines that Acquire from one Lease both hold it, and one
+//     Release frees it for both. Do and Proposal.Exclusive let one in at a time.
 //   - A holder that crashed blocks the others for Settings.HeartbeatTimeout from the moment each of them first looked: nobody
 //     believes the times in the record.
 //
