@@ -1,0 +1,197 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// The usual way to use a lease: work while it is held, and stop when the context ends.
+func ExampleLease_Do() {
+	store := memory.NewStore()
+	a, b := open(store, "a"), open(store, "b")
+	defer a.Close()
+	defer b.Close()
+	ctx := context.Background()
+
+	err := a.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("a works under token", a.Token())
+		err := b.Do(ctx, func(context.Context) error { fmt.Println("never printed"); return nil })
+		fmt.Println(err, errors.Is(err, lease.ErrHeld))
+		return ctx.Err()
+	})
+	fmt.Println(err, a.Check())
+	// Output:
+	// a works under token 1
+	// lease: held by "a" (token 1) true
+	// <nil> false
+}
+
+// Two that take turns.
+func ExampleLease_DoWait() {
+	store := memory.NewStore()
+	a, b := open(store, "a"), open(store, "b")
+	defer a.Close()
+	defer b.Close()
+	ctx := context.Background()
+
+	done := make(chan error)
+	_ = a.Do(ctx, func(context.Context) error {
+		go func() {
+			done <- b.DoWait(ctx, func(context.Context) error { fmt.Println("then b, token", b.Token()); return nil })
+		}()
+		fmt.Println("first a, token", a.Token())
+		return nil
+	})
+	fmt.Println(<-done)
+	// Output:
+	// first a, token 1
+	// then b, token 2
+	// <nil>
+}
+
+// Waiting ends when the lease is free, or with the context.
+func ExampleLease_AcquireWait() {
+	store := memory.NewStore()
+	a, b := open(store, "a"), open(store, "b")
+	defer a.Close()
+	defer b.Close()
+
+	fmt.Println(a.AcquireWait(context.Background(), lease.Proposal{}, nil))
+	soon, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	out := b.AcquireWait(soon, lease.Proposal{}, nil)
+	fmt.Println(out, errors.Is(out.Err, context.DeadlineExceeded))
+	// Output:
+	// granted (token 1)
+	// held by "a" (token 1) true
+}
+
+// For those to whom "nobody knows" is no.
+func ExampleLease_TryAcquire() {
+	store := memory.NewStore()
+	a, b := open(store, "a"), open(store, "b")
+	defer a.Close()
+	defer b.Close()
+	fmt.Println(a.TryAcquire(context.Background()), b.TryAcquire(context.Background()))
+	// Output: true false
+}
+
+// An operator frees the lease of a holder that is gone.
+func ExampleLease_ForceRelease() {
+	store := memory.NewStore()
+	gone, admin := open(store, "gone"), open(store, "admin")
+	defer admin.Close()
+	ctx := context.Background()
+	gone.Acquire(ctx, lease.Proposal{}, nil)
+	gone.Close() // without a release
+
+	fmt.Println(admin.ForceRelease(ctx, "somebody"))
+	fmt.Println(admin.ForceRelease(ctx, "gone"))
+	// Output:
+	// not-released: lease: somebody else holds it: "gone", not "somebody"
+	// released
+}
+
+// Released, not released, and asking again.
+func ExampleLease_Release() {
+	a := open(memory.NewStore(), "a")
+	defer a.Close()
+	ctx := context.Background()
+	fmt.Println(a.Release(ctx))
+	a.Acquire(ctx, lease.Proposal{}, nil)
+	fmt.Println(a.Release(ctx), a.Check())
+	// Output:
+	// not-released
+	// released false
+}
+
+// Check and Token go before each thing that needs the lease; the token goes along with it.
+func ExampleLease_Check() {
+	a := open(memory.NewStore(), "a")
+	defer a.Close()
+	a.Acquire(context.Background(), lease.Proposal{}, nil)
+	if a.Check() {
+		fmt.Printf("UPDATE jobs SET state = 'done', token = %d WHERE token <= %[1]d\n", a.Token())
+	}
+	// Output: UPDATE jobs SET state = 'done', token = 1 WHERE token <= 1
+}
+
+// Reading changes nothing, and needs no lease to be held.
+func ExampleLease_Read() {
+	store := memory.NewStore()
+	a, b := open(store, "a"), open(store, "b")
+	defer a.Close()
+	defer b.Close()
+	a.Acquire(context.Background(), lease.Proposal{}, nil)
+	r, err := b.Read(context.Background())
+	fmt.Println(r.Holder, r.Token, r.TTL, err)
+	// Output: a 1 2m0s <nil>
+}
+
+// A lease for a fixed time, without heartbeats. All who use it must be ready to wait that long.
+func ExampleProposal() {
+	store := memory.NewStore()
+	s := lease.DefaultSettings()
+	s.HeartbeatTimeout = lease.Infinite
+	l, err := lease.New(store.View("a"), "a", s, lease.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	fmt.Println(l.Acquire(context.Background(), lease.Proposal{For: time.Hour}, nil), store.Snapshot().Record.TTL)
+	// Output: granted (token 1) 1h0m0s
+}
+
+// What follows from a setting, and what cannot be.
+func ExampleSettings() {
+	s := lease.Settings{HeartbeatTimeout: time.Minute, OperationTimeout: 2 * time.Second}
+	fmt.Println("heartbeats each", s.Interval(), "trusted for", s.Window())
+	s.HeartbeatInterval = 30 * time.Second
+	fmt.Println(s.Validate())
+	// Output:
+	// heartbeats each 6s trusted for 50.5s
+	// heartbeat-interval is 30s: it must be less than half of heartbeat-timeout (1m0s)
+}
+
+// What an implementation that registers itself does, and how its own block of the configuration reaches it.
+func ExampleRegister() {
+	lease.Register("example", func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+		set := struct{ Place string }{Place: "nowhere"}
+		if err := spec.Configure(&set); err != nil { // spec.Decode is nil here: the defaults stay
+			return nil, err
+		}
+		fmt.Println("opening", spec.Name, "in", set.Place)
+		return memory.NewStore().View(spec.Owner), nil
+	})
+	store, err := lease.Open(context.Background(), "example", lease.Spec{Name: "payments-sbr", Owner: "node-1"})
+	fmt.Println(store != nil, err, slices.Contains(lease.Default.Keys(), "example"))
+	// Output:
+	// opening payments-sbr in nowhere
+	// true <nil> true
+}
+
+// An implementation's settings fall back to those for all, and these to the defaults.
+func ExampleSettings_Or() {
+	own := lease.Settings{OperationTimeout: 2 * time.Second}
+	all := lease.Settings{HeartbeatTimeout: time.Minute}
+	s := own.Or(all).Or(lease.DefaultSettings())
+	fmt.Println(s.HeartbeatTimeout, s.Interval(), s.OperationTimeout)
+	// Output: 1m0s 6s 2s
+}
+
+// Options are for tests and logs; each has a default.
+func ExampleOptions() {
+	l, err := lease.New(memory.NewStore().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	fmt.Println(l.Owner(), l.Settings().HeartbeatTimeout)
+	// Output: a 2m0s
+}
