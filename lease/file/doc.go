@@ -50,7 +50,7 @@
 //   - The lock is not fair, and it is advisory: it keeps out nobody who does not use this package.
 //   - A change of mode or owner, or a new link, makes a new version without a new record: one conflict without a cause.
 //   - Windows: a directory cannot be synced, so the last write may be lost with the power; a file that somebody has open cannot be
-//     replaced, so a write waits for readers, up to a second. This part is compiled, but not tested.
+//     replaced, so a write waits for readers, up to a second. Tested is Linux; the others are only compiled.
 //
 // # Assumptions
 //

@@ -28,6 +28,7 @@ var (
 	errNotDir      = errors.New("the directory is none")
 	errLockHeld    = errors.New("another process has the lock all this time")
 	errLockGone    = errors.New("the lock file was deleted or replaced")
+	errBlind       = errors.New("no notifications of changes")
 	errRestless    = errors.New("it changes faster than it can be read")
 	errOvertaken   = errors.New("somebody changed it without the lock at the same time")
 )
@@ -80,6 +81,8 @@ func (s *Store) remedy(err error) string {
 		return "upgrade this program"
 	case errors.Is(err, ErrBadRecord):
 		return "correct it, or stop all parties and move it away to start afresh"
+	case errors.Is(err, errBlind): // whose "no space left" is not the disk's
+		return "raise fs.inotify.max_user_instances and max_user_watches, or live with it"
 	case errors.Is(err, errLockHeld):
 		return "a stopped process or a slow disk? `fuser -v " + s.lockPath() + "` says who has it; end that one, never delete the lock file"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -26,6 +26,7 @@ func (s *Store) lockPath() string { return s.path + ".lock" }
 
 // lock waits for the lock until ctx ends.
 func (s *Store) lock(ctx context.Context) (*heldLock, error) {
+	s.waiting.Store(true)
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -41,6 +42,7 @@ func (s *Store) lock(ctx context.Context) (*heldLock, error) {
 		l := &heldLock{path: s.lockPath(), f: f}
 		stands, err := l.stands()
 		if stands {
+			s.waiting.Store(false)
 			return l, nil
 		}
 		l.release()
@@ -65,6 +67,14 @@ func (l *heldLock) stands() (bool, error) {
 		return false, nil //nolint:nilerror // deleted: that is the answer
 	}
 	return os.SameFile(mine, present), nil
+}
+
+// interrupted is the error of an operation that ended with its context before it could say itself what it was waiting for.
+func (s *Store) interrupted(cause error) error {
+	if s.waiting.Load() {
+		return fmt.Errorf("%w: %w", errLockHeld, cause)
+	}
+	return cause
 }
 
 func (l *heldLock) release() { _ = l.f.Unlock() }

@@ -19,12 +19,13 @@ func (s *Store) Preflight(ctx context.Context) error {
 	defer cancel()
 	problems, err := await(ctx, s.writing, func() []error { return s.probe(ctx) })
 	if err != nil {
-		return s.refused("preflight", err)
+		return s.refused("preflight", s.interrupted(err))
 	}
 	return errors.Join(problems...)
 }
 
 func (s *Store) probe(ctx context.Context) (problems []error) {
+	s.waiting.Store(false)
 	if err := s.checkDir(); err != nil {
 		return []error{s.refused("preflight", err)} // everything else would fail for the same reason
 	}
@@ -37,7 +38,7 @@ func (s *Store) probe(ctx context.Context) (problems []error) {
 	}
 	n, err := s.system.notify(s.dir)
 	if err != nil {
-		problems = append(problems, s.fail("watch", fmt.Errorf("%w; changes are seen up to %s late", err, s.poll)))
+		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to %s late", errBlind, err, s.poll)))
 	} else {
 		defer func() { _ = n.Close() }()
 	}
@@ -92,7 +93,7 @@ func hears(ctx context.Context, n *fsnotify.Watcher, name string) error {
 		case err := <-n.Errors:
 			return err
 		case <-timer.C:
-			return fmt.Errorf("no notification of a change within %s", patience)
+			return fmt.Errorf("%w within %s", errBlind, patience)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

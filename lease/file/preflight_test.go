@@ -28,12 +28,12 @@ func TestPreflight_ChangesNothing(t *testing.T) {
 func TestPreflight_AllProblemsAtOnce(t *testing.T) {
 	s := newStore(t, newPath(t))
 	mustWriteFile(t, s.path, "{}")
-	s.system.notify = func(string) (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
+	s.system.notify = func(string) (*fsnotify.Watcher, error) { return nil, syscall.ENOSPC }
 	s.system.syncDir = func(string) error { return syscall.EIO }
 	err := s.Preflight(t.Context())
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)
-	for i, want := range []string{"not a readable record", "changes are seen up to 1s late", "input/output error"} {
+	for i, want := range []string{"not a readable record", "changes are seen up to 1s late (raise fs.inotify.max_user_instances", "input/output error"} {
 		require.Contains(t, lines[i], want)
 		require.Contains(t, lines[i], s.path)
 	}
@@ -61,7 +61,7 @@ func TestPreflight_TheLockIsTaken(t *testing.T) {
 func TestPreflight_NotificationsDoNotCome(t *testing.T) {
 	s := newStore(t, newPath(t))
 	s.system.notify = func(string) (*fsnotify.Watcher, error) { return fsnotify.NewWatcher() } // of nothing
-	require.ErrorContains(t, s.Preflight(t.Context()), "no notification of a change within 1s")
+	require.ErrorContains(t, s.Preflight(t.Context()), "no notifications of changes within 1s")
 	s.system.notify = func(string) (*fsnotify.Watcher, error) {
 		n, err := fsnotify.NewBufferedWatcher(1)
 		go func() { n.Errors <- errors.New("overflow") }()

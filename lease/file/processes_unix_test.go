@@ -24,8 +24,8 @@ func init() {
 	children["holds"] = holds
 }
 
-// brief are times that a test can wait for.
-var brief = lease.Settings{HeartbeatTimeout: 2 * time.Second, HeartbeatInterval: 200 * time.Millisecond, OperationTimeout: 4 * time.Second}
+// short are times that a test can wait for.
+var short = lease.Settings{HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: 4 * time.Second}
 
 const grantsEach = 5
 
@@ -79,7 +79,7 @@ func contends() error {
 	if err != nil {
 		return err
 	}
-	l, err := lease.New(s, owner, brief, lease.Options{})
+	l, err := lease.New(s, owner, short, lease.Options{})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func holds() error {
 	if err != nil {
 		return err
 	}
-	l, err := lease.New(s, "child", brief, lease.Options{})
+	l, err := lease.New(s, "child", short, lease.Options{})
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func holds() error {
 	fmt.Println("held", l.Token(), l.Check())
 	for {
 		now := time.Now()
-		if now.Sub(was) > brief.HeartbeatTimeout/2 { // the first thing after a pause
+		if now.Sub(was) > short.HeartbeatTimeout/2 { // the first thing after a pause
 			fmt.Println("after the pause", l.Check(), l.Token())
 			fmt.Println("lost", errors.Is(<-lost, lease.ErrLost), l.Check())
 			return nil
@@ -207,14 +207,14 @@ func TestProcesses_AStoppedHolder(t *testing.T) {
 	require.Equal(t, "held 1 true", line, "%s", c.stderr.String())
 	stopWhileIdle(t, s, c)
 
-	l, err := lease.New(s, "successor", brief, lease.Options{})
+	l, err := lease.New(s, "successor", short, lease.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	began := time.Now()
 	out := l.AcquireWait(t.Context(), lease.Proposal{}, nil)
 	require.Equal(t, lease.Granted, out.Kind, "%v", out)
 	require.EqualValues(t, 2, out.Record.Token)
-	require.GreaterOrEqual(t, time.Since(began), brief.HeartbeatTimeout-100*time.Millisecond, "not too early")
+	require.GreaterOrEqual(t, time.Since(began), short.HeartbeatTimeout-100*time.Millisecond, "not too early")
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
 	line, _ = c.line()
 	require.Equal(t, "after the pause false 0", line)

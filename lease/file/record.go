@@ -92,7 +92,7 @@ func storable(r lease.Record) error {
 func decode(text []byte) (lease.Record, error) {
 	d, err := parse(text)
 	if err != nil {
-		return lease.Record{}, fmt.Errorf("%w: %w", ErrBadRecord, err)
+		return lease.Record{}, fmt.Errorf("%w: %w", ErrBadRecord, brief(err))
 	}
 	r := lease.Record{
 		Holder: d.Holder, Token: d.Token, Nonce: d.Nonce,
@@ -106,10 +106,19 @@ func decode(text []byte) (lease.Record, error) {
 			err = errors.New("it is negative")
 		}
 		if err != nil {
-			return lease.Record{}, fmt.Errorf("%w: ttl %q: %w", ErrBadRecord, d.TTL, err)
+			return lease.Record{}, fmt.Errorf("%w: %w", ErrBadRecord, brief(fmt.Errorf("ttl %q: %w", d.TTL, err)))
 		}
 	}
 	return r, nil
+}
+
+// brief keeps an error that quotes the file from being as long as the file.
+func brief(err error) error {
+	const longest = 300
+	if text := err.Error(); len(text) > longest {
+		return errors.New(strings.ToValidUTF8(text[:longest], "") + "…")
+	}
+	return err
 }
 
 // parse is strict where encoding/json is not: no field twice, none unknown, none that must be there missing or null.

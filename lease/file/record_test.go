@@ -127,6 +127,24 @@ func TestRecord_DamageIsNeverFree(t *testing.T) {
 	}
 }
 
+func TestRecord_AnErrorIsShorterThanTheFile(t *testing.T) {
+	long := strings.Repeat("多\\n", 50_000)
+	for _, text := range []string{
+		`{"format": 1, "holder": "", "token": 1, "` + long + `": 1}`,
+		`{"format": 1, "holder": "", "token": 1, "ttl": "` + long + `"}`,
+		`{"format": 1, "holder": "", "token": 1, "renewed": "` + long + `"}`,
+		`{"format": 1, "holder": "", "token": ` + strings.Repeat("1", 50_000) + `}`,
+		`{"format": 1, "holder": "", "token": 1, "verdict": {"` + long + `": 1}}`,
+	} {
+		s := newStore(t, newPath(t))
+		mustWriteFile(t, s.path, text)
+		_, err := s.Read(t.Context())
+		require.ErrorIs(t, err, ErrBadRecord)
+		oneLine(t, s, err, "…")
+		require.Less(t, len(err.Error()), 800)
+	}
+}
+
 func TestRecord_NoBeginningOfARecordIsOne(t *testing.T) {
 	text := bytes.TrimSpace(mustEncode(t, record("a", 1)))
 	for n := range text {

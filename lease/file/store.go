@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -22,6 +23,8 @@ type Store struct {
 	close context.CancelCauseFunc
 	// writing and reading bound the goroutines that a disk which does not answer can hold up.
 	writing, reading chan struct{}
+	// waiting: the operation in the slot of writing waits for the lock.
+	waiting atomic.Bool
 	// tidied is when leftovers were last looked for. Guarded by writing.
 	tidied time.Time
 	doubt  sync.Once

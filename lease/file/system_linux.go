@@ -41,9 +41,13 @@ func localityOf(dir string) (locality, error) {
 		}
 		break
 	}
-	number := uint32(st.Type) // the magic numbers have 32 bits
-	if l, known := fileSystems[number]; known {
-		return l, nil
+	return byNumber(int64(st.Type)), nil //nolint:unconvert // its size differs from machine to machine
+}
+
+// byNumber looks at the lower 32 bits: that is all they have, whatever the sign.
+func byNumber(number int64) locality {
+	if l, known := fileSystems[uint32(number)]; known {
+		return l
 	}
-	return locality{local, fmt.Sprintf("%#x", number)}, nil
+	return locality{local, fmt.Sprintf("%#x", uint32(number))}
 }

@@ -26,7 +26,7 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	tick := time.NewTicker(s.poll)
 	defer tick.Stop()
 	for {
-		w.arm() // first, so that nothing happens unseen between the read and the notification
+		w.arm(ctx) // first, so that nothing happens unseen between the read and the notification
 		if err := w.look(ctx); err != nil {
 			return err
 		}
@@ -50,32 +50,55 @@ type watcher struct {
 	failure, blind string
 }
 
+// armed is what there is to watch: a directory, and a new notifier for it unless the present one will do.
+type armed struct {
+	dir      os.FileInfo
+	notifier *fsnotify.Watcher
+	// away: there is no directory. blind: there is, but no notifier.
+	away, blind error
+}
+
 // arm sees to it that the directory that is there now is the one being watched.
-func (w *watcher) arm() {
+func (w *watcher) arm(ctx context.Context) {
 	s := w.store
-	dir, err := os.Stat(s.dir)
-	if err != nil {
-		w.disarm() // the read says what is wrong
-		return
+	if w.notifier != nil && len(w.notifier.WatchList()) == 0 {
+		w.disarm() // the operating system has ended it
 	}
-	if w.notifier != nil && os.SameFile(w.dir, dir) && len(w.notifier.WatchList()) > 0 {
-		return
+	present := w.dir
+	a, err := await(ctx, s.reading, func() armed { return s.armed(ctx, present) })
+	if err != nil || (a.notifier == nil && a.away == nil && a.blind == nil) {
+		return // ctx has ended, or all is as it was
 	}
 	w.disarm()
-	n, err := s.system.notify(s.dir)
-	if err != nil {
-		if w.blind != err.Error() {
-			w.blind = err.Error()
-			s.log.Warn("lease file: no notifications of changes, looking at it instead (are fs.inotify.max_user_instances or max_user_watches reached?)",
-				slog.String("path", s.path), slog.Any("error", err), slog.Duration("every", s.poll))
-		}
-		return
-	}
-	w.notifier, w.dir = n, dir
-	if w.blind != "" {
+	w.notifier, w.dir = a.notifier, a.dir
+	switch {
+	case a.blind != nil && w.blind != a.blind.Error():
+		w.blind = a.blind.Error()
+		s.log.Warn("lease file: no notifications of changes, looking at it instead (are fs.inotify.max_user_instances or max_user_watches reached?)",
+			slog.String("path", s.path), slog.Any("error", a.blind), slog.Duration("every", s.poll))
+	case a.notifier != nil && w.blind != "":
 		w.blind = ""
 		s.log.Info("lease file: notifications of changes again", slog.String("path", s.path))
 	}
+}
+
+func (s *Store) armed(ctx context.Context, present os.FileInfo) armed {
+	dir, err := os.Stat(s.dir)
+	if err != nil {
+		return armed{away: err} // the read says what is wrong
+	}
+	if present != nil && os.SameFile(present, dir) {
+		return armed{dir: present}
+	}
+	n, err := s.system.notify(s.dir)
+	if err != nil {
+		return armed{blind: err}
+	}
+	if ctx.Err() != nil { // nobody waits for it any more
+		_ = n.Close()
+		return armed{away: ctx.Err()}
+	}
+	return armed{dir: dir, notifier: n}
 }
 
 func (w *watcher) disarm() {

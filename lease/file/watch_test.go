@@ -173,15 +173,15 @@ func TestWatch_FollowsTheNewDirectoryWithNotifications(t *testing.T) {
 	s := neverPolls(newStore(t, path))
 	n := &watcher{store: s}
 	defer n.disarm()
-	n.arm()
+	n.arm(t.Context())
 	first := n.notifier
-	n.arm()
+	n.arm(t.Context())
 	require.Same(t, first, n.notifier, "nothing changed")
 	require.NoError(t, os.Rename(dir, dir+".old"))
-	n.arm()
+	n.arm(t.Context())
 	require.Nil(t, n.notifier)
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	n.arm()
+	n.arm(t.Context())
 	require.NotNil(t, n.notifier)
 	mustWriteFile(t, path, "x")
 	require.True(t, notified(t, n))
@@ -195,12 +195,12 @@ func TestWatch_TheSameDirectoryComesBack(t *testing.T) {
 	n := &watcher{store: newStore(t, path)}
 	defer n.disarm()
 	for range 3 {
-		n.arm()
+		n.arm(t.Context())
 		require.NotNil(t, n.notifier)
 		require.NoError(t, os.Rename(dir, dir+".away"))
 		require.NoError(t, os.Rename(dir+".away", dir))
 		require.True(t, notified(t, n), "of the move itself")
-		n.arm()
+		n.arm(t.Context())
 		mustWriteFile(t, path, "x")
 		require.True(t, notified(t, n))
 		require.NoError(t, os.Remove(path))
@@ -222,6 +222,21 @@ func TestWatch_PassesOverWhatItCannotRead(t *testing.T) {
 	w.until(2)
 	require.Equal(t, []uint64{1, 2}, w.tokens(), "damage is not a deletion")
 	require.Eventually(t, func() bool { return log.count("readable again") == 1 }, waitFor, time.Millisecond)
+}
+
+// Not even a disk that does not answer holds a watch up when it is to end.
+func TestWatch_EndsAlthoughTheDiskDoesNotAnswer(t *testing.T) {
+	s := newStore(t, newPath(t))
+	asked, resume := make(chan struct{}), make(chan struct{})
+	s.system.notify = func(dir string) (*fsnotify.Watcher, error) { close(asked); <-resume; return notify(dir) }
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Watch(ctx, func(lease.Snapshot) {}) }()
+	<-asked
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	close(resume) // its late notifier is closed: goleak would see it
+	require.Eventually(t, func() bool { return len(s.reading) == 0 }, waitFor, time.Millisecond)
 }
 
 // A slow listener is told the end of what happened meanwhile, not each step.

@@ -30,7 +30,7 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	case err == nil:
 		return a.snap, a.err
 	case w.abandon():
-		return lease.Snapshot{}, s.refused("write", err) // ctx ended first, and from here on the replacement cannot begin
+		return lease.Snapshot{}, s.refused("write", s.interrupted(err)) // ctx ended first, and from here on the replacement cannot begin
 	default:
 		return lease.Snapshot{}, s.unknown("write", err)
 	}
@@ -63,6 +63,7 @@ func (w *write) abandon() bool { return w.fate.CompareAndSwap(0, abandoned) }
 
 func (w *write) run(ctx context.Context) answer {
 	s := w.store
+	s.waiting.Store(false)
 	if err := s.checkDir(); err != nil { // before a lock file is made in the wrong place
 		return answer{err: s.refused("write", err)}
 	}
