@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/file"
@@ -64,6 +65,32 @@ func ExampleFactory() {
 	fmt.Println(filepath.Base(store.(*file.Store).String()))
 	// Output:
 	// payments-sbr.lease
+}
+
+// What a lease's name becomes as a file's, and what is said of a configuration that cannot work.
+func ExampleConfig() {
+	fmt.Println(file.Name("payments"), file.SanitizeName("shop/payments"))
+	fmt.Println(file.DefaultConfig().Validate())
+	// Output:
+	// payments-sbr shop-payments-itkgcukfjwvel
+	// file: the path of the record is empty: set lease.file.path
+}
+
+// The record is one snapshot; a file that does not exist is the zero one.
+func ExampleStore_Read() {
+	dir, err := os.MkdirTemp("", "sbr")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := file.New(file.Config{Path: filepath.Join(dir, "payments.lease"), PollInterval: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	now, err := store.Read(context.Background())
+	fmt.Println(now.Version == "", now.Record.Token, err)
+	// Output: true 0 <nil>
 }
 
 func ExampleStore_Watch() {

@@ -18,7 +18,7 @@ type section struct {
 // Factory returns the implementation for a lease.Registry. The section's path is the record; if it is a directory, or ends as one,
 // the record is <path>/<lease name>.lease, with the name sanitised and an empty one taken for "<system>-sbr". So several leases can
 // share a directory; where the path is a file, the lease's name is not used. Its stores are *Store: whoever wants a Preflight asserts
-// for a method of that name. log may be nil.
+// for a method of that name. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section
@@ -29,7 +29,9 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
 		}
 		cfg := DefaultConfig()
-		cfg.Path, cfg.Logger = recordPath(set.Path, spec), log
+		if cfg.Path, cfg.Logger = recordPath(set.Path, spec), spec.Logger; cfg.Logger == nil {
+			cfg.Logger = log
+		}
 		s, err := New(cfg)
 		if err != nil {
 			return nil, err
