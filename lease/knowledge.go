@@ -168,7 +168,9 @@ func (l *Lease) examine(s Snapshot) {
 		l.loseLocked(t, l.lossReason(t, r, s.Version))
 		return
 	}
-	l.warnPatience(r)
+	if !l.limited { // the records of others say nothing of it
+		l.warnPatience(r)
+	}
 	if _, stray := l.strays[r.Nonce]; stray && r.Holder == l.owner {
 		l.tidyLocked(l.grace())
 	}

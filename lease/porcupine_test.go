@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/internal/linear"
 )
 
 // The histories of many clients of one lease, with faults, are checked against a model of one lease with a chain of verdicts.
@@ -45,7 +46,7 @@ func explain(t *testing.T, n uint64, c crowd, want ...string) {
 	for _, seed := range seeds(t, runs(n)) {
 		c.seed = seed
 		h := c.run(t)
-		require.NoError(t, h.Check(searchTime, t.ArtifactDir()), "to repeat it: LEASE_SEED=%d", seed)
+		require.NoError(t, h.Check(searchTime, linear.Artifacts(t)), "to repeat it: LEASE_SEED=%d", seed)
 		for what, n := range h.Tally() {
 			total[what] += n
 		}
@@ -63,11 +64,13 @@ var answers = []string{
 }
 
 func TestLinearizable_ThirtyClientsAndFaults(t *testing.T) {
+	t.Parallel()
 	explain(t, 1000, crowd{clients: 30, steps: 8, settings: patient, pause: 3 * time.Second}, answers...)
 }
 
 func TestLinearizable_HoldersExpire(t *testing.T) {
-	explain(t, 1000, crowd{
+	t.Parallel()
+	explain(t, 500, crowd{
 		clients: 10, steps: 12, settings: historySettings, pause: 4 * time.Second, mortal: true,
 	}, append(answers, "lost")...)
 }
@@ -79,7 +82,7 @@ func TestLinearizable_ABrokenStoreIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range seeds(t, 20) {
 				c := crowd{seed: seed, clients: 10, steps: 6, settings: patient, pause: 500 * time.Millisecond, over: broken}
-				if err := c.run(t).Check(searchTime, t.ArtifactDir()); err != nil {
+				if err := c.run(t).Check(searchTime, t.TempDir()); err != nil {
 					require.ErrorContains(t, err, "linear: Illegal", "LEASE_SEED=%d", seed)
 					t.Logf("noticed with seed %d", seed)
 					return

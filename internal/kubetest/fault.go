@@ -52,6 +52,8 @@ type Fault struct {
 	ResponseDelay time.Duration
 	// Status is the code that FaultStatus and FaultReplaceResponse answer.
 	Status int
+	// Foreign makes that answer a line of text, as a load balancer gives it, instead of the API server's own form.
+	Foreign bool
 	// RetryAfter is the Retry-After header of these answers, as it is to be sent. Empty: none.
 	RetryAfter string
 	// Cut is how the connection ends, if the Kind ends it.

@@ -24,9 +24,9 @@ func changeResponse(response *http.Response) error {
 	case FaultDropResponse:
 		return http.ErrAbortHandler
 	case FaultReplaceResponse:
-		replaceBody(response, statusBody(fault.Status))
 		response.StatusCode, response.Status = fault.Status, ""
 		response.Header = statusHeader(fault)
+		replaceBody(response, statusBody(fault))
 	case FaultHalfBody:
 		return halveBody(response)
 	default:
@@ -70,21 +70,27 @@ func replaceBody(response *http.Response, body []byte) {
 func writeStatus(w http.ResponseWriter, fault Fault) {
 	maps.Copy(w.Header(), statusHeader(fault))
 	w.WriteHeader(fault.Status)
-	_, _ = w.Write(statusBody(fault.Status))
+	_, _ = w.Write(statusBody(fault))
 }
 
 func statusHeader(fault Fault) http.Header {
 	header := http.Header{"Content-Type": {"application/json"}}
+	if fault.Foreign {
+		header.Set("Content-Type", "text/plain")
+	}
 	if fault.RetryAfter != "" {
 		header.Set("Retry-After", fault.RetryAfter)
 	}
 	return header
 }
 
-func statusBody(code int) []byte {
+func statusBody(fault Fault) []byte {
+	message := "kubetest: injected " + http.StatusText(fault.Status)
+	if fault.Foreign {
+		return []byte(message + "\n")
+	}
 	body, err := json.Marshal(object{
-		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code,
-		"message": "kubetest: injected " + http.StatusText(code),
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": fault.Status, "message": message,
 	})
 	if err != nil {
 		panic(err) // strings and numbers

@@ -116,6 +116,16 @@ func TestProxy_ReplaceResponse(t *testing.T) {
 	require.EqualValues(t, http.StatusOK, said.Load())
 }
 
+func TestProxy_ForeignStatus(t *testing.T) {
+	server := newFakeServer(t)
+	proxy, c := newTestProxy(t, server.file)
+	proxy.SetFault(always(Fault{Kind: FaultStatus, Status: http.StatusNotFound, Foreign: true}))
+	code, answer, err := c.do(t.Context(), http.MethodGet, "/lease", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, code)
+	require.Equal(t, "kubetest: injected Not Found\n", string(answer), "nothing that could be taken for a Status")
+}
+
 func TestProxy_HalfBody(t *testing.T) {
 	server := newFakeServer(t)
 	proxy, c := newTestProxy(t, server.file)

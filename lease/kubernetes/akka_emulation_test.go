@@ -127,13 +127,14 @@ func (n *akkaNode) read() akkaLease {
 	return akkaLease{}
 }
 
-// timeout is the span after which a silent owner may be replaced; the comparison is strict.
+// expired reports whether an owner may be replaced, by this node's clock; the comparison is strict.
 func (n *akkaNode) expired(l akkaLease) bool {
 	span := n.settings.HeartbeatTimeout - 2*n.settings.Interval()
 	return n.clock.Now().UnixMilli() > l.Spec.Time+span.Milliseconds()
 }
 
-// acquire reports whether this node holds the lease now.
+// acquire reports whether this node holds the lease now. (Theirs leaves the write out if the lease has its own name already, and
+// counts itself as the holder only from the next heartbeat on.)
 func (n *akkaNode) acquire() bool {
 	n.t.Helper()
 	if n.granted {

@@ -2,9 +2,11 @@ package kubernetes_test
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +139,37 @@ func TestCustom_PoisonedTimes(t *testing.T) {
 			n.release()
 		})
 	}
+}
+
+// What an operator should know is said once, and again after it was well.
+func TestCustom_SaysWhatItSees(t *testing.T) {
+	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
+	log := &logText{}
+	cfg := testConfig()
+	cfg.Kubeconfig, cfg.Namespace, cfg.API = w.kubeconfig, w.namespace, w.api
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s, err := kubernetes.New(cfg)
+	require.NoError(t, err)
+	defer s.Close()
+	lines := func(text string) int {
+		for range 3 {
+			read(t, s)
+		}
+		return strings.Count(log.String(), text)
+	}
+	const dropped, senseless = "held by another program", "makes no sense"
+	mustWrite(t, s, record("a", 1), "")
+	w.put(t, object{"owner": "", "time": 0})
+	require.Zero(t, lines("lease"))
+	w.put(t, object{"owner": "akka", "time": 1700000000000})
+	require.Equal(t, 1, lines(dropped))
+	w.put(t, object{"owner": "akka", "time": -1})
+	require.Equal(t, 1, lines(senseless))
+	require.Contains(t, log.String(), "owner=akka time=-1")
+	w.put(t, object{"owner": "", "time": -1})
+	require.Equal(t, 1, lines(senseless))
+	w.put(t, object{"owner": "akka", "time": 1700000000001})
+	require.Equal(t, 2, lines(dropped))
 }
 
 // The token starts again with a new object. Who has seen the old one goes on from there.

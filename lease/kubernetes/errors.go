@@ -95,8 +95,8 @@ func unknownResource(err error) bool {
 	return detailKind(status.Status()) == "" || apierrors.IsUnexpectedServerError(err)
 }
 
-// mark adds ErrNotInstalled to an error that means that.
-func mark(err error) error {
+// recognise adds ErrNotInstalled to an error that means that.
+func recognise(err error) error {
 	if unknownResource(err) {
 		return fmt.Errorf("%w: %w", ErrNotInstalled, err)
 	}
@@ -104,13 +104,13 @@ func mark(err error) error {
 }
 
 func (s *Store) fail(action string, err error) error {
-	err = mark(err)
+	err = recognise(err)
 	return fmt.Errorf("lease %s: %s: %w%s", s, action, err, s.advice(err))
 }
 
 func (s *Store) failWrite(creating bool, err error) error {
 	kind := classify(creating, err)
-	err = mark(err)
+	err = recognise(err)
 	switch {
 	case kind == nil:
 		return s.fail("write, outcome unknown", err)

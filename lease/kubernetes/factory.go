@@ -15,8 +15,9 @@ type section struct {
 	API        API    `json:"api"        yaml:"api"`
 }
 
-// Factory returns the implementation for a lease.Registry, configured by namespace, kubeconfig, context and api. It sanitises the lease's name; an empty one becomes "<system>-sbr".
-// Its stores are *Store: whoever wants a Preflight asserts for a method of that name. log may be nil.
+// Factory returns the implementation for a lease.Registry, configured by namespace, kubeconfig, context and api. It sanitises the
+// lease's name; an empty one becomes "<system>-sbr". Requests are bounded by two fifths of the lease's operation timeout. Its stores
+// are *Store: whoever wants a Preflight asserts for a method of that name. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section
@@ -24,7 +25,13 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, err
 		}
 		cfg := DefaultConfig()
-		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.API, cfg.Logger = set.Namespace, set.Kubeconfig, set.Context, set.API, log
+		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.API = set.Namespace, set.Kubeconfig, set.Context, set.API
+		if cfg.Logger = spec.Logger; cfg.Logger == nil {
+			cfg.Logger = log
+		}
+		if spec.Settings.OperationTimeout > 0 {
+			cfg.RequestTimeout = spec.Settings.OperationTimeout * 2 / 5
+		}
 		var err error
 		if cfg.Name, err = LeaseName(spec.System, spec.Name); err != nil {
 			return nil, err

@@ -12,10 +12,12 @@ import (
 // disaster strikes the whole cluster, and so all steps at once: one request of each kind is on its way when it happens.
 type disaster struct {
 	begin, end func() error
+	err        error
 	// Each opens when all cells have come to it: prepared; with a request on the way; with an outcome.
 	prepared, underWay, outcomes *gate
 	// The heartbeat comes when it comes: the others start when it has.
 	start    chan struct{}
+	starts   sync.Once
 	happened chan struct{}
 	over     chan struct{}
 }
@@ -27,8 +29,8 @@ func newDisaster(begin, end func() error) *disaster {
 	}
 }
 
-// run is the disaster; it returns when all is well again.
-func (d *disaster) run(ctx context.Context) error {
+// run is the disaster; it returns when all is well again, or sets err.
+func (d *disaster) run(ctx context.Context) {
 	for _, phase := range []struct {
 		gate *gate
 		do   func() error
@@ -37,23 +39,18 @@ func (d *disaster) run(ctx context.Context) error {
 		select {
 		case <-phase.gate.open:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			d.err = context.Cause(ctx)
+			return
 		}
-		if err := phase.do(); err != nil {
-			return err
+		if d.err = phase.do(); d.err != nil {
+			return
 		}
 		close(phase.done)
 	}
-	return nil
 }
 
 // ready keeps the cell back until its request can be one of those that are on the way.
 func (d *disaster) ready(c *cell) {
-	c.cleanup(func() { // nobody waits for a cell that has failed
-		for _, g := range []*gate{d.prepared, d.underWay, d.outcomes} {
-			g.arrive(c.step.name)
-		}
-	})
 	d.prepared.arrive(c.step.name)
 	if c.step.name == "heartbeat" {
 		c.await(d.prepared.open)
@@ -62,9 +59,20 @@ func (d *disaster) ready(c *cell) {
 	c.await(d.start)
 }
 
+// leave is for a cell that is over: nobody waits for one that has failed.
+func (d *disaster) leave(c *cell) {
+	for _, g := range []*gate{d.prepared, d.underWay, d.outcomes} {
+		g.arrive(c.step.name)
+	}
+	if c.step.name == "heartbeat" {
+		d.starts.Do(func() { close(d.start) })
+	}
+}
+
 func (d *disaster) strike(c *cell, _ string) kubetest.Fault {
-	if d.underWay.arrive(c.step.name) && c.step.name == "heartbeat" {
-		close(d.start)
+	d.underWay.arrive(c.step.name)
+	if c.step.name == "heartbeat" {
+		d.starts.Do(func() { close(d.start) })
 	}
 	select {
 	case <-d.happened:
@@ -97,16 +105,15 @@ type gate struct {
 
 func newGate() *gate { return &gate{open: make(chan struct{}), seen: map[string]bool{}} }
 
-// arrive reports whether it is the first arrival of this step.
-func (g *gate) arrive(step string) bool {
+// arrive may be called any number of times.
+func (g *gate) arrive(step string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.seen[step] {
-		return false
+		return
 	}
 	g.seen[step] = true
 	if len(g.seen) == stepCount {
 		close(g.open)
 	}
-	return true
 }

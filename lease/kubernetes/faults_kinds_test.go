@@ -39,6 +39,8 @@ type fault struct {
 	unseen, unseenReads, late bool
 	// answers are those of the API server to the first write struck.
 	answers func(step string) []int
+	// byHand: somebody takes the lease away from its holder past the contract. The holder learns of it with its next heartbeat.
+	byHand bool
 	// cut is how the stream of a watch ends before its next opening is struck.
 	cut kubetest.Cut
 	// before and after surround the fault, where it is not made by the proxy. May be nil.
@@ -135,11 +137,14 @@ var (
 	}
 	unauthorized       = answered("401", http.StatusUnauthorized, "")
 	forbidden          = answered("403", http.StatusForbidden, "")
-	forgedNotFound     = answered("404 that the API server did not say", http.StatusNotFound, "")
 	tooMany            = answered("429 with Retry-After: 1", http.StatusTooManyRequests, "1")
 	internalError      = answered("500", http.StatusInternalServerError, "")
 	serviceUnavailable = answered("503", http.StatusServiceUnavailable, "")
-	errorAfter         = fault{
+	foreignNotFound    = fault{
+		name: "404 of a load balancer", unseen: true,
+		strike: doing(kubetest.Fault{Kind: kubetest.FaultStatus, Status: http.StatusNotFound, Foreign: true}),
+	}
+	errorAfter = fault{
 		name: "500 after the commit", answers: committed,
 		strike: doing(kubetest.Fault{Kind: kubetest.FaultReplaceResponse, Status: http.StatusInternalServerError}),
 	}
@@ -151,7 +156,7 @@ var (
 		after:  func(c *cell) { c.allow("") },
 	}
 	deleted = fault{
-		name: "404: the object is deleted", answers: deletedAnswers,
+		name: "404: the object is deleted", answers: deletedAnswers, byHand: true,
 		strike: func(c *cell, _ string) kubetest.Fault {
 			c.edit() // there must be one to delete
 			c.remove()
@@ -169,7 +174,7 @@ var (
 		},
 	}
 	overtaken = fault{
-		name: "409: somebody else gets the lease", answers: conflict,
+		name: "409: somebody else gets the lease", answers: conflict, byHand: true,
 		strike: func(c *cell, _ string) kubetest.Fault {
 			switch c.step.name {
 			case "heartbeat", "release":

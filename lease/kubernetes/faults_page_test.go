@@ -79,8 +79,8 @@ The test checks in all %d cells, besides what the table says:
 - Where the fault says *after the commit*, the API server has really written; where it says *lost* or *before*, it never saw the
   request; where it says *after the client gave up*, it got the request only after the call was over.
 
-401, 403, 429, 500 and 503 are said by something on the way, before the API server has seen the request; so is a 409 to a read or to a
-watch, which the API server does not know. The 403 of a withdrawn right, the 404 of a deleted object and the 409 to a write are the API server's own.
+401, 403, 429, 500 and 503 are said by something on the way, in the API server's words, before it has seen the request; so is a 409 to a
+read or to a watch, which the API server does not know. The 403 of a withdrawn right, the 404 of a deleted object and the 409 to a write are the API server's own.
 
 To reproduce it: ` + "`go test ./lease/kubernetes -run TestFault`" + ` (the first time it builds a kube-apiserver and an etcd).
 `
@@ -114,6 +114,6 @@ const faultsTail = `
   the holder trusts the last one. The exceptions are a 403, which is an answer and not a fault, and a dead connection, which is noticed after
   three seconds: more than the whole call here, less than the default of five.
 - A store that stays away costs the lease, not the safety: the holder gives it up before anybody else can get it.
-- An object that is deleted takes its token with it. Parties that have seen the token go on above it; one that has not begins anew. Do
-  not delete the object: ` + "`kubectl edit`" + ` away its ` + "`holderIdentity`" + ` if it must be freed by hand.
+- An object that is deleted takes its token with it. Parties that have seen the token go on above it; one that has not begins anew. So do
+  not delete the object to free it: clear its ` + "`holderIdentity`" + `.
 `

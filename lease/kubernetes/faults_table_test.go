@@ -31,7 +31,7 @@ func faultTable() []row {
 		{responseLost.once(), recovers},
 		{responseLost.forGood(), unheard},
 		{committedLate.answeredWith(conflict).once(), recovers}, // another write of A's has settled it by then
-		{committedLate.answeredWith(committed).until("all of its kind", sameKind), [stepCount]string{
+		{committedLate.answeredWith(committed).until("every one of its kind", sameKind), [stepCount]string{
 			"unknown; free 1", "unknown; absent, then A 1", "unknown; free 1, then A 2", "lost; A 2", "unknown; A 2, then free 2",
 			"catches up; B 3",
 		}},
@@ -58,8 +58,8 @@ func faultTable() []row {
 			"unknown; free 1", "unknown (refused); absent", "unknown (refused); free 1", "lost; A 2", "unknown (refused); A 2",
 			"catches up; B 3",
 		}},
-		{forgedNotFound.once(), refused},
-		{forgedNotFound.forGood(), refusedForGood},
+		{foreignNotFound.once(), recovers},
+		{foreignNotFound.forGood(), cutOff},
 		{deleted.once(), [stepCount]string{
 			"granted; A 1", "granted; A 1", "granted; A 2", "lost; absent", "not-released; absent", "catches up; B 3",
 		}},

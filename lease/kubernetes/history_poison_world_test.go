@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -80,9 +81,7 @@ func (w poisonWorld) create(metadata, spec object) object {
 
 func withName(metadata object) object {
 	out := object{"name": testName}
-	for k, v := range metadata {
-		out[k] = v
-	}
+	maps.Copy(out, metadata)
 	return out
 }
 

@@ -102,7 +102,7 @@ func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed 
 	if err := historyPlay(t.Context(), h, cfg, proxy, seed); err != nil {
 		return nil, fmt.Errorf("HISTORY_SEED=%d: %w", seed, err)
 	}
-	if err := h.Check(searchTime, t.ArtifactDir()); err != nil {
+	if err := h.Check(searchTime, linear.Artifacts(t)); err != nil {
 		return nil, fmt.Errorf("HISTORY_SEED=%d: %w", seed, err)
 	}
 	return h.Tally(), nil

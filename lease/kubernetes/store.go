@@ -22,6 +22,7 @@ type Store struct {
 	client *client
 	log    *slog.Logger
 	pace   pace
+	odd    oddities
 }
 
 var (
@@ -146,6 +147,7 @@ func mergePatch(d draft, uid types.UID, version string) ([]byte, error) {
 }
 
 func (s *Store) snapshot(o object) (lease.Snapshot, error) {
+	s.odd.note(s, o)
 	r, err := s.client.dialect.decode(o)
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate %s %s %s-)",

@@ -2,7 +2,6 @@ package leasetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -99,19 +98,24 @@ var leaseTests = []namedTest{
 		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
 	}},
 	{"a lost answer is not a lost grant", func(t *testing.T, b *bench) {
-		tap := &tap{Store: b.open("a")}
-		a := b.leaseOver(tap, "a", nil)
-		tap.loseAnswers(1)
+		faulty := NewFaulty(b.open("a"))
+		a := b.leaseOver(faulty.Store(), "a", nil)
+		faulty.Inject(Writes, BreakResponse, 1)
 		r := b.granted(a, verdict(0, "a", "a"))
 		require.EqualValues(t, 1, r.Token)
-		require.EqualValues(t, 1, tap.writes.Load(), "recognised, not repeated")
-		tap.loseAnswers(1)
+		require.Equal(t, 1, faulty.Counters().Writes, "recognised, not repeated")
+		faulty.Inject(Writes, BreakResponse, 1)
 		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
 	}},
 	{"a lost answer of a create that somebody else won", func(t *testing.T, b *bench) {
-		tap := &tap{Store: b.open("a")}
-		tap.before = func() { b.write(b.open("b"), record("b", 1), "") }
-		a := b.leaseOver(tap, "a", nil)
+		faulty := NewFaulty(b.open("a"))
+		var once sync.Once
+		faulty.OnRequest(func(write bool) {
+			if write {
+				once.Do(func() { b.write(b.open("b"), record("b", 1), "") })
+			}
+		})
+		a := b.leaseOver(faulty.Store(), "a", nil)
 		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
 		require.False(t, a.Check())
 	}},
@@ -120,15 +124,16 @@ var leaseTests = []namedTest{
 		if _, ok := store.(lease.Watcher); !ok {
 			t.Skip("the store is no Watcher")
 		}
-		tap := &tap{Store: store}
-		a, o := b.lease("a", nil), b.leaseOver(tap.watcher(), "b", nil)
+		faulty := NewFaulty(store)
+		a, o := b.lease("a", nil), b.leaseOver(faulty.Store(), "b", nil)
 		b.granted(a, verdict(0, "a", "a", "b"))
 		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
 		seen := b.follow(o)
 		b.eventually(func() bool { r := seen(); return r.Token == 1 && r.Holder == "" }, "the release was not reported")
-		reads, writes := tap.reads.Load(), tap.writes.Load()
+		before := faulty.Counters()
 		b.granted(o, verdict(1, "b", "b"))
-		require.Equal(t, [2]int32{0, 1}, [2]int32{tap.reads.Load() - reads, tap.writes.Load() - writes})
+		after := faulty.Counters()
+		require.Equal(t, [2]int{0, 1}, [2]int{after.Reads - before.Reads, after.Writes - before.Writes})
 	}},
 	{"concurrent calls on one instance are all answered", func(t *testing.T, b *bench) {
 		a := b.lease("a", nil)
@@ -207,56 +212,4 @@ func (b *bench) follow(l *lease.Lease) (newest func() lease.Record) {
 		}
 		return lease.Record{}
 	}
-}
-
-// tap sits between a lease and its store: it counts, fails on demand, and loses answers.
-type tap struct {
-	lease.Store
-	reads, writes atomic.Int32
-	down          atomic.Bool
-	lost          atomic.Int32
-	// downAfterWrite takes the store down with the next write, after it was committed.
-	downAfterWrite atomic.Bool
-	before         func() // called once, before the first write
-	once           sync.Once
-}
-
-var errTap = errors.New("leasetest: injected")
-
-func (p *tap) loseAnswers(n int32) { p.lost.Store(n) }
-
-// watcher is p with the Watch of its store.
-func (p *tap) watcher() lease.Store {
-	return struct {
-		*tap
-		lease.Watcher
-	}{p, p.Store.(lease.Watcher)}
-}
-
-// Read implements lease.Store.
-func (p *tap) Read(ctx context.Context) (lease.Snapshot, error) {
-	p.reads.Add(1)
-	if p.down.Load() {
-		return lease.Snapshot{}, errTap
-	}
-	return p.Store.Read(ctx)
-}
-
-// Write implements lease.Store.
-func (p *tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
-	p.writes.Add(1)
-	if p.down.Load() {
-		return lease.Snapshot{}, errTap
-	}
-	if p.before != nil {
-		p.once.Do(p.before)
-	}
-	s, err := p.Store.Write(ctx, r, prev)
-	if p.downAfterWrite.Swap(false) {
-		p.down.Store(true)
-	}
-	if err == nil && p.lost.Add(-1) >= 0 {
-		return lease.Snapshot{}, errTap
-	}
-	return s, err
 }

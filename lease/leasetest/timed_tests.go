@@ -50,11 +50,11 @@ var timedTests = []namedTest{
 		}
 	}},
 	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
-		clock, tap := NewClock(), &tap{Store: b.open("a")}
-		a := b.leaseOver(tap, "a", clock)
+		clock, faulty := NewClock(), NewFaulty(b.open("a"))
+		a := b.leaseOver(faulty.Store(), "a", clock)
 		lost := make(chan error, 10)
 		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
-		tap.down.Store(true)
+		faulty.Inject(All, Unavailable, Always)
 		clock.Advance(window - time.Nanosecond)
 		require.True(t, a.Check())
 		clock.Advance(time.Nanosecond)
@@ -99,18 +99,24 @@ var timedTests = []namedTest{
 		require.EqualValues(t, 1, r.Verdict.Token, "and so does the verdict")
 	}},
 	{"a late grant is undone", func(t *testing.T, b *bench) {
-		clock, tap := NewClock(), &tap{Store: b.open("a")}
-		a, judge := b.leaseOver(tap, "a", clock), b.open("judge")
-		tap.loseAnswers(1)
-		tap.downAfterWrite.Store(true)
+		clock, faulty := NewClock(), NewFaulty(b.open("a"))
+		a, judge := b.leaseOver(faulty.Store(), "a", clock), b.open("judge")
+		faulty.Inject(Writes, BreakResponse, 1)
+		faulty.OnRequest(func(write bool) {
+			if write {
+				faulty.Inject(All, Unavailable, Always) // from the next request on
+			}
+		})
 		done := make(chan lease.Outcome, 1)
 		go func() { done <- a.Acquire(t.Context(), verdict(0, "a", "a"), nil) }()
-		b.eventually(tap.down.Load, "the write was not made") // or the clock would overtake it
+		written := func() bool { return b.read(judge).Record.Holder == "a" }
+		b.eventually(written, "the write was not made") // or the clock would overtake it
 		b.advanceUntil(clock, func() bool { return len(done) > 0 })
 		out := <-done
 		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
 		require.Equal(t, "a", b.read(judge).Record.Holder, "it was committed all the same")
-		tap.down.Store(false)
+		faulty.OnRequest(nil)
+		faulty.Heal()
 		b.advanceUntil(clock, func() bool { return b.read(judge).Record.Holder == "" })
 		require.False(t, a.Check())
 		require.EqualValues(t, 1, b.read(judge).Record.Verdict.Token, "the verdict stays")

@@ -20,6 +20,7 @@ const DefaultDuration = 5 * time.Minute
 // Type says who may acquire and release a lock that is held already. The zero Type is SingleEntrant.
 type Type uint8
 
+// The types.
 const (
 	// SingleEntrant: nobody acquires it while it is held, its owner neither. Only the owner releases it.
 	SingleEntrant Type = iota
@@ -51,13 +52,13 @@ type Config struct {
 	// at most a quarter of the duration, for requests that were under way.
 	Duration time.Duration
 	// KeepAlive renews the lock by itself, ten times in each duration, as long as its holder lives: the duration then is how
-	// long the lock outlives its holder. It also tells the holder of a loss, within a tenth of the duration.
-	// False: the lock ends when its duration is over, finished or not.
+	// long the lock outlives its holder. It also tells the holder of a loss, within a tenth of the duration (Forever: within
+	// 12 s). False: the lock ends when its duration is over, finished or not.
 	KeepAlive bool
 	// Owner is the owner id. Empty: a random one for this lock alone. ProcessOwner(): the one of this process.
 	// Locks with equal ids are one owner, also across processes and lives of a process: see the package's non-guarantees.
 	Owner string
-	// OperationTimeout bounds each call that does not wait. Zero: 5 s.
+	// OperationTimeout bounds each step of a call that does not wait; a call has one or two. Zero: 5 s.
 	OperationTimeout time.Duration
 	// Clock replaces the machine's clock. Nil: lease.SystemClock.
 	Clock lease.Clock
@@ -123,6 +124,11 @@ func (c Config) filled() Config {
 		c.Logger = c.Logger.With("lock", c.Name)
 	}
 	return c
+}
+
+// settings are those of the lease below. Infinite: any duration that another party has recorded is believed.
+func (c Config) settings() lease.Settings {
+	return lease.Settings{HeartbeatTimeout: lease.Infinite, OperationTimeout: c.OperationTimeout}
 }
 
 // ProcessOwner returns an owner id that is random, and the same in the whole life of this process.

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 var errWork = errors.New("the work failed")
@@ -68,7 +70,7 @@ func TestDo_ContextEndsWhenTheLockIsGone(t *testing.T) {
 		"no renewal gets through": {keepAlive, func(w *world, _ *lock.Lock) { w.store.View("a").SetUnavailable(true) }, usable},
 		"released meanwhile":      {keepAlive, func(w *world, k *lock.Lock) { w.release(k) }, 0},
 		"forced meanwhile":        {keepAlive, func(w *world, k *lock.Lock) { w.sure(k.ForceRelease(w.t.Context())) }, 0},
-		"closed meanwhile":        {keepAlive, func(_ *world, k *lock.Lock) { k.Close() }, 0},
+		"closed meanwhile":        {keepAlive, func(w *world, k *lock.Lock) { assert.NoError(w.t, k.Close()) }, 0},
 	} {
 		for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.Overriding} {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
@@ -185,7 +187,8 @@ func TestDo_AReleaseReachesEveryEntry(t *testing.T) {
 
 func TestDoWait_OneAtATime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		locks := []*lock.Lock{w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant, keepAlive), w.lock("c", lock.SingleEntrant)}
+		const single = lock.SingleEntrant
+		locks := []*lock.Lock{w.lock("a", single), w.lock("b", single, keepAlive), w.lock("c", single)}
 		var running, ran atomic.Int32
 		var all sync.WaitGroup
 		for i := range 12 {
@@ -221,5 +224,93 @@ func TestDo_ManyEntriesOfOneReentrantLock(t *testing.T) {
 		assert.False(t, w.acquire(b), "one is still inside")
 		all.Wait()
 		assert.True(t, w.acquire(b))
+	})
+}
+
+// Work must not run while the record is being freed: it is told before.
+func TestDo_IsToldBeforeTheReleaseIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.SingleEntrant)
+		freed := 0
+		err := k.Do(t.Context(), func(ctx context.Context) error {
+			w.store.OnCommit(func(lease.Record) {
+				freed++
+				assert.ErrorIs(t, context.Cause(ctx), lock.ErrLost)
+				assert.False(t, k.Held())
+			})
+			assert.True(t, w.release(k))
+			return nil
+		})
+		assert.ErrorIs(t, err, lock.ErrLost)
+		assert.Equal(t, 1, freed)
+	})
+}
+
+// A release may come at any moment of a beginning Do. Whenever it does, no work goes on under a lock that is not held.
+func TestDo_AgainstConcurrentReleases(t *testing.T) {
+	for _, kind := range []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.Overriding} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				k := w.lock("a", kind)
+				for range 2000 {
+					var all sync.WaitGroup
+					for range 2 {
+						all.Go(func() {
+							_ = k.Do(t.Context(), func(ctx context.Context) error {
+								time.Sleep(time.Millisecond) // until the release is over
+								assert.True(t, k.Held() || ctx.Err() != nil)
+								return nil
+							})
+						})
+					}
+					all.Go(func() { _, _ = k.Release(t.Context()) })
+					all.Wait()
+					assert.False(t, k.Held())
+				}
+			})
+		})
+	}
+}
+
+// Many goroutines go in and out of one re-entrant lock, at any moment: the end of one never spoils the beginning of another.
+func TestDo_InAndOutAtTheSameMoment(t *testing.T) {
+	for _, kind := range []lock.Type{lock.Reentrant, lock.Overriding} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				k := w.lock("a", kind)
+				var all sync.WaitGroup
+				for i := range 4 {
+					all.Go(func() {
+						for n := range 500 {
+							assert.NoError(t, k.Do(t.Context(), func(ctx context.Context) error {
+								time.Sleep(time.Duration((n+i)%2) * time.Millisecond)
+								assert.True(t, k.Held())
+								return ctx.Err()
+							}))
+							time.Sleep(time.Duration(n%3) * time.Millisecond)
+						}
+					})
+				}
+				all.Wait()
+				assert.Empty(t, w.record().Holder)
+			})
+		})
+	}
+}
+
+func TestDo_GivesUpWaitingForTheLastOneToLeave(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.Reentrant)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		second := make(chan error, 1)
+		require.NoError(t, k.Do(t.Context(), func(context.Context) error {
+			w.store.View("a").LoseRequests(memory.Always) // the release takes its time
+			time.AfterFunc(time.Second, func() { second <- k.Do(ctx, never(t)) })
+			return nil
+		}))
+		require.ErrorIs(t, <-second, context.DeadlineExceeded)
+		w.store.View("a").Heal()
+		assert.NoError(t, k.Do(t.Context(), func(context.Context) error { return nil }))
 	})
 }

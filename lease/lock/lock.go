@@ -26,11 +26,12 @@ type Lock struct {
 	lease   *lease.Lease
 	onClose func() error
 
-	// mu guards the fields below. It is not held during a call to the lease.
+	// mu guards the fields below. It is not held while the lease asks the store.
 	mu sync.Mutex
-	// works are the Do that run, entered those that run or are about to.
+	// works are the Do that run, entered counts those that run or are about to. leaving is there while the last one releases.
 	works   map[*work]struct{}
 	entered int
+	leaving chan struct{}
 	// releases counts the beginnings and ends of releases.
 	releases int
 }
@@ -45,13 +46,12 @@ func New(store lease.Store, cfg Config) (*Lock, error) {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	cfg = cfg.filled()
-	// Infinite: any duration that another party has recorded is believed.
-	settings := lease.Settings{HeartbeatTimeout: lease.Infinite, OperationTimeout: cfg.OperationTimeout}
+	settings := cfg.settings()
 	if l, ok := store.(lease.Limiter); ok {
 		if limit, err := l.Window(settings); err != nil {
 			return nil, fmt.Errorf("lock: %w", err)
 		} else if limit < lease.Infinite {
-			return nil, errors.New("lock: other users of this store expire holders by a rule of their own: it can keep no lock of a given duration")
+			return nil, errors.New("lock: other users of this store expire holders by a rule of their own: use a store of its own")
 		}
 	}
 	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Clock: cfg.Clock, Nonce: cfg.Nonce, Logger: cfg.Logger})
@@ -128,6 +128,8 @@ func (k *Lock) acquire(ctx context.Context, d time.Duration, by acquire, granted
 		For: d, KeepAlive: k.cfg.KeepAlive, Exclusive: k.cfg.Type == SingleEntrant, Override: k.cfg.Type == Overriding,
 	}, func(reason error) {
 		<-known
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.cancel(reason, func(w *work) bool { return w.token <= token })
 	})
 	if out.Kind == lease.Granted {
@@ -170,10 +172,13 @@ func (k *Lock) named() string {
 	return fmt.Sprintf(" %q", k.cfg.Name)
 }
 
-// Close ends the renewal of the lock and all goroutines, and waits for them; a Do that runs is cancelled. It does not release: a lock
-// that is still held runs out for the others. What Manager opened for the lock is closed as well; the error is from there.
+// Close ends the renewal of the lock and all goroutines, and waits for them; a Do that runs is cancelled. It does not release:
+// a lock that is still held runs out for the others. What a Manager has opened for the lock is closed as well; the error is from
+// there.
 func (k *Lock) Close() error {
 	k.lease.Close()
+	k.mu.Lock()
 	k.cancel(fmt.Errorf("%w: %w", ErrLost, ErrClosed), all)
+	k.mu.Unlock()
 	return k.onClose()
 }

@@ -180,6 +180,18 @@ func TestKeepAlive_HoldsAsLongAsTheHolderLives(t *testing.T) {
 	})
 }
 
+func TestKeepAlive_TellsTheHolderOfALossForeverToo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.lock("a", lock.SingleEntrant, keepAlive)
+		require.True(t, w.sure(a.AcquireForever(t.Context())))
+		time.Sleep(10 * time.Hour)
+		require.True(t, a.Held())
+		require.True(t, w.acquire(w.lock("admin", lock.Overriding)))
+		time.Sleep(13 * time.Second)
+		assert.False(t, a.Held())
+	})
+}
+
 func TestKeepAlive_TellsTheHolderOfALoss(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, admin := w.lock("a", lock.SingleEntrant, keepAlive), w.lock("admin", lock.Overriding)
@@ -349,4 +361,14 @@ func TestNew_RefusesAStoreWithOtherRules(t *testing.T) {
 	require.ErrorIs(t, err, refusal)
 	_, err = lock.New(limited{View: memory.NewStore().View("x"), window: time.Minute}, lock.Config{})
 	require.ErrorContains(t, err, "a rule of their own")
+}
+
+// A store may be able to limit and not do so: lease/kubernetes with native leases.
+func TestNew_AcceptsAStoreThatLimitsNothing(t *testing.T) {
+	k, err := lock.New(limited{View: memory.NewStore().View("x"), window: lease.Infinite}, lock.Config{})
+	require.NoError(t, err)
+	defer k.Close()
+	ok, err := k.Acquire(t.Context())
+	require.NoError(t, err)
+	assert.True(t, ok)
 }

@@ -14,7 +14,7 @@ import (
 
 // ManagerConfig says where a Manager finds locks, and what they are like.
 type ManagerConfig struct {
-	// Open opens the store of one lock; its lease.Spec has System, the lock's Name and Owner, and Decode. Required.
+	// Open opens the store of one lock; its lease.Spec is filled in. Required.
 	// The factory of a backend fits, and Open of a lease.Registry with the key filled in.
 	Open lease.Factory
 	// System is the first part of each lock's identity: the cluster or application that they belong to.
@@ -71,11 +71,12 @@ func (m *Manager) open(ctx context.Context, name string, t Type) (*Lock, error) 
 		return nil, errors.New("lock: a name is required")
 	}
 	cfg := m.cfg.Lock
-	if cfg.Owner == "" {
-		cfg.Owner = cfg.filled().Owner // now, because the store is told
-	}
 	cfg.Name, cfg.Type = name, t
-	store, err := m.cfg.Open(ctx, lease.Spec{System: m.cfg.System, Name: name, Owner: cfg.Owner, Decode: m.cfg.Decode})
+	full := cfg.filled()
+	cfg.Owner = full.Owner // the same that the store is told
+	store, err := m.cfg.Open(ctx, lease.Spec{
+		System: m.cfg.System, Name: name, Owner: cfg.Owner, Settings: full.settings(), Logger: cfg.Logger, Decode: m.cfg.Decode,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
@@ -118,8 +119,9 @@ func (m *Manager) ForceRelease(ctx context.Context, name string) (bool, error) {
 	return ok, errors.Join(err, k.Close())
 }
 
-// ForceReleaseAll does so for each lock that this Manager was ever asked for, and returns the names of those that were held, sorted.
-// It covers no other lock: a store cannot be asked for its names. All are tried; the error joins those of each that failed.
+// ForceReleaseAll does so for each lock that this Manager was ever asked for, and returns the names of those that were held,
+// sorted. It covers no other lock: a store cannot be asked for its names. All are tried; the error joins those of all that
+// failed.
 func (m *Manager) ForceReleaseAll(ctx context.Context) (released []string, err error) {
 	m.mu.Lock()
 	names := slices.Sorted(maps.Keys(m.names))

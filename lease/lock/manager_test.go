@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/file"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
@@ -45,6 +47,40 @@ func TestManager_DifferentNamesDoNotBlockEachOther(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, ok, name)
 	}
+}
+
+// The same over files: what the locks write and read is kept as it was meant.
+func TestManager_OverFiles(t *testing.T) {
+	dir := t.TempDir()
+	m, err := lock.NewManager(lock.ManagerConfig{
+		Open: file.Factory(nil),
+		Decode: func(into any) error {
+			text, err := json.Marshal(map[string]string{"path": dir})
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(text, into)
+		},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	a, b, other := opened(t, m.Lock, "jobs"), opened(t, m.ReentrantLock, "jobs"), opened(t, m.Lock, "reports")
+	for _, step := range []struct {
+		does func(context.Context) (bool, error)
+		want bool
+	}{
+		{a.AcquireForever, true}, {b.Acquire, false}, {a.Acquire, false}, {other.Acquire, true}, {b.Release, false},
+		{a.Release, true}, {a.Release, false}, {b.Acquire, true}, {b.AcquireForever, true}, {a.Acquire, false}, {a.ForceRelease, true},
+		{a.Acquire, true},
+	} {
+		ok, err := step.does(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, step.want, ok)
+	}
+	require.ErrorIs(t, b.Do(t.Context(), never(t)), lock.ErrHeld)
+	released, err := m.ForceReleaseAll(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"jobs", "reports"}, released)
 }
 
 func TestManager_OwnerPolicies(t *testing.T) {
@@ -158,4 +194,18 @@ func TestManager_ErrorsNameTheLock(t *testing.T) {
 	})
 	_, err = refuses.Lock(t.Context(), "jobs")
 	require.ErrorContains(t, err, `lock "jobs": lock: other users`)
+}
+
+func TestManager_TellsTheFactoryWhatItOpens(t *testing.T) {
+	inner := memory.Factory()
+	var spec lease.Spec
+	m := manager(t, func(ctx context.Context, s lease.Spec) (lease.Store, error) {
+		spec = s
+		return inner(ctx, s)
+	})
+	k := opened(t, m.Lock, "jobs")
+	assert.Equal(t, lease.Spec{
+		System: "billing", Name: "jobs", Owner: k.Owner(),
+		Settings: lease.Settings{HeartbeatTimeout: lease.Infinite, OperationTimeout: lock.DefaultConfig().OperationTimeout},
+	}, spec)
 }

@@ -26,8 +26,8 @@ func (k *Lock) Release(ctx context.Context) (bool, error) {
 	return k.freed(out)
 }
 
-// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the holder has ended: it learns
-// of this with its next renewal, without KeepAlive not at all.
+// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the holder has ended: it
+// learns of this with its next renewal, without KeepAlive not before its next call.
 func (k *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	defer k.releasing()()
 	return k.freed(k.lease.ForceRelease(ctx, ""))
@@ -43,17 +43,15 @@ func (k *Lock) freed(out lease.ReleaseOutcome) (bool, error) {
 // releasing cancels what runs now. The function it returns does so again with what began meanwhile, unless its grant came
 // after the release.
 func (k *Lock) releasing() (done func()) {
-	k.count()
-	k.cancel(errReleased, all)
-	return func() {
-		k.count()
-		now := k.lease.Token()
-		k.cancel(errReleased, func(w *work) bool { return w.token != now })
-	}
-}
-
-func (k *Lock) count() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.releases++
+	k.cancel(errReleased, all)
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.releases++
+		now := k.lease.Token()
+		k.cancel(errReleased, func(w *work) bool { return w.token != now })
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 
@@ -94,7 +93,7 @@ func (c *Client) doubt(in input, called int64, out lease.Outcome, wrote bool) {
 	in.action = lateGrant
 	switch {
 	case !wrote:
-	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused) && os.Getenv("TOLERATE") == "":
+	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused):
 		c.history.count("refused") // "the store certainly wrote nothing"
 	case out.Kind == lease.Unknown:
 		c.history.pending(c.index, in, called)
@@ -121,21 +120,16 @@ func (c *Client) onLost(reason error) {
 // Release records a Release.
 func (c *Client) Release(ctx context.Context) lease.ReleaseOutcome {
 	ctx, called := c.begin(ctx)
-	heldBefore := c.Token() != 0
 	out := c.Lease.Release(ctx)
 	c.mu.Lock()
 	freeing := keys(c.freeing)
 	c.mu.Unlock()
-	kind := out.Kind
-	if kind == lease.NotReleased && (heldBefore || len(freeing) > 0) && os.Getenv("TOLERATE") != "" {
-		kind = lease.ReleaseUnknown
-	}
-	if kind == lease.ReleaseUnknown {
+	if out.Kind == lease.ReleaseUnknown {
 		for _, nonce := range freeing {
 			c.history.pending(c.index, input{action: lateFree, who: c.owner, nonce: nonce}, called)
 		}
 	}
-	c.history.add(c.index, input{action: release, who: c.owner}, called, output{released: kind})
+	c.history.add(c.index, input{action: release, who: c.owner, sent: len(freeing) > 0}, called, output{released: out.Kind})
 	return out
 }
 

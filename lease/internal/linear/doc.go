@@ -2,9 +2,9 @@
 // that respects real time. It is for the tests of the backends.
 //
 //	h := linear.New(linear.Options{})
-//	c, err := h.Open(0, store, settings, lease.Options{}) // one for each client
-//	c.Play(ctx, random, 6, time.Second, pause)            // or c.Acquire, c.Release, … one at a time
-//	err = h.Check(time.Minute, t.ArtifactDir())
+//	c, err := h.Open(0, 0, store, settings, lease.Options{}) // one for each client
+//	c.Play(ctx, random, 6, time.Second, pause)               // or c.Acquire, c.Release, … one at a time
+//	err = h.Check(time.Minute, linear.Artifacts(t))
 //
 // The model is the contract of package lease: a holder, a token that grows by one with each grant, the last verdict; Held and
 // Read show exactly what stands there; Check is true only for the holder. See model.go.

@@ -1,9 +1,11 @@
 package linear
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"maps"
-	"path/filepath"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,11 +103,15 @@ func (h *History) operations() []porcupine.Operation {
 }
 
 // Check reports an error if the history cannot be explained, or if no explanation was found within the timeout.
-// The error names a file in dir, which shows the history in a browser.
+// The error names a file in dir (empty: the folder for temporary files), which shows the history in a browser.
 func (h *History) Check(timeout time.Duration, dir string) error {
-	m, ops := model(h.opts.Expiring), h.operations()
+	m, all := model(h.opts.Expiring), h.operations()
+	ops, ok := narrow(all)
 	// First without the picture, which costs memory.
-	result := porcupine.CheckOperationsTimeout(m, ops, timeout)
+	result := porcupine.Illegal
+	if ok {
+		result = porcupine.CheckOperationsTimeout(m, ops, timeout)
+	}
 	if result == porcupine.Ok {
 		return nil
 	}
@@ -114,11 +120,31 @@ func (h *History) Check(timeout time.Duration, dir string) error {
 	if result == porcupine.Unknown {
 		what = fmt.Sprintf("no explanation was found in %v", timeout)
 	}
-	path := filepath.Join(dir, "history.html")
-	if err := porcupine.VisualizePath(m, info, path); err != nil {
-		return fmt.Errorf("linear: %s: %s (of %d operations; no picture: %w)", result, what, len(ops), err)
+	path, err := picture(m, info, dir)
+	if err != nil {
+		path = err.Error()
 	}
-	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(ops), path, stuck(m, info, ops))
+	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(all), path, stuck(m, info, ops))
+}
+
+func picture(m porcupine.Model, info porcupine.LinearizationInfo, dir string) (string, error) {
+	file, err := os.CreateTemp(dir, "history-*.html")
+	if err != nil {
+		return "", err
+	}
+	return file.Name(), errors.Join(porcupine.Visualize(m, info, file), file.Close())
+}
+
+// Keeper is a test: *testing.T.
+type Keeper interface{ ArtifactDir() string }
+
+// Artifacts is the folder in which go test keeps what t leaves behind, if it was asked to with -artifacts. Else it is empty:
+// what lies in the folder of the test would be gone with it.
+func Artifacts(t Keeper) string {
+	if asked := flag.Lookup("test.artifacts"); asked != nil && asked.Value.String() == "true" {
+		return t.ArtifactDir()
+	}
+	return ""
 }
 
 // recordOf is what the model knows of r.

@@ -41,6 +41,8 @@ type input struct {
 	verdict   bool
 	base      uint64
 	survivors set
+	// sent says that a release has sent a write that frees the lease.
+	sent bool
 	// reason is why a lease was lost, for people.
 	reason string
 }
@@ -175,8 +177,13 @@ func (m rules) released(s state, in input, out output) (state, bool) {
 	s = s.disbelieved(in.who)
 	switch out.released {
 	case lease.Released:
+		if !mine {
+			// An earlier write of its own, which was in doubt, or whoever replaced it, was faster than the one it sent. It cannot
+			// know, and what it says is true: the lease names it no more.
+			return s, in.sent
+		}
 		s.holder = ""
-		return s, mine
+		return s, true
 	case lease.NotReleased:
 		// Where holders expire, one that has lost the lease may still stand in the record.
 		return s, !mine || m.expiring

@@ -1,9 +1,13 @@
 package manifest_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"log"
 	"os"
 
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
 )
 
@@ -43,4 +47,30 @@ func ExampleWrite() {
 	//   apiGroup: rbac.authorization.k8s.io
 	//   kind: Role
 	//   name: payments-sbr-lease
+}
+
+// The lease shared with Akka services: the custom resource too, in one JSON object for a program to read.
+func ExampleWriteJSON() {
+	o := manifest.DefaultOptions()
+	o.Name, o.Namespace, o.ServiceAccount = "payments-batch", "team-a", "payments"
+	o.API, o.CRD = kubernetes.Akka, true
+	if err := o.Validate(); err != nil {
+		log.Fatal(err) // every problem on a line of its own
+	}
+	var list struct{ Items []struct{ Kind string } }
+	var text bytes.Buffer
+	if err := manifest.WriteJSON(&text, o); err != nil {
+		log.Fatal(err)
+	}
+	if err := json.Unmarshal(text.Bytes(), &list); err != nil {
+		log.Fatal(err)
+	}
+	for _, item := range list.Items {
+		fmt.Println(item.Kind)
+	}
+	// Output:
+	// CustomResourceDefinition
+	// Role
+	// RoleBinding
+	// Lease
 }

@@ -1,0 +1,186 @@
+package linear
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// story is a history by hand: what is told was called and answered, one after the other.
+type story struct{ *History }
+
+func (s story) did(in input, out output) { s.add(0, in, s.now(), out) }
+
+func (s story) granted(who, nonce string, token uint64) {
+	s.did(input{action: acquire, who: who, nonce: nonce}, output{kind: lease.Granted, shown: record{holder: who, nonce: nonce, token: token}})
+}
+
+// decided is a grant with a verdict that builds on the token before.
+func (s story) decided(who, nonce string, token uint64, survivors set) {
+	s.did(input{action: acquire, who: who, nonce: nonce, verdict: true, base: token - 1, survivors: survivors},
+		output{kind: lease.Granted, shown: record{holder: who, nonce: nonce, token: token, verdict: token, survivors: survivors}})
+}
+
+func (s story) held(who, by, nonce string, token uint64) {
+	s.did(input{action: acquire, who: who}, output{kind: lease.Held, shown: record{holder: by, nonce: nonce, token: token}})
+}
+
+func (s story) release(who string, kind lease.ReleaseKind) {
+	s.did(input{action: release, who: who}, output{released: kind})
+}
+
+func (s story) look(who string, token uint64) {
+	s.did(input{action: look, who: who}, output{token: token})
+}
+func (s story) read(shown record) { s.did(input{action: read, who: "r"}, output{shown: shown}) }
+func (s story) lost(who string)   { s.did(input{action: lost, who: who}, output{}) }
+
+func (s story) doubt(a action, who, nonce string) {
+	s.pending(0, input{action: a, who: who, nonce: nonce}, s.now())
+}
+
+var possible = map[string]func(story){
+	"nothing": func(story) {},
+	"one lock": func(s story) {
+		s.granted("a", "1", 1)
+		s.look("a", 1)
+		s.held("b", "a", "1", 1)
+		s.release("a", lease.Released)
+	},
+	"two in turn": func(s story) {
+		s.granted("a", "1", 1)
+		s.release("a", lease.Released)
+		s.look("a", 0)
+		s.granted("b", "2", 2)
+		s.release("a", lease.NotReleased)
+	},
+	"a chain of verdicts": func(s story) { s.decided("a", "1", 1, 7); s.decided("a", "2", 2, 3); s.look("a", 2) },
+	"re-entered":          func(s story) { s.granted("a", "1", 1); s.granted("a", "1", 1) },
+	"an attempt in doubt that came to nothing": func(s story) { s.doubt(lateGrant, "a", "1"); s.granted("b", "2", 1) },
+	"an attempt in doubt that was granted":     func(s story) { s.doubt(lateGrant, "a", "1"); s.held("b", "a", "1", 1) },
+	"… and undone": func(s story) {
+		s.doubt(lateGrant, "a", "1")
+		s.held("b", "a", "1", 1)
+		s.doubt(lateFree, "a", "1")
+		s.granted("b", "2", 2)
+	},
+	"… and undone, and nobody saw it": func(s story) {
+		s.doubt(lateGrant, "a", "1")
+		s.doubt(lateFree, "a", "1")
+		s.granted("b", "2", 2)
+	},
+	"… and adopted": func(s story) { s.doubt(lateGrant, "a", "1"); s.granted("a", "1", 1); s.look("a", 1) },
+	"a release in doubt": func(s story) {
+		s.granted("a", "1", 1)
+		s.release("a", lease.ReleaseUnknown)
+		s.doubt(lateFree, "a", "1")
+		s.held("b", "a", "1", 1)
+		s.granted("b", "2", 2)
+	},
+}
+
+var impossible = map[string]func(story){
+	"two holders":                 func(s story) { s.granted("a", "1", 1); s.granted("b", "2", 2) },
+	"one token for two":           func(s story) { s.granted("a", "1", 1); s.release("a", lease.Released); s.granted("b", "2", 1) },
+	"a token left out":            func(s story) { s.granted("a", "1", 2) },
+	"held by nobody":              func(s story) { s.held("b", "a", "1", 1) },
+	"held after the release":      func(s story) { s.granted("a", "1", 1); s.release("a", lease.Released); s.held("b", "a", "1", 1) },
+	"an old read":                 func(s story) { s.granted("a", "1", 1); s.read(record{}) },
+	"a read of the wrong verdict": func(s story) { s.decided("a", "1", 1, 3); s.read(record{holder: "a", nonce: "1", token: 1}) },
+	"survivors that grow":         func(s story) { s.decided("a", "1", 1, 3); s.decided("a", "2", 2, 7) },
+	"superseded by its own base": func(s story) {
+		s.did(input{action: acquire, who: "a", verdict: true}, output{kind: lease.Held, superseded: true})
+	},
+	"check by another":              func(s story) { s.granted("a", "1", 1); s.look("b", 1) },
+	"check after the release":       func(s story) { s.granted("a", "1", 1); s.release("a", lease.ReleaseUnknown); s.look("a", 1) },
+	"check after nothing":           func(s story) { s.look("a", 1) },
+	"no by a holder":                func(s story) { s.granted("a", "1", 1); s.look("a", 0) },
+	"check of a token not its own":  func(s story) { s.granted("a", "1", 1); s.look("a", 2) },
+	"check of a grant nobody knows": func(s story) { s.doubt(lateGrant, "a", "1"); s.look("a", 1) },
+	"nothing to release":            func(s story) { s.granted("a", "1", 1); s.release("a", lease.NotReleased) },
+	"released what it had not":      func(s story) { s.release("a", lease.Released) },
+	"released by nobody":            func(s story) { s.granted("a", "1", 1); s.release("a", lease.ReleaseUnknown); s.granted("b", "2", 2) },
+	"undone what was told":          func(s story) { s.granted("a", "1", 1); s.doubt(lateFree, "a", "1"); s.granted("b", "2", 2) },
+	"lost for no reason":            func(s story) { s.granted("a", "1", 1); s.lost("a") },
+}
+
+func TestModel(t *testing.T) {
+	for name, tell := range possible {
+		t.Run("possible/"+name, func(t *testing.T) {
+			s := story{New(Options{})}
+			tell(s)
+			require.NoError(t, s.Check(time.Minute, t.TempDir()))
+		})
+	}
+	for name, tell := range impossible {
+		t.Run("impossible/"+name, func(t *testing.T) {
+			s := story{New(Options{})}
+			tell(s)
+			err := s.Check(time.Minute, t.TempDir())
+			require.ErrorContains(t, err, "linear: Illegal")
+			require.ErrorContains(t, err, "history-")
+		})
+	}
+}
+
+func TestModel_WhereHoldersExpire(t *testing.T) {
+	check := func(tell func(story)) error {
+		s := story{New(Options{Expiring: true})}
+		tell(s)
+		return s.Check(time.Minute, t.TempDir())
+	}
+	takeover := func(s story) { s.granted("a", "1", 1); s.granted("b", "2", 2) }
+	require.NoError(t, check(takeover))
+	require.NoError(t, check(func(s story) { takeover(s); s.look("b", 2); s.look("a", 0); s.lost("a") }))
+	require.Error(t, check(func(s story) { takeover(s); s.look("a", 1) }), "replaced, and believes in it")
+	require.Error(t, check(func(s story) { takeover(s); s.look("a", 2) }))
+	require.Error(t, check(func(s story) { takeover(s); s.release("a", lease.Released) }))
+	require.NoError(t, check(func(s story) { takeover(s); s.release("a", lease.NotReleased) }))
+}
+
+// What is in flight together may have happened in any order; what was answered before something was called may not.
+func TestModel_RealTime(t *testing.T) {
+	h := New(Options{})
+	in := input{action: acquire, who: "a", nonce: "1"}
+	called := h.now()
+	h.add(1, input{action: read, who: "r"}, h.now(), output{})
+	h.add(0, in, called, output{kind: lease.Granted, shown: record{holder: "a", nonce: "1", token: 1}})
+	require.NoError(t, h.Check(time.Minute, t.TempDir()))
+	h.add(1, input{action: read, who: "r"}, h.now(), output{})
+	require.Error(t, h.Check(time.Minute, t.TempDir()))
+}
+
+// mute is a store that loses every answer to a write, after or without having written.
+type mute struct{ writes []lease.Record }
+
+func (m *mute) Read(context.Context) (lease.Snapshot, error) { return lease.Snapshot{}, nil }
+
+func (m *mute) Write(_ context.Context, r lease.Record, _ lease.Version) (lease.Snapshot, error) {
+	m.writes = append(m.writes, r)
+	return lease.Snapshot{}, context.DeadlineExceeded
+}
+
+// Only what left the client may turn up later.
+func TestClient_OnlyWhatWasSentIsInDoubt(t *testing.T) {
+	h := New(Options{})
+	s := lease.Settings{HeartbeatTimeout: time.Hour, OperationTimeout: 50 * time.Millisecond}
+	store := &mute{}
+	c, err := h.Open(0, 0, store, s, lease.Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, lease.Unknown, c.Acquire(ended, nil).Kind)
+	require.Zero(t, h.Tally()["late-grant"])
+	require.Equal(t, lease.Unknown, c.Acquire(t.Context(), nil).Kind)
+	require.NotEmpty(t, store.writes)
+	require.Equal(t, 1, h.Tally()["late-grant"])
+	require.NoError(t, h.Check(time.Minute, t.TempDir()))
+}

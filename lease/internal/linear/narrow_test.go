@@ -1,0 +1,113 @@
+package linear
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Whatever is narrowed away must not change the result: random histories of one lease, some with a wrong answer, are judged
+// with and without.
+func TestNarrow_ChangesNoResult(t *testing.T) {
+	judged := map[porcupine.CheckResult]int{}
+	for seed := range uint64(3000) {
+		expiring := seed%3 == 0
+		random := rand.New(rand.NewPCG(seed, 0))
+		h := fiction(random, expiring)
+		if seed%2 == 0 {
+			spoil(random, h)
+		}
+		m, all := model(expiring), h.operations()
+		want := porcupine.CheckOperationsTimeout(m, all, 0)
+		got := porcupine.Illegal
+		if ops, ok := narrow(all); ok {
+			got = porcupine.CheckOperationsTimeout(m, ops, 0)
+		}
+		require.Equal(t, want, got, "seed %d", seed)
+		judged[want]++
+	}
+	t.Log(judged)
+	require.Greater(t, judged[porcupine.Ok], 1000)
+	require.Greater(t, judged[porcupine.Illegal], 200)
+}
+
+// fiction invents a history: a lease goes its way, one step each ten ticks, and each step was under way for a while around it.
+func fiction(random *rand.Rand, expiring bool) *History {
+	h, m, s := New(Options{Expiring: expiring}), rules{expiring}, state{}
+	var ops []porcupine.Operation
+	for at := int64(100); len(ops)+len(h.open) < 14; at += 10 {
+		who := fmt.Sprint(random.IntN(3))
+		in := input{action: action(random.IntN(int(end))), who: who, nonce: fmt.Sprintf("%s#%d", who, at)}
+		if in.action == acquire && random.IntN(2) == 0 {
+			in.verdict, in.base, in.survivors = true, s.token-uint64(random.IntN(2))*min(s.token, 1), set(random.IntN(8))
+		}
+		if in.action == lateFree {
+			in.who, in.nonce = s.holder, s.nonce
+		}
+		out := answer(random, m, s, in)
+		next, ok := m.step(s, in, out)
+		if !ok {
+			continue
+		}
+		s = next
+		op := porcupine.Operation{Input: in, Output: out, Call: at - random.Int64N(40), Return: at + random.Int64N(40)}
+		if in.action == lateGrant || in.action == lateFree {
+			h.open = append(h.open, op)
+		} else {
+			ops = append(ops, op)
+		}
+	}
+	if random.IntN(2) == 0 { // in doubt, and never done
+		h.open = append(h.open, porcupine.Operation{Input: input{action: lateGrant, who: "2", nonce: "2#x"}, Output: output{}, Call: 120})
+	}
+	h.ops = ops
+	h.clock.Store(100_000)
+	return h
+}
+
+// answer is one that is true of s.
+func answer(random *rand.Rand, m rules, s state, in input) (out output) {
+	switch in.action {
+	case read:
+		return output{shown: s.record}
+	case look:
+		if s.holder == in.who && s.belief == yes {
+			return output{token: s.token}
+		}
+	case release:
+		out.released = lease.NotReleased
+		if s.holder == in.who {
+			out.released = lease.ReleaseKind(random.IntN(2)) // unknown or released
+		}
+	case acquire:
+		if m.may(s, in) {
+			return output{kind: lease.Granted, shown: s.granted(in, yes).record}
+		}
+		return output{kind: lease.Held, shown: s.record, superseded: in.verdict && in.base != s.token}
+	}
+	return out
+}
+
+// spoil changes one answer.
+func spoil(random *rand.Rand, h *History) {
+	i := random.IntN(len(h.ops))
+	out := h.ops[i].Output.(output)
+	switch random.IntN(5) {
+	case 0:
+		out.shown.token++
+	case 1:
+		out.shown.holder = fmt.Sprint(random.IntN(3))
+	case 2:
+		out.token = uint64(random.IntN(5))
+	case 3:
+		out.released = lease.ReleaseKind(random.IntN(3))
+	case 4:
+		out.shown = h.ops[random.IntN(len(h.ops))].Output.(output).shown
+	}
+	h.ops[i].Output = out
+}

@@ -1,0 +1,83 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// party is one owner, and what it was told.
+type party struct {
+	*lease.Lease
+	name   string
+	mu     sync.Mutex
+	nonce  string
+	tries  int
+	losses []error
+	lost   chan struct{}
+}
+
+func (c *cell) newParty(name string, store lease.Store) *party {
+	p := &party{name: name, lost: make(chan struct{}, 100)}
+	l, err := lease.New(store, name, faultSettings, lease.Options{Nonce: p.nextNonce, Logger: c.logger()})
+	require.NoError(c, err)
+	p.Lease = l
+	c.cleanup(l.Close)
+	return p
+}
+
+func (c *cell) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c.log, nil)) }
+
+func (p *party) nextNonce() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tries++
+	p.nonce = fmt.Sprintf("%s/%d", p.name, p.tries)
+	return p.nonce
+}
+
+func (p *party) lastNonce() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.nonce
+}
+
+func (p *party) acquire(ctx context.Context) lease.Outcome {
+	return p.Acquire(ctx, lease.Proposal{}, func(reason error) {
+		p.mu.Lock()
+		p.losses = append(p.losses, reason)
+		p.mu.Unlock()
+		p.lost <- struct{}{}
+	})
+}
+
+func (p *party) lostTimes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.losses)
+}
+
+// outcomeText is an outcome in the words of the table.
+func outcomeText(out lease.Outcome) string {
+	switch {
+	case out.Kind == lease.Held:
+		return "held by " + out.Record.Holder
+	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused):
+		return "unknown (refused)"
+	default:
+		return out.Kind.String()
+	}
+}
+
+func releaseText(out lease.ReleaseOutcome) string {
+	if out.Kind == lease.ReleaseUnknown && errors.Is(out.Err, lease.ErrRefused) {
+		return "unknown (refused)"
+	}
+	return out.Kind.String()
+}

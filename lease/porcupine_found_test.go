@@ -1,0 +1,113 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// What the random histories have found, each as one short story.
+
+// each draws the fate of the n-th write.
+type each struct {
+	*memory.View
+	n      int
+	before func(n int, v *memory.View)
+}
+
+func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	e.n++
+	e.View.Heal()
+	e.before(e.n, e.View)
+	return e.View.Write(ctx, r, prev)
+}
+
+// ErrRefused says that nothing was written. After a write whose fate is not known that would be a lie.
+func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.leaseOver(&each{View: w.view("a"), before: func(n int, v *memory.View) {
+			switch n {
+			case 1:
+				v.CommitLate(1, 4*time.Second)
+			case 2:
+				v.Refuse(1)
+			}
+		}}, "a")
+		out := w.unknown(a)
+		require.NotErrorIs(t, out.Err, lease.ErrRefused, "%v", out)
+		time.Sleep(4 * time.Second)
+		require.Equal(t, "a", w.record().Holder, "it was written")
+	})
+}
+
+// A holder that asks for a verdict, and misses the answer to the write, has lost nothing.
+func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, lost := holder(w)
+		w.view("a").LoseResponses(1)
+		out := a.Acquire(t.Context(), verdict(1, "a", "a"), lost.add)
+		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		synctest.Wait()
+		require.Empty(t, lost.all())
+		require.EqualValues(t, 2, a.Token())
+	})
+}
+
+// A release whose answer is lost, while another takes the lease at once, was a release all the same.
+func TestFound_ReleasedAndTakenBeforeTheAnswer(t *testing.T) {
+	for name, held := range map[string]bool{"a lease that was held": true, "a grant that came late": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a, b := w.lease("a"), w.lease("b")
+				v := w.view("a")
+				if held {
+					w.granted(a)
+				} else {
+					_, err := a.Read(t.Context())
+					require.NoError(t, err)
+					v.LoseResponses(memory.Always)
+					w.unknown(a)
+					v.Heal()
+				}
+				require.Equal(t, "a", w.record().Holder)
+				done := make(chan lease.ReleaseOutcome, 1)
+				v.SpareReads(true)
+				v.LoseResponses(1)
+				go func() { done <- a.Release(t.Context()) }()
+				synctest.Wait()
+				w.granted(b)
+				require.Equal(t, lease.Released, (<-done).Kind)
+			})
+		})
+	}
+}
+
+// A release that waits for the lease's own tidying up, which then does its work, was a release all the same.
+func TestFound_ReleasedByTheTidyingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		w.granted(a)
+		v := w.view("a")
+		v.LoseRequests(memory.Always)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Equal(t, lease.Unknown, a.Acquire(ctx, verdict(1, "a", "a"), nil).Kind)
+		v.Heal()
+		v.SetDelay(400 * time.Millisecond)
+		time.Sleep(2*timeout + 100*time.Millisecond) // the tidying up has just begun to read
+		require.True(t, a.Check())
+		out := a.Release(t.Context())
+		require.Equal(t, lease.Released, out.Kind, "%v", out)
+		require.Empty(t, w.record().Holder)
+	})
+}
