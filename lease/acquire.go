@@ -148,7 +148,11 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 
 func (l *Lease) unknown(a *attempt, err error) Outcome {
 	s, _ := l.cached()
-	return Outcome{Kind: Unknown, Record: s.Record, Err: following(err, a.last)}
+	err = following(err, a.last)
+	if a.isAdrift && errors.Is(err, ErrRefused) {
+		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
+	}
+	return Outcome{Kind: Unknown, Record: s.Record, Err: err}
 }
 
 // step does what can be done with the state s: at most one write. done is false when the record must be read again.

@@ -37,8 +37,9 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context) error, acquire 
 		return out.Err
 	}
 	defer func() {
-		// The caller's ctx may be over; the release is bounded by OperationTimeout.
-		if released := l.Release(context.WithoutCancel(ctx)); released.Kind == ReleaseUnknown {
+		// The caller's ctx may be over; the release is bounded by OperationTimeout. Work that has outlived its grant must not
+		// release what somebody else in this process got meanwhile.
+		if released := l.releaseGrant(context.WithoutCancel(ctx), out.Record.Token); released.Kind == ReleaseUnknown {
 			l.log.Warn("lease: not released after the work; it runs out", "error", released.Err)
 		}
 	}()

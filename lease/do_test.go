@@ -147,3 +147,24 @@ func TestDoWait_EndsWithItsContext(t *testing.T) {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
+
+// Work that outlives its grant ends while the next one runs: that one's grant is not its own to release.
+func TestDo_ReleasesOnlyItsOwnGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		first := make(chan error, 1)
+		go func() {
+			first <- a.Do(t.Context(), func(context.Context) error { time.Sleep(10 * time.Minute); return nil })
+		}()
+		synctest.Wait()
+		w.view("a").SetUnavailable(true)
+		time.Sleep(5 * time.Minute) // lost; the work does not look
+		w.view("a").Heal()
+		require.NoError(t, a.DoWait(t.Context(), func(ctx context.Context) error {
+			require.ErrorIs(t, <-first, lease.ErrLost)
+			require.True(t, a.Check())
+			return ctx.Err()
+		}))
+	})
+}

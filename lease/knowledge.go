@@ -23,6 +23,7 @@ type knowledge struct {
 	regress Version
 	warned  bool
 	other   string
+	odd     sign
 }
 
 // sign is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
@@ -161,6 +162,7 @@ func (l *Lease) wrote(s Snapshot) {
 // examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was reported.
 func (l *Lease) examine(s Snapshot) {
 	r := &s.Record
+	l.warnOdd(r)
 	if t := l.tenure; t != nil {
 		if l.recognises(t, r) {
 			return
@@ -227,6 +229,32 @@ func (l *Lease) warnRegress(s Snapshot) {
 	}
 	l.log.Warn("lease: "+what+"; the newest token and verdict seen here stay in force",
 		"stored-token", s.Record.Token, "newest-token", k.token)
+}
+
+// oddTime is how far ahead a time in the record is mentioned. Wall clocks that differ by less are common.
+const oddTime = 48 * time.Hour
+
+// warnOdd says once what no holder writes. Nothing is decided by it.
+func (l *Lease) warnOdd(r *Record) {
+	seen := signOf(r)
+	seen.renewed = time.Time{} // heartbeats go on
+	if seen.equal(l.know.odd) {
+		return
+	}
+	latest := r.Renewed
+	if r.Acquired.After(latest) {
+		latest = r.Acquired
+	}
+	ahead := r.Verdict != nil && r.Verdict.Token > r.Token
+	if latest.After(l.clock.Now().Add(oddTime)) {
+		l.know.odd = seen
+		l.log.Warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
+	}
+	if ahead {
+		l.know.odd = seen
+		l.log.Warn("lease: the verdict is newer than the record that carries it; the next token is newer than both",
+			"verdict-token", r.Verdict.Token, "token", r.Token, "holder", r.Holder)
+	}
 }
 
 // warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.

@@ -59,6 +59,7 @@ type Lease struct {
 	strays  map[string]stray
 	gaveUp  uint64 // counts the changes to strays
 	tidying bool
+	freed   string // the last nonce whose grant a write that may have been committed has ended
 	next    *joint // the attempt that waits for its turn and may still be joined
 	trying  string // the nonce of the attempt under way
 }

@@ -25,7 +25,8 @@ type Proposal struct {
 	Exclusive bool
 	// For is how long the grant lasts. Zero: as long as heartbeats go on. Infinite: until it is released. It must not exceed
 	// Settings.HeartbeatTimeout, since others wait no longer than that. Check turns false a little before it is over, as
-	// Settings.Window does before HeartbeatTimeout.
+	// Settings.Window does before HeartbeatTimeout. Two lives under one owner's name must not use it: one cannot know how long the
+	// other has asked for, so a shorter time of the second would end the first without a word.
 	For time.Duration
 	// KeepAlive renews a grant with For by heartbeats, each for the same time.
 	KeepAlive bool

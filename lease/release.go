@@ -10,16 +10,25 @@ import (
 // Release gives the lease up. Check is false before the write is sent, whatever becomes of it. It may be called at any time
 // and any number of times; without a held lease, and without a grant that may still come late, it is NotReleased and sends
 // no request. Token and verdict stay in the record.
-func (l *Lease) Release(ctx context.Context) ReleaseOutcome {
+func (l *Lease) Release(ctx context.Context) ReleaseOutcome { return l.releaseGrant(ctx, anyGrant) }
+
+// anyGrant is no token.
+const anyGrant = 0
+
+// releaseGrant is Release of the grant with that token. Any other is left alone, and it is NotReleased with ErrLost.
+func (l *Lease) releaseGrant(ctx context.Context, token uint64) ReleaseOutcome {
 	l.overdue(nil)
-	nonce := l.giveUp() // before waiting for a writer: its heartbeat ends at once
+	nonce := l.giveUp(token) // before waiting for a writer: its heartbeat ends at once
+	if nonce == "" && token != anyGrant {
+		return ReleaseOutcome{Kind: NotReleased, Err: ErrLost}
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	if err := l.lock(ctx); err != nil {
 		return l.releaseNotSent(nonce, err)
 	}
 	defer l.unlock()
-	if late := l.giveUp(); late != "" {
+	if late := l.giveUp(token); late != "" {
 		nonce = late // an Acquire that was under way when Release was called
 	}
 	return l.release(ctx, nonce)
@@ -27,11 +36,11 @@ func (l *Lease) Release(ctx context.Context) ReleaseOutcome {
 
 // giveUp ends the tenure without telling the callback and returns its nonce, empty if there was none.
 // What the record says from here on is a stray grant.
-func (l *Lease) giveUp() string {
+func (l *Lease) giveUp(token uint64) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tenure
-	if t == nil {
+	if t == nil || (token != anyGrant && t.token != token) {
 		return ""
 	}
 	l.endTenure(t)
@@ -57,12 +66,16 @@ func (l *Lease) releaseNotSent(nonce string, err error) ReleaseOutcome {
 
 // release frees the record if one of the strays stands in it. Called as the one writer.
 func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
-	if l.strayCount() == 0 {
+	sent := l.wasFreed(nonce) // by the goroutine that tidies up, while this call waited for its turn
+	switch gone := l.strayCount() == 0; {
+	case gone && sent:
+		return ReleaseOutcome{Kind: Released}
+	case gone:
 		return ReleaseOutcome{Kind: NotReleased}
 	}
 	s, warm := l.cached()
 	var last error
-	for n, sent := 0, false; ; n++ { // sent: a write that may have been committed
+	for n := 0; ; n++ {
 		err := l.pause(ctx, n)
 		if err == nil && !warm {
 			s, err = l.fetch(ctx)
@@ -78,7 +91,7 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 			if err = l.free(ctx, s); err == nil {
 				return ReleaseOutcome{Kind: Released}
 			}
-			sent = sent || !errors.Is(err, ErrConflict)
+			sent = sent || !errors.Is(err, ErrConflict) // it may have been committed
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
 			return l.releaseUnknown(following(err, last))
@@ -120,7 +133,19 @@ func (l *Lease) free(ctx context.Context, s Snapshot) error {
 	r := l.touched(s.Record)
 	r.Holder = ""
 	_, err := l.write(ctx, r, s.Version)
+	if !errors.Is(err, ErrConflict) {
+		l.mu.Lock()
+		l.freed = s.Record.Nonce
+		l.mu.Unlock()
+	}
 	return err
+}
+
+// wasFreed reports whether a write that ends this grant may have been committed.
+func (l *Lease) wasFreed(nonce string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return nonce != "" && l.freed == nonce
 }
 
 // stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.

@@ -74,13 +74,16 @@ The test checks in all %d cells, besides what the table says:
 - A and B never hold the lease at the same instant, tokens only grow, and no token is given to both.
 - *granted* is said only if the object then names A, with the mark of that very attempt. *held* is said only of an attempt that has not
   won, and it never wins later.
-- As long as A holds the lease B does not get it. As soon as A has lost it B gets it while the fault goes on, at the latest
-  when the holder has been silent for heartbeat-timeout. Once the fault is over A works again without a restart.
+- As long as A holds the lease B does not get it, however often it tries. Once A does not, B gets it although A's fault goes on: at the
+  latest when the holder has been silent for heartbeat-timeout. When the fault is over A works again without a restart.
+- A write that was committed although A could not know it is found by its mark: A's next ` + "`Acquire`" + ` adopts it, or else A frees
+  the object.
 - Where the fault says *after the commit*, the API server has really written; where it says *lost* or *before*, it never saw the
   request; where it says *after the client gave up*, it got the request only after the call was over.
 
 401, 403, 429, 500 and 503 are said by something on the way, in the API server's words, before it has seen the request; so is a 409 to a
-read or to a watch, which the API server does not know. The 403 of a withdrawn right, the 404 of a deleted object and the 409 to a write are the API server's own.
+read or to a watch, which the API server does not know. The 403 of a withdrawn right, the 404 of a deleted object and the 409 to a write
+are the API server's own.
 
 To reproduce it: ` + "`go test ./lease/kubernetes -run TestFault`" + ` (the first time it builds a kube-apiserver and an etcd).
 `

@@ -16,9 +16,13 @@ func faultTable() []row {
 	// recovers is the row of a fault that A gets over at once.
 	recovers := [stepCount]string{"granted; A 2", "granted; A 1", "granted; A 2", "kept; A 2", "released; free 2", "catches up; B 3"}
 	// cutOff is the row of a party whose requests all fail before the API server sees them.
-	cutOff := [stepCount]string{"unknown; free 1", "unknown; absent", "unknown; free 1", "lost; A 2", "unknown; A 2", "blind until healed; B 3"}
+	cutOff := [stepCount]string{
+		"unknown; free 1", "unknown; absent", "unknown; free 1", "lost; A 2", "unknown; A 2", "blind until healed; B 3",
+	}
 	// unheard is the row of a party whose requests are executed, and that never hears of it.
-	unheard := [stepCount]string{"unknown; free 1", "unknown; A 1", "unknown; A 2", "lost; A 2", "unknown; free 2", "blind until healed; B 3"}
+	unheard := [stepCount]string{
+		"unknown; free 1", "unknown; A 1", "unknown; A 2", "lost; A 2", "unknown; free 2", "blind until healed; B 3",
+	}
 	// refused is the row of an answer that says for certain that nothing was written. A read and a heartbeat are tried again.
 	refused := [stepCount]string{
 		"granted; A 2", "unknown (refused); absent", "unknown (refused); free 1", "kept; A 2", "unknown (refused); A 2", "catches up; B 3",

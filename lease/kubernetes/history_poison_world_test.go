@@ -21,7 +21,7 @@ import (
 )
 
 var poisonSettings = lease.Settings{
-	HeartbeatTimeout: 2 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: time.Second,
+	HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: time.Second,
 }
 
 // poisonWorld is one Lease object, an administrator who does what he likes with it, and a party with least privilege.

@@ -68,7 +68,7 @@ func TestReal_HistoriesAreLinearizable(t *testing.T) {
 		require.Subset(t, slices.Collect(maps.Keys(total)), []string{
 			"granted", "held", "superseded", "unknown", "late-grant", "released", "not-released", "read", "check-yes", "check-no",
 		}, "what is never answered is not tested")
-		require.Greater(t, total["granted"], 3*historyRuns)
+		require.Greater(t, total["granted"], 2*historyRuns)
 	}
 }
 
