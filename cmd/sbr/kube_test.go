@@ -70,7 +70,7 @@ func statusOf(err error) int {
 		return 0
 	}
 	var exit interface{ ExitCode() int }
-	if e, ok := err.(interface{ ExitCode() int }); ok { //nolint:errorlint // testscript returns it bare
+	if e, ok := err.(interface{ ExitCode() int }); ok {
 		exit = e
 		return exit.ExitCode()
 	}

@@ -184,3 +184,23 @@ func ExampleProcessOwner() {
 	fmt.Println(must(one.Acquire(ctx)), must(other.Acquire(ctx)), must(one.Release(ctx)), must(other.Release(ctx)))
 	// Output: true true true false
 }
+
+// What is wrong with a configuration, all at once.
+func ExampleConfig_Validate() {
+	cfg := lock.DefaultConfig()
+	cfg.Duration, cfg.OperationTimeout = time.Nanosecond, -1
+	fmt.Println(len(cfg.Validate().Error()) > 0)
+	// Output: true
+}
+
+// Waiting, for a time of one's own; an administrator's lock under the same name.
+func ExampleLock_AcquireWaitFor() {
+	m := must(lock.NewManager(lock.ManagerConfig{Open: memory.Factory(), Lock: lock.Config{Owner: "a"}}))
+	defer m.Close()
+	k, admin := must(m.Lock(ctx, "backup")), must(m.OverridingLock(ctx, "backup"))
+	fmt.Println(k.AcquireWaitFor(ctx, time.Minute), k.Owner())
+	fmt.Println(must(admin.Release(ctx)))
+	// Output:
+	// <nil> a
+	// true
+}

@@ -1,0 +1,95 @@
+package leasetest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// A store of one's own proves itself in three lines of a test.
+func ExampleRun() {
+	_ = func(t *testing.T) {
+		leasetest.Run(t, func(*testing.T) leasetest.Harness {
+			store := memory.NewStore() // yours
+			return leasetest.Harness{Open: func(_ testing.TB, party string) lease.Store { return store.View(party) }}
+		})
+	}
+	// Output:
+}
+
+// In two halves: what a store must do, and what the lease does over it.
+func ExampleRunStore() {
+	harness := func(*testing.T) leasetest.Harness {
+		store := memory.NewStore()
+		return leasetest.Harness{
+			Open:      func(_ testing.TB, party string) lease.Store { return store.View(party) },
+			Delete:    func(testing.TB) { store.Delete() },
+			Precision: time.Microsecond, // of the times that it keeps
+		}
+	}
+	_ = func(t *testing.T) { leasetest.RunStore(t, harness) }
+	_ = func(t *testing.T) { leasetest.RunLease(t, harness) }
+	// Output:
+}
+
+// All that a lock can do, its mock can: every acquire is the next answer of the script.
+func ExampleLockMock() {
+	ctx := context.Background()
+	lock := leasetest.Scripted(leasetest.Held("b"), leasetest.Granted()).Lock()
+	fmt.Println(lock.AcquireFor(ctx, time.Minute))
+	fmt.Println(lock.AcquireForever(ctx))
+	fmt.Println(lock.Held(), lock.Token())
+	fmt.Println(lock.Release(ctx))
+	fmt.Println(lock.AcquireWait(ctx), lock.AcquireWaitFor(ctx, time.Minute))
+	fmt.Println(lock.ForceRelease(ctx))
+	fmt.Println(lock.Attempts(), lock.Acquired(), lock.Released())
+	// Output:
+	// false <nil>
+	// true <nil>
+	// true 1
+	// true <nil>
+	// <nil> <nil>
+	// true <nil>
+	// 4 3 2
+}
+
+// A mock of a lease answers like one: here nobody knows what became of the release.
+func ExampleMock_BreakRelease() {
+	ctx := context.Background()
+	m := leasetest.Open()
+	m.Acquire(ctx, lease.Proposal{}, nil)
+	m.BreakRelease(context.DeadlineExceeded)
+	fmt.Println(m.Release(ctx), m.Check())
+	// Output: unknown: context deadline exceeded false
+}
+
+// What else can go wrong: slow answers, writes that are committed after the client gave up, a watch that stands still.
+func ExampleFaulty() {
+	store := memory.NewStore()
+	faulty := leasetest.NewFaulty(store.View("a"))
+	defer faulty.Close()
+	faulty.OnRequest(func(write bool) { fmt.Println("request, write:", write) })
+	faulty.SetDelay(time.Millisecond)
+	faulty.SetLateness(5 * time.Millisecond)
+	faulty.SilenceWatch(true)
+	faulty.Inject(leasetest.Writes, leasetest.CommitLate, 1)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
+	defer cancel()
+	_, err := faulty.Store().Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
+	fmt.Printf("%t holder: %q\n", err != nil, store.Snapshot().Record.Holder)
+	for store.Snapshot().Record.Holder == "" {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Printf("holder: %q\n", store.Snapshot().Record.Holder)
+	faulty.Heal()
+	// Output:
+	// request, write: true
+	// true holder: ""
+	// holder: "a"
+}
