@@ -149,6 +149,9 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 func (l *Lease) unknown(a *attempt, err error) Outcome {
 	s, _ := l.cached()
 	err = following(err, a.last)
+	if errors.Is(err, ErrRefused) {
+		l.log.Warn("lease: the store refused", "error", err)
+	}
 	if a.isAdrift && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}

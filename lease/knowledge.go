@@ -23,7 +23,8 @@ type knowledge struct {
 	regress Version
 	warned  bool
 	other   string
-	odd     sign
+	odd     sign // the one that was mentioned, valid if haveOdd
+	haveOdd bool
 }
 
 // sign is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
@@ -123,7 +124,7 @@ func (l *Lease) learn(s Snapshot, sent moment) Snapshot {
 		l.warnRegress(s)
 	}
 	l.know.adopt(s, now)
-	l.examine(s)
+	l.examine(s, now)
 	return l.know.reconcile(s)
 }
 
@@ -140,7 +141,7 @@ func (l *Lease) hear(s Snapshot) (Record, bool) {
 		return Record{}, false
 	}
 	l.know.adopt(s, now)
-	l.examine(s)
+	l.examine(s, now)
 	return l.know.reconcile(s).Record, true
 }
 
@@ -160,9 +161,9 @@ func (l *Lease) wrote(s Snapshot) {
 }
 
 // examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was reported.
-func (l *Lease) examine(s Snapshot) {
+func (l *Lease) examine(s Snapshot, now time.Time) {
 	r := &s.Record
-	l.warnOdd(r)
+	l.warnOdd(r, now)
 	if t := l.tenure; t != nil {
 		if l.recognises(t, r) {
 			return
@@ -235,23 +236,24 @@ func (l *Lease) warnRegress(s Snapshot) {
 const oddTime = 48 * time.Hour
 
 // warnOdd says once what no holder writes. Nothing is decided by it.
-func (l *Lease) warnOdd(r *Record) {
+func (l *Lease) warnOdd(r *Record, now time.Time) {
 	seen := signOf(r)
 	seen.renewed = time.Time{} // heartbeats go on
-	if seen.equal(l.know.odd) {
+	if l.know.haveOdd && seen.equal(l.know.odd) {
 		return
 	}
 	latest := r.Renewed
 	if r.Acquired.After(latest) {
 		latest = r.Acquired
 	}
-	ahead := r.Verdict != nil && r.Verdict.Token > r.Token
-	if latest.After(l.clock.Now().Add(oddTime)) {
-		l.know.odd = seen
+	future, ahead := latest.After(now.Add(oddTime)), r.Verdict != nil && r.Verdict.Token > r.Token
+	if future || ahead {
+		l.know.odd, l.know.haveOdd = seen, true
+	}
+	if future {
 		l.log.Warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
 	}
 	if ahead {
-		l.know.odd = seen
 		l.log.Warn("lease: the verdict is newer than the record that carries it; the next token is newer than both",
 			"verdict-token", r.Verdict.Token, "token", r.Token, "holder", r.Holder)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -123,6 +124,9 @@ func (a *acquisition) report(s streams, output format) error {
 	case lease.Held:
 		return held{fmt.Errorf("%s is held by %s (token %d)", a.Lease, a.Holder, a.Token)}
 	default:
+		if errors.Is(a.err, lease.ErrRefused) { // then certainly nothing was written
+			return fmt.Errorf("%s was not acquired: %w", a.Lease, a.err)
+		}
 		return fmt.Errorf("%s: nobody knows whether it was acquired: %w", a.Lease, a.err)
 	}
 }

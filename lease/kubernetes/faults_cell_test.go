@@ -23,7 +23,11 @@ func (t *cellT) Errorf(format string, args ...any) {
 
 func (t *cellT) FailNow() { runtime.Goexit() }
 
-func (t *cellT) cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *cellT) cleanup(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, f)
+}
 
 // check is for clean-ups, which must not be cut short.
 func (t *cellT) check(err error) {
@@ -33,11 +37,18 @@ func (t *cellT) check(err error) {
 }
 
 func (t *cellT) finish() {
-	for len(t.cleanups) > 0 {
-		last := t.cleanups[len(t.cleanups)-1]
-		t.cleanups = t.cleanups[:len(t.cleanups)-1]
+	for last := t.pop(); last != nil; last = t.pop() {
 		last()
 	}
+}
+
+func (t *cellT) pop() (last func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.cleanups); n > 0 {
+		last, t.cleanups = t.cleanups[n-1], t.cleanups[:n-1]
+	}
+	return last
 }
 
 // brokenPromises are the problems that nothing excuses.

@@ -173,6 +173,17 @@ var (
 			return kubetest.Fault{}
 		},
 	}
+	// displaced: the holder has A's name, and is not this A.
+	displaced = fault{
+		name: "409: another life under A's name gets the lease", answers: conflict,
+		strike: func(c *cell, _ string) kubetest.Fault {
+			if c.step.name == "watch" {
+				c.b.Release(c.ctx)
+			}
+			c.formerLife()
+			return kubetest.Fault{}
+		},
+	}
 	overtaken = fault{
 		name: "409: somebody else gets the lease", answers: conflict, byHand: true,
 		strike: func(c *cell, _ string) kubetest.Fault {

@@ -64,6 +64,7 @@ Read a cell as *outcome · object*. The object is what an independent client fou
 
 - *A 2*: A is the holder, under fencing token 2. *free 2*: no holder; 2 was the last token. *absent*: there is no object.
 - *free 1, then A 2*: a write was committed after the outcome. *free 1 or A 2*: either may happen, depending on who is faster.
+- *A 3*, after "another life under A's name": where A was granted it holds by its own new write, else the other life is the holder.
 - *operator*: a holder that somebody wrote by hand.
 
 Times here: heartbeat-timeout %v, heartbeat-interval %v, lease-operation-timeout %v, %v for one request. A holder trusts one heartbeat

@@ -16,6 +16,7 @@ import (
 type party struct {
 	*lease.Lease
 	name   string
+	mark   string // what its nonces begin with
 	mu     sync.Mutex
 	nonce  string
 	tries  int
@@ -23,8 +24,8 @@ type party struct {
 	lost   chan struct{}
 }
 
-func (c *cell) newParty(name string, store lease.Store) *party {
-	p := &party{name: name, lost: make(chan struct{}, 100)}
+func (c *cell) newParty(name, mark string, store lease.Store) *party {
+	p := &party{name: name, mark: mark, lost: make(chan struct{}, 100)}
 	l, err := lease.New(store, name, faultSettings, lease.Options{Nonce: p.nextNonce, Logger: c.logger()})
 	require.NoError(c, err)
 	p.Lease = l
@@ -38,7 +39,7 @@ func (p *party) nextNonce() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tries++
-	p.nonce = fmt.Sprintf("%s/%d", p.name, p.tries)
+	p.nonce = fmt.Sprintf("%s/%d", p.mark, p.tries)
 	return p.nonce
 }
 

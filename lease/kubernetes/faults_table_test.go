@@ -74,6 +74,9 @@ func faultTable() []row {
 		{overtaken.once(), [stepCount]string{
 			"held by B; B 2", "held by B; B 1", "held by B; B 2", "lost; operator 2", "not-released; operator 2", "catches up; B 4",
 		}},
+		{displaced.once(), [stepCount]string{
+			"granted; A 3", "granted; A 2", "granted; A 3", "lost; A 3", "not-released; A 3", "catches up; B 4",
+		}},
 		{tooMany.once(), recovers},
 		{tooMany.forGood(), cutOff},
 		{internalError.once(), recovers},

@@ -67,7 +67,7 @@ func (c *cell) build() {
 	c.cleanup(func() { c.check(c.proxy.Close()) })
 	c.behind = c.open(c.proxy.Kubeconfig(), faultRequestTimeout, time.Second)
 	c.direct = c.open(c.cluster.AdminKubeconfig(), 20*time.Second, time.Minute)
-	c.a, c.b = c.newParty("A", c.behind), c.newParty("B", c.direct)
+	c.a, c.b = c.newParty("A", "A", c.behind), c.newParty("B", "B", c.direct)
 	c.hit = newStrikes()
 	c.warm()
 	c.history = c.follow(func(ctx context.Context, s *sightings) error {
@@ -170,6 +170,16 @@ func (c *cell) remove() {
 // replaceHolder is what a hand does that frees a stuck lease in its own way.
 func (c *cell) replaceHolder() {
 	c.admin(http.MethodPatch, c.objectPath(), object{"spec": object{"holderIdentity": "operator"}}, http.StatusOK)
+}
+
+// formerLife is a process under A's name that gets the lease, whoever holds it, and dies.
+func (c *cell) formerLife() {
+	life := c.newParty("A", "former life", c.direct)
+	out := life.Acquire(c.ctx, lease.Proposal{TakeOver: []string{"B"}}, nil)
+	if out.Kind != lease.Granted {
+		c.Errorf("setting the scene: %v", out)
+	}
+	life.Close()
 }
 
 // allow gives A's role all verbs of the documentation but one, and waits until the API server acts by it. Empty: all.

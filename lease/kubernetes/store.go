@@ -78,7 +78,11 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	if err != nil {
 		return lease.Snapshot{}, s.fail("read", err)
 	}
-	return s.snapshot(l)
+	snapshot, err := s.snapshot(l)
+	if err != nil {
+		return lease.Snapshot{}, fmt.Errorf("%w: %w", err, lease.ErrRefused) // asking again at once is futile
+	}
+	return snapshot, nil
 }
 
 // Write implements lease.Store: one merge patch, or one PUT (a POST for a custom resource) if prev is empty.

@@ -1,0 +1,8 @@
+package kubetest
+
+// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether anybody has ended it meanwhile.
+func (c *Cluster) EtcdIsPaused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etcd != nil && c.etcd.alive() && isPaused(c.etcd.cmd.Process.Pid)
+}
