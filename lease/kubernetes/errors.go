@@ -199,3 +199,9 @@ func networkAdvice(err error) string {
 		return ""
 	}
 }
+
+// unreadable is the error of a Read that the server has answered, and nobody understands: asking again at once is futile.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error        { return u.error }
+func (u unreadable) Is(target error) bool { return target == lease.ErrRefused }

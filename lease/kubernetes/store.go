@@ -80,7 +80,7 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	}
 	snapshot, err := s.snapshot(l)
 	if err != nil {
-		return lease.Snapshot{}, fmt.Errorf("%w: %w", err, lease.ErrRefused) // asking again at once is futile
+		return lease.Snapshot{}, unreadable{err}
 	}
 	return snapshot, nil
 }

@@ -146,8 +146,9 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		var parties sync.WaitGroup
 		l := a.lease(b, "whole", "a", lease.DefaultSettings())
-		seen := make(chan struct{}, 1)
-		parties.Go(func() { _ = l.Watch(ctx, func(lease.Record) { seen <- struct{}{} }) })
+		seen := make(chan struct{})
+		var once sync.Once
+		parties.Go(func() { _ = l.Watch(ctx, func(lease.Record) { once.Do(func() { close(seen) }) }) })
 		require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
 		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
 		<-seen
