@@ -22,9 +22,9 @@ import (
 
 const leaseHelp = `Lease looks at the one lease that decides a partition, and repairs it.
 
-The lease is named by a configuration (-f sbr.yaml), or by --lease:
-  kubernetes:NAME   a Lease object, found as kubectl would find it
-  file:PATH         a file on this machine
+The lease is named by a configuration (-f sbr.yaml), or by itself, as an argument or with --lease:
+  NAME, kubernetes:NAME   a Lease object, found as kubectl would find it
+  file:PATH               a file on this machine
 Flags override the configuration.`
 
 // held marks an error that says: for certain not, because of somebody else. Exit status 3.
@@ -50,6 +50,16 @@ type leaseFlags struct {
 func addLease(c *cobra.Command) *leaseFlags {
 	var l leaseFlags
 	flags := c.Flags()
+	c.Use += " [LEASE]"
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && l.lease != "" {
+			return fmt.Errorf("the lease is named twice: %s and --lease %s", args[0], l.lease)
+		}
+		if len(args) == 1 {
+			l.lease = args[0]
+		}
+		return cobra.MaximumNArgs(1)(c, args)
+	}
 	flags.StringVarP(&l.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
 	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME or file:PATH")
 	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
@@ -97,20 +107,23 @@ func (l *leaseFlags) target() (*target, error) {
 	return t, nil
 }
 
-// named takes over --lease.
+// named takes over LEASE.
 func (l *leaseFlags) named(t *target) error {
 	if l.lease == "" {
 		if l.file == "" {
-			return errors.New("which lease? give -f sbr.yaml, or --lease kubernetes:NAME, or --lease file:PATH")
+			return errors.New("which lease? give -f sbr.yaml, or NAME (in Kubernetes), or file:PATH")
 		}
 		return nil
 	}
 	implementation, place, ok := strings.Cut(l.lease, ":")
-	if !ok || place == "" {
-		return fmt.Errorf("--lease %q: it must be kubernetes:NAME or file:PATH", l.lease)
+	if !ok {
+		implementation, place = config.ImplementationKubernetes, l.lease
+	}
+	if place == "" {
+		return fmt.Errorf("lease %q: it must be NAME, kubernetes:NAME or file:PATH", l.lease)
 	}
 	if err := strictyaml.OneOf(implementation, lease.Default.Keys()); err != nil {
-		return fmt.Errorf("--lease %q: %w", l.lease, err)
+		return fmt.Errorf("lease %q: %w", l.lease, err)
 	}
 	t.implementation, t.spec.Name = implementation, place
 	if implementation == config.ImplementationFile {

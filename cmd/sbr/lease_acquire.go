@@ -31,8 +31,8 @@ type leaseAcquire struct {
 
 func newLeaseAcquire(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "acquire", Short: "take a free lease for a fixed time", Long: leaseAcquireHelp, Args: cobra.NoArgs,
-		Example: "  sbr lease acquire --lease file:/run/backup.lease --for 10m --heartbeat-timeout 1h",
+		Use: "acquire", Short: "take a free lease for a fixed time", Long: leaseAcquireHelp,
+		Example: "  sbr lease acquire file:/run/backup.lease --for 10m --heartbeat-timeout 1h",
 	}
 	a := leaseAcquire{leaseFlags: addLease(c)}
 	output, owner := addFormat(c), addOwner(c)

@@ -23,8 +23,8 @@ Exit statuses: 0 all is well (there may be warnings), 1 something does not work,
 
 func newLeaseDoctor(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "doctor", Short: "find out why a lease does not work", Long: leaseDoctorHelp, Args: cobra.NoArgs,
-		Example: "  sbr lease doctor -f sbr.yaml\n  sbr lease doctor --lease kubernetes:payments-sbr --kubeconfig ~/.kube/config -n shop",
+		Use: "doctor", Short: "find out why a lease does not work", Long: leaseDoctorHelp,
+		Example: "  sbr lease doctor -f sbr.yaml\n  sbr lease doctor payments-sbr --kubeconfig ~/.kube/config -n shop",
 	}
 	flags, output := addLease(c), addFormat(c)
 	c.RunE = verb(func() error {

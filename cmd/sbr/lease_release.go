@@ -59,8 +59,8 @@ func (r *release) report(s streams, output format) error {
 
 func newLeaseRelease(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "release", Short: "give up a lease of one's own", Long: leaseReleaseHelp, Args: cobra.NoArgs,
-		Example: "  sbr lease release --lease file:/run/backup.lease",
+		Use: "release", Short: "give up a lease of one's own", Long: leaseReleaseHelp,
+		Example: "  sbr lease release file:/run/backup.lease",
 	}
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
 	c.RunE = verb(func() error {
@@ -86,7 +86,7 @@ const systemOwner = "sbr lease force-release"
 
 func newLeaseForceRelease(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "force-release --holder NAME", Short: "take a lease away from its holder", Long: leaseForceHelp, Args: cobra.NoArgs,
+		Use: "force-release --holder NAME", Short: "take a lease away from its holder", Long: leaseForceHelp,
 		Example: "  sbr lease force-release -f sbr.yaml --holder 'n1#kq3v9x'",
 	}
 	flags, output := addLease(c), addFormat(c)

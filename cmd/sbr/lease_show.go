@@ -18,8 +18,8 @@ The times are the holder's own clock. Whether a holder is alive shows only in wh
 
 func newLeaseShow(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show", Short: "print a lease and its last verdict", Long: leaseShowHelp, Args: cobra.NoArgs,
-		Example: "  sbr lease show -f sbr.yaml\n  sbr lease show --lease kubernetes:payments-sbr -n shop -o json",
+		Use: "show", Short: "print a lease and its last verdict", Long: leaseShowHelp,
+		Example: "  sbr lease show -f sbr.yaml\n  sbr lease show payments-sbr -n shop -o json",
 	}
 	flags, output := addLease(c), addFormat(c)
 	c.RunE = verb(func() error {

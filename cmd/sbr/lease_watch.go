@@ -20,7 +20,7 @@ With -o json each change is one JSON object on a line of its own, as sbr lease s
 
 func newLeaseWatch(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "watch", Short: "print a lease whenever it changes", Long: leaseWatchHelp, Args: cobra.NoArgs,
+		Use: "watch", Short: "print a lease whenever it changes", Long: leaseWatchHelp,
 		Example: "  sbr lease watch -f sbr.yaml --for 1m",
 	}
 	flags, output := addLease(c), addFormat(c)
