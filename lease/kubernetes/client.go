@@ -134,18 +134,27 @@ func (c *client) watch(ctx context.Context, version string, openTimeout time.Dur
 	}
 	req := c.rest.Get().Namespace(c.namespace).Resource(resource).VersionedParams(opts, c.params)
 	stream, err := req.MaxRetries(0).Watch(ctx)
-	inTime := timer.Stop()
-	switch {
-	case err == nil && inTime:
+	failed := notOpened(err, timer.Stop(), context.Cause(ctx), openTimeout)
+	if failed == nil {
 		return &stoppable{stream, cancel}, nil
-	case err == nil:
+	}
+	cancel(nil)
+	if err == nil {
 		stream.Stop()
 	}
-	defer cancel(nil)
-	if cause := context.Cause(ctx); errors.Is(cause, errOpenTimeout) {
-		return nil, fmt.Errorf("%w (%s)", cause, openTimeout)
+	return nil, failed
+}
+
+// notOpened is why a stream cannot be used: its own error, or that it came too late. The timer may have fired although its function,
+// which gives ctx the cause, has not run yet.
+func notOpened(err error, inTime bool, cause error, openTimeout time.Duration) error {
+	if err == nil && inTime {
+		return nil
 	}
-	return nil, err
+	if err == nil || errors.Is(cause, errOpenTimeout) {
+		return fmt.Errorf("%w (%s)", errOpenTimeout, openTimeout)
+	}
+	return err
 }
 
 // stoppable also ends the request: stopping a stream alone leaves its reader behind until the server sends something.
