@@ -135,7 +135,7 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 				if ctx.Err() != nil || errors.Is(err, ErrRefused) {
 					return l.unknown(a, err)
 				}
-				a.last = err
+				a.last = telling(a.last, err)
 				continue
 			}
 		}
@@ -219,7 +219,7 @@ func (l *Lease) take(ctx context.Context, a *attempt, s Snapshot) (out Outcome, 
 	case errors.Is(err, ErrRefused):
 		return l.unknown(a, err), true
 	default:
-		a.adrift, a.isAdrift, a.last = s.Version, true, err
+		a.adrift, a.isAdrift, a.last = s.Version, true, telling(a.last, err)
 		if ctx.Err() != nil {
 			return l.unknown(a, err), true
 		}

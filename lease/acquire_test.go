@@ -393,3 +393,19 @@ func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (l
 	defer time.Sleep(time.Second)
 	return s.View.Write(ctx, r, prev)
 }
+
+// The last of many tries is cut short by the caller's own time. What the others said is what tells.
+func TestAcquire_NamesTheFailureThatTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		v := w.view("a")
+		v.SetUnavailable(true)
+		time.AfterFunc(timeout/2, func() {
+			v.Heal()
+			v.LoseRequests(memory.Always)
+		})
+		out := w.unknown(w.lease("a"))
+		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
+		assert.ErrorIs(t, out.Err, memory.ErrUnavailable)
+	})
+}

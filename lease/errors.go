@@ -47,6 +47,14 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", cause, err)
 }
 
+// telling is the one of two failures that says more: a request that ran out of time says nothing of why the ones before it failed.
+func telling(last, err error) error {
+	if last != nil && errors.Is(err, context.DeadlineExceeded) {
+		return last
+	}
+	return err
+}
+
 // following is err with the failure before it, which is often the one that tells.
 func following(err, last error) error {
 	if last == nil || errors.Is(err, last) {

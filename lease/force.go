@@ -34,7 +34,7 @@ func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome 
 			f.out.Kind, f.out.Err = ReleaseUnknown, following(err, f.last)
 			return f.out
 		}
-		f.last = err
+		f.last = telling(f.last, err)
 	}
 }
 

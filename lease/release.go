@@ -96,7 +96,7 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
 			return l.releaseUnknown(following(err, last))
 		}
-		last = err
+		last = telling(last, err)
 	}
 }
 
