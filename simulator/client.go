@@ -56,6 +56,9 @@ func (c *client) call(write bool, do func(), done func(ok bool)) {
 		there += w.between(0, f.LateBy)
 	}
 	w.after(there, nil, func() {
+		if write && w.chance(f.Conflicts) {
+			w.store.version++ // a foreign write that changes nothing we read, such as a label
+		}
 		do()
 		if c.p.node.fault.Access == Silent || w.chance(f.LoseAnswers) {
 			return

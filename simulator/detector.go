@@ -15,6 +15,10 @@ type DetectionOptions struct {
 	// Step slows the losing side down as Serf does: a member that can reach less than half of those it knows condemns the
 	// others one at a time, this far apart at most.
 	Step time.Duration
+	// Share divides Step by the number of members that such a side still has: they search together.
+	Share bool
+	// Probed and ProbedSpread, when not zero, bound all of this: own probes notice after Probed to Probed+ProbedSpread.
+	Probed, ProbedSpread time.Duration
 }
 
 // peer is what one process thinks of another.
@@ -50,11 +54,12 @@ func (p *process) knows(s *process) bool { return s.index < len(p.peers) && p.pe
 
 // detect compares what everybody thinks with the truth and schedules what follows from the difference.
 func (w *World) detect() {
+	w.pairUp()
 	for _, o := range w.procs {
 		if !o.runs() && o.stage != stageDowned {
 			continue
 		}
-		slow := w.slow(o)
+		slow, step := w.slow(o)
 		for _, s := range w.procs {
 			if o == s || !o.knows(s) {
 				continue
@@ -68,17 +73,18 @@ func (w *World) detect() {
 				q.gen++
 				w.scheduleFailed(o, s, bad, q.gen, slow)
 				if bad && slow > 0 {
-					slow += w.between(w.opts.Detection.Step/2, w.opts.Detection.Step/2)
+					slow += w.between(step/2, step/2)
 				}
 			}
 		}
 	}
 }
 
-// slow is zero for a member that reaches at least half of those it knows.
-func (w *World) slow(o *process) time.Duration {
-	if w.opts.Detection.Step == 0 {
-		return 0
+// slow is zero for a member that reaches at least half of those it knows; step is how far apart it condemns the others.
+func (w *World) slow(o *process) (slow, step time.Duration) {
+	step = w.opts.Detection.Step
+	if step == 0 {
+		return 0, 0
 	}
 	known, reached := 1, 1
 	for _, s := range w.procs {
@@ -90,15 +96,21 @@ func (w *World) slow(o *process) time.Duration {
 		}
 	}
 	if 2*reached >= known {
-		return 0
+		return 0, 0
 	}
-	return 1
+	if w.opts.Detection.Share {
+		step /= time.Duration(reached)
+	}
+	return 1, step
 }
 
 func (w *World) scheduleFailed(o, s *process, bad bool, gen uint32, slow time.Duration) {
 	d := w.between(w.opts.Detection.Heal, w.opts.Detection.Spread)
 	if bad {
 		d = w.between(w.opts.Detection.After, w.opts.Detection.Spread) + slow
+		if o := &w.opts.Detection; o.Probed > 0 {
+			d = min(d, w.between(o.Probed, o.ProbedSpread))
+		}
 	}
 	w.after(d, o, func() {
 		q := o.peer(s)
@@ -109,6 +121,9 @@ func (w *World) scheduleFailed(o, s *process, bad bool, gen uint32, slow time.Du
 			return // its packets are dropped
 		}
 		q.failed = bad
+		if o.runs() {
+			w.stirred()
+		}
 		w.note(o, "detects", "%s %s", s.id, map[bool]string{true: "failed", false: "alive"}[bad])
 		o.step(sbr.Reachability{ID: s.id, Unreachable: bad})
 		if w.opts.Network.Probes {
@@ -131,13 +146,33 @@ func (w *World) cannotReach(o, s *process) bool {
 	if !w.opts.Network.Probes {
 		return false
 	}
-	for _, x := range w.procs {
-		if x != s && x.alive() && s.knows(x) && s.peer(x).missed && x.knows(s) && x.peer(s).missed &&
-			(x == o || o.knows(x) && w.net.connected(o.node.index, x.node.index)) {
+	for _, x := range w.missing[s.index] {
+		if x == o || o.knows(x) && w.net.connected(o.node.index, x.node.index) {
 			return true
 		}
 	}
 	return false
+}
+
+// pairUp works out who is missed by whom and misses it as well, once for all that detect asks. Between them nothing changes.
+func (w *World) pairUp() {
+	if !w.opts.Network.Probes {
+		return
+	}
+	for len(w.missing) < len(w.procs) {
+		w.missing = append(w.missing, nil)
+	}
+	for i, s := range w.procs {
+		w.missing[i] = w.missing[i][:0]
+		for j := range s.peers {
+			if !s.peers[j].missed || !s.peers[j].known {
+				continue
+			}
+			if x := w.procs[j]; x != s && x.alive() && x.knows(s) && x.peers[i].missed {
+				w.missing[i] = append(w.missing[i], x)
+			}
+		}
+	}
 }
 
 // detectMiss is about the member's own probes, which nobody relays.
@@ -150,11 +185,14 @@ func (w *World) detectMiss(o, s *process) {
 	q.wantMissed = bad
 	q.missGen++
 	gen := q.missGen
-	d := w.opts.Detection.Heal
-	if bad {
+	d, spread := w.opts.Detection.Heal, w.opts.Detection.Spread
+	switch {
+	case bad && w.opts.Detection.Probed > 0:
+		d, spread = w.opts.Detection.Probed, w.opts.Detection.ProbedSpread
+	case bad:
 		d = w.opts.Detection.After
 	}
-	w.after(w.between(d, w.opts.Detection.Spread), o, func() {
+	w.after(w.between(d, spread), o, func() {
 		q := o.peer(s)
 		if q.missGen != gen || !q.known || q.missed == bad {
 			return
@@ -176,9 +214,9 @@ func (w *World) report(o *process) {
 		if !x.alive() || x != o && (!o.knows(x) || !w.net.connected(o.node.index, x.node.index)) {
 			continue
 		}
-		for _, y := range w.procs {
-			if x != y && x.knows(y) && x.peer(y).missed {
-				reports = append(reports, sbr.Report{Observer: x.id, Subject: y.id})
+		for j := range x.peers {
+			if q := &x.peers[j]; q.missed && q.known && j != x.index {
+				reports = append(reports, sbr.Report{Observer: x.id, Subject: w.procs[j].id})
 			}
 		}
 	}

@@ -27,12 +27,17 @@ func (p *process) carry(e sbr.Effect) {
 	case sbr.Remove:
 		p.remove(e.IDs)
 	case sbr.Suspend:
+		p.w.stirred()
 		p.w.note(p, "suspended", "%s", e.Reason)
 	case sbr.Resume:
+		p.w.stirred()
 		p.w.note(p, "resumed", "%s", e.Reason)
 	case sbr.DownSelf:
 		p.down(e.Reason)
 	case sbr.Explain:
+		if e.Decision != nil {
+			p.node.last = e.Decision
+		}
 		p.w.note(p, string(e.What), "%s", e.Text)
 	}
 }
@@ -40,6 +45,7 @@ func (p *process) carry(e sbr.Effect) {
 // down ends the process as a driver does: the fact at once, then telling the others, then leaving.
 func (p *process) down(reason string) {
 	p.stage, p.downReason, p.downAt = stageDowned, reason, p.w.now
+	p.w.stirred()
 	p.w.note(p, "down", "%s", reason)
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()

@@ -34,6 +34,9 @@ func (p *process) forget(s *process) {
 		return
 	}
 	*q = peer{gen: q.gen + 1, missGen: q.missGen + 1, lost: true, met: q.met}
+	if p.runs() {
+		p.w.stirred()
+	}
 	p.w.note(p, "forgets", "%s", s.id)
 	p.step(sbr.MemberGone{ID: s.id})
 	p.w.after(0, nil, p.w.detect) // what it reported counts no longer

@@ -17,19 +17,45 @@ type Node struct {
 	lives int
 	proc  *process
 	fault StoreFault
-	rate  float64
+	rate  float64       // of its monotonic clock
+	skew  time.Duration // of its wall clock
+	last  *sbr.Decision
 }
 
-func (w *World) addNode() *Node {
-	n := &Node{Name: fmt.Sprintf("n%d", len(w.nodes)+1), w: w, index: len(w.nodes), rate: 1}
+// NodeOptions describe a node. The zero value is a node without roles, called by its number.
+type NodeOptions struct {
+	// Name must differ from all others. Empty: n1, n2 and so on.
+	Name  string
+	Roles []string
+}
+
+// AddNode adds a node on which nothing runs yet; Restart starts it. Addresses are in the order of the nodes.
+func (w *World) AddNode(o NodeOptions) *Node {
+	n := &Node{Name: o.Name, Roles: o.Roles, w: w, index: len(w.nodes), rate: 1}
+	if n.Name == "" {
+		n.Name = fmt.Sprintf("n%d", n.index+1)
+	}
 	w.nodes = append(w.nodes, n)
 	w.net.group = append(w.net.group, 0)
 	w.net.valid = false
 	return n
 }
 
-// SetClock makes the node's clock run at the given rate, from its next start on.
-func (n *Node) SetClock(rate float64) { n.rate = rate }
+// SetClock makes the node's monotonic clock run at the given rate from now on; 1 is right. What the clock shows does not jump.
+func (n *Node) SetClock(rate float64) {
+	n.rate = rate
+	n.w.note(nil, "clock", "%s: rate %g", n.Name, rate)
+	if p := n.proc; p != nil && p.stage != stageStopped {
+		p.setRate(rate)
+	}
+}
+
+// SetSkew sets by how much the node's wall clock is ahead. Processes take their birth from it when they start; nothing else
+// reads it.
+func (n *Node) SetSkew(d time.Duration) {
+	n.skew = d
+	n.w.note(nil, "clock", "%s: ahead by %v", n.Name, d)
+}
 
 // Up reports whether a process runs on the node and was not downed. A paused process is up.
 func (n *Node) Up() bool { return n.proc != nil && n.proc.runs() }
@@ -52,7 +78,7 @@ func (n *Node) DownReason() string {
 
 // Join adds a node that joins the cluster as soon as it has read the store and found a member that does not belong to the downed.
 func (w *World) Join() *Node {
-	n := w.addNode()
+	n := w.AddNode(NodeOptions{})
 	w.rewired()
 	n.Restart()
 	return n
@@ -62,6 +88,7 @@ func (w *World) Join() *Node {
 func (n *Node) Crash() {
 	if p := n.proc; p != nil && p.stage != stageStopped {
 		n.w.note(p, "crash", "")
+		n.w.stirred()
 		p.stop()
 	}
 }

@@ -26,7 +26,10 @@ type process struct {
 	id    sbr.ID
 	self  sbr.Member
 	r     *sbr.Resolver
-	born  time.Duration
+
+	// The monotonic clock: at the moment since of the world it showed shown, and runs at rate.
+	since, shown time.Duration
+	rate         float64
 
 	stage      stage
 	paused     bool
@@ -47,10 +50,10 @@ type process struct {
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 	n.lives++
-	p := &process{w: w, node: n, index: len(w.procs), id: sbr.ID(fmt.Sprintf("%s#%d", n.Name, n.lives)), born: w.now}
+	p := &process{w: w, node: n, index: len(w.procs), id: sbr.ID(fmt.Sprintf("%s#%d", n.Name, n.lives)), since: w.now, rate: n.rate}
 	p.self = sbr.Member{
-		ID: p.id, Name: n.Name, Addr: fmt.Sprintf("10.0.0.%d:7946", n.index+1), Roles: n.Roles,
-		Born: int64(w.now/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
+		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
+		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
 	p.client = client{w: w, p: p}
 	n.proc = p
@@ -61,16 +64,38 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 
 // clock is the process's own monotonic clock.
 func (p *process) clock() time.Duration {
-	return time.Duration(float64(p.w.now-p.born) * p.node.rate)
+	return p.shown + time.Duration(float64(p.w.now-p.since)*p.rate)
 }
 
 // wall is the first moment of the world at which the process's clock shows t or later.
 func (p *process) wall(t time.Duration) time.Duration {
-	at := p.born + time.Duration(float64(t)/p.node.rate)
-	for time.Duration(float64(at-p.born)*p.node.rate) < t {
+	at := p.since + time.Duration(float64(t-p.shown)/p.rate)
+	for p.shown+time.Duration(float64(at-p.since)*p.rate) < t {
 		at++
 	}
 	return at
+}
+
+// setRate changes the rate of the clock, and the moment at which the next deadline comes with it.
+func (p *process) setRate(rate float64) {
+	p.shown, p.since, p.rate = p.clock(), p.w.now, rate
+	if p.stage == stageRunning {
+		p.settle(nil)
+	}
+}
+
+// address is that of the n-th node, counted from 1. Hosts are ordered as text, so that within a block all have the same length.
+func address(n int) string {
+	const block, blocks = 156, 8 // last number 100 to 255, the one before 2 to 9
+	switch {
+	case n < 10:
+		return fmt.Sprintf("10.0.0.%d:7946", n)
+	case n < 100:
+		return fmt.Sprintf("10.0.1.%d:7946", n)
+	default:
+		k := n - 100
+		return fmt.Sprintf("10.%d.%d.%d:7946", k/(block*blocks), 2+k/block%blocks, 100+k%block)
+	}
 }
 
 // runs reports whether the process takes part, or would if it were not paused.
@@ -138,7 +163,7 @@ func (p *process) run() {
 	if err != nil {
 		panic(err) // the options were validated
 	}
-	p.born, p.r, p.stage = p.w.now, r, stageRunning
+	p.since, p.shown, p.r, p.stage = p.w.now, 0, r, stageRunning
 	p.w.note(p, "start", "has read token %d", p.self.Seen)
 	p.settle(nil)
 	p.client.wake()

@@ -51,6 +51,8 @@ type StoreFault struct {
 	Access Access
 	// LoseRequests and LoseAnswers are the shares that vanish on the way to and from the store.
 	LoseRequests, LoseAnswers float64
+	// Conflicts is the share of writes before which somebody else touches the record, so that their condition fails.
+	Conflicts float64
 	// Late is the share of writes that arrive up to LateBy too late, long after the client may have given up.
 	Late   float64
 	LateBy time.Duration
@@ -60,7 +62,8 @@ type StoreFault struct {
 
 // String is for traces.
 func (f StoreFault) String() string {
-	return fmt.Sprintf("%s, requests lost %g, answers lost %g, late %g by %v, slow %v", f.Access, f.LoseRequests, f.LoseAnswers, f.Late, f.LateBy, f.Slow)
+	return fmt.Sprintf("%s, requests lost %g, answers lost %g, conflicts %g, late %g by %v, slow %v",
+		f.Access, f.LoseRequests, f.LoseAnswers, f.Conflicts, f.Late, f.LateBy, f.Slow)
 }
 
 // SetStore changes how the nodes, by index, reach the store; without nodes it is about all.

@@ -15,6 +15,8 @@ type Options struct {
 	Seed uint64
 	// Nodes is how many nodes exist: n1 to nN in address and age order. All of them start together; see World.Join for more.
 	Nodes int
+	// Members, when not empty, are the nodes instead, with names and roles of the caller's choice.
+	Members []NodeOptions
 	// Resolver and Strategy are the rules, the same for all.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
@@ -66,9 +68,12 @@ type World struct {
 	procs []*process
 	byID  map[sbr.ID]*process
 	net   network
-	store store
+	// missing are the processes that each one misses and that miss it, by index; see pairUp.
+	missing [][]*process
+	store   store
 
 	trace      trace
+	moved      time.Duration // when somebody's view of the cluster, or somebody's part in it, changed last
 	checks     []checker
 	violations []Violation
 }
@@ -78,15 +83,19 @@ func New(o Options) (*World, error) {
 	if err := errors.Join(o.Resolver.Validate(), o.Store.validate()); err != nil {
 		return nil, fmt.Errorf("simulator: %w", err)
 	}
-	if o.Nodes < 1 || o.Strategy == nil {
+	members := o.Members
+	if len(members) == 0 {
+		members = make([]NodeOptions, max(o.Nodes, 0))
+	}
+	if len(members) == 0 || o.Strategy == nil {
 		return nil, errors.New("simulator: a world needs nodes and a strategy")
 	}
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process)}
 	w.trace.on = o.Trace
 	w.store.init(w)
 	w.checks = newCheckers()
-	for range o.Nodes {
-		w.addNode()
+	for _, m := range members {
+		w.AddNode(m)
 	}
 	for _, n := range w.nodes {
 		p := w.newProcess(n, sbr.Record{})

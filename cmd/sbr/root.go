@@ -21,7 +21,7 @@ const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is 
 
 Exit statuses:
   0   done
-  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work
+  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate: a run failed
   2   bad usage, bad input or bad configuration
   3   lease: for certain not, somebody else holds it
 
@@ -48,6 +48,7 @@ func newRoot(s streams) *cobra.Command {
 		newLease(s),
 		newManifests(s),
 		newConfig(s),
+		newSimulate(s),
 		newVersion(s),
 	)
 	return root

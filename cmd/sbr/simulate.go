@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+const simulateHelp = `Simulate plays scenario files: a cluster, what happens to it, and what is expected of it at the end. It runs the resolver of
+production in virtual time, over a model of Serf, of the network and of the lease store.
+
+A folder stands for all files in it and below that end in .yaml, .yml or .json. Each file is played once for each seed; the seed decides what
+is left to chance. The same file, seed and version give the same run, which its trace hash shows.
+
+A run fails when an expectation of the file is not met, or when one of the promises is broken, whatever the file expects:
+  S1  two sides of one partition never both stay up         S2  who was downed never takes part again
+  S3  a holder of the lease is replaced only when it may be  S4  "don't know" is never read as "granted"
+
+Exit statuses: 0 all passed, 1 a run failed, 2 bad input.`
+
+const simulateExample = `  sbr simulate split.yaml
+  sbr simulate scenarios/ --seeds 1-200
+  sbr simulate scenarios/ --seeds 1-200 -o junit > report.xml`
+
+func newSimulate(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "simulate FILE|DIR…", Short: "play scenarios: what would this configuration do in a partition?",
+		Long: simulateHelp, Example: simulateExample, Args: cobra.MinimumNArgs(1),
+	}
+	seeds, output := seedRange{1, 1}, simulateFormat(formatText)
+	c.Flags().Var(&seeds, "seeds", "the seeds to play each scenario with")
+	c.Flags().VarP(&output, "output", "o", "how the results are written")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(simulateFormats, cobra.ShellCompDirectiveNoFileComp))
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		return verb(func() error { return simulate(s, args, seeds, output) })(nil, nil)
+	}
+	return c
+}
+
+// simulate plays every file with every seed. It writes results in order, as they come.
+func simulate(s streams, paths []string, seeds seedRange, output simulateFormat) error {
+	files, err := loadScenarios(paths, s.in)
+	if err != nil {
+		return badInput{err}
+	}
+	total := uint64(len(files)) * seeds.count()
+	out := newSimulateWriter(output, s.out)
+	show := newProgress(s.err, total)
+	started := time.Now()
+	var failed uint64
+	run := scenario.Judge
+	if format(output) == formatJSON {
+		run = scenario.Run // the others do not show what happened
+	}
+	play(files, seeds, run, func(r *played) bool {
+		if !r.Passed {
+			failed++
+		}
+		show.done(failed)
+		err = out.result(r)
+		return err == nil
+	})
+	show.end()
+	if err != nil {
+		return err
+	}
+	if err := out.end(summary{files: len(files), runs: total, failed: failed, seeds: seeds, took: time.Since(started)}); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return internal{fmt.Errorf("%d of %s failed", failed, count(total, "run"))}
+	}
+	return nil
+}
+
+// scenarioFile is a scenario and where it comes from.
+type scenarioFile struct {
+	path string
+	*scenario.Scenario
+}
+
+// played is the result of one run.
+type played struct {
+	scenario.Result
+	file *scenarioFile
+	took time.Duration
+}
+
+// replay is the command that plays the same run again.
+func (r *played) replay() string {
+	path := r.file.path
+	if strings.ContainsFunc(path, func(c rune) bool { return !strings.ContainsRune(plainInShell, c) }) || strings.HasPrefix(path, "-") {
+		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return fmt.Sprintf("sbr simulate %s --seeds %d", path, r.Seed)
+}
+
+const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@"
+
+// runner is scenario.Run or scenario.Judge.
+type runner func(s *scenario.Scenario, seed uint64) scenario.Result
+
+// play runs every scenario with every seed on all cores, and hands over the results in order until take says that it is enough.
+func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
+	const ahead = 64 // runs for each core that may wait for their turn
+	cores := runtime.GOMAXPROCS(0)
+	slots := make(chan chan *played, ahead*cores)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	type job struct {
+		file *scenarioFile
+		seed uint64
+		to   chan *played
+	}
+	jobs := make(chan job)
+	wg.Go(func() {
+		defer close(jobs)
+		defer close(slots)
+		for _, f := range files {
+			for i := range seeds.count() {
+				to := make(chan *played, 1)
+				select {
+				case slots <- to:
+				case <-stop:
+					return
+				}
+				select {
+				case jobs <- job{f, seeds.from + i, to}:
+				case <-stop:
+					return
+				}
+			}
+		}
+	})
+	for range cores {
+		wg.Go(func() {
+			for j := range jobs {
+				j.to <- playOne(j.file, j.seed, run)
+			}
+		})
+	}
+	for to := range slots {
+		if !take(<-to) {
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// playOne is one run. A panic in it is a failed run that names its seed, not the end of all the others.
+func playOne(f *scenarioFile, seed uint64, run runner) (r *played) {
+	started := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			r = &played{file: f, Result: scenario.Result{
+				Scenario: f.Name, Seed: seed, Survivors: []string{}, Down: []string{}, Events: []scenario.Event{},
+				Failures: []string{fmt.Sprintf("internal error: the run panicked: %v", p)},
+			}}
+		}
+		r.took = time.Since(started)
+	}()
+	return &played{Result: run(f.Scenario, seed), file: f}
+}
+
+// progress is one line on a terminal that says how far many runs are.
+type progress struct {
+	to              io.Writer
+	finished, total uint64
+	last            time.Time
+}
+
+// newProgress shows nothing where nobody looks, and nothing about a few runs.
+func newProgress(to io.Writer, total uint64) *progress {
+	const many = 100
+	if total < many || !isTerminal(to) {
+		to = nil
+	}
+	return &progress{to: to, total: total, last: time.Now()}
+}
+
+func (p *progress) done(failed uint64) {
+	const every = 200 * time.Millisecond
+	p.finished++
+	if now := time.Now(); p.to != nil && now.Sub(p.last) >= every {
+		p.last = now
+		fmt.Fprintf(p.to, "\r\x1b[K%d of %d runs, %d failed", p.finished, p.total, failed)
+	}
+}
+
+func (p *progress) end() {
+	if p.to != nil {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// seedRange is the value of --seeds: A-B, both included, or one seed.
+type seedRange struct{ from, to uint64 }
+
+// maxRuns bounds one range: more is a slip of the finger.
+const maxRuns = 10_000_000
+
+func (r seedRange) count() uint64 { return r.to - r.from + 1 }
+
+// String, Set and Type make it a flag value.
+func (r *seedRange) String() string {
+	if r.from == r.to {
+		return strconv.FormatUint(r.from, 10)
+	}
+	return fmt.Sprintf("%d-%d", r.from, r.to)
+}
+
+// Set implements pflag.Value.
+func (r *seedRange) Set(s string) error {
+	a, b, found := strings.Cut(s, "-")
+	if !found {
+		b = a
+	}
+	from, errA := strconv.ParseUint(a, 10, 64)
+	to, errB := strconv.ParseUint(b, 10, 64)
+	switch {
+	case errA != nil || errB != nil:
+		return errors.New("must be a seed such as 7, or a range such as 1-200")
+	case from > to:
+		return fmt.Errorf("must go upwards: %d-%d", to, from)
+	case to-from >= maxRuns:
+		return fmt.Errorf("must be at most %d seeds", maxRuns)
+	}
+	*r = seedRange{from, to}
+	return nil
+}
+
+// Type implements pflag.Value; it is the placeholder in the help.
+func (*seedRange) Type() string { return "A-B" }
+
+// simulateFormat is the value of -o of simulate.
+type simulateFormat format
+
+const formatJUnit format = "junit"
+
+var simulateFormats = []string{string(formatText), string(formatJSON), string(formatJUnit)}
+
+// String, Set and Type make it a flag value that refuses other words.
+func (f *simulateFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *simulateFormat) Set(s string) error {
+	if err := strictyaml.OneOf(s, simulateFormats); err != nil {
+		return err
+	}
+	*f = simulateFormat(s)
+	return nil
+}
+
+// Type implements pflag.Value; it is the placeholder in the help.
+func (*simulateFormat) Type() string { return strings.Join(simulateFormats, "|") }
+
+// loadScenarios reads all files. The error names every problem of every file.
+func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
+	var files []*scenarioFile
+	var problems []error
+	for _, path := range paths {
+		found, err := scenarioPaths(path)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for _, p := range found {
+			name, data, err := readInput(p, stdin, scenario.MaxBytes)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			s, err := scenario.Parse(name, data)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			files = append(files, &scenarioFile{path: p, Scenario: s})
+		}
+	}
+	return files, errors.Join(problems...)
+}
+
+// scenarioPaths are the files that an argument stands for: itself, or what is in a folder, in the order of their names.
+func scenarioPaths(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	if path == "" {
+		return nil, errors.New("an argument is empty: give the name of a file or a folder")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		hidden := p != path && strings.HasPrefix(d.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && hidden:
+			return fs.SkipDir
+		case !d.IsDir() && !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+			files = append(files, p)
+		}
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: no scenario in it: no file ends in .yaml, .yml or .json", path)
+	}
+	return files, err
+}

@@ -1,0 +1,70 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// stirred notes that somebody's view of the cluster, or somebody's part in it, has just changed.
+func (w *World) stirred() { w.moved = w.now }
+
+// Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was condemned, seen again,
+// removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at which it had settled.
+func (w *World) Stirred() time.Duration { return w.moved }
+
+// Settled reports whether whoever is up is at work and reaches everybody it believes in: nothing is left to be resolved.
+func (w *World) Settled() bool {
+	up := w.up()
+	for i, p := range up {
+		if p.paused || p.r.State() != sbr.StateUp {
+			return false
+		}
+		s := p.r.Snapshot()
+		for j := range s.Members {
+			m := &s.Members[j]
+			if m.Unreachable && m.Status <= sbr.Up || m.Status == sbr.Up && !w.byID[m.ID].runs() {
+				return false
+			}
+		}
+		for _, q := range up[:i] {
+			if !strangers(p, q) && w.apart(p, q) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// apart reports whether two processes cannot reach each other, as far as resolvers can find out about it.
+func (w *World) apart(p, q *process) bool {
+	a, b := p.node.index, q.node.index
+	return !w.net.connected(a, b) || w.opts.Network.Probes && !w.net.direct(a, b)
+}
+
+// Down are the names of the nodes whose last process was downed.
+func (w *World) Down() []string {
+	var names []string
+	for _, n := range w.nodes {
+		if n.proc != nil && n.proc.downReason != "" {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Holder is the name of the node that holds the lease, empty if none does.
+func (w *World) Holder() string {
+	if p := w.byID[w.store.record.Holder]; p != nil {
+		return p.node.Name
+	}
+	return ""
+}
+
+// Decision is the last one that a process of the node has explained; ok is false if there was none.
+func (n *Node) Decision() (d sbr.Decision, ok bool) {
+	if n.last == nil {
+		return sbr.Decision{}, false
+	}
+	return *n.last, true
+}

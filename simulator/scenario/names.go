@@ -1,0 +1,72 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+)
+
+// names knows the nodes and the zones of a scenario.
+type names struct {
+	// nodes are those of the start, then those that join, in the order of the file.
+	nodes []Node
+	start int
+	index map[string]int
+	zones map[string][]int
+}
+
+func (s *Scenario) names() *names {
+	n := &names{nodes: slices.Clone(s.Cluster.Nodes.all()), index: make(map[string]int), zones: make(map[string][]int)}
+	n.start = len(n.nodes)
+	for i := range s.Steps {
+		if j := s.Steps[i].Join; j != nil && !slices.ContainsFunc(n.nodes, func(x Node) bool { return x.Name == *j }) {
+			n.nodes = append(n.nodes, Node{Name: *j})
+		}
+	}
+	for i, node := range n.nodes {
+		if _, twice := n.index[node.Name]; !twice {
+			n.index[node.Name] = i
+		}
+		if node.Zone != "" {
+			n.zones[node.Zone] = append(n.zones[node.Zone], i)
+		}
+	}
+	return n
+}
+
+// unknown returns nil if name is that of a node, or of a zone where those are accepted.
+func (n *names) unknown(name string, zones bool) error {
+	if _, ok := n.index[name]; ok {
+		return nil
+	}
+	if _, ok := n.zones[name]; ok && zones {
+		return nil
+	}
+	known := make([]string, 0, len(n.nodes))
+	for _, node := range n.nodes {
+		known = append(known, node.Name)
+	}
+	for zone := range n.zones {
+		if zones {
+			known = append(known, zone)
+		}
+	}
+	slices.Sort(known)
+	if near, _ := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Errorf("no member is called %.40q; the nearest name is %s", name, near)
+	}
+	return fmt.Errorf("no member is called %.40q", name)
+}
+
+// expand returns the nodes, by index, that a list of names and zones stands for.
+func (n *names) expand(list []string) (nodes []int) {
+	for _, name := range list {
+		if i, ok := n.index[name]; ok {
+			nodes = append(nodes, i)
+		} else {
+			nodes = append(nodes, n.zones[name]...)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,193 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// contract is the example of the contract, every action once.
+const contract = `
+name: three-two split
+cluster:
+  system: payments
+  nodes: 5
+  split-brain-resolver: {active-strategy: lease-majority, stable-after: 15s}
+  lease: {heartbeat-timeout: 120s}
+  detection: {after: 4s, spread: 1s, heal: 1s}
+  network: {latency: 1ms, jitter: 1ms, loss: 0}
+steps:
+  - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}
+  - {at: 10s, cut: [n1, n2]}
+  - {at: 10s, cut-one-way: [n1, n2]}
+  - {at: 12s, crash: n3}
+  - {at: 13s, restart: n3}
+  - {at: 14s, leave: n3}
+  - {at: 12s, join: n6}
+  - {at: 12s, pause: n3, for: 30s}
+  - {at: 12s, lease-store: down, nodes: [n4, n5], for: 5s}
+  - {at: 12s, lease-store: {slow: 800ms}}
+  - {at: 12s, clock: {node: n1, skew: 5m, rate: 1.001}}
+  - {at: 90s, heal: true}
+run-for: 180s
+expect:
+  survivors: [n1, n2, n3]
+  survivors-one-of: [[n1], []]
+  survivor-count: 3
+  down: [n4, n5]
+  lease-holder: n1
+  resolved-within: 30s
+  decisions: {n1: acquire-lease-and-down-unreachable}
+`
+
+func TestParse_Contract(t *testing.T) {
+	s, err := Parse("x.yaml", []byte(contract))
+	require.NoError(t, err)
+	require.Equal(t, "three-two split", s.Name)
+	require.Equal(t, 15*time.Second, s.Cluster.SplitBrainResolver.StableAfter)
+	require.Len(t, s.Steps, 12)
+	require.Equal(t, 10*time.Second, *s.Steps[0].At)
+	require.Equal(t, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, *s.Steps[0].Partition)
+	require.Equal(t, 800*time.Millisecond, *s.Steps[9].LeaseStore.Slow.Slow)
+	require.Equal(t, []string{"n1", "n2", "n3"}, *s.Expect.Survivors)
+	require.Empty(t, s.Cluster.Detection.Profile)
+}
+
+func TestParse_Defaults(t *testing.T) {
+	s, err := Parse("dir/lone wolf.yaml", []byte("run-for: 1m\nexpect: {survivors: []}"))
+	require.NoError(t, err)
+	require.Equal(t, "lone wolf", s.Name, "named after its file")
+	require.Equal(t, 5, s.Cluster.Nodes.Count)
+	require.Equal(t, "serf-lan", s.Cluster.Detection.Profile)
+	require.NotNil(t, s.Expect.Survivors, "an empty list is not the same as none")
+	require.Nil(t, s.Expect.Down)
+}
+
+func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
+	step := func(s string) string { return "run-for: 60s\nsteps:\n  - {" + s + "}" }
+	for _, tc := range []struct{ name, in, want string }{
+		{"truncated", "name: x\ncluster: {nodes: [", "x.yaml: not YAML or JSON"},
+		{"empty", "", "x.yaml: the input is empty"},
+		{"unknown key", "run-for: 1m\nclustr: {}", "x.yaml:2: clustr: unknown key; the nearest known key is cluster"},
+		{"unknown key in a step", step("at: 1s, partion: [[n1]]"), "x.yaml:3: steps[0].partion: unknown key; the nearest known key is partition"},
+		{"unknown key of the resolver", "run-for: 1m\ncluster:\n  split-brain-resolver:\n    stable-aftr: 1s",
+			"x.yaml:4: cluster.split-brain-resolver.stable-aftr: unknown key; the nearest known key is stable-after"},
+		{"invalid setting", "run-for: 1m\ncluster: {split-brain-resolver: {active-strategy: keep-majorty}}",
+			`x.yaml:2: cluster.split-brain-resolver.active-strategy: "keep-majorty" is unknown; the nearest is keep-majority`},
+		{"settings that contradict", "run-for: 1m\ncluster: {lease: {heartbeat-timeout: 10s, heartbeat-interval: 9s}}",
+			"x.yaml:2: cluster.lease.heartbeat-interval: is 9s: it must be less than half of heartbeat-timeout (10s)"},
+		{"heartbeats without end", "run-for: 1m\ncluster: {lease: {heartbeat-interval: 1ns}}",
+			"x.yaml:2: cluster.lease.heartbeat-interval: is 1ns: the simulator plays nothing below 10ms"},
+		{"no run-for", "name: x", "x.yaml: run-for: is not set, or 0s"},
+		{"negative duration", "run-for: -1s", "x.yaml:1: run-for: is -1s: it must not be negative"},
+		{"no duration", "run-for: NaN", `x.yaml:1: run-for: expected a duration such as 20s, found`},
+		{"no number", "run-for: 1m\ncluster: {network: {loss: .nan}}", "x.yaml:2: cluster.network.loss: expected a number, found"},
+		{"loss", "run-for: 1m\ncluster: {network: {loss: 1.5}}", "x.yaml:2: cluster.network.loss: is 1.5: it must be a number from 0 to 1"},
+		{"no nodes", "run-for: 1m\ncluster: {nodes: 0}", "x.yaml:2: cluster.nodes: are 0: it must be 1 to 200"},
+		{"too many nodes", "run-for: 1m\ncluster: {nodes: 1000000000}", "x.yaml:2: cluster.nodes: are 1000000000"},
+		{"nodes", "run-for: 1m\ncluster: {nodes: {a: 1}}", "x.yaml:2: cluster.nodes: expected a number, or a list of nodes {name, roles, zone}, found"},
+		{"a name twice", "run-for: 1m\ncluster: {nodes: [{name: a}, {name: a}]}", `x.yaml:2: cluster.nodes[1].name: "a" is already the name of cluster.nodes[0]`},
+		{"a node called none", "run-for: 1m\ncluster: {nodes: [{name: none}]}", `x.yaml:2: cluster.nodes[0].name: is "none", which stands for nobody`},
+		{"a zone called like a node", "run-for: 1m\ncluster: {nodes: [{name: a, zone: b}, {name: b}]}", `x.yaml:2: cluster.nodes[0].zone: "b" is the name of a member`},
+		{"detection", "run-for: 1m\ncluster: {detection: serf-lam}", `x.yaml:2: cluster.detection: "serf-lam" is unknown; the nearest is serf-lan`},
+		{"no time", step("crash: n1"), "x.yaml:3: steps[0]: has no `at`"},
+		{"in the past", step("at: -1s, crash: n1"), "x.yaml:3: steps[0].at: is -1s: that is before the start"},
+		{"after the end", step("at: 61s, crash: n1"), "x.yaml:3: steps[0].at: is 1m1s: the run ends at 1m0s (run-for)"},
+		{"two actions", step("at: 1s, crash: n1, heal: true"), "x.yaml:3: steps[0]: has 2 actions (crash, heal): write a step for each"},
+		{"no action", step("at: 1s"), "x.yaml:3: steps[0]: does nothing: it needs one of partition, cut"},
+		{"unknown member", step("at: 1s, crash: n11"), `x.yaml:3: steps[0].crash: no member is called "n11"; the nearest name is n1`},
+		{"in two groups", step("at: 1s, partition: [[n1, n2], [n2]]"), "x.yaml:3: steps[0].partition[1][0]: n2 is already in steps[0].partition[0]"},
+		{"in a group twice", step("at: 1s, partition: [[n1, n1]]"), "x.yaml:3: steps[0].partition[0][1]: n1 is already in steps[0].partition[0]"},
+		{"no groups", step("at: 1s, partition: []"), "x.yaml:3: steps[0].partition: is empty"},
+		{"empty group", step("at: 1s, partition: [[n1], []]"), "x.yaml:3: steps[0].partition[1]: is an empty group"},
+		{"half a link", step("at: 1s, cut: [n1]"), "x.yaml:3: steps[0].cut: names 1 members: it must be two"},
+		{"a link to itself", step("at: 1s, cut-one-way: [n1, n1]"), "x.yaml:3: steps[0].cut-one-way: names n1 twice"},
+		{"who joins was there", step("at: 1s, join: n5"), "x.yaml:3: steps[0].join: n5 is a member from the start; restart brings it back"},
+		{"pause without end", step("at: 1s, pause: n1"), "x.yaml:3: steps[0]: pauses without `for`"},
+		{"for", step("at: 1s, crash: n1, for: 3s"), "x.yaml:3: steps[0].for: belongs to pause and lease-store only"},
+		{"nodes", step("at: 1s, crash: n1, nodes: [n1]"), "x.yaml:3: steps[0].nodes: belongs to lease-store only"},
+		{"store", step("at: 1s, lease-store: dwn"), `x.yaml:3: steps[0].lease-store: "dwn" is unknown; known are down, lose-requests`},
+		{"slow", step("at: 1s, lease-store: {slow: 0s}"), "x.yaml:3: steps[0].lease-store.slow: is not set, or 0s"},
+		{"clock", step("at: 1s, clock: {node: n1}"), "x.yaml:3: steps[0].clock: does nothing: it needs skew or rate"},
+		{"rate", step("at: 1s, clock: {node: n1, rate: 0}"), "x.yaml:3: steps[0].clock.rate: is 0: it must be a number from 0.01 to 100"},
+		{"heal: false", step("at: 1s, heal: false"), "x.yaml:3: steps[0].heal: is false"},
+		{"expected member", "run-for: 1m\nexpect: {survivors: [m1]}", `x.yaml:2: expect.survivors[0]: no member is called "m1"; the nearest name is n1`},
+		{"expected twice", "run-for: 1m\nexpect: {down: [n1, n1]}", "x.yaml:2: expect.down[1]: n1 is named twice"},
+		{"count", "run-for: 1m\nexpect: {survivor-count: 6}", "x.yaml:2: expect.survivor-count: is 6: it must be 0 to 5"},
+		{"holder", "run-for: 1m\nexpect: {lease-holder: nobody}", `x.yaml:2: expect.lease-holder: no member is called "nobody"`},
+		{"nothing to resolve", "run-for: 1m\nexpect: {resolved-within: 1s}", "x.yaml:2: expect.resolved-within: has nothing to count from"},
+		{"decision", "run-for: 1m\nexpect: {decisions: {n1: down-all-of-it}}", `x.yaml:2: expect.decisions.n1: "down-all-of-it" is unknown`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse("x.yaml", []byte(tc.in))
+			require.ErrorContains(t, err, tc.want)
+			require.NotContains(t, err.Error(), "\n", "one problem, one line")
+		})
+	}
+}
+
+func TestParse_AllProblemsAtOnce(t *testing.T) {
+	_, err := Parse("x.yaml", []byte("steps:\n  - {at: 1s, crash: n9}\n  - {at: -1s, heal: true}\nrun-for: 1m\nexpect: {down: [n8]}"))
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	require.Len(t, lines, 3)
+	for i, line := range []string{"x.yaml:2:", "x.yaml:3:", "x.yaml:5:"} {
+		require.True(t, strings.HasPrefix(lines[i], line), lines[i])
+	}
+}
+
+func TestParse_BoundsItsInput(t *testing.T) {
+	_, err := Parse("x.yaml", []byte("name: "+strings.Repeat("x", MaxBytes)))
+	require.ErrorContains(t, err, "larger than 1048576 bytes")
+	_, err = Parse("x.yaml", []byte("run-for: 1m\nsteps:\n"+strings.Repeat("- {at: 1s, heal: true}\n", maxSteps+1)))
+	require.ErrorContains(t, err, "x.yaml:3: steps: are 10001: at most 10000 are played")
+	_, err = Parse("x.yaml", []byte("run-for: 1m\nsteps:\n"+strings.Repeat("- {}\n", 100_000)))
+	require.ErrorContains(t, err, "too many values")
+}
+
+func TestValidate_RefusesWhatNoFileCanSay(t *testing.T) {
+	s := Default()
+	require.ErrorContains(t, s.Validate(), "run-for")
+	s.RunFor = time.Minute
+	require.NoError(t, s.Validate())
+	s.Cluster.Network.Loss = math.NaN()
+	require.ErrorContains(t, s.Validate(), "cluster.network.loss")
+	r := Run(&s, 1)
+	require.False(t, r.Passed, "Run does not play what does not validate")
+	require.Contains(t, fmt.Sprint(r.Failures), "cluster.network.loss")
+	require.Error(t, new(Scenario).Validate())
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(contract))
+	files, err := filepath.Glob(filepath.Join("..", "scenarios", "*.yaml"))
+	require.NoError(f, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse("x.yaml", data)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "x.yaml") && !strings.HasPrefix(line, "and ") {
+					t.Fatalf("a line without a place: %q", line)
+				}
+			}
+			return
+		}
+		require.NoError(t, s.Validate())
+		if s.names().start > 8 || len(s.Steps) > 20 || s.RunFor > 5*time.Minute {
+			return
+		}
+		a, b := Judge(s, 1), Judge(s, 1)
+		require.Equal(t, a, b)
+	})
+}

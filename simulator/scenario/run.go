@@ -1,0 +1,119 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/simulator"
+)
+
+// Result is what one run came to.
+type Result struct {
+	Scenario string `json:"scenario"`
+	Seed     uint64 `json:"seed"`
+	// Passed says that no promise was broken and every expectation was met; otherwise Failures says in words what was not.
+	Passed   bool     `json:"passed"`
+	Failures []string `json:"failures"`
+	// Survivors are the nodes that run and were not downed, Down those that were, in the order of the file. A node that crashed or left
+	// is in neither.
+	Survivors []string `json:"survivors"`
+	Down      []string `json:"down"`
+	// LeaseHolder is the name of the node that holds the lease at the end, empty for none.
+	LeaseHolder string `json:"lease-holder"`
+	// ResolvedAfter is the time from the last step that cut something (see Expect.ResolvedWithin) to the resolution, as Go writes
+	// durations. Empty: something is unresolved at the end. 0s: there was nothing to resolve.
+	ResolvedAfter string `json:"resolved-after"`
+	// TraceHash is the same for equal runs.
+	TraceHash string  `json:"trace-hash"`
+	Events    []Event `json:"events"`
+}
+
+// Event is one thing that happened in a run.
+type Event struct {
+	// At is when, as Go writes durations.
+	At string `json:"at"`
+	// Node is where; empty for what happened to the world.
+	Node   string `json:"node"`
+	Kind   string `json:"kind"`
+	Detail string `json:"detail"`
+}
+
+// Run plays a scenario; one that does not validate fails with its problems. The seed decides everything that is left to chance.
+func Run(s *Scenario, seed uint64) Result { return run(s, seed, true) }
+
+// Judge is Run without Events, and several times as fast.
+func Judge(s *Scenario, seed uint64) Result { return run(s, seed, false) }
+
+func run(s *Scenario, seed uint64, trace bool) Result {
+	r := Result{Scenario: s.Name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{}}
+	err := s.Validate()
+	var p *player
+	if err == nil {
+		p, err = s.play(seed, trace)
+	}
+	if err != nil {
+		r.Failures = strings.Split(err.Error(), "\n")
+		return r
+	}
+	r.Survivors = append(r.Survivors, p.w.Survivors()...)
+	r.Down = append(r.Down, p.w.Down()...)
+	r.LeaseHolder = p.w.Holder()
+	after, resolved := s.resolved(p.w)
+	if resolved {
+		r.ResolvedAfter = after.String()
+	}
+	r.Failures = append(r.Failures, broken(p.w.FinishSafety())...)
+	r.Failures = append(r.Failures, s.unmet(&r, p, after, resolved)...)
+	r.Passed = len(r.Failures) == 0
+	r.TraceHash = p.w.Hash()
+	r.Events = append(r.Events, events(p.w)...)
+	return r
+}
+
+// broken says which promises were broken, a few times each: two sides of a hundred are thousands of pairs.
+func broken(violations []simulator.Violation) (lines []string) {
+	const limit = 2
+	times := make(map[string]int)
+	var promises []string
+	for _, v := range violations {
+		if times[v.Promise]++; times[v.Promise] <= limit {
+			lines = append(lines, v.String())
+		}
+		if times[v.Promise] == limit+1 {
+			promises = append(promises, v.Promise)
+		}
+	}
+	for _, p := range promises {
+		lines = append(lines, fmt.Sprintf("%s broken in %d more ways", p, times[p]-limit))
+	}
+	return lines
+}
+
+// resolved is how long after the last cut everything was settled; ok is false if something is not.
+func (s *Scenario) resolved(w *simulator.World) (after time.Duration, ok bool) {
+	if !w.Settled() {
+		return 0, false
+	}
+	at, ok := s.disturbed()
+	if !ok {
+		return 0, true
+	}
+	return max(w.Stirred()-at, 0).Round(time.Millisecond), true
+}
+
+func events(w *simulator.World) []Event {
+	trace := w.Trace()
+	all := make([]Event, len(trace))
+	for i, e := range trace {
+		node, _, _ := strings.Cut(e.Node, "#") // the incarnation is said where it matters
+		all[i] = Event{At: e.At.String(), Node: node, Kind: e.Kind, Detail: e.Detail}
+	}
+	return all
+}
+
+// same reports whether two lists hold the same names, in any order.
+func same(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

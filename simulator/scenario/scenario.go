@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+)
+
+// Scenario is a whole file. Start from Default; the zero Scenario does not validate.
+type Scenario struct {
+	// Name is for people. Empty: Parse takes it from the name of the file.
+	Name    string  `yaml:"name"`
+	Cluster Cluster `yaml:"cluster"`
+	// Steps are what happens, in any order; those at the same time happen in the order of the file.
+	Steps []Step `yaml:"steps"`
+	// RunFor is how much time passes in all.
+	RunFor time.Duration `yaml:"run-for"`
+	Expect Expect        `yaml:"expect"`
+}
+
+// Cluster is what the run starts with: all nodes up, and known to each other.
+type Cluster struct {
+	System             string                    `yaml:"system"`
+	Nodes              Nodes                     `yaml:"nodes"`
+	SplitBrainResolver config.SplitBrainResolver `yaml:"split-brain-resolver"`
+	Lease              config.Lease              `yaml:"lease"`
+	Detection          Detection                 `yaml:"detection"`
+	Network            Network                   `yaml:"network"`
+}
+
+// Node is a member of the cluster.
+type Node struct {
+	Name  string   `yaml:"name"`
+	Roles []string `yaml:"roles"`
+	// Zone is a name that stands for all nodes with it where nodes are listed.
+	Zone string `yaml:"zone"`
+}
+
+// Network are the properties of every link that is not cut.
+type Network struct {
+	// Latency is the least time a message takes, Jitter what chance adds at most.
+	Latency time.Duration `yaml:"latency"`
+	Jitter  time.Duration `yaml:"jitter"`
+	// Loss is the share of messages that vanish, from 0 to 1. It is about what the resolvers tell each other.
+	Loss float64 `yaml:"loss"`
+}
+
+// Step is one thing that happens: a time, exactly one action, and what belongs to that action.
+type Step struct {
+	At *time.Duration `yaml:"at"`
+
+	// Partition cuts the network into groups; nodes that are not named form one more. It replaces the last partition.
+	Partition *[][]string `yaml:"partition"`
+	// Cut cuts the link between two nodes, CutOneWay drops what the first sends to the second.
+	Cut       *[]string `yaml:"cut"`
+	CutOneWay *[]string `yaml:"cut-one-way"`
+	// Heal repairs every link; it must be true.
+	Heal *bool `yaml:"heal"`
+	// Crash stops a node at once. Restart starts a new incarnation under the same name, and crashes the old one if it still runs.
+	Crash   *string `yaml:"crash"`
+	Restart *string `yaml:"restart"`
+	Leave   *string `yaml:"leave"`
+	// Join adds a node that was not there from the start.
+	Join *string `yaml:"join"`
+	// Pause stops a node For so long without ending it: nothing runs, packets wait.
+	Pause *string `yaml:"pause"`
+	// LeaseStore hurts the way of Nodes to the lease store, of all if there are none, For so long, or to the end.
+	LeaseStore *StoreFault `yaml:"lease-store"`
+	Clock      *Clock      `yaml:"clock"`
+
+	For   *time.Duration `yaml:"for"`
+	Nodes *[]string      `yaml:"nodes"`
+}
+
+// Clock sets the clocks of a node.
+type Clock struct {
+	Node string `yaml:"node"`
+	// Skew is how far the wall clock is ahead. Nothing but the birth of a later incarnation depends on it.
+	Skew *time.Duration `yaml:"skew"`
+	// Rate is how fast the monotonic clock runs; 1 is right.
+	Rate *float64 `yaml:"rate"`
+}
+
+// Expect is what must hold at the end. What is absent is not checked.
+type Expect struct {
+	// Survivors are exactly the nodes that run and were not downed; SurvivorsOneOf lists such sets.
+	Survivors      *[]string   `yaml:"survivors"`
+	SurvivorsOneOf *[][]string `yaml:"survivors-one-of"`
+	SurvivorCount  *int        `yaml:"survivor-count"`
+	// Down are exactly the nodes that were downed.
+	Down *[]string `yaml:"down"`
+	// LeaseHolder is the name of the node that holds the lease, or none.
+	LeaseHolder *string `yaml:"lease-holder"`
+	// ResolvedWithin bounds the time from the last step that cut something (without one: that crashed or paused somebody) until
+	// everybody who was still up was at work and reached all the others it believed in.
+	ResolvedWithin *time.Duration `yaml:"resolved-within"`
+	// Decisions are the last decisions that these nodes made.
+	Decisions map[string]string `yaml:"decisions"`
+}
+
+// Default is the scenario of an empty file: five nodes without steps. RunFor must be set before it validates.
+func Default() Scenario {
+	return Scenario{Cluster: Cluster{
+		System:             "scenario",
+		Nodes:              Nodes{Count: 5},
+		SplitBrainResolver: config.DefaultSplitBrainResolver(),
+		Detection:          DefaultDetection(),
+		Network:            Network{Latency: time.Millisecond, Jitter: time.Millisecond},
+	}}
+}

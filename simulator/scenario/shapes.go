@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/simulator"
+)
+
+// Nodes is a number of nodes, n1 and so on, or a list of them.
+type Nodes struct {
+	Count int
+	// List, when not nil, is used instead of Count.
+	List []Node
+}
+
+// Target implements strictyaml.Variant.
+func (n *Nodes) Target(s strictyaml.Shape) any {
+	switch s {
+	case strictyaml.Scalar:
+		return &n.Count
+	case strictyaml.List:
+		n.List, n.Count = []Node{}, 0
+		return &n.List
+	default:
+		return nil
+	}
+}
+
+// Expected implements strictyaml.Variant.
+func (*Nodes) Expected() string { return "a number, or a list of nodes {name, roles, zone}" }
+
+// all returns the nodes as a list.
+func (n *Nodes) all() []Node {
+	if n.List != nil {
+		return n.List
+	}
+	nodes := make([]Node, n.Count)
+	for i := range nodes {
+		nodes[i].Name = fmt.Sprintf("n%d", i+1)
+	}
+	return nodes
+}
+
+// The kinds of StoreFault that are one word.
+const (
+	faultDown          = "down"
+	faultLoseRequests  = "lose-requests"
+	faultLoseResponses = "lose-responses"
+	faultConflict      = "conflict"
+)
+
+var faultKinds = []string{faultDown, faultLoseRequests, faultLoseResponses, faultConflict}
+
+// StoreFault is what a lease-store step does: a Kind that is one word, or a store that is slow.
+type StoreFault struct {
+	// Kind is down (nothing gets through), lose-requests or lose-responses (all vanish on the way there, or back), or conflict
+	// (somebody else touches the record before each write).
+	Kind string
+	Slow SlowStore
+}
+
+// SlowStore is a store that needs so much longer for each answer.
+type SlowStore struct {
+	Slow *time.Duration `yaml:"slow"`
+}
+
+// Target implements strictyaml.Variant.
+func (f *StoreFault) Target(s strictyaml.Shape) any {
+	switch s {
+	case strictyaml.Scalar:
+		return &f.Kind
+	case strictyaml.Mapping:
+		return &f.Slow
+	default:
+		return nil
+	}
+}
+
+// Expected implements strictyaml.Variant.
+func (*StoreFault) Expected() string {
+	return "down, lose-requests, lose-responses, conflict or {slow: 800ms}"
+}
+
+// fault is the simulator's word for it.
+func (f *StoreFault) fault() (sf simulator.StoreFault) {
+	switch f.Kind {
+	case faultDown:
+		sf.Access = simulator.Silent
+	case faultLoseRequests:
+		sf.LoseRequests = 1
+	case faultLoseResponses:
+		sf.LoseAnswers = 1
+	case faultConflict:
+		sf.Conflicts = 1
+	default:
+		sf.Slow = *f.Slow.Slow / 2 // on each of the two legs
+	}
+	return sf
+}
