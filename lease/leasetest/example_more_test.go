@@ -75,11 +75,11 @@ func ExampleFaulty() {
 	defer faulty.Close()
 	faulty.OnRequest(func(write bool) { fmt.Println("request, write:", write) })
 	faulty.SetDelay(time.Millisecond)
-	faulty.SetLateness(5 * time.Millisecond)
+	faulty.SetLateness(300 * time.Millisecond)
 	faulty.SilenceWatch(true)
 	faulty.Inject(leasetest.Writes, leasetest.CommitLate, 1)
 
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	_, err := faulty.Store().Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
 	fmt.Printf("%t holder: %q\n", err != nil, store.Snapshot().Record.Holder)
