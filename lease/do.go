@@ -46,7 +46,7 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context) error, acquire 
 	err := fn(work)
 	loss := context.Cause(work)
 	switch {
-	case !errors.Is(loss, ErrLost) && l.Check(), errors.Is(err, ErrLost):
+	case !errors.Is(loss, ErrLost) && l.Token() == out.Record.Token, errors.Is(err, ErrLost):
 		return err
 	case !errors.Is(loss, ErrLost):
 		loss = fmt.Errorf("%w: its time was over when the work ended", ErrLost)

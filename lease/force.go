@@ -18,7 +18,7 @@ func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome 
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	if err := l.lock(ctx); err != nil {
-		return ReleaseOutcome{Kind: ReleaseUnknown, Err: err}
+		return l.forceUnknown(ReleaseOutcome{}, err)
 	}
 	defer l.unlock()
 	f := forced{holder: holder}
@@ -31,11 +31,19 @@ func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome 
 			}
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
-			f.out.Kind, f.out.Err = ReleaseUnknown, following(err, f.last)
-			return f.out
+			return l.forceUnknown(f.out, following(err, f.last))
 		}
 		f.last = telling(f.last, err)
 	}
+}
+
+// forceUnknown leaves a grant of this Lease's own, which it has given up, to the goroutine that tidies up.
+func (l *Lease) forceUnknown(out ReleaseOutcome, err error) ReleaseOutcome {
+	out.Kind, out.Err = ReleaseUnknown, err
+	if l.strayCount() > 0 {
+		l.releaseUnknown(err)
+	}
+	return out
 }
 
 // forced is one ForceRelease.

@@ -140,3 +140,18 @@ func TestForceRelease_SaysWhetherTheHolderWasSilentForTooLong(t *testing.T) {
 		assert.True(t, out.Expired)
 	})
 }
+
+// What nobody knows of one's own lease is settled later, as after a Release.
+func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		w.granted(a)
+		w.view("a").SetUnavailable(true)
+		require.Equal(t, lease.ReleaseUnknown, a.ForceRelease(t.Context(), "a").Kind)
+		require.False(t, a.Check())
+		w.view("a").Heal()
+		time.Sleep(ttl)
+		require.Empty(t, w.record().Holder)
+	})
+}

@@ -16,8 +16,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
-	_ "github.com/serf-sbr/serf-sbr/lease/file"       // lease-implementation: file
-	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes" // lease-implementation: kubernetes
+	_ "github.com/serf-sbr/serf-sbr/lease/file" // lease-implementation: file
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
 const leaseHelp = `Lease looks at the one lease that decides a partition, and repairs it.
@@ -26,6 +26,9 @@ The lease is named by a configuration (-f sbr.yaml), or by itself, as an argumen
   NAME, kubernetes:NAME   a Lease object, found as kubectl would find it
   file:PATH               a file on this machine
 Flags override the configuration.`
+
+// leaseAPIs are the values of --api.
+var leaseAPIs = []string{string(kubernetes.Native), string(kubernetes.Akka), string(kubernetes.Pekko)}
 
 // held marks an error that says: for certain not, because of somebody else. Exit status 3.
 type held struct{ error }
@@ -66,7 +69,7 @@ func addLease(c *cobra.Command) *leaseFlags {
 	flags.StringVar(&l.context, "context", "", "context of the kubeconfig (default: its current one)")
 	flags.StringVarP(&l.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
 	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
-	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions([]string{"native", "akka", "pekko"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
 	return &l
 }
 
@@ -98,7 +101,7 @@ func (l *leaseFlags) target() (*target, error) {
 	k.Kubeconfig, k.Context = cmp.Or(l.kubeconfig, k.Kubeconfig), cmp.Or(l.context, k.Context)
 	k.Namespace, k.API = cmp.Or(l.namespace, k.Namespace), cmp.Or(l.api, k.API)
 	if l.api != "" {
-		if err := strictyaml.OneOf(l.api, []string{"native", "akka", "pekko"}); err != nil {
+		if err := strictyaml.OneOf(l.api, leaseAPIs); err != nil {
 			return nil, badInput{fmt.Errorf("--api: %w", err)}
 		}
 	}

@@ -42,7 +42,7 @@ func newManifests(s streams) *cobra.Command {
 	flags.BoolVar(&m.create, "create", false, "let the members create the lease")
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease; needs --create")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
-	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions([]string{"native", "akka", "pekko"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
 	output := manifestFormat("yaml")
 	flags.VarP(&output, "output", "o", "how they are written")
 	c.RunE = verb(func() error {

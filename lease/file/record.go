@@ -43,7 +43,7 @@ var required = []string{"format", "holder", "token"}
 
 // encode returns the content of the file.
 func encode(r lease.Record) ([]byte, error) {
-	if err := storable(r); err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	d := document{
@@ -64,28 +64,6 @@ func encode(r lease.Record) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, text.Len(), MaxSize)
 	}
 	return text.Bytes(), nil
-}
-
-// storable refuses what JSON would change on the way: a survivor whose name comes back different is no survivor.
-func storable(r lease.Record) error {
-	if r.TTL < 0 {
-		return fmt.Errorf("the time to live is negative: %s", r.TTL)
-	}
-	texts := []string{r.Holder, r.Nonce}
-	if v := r.Verdict; v != nil {
-		texts = append(texts, string(v.DecidedBy), v.Reason)
-		for _, ids := range [][]sbr.ID{v.Survivors, v.Down} {
-			for _, id := range ids {
-				texts = append(texts, string(id))
-			}
-		}
-	}
-	for _, text := range texts {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("%q is not valid UTF-8", text)
-		}
-	}
-	return nil
 }
 
 // decode reads the content of a file that exists, whoever wrote it. Every error wraps ErrBadRecord.

@@ -11,7 +11,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -59,7 +58,7 @@ func encode(r lease.Record) (string, error) {
 }
 
 func payloadOf(r lease.Record) (payload, error) {
-	if err := storable(r); err != nil {
+	if err := r.Validate(); err != nil {
 		return payload{}, err
 	}
 	p := payload{Format: recordFormat, Token: r.Token, Holder: r.Holder, Nonce: r.Nonce, Write: rand.Text()[:13], Verdict: r.Verdict}
@@ -86,28 +85,6 @@ func (p payload) pack() (string, error) {
 			lease.ErrTooLarge, len(plain), len(value), room)
 	}
 	return value, nil
-}
-
-// storable refuses what JSON would change on the way: a survivor whose name comes back different is no survivor.
-func storable(r lease.Record) error {
-	if r.TTL < 0 {
-		return fmt.Errorf("the time to live is negative: %s", r.TTL)
-	}
-	texts := []string{r.Holder, r.Nonce}
-	if v := r.Verdict; v != nil {
-		texts = append(texts, string(v.DecidedBy), v.Reason)
-		for _, ids := range [][]sbr.ID{v.Survivors, v.Down} {
-			for _, id := range ids {
-				texts = append(texts, string(id))
-			}
-		}
-	}
-	for _, text := range texts {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("%q is not valid UTF-8", text)
-		}
-	}
-	return nil
 }
 
 func compress(plain []byte) (string, error) {
