@@ -167,11 +167,31 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 
 func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} }
 
+// rests tells when somebody has gone to sleep for as long as it takes to the next heartbeat. The heartbeat is in the store a little
+// before its sender sleeps again; a clock that is moved in between would wake it too late.
+type rests struct {
+	*leasetest.Clock
+	began chan struct{}
+}
+
+func (r rests) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
+	fired, stop := r.Clock.NewTimer(d)
+	if d == lease.DefaultSettings().Interval() {
+		r.began <- struct{}{}
+	}
+	return fired, stop
+}
+
 func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
-	a, n := w.party("go"), w.akka("akka")
+	clock := rests{w.clock, make(chan struct{}, 100)}
+	a, err := lease.New(w.store(t), "go", lease.DefaultSettings(), lease.Options{Clock: clock})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	n := w.akka("akka")
 	w.outcome(a, lease.Granted)
 	for range 30 {
+		<-clock.began
 		_, at := w.spec()
 		w.clock.Advance(12 * time.Second)
 		w.beatsAfter(at)
