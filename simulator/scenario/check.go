@@ -10,7 +10,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // Limits bound what one run costs. The time grows with the cube of the nodes: 50 need half a second, 200 half a minute.
@@ -168,7 +168,7 @@ func (c *checker) world() {
 	o, err := c.s.options()
 	if err == nil {
 		o.Members = o.Members[:1]
-		_, err = simulator.New(o)
+		_, err = world.New(o)
 	}
 	if err != nil {
 		c.Add("cluster", "%s", strings.Join(strings.Fields(err.Error()), " "))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // profilePrefix and a profile of package timing make the name of a detection.
@@ -61,9 +61,9 @@ func profiles() (names []string) {
 }
 
 // options are the simulator's words for it in a cluster of so many nodes.
-func (d *Detection) options(nodes int, probes timing.Probes) simulator.DetectionOptions {
+func (d *Detection) options(nodes int, probes timing.Probes) world.DetectionOptions {
 	if d.Profile == "" {
-		return simulator.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
+		return world.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
 	}
 	g, _ := timing.Profile(strings.TrimPrefix(d.Profile, profilePrefix)) // validated
 	return serf(g, nodes, probes)
@@ -74,9 +74,9 @@ func (d *Detection) options(nodes int, probes timing.Probes) simulator.Detection
 // cluster of 5, 92 s of 10, 182 s of 20, and two nodes share the work. Where too few members exist to confirm a suspicion, as
 // in a cluster of three, nobody waits for that, and both sides are equally quick.
 // Own probes know nothing of this; they bound it from above.
-func serf(g timing.Gossip, nodes int, probes timing.Probes) simulator.DetectionOptions {
+func serf(g timing.Gossip, nodes int, probes timing.Probes) world.DetectionOptions {
 	suspicion := g.SuspicionMin(nodes)
-	o := simulator.DetectionOptions{
+	o := world.DetectionOptions{
 		After: g.ProbeInterval + suspicion, Spread: g.SuspicionMin(1) * 5 / 4, Heal: g.ProbeInterval / 2, Share: true,
 	}
 	if g.SuspicionMax(nodes) > suspicion {

@@ -4,7 +4,7 @@
 //	r := scenario.Run(s, 7)
 //	if !r.Passed { … r.Failures … }
 //
-// A run is a simulator.World: the resolver in it is the one of production, everything around it is a model.
+// A run is a world.World: the resolver in it is the one of production, everything around it is a model.
 //
 // # Guarantees
 //

@@ -5,26 +5,26 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // options are the simulator's words for the cluster. Seed and Trace are the caller's.
-func (s *Scenario) options() (simulator.Options, error) {
+func (s *Scenario) options() (world.Options, error) {
 	cl := &s.Cluster
 	r, times := &cl.SplitBrainResolver, s.lease()
 	strategy, err := r.Strategy()
 	if err != nil {
-		return simulator.Options{}, err
+		return world.Options{}, err
 	}
 	nodes := cl.Nodes.all()
-	o := simulator.DefaultOptions()
-	o.Members = make([]simulator.NodeOptions, len(nodes))
+	o := world.DefaultOptions()
+	o.Members = make([]world.NodeOptions, len(nodes))
 	for i, n := range nodes {
-		o.Members[i] = simulator.NodeOptions{Name: n.Name, Roles: n.Roles}
+		o.Members[i] = world.NodeOptions{Name: n.Name, Roles: n.Roles}
 	}
 	probes := timing.Probes{Interval: r.Probe.Interval, Timeout: r.Probe.Timeout, Tries: r.Probe.Tries, Neighbours: r.Probe.Neighbours}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
-	o.Network = simulator.NetworkOptions{
+	o.Network = world.NetworkOptions{
 		Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss, Probes: probes.On(),
 	}
 	o.Detection = cl.Detection.options(len(nodes), probes)
@@ -39,9 +39,9 @@ func (s *Scenario) options() (simulator.Options, error) {
 
 // player plays the steps of one run.
 type player struct {
-	w     *simulator.World
+	w     *world.World
 	names *names
-	nodes []*simulator.Node
+	nodes []*world.Node
 	// hurt is the step, counted from 1, whose store fault each node suffers.
 	hurt []int
 }
@@ -53,13 +53,13 @@ func (s *Scenario) play(seed uint64, trace bool) (*player, error) {
 		return nil, err
 	}
 	o.Seed, o.Trace = seed, trace
-	w, err := simulator.New(o)
+	w, err := world.New(o)
 	if err != nil {
 		return nil, err
 	}
 	p := &player{w: w, names: s.names()}
 	for _, n := range p.names.nodes[p.names.start:] {
-		w.AddNode(simulator.NodeOptions{Name: n.Name, Roles: n.Roles})
+		w.AddNode(world.NodeOptions{Name: n.Name, Roles: n.Roles})
 	}
 	p.nodes = w.Nodes()
 	p.hurt = make([]int, len(p.nodes))
@@ -71,7 +71,7 @@ func (s *Scenario) play(seed uint64, trace bool) (*player, error) {
 	return p, nil
 }
 
-func (p *player) node(name string) *simulator.Node { return p.nodes[p.names.index[name]] }
+func (p *player) node(name string) *world.Node { return p.nodes[p.names.index[name]] }
 
 // step does what one step says; number tells it from others.
 func (p *player) step(number int, st *Step) {
@@ -128,7 +128,7 @@ func (p *player) hurtStore(number int, st *Step) {
 		for _, i := range hit {
 			if p.hurt[i] == number {
 				p.hurt[i] = 0
-				p.w.SetStore(simulator.StoreFault{}, i)
+				p.w.SetStore(world.StoreFault{}, i)
 			}
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // Result is what one run came to.
@@ -73,7 +73,7 @@ func run(s *Scenario, seed uint64, trace bool) Result {
 }
 
 // broken says which promises were broken, a few times each: two sides of a hundred are thousands of pairs.
-func broken(violations []simulator.Violation) (lines []string) {
+func broken(violations []world.Violation) (lines []string) {
 	const limit = 2
 	times := make(map[string]int)
 	var promises []string
@@ -92,7 +92,7 @@ func broken(violations []simulator.Violation) (lines []string) {
 }
 
 // resolved is how long after the last cut everything was settled; ok is false if something is not.
-func (s *Scenario) resolved(w *simulator.World) (after time.Duration, ok bool) {
+func (s *Scenario) resolved(w *world.World) (after time.Duration, ok bool) {
 	if !w.Settled() {
 		return 0, false
 	}
@@ -103,7 +103,7 @@ func (s *Scenario) resolved(w *simulator.World) (after time.Duration, ok bool) {
 	return max(w.Stirred()-at, 0).Round(time.Millisecond), true
 }
 
-func events(w *simulator.World) []Event {
+func events(w *world.World) []Event {
 	trace := w.Trace()
 	all := make([]Event, len(trace))
 	for i, e := range trace {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
-	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // Nodes is a number of nodes, n1 and so on, or a list of them.
@@ -84,10 +84,10 @@ func (*StoreFault) Expected() string {
 }
 
 // fault is the simulator's word for it.
-func (f *StoreFault) fault() (sf simulator.StoreFault) {
+func (f *StoreFault) fault() (sf world.StoreFault) {
 	switch f.Kind {
 	case faultDown:
-		sf.Access = simulator.Silent
+		sf.Access = world.Silent
 	case faultLoseRequests:
 		sf.LoseRequests = 1
 	case faultLoseResponses:

@@ -1,4 +1,4 @@
-package simulator
+package explore
 
 import (
 	"fmt"
@@ -114,7 +114,7 @@ func (w *walker) serve(s *walkState, p walkPacket) {
 	}
 	switch e := p.effect.(type) {
 	case sbr.ReadLease:
-		answer(sbr.LeaseRead{Attempt: e.Attempt, Record: recordOf(state{record: s.record})}, fmt.Sprint("read answered: token ", s.record.Token, s.record.Holder))
+		answer(sbr.LeaseRead{Attempt: e.Attempt, Record: copyOf(s.record)}, fmt.Sprint("read answered: token ", s.record.Token, s.record.Holder))
 	case sbr.ReleaseLease:
 		if s.record.Holder == id {
 			s.record.Holder = ""
@@ -126,7 +126,7 @@ func (w *walker) serve(s *walkState, p walkPacket) {
 			w.write(s, p.to, e)
 			out = sbr.Granted
 		}
-		answer(sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: out, Record: recordOf(state{record: s.record})}, fmt.Sprint("acquire answered: ", out, s.record.Token, s.record.Holder))
+		answer(sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: out, Record: copyOf(s.record)}, fmt.Sprint("acquire answered: ", out, s.record.Token, s.record.Holder))
 	}
 }
 
@@ -154,7 +154,13 @@ func (w *walker) write(s *walkState, i int, e sbr.AcquireLease) {
 	}
 	for j := range s.members {
 		if s.members[j].up && w.access[j] {
-			s.fly(walkPacket{to: j, event: sbr.LeaseObserved{Record: recordOf(state{record: s.record})}, key: fmt.Sprint("watches token ", v.Token)})
+			s.fly(walkPacket{to: j, event: sbr.LeaseObserved{Record: copyOf(s.record)}, key: fmt.Sprint("watches token ", v.Token)})
 		}
 	}
+}
+
+// copyOf copies what is handed to a resolver, so that members share nothing.
+func copyOf(r sbr.Record) sbr.Record {
+	r.Verdict = r.Verdict.Clone()
+	return r
 }

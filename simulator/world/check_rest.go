@@ -1,4 +1,4 @@
-package simulator
+package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 

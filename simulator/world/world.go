@@ -1,4 +1,4 @@
-package simulator
+package world
 
 import (
 	"errors"
@@ -81,14 +81,14 @@ type World struct {
 // New builds a world in which all nodes have just started and know each other.
 func New(o Options) (*World, error) {
 	if err := errors.Join(o.Resolver.Validate(), o.Store.validate()); err != nil {
-		return nil, fmt.Errorf("simulator: %w", err)
+		return nil, fmt.Errorf("world: %w", err)
 	}
 	members := o.Members
 	if len(members) == 0 {
 		members = make([]NodeOptions, max(o.Nodes, 0))
 	}
 	if len(members) == 0 || o.Strategy == nil {
-		return nil, errors.New("simulator: a world needs nodes and a strategy")
+		return nil, errors.New("world: a world needs nodes and a strategy")
 	}
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process)}
 	w.trace.on = o.Trace

@@ -1,4 +1,4 @@
-package simulator
+package world
 
 // oneSide is promise S1: two sides of one partition never both survive its resolution. Between the cut and the decision both
 // run, so it is checked when the world has come to rest; chain checks what the store has to say at every moment.
