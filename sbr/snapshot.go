@@ -45,6 +45,14 @@ func (r *Resolver) State() State {
 // Suspects is how many members are unreachable and not yet downed. It allocates nothing.
 func (r *Resolver) Suspects() int { return r.suspects }
 
+// Member returns what is known of an incarnation; ok is false if it is not a member here. It allocates nothing.
+func (r *Resolver) Member(id ID) (m Member, ok bool) {
+	if known := r.get(id); known != nil {
+		return *known, true
+	}
+	return Member{}, false
+}
+
 // Verdict returns the newest verdict this member knows. Its lists are shared: do not change them.
 func (r *Resolver) Verdict() Verdict { return r.verdict }
 

@@ -110,6 +110,7 @@ func (n *Node) Pause(d time.Duration) {
 		return
 	}
 	p.paused, p.pausedAt = true, n.w.now
+	n.harm(true)
 	n.w.note(p, "pause", "for %v", d)
 	n.w.rewired()
 	n.w.at(n.w.now+d, nil, func() { p.resume() })
@@ -128,5 +129,12 @@ func (n *Node) Leave() {
 func (n *Node) Fail(reason string) {
 	if p := n.proc; p != nil && p.runs() {
 		p.w.after(0, p, func() { p.step(sbr.Failed{Reason: reason}) })
+	}
+}
+
+// harm notes that something happens to the node's process that excuses it from promise L1.
+func (n *Node) harm(does bool) {
+	if n.proc != nil && does {
+		n.proc.watch.harmed = true
 	}
 }

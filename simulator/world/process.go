@@ -46,6 +46,7 @@ type process struct {
 	peers  []peer // by the index of their process
 	asked  bool   // a decision was explained since the last race ended
 	seen   []sbr.Report
+	watch  watch
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
@@ -56,6 +57,7 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
 	p.client = client{w: w, p: p}
+	p.watch.harmed = n.fault != StoreFault{}
 	n.proc = p
 	w.procs = append(w.procs, p)
 	w.byID[p.id] = p
@@ -172,6 +174,7 @@ func (p *process) run() {
 // step hands an event to the resolver and carries out what it wants.
 func (p *process) step(e sbr.Event) {
 	if p.stage == stageRunning {
+		p.w.eachCheck(func(c checker) { c.took(p.w, p, e) })
 		p.settle(p.r.Step(p.clock(), e))
 	}
 }

@@ -77,6 +77,7 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 		n := w.nodes[i]
 		w.note(nil, "store", "%s: %s", n.Name, f)
 		n.fault = f
+		n.harm(f != StoreFault{})
 		if n.proc != nil && f.Access == Open {
 			n.proc.client.wake()
 		}

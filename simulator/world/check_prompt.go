@@ -1,0 +1,62 @@
+package world
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// prompt is promise L2, resolver by resolver: whoever leads a side decides at the very moment at which its view has been stable for
+// stable-after, and asks the lease at the very moment at which the delay of its side is over. Nothing polls in between.
+type prompt struct{ unchecked }
+
+func (*prompt) took(_ *World, p *process, e sbr.Event) {
+	h := &p.watch
+	switch e := e.(type) {
+	case sbr.LeaseAnswer, sbr.LeaseRead, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.Left:
+		h.reset, h.tryBy = p.clock(), 0 // whatever these begin, they begin now
+	case sbr.MemberSeen:
+		if m, known := p.r.Member(e.Member.ID); !known || m.Status != e.Member.Status {
+			h.reset = p.clock()
+		}
+	case sbr.MemberGone, sbr.Reachability:
+		h.reset = p.clock() // it may lead its side from now on
+	}
+}
+
+func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
+	h, now := &p.watch, p.clock()
+	late := func(by time.Duration) bool { return now > by+clockGrain && !p.paused }
+	if h.tryBy != 0 && late(h.tryBy) {
+		w.violate("L2", "%s was to ask the lease at %v and has not at %v", p.id, h.tryBy, now)
+		h.tryBy = 0
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case sbr.Explain:
+			if e.What == sbr.TopicDecision && e.Decision != nil {
+				h.decision(w, p, e.Decision)
+			} else {
+				h.reset, h.tryBy = now, 0 // armed, healed, paused: what comes begins anew
+			}
+		case sbr.AcquireLease, sbr.ReadLease, sbr.DownSelf, sbr.TellOrder:
+			h.tryBy = 0
+		}
+	}
+}
+
+func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
+	now := p.clock()
+	if waited := now - h.reset; waited > w.opts.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
+		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, w.opts.Resolver.StableAfter)
+	}
+	if d.Final.NeedsLease() {
+		h.tryBy = now + d.Delay
+	}
+}
+
+// leads reports whether nobody whom p can reach comes before it, as far as it knows.
+func leads(p *process) bool {
+	s := p.r.Snapshot()
+	return s.Leader == p.id
+}

@@ -1,0 +1,52 @@
+package world
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been unstable for so much longer
+// that everybody goes down. Who is asked to race for another member, or told that one gave their side up, relies on that one's wait.
+type waitsUntilStable struct {
+	unchecked
+	from *process // who asked, or ordered; nil outside of such a step
+}
+
+func (c *waitsUntilStable) took(w *World, p *process, e sbr.Event) {
+	p.watch.view(p, e)
+	c.from = nil
+	switch e := e.(type) {
+	case sbr.Asked:
+		c.from = w.byID[e.From]
+	case sbr.Ordered:
+		c.from = w.byID[e.From]
+	}
+}
+
+func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
+	h := &p.watch
+	from := c.from
+	c.from = nil
+	h.suspects = p.r.Suspects()
+	for _, e := range effects {
+		x, ok := e.(sbr.Explain)
+		if !ok || x.What != sbr.TopicDecision || x.Decision == nil {
+			continue
+		}
+		if from != nil {
+			if h.proxy = true; !from.watch.decided {
+				w.violate("stable", "%s decides for %s, which has never decided anything", p.id, from.id)
+			}
+		}
+		waited, rules := p.clock()-h.viewed, &w.opts.Resolver
+		unstable := x.Decision.Final == sbr.DownAll && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
+		if !h.proxy && !unstable && waited < rules.StableAfter-clockGrain {
+			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, rules.StableAfter)
+		}
+		h.decided = true
+	}
+}
+
+// clockGrain is what a clock that does not run at the rate of the world rounds.
+const clockGrain = time.Microsecond
