@@ -82,6 +82,7 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 
 // unrest restarts the stable deadline.
 func (r *Resolver) unrest() {
+	r.settled() // before this change, at which this member may have had nothing to do
 	r.lastChange = r.now
 	if r.changes == 0 {
 		r.firstChange = r.now

@@ -74,12 +74,22 @@ func (r *Resolver) tryLease() {
 	}
 	v := r.view()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
-	if !d.Final.NeedsLease() {
-		r.act(d)
+	if r.otherDecision(d) {
 		return
 	}
 	r.startAttempt()
 	r.emit(AcquireLease{Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, TakeOver: r.takeOver()})
+}
+
+// otherDecision ends the race if what the members report has changed so that the decision needs no lease any more: it has to stand for
+// stable-after first, because no lease makes it safe to be wrong.
+func (r *Resolver) otherDecision(d Decision) bool {
+	if d.Final.NeedsLease() {
+		return false
+	}
+	r.race, r.lastChange = nil, r.now
+	r.explain(TopicHealed, "the decision would be %s now: it has to stand for %v first", d.Final, r.cfg.StableAfter)
+	return true
 }
 
 // knowsRecord reports whether a proposal can be built on what was read: the newest verdict, whole.
@@ -216,7 +226,11 @@ func (r *Resolver) giveUp() {
 		return
 	}
 	v := r.view()
-	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected).Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
+	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	if r.otherDecision(d) {
+		return
+	}
+	d = d.Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
 	d.Reason = fmt.Sprintf("nobody on this side could learn the fate of the lease in time (%s)", rc.lastErr)
 	r.act(d)
 }
@@ -227,8 +241,8 @@ func (r *Resolver) onAsked(from ID) {
 	if m == nil || m.Unreachable || m.Status == Down || !r.armed || r.suspects == 0 || r.check != nil || r.race != nil || !self.counted() {
 		return
 	}
-	if !NeedsLease(r.strategy) {
-		return
+	if !NeedsLease(r.strategy) || r.now < r.lastChange+r.cfg.StableAfter {
+		return // a view that is changing is no ground for a decision: who asks will ask again
 	}
 	r.explain(TopicLease, "asked by %s to race for the lease in its place", m.Name)
 	r.decide()

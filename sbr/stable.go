@@ -24,9 +24,7 @@ func (r *Resolver) view() View {
 // The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells its side.
 // Unlike the reference, a view that was stable once ends the unrest: a side that waits for its lease is not unstable.
 func (r *Resolver) downWhenUnstable() {
-	if r.changes > 0 && r.now >= r.lastChange+r.cfg.StableAfter {
-		r.changes = 0
-	}
+	r.settled()
 	if !r.armed || r.now < r.unstableAt() {
 		return
 	}
@@ -38,6 +36,13 @@ func (r *Resolver) downWhenUnstable() {
 		Final: DownAll,
 		Down:  v.downedBy(DownAll, nil),
 	})
+}
+
+// settled ends the unrest if the view has been stable for stable-after.
+func (r *Resolver) settled() {
+	if r.now >= r.lastChange+r.cfg.StableAfter {
+		r.changes = 0
+	}
 }
 
 // unstableAt is the moment just after stable-after + down-all-when-unstable have passed since the first change.
@@ -86,11 +91,16 @@ func (r *Resolver) decide() {
 	}
 	r.changes = 0
 	if d.Final.NeedsLease() {
-		r.explainDecision(d)
-		r.race = &race{since: r.lastChange, notBefore: r.now + d.Delay}
+		r.startRace(d)
 		return
 	}
 	r.act(d)
+}
+
+func (r *Resolver) startRace(d Decision) {
+	r.changes = 0
+	r.explainDecision(d)
+	r.race = &race{since: r.lastChange, notBefore: r.now + d.Delay}
 }
 
 func (r *Resolver) explainDecision(d Decision) {
@@ -177,12 +187,15 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	name := from.Name
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {
-		r.decide()
+		// The view may not have been stable. The chain of verdicts makes that safe for the lease, but nothing does for other decisions.
+		v := r.view()
+		d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+		if !d.Final.NeedsLease() {
+			return false
+		}
+		r.startRace(d)
 	}
 	rc := r.race
-	if rc == nil {
-		return r.down
-	}
 	r.explain(TopicLease, "%s gave this side up (%s), but here the store has not failed yet: trying before obeying", name, e.Order.Reason)
 	if !rc.heard {
 		rc.suspended, rc.notBefore = true, r.now

@@ -7,20 +7,17 @@ import (
 )
 
 // waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been unstable for so much longer
-// that everybody goes down. Who is asked to race for another member, or told that one gave their side up, relies on that one's wait.
+// that everybody goes down. Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
 type waitsUntilStable struct {
 	unchecked
-	from *process // who asked, or ordered; nil outside of such a step
+	from *process // who ordered; nil outside of such a step
 }
 
 func (c *waitsUntilStable) took(w *World, p *process, e sbr.Event) {
 	p.watch.view(p, e)
 	c.from = nil
-	switch e := e.(type) {
-	case sbr.Asked:
-		c.from = w.byID[e.From]
-	case sbr.Ordered:
-		c.from = w.byID[e.From]
+	if o, ok := e.(sbr.Ordered); ok {
+		c.from = w.byID[o.From]
 	}
 }
 
@@ -34,7 +31,7 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 		if !ok || x.What != sbr.TopicDecision || x.Decision == nil {
 			continue
 		}
-		if from != nil {
+		if from != nil && x.Decision.Final.NeedsLease() {
 			if h.proxy = true; !from.watch.decided {
 				w.violate("stable", "%s decides for %s, which has never decided anything", p.id, from.id)
 			}

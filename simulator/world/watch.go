@@ -9,14 +9,14 @@ import (
 // watch is what the checkers remember of one process, by its own clock. It is worked out from what the process was told alone, so that
 // the resolver's own accounting is not checked against itself.
 type watch struct {
-	// viewed is when its view of who can be reached changed last, troubled when somebody became unreachable first
-	// while nobody was; both only about members that may still have to be downed.
+	// viewed is when its view of who can be reached changed last, troubled when that began: when somebody became unreachable while
+	// nobody was, or after the view had been stable; both only about members that may still have to be downed.
 	viewed, troubled time.Duration
 	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count anew.
 	reset time.Duration
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
-	// decided says that it has ever explained a decision, proxy that the last one was made for another member of its side.
+	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
 	decided, proxy bool
 	// tryBy is the last moment for the first attempt that follows a decision; zero: none is due.
 	tryBy time.Duration
@@ -26,17 +26,26 @@ type watch struct {
 
 // view takes in what an event changes in who can be reached. It runs before the resolver's step.
 func (h *watch) view(p *process, e sbr.Event) {
-	r, ok := e.(sbr.Reachability)
-	if !ok {
-		return
-	}
-	m, known := p.r.Member(r.ID)
-	if !known || r.ID == p.id || m.Unreachable == r.Unreachable || m.Status > sbr.Up {
+	unreachable, changes := changesView(p, e)
+	if !changes {
 		return
 	}
 	now := p.clock()
-	if h.suspects == 0 && r.Unreachable {
+	if h.suspects == 0 && unreachable || now-h.viewed >= p.w.opts.Resolver.StableAfter {
 		h.troubled = now
 	}
 	h.viewed, h.reset, h.proxy, h.tryBy = now, now, false, 0
+}
+
+// changesView reports whether an event makes a member that may still have to be downed unreachable, or reachable.
+func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
+	switch e := e.(type) {
+	case sbr.Reachability:
+		m, known := p.r.Member(e.ID)
+		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
+	case sbr.MemberSeen: // a member that was leaving, and is not
+		m, known := p.r.Member(e.Member.ID)
+		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up
+	}
+	return false, false
 }
