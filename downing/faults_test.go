@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -93,6 +94,27 @@ func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 		c.net.Heal()
 		c.eventually(time.Minute, func() bool { return c.down("n5") }, "n5 was not told")
 		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.up())
+	})
+}
+
+// A loser that never noticed the partition, and does not watch the lease, asks nobody. When it comes back, the winners do not keep
+// it waiting outside for ever: they let it in to tell it.
+func TestHeal_LoserThatNoticedNothingIsTold(t *testing.T) {
+	blind := func(_ string, c *downing.Config) { c.NoWatch, c.Probe.Neighbours = true, 0 }
+	virtual(t, blind, func(t *testing.T, c *cluster) {
+		c.serf = func(name string, conf *serf.Config) {
+			if name == "n4" {
+				conf.MemberlistConfig.ProbeInterval = time.Hour
+			}
+		}
+		c.startAll(4)
+		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
+		c.eventually(2*time.Minute, func() bool { return c.store.Snapshot().Record.Verdict != nil }, "no verdict")
+		time.Sleep(time.Minute)
+		require.Equal(t, sbr.StateUp, c.members["n4"].provider.Status().State, "it has noticed nothing")
+		c.net.Heal()
+		c.eventually(2*time.Minute, func() bool { return c.down("n4") }, "n4 was not told")
+		require.Equal(t, []string{"n1", "n2", "n3"}, c.up())
 	})
 }
 

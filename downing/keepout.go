@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/serf/serf"
 
@@ -18,9 +19,13 @@ type keepOut struct {
 	refused func(*serf.Member) // must not block
 	created atomic.Bool        // Serf has asked about this node itself, which it does while it is created
 
-	mu   sync.Mutex
-	told map[sbr.ID]struct{}
+	mu    sync.Mutex
+	knock map[sbr.ID]time.Time // when each refused incarnation knocked first
 }
+
+// knocksFor is how long a downed incarnation is refused. Whoever still knocks then has not found out by itself: it noticed nothing, and
+// does not watch the lease. It is let in, as a downed member, because only members can be told anything.
+const knocksFor = 15 * time.Second
 
 // denyList is who must stay out: everybody the newest verdict leaves out, and everybody downed by an order.
 type denyList struct {
@@ -47,8 +52,7 @@ func (k *keepOut) NotifyMerge(members []*serf.Member) error {
 	if d != nil && len(members) == 1 && idOf(members[0]) == d.self {
 		k.created.Store(true)
 	}
-	if d != nil && len(members) == 1 && d.denies(members[0]) {
-		k.report(members[0])
+	if d != nil && len(members) == 1 && d.denies(members[0]) && k.refuse(members[0]) {
 		return fmt.Errorf("sbr: %s was downed as incarnation %s and stays out", members[0].Name, members[0].Tags[TagUID])
 	}
 	if k.next != nil {
@@ -57,17 +61,22 @@ func (k *keepOut) NotifyMerge(members []*serf.Member) error {
 	return nil
 }
 
-// report tells of each refused incarnation once.
-func (k *keepOut) report(m *serf.Member) {
+// refuse reports whether a downed incarnation stays outside. Each is reported once for each time that it is let in.
+func (k *keepOut) refuse(m *serf.Member) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := idOf(m)
-	if _, known := k.told[id]; known {
-		return
+	first, known := k.knock[id]
+	switch {
+	case known && time.Since(first) >= knocksFor:
+		delete(k.knock, id)
+		return false
+	case known:
+		return true
+	case k.knock == nil:
+		k.knock = make(map[sbr.ID]time.Time)
 	}
-	if k.told == nil {
-		k.told = make(map[sbr.ID]struct{})
-	}
-	k.told[id] = struct{}{}
+	k.knock[id] = time.Now()
 	k.refused(m)
+	return true
 }

@@ -3,6 +3,8 @@ package downing
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
@@ -100,6 +102,21 @@ func TestKeepOut_ReportsOnce(t *testing.T) {
 	}
 	require.Error(t, k.NotifyMerge([]*serf.Member{tagged("lost", "v", "")}))
 	require.Equal(t, []string{"lost", "lost"}, *refused)
+}
+
+// Whoever still knocks after a while has not found out by itself: it is let in once, so that it can be told, and is refused again.
+func TestKeepOut_LetsInToTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+		lost := []*serf.Member{tagged("lost", "u", "")}
+		require.Error(t, k.NotifyMerge(lost))
+		time.Sleep(knocksFor - 1)
+		require.Error(t, k.NotifyMerge(lost))
+		time.Sleep(1)
+		require.NoError(t, k.NotifyMerge(lost))
+		require.Error(t, k.NotifyMerge(lost))
+		require.Equal(t, []string{"lost", "lost"}, *refused)
+	})
 }
 
 // Serf asks about the node itself when it creates it. That is how Start knows that it is asked at all.

@@ -172,7 +172,7 @@ func (r *Resolver) clear(why string) bool {
 	} else {
 		r.explain(TopicHealed, "healed: %s", why)
 	}
-	r.check, r.lastChange = nil, r.now
+	r.check, r.lastChange, r.changes = nil, r.now, 0
 	if NeedsLease(r.strategy) {
 		r.recheckAt, r.rechecking, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0, 0
 	}

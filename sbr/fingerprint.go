@@ -10,12 +10,18 @@ import (
 // AppendState appends a canonical encoding of everything that decides how the resolver will behave, and returns the
 // extended slice. Times are relative to the last call, attempt numbers are left out: two resolvers with equal encodings behave
 // alike from here on, so a model checker may visit only one of them.
-func (r *Resolver) AppendState(b []byte) []byte {
+func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.now) }
+
+// AppendStateAt is AppendState with times relative to now, a moment between the last call and the next one. So a resolver to
+// which nothing has happened for a while can be compared with another, and with itself as it was.
+func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding)
-	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0)
-	b = r.appendTimes(b)
-	b = binary.AppendUvarint(b, uint64(r.changes))
-	b = binary.AppendUvarint(b, uint64(min(r.rechecks, maxBackoff)))
+	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0, r.changes > 0)
+	b = r.appendTimes(b, now)
+	if r.recheckAt != never {
+		b = binary.AppendUvarint(b, uint64(min(r.rechecks, maxBackoff)))
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.members)))
 	for i := range r.members {
 		m := &r.members[i]
 		b = appendText(b, string(m.ID))
@@ -23,7 +29,7 @@ func (r *Resolver) AppendState(b []byte) []byte {
 		b = appendBools(b, m.Unreachable, m.awaiting)
 		b = binary.AppendUvarint(b, m.Seen)
 	}
-	b = appendIDs(b, r.seenBy)
+	b = appendIDs(appendIDs(b, r.seenBy), r.indirect)
 	for _, rep := range r.reports {
 		b = appendText(appendText(b, string(rep.Observer)), string(rep.Subject))
 	}
@@ -31,22 +37,24 @@ func (r *Resolver) AppendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.record.Token)
 	b = appendVerdict(b, &r.verdict)
 	b = appendIDs(b, slices.Sorted(slices.Values(r.Orders())))
-	b = appendIDs(b, r.waitGone)
+	if r.holding {
+		b = appendIDs(b, r.waitGone)
+	}
 	b = r.appendAttempt(b, r.heldSince, r.holding)
-	return r.appendRace(b)
+	return r.appendRace(b, now)
 }
 
 // appendTimes leaves out the times that decide nothing at present, so that states which differ only in what is over are equal.
-func (r *Resolver) appendTimes(b []byte) []byte {
+func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 	matters := func(at time.Duration, does bool) {
 		if !does {
 			at = never
 		}
-		b = r.appendTime(b, at)
+		b = appendTime(b, at, now)
 	}
-	matters(r.lastChange, !r.armed || r.suspects > 0 || r.race != nil || r.changes > 0)
+	matters(r.lastChange, !r.armed || r.suspects > 0 && !r.racing() || r.changes > 0)
 	matters(r.firstChange, r.changes > 0)
-	matters(r.suspendedAt, r.suspended)
+	matters(r.suspendedAt, r.suspended && !NeedsLease(r.strategy))
 	b = appendBools(b, r.suspects > 0 && r.idleAt == r.lastChange)
 	matters(r.releaseAt, true)
 	matters(r.removeAt, true)
@@ -63,15 +71,21 @@ func (r *Resolver) appendAttempt(b []byte, attempt uint64, matters bool) []byte 
 	return binary.AppendUvarint(b, r.attempt-attempt+1)
 }
 
-func (r *Resolver) appendRace(b []byte) []byte {
+// racing reports whether the race is about the view as it is. Whatever ends such a race sets lastChange, or finds nobody unreachable.
+func (r *Resolver) racing() bool { return r.race != nil && r.race.since == r.lastChange }
+
+func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 	if rc := r.race; rc != nil {
-		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "")
+		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "", r.racing(), rc.deadline != 0, r.lastChange == now)
 		b = r.appendAttempt(b, rc.inflight, true)
-		b = r.appendTime(b, rc.since)
-		b = r.appendTime(b, rc.notBefore)
-		b = r.appendTime(b, rc.deadline)
+		if rc.deadline != 0 {
+			b = appendTime(b, rc.deadline, now)
+		}
+		// An attempt that has no answer yet sets the time of the next one when it ends.
 		if rc.inflight != 0 {
-			b = r.appendTime(b, rc.answerBy)
+			b = appendTime(b, rc.answerBy, now)
+		} else {
+			b = appendTime(b, rc.notBefore, now)
 		}
 		b = binary.AppendUvarint(b, uint64(rc.asked))
 		b = binary.AppendUvarint(b, rc.base)
@@ -80,20 +94,20 @@ func (r *Resolver) appendRace(b []byte) []byte {
 		b = r.appendAttempt(b, c.inflight, true)
 		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone)
 		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
-		b = r.appendTime(b, c.until)
-		b = r.appendTime(b, c.retryAt)
+		b = appendTime(b, c.until, now)
+		b = appendTime(b, c.retryAt, now)
 		if c.inflight != 0 {
-			b = r.appendTime(b, c.answerBy)
+			b = appendTime(b, c.answerBy, now)
 		}
 	}
 	return b
 }
 
-func (r *Resolver) appendTime(b []byte, at time.Duration) []byte {
+func appendTime(b []byte, at, now time.Duration) []byte {
 	if at == never {
 		return binary.AppendVarint(b, int64(never))
 	}
-	return binary.AppendVarint(b, int64(at-r.now))
+	return binary.AppendVarint(b, int64(at-now))
 }
 
 func appendVerdict(b []byte, v *Verdict) []byte {

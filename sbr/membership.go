@@ -1,6 +1,9 @@
 package sbr
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // onMemberSeen inserts or updates a member. A downed incarnation stays downed, whatever the cluster says of it (promise S2).
 func (r *Resolver) onMemberSeen(m Member) {
@@ -78,6 +81,20 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 	}
 	r.unrest()
 	r.calm()
+}
+
+// watchIndirect counts a change of who is indirectly connected as a change of the view: in the middle of a heal, when some have heard of it
+// and some have not, it looks for a moment as if half of the cluster were. (The reference waits for reachability alone.)
+func (r *Resolver) watchIndirect() {
+	v := r.view()
+	ids := v.IndirectlyConnected()
+	if slices.Equal(ids, r.indirect) {
+		return
+	}
+	r.indirect = ids
+	if r.suspects > 0 {
+		r.unrest()
+	}
 }
 
 // unrest restarts the stable deadline.

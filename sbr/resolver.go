@@ -34,6 +34,8 @@ type Resolver struct {
 	roster
 	reports []Report
 	seenBy  []ID
+	// indirect are the members that were indirectly connected when the reports were last read.
+	indirect []ID
 
 	armed, suspended, down, left bool
 
@@ -130,6 +132,7 @@ func (r *Resolver) apply(e Event) {
 		r.onReachability(e.ID, e.Unreachable)
 	case Observations:
 		r.reports, r.seenBy = e.Reports, e.SeenBy
+		r.watchIndirect()
 	case LeaseAnswer:
 		r.onLeaseAnswer(e)
 	case LeaseRead:
