@@ -1,4 +1,4 @@
-# Nothing here needs root. `make` alone lists the targets.
+# Nothing here needs root, but for `make browser` where a Chromium has to be installed. `make` alone lists the targets.
 
 SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
@@ -24,7 +24,7 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 	@bin/sbr demo $(ARGS)
 
 .PHONY: test
-test: kube ## Run all tests, those against a real API server included
+test: kube browser ## Run all tests, those against a real API server and in a real browser included
 	$(GO) test -timeout 20m ./...
 
 .PHONY: test-fast
@@ -32,7 +32,7 @@ test-fast: ## Run the tests that need less than a minute
 	$(GO) test -short -timeout 5m ./...
 
 .PHONY: race
-race: kube ## Run all tests with the race detector
+race: kube browser ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
 
 .PHONY: bench
@@ -52,6 +52,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 		echo "$$pkg $$name"; \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
 	done < .cache/fuzz-targets.txt
+
+.PHONY: mutants
+mutants: ## Seed bugs into the resolver, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
+	$(GO) run ./test/mutants --tier each $(ARGS)
 
 .PHONY: check
 check: check-format vet lint check-tidy ## Check format, vet, lint and tidiness
@@ -99,6 +103,10 @@ generate: ## Rewrite the generated files
 .PHONY: kube
 kube: ## Build kube-apiserver and etcd for the tests, once, into .cache/
 	@$(GO) run ./internal/kubetest/build
+
+.PHONY: browser
+browser: ## Install Chromium for the tests, where there is none (apt-get, as root), or say how
+	@$(GO) run ./internal/browsertest/install
 
 .PHONY: help
 help: ## List the targets

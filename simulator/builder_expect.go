@@ -1,0 +1,57 @@
+package simulator
+
+import (
+	"maps"
+	"time"
+)
+
+// ExpectSurvivors says exactly who runs and was not downed at the end.
+func (b *Scenario) ExpectSurvivors(names ...string) *Scenario {
+	set := append([]string{}, names...)
+	b.s.Expect.Survivors = &set
+	return b
+}
+
+// ExpectSurvivorsOneOf says that exactly one of these groups runs and was not downed at the end. Side() is nobody.
+func (b *Scenario) ExpectSurvivorsOneOf(groups ...[]string) *Scenario {
+	sets := append([][]string{}, groups...)
+	b.s.Expect.SurvivorsOneOf = &sets
+	return b
+}
+
+// ExpectSurvivorCount says how many run and were not downed at the end.
+func (b *Scenario) ExpectSurvivorCount(n int) *Scenario {
+	b.s.Expect.SurvivorCount = &n
+	return b
+}
+
+// ExpectDown says exactly who was downed. Who crashed was not.
+func (b *Scenario) ExpectDown(names ...string) *Scenario {
+	set := append([]string{}, names...)
+	b.s.Expect.Down = &set
+	return b
+}
+
+// ExpectLeaseHolder says who holds the lease at the end; "none" is nobody.
+func (b *Scenario) ExpectLeaseHolder(name string) *Scenario {
+	b.s.Expect.LeaseHolder = &name
+	return b
+}
+
+// ExpectResolvedWithin bounds the time from the last cut (without one, from the last crash or pause) until all who are left are at work
+// and reach each other.
+func (b *Scenario) ExpectResolvedWithin(d time.Duration) *Scenario {
+	b.s.Expect.ResolvedWithin = &d
+	return b
+}
+
+// ExpectDecision says what a member decided last, such as down-all, or "none".
+func (b *Scenario) ExpectDecision(name, decision string) *Scenario {
+	all := maps.Clone(b.s.Expect.Decisions)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	all[name] = decision
+	b.s.Expect.Decisions = all
+	return b
+}

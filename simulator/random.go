@@ -1,0 +1,220 @@
+package simulator
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// Random makes up the scenario of a seed: 2 to 9 members under lease-majority with random settings, and everything that a scenario file
+// can say happening to them: partitions of all shapes, one after the other and healed or not, and around the time of the decisions
+// crashes, restarts under the same name, pauses, members that leave and join, faults of the store and clocks that are off.
+// The run goes on until everything that is still open must have been decided. It expects nothing: the promises are checked in
+// every run, and lease-majority makes all of them. It validates.
+//
+// What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite, under which a side waits for an
+// operator when the holder has crashed.
+func Random(seed uint64) *scenario.Scenario {
+	const stream = 0x7a6d // apart from those of Build
+	r := &dice{Rand: rand.New(rand.NewPCG(seed, stream))}
+	b := New(fmt.Sprintf("random %d", seed)).Nodes(2 + min(r.IntN(8), r.IntN(8))) // small clusters more often: they are quicker
+	r.settings(b)
+	r.places(b)
+	decision := r.detection(b) + b.s.Cluster.SplitBrainResolver.StableAfter
+	b.At(r.span(0, 15*time.Second), r.story(decision))
+	s, err := b.Build(seed)
+	if err != nil {
+		panic(fmt.Sprintf("simulator: seed %d gives a scenario that does not validate: %v", seed, err)) // a mistake of this file
+	}
+	s.RunFor = decided(s)
+	return s
+}
+
+// dice is chance, as this file needs it.
+type dice struct {
+	*rand.Rand
+	zones []string
+}
+
+func (r *dice) coin(chance float64) bool { return r.Float64() < chance }
+
+// span is a time from low to high, in whole tenths of a second.
+func (r *dice) span(low, high time.Duration) time.Duration {
+	const grain = 100 * time.Millisecond
+	return low + time.Duration(r.Int64N(int64((high-low)/grain)+1))*grain
+}
+
+// share is from 0 to high, in hundredths.
+func (r *dice) share(high float64) float64 { return math.Round(100*high*r.Float64()) / 100 }
+
+// settings are what the rules and the lease say.
+func (r *dice) settings(b *Scenario) {
+	rules, times := &b.s.Cluster.SplitBrainResolver, &b.s.Cluster.Lease
+	rules.StableAfter = r.span(time.Second, 20*time.Second)
+	switch {
+	case r.coin(0.5):
+		rules.DownAllWhenUnstable = strictyaml.OnOffDuration{}
+	case r.coin(0.3):
+		rules.DownAllWhenUnstable = strictyaml.OnOffDuration{For: r.span(5*time.Second, 30*time.Second)}
+	}
+	if r.coin(0.5) {
+		rules.DownAllWhenIndirectlyConnected = strictyaml.OnOffFraction(r.share(1))
+	}
+	if r.coin(0.2) {
+		rules.MinMembers = 1 + r.IntN(b.s.Cluster.Nodes.Count)
+	}
+	rules.SettleAfter = r.span(0, 5*time.Second)
+	if r.coin(0.5) {
+		rules.Probe.Neighbours = r.IntN(2) * (1 + r.IntN(5)) // off, or some
+	}
+	m := &rules.LeaseMajority
+	m.AcquireLeaseDelayForMinority = r.span(0, 6*time.Second)
+	m.ReleaseAfter = r.span(time.Second, 40*time.Second)
+	if r.coin(0.3) {
+		m.WhenLeaseUnknown = "suspend"
+	}
+	m.SuspendTimeout = r.span(20*time.Second, 2*time.Minute)
+	m.Watch = strictyaml.Switch(r.coin(0.6))
+	if r.coin(0.6) {
+		timeout := strictyaml.Span(r.span(15*time.Second, time.Minute))
+		if r.coin(0.05) {
+			timeout = strictyaml.Span(lease.DefaultSettings().HeartbeatTimeout)
+		}
+		interval := r.span(time.Second, 6*time.Second)
+		times.HeartbeatTimeout, times.HeartbeatInterval = &timeout, &interval
+	}
+	if r.coin(0.6) {
+		operation := r.span(500*time.Millisecond, 5*time.Second)
+		times.LeaseOperationTimeout = &operation
+	}
+	loss := 0.0
+	if r.coin(0.3) {
+		loss = r.share(0.4)
+	}
+	b.Network(time.Duration(r.IntN(20))*time.Millisecond, time.Duration(r.IntN(100))*time.Millisecond, loss)
+}
+
+// places gives members zones and roles.
+func (r *dice) places(b *Scenario) {
+	all := names(&b.s)
+	if r.coin(0.2) {
+		for i, name := range all {
+			b.Zone(fmt.Sprintf("zone-%c", 'a'+i%3), name)
+		}
+		r.zones = []string{"zone-a", "zone-b"} // a cluster of two has no third
+	}
+	if r.coin(0.2) {
+		for _, name := range all {
+			if r.coin(0.7) {
+				b.Role("voter", name)
+			}
+		}
+		b.s.Cluster.SplitBrainResolver.LeaseMajority.Role = "voter"
+	}
+}
+
+// detection says how members notice, and returns about how long most of them need.
+func (r *dice) detection(b *Scenario) time.Duration {
+	if r.coin(0.2) {
+		b.DetectAs("serf-" + []string{"lan", "local"}[r.IntN(2)])
+		return 10 * time.Second
+	}
+	after, spread := r.span(500*time.Millisecond, 5*time.Second), r.span(0, 4*time.Second)
+	b.Detect(after, spread, r.span(100*time.Millisecond, 2*time.Second))
+	return after + spread/2
+}
+
+// story is what happens: some partitions, each with faults around the time at which it is decided, and an end.
+func (r *dice) story(decision time.Duration) Nemesis {
+	var all []Nemesis
+	if r.coin(0.2) {
+		all = append(all, ScrambleClocks(time.Hour, 0.02))
+	}
+	if r.coin(0.2) {
+		all = append(all, r.trouble(decision)) // nothing is cut yet
+	}
+	for range 1 + r.IntN(3) {
+		around := make([]Nemesis, 0, 4)
+		around = append(around, r.cut(decision))
+		for range r.IntN(4) {
+			around = append(around, After(max(decision-r.span(0, 8*time.Second), 0), Within(12*time.Second, r.trouble(decision))))
+		}
+		all = append(all, Together(around...), Wait(r.span(0, 40*time.Second)))
+		if r.coin(0.3) {
+			all = append(all, Heal(), Wait(r.span(0, 20*time.Second)))
+		}
+	}
+	if r.coin(0.6) {
+		all = append(all, Heal())
+	}
+	if r.coin(0.3) { // whoever was downed comes back as somebody new
+		all = append(all, OnRandom(0, func(name string) Nemesis { return Within(10*time.Second, Restart(name)) }))
+	}
+	return Sequence(all...)
+}
+
+// cut is one way to break the network.
+func (r *dice) cut(decision time.Duration) Nemesis {
+	switch n := r.IntN(10); {
+	case n < 3 && r.zones != nil:
+		return Choice(Partition(Side(r.zones...)), Partition(Side(r.zones[0]), Side(r.zones[1])))
+	case n < 5:
+		return Choice(Groups(2), Halves(), LoneNode(), Groups(3)) // clean ones more often: somebody is left for the next one
+	case n < 6:
+		return PartitionRandomly()
+	case n < 7:
+		return Repeat(1+r.IntN(3), 0, RandomLink())
+	case n < 8:
+		return Swizzle(0, decision/2)
+	case n < 9:
+		return Flap(1+r.IntN(4), decision, decision/2, PartitionRandomly())
+	default:
+		return Sequence(PartitionRandomly(), Within(2*decision, PartitionRandomly())) // again, before or after the decision
+	}
+}
+
+// trouble is one fault that is none of the network.
+func (r *dice) trouble(decision time.Duration) Nemesis {
+	length := r.span(100*time.Millisecond, time.Minute)
+	one := func(f func(name string) Nemesis) Nemesis { return OnRandom(1, f) }
+	switch n := r.IntN(12); {
+	case n < 4:
+		return StoreFaults(time.Minute)
+	case n < 5:
+		return Choice(StoreDown(length), StoreDown(0), OnGroup(0, func(names ...string) Nemesis { return StoreDown(0, names...) }))
+	case n < 6:
+		return one(Crash)
+	case n < 7:
+		return one(func(name string) Nemesis { return CrashAndRestart(name, length) })
+	case n < 8:
+		return OnRandom(r.IntN(3), func(name string) Nemesis { return Pause(name, length) })
+	case n < 9:
+		return JoinAnother()
+	case n < 10:
+		return one(Leave)
+	case n < 11:
+		return one(Restart)
+	default:
+		return Choice(RollingUpdate(decision/4, decision/8), one(func(name string) Nemesis { return ClockRate(name, 1+r.share(0.04)-0.02) }), Heal())
+	}
+}
+
+// decided is when whatever is open at the last step must have been decided.
+func decided(s *scenario.Scenario) time.Duration {
+	rules := &s.Cluster.SplitBrainResolver
+	times := s.Cluster.Lease.Settings(rules.LeaseMajority.LeaseImplementation)
+	members := len(names(s))
+	for i := range s.Steps {
+		if s.Steps[i].Join != nil {
+			members++
+		}
+	}
+	race := rules.StableAfter + 3*times.OperationTimeout // three operations fit into the decision deadline
+	end := lastStep(s.Steps) + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
+	return end.Round(time.Second)
+}

@@ -1,0 +1,185 @@
+package simulator
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// TB is what Run needs of a test. *testing.T satisfies it.
+type TB interface {
+	Helper()
+	Name() string
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Source gives the scenario of each seed. *Scenario is one; see also File and Fixed. Build is called from several goroutines.
+type Source interface {
+	Build(seed uint64) (*scenario.Scenario, error)
+}
+
+// File is a scenario file; it is read when it is built. The error names every problem of it.
+func File(path string) Source { return file(path) }
+
+type file string
+
+// Build reads the file; the seed makes no difference to it.
+func (f file) Build(uint64) (*scenario.Scenario, error) {
+	data, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, err
+	}
+	return scenario.Parse(string(f), data)
+}
+
+// Fixed is a scenario that is the same for all seeds.
+func Fixed(s *scenario.Scenario) Source { return fixed{s} }
+
+type fixed struct{ s *scenario.Scenario }
+
+// Build checks the scenario and returns it.
+func (f fixed) Build(uint64) (*scenario.Scenario, error) { return f.s, f.s.Validate() }
+
+// Option changes how Run plays.
+type Option func(*options)
+
+type options struct {
+	seeds seeds
+	tries int
+}
+
+// Seeds plays the seeds from one to another, both included, instead of 1 to 100. SBR_SEEDS in the environment comes first.
+func Seeds(from, to uint64) Option { return func(o *options) { o.seeds = seeds{from, to} } }
+
+// ShrinkTries bounds how many runs the search for the smallest failing scenario may take. Without it they are 1000, and fewer for more
+// than 20 members, of which each run takes longer.
+func ShrinkTries(n int) Option { return func(o *options) { o.tries = n } }
+
+func (o *options) shrinkTries(members int) int {
+	const (
+		tries = 1000
+		quick = 20 // members
+		least = 10
+	)
+	if o.tries > 0 {
+		return o.tries
+	}
+	return max(least, min(tries, tries*quick/max(members, 1)))
+}
+
+// Run plays a scenario with many seeds, on all cores, and fails the test if a promise is broken or an expectation is not met with any
+// of them. Mistakes in the scenario fail the test before anything is played.
+//
+// Of the lowest seed that fails the test says what failed, the smallest scenario that fails in the same way, and two commands: one that
+// plays this test with that seed alone, and one that plays the small scenario with sbr simulate, with exactly the same failures. The
+// small scenario is also a file: among the test's artifacts under go test -artifacts, otherwise in the folder for temporary files.
+//
+// SBR_SEEDS in the environment, such as 7 or 1-5000, says which seeds every Run plays. Chance decides nothing but through the seed.
+func Run(t TB, s Source, opts ...Option) {
+	t.Helper()
+	o := options{seeds: seeds{1, 100}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.seeds.fromEnvironment(); err != nil {
+		t.Fatalf("simulator: %v", err)
+		return
+	}
+	found, err := playAll(s, o.seeds)
+	switch {
+	case err != nil:
+		t.Fatalf("simulator: %v", err)
+	case found.seeds == nil:
+		t.Logf("simulator: passed with %s", o.seeds)
+	default:
+		t.Fatalf("%s", report(t, found, o))
+	}
+}
+
+// failures are the seeds that failed, upwards, and the first of them.
+type failures struct {
+	seeds    []uint64
+	scenario *scenario.Scenario
+	result   scenario.Result
+}
+
+// playAll plays all seeds. The error is that of the lowest seed whose scenario cannot be built.
+func playAll(s Source, all seeds) (*failures, error) {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		found failures
+		wrong error
+		next  = all.from
+		left  = all.count()
+		bad   uint64
+	)
+	take := func() (seed uint64, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 || wrong != nil {
+			return 0, false
+		}
+		seed = next
+		next++
+		left--
+		return seed, true
+	}
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed, ok := take(); ok; seed, ok = take() {
+				sc, r, err := playOne(s, seed)
+				mu.Lock()
+				switch {
+				case err != nil && (wrong == nil || seed < bad):
+					wrong, bad = err, seed
+				case err == nil && !r.Passed:
+					found.add(seed, sc, r)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(found.seeds)
+	return &found, wrong
+}
+
+func (f *failures) add(seed uint64, s *scenario.Scenario, r scenario.Result) {
+	if f.scenario == nil || seed < f.result.Seed {
+		f.scenario, f.result = s, r
+	}
+	f.seeds = append(f.seeds, seed)
+}
+
+// playOne plays one seed. A panic while it is planned is an error, one while it is played is a failure: both name the seed.
+func playOne(s Source, seed uint64) (sc *scenario.Scenario, r scenario.Result, err error) {
+	if sc, err = build(s, seed); err != nil {
+		return nil, r, fmt.Errorf("with seed %d: %w", seed, err)
+	}
+	return sc, judge(sc, seed), nil
+}
+
+func build(s Source, seed uint64) (sc *scenario.Scenario, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("planning it panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return s.Build(seed)
+}
+
+func judge(s *scenario.Scenario, seed uint64) (r scenario.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = scenario.Result{Scenario: s.Name, Seed: seed, Failures: []string{fmt.Sprintf("internal error: the run panicked: %v", p)}}
+		}
+	}()
+	return scenario.Judge(s, seed)
+}

@@ -1,0 +1,199 @@
+package scenario
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+)
+
+// sameAgain formats, parses and compares. It returns the text.
+func sameAgain(t require.TestingT, s *Scenario) string {
+	text := Format(s)
+	again, err := Parse("again.yaml", text)
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, normal(s), normal(again), "%s", text)
+	require.Equal(t, string(text), string(Format(again)))
+	return string(text)
+}
+
+// normal is a copy in which nil and empty lists look alike where they mean the same.
+func normal(s *Scenario) *Scenario {
+	c := *s
+	if len(c.Expect.Decisions) == 0 {
+		c.Expect.Decisions = nil
+	}
+	if c.Cluster.Nodes.List != nil {
+		c.Cluster.Nodes.List = append([]Node{}, c.Cluster.Nodes.List...)
+		for i := range c.Cluster.Nodes.List {
+			if n := &c.Cluster.Nodes.List[i]; len(n.Roles) == 0 {
+				n.Roles = nil
+			}
+		}
+	}
+	if one := c.Expect.SurvivorsOneOf; one != nil {
+		sets := make([][]string, len(*one))
+		for i, set := range *one {
+			sets[i] = append([]string{}, set...)
+		}
+		c.Expect.SurvivorsOneOf = &sets
+	}
+	return &c
+}
+
+func TestFormat_ReadsAsPeopleWriteIt(t *testing.T) {
+	s, err := Parse("x.yaml", []byte(contract))
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(`
+name: three-two split
+cluster:
+  system: payments
+  nodes: 5
+  split-brain-resolver: {stable-after: 15s}
+  lease: {heartbeat-timeout: 120s}
+  detection: {after: 4s, spread: 1s, heal: 1s}
+steps:
+  - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}
+  - {at: 10s, cut: [n1, n2]}
+  - {at: 10s, cut-one-way: [n1, n2]}
+  - {at: 12s, crash: n3}
+  - {at: 13s, restart: n3}
+  - {at: 14s, leave: n3}
+  - {at: 12s, join: n6}
+  - {at: 12s, pause: n3, for: 30s}
+  - {at: 12s, lease-store: down, nodes: [n4, n5], for: 5s}
+  - {at: 12s, lease-store: {slow: 800ms}}
+  - {at: 12s, clock: {node: n1, skew: 300s, rate: 1.001}}
+  - {at: 90s, heal: true}
+run-for: 180s
+expect:
+  survivors: [n1, n2, n3]
+  survivors-one-of: [[n1], []]
+  survivor-count: 3
+  down: [n4, n5]
+  lease-holder: n1
+  resolved-within: 30s
+  decisions: {n1: acquire-lease-and-down-unreachable}
+`), strings.TrimSpace(string(Format(s))))
+}
+
+func TestFormat_LeavesOutDefaults(t *testing.T) {
+	s := Default()
+	s.Name, s.RunFor = "x", time.Minute
+	require.Equal(t, "name: x\ncluster: {nodes: 5}\nrun-for: 60s\n", string(Format(&s)))
+}
+
+// Text that looks like something else stays text, and nothing in it breaks out of its line.
+func TestFormat_TextStaysText(t *testing.T) {
+	for _, text := range []string{
+		"5", "0x10", "1e3", "null", "~", "on", "true", "2001-01-01", "<<", "=", "- a", "a: b", "{a}", "[a]", "# a", "a #b", "'", `"`, "\\", "!a", "&a", "*a", "%a", "@a", "`a",
+		" a ", "a\nb", "a\n", "\n a", "\t", "\x00", "\u0085", "\u2028", "\ufeff", "ä", "🙂", strings.Repeat("long ", 100), ", ]", ": ", "?", "-", "---", "...",
+	} {
+		s := Default()
+		s.Name, s.RunFor = text, time.Minute
+		s.Cluster.Nodes = Nodes{List: []Node{{Name: "a", Roles: []string{text}}}}
+		s.Cluster.SplitBrainResolver.KeepReferee.Address = text
+		sameAgain(t, &s)
+	}
+	s := Default()
+	s.Name, s.RunFor = "a\xffb", time.Minute
+	again, err := Parse("x.yaml", Format(&s))
+	require.NoError(t, err)
+	require.Equal(t, "a\uFFFDb", again.Name, "what is no text cannot be in a file")
+}
+
+func TestFormat_DurationsReadBackToTheNanosecond(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1: "1ns", 1500: "1.5µs", 800 * time.Millisecond: "800ms", time.Second: "1s", 90500 * time.Millisecond: "90.5s",
+		100 * time.Second: "100s", 600 * time.Second: "600s", 20 * time.Minute: "20m", 5 * time.Hour: "5h", -5 * time.Hour: "-5h",
+		-90 * time.Second: "-90s", 1001 * time.Second: "16m41s", time.Second + 1: "1.000000001s",
+	} {
+		require.Equal(t, want, formatDuration(d))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64().Draw(t, "d"))
+		back, err := strictyaml.ParseDuration(formatDuration(d))
+		require.NoError(t, err)
+		require.Equal(t, d, back)
+	})
+	require.NotEmpty(t, formatDuration(math.MinInt64))
+}
+
+func TestFormat_LibraryReadsBackToTheSameRun(t *testing.T) {
+	const quick = 20 // members; larger ones are only read back
+	for name, s := range library(t) {
+		text := sameAgain(t, s)
+		if s.names().start > quick {
+			continue
+		}
+		again := parse(t, text)
+		require.Equal(t, Judge(s, 1).TraceHash, Judge(again, 1).TraceHash, name)
+	}
+}
+
+// Whatever Validate accepts is read back, setting by setting.
+func TestFormat_AnyScenarioReadsBack(t *testing.T) {
+	valid := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := Default()
+		drawInto(t, "", reflect.ValueOf(&s.Cluster.SplitBrainResolver).Elem())
+		drawInto(t, "", reflect.ValueOf(&s.Cluster.Lease).Elem())
+		drawInto(t, "", reflect.ValueOf(&s.Cluster.Network).Elem())
+		s.Name, s.Cluster.System = rapid.StringN(1, 20, -1).Draw(t, "name"), rapid.StringMatching(`[a-z0-9]{1,8}`).Draw(t, "system")
+		s.Cluster.SplitBrainResolver.LeaseMajority.LeaseImplementation = config.ImplementationFile
+		s.RunFor = 1000 * time.Second
+		if rapid.Bool().Draw(t, "list") {
+			s.Cluster.Nodes = Nodes{List: []Node{}}
+			for _, name := range []string{"n1", "n2", "n3"} {
+				s.Cluster.Nodes.List = append(s.Cluster.Nodes.List, Node{Name: name, Roles: drawTexts(t), Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone")})
+			}
+		}
+		if rapid.Bool().Draw(t, "times") {
+			s.Cluster.Detection.Profile = ""
+			drawInto(t, "", reflect.ValueOf(&s.Cluster.Detection.Times).Elem())
+		}
+		s.Steps = rapid.SliceOfN(rapid.Custom(drawStep), 0, 6).Draw(t, "steps")
+		s.Expect = drawExpect(t)
+		if s.Validate() != nil {
+			s.Cluster.SplitBrainResolver, s.Cluster.Lease = config.DefaultSplitBrainResolver(), config.Lease{}
+		}
+		if s.Validate() == nil {
+			valid++
+			if len(s.Steps) == 0 {
+				s.Steps = nil
+			}
+			sameAgain(t, &s)
+		} else {
+			require.NotEmpty(t, Format(&s), "also what does not validate is written")
+		}
+	})
+	require.Greater(t, valid, 20, "the generator must hit what validates")
+}
+
+func FuzzFormat(f *testing.F) {
+	f.Add([]byte(contract))
+	files, err := filepath.Glob(filepath.Join("..", "scenarios", "*.yaml"))
+	require.NoError(f, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := Parse("x.yaml", data); err == nil && len(data) < 4096 {
+			if len(s.Steps) == 0 {
+				s.Steps = nil
+			}
+			sameAgain(t, s)
+		}
+	})
+}

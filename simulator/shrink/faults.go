@@ -1,0 +1,87 @@
+package shrink
+
+import (
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// faults makes each step say something simpler. Every change is one way, so that there is an end.
+func (z *shrinker) faults() {
+	for i := range z.best.Steps {
+		for _, simpler := range []func(st *scenario.Step){withoutEnd, plainStore, plainClock, bothWays, noReturn, noEnd} {
+			z.step(i, simpler)
+		}
+		z.groups(i)
+		z.victims(i)
+	}
+}
+
+// groups makes one group of two, as long as there are more than two.
+func (z *shrinker) groups(i int) {
+	for p := z.best.Steps[i].Partition; p != nil && len(*p) > 2; p = z.best.Steps[i].Partition {
+		merged := slices.Clone((*p)[:len(*p)-1])
+		last := len(merged) - 1
+		merged[last] = append(slices.Clone(merged[last]), (*p)[len(*p)-1]...)
+		if !z.step(i, func(st *scenario.Step) { st.Partition = &merged }) {
+			return
+		}
+	}
+}
+
+// victims hurts the store for fewer nodes.
+func (z *shrinker) victims(i int) {
+	hit := z.best.Steps[i].Nodes
+	if hit == nil {
+		return
+	}
+	fewest(len(*hit), func(keep []int) bool {
+		left := make([]string, 0, len(keep))
+		for _, k := range keep {
+			left = append(left, (*hit)[k])
+		}
+		return z.step(i, func(st *scenario.Step) { st.Nodes = &left })
+	})
+}
+
+// withoutEnd lets a fault of the store last.
+func withoutEnd(st *scenario.Step) {
+	if st.LeaseStore != nil {
+		st.For = nil
+	}
+}
+
+// plainStore makes the store unreachable instead of something subtle.
+func plainStore(st *scenario.Step) {
+	if st.LeaseStore != nil {
+		st.LeaseStore = &scenario.StoreFault{Kind: "down"}
+	}
+}
+
+// plainClock keeps one of skew and rate.
+func plainClock(st *scenario.Step) {
+	if st.Clock != nil && st.Clock.Skew != nil && st.Clock.Rate != nil {
+		st.Clock = &scenario.Clock{Node: st.Clock.Node, Rate: st.Clock.Rate}
+	}
+}
+
+// bothWays cuts a link both ways instead of one.
+func bothWays(st *scenario.Step) {
+	if st.CutOneWay != nil {
+		st.Cut, st.CutOneWay = st.CutOneWay, nil
+	}
+}
+
+// noReturn is a crash instead of a restart.
+func noReturn(st *scenario.Step) {
+	if st.Restart != nil {
+		st.Crash, st.Restart = st.Restart, nil
+	}
+}
+
+// noEnd is a crash instead of a pause.
+func noEnd(st *scenario.Step) {
+	if st.Pause != nil {
+		st.Crash, st.Pause, st.For = st.Pause, nil, nil
+	}
+}

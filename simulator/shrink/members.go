@@ -1,0 +1,158 @@
+package shrink
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// members leaves out members, together with everything that names them.
+func (z *shrinker) members() {
+	all := members(z.best)
+	from := z.best
+	fewest(len(all), func(keep []int) bool {
+		gone := make(map[string]bool)
+		for _, name := range all {
+			gone[name] = true
+		}
+		for _, i := range keep {
+			delete(gone, all[i])
+		}
+		return z.try(without(from, gone))
+	})
+}
+
+// members are the names of all that are there from the start or join.
+func members(s *scenario.Scenario) (names []string) {
+	for _, n := range nodes(s) {
+		names = append(names, n.Name)
+	}
+	for i := range s.Steps {
+		if j := s.Steps[i].Join; j != nil && !slices.Contains(names, *j) {
+			names = append(names, *j)
+		}
+	}
+	return names
+}
+
+// nodes are those of the start, as a list.
+func nodes(s *scenario.Scenario) []scenario.Node {
+	if s.Cluster.Nodes.List != nil {
+		return s.Cluster.Nodes.List
+	}
+	list := make([]scenario.Node, max(s.Cluster.Nodes.Count, 0))
+	for i := range list {
+		list[i].Name = fmt.Sprintf("n%d", i+1)
+	}
+	return list
+}
+
+// counted writes a list of nodes as a number where that says the same.
+func counted(list []scenario.Node) scenario.Nodes {
+	for i, n := range list {
+		if n.Name != fmt.Sprintf("n%d", i+1) || len(n.Roles) > 0 || n.Zone != "" {
+			return scenario.Nodes{List: list}
+		}
+	}
+	return scenario.Nodes{Count: len(list)}
+}
+
+// without is s without some members. A zone whose last member is gone is gone as well.
+func without(s *scenario.Scenario, gone map[string]bool) *scenario.Scenario {
+	c := *s
+	left := []scenario.Node{}
+	zones := make(map[string]bool)
+	for _, n := range nodes(s) {
+		if !gone[n.Name] {
+			left = append(left, n)
+			zones[n.Zone] = true
+		}
+	}
+	for _, n := range nodes(s) {
+		if n.Zone != "" && !zones[n.Zone] {
+			gone[n.Zone] = true
+		}
+	}
+	c.Cluster.Nodes = counted(left)
+	c.Steps = nil
+	for _, st := range s.Steps {
+		if stepWithout(&st, gone) {
+			c.Steps = append(c.Steps, st)
+		}
+	}
+	expectWithout(&c.Expect, gone)
+	return &c
+}
+
+// names is a list without those that are gone; nil if nobody is left.
+func names(list []string, gone map[string]bool) (left []string) {
+	for _, name := range list {
+		if !gone[name] {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// stepWithout takes the names out of a step, a copy. It reports whether anything is left to do.
+func stepWithout(st *scenario.Step, gone map[string]bool) bool {
+	for _, one := range []*string{st.Crash, st.Restart, st.Leave, st.Join, st.Pause} {
+		if one != nil && gone[*one] {
+			return false
+		}
+	}
+	for _, link := range []*[]string{st.Cut, st.CutOneWay} {
+		if link != nil && slices.ContainsFunc(*link, func(name string) bool { return gone[name] }) {
+			return false
+		}
+	}
+	if st.Clock != nil && gone[st.Clock.Node] {
+		return false
+	}
+	if st.Nodes != nil {
+		left := names(*st.Nodes, gone)
+		st.Nodes = &left
+		return left != nil
+	}
+	if st.Partition == nil {
+		return true
+	}
+	var groups [][]string
+	for _, g := range *st.Partition {
+		if left := names(g, gone); left != nil {
+			groups = append(groups, left)
+		}
+	}
+	st.Partition = &groups
+	return groups != nil
+}
+
+// expectWithout takes the names out of what is expected. The number of survivors stays: whether it still fits is for fails to say.
+func expectWithout(e *scenario.Expect, gone map[string]bool) {
+	less := func(set *[]string) *[]string {
+		if set == nil {
+			return nil
+		}
+		left := append([]string{}, names(*set, gone)...)
+		return &left
+	}
+	e.Survivors, e.Down = less(e.Survivors), less(e.Down)
+	if e.SurvivorsOneOf != nil {
+		sets := make([][]string, len(*e.SurvivorsOneOf))
+		for i := range sets {
+			sets[i] = *less(&(*e.SurvivorsOneOf)[i])
+		}
+		e.SurvivorsOneOf = &sets
+	}
+	if e.LeaseHolder != nil && gone[*e.LeaseHolder] {
+		e.LeaseHolder = nil
+	}
+	decisions := make(map[string]string)
+	for name, d := range e.Decisions {
+		if !gone[name] {
+			decisions[name] = d
+		}
+	}
+	e.Decisions = decisions
+}

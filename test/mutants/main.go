@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// The exit statuses.
+const (
+	exitCaught   = 0 // all mutants were caught
+	exitSurvived = 1 // some were not
+	exitBad      = 2 // bad usage, a bad mutant, or a tree that fails without any
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// options are the flags.
+type options struct {
+	dir, only, output string
+	mode              mode
+	quick             bool
+	workers           int
+}
+
+func parseOptions(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.dir, "dir", "", "the `folder` of the mutants (default test/mutants/testdata of the module)")
+	f.StringVar(&o.only, "only", "", "try these mutants only: `names` with commas between them, * stands for anything")
+	f.StringVar((*string)(&o.mode), "tier", string(whole), "what runs: suite (cheap to dear, up to the first failure), simulator (that part alone), each (both)")
+	f.StringVar(&o.output, "o", "text", "text or json")
+	f.BoolVar(&o.quick, "quick", false, "a few mutants, against the cheap steps")
+	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants are tried at once")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
+	case !slices.Contains([]mode{whole, alone, each}, o.mode):
+		err = fmt.Errorf("--tier %q: it must be %s, %s or %s", o.mode, whole, alone, each)
+	case o.output != "text" && o.output != "json":
+		err = fmt.Errorf("-o %q: it must be text or json", o.output)
+	}
+	return o, err
+}
+
+// run is the program, but for the process.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitCaught
+	}
+	var found []finding
+	if err == nil {
+		found, err = hunt(ctx, o, stderr)
+	}
+	if err == nil {
+		write := writeTable
+		if o.output == "json" {
+			write = writeJSON
+		}
+		err = write(stdout, found, o.mode)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "mutants: %v\n", err)
+		return exitBad
+	}
+	worst := status(found, o.mode)
+	if n := seenAlone(found); worst == exitCaught && o.mode == each && o.only == "" && !o.quick && n < leastAlone {
+		fmt.Fprintf(stderr, "mutants: the simulator alone finds %d, fewer than %d\n", n, leastAlone)
+		return exitSurvived
+	}
+	return worst
+}
+
+func status(found []finding, m mode) int {
+	worst := exitCaught
+	for i := range found {
+		switch f := &found[i]; {
+		case f.Err != nil:
+			return exitBad
+		case f.survived(m) != "":
+			worst = exitSurvived
+		}
+	}
+	return worst
+}
+
+func hunt(ctx context.Context, o options, stderr io.Writer) (found []finding, err error) {
+	scratch, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	t, err := openTree(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	if o.dir == "" {
+		o.dir = filepath.Join(t.root, "test", "mutants", "testdata")
+	}
+	mutants, err := loadMutants(o.dir)
+	if err == nil {
+		mutants, err = selected(mutants, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	steps, err := theSuite(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	h := &hunter{tree: t, steps: steps, mode: o.mode}
+	h.steps = slices.DeleteFunc(h.steps, func(s step) bool { return o.mode == alone && s.tier != simulator || o.quick && s.dear })
+	fmt.Fprintf(stderr, "the tree as it is: %d steps\n", len(h.steps))
+	if err := h.baseline(ctx); err != nil {
+		return nil, err
+	}
+	finished := 0
+	found = h.all(ctx, mutants, o.workers, func(f finding) {
+		finished++
+		fmt.Fprintf(stderr, "%d of %d  %.1fs  %s: %s\n", finished, len(mutants), f.Took.Seconds(), f.Name, f.briefly(o.mode))
+	})
+	return found, ctx.Err()
+}
+
+// selected are the mutants that the flags name.
+func selected(all []*mutant, o options) ([]*mutant, error) {
+	var some []*mutant
+	patterns := strings.Split(o.only, ",")
+	for _, m := range all {
+		named := o.only == "" || slices.ContainsFunc(patterns, func(p string) bool {
+			ok, err := path.Match(p, m.Name)
+			return ok && err == nil
+		})
+		if named && (m.Quick || !o.quick) {
+			some = append(some, m)
+		}
+	}
+	if len(some) == 0 {
+		return nil, fmt.Errorf("--only %q: no mutant of that name among %d", o.only, len(all))
+	}
+	return some, nil
+}

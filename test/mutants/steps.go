@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tier is a part of the suite.
+type tier string
+
+const (
+	// unit are the tests of the resolver and the strategies: golden scenarios, tables, properties.
+	unit tier = "unit"
+	// simulator are the tests of the simulator, the scenario files, and the walk through every interleaving.
+	simulator tier = "simulator"
+)
+
+// step is one command of the suite. Steps run from cheap to dear.
+type step struct {
+	name string
+	tier tier
+	// dear steps are left out of --quick.
+	dear bool
+	run  func(ctx context.Context, t *tree) (result, error)
+}
+
+// theSuite finds the packages of the simulator, so that a new one is part of it at once. Steps are small, so that little is built in vain.
+func theSuite(ctx context.Context, t *tree) ([]step, error) {
+	stdout, stderr, ok, err := t.goRun(ctx, "list", "./simulator/...")
+	if err == nil && !ok {
+		err = fmt.Errorf("go list:\n%s", tail(stderr))
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest, walks := []string{"-short"}, []string{"-short"}
+	for pkg := range strings.FieldsSeq(string(stdout)) {
+		switch path.Base(pkg) {
+		case "scenario": // a step of its own
+		case "explore":
+			walks = append(walks, pkg)
+		default:
+			rest = append(rest, pkg)
+		}
+	}
+	return []step{
+		{name: "the resolver", tier: unit, run: tests(2*time.Minute, "./sbr")},
+		{name: "the rest of the core", tier: unit, run: tests(2*time.Minute, "./sbr/reachability", "./sbr/timing", "./strategies")},
+		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/world")},
+		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "-skip", "/"+large, "./simulator/scenario")},
+		{name: "the rest of the simulator", tier: simulator, dear: true, run: tests(5*time.Minute, rest...)},
+		{name: "sbr simulate", tier: simulator, dear: true, run: simulate},
+		{name: "many random runs", tier: simulator, dear: true, run: tests(5*time.Minute, "-run", "^TestRandom", "./simulator/world")},
+		{name: "every interleaving", tier: simulator, dear: true, run: tests(10*time.Minute, walks...)},
+	}, nil
+}
+
+// tests is a step of go test. A test that hangs is stopped after limit.
+func tests(limit time.Duration, args ...string) func(context.Context, *tree) (result, error) {
+	return func(ctx context.Context, t *tree) (result, error) {
+		verb := []string{"test", "-json", "-vet=off", "-failfast", "-timeout", limit.String()}
+		stdout, stderr, ok, err := t.goRun(ctx, slices.Concat(verb, args)...)
+		if err != nil {
+			return result{}, err
+		}
+		return readTests(t.module, slices.Concat(stderr, stdout), ok)
+	}
+}
+
+// simulateLimit bounds the step below, which takes some seconds when nothing is wrong.
+const simulateLimit = 10 * time.Minute
+
+// simulate is the step that plays the library of scenario files with the program.
+func simulate(ctx context.Context, t *tree) (result, error) {
+	program := filepath.Join(t.scratch, "sbr")
+	if _, stderr, ok, err := t.goRun(ctx, "build", "-o", program, "./cmd/sbr"); err != nil || !ok {
+		return result{}, cmp.Or(err, fmt.Errorf("sbr does not build:\n%s", tail(stderr)))
+	}
+	limited, cancel := context.WithTimeout(ctx, simulateLimit)
+	defer cancel()
+	files, err := t.scenarios()
+	if err != nil {
+		return result{}, err
+	}
+	stdout, stderr, ok, err := t.run(limited, program, slices.Concat([]string{"simulate", "--seeds", "1-20"}, files)...)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return result{Caught: "sbr simulate: out of time", Hung: true}, nil
+	case err != nil:
+		return result{}, err
+	}
+	return readRuns(stdout, stderr, ok)
+}
+
+// large is the scenario that is not played against mutants: ten thousand members take as long as all the others, and show no more.
+const large = "ten-thousand"
+
+// scenarios are the other files of the library.
+func (t *tree) scenarios() (files []string, err error) {
+	all, err := filepath.Glob(filepath.Join(t.root, "simulator", "scenarios", "*.yaml"))
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(filepath.Base(name), large) }), err
+}
+
+// readRuns understands the text that `sbr simulate` writes.
+func readRuns(stdout, stderr []byte, ok bool) (result, error) {
+	if ok {
+		if !bytes.Contains(stdout, []byte(" runs passed (")) {
+			return result{}, fmt.Errorf("sbr simulate played nothing:\n%s", tail(stdout))
+		}
+		return result{}, nil
+	}
+	for line := range strings.Lines(string(stdout)) {
+		if run, failed := strings.CutPrefix(line, "FAIL  "); failed {
+			run, _, _ = strings.Cut(run, ": ")
+			return result{Caught: "sbr simulate: " + run, Broken: brokenIn(stdout)}, nil
+		}
+	}
+	return result{}, fmt.Errorf("sbr simulate failed, but no run did:\n%s", tail(slices.Concat(stdout, stderr)))
+}
