@@ -127,7 +127,11 @@ func (t *Tracker) stretch() {
 	t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), MaxProbes)
 }
 
+// unrest reports whether there is reason to probe more members than the neighbours. Whoever is reported has to look for its reporters.
 func (t *Tracker) unrest() bool {
+	if t.own != nil && len(t.own.reports) > 0 {
+		return true
+	}
 	for _, p := range t.ring {
 		if p.failed || p.misses > 0 || len(p.reports) > 0 || p.verdict {
 			return true
