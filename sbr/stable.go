@@ -75,7 +75,7 @@ func (r *Resolver) decideAt() time.Duration {
 }
 
 func (r *Resolver) decideWhenStable() {
-	if r.now < r.decideAt() {
+	if r.now < r.lastChange+r.cfg.StableAfter || r.now < r.decideAt() { // the first needs no look at the members
 		return
 	}
 	r.decide()
