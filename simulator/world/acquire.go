@@ -20,8 +20,15 @@ type attempt struct {
 }
 
 func (c *client) acquire(eff sbr.AcquireLease) {
-	eff.Verdict = *eff.Verdict.Clone()
-	c.w.note(c.p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v", eff.Attempt, eff.Base, eff.Verdict.Survivors, eff.Verdict.Down, eff.TakeOver)
+	v := &eff.Verdict
+	c.w.trace.mix(c.w.now, c.p, "asks")
+	c.w.trace.number(eff.Base)
+	c.w.trace.ids(v.Survivors)
+	c.w.trace.ids(v.Down)
+	if c.w.wordy() {
+		c.w.say(c.p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v",
+			eff.Attempt, eff.Base, names(v.Survivors), names(v.Down), names(eff.TakeOver))
+	}
 	a := &attempt{c: c, eff: eff, nonce: c.w.store.newNonce()}
 	c.w.after(c.w.opts.Store.Timeout, c.p, func() { a.answer(sbr.Unknown, state{}, "no answer in time") })
 	if c.have {
@@ -44,7 +51,7 @@ func (a *attempt) answer(o sbr.Outcome, s state, err string) {
 	c.w.note(c.p, "answer", "attempt %d: %s %s", a.eff.Attempt, o, err)
 	e := sbr.LeaseAnswer{Attempt: a.eff.Attempt, Outcome: o, Err: err}
 	if o != sbr.Unknown {
-		e.Record = recordOf(s)
+		e.Record = c.p.recordOf(s)
 	}
 	c.p.step(e)
 }
@@ -98,9 +105,9 @@ func (c *client) mayReplace(a *attempt, s state) bool {
 func (a *attempt) write(s state) {
 	c := a.c
 	next := s
-	v := a.eff.Verdict.Clone()
+	v := a.eff.Verdict
 	v.Token = s.record.Token + 1
-	next.record = sbr.Record{Holder: c.p.id, Token: v.Token, Verdict: v}
+	next.record = sbr.Record{Holder: c.p.id, Token: v.Token, Verdict: &v}
 	next.nonce = a.nonce
 	next.beat++
 	if a.sent == 0 {

@@ -15,7 +15,7 @@ type oneSideLives struct {
 
 func (c *oneSideLives) took(_ *World, p *process, e sbr.Event) {
 	o, ok := e.(sbr.Ordered)
-	if ok && (o.Order.Kind == sbr.DownAll || o.Order.Kind == sbr.DownUnreachable && p.self.Born > firstBorn) {
+	if ok && (o.Order.Kind == sbr.DownAll || o.Order.Kind == sbr.DownUnreachable && p.watch.late) {
 		c.mark(p)
 	}
 }
@@ -34,9 +34,6 @@ func (c *oneSideLives) stepped(_ *World, p *process, effects []sbr.Effect) {
 		}
 	}
 }
-
-// firstBorn is the latest birth of whoever was there from the start, see newProcess; skewed clocks only excuse more.
-const firstBorn = 100_000
 
 func (c *oneSideLives) mark(p *process) {
 	if c.excused == nil {

@@ -29,18 +29,12 @@ func (*comesToRest) rested(w *World) {
 			}
 		}
 		for _, q := range up {
-			if p != q && !strangers(p, q) && w.net.connected(p.node.index, q.node.index) && !lists(&s, q.id) {
+			if p == q || !p.views(q) || strangers(p, q) || !w.net.connected(p.node.index, q.node.index) {
+				continue
+			}
+			if m, ok := p.r.Member(q.id); !ok || m.Status != sbr.Up {
 				w.violate("rest", "%s does not list %s as a member", p.id, q.id)
 			}
 		}
 	}
-}
-
-func lists(s *sbr.Snapshot, id sbr.ID) bool {
-	for i := range s.Members {
-		if s.Members[i].ID == id {
-			return s.Members[i].Status == sbr.Up
-		}
-	}
-	return false
 }

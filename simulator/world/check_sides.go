@@ -9,17 +9,44 @@ type oneSide struct{ unchecked }
 
 func (*oneSide) rested(w *World) {
 	up := w.up()
+	whole := w.whole(up)
+	out := w.keptOut(up)
 	for i, p := range up {
+		if whole && !out[p] {
+			continue // the common case: everybody reaches everybody, and nobody is anybody's enemy
+		}
 		for _, q := range up[:i] {
 			switch {
-			case strangers(p, q):
+			case len(w.violations) >= maxViolations || strangers(p, q):
 			case !w.net.connected(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other", q.id, p.id)
 			case w.opts.Network.Probes && !w.net.direct(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other directly", q.id, p.id)
-			case p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
+			case out[p] && out[q] && p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
 				w.violate("S1", "%s and %s are both up and have downed each other", q.id, p.id)
 			}
 		}
 	}
+}
+
+// keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one of them says of everybody
+// is what all say.
+func (w *World) keptOut(up []*process) map[*process]bool {
+	out := make(map[*process]bool)
+	asked := make(map[belief]bool)
+	for _, p := range up {
+		v := p.r.Verdict()
+		b := belief{token: v.Token, survivors: len(v.Survivors), down: len(v.Down)}
+		plain := !v.Partial && len(p.r.Orders()) == 0
+		if plain && asked[b] {
+			continue
+		}
+		asked[b] = plain
+		for _, q := range up {
+			if p != q && p.views(q) && p.r.KeptOut(q.id, q.self.Seen) {
+				out[q] = true
+			}
+		}
+	}
+	return out
 }

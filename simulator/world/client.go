@@ -31,41 +31,91 @@ type stray struct {
 	sent  bool   // the write may still be under way
 }
 
-// call sends one request. do runs at the store when the request arrives, whatever became of the sender meanwhile; done hears
-// whether an answer came back in time.
-func (c *client) call(write bool, do func(), done func(ok bool)) {
-	w, f := c.w, c.p.node.fault
-	over := false
-	finish := func(ok bool) {
-		if !over {
-			over = true
-			done(ok)
-		}
-	}
-	leg := func() time.Duration { return w.between(w.opts.Store.Latency, w.opts.Store.Jitter) + f.Slow }
-	if f.Access == Refused {
-		w.after(leg(), c.p, func() { finish(false) })
-		return
-	}
-	w.after(w.opts.Store.Timeout*2/5, c.p, func() { finish(false) })
-	if f.Access == Silent || w.chance(f.LoseRequests) {
-		return
-	}
-	there := leg()
-	if write && w.chance(f.Late) {
-		there += w.between(0, f.LateBy)
-	}
-	w.after(there, nil, func() {
-		if write && w.chance(f.Conflicts) {
-			w.store.version++ // a foreign write that changes nothing we read, such as a label
-		}
-		do()
-		if c.p.node.fault.Access == Silent || w.chance(f.LoseAnswers) {
-			return
-		}
-		w.after(leg(), c.p, func() { finish(true) })
-	})
+// request is one request to the store, and then its answer.
+type request struct {
+	c     *client
+	fault StoreFault // of the node, when the request was sent
+	write bool
+	errand
+	// over says that the errand has heard of its answer, back that this is on its way.
+	over, back bool
 }
+
+// errand is what a request is about. It arrives at the store, whatever became of the sender meanwhile; then it hears whether an answer
+// came back in time.
+type errand interface {
+	arrive()
+	answer(ok bool)
+}
+
+// calls are two functions as an errand.
+type calls struct {
+	do   func()
+	done func(ok bool)
+}
+
+func (f *calls) arrive()        { f.do() }
+func (f *calls) answer(ok bool) { f.done(ok) }
+
+// call is send with functions.
+func (c *client) call(write bool, do func(), done func(ok bool)) {
+	c.send(write, &calls{do: do, done: done})
+}
+
+// send sends one request.
+func (c *client) send(write bool, e errand) {
+	w := c.w
+	r := &request{c: c, fault: c.p.node.fault, write: write, errand: e}
+	if r.fault.Access == Refused {
+		w.enact(w.now+r.leg(), c.p, (*expiry)(r))
+		return
+	}
+	w.enact(w.now+w.opts.Store.Timeout*2/5, c.p, (*expiry)(r))
+	if r.fault.Access == Silent || w.chance(r.fault.LoseRequests) {
+		return
+	}
+	there := r.leg()
+	if write && w.chance(r.fault.Late) {
+		there += w.between(0, r.fault.LateBy)
+	}
+	w.enact(w.now+there, nil, r)
+}
+
+// leg is how long one way takes.
+func (r *request) leg() time.Duration {
+	o := &r.c.w.opts.Store
+	return r.c.w.between(o.Latency, o.Jitter) + r.fault.Slow
+}
+
+// act is the arrival, of the request or of its answer.
+func (r *request) act() {
+	w := r.c.w
+	if r.back {
+		r.finish(true)
+		return
+	}
+	if r.write && w.chance(r.fault.Conflicts) {
+		w.store.version++ // a foreign write that changes nothing we read, such as a label
+	}
+	r.arrive()
+	if r.c.p.node.fault.Access == Silent || w.chance(r.fault.LoseAnswers) {
+		return
+	}
+	r.back = true
+	w.enact(w.now+r.leg(), r.c.p, r)
+}
+
+func (r *request) finish(ok bool) {
+	if !r.over {
+		r.over = true
+		r.answer(ok)
+	}
+}
+
+// expiry is the moment at which a request has had no answer for too long.
+type expiry request
+
+func (e *expiry) act() { (*request)(e).finish(false) }
 
 // learn takes in a state of the store; an older one than is known is not believed.
 func (c *client) learn(s state) {
@@ -95,32 +145,36 @@ func (c *client) strayIn(s state) bool {
 	return slices.ContainsFunc(c.strays, func(t stray) bool { return c.mine(s, t.nonce) })
 }
 
-func (c *client) read(eff sbr.ReadLease) {
-	c.w.note(c.p, "reads", "attempt %d", eff.Attempt)
-	var s state
-	end := c.w.now + c.w.opts.Store.Timeout
-	var try func()
-	try = func() {
-		c.call(false, func() { s = c.w.store.state }, func(ok bool) {
-			switch {
-			case ok:
-				c.learn(s)
-				c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: recordOf(c.know)})
-			case c.w.now+500*time.Millisecond < end:
-				c.w.after(500*time.Millisecond, c.p, try)
-			default:
-				c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: "no answer"})
-			}
-		})
-	}
-	try()
+// reading answers one ReadLease, with as many requests as fit into the time for one operation.
+type reading struct {
+	c       *client
+	attempt uint64
+	end     time.Duration
+	s       state
 }
 
-// recordOf copies what is handed to a resolver, so that members share nothing.
-func recordOf(s state) sbr.Record {
-	r := s.record
-	r.Verdict = r.Verdict.Clone()
-	return r
+func (c *client) read(eff sbr.ReadLease) {
+	c.w.tried(c.p, "reads", eff.Attempt)
+	r := &reading{c: c, attempt: eff.Attempt, end: c.w.now + c.w.opts.Store.Timeout}
+	r.act()
+}
+
+// act is one request.
+func (r *reading) act() { r.c.send(false, r) }
+
+func (r *reading) arrive() { r.s = r.c.w.store.state }
+
+func (r *reading) answer(ok bool) {
+	const pause = 500 * time.Millisecond
+	switch c := r.c; {
+	case ok:
+		c.learn(r.s)
+		c.p.step(sbr.LeaseRead{Attempt: r.attempt, Record: c.p.recordOf(c.know)})
+	case c.w.now+pause < r.end:
+		c.w.enact(c.w.now+pause, c.p, r)
+	default:
+		c.p.step(sbr.LeaseRead{Attempt: r.attempt, Err: "no answer"})
+	}
 }
 
 // begin starts a tenure: the lease is held under the nonce, by a write that was sent at sent.
@@ -239,13 +293,24 @@ func (c *client) wake() {
 		return
 	}
 	c.waking = true
-	c.w.after(c.w.between(o.Latency, o.Jitter), c.p, func() {
-		c.waking = false
-		s := c.w.store.state
-		if c.p.node.fault.Access != Open || c.have && s.version <= c.know.version {
-			return
-		}
-		c.learn(s)
-		c.p.step(sbr.LeaseObserved{Record: recordOf(s)})
-	})
+	c.w.schedule(c.w.now+c.w.between(o.Latency, o.Jitter), c.p, jobWake)
+}
+
+// woken reads what the watch reports. A heartbeat is a sign of life of the holder and no news to the resolver.
+func (p *process) woken() {
+	if p.paused {
+		p.backlog = append(p.backlog, call(p.woken))
+		return
+	}
+	c := &p.client
+	c.waking = false
+	switch s := &p.w.store.state; {
+	case p.stage == stageStopped:
+	case p.node.fault.Access != Open || c.have && s.version <= c.know.version:
+	case c.have && s.record.Token == c.know.record.Token && s.record.Holder == c.know.record.Holder:
+		c.learn(*s)
+	default:
+		c.learn(*s)
+		p.step(sbr.LeaseObserved{Record: p.recordOf(*s)})
+	}
 }

@@ -14,7 +14,7 @@ func (p *process) carry(e sbr.Effect) {
 	case sbr.AcquireLease:
 		p.client.acquire(e)
 	case sbr.ReleaseLease:
-		p.w.note(p, "releases", "attempt %d", e.Attempt)
+		p.w.tried(p, "releases", e.Attempt)
 		p.client.release(e)
 	case sbr.TellVerdict:
 		p.tellVerdict(e)
@@ -28,25 +28,27 @@ func (p *process) carry(e sbr.Effect) {
 		p.remove(e.IDs)
 	case sbr.Suspend:
 		p.w.stirred()
-		p.w.note(p, "suspended", "%s", e.Reason)
+		p.w.explained(p, "suspended", e.Reason)
 	case sbr.Resume:
 		p.w.stirred()
-		p.w.note(p, "resumed", "%s", e.Reason)
+		p.w.explained(p, "resumed", e.Reason)
 	case sbr.DownSelf:
 		p.down(e.Reason)
 	case sbr.Explain:
 		if e.Decision != nil {
 			p.node.last = e.Decision
 		}
-		p.w.note(p, string(e.What), "%s", e.Text)
+		p.w.explained(p, string(e.What), e.Text)
 	}
 }
 
 // down ends the process as a driver does: the fact at once, then telling the others, then leaving.
 func (p *process) down(reason string) {
-	p.stage, p.downReason, p.downAt = stageDowned, reason, p.w.now
+	p.downReason, p.downAt = reason, p.w.now
+	p.enter(stageDowned)
+	p.drop()
 	p.w.stirred()
-	p.w.note(p, "down", "%s", reason)
+	p.w.explained(p, "down", reason)
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()
 }
@@ -70,16 +72,18 @@ func (p *process) finish() {
 
 // leave tells whoever can hear it that the process leaves, and stops it.
 func (p *process) leave() {
-	p.stage = stageLeaving
-	for _, q := range p.w.procs {
+	p.enter(stageLeaving)
+	p.w.account()
+	m := p.self
+	m.Status = sbr.Leaving
+	var news sbr.Event = sbr.MemberSeen{Member: m}
+	for _, q := range p.others() {
 		if q == p || !q.runs() || !q.knows(p) || !p.w.carries(p, q) {
 			continue
 		}
 		p.w.after(p.w.between(50*time.Millisecond, 300*time.Millisecond), q, func() {
 			if q.knows(p) && q.runs() {
-				m := p.self
-				m.Status = sbr.Leaving
-				q.step(sbr.MemberSeen{Member: m})
+				q.step(news)
 			}
 		})
 	}
@@ -92,20 +96,31 @@ func (p *process) leave() {
 // remove removes members that the membership calls failed at this moment, and tells whoever can hear it. Now and then one
 // that has just come back is removed all the same.
 func (p *process) remove(ids []sbr.ID) {
-	for _, id := range ids {
-		s := p.w.byID[id]
-		if s == nil || !p.knows(s) || !p.peers[s.index].failed || !p.w.gone(p, s) && !p.w.chance(0.1) {
-			continue
-		}
-		for _, q := range p.w.procs {
-			if !q.runs() || q == s || q != p && !p.w.carries(p, q) {
-				continue
-			}
-			p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() {
-				if q.knows(s) && q.peers[s.index].failed {
-					q.forget(s)
-				}
-			})
+	gone := make([]*process, 0, len(ids)) // the last comes first, see todo.before
+	for i := range ids {
+		s := p.w.byID[ids[len(ids)-1-i]]
+		if s != nil && p.knows(s) && p.peer(s).failed && (p.w.gone(p, s) || p.w.chance(0.1)) {
+			gone = append(gone, s)
 		}
 	}
+	if len(gone) == 0 {
+		return
+	}
+	for _, q := range p.w.procs {
+		if !q.runs() || q != p && !p.w.carries(p, q) {
+			continue
+		}
+		p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() { q.removed(gone) })
+	}
+}
+
+// removed makes the process forget members that were removed, if it calls them failed as well.
+func (p *process) removed(gone []*process) {
+	p.together(func() {
+		for _, s := range gone {
+			if p.knows(s) && p.peer(s).failed {
+				p.forget(s)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -8,127 +9,282 @@ import (
 
 // meet makes p know s, as the membership does when it hears of a member that is alive.
 func (p *process) meet(s *process) {
+	if p == s || !p.runs() || !p.views(s) || p.w.opts.KeepNames && p.node == s.node {
+		return // under its own name nobody knows another one
+	}
 	q := p.peer(s)
-	q.meeting = false
-	if q.known || !p.runs() || p == s {
+	if q.meeting = false; q.known {
 		return
 	}
 	if p.w.opts.Refuse && p.r.KeptOut(s.id, s.self.Seen) {
+		p.refuse(s)
 		return
 	}
+	p.letIn(s)
+}
+
+// A downed incarnation is refused, for knocksFor; whoever still knocks then, every knocksEvery, is let in to be told.
+const (
+	knocksFor   = 15 * time.Second
+	knocksEvery = 30 * time.Second
+)
+
+// refuse keeps s outside, and lets it in later if it has not found out by itself that it was downed.
+func (p *process) refuse(s *process) {
+	if p.knocking[s] {
+		return
+	}
+	if p.knocking == nil {
+		p.knocking = make(map[*process]bool)
+	}
+	p.knocking[s] = true
+	p.w.after(p.w.between(knocksFor, knocksEvery), p, func() {
+		delete(p.knocking, s)
+		if p.runs() && s.alive() && s.runs() && !p.knows(s) && p.w.net.connected(p.node.index, s.node.index) {
+			p.letIn(s)
+		}
+	})
+}
+
+func (p *process) letIn(s *process) {
+	q := p.peer(s)
 	if p.w.opts.KeepNames {
-		for _, old := range p.w.procs {
-			if old.node == s.node && old.index < s.index && p.knows(old) {
-				p.forget(old)
-			}
+		for old := s.prev; old != nil; old = old.prev {
+			p.forget(old)
 		}
 	}
 	*q = peer{known: true, met: true, gen: q.gen + 1, missGen: q.missGen + 1}
-	p.step(sbr.MemberSeen{Member: s.self})
+	p.known++
+	if s.runs() {
+		p.knownUp++
+	}
+	p.step(s.news)
+	p.look(s)
+	p.review()
+}
+
+// word is the detector's word about the process, made once for all who hear it.
+func (p *process) word(bad bool) sbr.Event {
+	if bad {
+		if p.failed == nil {
+			p.failed = sbr.Reachability{ID: p.id, Unreachable: true}
+		}
+		return p.failed
+	}
+	if p.found == nil {
+		p.found = sbr.Reachability{ID: p.id}
+	}
+	return p.found
 }
 
 // forget makes p know s no longer.
 func (p *process) forget(s *process) {
-	q := p.peer(s)
-	if !q.known {
+	if !p.knows(s) {
 		return
+	}
+	w, q := p.w, p.peer(s)
+	p.known--
+	if s.runs() {
+		p.knownUp--
+	}
+	if q.wantFailed {
+		p.unreached--
+	}
+	if q.missed {
+		p.misses--
+		w.reported(p) // what it reported counts no longer
+	}
+	bridged := q.bridged
+	q.known, q.missed = false, false
+	if bridged {
+		w.bridge(p, s)
 	}
 	*q = peer{gen: q.gen + 1, missGen: q.missGen + 1, lost: true, met: q.met}
 	if p.runs() {
-		p.w.stirred()
+		w.stirred()
 	}
-	p.w.note(p, "forgets", "%s", s.id)
+	w.forgot(p, s)
 	p.step(sbr.MemberGone{ID: s.id})
-	p.w.after(0, nil, p.w.detect) // what it reported counts no longer
-	if s.alive() {                // whoever was removed alive comes back by itself
-		p.w.after(p.w.between(14*time.Second, 5*time.Second), nil, p.w.gossip)
+	switch {
+	case s.alive():
+		w.comeBack(s)
+	case s.left && s.stage == stageStopped:
+		w.passOn(s)
 	}
 }
 
-// gossip spreads the membership: whoever is connected over members that know each other hears of everybody there who is
-// alive, and of those that left. As in Serf, a newcomer does not hear of members that had failed before it came.
-func (w *World) gossip() {
-	circle := w.circles()
-	for _, o := range w.procs {
-		if !o.runs() || o.paused {
+// comeBack arranges that whoever was removed alive comes back by itself.
+func (w *World) comeBack(s *process) {
+	if s.returning {
+		return
+	}
+	s.returning = true
+	w.after(w.between(14*time.Second, 5*time.Second), nil, func() {
+		s.returning = false
+		w.gossipAbout(s)
+	})
+}
+
+// mourn notes a process that has left: whoever knows it hears of that sooner or later.
+func (w *World) mourn(s *process) {
+	w.left = append(w.left, s)
+	w.hearLeft(s, s.others())
+}
+
+// passOn arranges that those who still know a process that has left hear of it from those who do not.
+func (w *World) passOn(s *process) {
+	if s.passing {
+		return
+	}
+	s.passing = true
+	w.after(time.Second, nil, func() {
+		s.passing = false
+		w.hearLeft(s, s.others())
+	})
+}
+
+// hearLeft lets the given ones who know s hear that it has left: from s itself when it left, or from whoever was there.
+func (w *World) hearLeft(s *process, among []*process) (known bool) {
+	var circle []int
+	var told map[int]bool
+	for _, o := range among {
+		if !o.knows(s) || !o.attends() {
+			known = known || o.knows(s) && o.runs()
 			continue
 		}
-		for _, s := range w.procs {
-			if s == o {
+		known = true
+		if !w.net.connected(o.node.index, s.node.index) {
+			if circle == nil {
+				circle, told = w.toldOf(s)
+			}
+			if len(told) == 0 || !told[circle[o.index]] {
 				continue
 			}
-			switch {
-			case !o.knows(s) && s.runs() && !s.paused && circle[o.index] == circle[s.index]:
+		}
+		o.add(todo{at: w.now + w.between(50*time.Millisecond, time.Second), peer: int32(o.place(s)), what: taskLose})
+	}
+	return known
+}
+
+// toldOf tells in which circles somebody knows that s is lost.
+func (w *World) toldOf(s *process) (circle []int, told map[int]bool) {
+	circle, told = w.circles(), make(map[int]bool)
+	for _, x := range s.others() {
+		if place := x.place(s); x.runs() && place < len(x.peers) && x.peers[place].lost {
+			told[circle[x.index]] = true
+		}
+	}
+	return circle, told
+}
+
+// gossip spreads the membership after a change of the network: whoever is connected over members that know each other hears of
+// everybody there who is alive, and of those that left. As in Serf, a newcomer does not hear of members that had failed before
+// it came.
+func (w *World) gossip() {
+	w.left = slices.DeleteFunc(w.left, func(s *process) bool { return !w.hearLeft(s, s.others()) })
+	if !slices.ContainsFunc(w.procs, (*process).lacks) {
+		return
+	}
+	circle := w.circles()
+	for _, o := range w.procs {
+		if !o.lacks() {
+			continue
+		}
+		for _, s := range o.others() {
+			if s != o && s.attends() && circle[o.index] == circle[s.index] && !o.knows(s) {
 				w.introduce(o, s)
-			case o.knows(s) && s.stage == stageStopped && w.heardLeft(circle, o, s):
-				w.after(w.between(50*time.Millisecond, time.Second), o, func() {
-					if o.runs() {
-						o.forget(s)
-					}
-				})
 			}
 		}
+	}
+}
+
+// lacks reports whether somebody runs whom the process might know and does not.
+func (p *process) lacks() bool {
+	if !p.attends() {
+		return false
+	}
+	running := p.w.runningFull
+	if p.full {
+		running = p.w.running
+	}
+	if p.full || p.slot >= 0 {
+		running-- // itself
+	}
+	return p.knownUp < running
+}
+
+// gossipAbout does so after a change of one process.
+func (w *World) gossipAbout(p *process) {
+	if !p.attends() {
+		return
+	}
+	for _, s := range w.left {
+		w.hearLeft(s, []*process{p})
+	}
+	var circle []int
+	for _, o := range p.others() {
+		if o == p || !o.attends() || o.knows(p) && p.knows(o) {
+			continue
+		}
+		if circle == nil {
+			circle = w.circles()
+		}
+		if circle[o.index] != circle[p.index] {
+			continue
+		}
+		w.introduce(o, p)
+		w.introduce(p, o)
 	}
 }
 
 func (w *World) introduce(o, s *process) {
 	q := o.peer(s)
-	if q.meeting {
+	if q.meeting || q.known {
 		return
 	}
 	q.meeting = true
-	w.after(w.between(50*time.Millisecond, w.opts.Detection.Heal), o, func() {
-		o.peer(s).meeting = false
-		if !s.alive() || !s.runs() || !w.net.connected(o.node.index, s.node.index) {
-			return
-		}
-		o.meet(s)
-		w.detect()
-	})
+	o.add(todo{at: w.now + w.between(50*time.Millisecond, w.opts.Detection.Heal), peer: int32(o.place(s)), what: taskMeet})
 }
 
-// heardLeft reports whether o can hear that s has left: from s itself when it left, or from whoever was there.
-func (w *World) heardLeft(circle []int, o, s *process) bool {
-	if !s.left {
-		return false
-	}
-	if w.net.connected(o.node.index, s.node.index) {
-		return true
-	}
-	for _, x := range w.procs {
-		if x != o && x.runs() && circle[x.index] == circle[o.index] && s.index < len(x.peers) && x.peers[s.index].lost {
-			return true
-		}
-	}
-	return false
-}
-
-// circles labels the processes that can hear of each other.
+// circles labels the processes that can hear of each other: those in one component of the network that know each other, or are
+// known by somebody who is known, and so on. Others have a label of their own.
 func (w *World) circles() []int {
 	label := make([]int, len(w.procs))
-	for i := range label {
-		label[i] = i
-	}
-	find := func(i int) int {
-		for label[i] != i {
-			label[i] = label[label[i]]
-			i = label[i]
-		}
-		return i
-	}
-	for i, a := range w.procs {
-		if !a.runs() || a.paused {
+	parts := make(map[int][]*process)
+	var order []int
+	for i, p := range w.procs {
+		label[i] = -1 - i
+		if !p.attends() {
 			continue
 		}
-		for j := range i {
-			b := w.procs[j]
-			if b.runs() && !b.paused && (a.knows(b) || b.knows(a)) && w.net.connected(a.node.index, b.node.index) {
-				label[find(i)] = find(j)
+		part := w.net.component(p.node.index)
+		if parts[part] == nil {
+			order = append(order, part)
+		}
+		parts[part] = append(parts[part], p)
+	}
+	for _, part := range order {
+		rest := parts[part]
+		for len(rest) > 0 {
+			seed := rest[0]
+			rest = rest[1:]
+			label[seed.index] = seed.index
+			// Those who are in one part mostly know each other, so the first one finds all others.
+			for todo := []*process{seed}; len(todo) > 0 && len(rest) > 0; {
+				a := todo[len(todo)-1]
+				todo = todo[:len(todo)-1]
+				left := rest[:0]
+				for _, b := range rest {
+					if a.knows(b) || b.knows(a) {
+						label[b.index] = seed.index
+						todo = append(todo, b)
+					} else {
+						left = append(left, b)
+					}
+				}
+				rest = left
 			}
 		}
-	}
-	for i := range label {
-		label[i] = find(i)
 	}
 	return label
 }

@@ -10,6 +10,7 @@ import (
 // telling is something a process repeats until every target has taken it in, is gone, or time is up.
 type telling struct {
 	targets []*process
+	heard   []bool // by the place among the teller's others
 	until   time.Duration
 	first   bool
 	// deliver hands the message to q; it may be several pieces.
@@ -19,8 +20,9 @@ type telling struct {
 // tell starts a telling. Like a query, the first try reaches everybody; only the targets are waited for.
 func (p *process) tell(ids []sbr.ID, deliver func(q *process)) {
 	t := &telling{until: p.w.now + p.w.opts.TellFor, first: true, deliver: deliver}
+	t.targets, t.heard = make([]*process, 0, len(ids)), make([]bool, len(p.others()))
 	for _, id := range ids {
-		if q := p.w.byID[id]; q != nil && q != p {
+		if q := p.w.byID[id]; q != nil && q != p && p.knows(q) {
 			t.targets = append(t.targets, q)
 		}
 	}
@@ -29,41 +31,68 @@ func (p *process) tell(ids []sbr.ID, deliver func(q *process)) {
 }
 
 func (p *process) tellOnce(t *telling) {
-	t.targets = slices.DeleteFunc(t.targets, func(q *process) bool { return !p.knows(q) || !t.first && p.w.gone(p, q) })
+	t.targets = slices.DeleteFunc(t.targets, func(q *process) bool {
+		return t.heard[p.place(q)] || !p.knows(q) || !t.first && p.w.gone(p, q)
+	})
 	if len(t.targets) == 0 || p.w.now >= t.until {
 		p.tells = slices.DeleteFunc(p.tells, func(x *telling) bool { return x == t })
 		p.maybeFinish()
 		return
 	}
-	to := t.targets
 	if t.first {
 		t.first = false
-		to = p.w.procs
-	}
-	for _, q := range to {
-		if q == p || !p.knows(q) {
-			continue
-		}
-		p.w.send(p, q, func() {
-			if q.stage != stageRunning {
-				return
+		for place := range p.peers[:min(len(p.peers), len(t.heard))] {
+			if p.peers[place].known {
+				p.tellTo(t, p.others()[place])
 			}
-			t.deliver(q)
-			q.w.send(q, p, func() {
-				t.targets = slices.DeleteFunc(t.targets, func(x *process) bool { return x == q })
-			})
-		})
+		}
+	} else {
+		for _, q := range t.targets {
+			p.tellTo(t, q)
+		}
 	}
 	p.w.after(p.w.opts.TellEvery, p, func() { p.tellOnce(t) })
 }
 
+// message is one try to tell somebody something, and then its answer.
+type message struct {
+	t        *telling
+	from, to *process
+	answered bool
+}
+
+// tellTo tells q, which answers once it has taken it in.
+func (p *process) tellTo(t *telling, q *process) { p.w.post(p, q, &message{t: t, from: p, to: q}) }
+
+// act is the arrival, of the message or of its answer.
+func (m *message) act() {
+	switch w := m.from.w; {
+	case !w.carries(m.from, m.to):
+	case m.answered:
+		m.t.heard[m.from.place(m.to)] = true
+	case m.to.stage == stageRunning:
+		m.t.deliver(m.to)
+		m.answered = true
+		w.post(m.to, m.from, m)
+	}
+}
+
 func (p *process) tellVerdict(e sbr.TellVerdict) {
-	v := *e.Verdict.Clone()
-	p.w.note(p, "tells", "verdict %d to %v", v.Token, e.Targets)
-	pieces := pieces(v, p.w.opts.TellLimit)
-	p.tell(slices.Clone(e.Targets), func(q *process) {
+	v := &e.Verdict // a resolver never changes the lists of a verdict, so all may share them
+	p.w.trace.mix(p.w.now, p, "tells")
+	p.w.trace.number(v.Token)
+	p.w.trace.ids(e.Targets)
+	if p.w.wordy() {
+		p.w.say(p, "tells", "verdict %d to %v", v.Token, names(e.Targets))
+	}
+	pieces := pieces(*v, p.w.opts.TellLimit)
+	p.tell(e.Targets, func(q *process) {
+		if !q.full {
+			q.step(sbr.Told{From: p.id, Verdict: *q.copyOf(v)})
+			return
+		}
 		for _, v := range pieces {
-			q.step(sbr.Told{From: p.id, Verdict: *v.Clone()})
+			q.step(sbr.Told{From: p.id, Verdict: v})
 		}
 	})
 }
@@ -86,12 +115,12 @@ func pieces(v sbr.Verdict, limit int) []sbr.Verdict {
 func (p *process) tellOrder(e sbr.TellOrder) {
 	o := e.Order
 	o.Down = slices.Clone(o.Down)
-	p.w.note(p, "tells", "order %s for %v to %v", o.Kind, o.Down, e.Targets)
-	p.tell(slices.Clone(e.Targets), func(q *process) { q.step(sbr.Ordered{From: p.id, Order: o}) })
+	p.w.note(p, "tells", "order %s for %v to %v", o.Kind, names(o.Down), names(e.Targets))
+	p.tell(e.Targets, func(q *process) { q.step(sbr.Ordered{From: p.id, Order: o}) })
 }
 
 func (p *process) ask(e sbr.AskToRace) {
-	p.w.note(p, "asks for help", "%v", e.Targets)
+	p.w.note(p, "asks for help", "%v", names(e.Targets))
 	for _, id := range e.Targets {
 		if q := p.w.byID[id]; q != nil {
 			p.w.send(p, q, func() { q.step(sbr.Asked{From: p.id}) })
@@ -102,7 +131,7 @@ func (p *process) ask(e sbr.AskToRace) {
 // askStanding asks everybody this process knows of what speaks against it.
 func (p *process) askStanding() {
 	p.w.note(p, "asks", "for its standing")
-	for _, q := range p.w.procs {
+	for _, q := range p.others() {
 		if q == p || !p.knows(q) {
 			continue
 		}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,13 +22,13 @@ type NetworkOptions struct {
 type network struct {
 	group []int           // nodes of different groups cannot reach each other
 	cut   map[[2]int]bool // single links, from and to
-	part  []int           // the connected component of each node, worked out on demand
+	part  []int           // the connected component of each node, worked out on demand; less than the number of nodes
 	valid bool
 }
 
 // open reports whether a packet gets from a to b directly.
 func (n *network) open(a, b int) bool {
-	return n.group[a] == n.group[b] && !n.cut[[2]int{a, b}]
+	return n.group[a] == n.group[b] && (len(n.cut) == 0 || !n.cut[[2]int{a, b}])
 }
 
 // direct reports whether a and b reach each other directly, there and back.
@@ -39,7 +40,13 @@ func (n *network) connected(a, b int) bool {
 	return n.part[a] == n.part[b]
 }
 
-// work finds the connected components.
+// component is a number for all nodes that a reaches, maybe over others.
+func (n *network) component(a int) int {
+	n.work()
+	return n.part[a]
+}
+
+// work finds the connected components, in time proportional to the nodes and the single cuts.
 func (n *network) work() {
 	if n.valid {
 		return
@@ -49,43 +56,70 @@ func (n *network) work() {
 		n.part = append(n.part[:0], n.group...)
 		return
 	}
-	n.part = n.part[:0]
-	for range n.group {
-		n.part = append(n.part, -1)
-	}
-	var todo []int
-	for i := range n.group {
-		if n.part[i] >= 0 {
-			continue
+	n.part = append(n.part[:0], n.group...)
+	members := make(map[int][]int)
+	var groups []int
+	for i, g := range n.group {
+		if members[g] == nil {
+			groups = append(groups, g)
 		}
-		n.part[i] = i
-		todo = append(todo[:0], i)
-		for len(todo) > 0 {
+		members[g] = append(members[g], i)
+	}
+	for _, g := range groups {
+		n.split(members[g])
+	}
+}
+
+// split finds the components of one group, each called by its first node. A node leaves rest once it is reached, and it stays only for
+// as many looks as links of it are cut.
+func (n *network) split(rest []int) {
+	var todo []int
+	for len(rest) > 0 {
+		first := rest[0]
+		rest = rest[1:]
+		n.part[first] = first
+		for todo = append(todo[:0], first); len(todo) > 0; {
 			a := todo[len(todo)-1]
 			todo = todo[:len(todo)-1]
-			for b := range n.group {
-				if n.part[b] < 0 && n.direct(a, b) {
-					n.part[b] = i
+			left := rest[:0]
+			for _, b := range rest {
+				if n.direct(a, b) {
+					n.part[b] = first
 					todo = append(todo, b)
+				} else {
+					left = append(left, b)
 				}
 			}
+			rest = left
 		}
 	}
+}
+
+// pairs lists the pairs of nodes between which single links are cut, in order.
+func (n *network) pairs() [][2]int {
+	if len(n.cut) == 0 {
+		return nil
+	}
+	all := make([][2]int, 0, len(n.cut))
+	for link := range n.cut {
+		all = append(all, [2]int{min(link[0], link[1]), max(link[0], link[1])})
+	}
+	slices.SortFunc(all, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(all)
 }
 
 // Partition cuts the network into groups of nodes, by index. Nodes that are not named form one more group.
 // Single cuts stay as they are.
 func (w *World) Partition(groups ...[]int) {
-	for i := range w.net.group {
-		w.net.group[i] = 0
-	}
-	for g, nodes := range groups {
-		for _, i := range nodes {
-			w.net.group[i] = g + 1
+	w.rewire(func() {
+		clear(w.net.group)
+		for g, nodes := range groups {
+			for _, i := range nodes {
+				w.net.group[i] = g + 1
+			}
 		}
-	}
-	w.note(nil, "partition", "%s", w.groupNames())
-	w.rewired()
+		w.notePartition()
+	})
 }
 
 func (w *World) groupNames() string {
@@ -106,17 +140,19 @@ func (w *World) groupNames() string {
 
 // Cut cuts the link between two nodes, both ways.
 func (w *World) Cut(a, b int) {
-	w.setCut(a, b)
-	w.setCut(b, a)
-	w.note(nil, "cut", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
-	w.rewired()
+	w.rewire(func() {
+		w.setCut(a, b)
+		w.setCut(b, a)
+		w.note(nil, "cut", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
+	})
 }
 
 // CutOneWay drops what from sends to the node to.
 func (w *World) CutOneWay(from, to int) {
-	w.setCut(from, to)
-	w.note(nil, "cut", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
-	w.rewired()
+	w.rewire(func() {
+		w.setCut(from, to)
+		w.note(nil, "cut", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
+	})
 }
 
 func (w *World) setCut(from, to int) {
@@ -128,34 +164,30 @@ func (w *World) setCut(from, to int) {
 
 // Heal repairs every link.
 func (w *World) Heal() {
-	for i := range w.net.group {
-		w.net.group[i] = 0
-	}
-	clear(w.net.cut)
-	w.note(nil, "heal", "every link works")
-	w.rewired()
+	w.rewire(func() {
+		clear(w.net.group)
+		clear(w.net.cut)
+		w.note(nil, "heal", "every link works")
+	})
 }
 
 // SetLoss changes the share of messages that vanish.
 func (w *World) SetLoss(loss float64) { w.opts.Network.Loss = loss }
 
-// rewired lets everybody find out about a change of the network or of the processes.
-func (w *World) rewired() {
-	w.net.valid = false
-	w.detect()
-	w.gossip()
-}
-
 // send carries a message from one process to another, if it gets there: over a direct link, or relayed by others.
 func (w *World) send(from, to *process, f func()) {
-	if !w.carries(from, to) || w.chance(w.opts.Network.Loss) {
-		return
-	}
-	w.after(w.between(w.opts.Network.Latency, w.opts.Network.Jitter), to, func() {
+	w.post(from, to, call(func() {
 		if w.carries(from, to) {
 			f()
 		}
-	})
+	}))
+}
+
+// post is send with an action that looks itself whether the message gets there.
+func (w *World) post(from, to *process, a action) {
+	if w.carries(from, to) && !w.chance(w.opts.Network.Loss) {
+		w.enact(w.now+w.between(w.opts.Network.Latency, w.opts.Network.Jitter), to, a)
+	}
 }
 
 func (w *World) carries(from, to *process) bool {

@@ -1,7 +1,7 @@
 package world
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -31,9 +31,13 @@ type NodeOptions struct {
 
 // AddNode adds a node on which nothing runs yet; Restart starts it. Addresses are in the order of the nodes.
 func (w *World) AddNode(o NodeOptions) *Node {
-	n := &Node{Name: o.Name, Roles: o.Roles, w: w, index: len(w.nodes), rate: 1}
+	n := new(Node)
+	if len(w.nodeRoom) > 0 {
+		n, w.nodeRoom = &w.nodeRoom[0], w.nodeRoom[1:]
+	}
+	*n = Node{Name: o.Name, Roles: o.Roles, w: w, index: len(w.nodes), rate: 1}
 	if n.Name == "" {
-		n.Name = fmt.Sprintf("n%d", n.index+1)
+		n.Name = "n" + strconv.Itoa(n.index+1)
 	}
 	w.nodes = append(w.nodes, n)
 	w.net.group = append(w.net.group, 0)
@@ -79,7 +83,6 @@ func (n *Node) DownReason() string {
 // Join adds a node that joins the cluster as soon as it has read the store and found a member that does not belong to the downed.
 func (w *World) Join() *Node {
 	n := w.AddNode(NodeOptions{})
-	w.rewired()
 	n.Restart()
 	return n
 }
@@ -109,10 +112,10 @@ func (n *Node) Pause(d time.Duration) {
 	if p == nil || p.paused || p.stage == stageStopped {
 		return
 	}
-	p.paused, p.pausedAt = true, n.w.now
 	n.harm(true)
 	n.w.note(p, "pause", "for %v", d)
-	n.w.rewired()
+	p.pause()
+	n.w.account()
 	n.w.at(n.w.now+d, nil, func() { p.resume() })
 }
 

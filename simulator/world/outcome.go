@@ -7,7 +7,10 @@ import (
 )
 
 // stirred notes that somebody's view of the cluster, or somebody's part in it, has just changed.
-func (w *World) stirred() { w.moved = w.now }
+func (w *World) stirred() {
+	w.moved = w.now
+	w.account()
+}
 
 // Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was condemned, seen again,
 // removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at which it had settled.
@@ -16,24 +19,45 @@ func (w *World) Stirred() time.Duration { return w.moved }
 // Settled reports whether whoever is up is at work and reaches everybody it believes in: nothing is left to be resolved.
 func (w *World) Settled() bool {
 	up := w.up()
-	for i, p := range up {
-		if p.paused || p.r.State() != sbr.StateUp {
+	for _, p := range up {
+		if p.paused || p.r.State() != sbr.StateUp || p.r.Suspects() > 0 {
 			return false
 		}
-		s := p.r.Snapshot()
-		for j := range s.Members {
-			m := &s.Members[j]
-			if m.Unreachable && m.Status <= sbr.Up || m.Status == sbr.Up && !w.byID[m.ID].runs() {
-				return false
-			}
-		}
-		for _, q := range up[:i] {
-			if !strangers(p, q) && w.apart(p, q) {
-				return false
+		for i := range p.peers {
+			if p.peers[i].known && !p.others()[i].runs() {
+				if m, ok := p.r.Member(p.others()[i].id); ok && m.Status == sbr.Up {
+					return false
+				}
 			}
 		}
 	}
-	return true
+	p, _ := w.separated(up)
+	return p == nil
+}
+
+// separated returns two of the processes that know of each other and cannot reach each other, nil if there are none.
+func (w *World) separated(up []*process) (p, q *process) {
+	if w.whole(up) {
+		return nil, nil
+	}
+	for i, p := range up {
+		for _, q := range up[:i] {
+			if w.apart(p, q) && !strangers(p, q) {
+				return q, p
+			}
+		}
+	}
+	return nil, nil
+}
+
+// whole reports whether the processes are in one component of the network, with no link cut that they could notice.
+func (w *World) whole(up []*process) bool {
+	for _, p := range up {
+		if w.net.component(p.node.index) != w.net.component(up[0].node.index) {
+			return false
+		}
+	}
+	return !w.opts.Network.Probes || len(w.net.cut) == 0
 }
 
 // apart reports whether two processes cannot reach each other, as far as resolvers can find out about it.

@@ -1,7 +1,7 @@
 package world
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -34,56 +34,75 @@ type process struct {
 	stage      stage
 	paused     bool
 	pausedAt   time.Duration
-	backlog    []func()
+	backlog    []action
 	downReason string
 	downAt     time.Duration
 	left       bool // everybody who could hear it was told that it left
 
-	timer  uint64 // the generation of the pending tick
-	spins  int    // ticks in a row that did not let time pass
+	// full says that the resolver knows the whole cluster, slot is its place among those that do; see Options.Resolvers.
+	full bool
+	slot int
+	// prev is the incarnation that ran on the node before.
+	prev *process
+
+	due    time.Duration // when the resolver wants to be called, by the world's clock; never if it does not
+	tickAt time.Duration // when the event comes that stands for it; it may be too early
+	ticker uint64        // that event; zero: none
+	replan bool          // due is out of date, and not before tickAt
+	held   bool          // nothing is arranged, because more steps follow at once
+	spins  int           // ticks in a row that did not let time pass
+
 	client client
 	tells  []*telling
-	peers  []peer // by the index of their process
-	asked  bool   // a decision was explained since the last race ended
-	seen   []sbr.Report
-	watch  watch
+	agenda agenda
+	peers  []peer // by the place of the other one in others
+	// known are the peers that are known, knownUp those of them that run, unreached those that cannot be reached, misses those that own
+	// probes miss, bridges those that it and the other one miss although others reach both.
+	known, knownUp, unreached, misses, bridges int
+	returning, passing                         bool // it is about to be heard of again, or to be heard to have left
+
+	asked    bool   // a decision was explained since the last race ended
+	heard    uint64 // the version of the reports in seen
+	seen     []sbr.Report
+	believed belief
+	watch    watch
+	// knocking are downed incarnations that it has refused.
+	knocking map[*process]bool
+
+	news, failed, found sbr.Event // what others are told of it, see word
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 	n.lives++
-	p := &process{w: w, node: n, index: len(w.procs), id: sbr.ID(fmt.Sprintf("%s#%d", n.Name, n.lives)), since: w.now, rate: n.rate}
+	p := w.allocate()
+	*p = process{
+		w: w, node: n, index: len(w.procs), id: sbr.ID(n.Name + "#" + strconv.Itoa(n.lives)), since: w.now, rate: n.rate,
+		prev: n.proc, full: w.witness(n.index), slot: -1, due: never,
+	}
 	p.self = sbr.Member{
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
 	p.client = client{w: w, p: p}
-	p.watch.harmed = n.fault != StoreFault{}
+	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || !p.full, w.now > 0
 	n.proc = p
 	w.procs = append(w.procs, p)
+	if p.full {
+		p.slot = len(w.full)
+		w.full = append(w.full, p)
+	}
 	w.byID[p.id] = p
 	return p
 }
 
-// clock is the process's own monotonic clock.
-func (p *process) clock() time.Duration {
-	return p.shown + time.Duration(float64(p.w.now-p.since)*p.rate)
-}
-
-// wall is the first moment of the world at which the process's clock shows t or later.
-func (p *process) wall(t time.Duration) time.Duration {
-	at := p.since + time.Duration(float64(t-p.shown)/p.rate)
-	for p.shown+time.Duration(float64(at-p.since)*p.rate) < t {
-		at++
+// allocate returns room for a process; those of the start lie side by side.
+func (w *World) allocate() *process {
+	if len(w.room) == 0 {
+		return new(process)
 	}
-	return at
-}
-
-// setRate changes the rate of the clock, and the moment at which the next deadline comes with it.
-func (p *process) setRate(rate float64) {
-	p.shown, p.since, p.rate = p.clock(), p.w.now, rate
-	if p.stage == stageRunning {
-		p.settle(nil)
-	}
+	p := &w.room[0]
+	w.room = w.room[1:]
+	return p
 }
 
 // address is that of the n-th node, counted from 1. Hosts are ordered as text, so that within a block all have the same length.
@@ -91,12 +110,12 @@ func address(n int) string {
 	const block, blocks = 156, 8 // last number 100 to 255, the one before 2 to 9
 	switch {
 	case n < 10:
-		return fmt.Sprintf("10.0.0.%d:7946", n)
+		return "10.0.0." + strconv.Itoa(n) + ":7946"
 	case n < 100:
-		return fmt.Sprintf("10.0.1.%d:7946", n)
+		return "10.0.1." + strconv.Itoa(n) + ":7946"
 	default:
 		k := n - 100
-		return fmt.Sprintf("10.%d.%d.%d:7946", k/(block*blocks), 2+k/block%blocks, 100+k%block)
+		return "10." + strconv.Itoa(k/(block*blocks)) + "." + strconv.Itoa(2+k/block%blocks) + "." + strconv.Itoa(100+k%block) + ":7946"
 	}
 }
 
@@ -108,14 +127,39 @@ func (p *process) alive() bool {
 	return !p.paused && (p.stage == stageRunning || p.stage == stageDowned || p.stage == stageLeaving)
 }
 
+// attends reports whether the process notices what happens around it.
+func (p *process) attends() bool { return p.stage == stageRunning && !p.paused }
+
+// enter brings the process to another place in its life. Whoever knows it counts those that run.
+func (p *process) enter(s stage) {
+	ran := p.runs()
+	p.stage = s
+	if ran == p.runs() {
+		return
+	}
+	by := 1
+	if ran {
+		by = -1
+	}
+	p.w.running += by
+	if p.full {
+		p.w.runningFull += by
+	}
+	for _, o := range p.others() {
+		if o.knows(p) {
+			o.knownUp += by
+		}
+	}
+}
+
 // dispatch runs an event of the process now, later if it is paused, never if it has stopped.
-func (p *process) dispatch(f func()) {
+func (p *process) dispatch(a action) {
 	switch {
 	case p.stage == stageStopped:
 	case p.paused:
-		p.backlog = append(p.backlog, f)
+		p.backlog = append(p.backlog, a)
 	default:
-		f()
+		a.act()
 	}
 }
 
@@ -145,15 +189,17 @@ func (p *process) join(s state) {
 			continue
 		}
 		p.run()
-		p.step(sbr.LeaseObserved{Record: recordOf(s)})
+		p.step(sbr.LeaseObserved{Record: p.recordOf(s)})
 		p.meet(q)
-		for _, x := range p.w.procs {
-			if q.knows(x) && !q.peers[x.index].failed {
-				p.meet(x) // whom it believes to be alive, whether or not that is still true
+		for i := range q.peers {
+			if q.peers[i].known && !q.peers[i].failed {
+				p.meet(q.others()[i]) // whom it believes to be alive, whether or not that is still true
 			}
 		}
 		q.meet(p)
-		p.w.rewired()
+		p.w.appeared(p)
+		p.w.gossipAbout(p)
+		p.w.account()
 		return
 	}
 	p.w.after(time.Second, p, p.boot)
@@ -161,55 +207,76 @@ func (p *process) join(s state) {
 
 // run starts the resolver.
 func (p *process) run() {
-	r, err := sbr.New(p.w.opts.Resolver, p.w.opts.Strategy, p.self, 0)
+	strategy := p.w.opts.Strategy
+	if !p.full {
+		strategy = p.w.follows
+	}
+	r, err := sbr.New(p.w.opts.Resolver, strategy, p.self, 0)
 	if err != nil {
 		panic(err) // the options were validated
 	}
-	p.since, p.shown, p.r, p.stage = p.w.now, 0, r, stageRunning
-	p.w.note(p, "start", "has read token %d", p.self.Seen)
+	p.since, p.shown, p.r, p.news = p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
+	p.enter(stageRunning)
+	p.w.account()
+	p.w.started(p)
 	p.settle(nil)
 	p.client.wake()
+	if p.w.opts.Network.Probes {
+		p.w.spread()
+	}
 }
 
 // step hands an event to the resolver and carries out what it wants.
 func (p *process) step(e sbr.Event) {
-	if p.stage == stageRunning {
-		p.w.eachCheck(func(c checker) { c.took(p.w, p, e) })
-		p.settle(p.r.Step(p.clock(), e))
-	}
-}
-
-// maxSpins is how many ticks in a row may pass without the deadline moving on.
-const maxSpins = 50
-
-// settle carries out effects and arranges the next tick.
-func (p *process) settle(effects []sbr.Effect) {
-	p.w.eachCheck(func(c checker) { c.stepped(p.w, p, effects) })
-	for _, e := range effects {
-		p.carry(e)
-	}
 	if p.stage != stageRunning {
 		return
 	}
-	p.timer++
-	at, ok := p.r.NextDeadline()
-	if !ok {
+	quiet := p.take(e, p.clock())
+	if _, ok := e.(sbr.Reachability); ok && quiet && p.ticksSoon() {
+		p.replan = true
 		return
 	}
-	if at <= p.clock() {
-		if p.spins++; p.spins > maxSpins {
-			p.w.violate("liveness", "%s: the deadline %v does not move at %v", p.id, at, p.clock())
-			return
-		}
-	} else {
-		p.spins = 0
+	p.plan()
+}
+
+// take hands an event to the resolver at the moment now, and arranges nothing. It is quiet if nothing follows.
+func (p *process) take(e sbr.Event, now time.Duration) (quiet bool) {
+	if p.stage != stageRunning {
+		return false
 	}
-	timer := p.timer
-	p.w.at(p.wall(at), p, func() {
-		if p.timer == timer && p.stage == stageRunning {
-			p.settle(p.r.Tick(p.clock()))
-		}
-	})
+	for _, c := range p.w.checks {
+		c.took(p.w, p, e)
+	}
+	effects := p.r.Step(now, e)
+	quiet = len(effects) == 0
+	p.carryOut(effects)
+	return quiet
+}
+
+// carryOut carries out effects.
+func (p *process) carryOut(effects []sbr.Effect) {
+	for _, c := range p.w.checks {
+		c.stepped(p.w, p, effects)
+	}
+	for _, e := range effects {
+		p.carry(e)
+	}
+}
+
+// settle carries out effects and arranges the next tick.
+func (p *process) settle(effects []sbr.Effect) {
+	p.carryOut(effects)
+	p.plan()
+}
+
+// pause stops the process without ending it.
+func (p *process) pause() {
+	p.paused, p.pausedAt = true, p.w.now
+	p.drop()
+	for i := range p.peers {
+		p.peers[i].meeting = false
+	}
+	p.w.appeared(p)
 }
 
 // resume ends a pause: the first thing the process learns is that it did not run.
@@ -222,18 +289,46 @@ func (p *process) resume() {
 	p.w.note(p, "resume", "after %v", gap)
 	backlog := p.backlog
 	p.backlog = nil
+	p.unreached = 0
 	for i := range p.peers {
-		p.peers[i].forgetPending()
+		q := &p.peers[i]
+		q.wantFailed, q.wantMissed = q.failed, q.missed // nothing is on the agenda any more
+		if q.known && q.failed {
+			p.unreached++
+		}
 	}
 	p.step(sbr.Resumed{Gap: gap})
-	for _, f := range backlog {
-		p.dispatch(f)
+	for _, a := range backlog {
+		p.dispatch(a)
 	}
-	p.w.rewired()
+	p.awake()
+	p.w.account()
+}
+
+// awake lets the process look around, and the others notice it.
+func (p *process) awake() {
+	if p.attends() {
+		for i := range p.peers {
+			p.look(p.others()[i])
+		}
+		p.review()
+	}
+	p.w.appeared(p)
+	p.w.gossipAbout(p)
+	if p.w.opts.Network.Probes {
+		p.w.spread() // it has missed what was said
+	}
 }
 
 // stop ends the process.
 func (p *process) stop() {
-	p.stage, p.paused, p.backlog, p.tells = stageStopped, false, nil, nil
-	p.w.rewired()
+	p.enter(stageStopped)
+	p.paused, p.backlog, p.tells = false, nil, nil
+	p.drop()
+	p.agenda.todos = nil
+	p.w.appeared(p)
+	if p.left {
+		p.w.mourn(p)
+	}
+	p.w.account()
 }

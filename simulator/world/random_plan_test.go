@@ -217,7 +217,7 @@ func repeat(w *World) {
 					return
 				}
 				p.step(sbr.MemberSeen{Member: q.self})
-				p.step(sbr.Reachability{ID: q.id, Unreachable: p.peers[q.index].failed})
+				p.step(sbr.Reachability{ID: q.id, Unreachable: p.peer(q).failed})
 				if n := len(w.store.chain); n > 0 {
 					old := w.store.chain[w.rng.IntN(n)].Clone()
 					if old.Token <= q.r.Verdict().Token {

@@ -118,7 +118,11 @@ func (s *store) commit(by *process, prev uint64, next state) bool {
 	s.state = next
 	if next.record.Token != old.record.Token {
 		v := next.record.Verdict
-		s.w.note(by, "committed", "token %d, survivors %v, down %v", next.record.Token, v.Survivors, v.Down)
+		s.w.trace.mix(s.w.now, by, "committed")
+		s.w.trace.number(v.Token)
+		if s.w.wordy() {
+			s.w.say(by, "committed", "token %d, survivors %v, down %v", next.record.Token, names(v.Survivors), names(v.Down))
+		}
 		s.chain = append(s.chain, *v.Clone())
 	}
 	s.w.eachCheck(func(c checker) { c.committed(s.w, by, &old.record, &next.record) })

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Entry is one thing that happened in a world.
@@ -27,8 +29,20 @@ type trace struct {
 	hash    uint64
 }
 
+// note notes that something happens. What it speaks of is part of the hash.
 func (w *World) note(p *process, kind, format string, args ...any) {
 	w.trace.mix(w.now, p, kind)
+	for _, a := range args {
+		w.trace.argument(a)
+	}
+	w.say(p, kind, format, args...)
+}
+
+// wordy reports whether anybody wants words.
+func (w *World) wordy() bool { return w.trace.on || w.history != nil }
+
+func (w *World) say(p *process, kind, format string, args ...any) {
+	w.history.heard(p, kind, format, args)
 	if !w.trace.on {
 		return
 	}
@@ -39,17 +53,129 @@ func (w *World) note(p *process, kind, format string, args ...any) {
 	w.trace.entries = append(w.trace.entries, e)
 }
 
+// The notes below are about what happens often: they cost no words where nobody wants any.
+
+func (w *World) started(p *process) {
+	w.trace.mix(w.now, p, "start")
+	w.trace.number(p.self.Seen)
+	if w.wordy() {
+		w.say(p, "start", "has read token %d", p.self.Seen)
+	}
+}
+
+func (w *World) detected(p, s *process, bad bool) {
+	word := either(bad, "failed", "alive")
+	w.trace.mix(w.now, p, "detects")
+	w.trace.number(uint64(s.index))
+	w.trace.text(word)
+	if w.wordy() {
+		w.say(p, "detects", "%s %s", s.id, word)
+	}
+}
+
+func (w *World) forgot(p, s *process) {
+	w.trace.mix(w.now, p, "forgets")
+	w.trace.number(uint64(s.index))
+	if w.wordy() {
+		w.say(p, "forgets", "%s", s.id)
+	}
+}
+
+func (w *World) explained(p *process, kind, text string) {
+	w.trace.mix(w.now, p, kind)
+	w.trace.text(text)
+	if w.wordy() {
+		w.say(p, kind, "%s", text)
+	}
+}
+
+func (w *World) tried(p *process, kind string, attempt uint64) {
+	w.trace.mix(w.now, p, kind)
+	w.trace.number(attempt)
+	if w.wordy() {
+		w.say(p, kind, "attempt %d", attempt)
+	}
+}
+
+func (w *World) notePartition() {
+	w.trace.mix(w.now, nil, "partition")
+	for _, g := range w.net.group {
+		w.trace.number(uint64(g))
+	}
+	if w.wordy() {
+		w.say(nil, "partition", "%s", w.groupNames())
+	}
+}
+
+// prime is that of FNV-1a, which hashes the trace.
+const prime = 1099511628211
+
 // mix hashes when, who and what kind, so that the hash is the same with and without words.
 func (t *trace) mix(at time.Duration, p *process, kind string) {
-	const prime = 1099511628211
-	h := t.hash ^ uint64(at)
+	t.number(uint64(at))
 	if p != nil {
-		h = h*prime ^ uint64(p.index+1)
+		t.number(uint64(p.index + 1))
 	}
-	for i := range len(kind) {
-		h = (h ^ uint64(kind[i])) * prime
+	t.text(kind)
+}
+
+// number hashes one number. A multiplication alone never carries a high bit down, so the upper half is folded in.
+func (t *trace) number(n uint64) {
+	h := (t.hash ^ n) * prime
+	t.hash = (h^h>>32)*prime + 1
+}
+
+func (t *trace) text(s string) {
+	h := t.hash
+	for ; len(s) >= 8; s = s[8:] {
+		h = (h ^ (uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)) * prime
+		h ^= h >> 32
 	}
-	t.hash = h*prime + 1
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * prime
+	}
+	t.hash = h
+	t.number(uint64(len(s)))
+}
+
+func (t *trace) ids(all []sbr.ID) {
+	for _, id := range all {
+		t.text(string(id))
+	}
+	t.number(uint64(len(all)))
+}
+
+// argument hashes what a note speaks of.
+func (t *trace) argument(a any) {
+	switch a := a.(type) {
+	case string:
+		t.text(a)
+	case sbr.ID:
+		t.text(string(a))
+	case names:
+		t.ids(a)
+	case int:
+		t.number(uint64(a))
+	case uint64:
+		t.number(a)
+	case time.Duration:
+		t.number(uint64(a))
+	default:
+		t.text(fmt.Sprint(a))
+	}
+}
+
+// names are incarnations in a note: a few of many.
+type names []sbr.ID
+
+// String is for traces.
+func (n names) String() string {
+	const limit = 50
+	if len(n) <= limit {
+		return fmt.Sprint([]sbr.ID(n))
+	}
+	return fmt.Sprintf("%v … %d in all", []sbr.ID(n[:limit]), len(n))
 }
 
 // Trace returns what happened, in order; empty without Options.Trace.
@@ -58,7 +184,7 @@ func (w *World) Trace() []Entry { return w.trace.entries }
 // Hash identifies the run: equal runs have equal hashes.
 func (w *World) Hash() string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %v", w.trace.hash, w.seq, w.now)
+	fmt.Fprintf(h, "%d %d %d %d", w.trace.hash, w.seq, w.found, w.now)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -14,12 +15,16 @@ type watch struct {
 	viewed, troubled time.Duration
 	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count anew.
 	reset time.Duration
+	// indirect are the members that were indirectly connected last.
+	indirect []sbr.ID
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
 	decided, proxy bool
 	// tryBy is the last moment for the first attempt that follows a decision; zero: none is due.
 	tryBy time.Duration
+	// late says that it was not there from the start.
+	late bool
 	// harmed says that something happened to it, or to its way to the store, that excuses it from promise L1.
 	harmed bool
 }
@@ -43,6 +48,15 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 	case sbr.Reachability:
 		m, known := p.r.Member(e.ID)
 		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
+	case sbr.Observations:
+		var ids []sbr.ID
+		if sbr.Crossed(e.Reports) { // who shares a view is not known here
+			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
+			ids = v.IndirectlyConnected()
+		}
+		changes = !slices.Equal(ids, p.watch.indirect)
+		p.watch.indirect = ids
+		return false, changes && p.r.Suspects() > 0
 	case sbr.MemberSeen: // a member that was leaving, and is not
 		m, known := p.r.Member(e.Member.ID)
 		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up

@@ -17,6 +17,15 @@ type Options struct {
 	Nodes int
 	// Members, when not empty, are the nodes instead, with names and roles of the caller's choice.
 	Members []NodeOptions
+	// Resolvers is how many nodes a world may start with in which every resolver knows everybody; zero: DefaultResolvers. In a larger one
+	// only the witnesses do: the first members of the whole and of each of Sides, the first with each role, some of Harmed, and some that
+	// the seed draws. All others are followers, see the package's non-guarantees.
+	Resolvers int
+	// Sides are groups of nodes, by index and in order, that the caller is about to set apart from the others, Harmed are nodes to
+	// which it is about to do something. Only a large world asks, and takes at most 200 sides. Indexes may be of nodes that are yet to be
+	// added.
+	Sides  [][]int
+	Harmed []int
 	// Resolver and Strategy are the rules, the same for all.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
@@ -39,6 +48,14 @@ type Options struct {
 	KeepNames bool
 	// Trace records what happens in words. Without it only the hash is kept.
 	Trace bool
+	// History records what changes, as values; see World.History. HistoryOf are the nodes, by index, whose views of others are part
+	// of it; empty: all, which is a lot in a large cluster. Beyond Resolvers it is the witnesses.
+	History   bool
+	HistoryOf []int
+	// Measure adds up Activity.
+	Measure bool
+	// Coverage, when not nil, counts the transitions that resolvers take.
+	Coverage *Coverage
 }
 
 // DefaultOptions is a quick, healthy cluster of five.
@@ -56,6 +73,9 @@ func DefaultOptions() Options {
 	}
 }
 
+// DefaultResolvers is Options.Resolvers where that is zero.
+const DefaultResolvers = 128
+
 // World is a cluster in virtual time. It is not safe for concurrent use.
 type World struct {
 	opts  Options
@@ -66,15 +86,36 @@ type World struct {
 
 	nodes []*Node
 	procs []*process
-	byID  map[sbr.ID]*process
-	net   network
-	// missing are the processes that each one misses and that miss it, by index; see pairUp.
-	missing [][]*process
-	store   store
+	// room, nodeRoom and peerRoom are for the processes, the nodes and the peers of the start.
+	room     []process
+	nodeRoom []Node
+	peerRoom []peer
+	byID     map[sbr.ID]*process
+	net      network
+	store    store
+
+	// full are the processes whose resolvers know the whole cluster, see Options.Resolvers: all, where witnesses is nil.
+	full      []*process
+	witnesses map[int]bool
+	follows   sbr.Strategy
+	// running and runningFull count the processes that take part.
+	running, runningFull int
+
+	rewiring rewiring
+	found    uint64        // how many things were found out, see todo
+	turned   []int32       // see process.look
+	losses   map[int]*loss // by component, see loss.go
+	left     []*process    // those that left and may still be known
+	hearsay  []hearsay     // by component
+	versions uint64        // of hearsay
+	// spreading says that changes of hearsay are on their way.
+	spreading bool
 
 	trace      trace
+	history    *historian
 	moved      time.Duration // when somebody's view of the cluster, or somebody's part in it, changed last
 	checks     []checker
+	activity   activity
 	violations []Violation
 }
 
@@ -90,25 +131,68 @@ func New(o Options) (*World, error) {
 	if len(members) == 0 || o.Strategy == nil {
 		return nil, errors.New("world: a world needs nodes and a strategy")
 	}
-	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process)}
+	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
+	w.opts.Members = members
 	w.trace.on = o.Trace
 	w.store.init(w)
 	w.checks = newCheckers()
+	if o.Measure {
+		w.checks = append(w.checks, measures{})
+	}
+	if o.Coverage != nil {
+		w.checks = append(w.checks, &covered{to: o.Coverage})
+	}
+	if err := w.choose(len(members)); err != nil {
+		return nil, err
+	}
+	w.start(members)
+	if o.History {
+		w.record(o.HistoryOf)
+	}
+	return w, nil
+}
+
+// start starts a process on each node, all of which know each other.
+func (w *World) start(members []NodeOptions) {
+	n := len(members)
+	w.room, w.procs = make([]process, n), make([]*process, 0, n)
+	w.nodeRoom, w.nodes = make([]Node, n), make([]*Node, 0, n)
+	w.net.group = make([]int, 0, n)
+	w.queue.events, w.queue.acts = make([]event, 0, roomy), make([]action, 0, roomy)
+	if w.witnesses == nil {
+		w.full = make([]*process, 0, n)
+	}
 	for _, m := range members {
 		w.AddNode(m)
 	}
 	for _, n := range w.nodes {
-		p := w.newProcess(n, sbr.Record{})
-		p.run()
+		w.newProcess(n, sbr.Record{}).run()
 	}
+	const few = 8
+	todos := make([]todo, few*n)
 	for _, p := range w.procs {
-		for _, q := range w.procs {
-			if p != q {
+		p.peers = w.peers(len(p.others()))
+		p.agenda.todos = todos[:0:few]
+		todos = todos[few:]
+		p.together(func() {
+			for _, q := range p.others() {
 				p.meet(q)
 			}
-		}
+		})
 	}
-	return w, nil
+}
+
+// roomy is what a small world starts with room for.
+const roomy = 64
+
+// peers returns room for the peers of one process; those of many lie side by side.
+func (w *World) peers(n int) []peer {
+	if len(w.peerRoom) < n {
+		w.peerRoom = make([]peer, n*max(1, roomy/n))
+	}
+	p := w.peerRoom[:n:n]
+	w.peerRoom = w.peerRoom[n:]
+	return p
 }
 
 // Now returns the virtual time.
@@ -122,25 +206,14 @@ func (w *World) At(t time.Duration, f func()) { w.at(t, nil, f) }
 
 // Run lets time pass until t.
 func (w *World) Run(t time.Duration) {
-	for len(w.queue) > 0 && w.queue[0].at <= t {
+	for len(w.queue.events) > 0 && w.queue.events[0].at <= t {
 		e := w.queue.pop()
 		w.now = e.at
-		if e.p == nil {
-			e.f()
-		} else {
-			e.p.dispatch(e.f)
-		}
+		w.run(e)
+		w.history.settle()
 	}
 	w.now = max(w.now, t)
 }
-
-// at schedules f at t. With a process, f waits while that is paused and is dropped once it has stopped.
-func (w *World) at(t time.Duration, p *process, f func()) {
-	w.seq++
-	w.queue.push(event{at: max(t, w.now), seq: w.seq, p: p, f: f})
-}
-
-func (w *World) after(d time.Duration, p *process, f func()) { w.at(w.now+d, p, f) }
 
 // between returns a time from low up to low+spread.
 func (w *World) between(low, spread time.Duration) time.Duration {
@@ -152,52 +225,3 @@ func (w *World) between(low, spread time.Duration) time.Duration {
 
 // chance reports true with the probability p.
 func (w *World) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
-
-type event struct {
-	at  time.Duration
-	seq uint64 // the tie-break: first scheduled, first run
-	p   *process
-	f   func()
-}
-
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
-
-// queue is a binary heap by time.
-type queue []event
-
-func (q *queue) push(e event) {
-	*q = append(*q, e)
-	h := *q
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h[i].before(&h[parent]) {
-			return
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
-}
-
-func (q *queue) pop() event {
-	h := *q
-	top := h[0]
-	last := len(h) - 1
-	h[0] = h[last]
-	h[last] = event{}
-	h = h[:last]
-	*q = h
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return top
-		}
-		if child+1 < last && h[child+1].before(&h[child]) {
-			child++
-		}
-		if !h[child].before(&h[i]) {
-			return top
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
-}

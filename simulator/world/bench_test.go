@@ -1,0 +1,141 @@
+//go:build unix
+
+package world
+
+import (
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Times are those of the processor, so that they mean the same on a machine that is busy with something else; where it is not, they
+// are those of the wall.
+
+// spent is the processor time that this program has used.
+func spent() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// five plays a partition of five members, three against two, from the start over the cut to its resolution.
+func five(tb testing.TB, seed uint64) time.Duration {
+	w, err := New(large(seed, 5))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+	w.Run(45 * time.Second)
+	if !w.Settled() || len(w.Down()) != 2 {
+		tb.Fatalf("seed %d: not resolved", seed)
+	}
+	return w.Now()
+}
+
+// BenchmarkFive says how many partitions of five members are resolved in a second, and how much faster than the wall virtual time passes.
+func BenchmarkFive(b *testing.B) {
+	b.ReportAllocs()
+	var virtual time.Duration
+	before, runs := spent(), 0
+	for seed := uint64(1); b.Loop(); seed++ {
+		virtual += five(b, seed)
+		runs++
+	}
+	cpu := (spent() - before).Seconds()
+	b.ReportMetric(float64(runs)/cpu, "runs/cpu-s")
+	b.ReportMetric(virtual.Seconds()/cpu, "virtual-s/cpu-s")
+	b.ReportMetric(virtual.Seconds()/b.Elapsed().Seconds(), "virtual-s/s")
+}
+
+// BenchmarkCores plays the same runs on one core and on two, in turns, and says how many times as many are played on two.
+func BenchmarkCores(b *testing.B) {
+	const batch = 2000
+	var wall, cpu [3]time.Duration
+	runs := 0
+	for b.Loop() {
+		for _, cores := range []int{1, 2} {
+			at, used := b.Elapsed(), spent()
+			batchOn(b, cores, batch)
+			wall[cores] += b.Elapsed() - at
+			cpu[cores] += spent() - used
+		}
+		runs += batch
+	}
+	b.ReportMetric(wall[1].Seconds()/wall[2].Seconds(), "x-on-2-cores")
+	b.ReportMetric(2*cpu[1].Seconds()/cpu[2].Seconds(), "x-by-cpu")
+	b.ReportMetric(float64(runs)/wall[2].Seconds(), "runs/s")
+}
+
+func batchOn(b *testing.B, cores, runs int) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range cores {
+		wg.Go(func() {
+			for seed := next.Add(1); seed <= uint64(runs); seed = next.Add(1) {
+				five(b, seed)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkEvent says what an event costs at each size, and how that grows with it: 1 is as fast as the logarithm. The start of a world,
+// which takes a step for each pair of members that know each other, is left out.
+func BenchmarkEvent(b *testing.B) {
+	var first float64
+	for _, nodes := range []int{10, 100, 1000, 10_000} {
+		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
+			var cpu time.Duration
+			var events uint64
+			for seed := uint64(1); b.Loop(); seed++ {
+				o := large(seed, nodes)
+				groups := sixToFour(nodes)
+				o.Sides = groups
+				w, err := New(o)
+				require.NoError(b, err)
+				w.At(10*time.Second, func() { w.Partition(groups...) })
+				before, events0 := spent(), w.seq+w.found
+				w.Run(2 * time.Minute)
+				cpu += spent() - before
+				events += w.seq + w.found - events0
+				require.Len(b, w.Down(), nodes*4/10)
+			}
+			each := float64(cpu.Nanoseconds()) / float64(events)
+			if nodes == 10 {
+				first = each
+			}
+			b.ReportMetric(each, "cpu-ns/event")
+			b.ReportMetric(float64(events)/float64(b.N), "events")
+			if first > 0 {
+				b.ReportMetric(each/first/math.Log10(float64(nodes)), "x-logarithm")
+			}
+		})
+	}
+}
+
+// BenchmarkTenThousand is a split of ten thousand members, with what it takes in memory at most.
+func BenchmarkTenThousand(b *testing.B) {
+	before := spent()
+	for seed := uint64(1); b.Loop(); seed++ {
+		w := resolve(b, large(seed, 10_000))
+		require.Len(b, w.Down(), 4000)
+	}
+	b.ReportMetric((spent()-before).Seconds()/float64(b.N), "cpu-s/op")
+	var r syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	perUnit := 1 << 10
+	if runtime.GOOS == "darwin" {
+		perUnit = 1
+	}
+	b.ReportMetric(float64(r.Maxrss)*float64(perUnit)/(1<<20), "peak-MiB")
+}

@@ -1,0 +1,141 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+func coverTwo(t *testing.T, c *Coverage) *World {
+	t.Helper()
+	o := DefaultOptions()
+	o.Nodes, o.Strategy, o.Refuse, o.Coverage = 2, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, true, c
+	o.Store.Watch = true
+	w, err := New(o)
+	require.NoError(t, err)
+	w.At(10*time.Second, func() { w.Partition([]int{0}, []int{1}) })
+	w.Run(2 * time.Minute)
+	return w
+}
+
+// The whole life of two members, one of which loses: every step of both is counted, in the resolver's own words.
+func TestCoverage_CountsWhatResolversDo(t *testing.T) {
+	var c Coverage
+	w := coverTwo(t, &c)
+	require.Equal(t, []string{"n1"}, w.Survivors())
+	require.Equal(t, map[string]uint64{
+		"arming + LeaseObserved -> arming":                                                 2,
+		"arming + MemberSeen -> arming":                                                    2,
+		"arming + Deadline -> up: Explain(armed)":                                          2,
+		"up + Reachability(unreachable) -> suspended: Suspend":                             2,
+		"suspended + Deadline -> suspended: ReadLease":                                     2,
+		"suspended + LeaseRead -> suspended":                                               2,
+		"suspended + Deadline -> waiting-for-lease: AcquireLease, Explain(decision)":       1,
+		"suspended + Deadline -> waiting-for-lease: Explain(decision)":                     1,
+		"waiting-for-lease + LeaseObserved -> waiting-for-lease: Resume, Explain(verdict)": 1,
+		"waiting-for-lease + LeaseObserved -> down: DownSelf, Explain(verdict)":            1,
+		"waiting-for-lease + LeaseAnswer(granted) -> up":                                   1,
+		"up + MemberGone -> up":                                                            1,
+		"up + Deadline -> up: ReleaseLease":                                                1,
+		"up + LeaseReleased -> up: Explain(lease)":                                         1,
+	}, c.Counts())
+}
+
+func TestCoverage_ChangesNothing(t *testing.T) {
+	var c Coverage
+	require.Equal(t, coverTwo(t, nil).Hash(), coverTwo(t, &c).Hash())
+}
+
+// What several workers have counted adds up.
+func TestCoverage_Add(t *testing.T) {
+	var once, twice, all Coverage
+	coverTwo(t, &once)
+	coverTwo(t, &twice)
+	coverTwo(t, &twice)
+	all.Add(&once)
+	all.Add(&twice)
+	all.Add(&Coverage{})
+	require.Equal(t, once.Len(), all.Len())
+	for name, n := range once.Counts() {
+		require.Equal(t, 3*n, all.Counts()[name], name)
+	}
+}
+
+// Telling, removing and releasing make a transition of their own only where nothing else was done.
+func TestCoverage_ChoresAreLeftOut(t *testing.T) {
+	p := &process{r: newResolver(t)}
+	counted := func(effects ...sbr.Effect) string {
+		var c Coverage
+		cover := covered{to: &c}
+		cover.took(nil, p, sbr.Left{})
+		cover.stepped(nil, p, effects)
+		require.Equal(t, 1, c.Len())
+		return strings.TrimPrefix(slices.Collect(maps.Keys(c.Counts()))[0], "arming + Left -> arming")
+	}
+	require.Equal(t, ": Suspend", counted(sbr.TellVerdict{}, sbr.Remove{}, sbr.Suspend{}, sbr.ReleaseLease{}, sbr.TellOrder{}))
+	require.Equal(t, ": TellVerdict, Remove", counted(sbr.Remove{}, sbr.TellVerdict{}))
+	require.Equal(t, "", counted())
+}
+
+// Every effect and every topic has a word, and no two share one.
+func TestCoverage_EveryEffectHasAWord(t *testing.T) {
+	effects := []sbr.Effect{
+		sbr.ReadLease{}, sbr.AcquireLease{}, sbr.ReleaseLease{}, sbr.TellVerdict{}, sbr.TellOrder{}, sbr.AskToRace{}, sbr.AskStanding{},
+		sbr.Remove{}, sbr.Suspend{}, sbr.Resume{}, sbr.DownSelf{},
+	}
+	for _, what := range topics {
+		effects = append(effects, sbr.Explain{What: what})
+	}
+	seen := make(map[doings]bool)
+	for _, e := range effects {
+		d := doing(e)
+		require.False(t, seen[d], "%#v", e)
+		seen[d] = true
+	}
+	require.Panics(t, func() { doing(sbr.Explain{What: "weather"}) })
+}
+
+func TestCoverage_EventsAreToldApart(t *testing.T) {
+	for word, e := range map[string]sbr.Event{
+		"Deadline":                  nil,
+		"MemberSeen":                sbr.MemberSeen{Member: sbr.Member{Status: sbr.Up}},
+		"MemberSeen(leaving)":       sbr.MemberSeen{Member: sbr.Member{Status: sbr.Leaving}},
+		"MemberGone":                sbr.MemberGone{},
+		"Reachability(unreachable)": sbr.Reachability{Unreachable: true},
+		"Reachability(reachable)":   sbr.Reachability{},
+		"LeaseAnswer(unknown)":      sbr.LeaseAnswer{},
+		"LeaseAnswer(granted)":      sbr.LeaseAnswer{Outcome: sbr.Granted},
+		"LeaseAnswer(held)":         sbr.LeaseAnswer{Outcome: sbr.Held},
+		"LeaseRead":                 sbr.LeaseRead{},
+		"LeaseRead(failed)":         sbr.LeaseRead{Err: "no"},
+		"LeaseReleased(not done)":   sbr.LeaseReleased{},
+		"LeaseReleased":             sbr.LeaseReleased{Done: true},
+		"Told":                      sbr.Told{},
+		"Told(partial)":             sbr.Told{Verdict: sbr.Verdict{Partial: true}},
+		"Left":                      sbr.Left{},
+	} {
+		require.Equal(t, word, eventWord(e))
+	}
+}
+
+// A deadline at which nothing was due is no transition.
+func TestCoverage_IdleDeadlineIsNone(t *testing.T) {
+	var c Coverage
+	cover := covered{to: &c}
+	cover.stepped(nil, &process{r: newResolver(t)}, nil)
+	require.Zero(t, c.Len())
+}
+
+func newResolver(t *testing.T) *sbr.Resolver {
+	t.Helper()
+	r, err := sbr.New(sbr.DefaultConfig(), strategies.KeepMajority{}, sbr.Member{ID: "a"}, 0)
+	require.NoError(t, err)
+	return r
+}

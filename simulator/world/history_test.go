@@ -1,0 +1,191 @@
+package world
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+// recorded is a world of five with a history: a partition, a restart, a pause, a store that fails for one node.
+func recorded(t *testing.T, seed uint64, history bool) *World {
+	t.Helper()
+	o := DefaultOptions()
+	o.Seed, o.History = seed, history
+	o.KeepNames, o.Refuse, o.Store.Watch, o.Network.Probes = true, true, true, true
+	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
+	w, err := New(o)
+	require.NoError(t, err)
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+	w.At(11*time.Second, func() { w.SetStore(StoreFault{Access: Silent}, 4) })
+	w.At(45*time.Second, func() { w.Nodes()[1].Pause(5 * time.Second) })
+	w.At(90*time.Second, func() { w.Heal() })
+	w.At(100*time.Second, func() { w.Nodes()[3].Restart() })
+	w.At(110*time.Second, func() { w.Nodes()[2].Leave() })
+	w.At(115*time.Second, func() { w.Nodes()[1].Crash() })
+	w.At(116*time.Second, func() { w.CutOneWay(0, 3) })
+	w.Run(118 * time.Second)
+	return w
+}
+
+func TestHistory_ChangesNothing(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		with, without := recorded(t, seed, true), recorded(t, seed, false)
+		require.Equal(t, without.Hash(), with.Hash())
+		require.Equal(t, without.Survivors(), with.Survivors())
+		require.NotNil(t, with.History())
+		require.Nil(t, without.History())
+	}
+}
+
+func TestHistory_HasEverything(t *testing.T) {
+	h := recorded(t, 1, true).History()
+	require.Equal(t, []string{"n1", "n2", "n3", "n4", "n5"}, h.Nodes)
+	require.Equal(t, 118*time.Second, h.End)
+	var lives []string
+	for _, c := range h.Changes {
+		if l, ok := c.What.(Lived); ok {
+			lives = append(lives, h.Nodes[l.Node]+" "+l.Life.String())
+		}
+	}
+	story := strings.Join(lives, ", ")
+	for _, want := range []string{
+		"n1 arming", "n1 up", "n1 suspended", "n1 waiting for the lease", "n2 paused", "n4 down", "n5 down", "n4 starting", "n3 left", "n2 crashed",
+	} {
+		require.Contains(t, story, want)
+	}
+	at := func(s time.Duration, want What) {
+		t.Helper()
+		require.Contains(t, h.Changes, Change{s * time.Second, want})
+	}
+	at(10, Rewired{Groups: []int{1, 1, 1, 2, 2}, Cut: [][2]int{}})
+	at(11, Hurt{4, StoreFault{Access: Silent}})
+	at(45, Lived{1, Paused})
+	at(50, Lived{1, Up})
+	at(90, Rewired{Groups: []int{0, 0, 0, 0, 0}, Cut: [][2]int{}})
+	at(110, Lived{2, Gone})
+	at(115, Lived{1, Crashed})
+	at(116, Rewired{Groups: []int{0, 0, 0, 0, 0}, Cut: [][2]int{{0, 3}}})
+}
+
+// Who holds the lease, the verdict, who leads, and that each decision was explained.
+func TestHistory_TellsOfTheDecision(t *testing.T) {
+	h := recorded(t, 1, true).History()
+	var held, led, acted, ruled, decided int
+	for _, c := range h.Changes {
+		switch c := c.What.(type) {
+		case Held:
+			held++
+		case Led:
+			led++
+		case Acted:
+			acted++
+		case Ruled:
+			ruled++
+			require.EqualValues(t, 1, c.Token)
+		case Said:
+			if c.Kind == "decision" {
+				decided++
+				require.NotEmpty(t, c.Text)
+			}
+		}
+	}
+	require.Equal(t, 1, ruled)
+	require.Positive(t, held)
+	require.GreaterOrEqual(t, led, 5)
+	require.GreaterOrEqual(t, acted, 2)
+	require.Positive(t, decided)
+}
+
+// Replayed to the end, the views are those that the membership has.
+func TestHistory_Views(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		w := recorded(t, seed, true)
+		sights, failures := make(map[[2]int]Sight), 0
+		for o := range w.nodes {
+			for s := range w.nodes {
+				sights[[2]int{o, s}] = Alive
+			}
+		}
+		for _, c := range w.History().Changes {
+			switch v := c.What.(type) {
+			case Viewed:
+				sights[[2]int{v.Observer, v.Subject}] = v.Sight
+				if v.Sight == Failed {
+					failures++
+				}
+			case Lived:
+				for s := range w.nodes {
+					if v.Life == Booting {
+						sights[[2]int{v.Node, s}] = Unknown
+					}
+				}
+			}
+		}
+		require.GreaterOrEqual(t, failures, 12, "each of the five failed whom it could not reach")
+		for i, o := range w.nodes {
+			for j, s := range w.nodes {
+				if i == j || !o.Up() {
+					continue
+				}
+				want := Unknown
+				if o.proc.knows(s.proc) {
+					want = Alive
+					if o.proc.peers[s.proc.index].failed {
+						want = Failed
+					}
+				}
+				got := sights[[2]int{i, j}]
+				if got == Missed {
+					got = Alive // as far as the membership knows
+				}
+				require.Equal(t, want, got, "seed %d: %s of %s", seed, o.Name, s.Name)
+			}
+		}
+	}
+}
+
+// Who starts anew says whom it sees, also where its predecessor had seen the same.
+func TestHistory_RestartSeesAnew(t *testing.T) {
+	o := DefaultOptions()
+	o.History, o.KeepNames = true, true
+	o.Strategy = strategies.LeaseMajority{}
+	w, err := New(o)
+	require.NoError(t, err)
+	w.At(7*time.Second, func() {
+		w.Nodes()[2].Crash()
+		w.Nodes()[2].Restart()
+	})
+	w.Run(10 * time.Second)
+	var seen []int
+	for _, c := range w.History().Changes {
+		if v, ok := c.What.(Viewed); ok && v.Observer == 2 && v.Sight == Alive && !v.Former {
+			seen = append(seen, v.Subject)
+		}
+	}
+	require.ElementsMatch(t, []int{0, 1, 3, 4}, seen)
+}
+
+func TestHistory_IsBounded(t *testing.T) {
+	w := recorded(t, 1, true)
+	r := w.history
+	r.settle()
+	before := len(r.h.Changes)
+	r.size = maxHistory - 1
+	r.add(Held{1})
+	require.Len(t, r.h.Changes, before+1)
+	require.False(t, w.History().Truncated)
+	r.add(Held{2})
+	require.Len(t, r.h.Changes, before+1)
+	require.True(t, w.History().Truncated)
+}
+
+func TestHistory_LongWordsAreCut(t *testing.T) {
+	require.Equal(t, "short", shorten("short"))
+	long := shorten(strings.Repeat("ä", 1000))
+	require.Less(t, len(long), 310)
+	require.True(t, strings.HasSuffix(long, "ä …"), long)
+}

@@ -1,0 +1,69 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// What two members report of each other has spread to all who hear them by the time somebody decides, and all share one copy of it.
+func TestReports_HaveSpreadWhenSomebodyDecides(t *testing.T) {
+	w, err := New(large(1, 5))
+	require.NoError(t, err)
+	w.At(10*time.Second, func() { w.Cut(0, 1) })
+	w.Run(20 * time.Second)
+	for _, p := range w.procs {
+		p.hear()
+		require.Equal(t, []sbr.Report{{Observer: "n1#1", Subject: "n2#1"}, {Observer: "n2#1", Subject: "n1#1"}}, p.seen)
+		require.Same(t, &w.procs[0].seen[0], &p.seen[0])
+	}
+	w.Run(time.Minute)
+	d, ok := w.Nodes()[2].Decision()
+	require.True(t, ok)
+	require.Equal(t, sbr.AcquireLeaseAndDownIndirectlyConnected, d.Kind)
+	require.Equal(t, []string{"n1", "n2"}, w.Down())
+	require.Empty(t, w.Finish())
+}
+
+// A report counts no longer once its observer has gone, and nobody hears one from the other side.
+func TestReports_AreThoseOfOnesOwnSide(t *testing.T) {
+	w, err := New(large(1, 5))
+	require.NoError(t, err)
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1}, []int{2, 3, 4}) })
+	w.At(20*time.Second, w.Nodes()[4].Crash)
+	w.Run(21 * time.Second)
+	for i, p := range w.procs[:4] {
+		p.hear()
+		for _, r := range p.seen {
+			require.Equal(t, i < 2, r.Observer == "n1#1" || r.Observer == "n2#1", "%s hears %v", p.id, r)
+			require.NotEqual(t, sbr.ID("n5#1"), r.Observer)
+		}
+		require.Len(t, p.seen, []int{6, 6, 4, 4}[i], "%s", p.id)
+	}
+}
+
+// each is a strategy by which each side downs the other.
+type each struct{}
+
+func (each) Decide(*sbr.View) sbr.Choice {
+	return sbr.Choice{Kind: sbr.DownUnreachable, Reason: "each for itself"}
+}
+
+// Two sides that downed each other, and can reach each other again, are two clusters: that breaks S1 as well.
+func TestOneSide_SeesSidesThatDownedEachOther(t *testing.T) {
+	o := large(1, 4)
+	o.Strategy = each{}
+	w, err := New(o)
+	require.NoError(t, err)
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1}, []int{2, 3}) })
+	w.At(time.Minute, w.Heal)
+	w.Run(62 * time.Second)
+	var texts []string
+	for _, v := range w.FinishSafety() {
+		texts = append(texts, v.Text)
+	}
+	require.Contains(t, texts, "n1#1 and n3#1 are both up and have downed each other")
+}
