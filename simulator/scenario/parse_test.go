@@ -89,7 +89,7 @@ func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 		{"no duration", "run-for: NaN", `x.yaml:1: run-for: expected a duration such as 20s, found`},
 		{"no number", "run-for: 1m\ncluster: {network: {loss: .nan}}", "x.yaml:2: cluster.network.loss: expected a number, found"},
 		{"loss", "run-for: 1m\ncluster: {network: {loss: 1.5}}", "x.yaml:2: cluster.network.loss: is 1.5: it must be a number from 0 to 1"},
-		{"no nodes", "run-for: 1m\ncluster: {nodes: 0}", "x.yaml:2: cluster.nodes: are 0: it must be 1 to 200"},
+		{"no nodes", "run-for: 1m\ncluster: {nodes: 0}", "x.yaml:2: cluster.nodes: are 0: it must be 1 to 10000"},
 		{"too many nodes", "run-for: 1m\ncluster: {nodes: 1000000000}", "x.yaml:2: cluster.nodes: are 1000000000"},
 		{"nodes", "run-for: 1m\ncluster: {nodes: {a: 1}}", "x.yaml:2: cluster.nodes: expected a number, or a list of nodes {name, roles, zone}, found"},
 		{"a name twice", "run-for: 1m\ncluster: {nodes: [{name: a}, {name: a}]}", `x.yaml:2: cluster.nodes[1].name: "a" is already the name of cluster.nodes[0]`},

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -8,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
-// options are the simulator's words for the cluster. Seed and Trace are the caller's.
+// options are the simulator's words for the cluster. Seed and what is observed are the caller's.
 func (s *Scenario) options() (world.Options, error) {
 	cl := &s.Cluster
 	r, times := &cl.SplitBrainResolver, s.lease()
@@ -46,13 +47,15 @@ type player struct {
 	hurt []int
 }
 
-// play runs the scenario to its end.
-func (s *Scenario) play(seed uint64, trace bool) (*player, error) {
+// play runs the scenario to its end, under options that observe sets.
+func (s *Scenario) play(seed uint64, observe func(*world.Options)) (*player, error) {
 	o, err := s.options()
 	if err != nil {
 		return nil, err
 	}
-	o.Seed, o.Trace = seed, trace
+	o.Seed = seed
+	o.Sides, o.Harmed = s.sides()
+	observe(&o)
 	w, err := world.New(o)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,54 @@ func (s *Scenario) play(seed uint64, trace bool) (*player, error) {
 	}
 	w.Run(s.RunFor)
 	return p, nil
+}
+
+// sides are the groups of nodes, by index, that the steps set apart from the others; harmed are those that they do something to. Whoever joins
+// is not among them: to learn of thousands of members in any order takes a resolver a second.
+func (s *Scenario) sides() (sides [][]int, harmed []int) {
+	n := s.names()
+	if len(n.nodes) <= world.DefaultResolvers {
+		return nil, nil // nobody asks
+	}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		for _, name := range []*string{st.Crash, st.Restart, st.Leave, st.Pause} {
+			if name != nil {
+				harmed = append(harmed, n.index[*name])
+			}
+		}
+		for _, list := range []*[]string{st.Cut, st.CutOneWay, st.Nodes} {
+			if list != nil {
+				harmed = append(harmed, n.expand(*list)...)
+			}
+		}
+		if st.Clock != nil {
+			harmed = append(harmed, n.index[st.Clock.Node])
+		}
+		if st.Partition != nil {
+			sides = append(sides, n.groups(*st.Partition)...)
+		}
+	}
+	return sides, harmed
+}
+
+// groups are the groups of a partition, in order; the last one is whoever is not named.
+func (n *names) groups(partition [][]string) [][]int {
+	groups := make([][]int, len(partition)+1)
+	named := make([]bool, len(n.nodes))
+	for g, list := range partition {
+		groups[g] = n.expand(list)
+		slices.Sort(groups[g])
+		for _, i := range groups[g] {
+			named[i] = true
+		}
+	}
+	for i := range named {
+		if !named[i] {
+			groups[len(partition)] = append(groups[len(partition)], i)
+		}
+	}
+	return groups
 }
 
 func (p *player) node(name string) *world.Node { return p.nodes[p.names.index[name]] }

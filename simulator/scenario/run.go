@@ -41,21 +41,37 @@ type Event struct {
 }
 
 // Run plays a scenario; one that does not validate fails with its problems. The seed decides everything that is left to chance.
-func Run(s *Scenario, seed uint64) Result { return run(s, seed, true) }
+func Run(s *Scenario, seed uint64) Result {
+	r, p := run(s, seed, func(o *world.Options) { o.Trace = true })
+	if p != nil {
+		r.Events = append(r.Events, events(p.w)...)
+	}
+	return r
+}
 
 // Judge is Run without Events, and several times as fast.
-func Judge(s *Scenario, seed uint64) Result { return run(s, seed, false) }
+func Judge(s *Scenario, seed uint64) Result {
+	r, _ := run(s, seed, func(*world.Options) {})
+	return r
+}
 
-func run(s *Scenario, seed uint64, trace bool) Result {
+// Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.
+func Cover(s *Scenario, seed uint64, c *world.Coverage) Result {
+	r, _ := run(s, seed, func(o *world.Options) { o.Coverage = c })
+	return r
+}
+
+// run plays a scenario under options that observe sets; the player is nil if the scenario does not validate.
+func run(s *Scenario, seed uint64, observe func(*world.Options)) (Result, *player) {
 	r := Result{Scenario: s.Name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{}}
 	err := s.Validate()
 	var p *player
 	if err == nil {
-		p, err = s.play(seed, trace)
+		p, err = s.play(seed, observe)
 	}
 	if err != nil {
 		r.Failures = strings.Split(err.Error(), "\n")
-		return r
+		return r, nil
 	}
 	r.Survivors = append(r.Survivors, p.w.Survivors()...)
 	r.Down = append(r.Down, p.w.Down()...)
@@ -68,8 +84,7 @@ func run(s *Scenario, seed uint64, trace bool) Result {
 	r.Failures = append(r.Failures, s.unmet(&r, p, after, resolved)...)
 	r.Passed = len(r.Failures) == 0
 	r.TraceHash = p.w.Hash()
-	r.Events = append(r.Events, events(p.w)...)
-	return r
+	return r, p
 }
 
 // broken says which promises were broken, a few times each: two sides of a hundred are thousands of pairs.

@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// one is one run: a file of the library and a seed.
+type one struct {
+	file string
+	seed uint64
+}
+
+// pairs are at least a hundred runs, and one of each file.
+func pairs(all map[string]*Scenario) (runs []one) {
+	files := slices.Sorted(maps.Keys(all))
+	for seed := uint64(1); len(runs) < max(100, len(files)); seed++ {
+		for _, f := range files {
+			if seed == 1 || len(all[f].names().nodes) <= 50 {
+				runs = append(runs, one{f, seed})
+			}
+		}
+	}
+	return runs
+}
+
+// Same file, same seed, same hash: twice each on one processor and on two, several runs at once in one process, in any time zone.
+func TestDeterminism_SameSeedSameTrace(t *testing.T) {
+	all := library(t)
+	runs := pairs(all)
+	require.GreaterOrEqual(t, len(runs), 100)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	defer func(l *time.Location) { time.Local = l }(time.Local)
+	seen := make(map[one]string)
+	for _, cores := range []int{1, 2} {
+		runtime.GOMAXPROCS(cores)
+		time.Local = time.FixedZone("far", cores*5*3600)
+		for again := range 2 {
+			play := runs
+			if underRace && again == 1 {
+				play = slices.DeleteFunc(slices.Clone(runs), func(r one) bool { return len(all[r.file].names().nodes) > 50 })
+			}
+			for run, hash := range together(all, play) {
+				first, ok := seen[run]
+				if !ok {
+					seen[run], first = hash, hash
+				}
+				require.Equal(t, first, hash, "%v on %d processors, time %d", run, cores, again+1)
+			}
+		}
+	}
+	require.Len(t, seen, len(runs))
+	distinct := slices.Compact(slices.Sorted(maps.Values(seen)))
+	require.Greater(t, len(distinct), len(runs)*9/10, "the hash tells runs apart")
+}
+
+// together plays the runs in several goroutines.
+func together(all map[string]*Scenario, runs []one) map[one]string {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	hashes, next := make(map[one]string), 0
+	for range 4 {
+		wg.Go(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for next < len(runs) {
+				run := runs[next]
+				next++
+				mu.Unlock()
+				hash := Judge(all[run.file], run.seed).TraceHash
+				mu.Lock()
+				hashes[run] = hash
+			}
+		})
+	}
+	wg.Wait()
+	return hashes
+}
+
+// The hash is that of what happens: another seed, another moment, another member or another fault is another hash, and words are not.
+func TestDeterminism_HashCoversWhatHappens(t *testing.T) {
+	base := "run-for: 60s\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}"
+	hash := func(text string, seed uint64) string {
+		s := parse(t, text)
+		require.Equal(t, Run(s, seed).TraceHash, Judge(s, seed).TraceHash)
+		return Judge(s, seed).TraceHash
+	}
+	hashes := map[string]bool{hash(base+"]", 1): true, hash(base+"]", 2): true}
+	for i, step := range []string{
+		"{at: 20s, crash: n2}", "{at: 20s, crash: n3}", "{at: 20.1s, crash: n3}", "{at: 20s, pause: n3, for: 1s}", "{at: 20s, leave: n3}",
+		"{at: 59.9s, partition: [[n1, n2], [n3, n4, n5]]}", "{at: 59.9s, partition: [[n1], [n2, n3, n4, n5]]}",
+		"{at: 59.9s, lease-store: down, nodes: [n1]}", "{at: 59.9s, lease-store: down, nodes: [n2]}",
+		"{at: 59.9s, cut: [n1, n2]}", "{at: 59.9s, cut: [n1, n3]}", "{at: 59.9s, clock: {node: n1, skew: 1s}}",
+	} {
+		hashes[hash(fmt.Sprintf("%s, %s]", base, step), 1)] = true
+		require.Len(t, hashes, i+3, step)
+	}
+}

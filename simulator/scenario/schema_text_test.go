@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scenarioTexts document the keys of scenario files; those of sbr.yaml are documented in docs/configuration.md.
+var scenarioTexts = map[string]string{
+	"name":                         "What people call the scenario. Default: the name of the file.",
+	"cluster":                      "What the run starts with: all nodes up, and known to each other.",
+	"cluster.system":               "Name of the cluster. Default: scenario.",
+	"cluster.nodes":                "How many nodes (n1, n2 and so on), or a list of them. Their order is that of their addresses and of their age. Default: 5.",
+	"cluster.nodes.name":           "What the node is called: letters, digits, and the signs - . and _ (at most 128).",
+	"cluster.nodes.roles":          "Roles, which strategies may be limited to.",
+	"cluster.nodes.zone":           "A name that stands for all nodes with it where nodes are listed.",
+	"cluster.split-brain-resolver": "The rules that all members decide by, as in sbr.yaml.",
+	"cluster.lease":                "The times of the lease, as in sbr.yaml. The places of lease stores mean nothing here.",
+	"cluster.detection":            "How long members need to notice: a profile of Serf's failure detector, or times. Default: serf-lan.",
+	"cluster.detection.after":      "The least time from a cut to \"failed\". Default: 4s.",
+	"cluster.detection.spread":     "What chance adds to both times at most. Default: 1s.",
+	"cluster.detection.heal":       "The least time from a repair to \"alive\". Default: 1s.",
+	"cluster.network":              "The properties of every link that is not cut.",
+	"cluster.network.latency":      "The least time a message takes. Default: 1ms.",
+	"cluster.network.jitter":       "What chance adds to it at most. Default: 1ms.",
+	"cluster.network.loss":         "The share of messages between resolvers that vanish, from 0 to 1. Default: 0.",
+
+	"steps":                  "What happens. Those at the same time happen in the order of the file. Each has a time and exactly one action.",
+	"steps.at":               "When it happens, counted from the start of the run.",
+	"steps.partition":        "Cuts the network into groups of nodes or zones; who is not named is in one group more. Replaces the last partition.",
+	"steps.cut":              "Cuts the link between two nodes, both ways.",
+	"steps.cut-one-way":      "[from, to]: drops what the first node sends to the second.",
+	"steps.heal":             "Repairs every link. It must be true.",
+	"steps.crash":            "Stops a node at once.",
+	"steps.restart":          "Starts a node anew under its old name; if it still runs it crashes first.",
+	"steps.leave":            "Makes a node leave in good order.",
+	"steps.join":             "Adds a node that was not there from the start.",
+	"steps.pause":            "Stops a node without ending it, as SIGSTOP or a long garbage collection does. Needs for.",
+	"steps.for":              "How long a pause or a fault of the lease store lasts; a fault without it lasts to the end.",
+	"steps.lease-store":      "Hurts the way to the lease store: down, lose-requests, lose-responses, conflict, or {slow: 800ms}.",
+	"steps.lease-store.slow": "How much longer each answer takes.",
+	"steps.nodes":            "The nodes or zones whose way to the store is hurt. Default: all.",
+	"steps.clock":            "Sets the clocks of a node.",
+	"steps.clock.node":       "The node whose clocks these are.",
+	"steps.clock.skew":       "How far its wall clock is ahead; negative: behind.",
+	"steps.clock.rate":       "How fast its monotonic clock runs, from 0.01 to 100; 1 is right.",
+
+	"run-for":                 "How much time passes in all. Required; leave enough after the last step for a decision.",
+	"expect":                  "What must hold at the end. What is left out is not checked; the promises S1 to S4 always are.",
+	"expect.survivors":        "Exactly the nodes that run and were not downed.",
+	"expect.survivors-one-of": "Sets of nodes of which one must be the survivors.",
+	"expect.survivor-count":   "How many survive.",
+	"expect.down":             "Exactly the nodes that were downed. Who crashed or left is not among them.",
+	"expect.lease-holder":     "Who holds the lease, or none.",
+	"expect.resolved-within":  "Limit of the time from the last step that cut something (without one: that crashed, restarted or paused somebody) until all was settled.",
+	"expect.decisions":        "The last decision of each of these nodes; none: it made none.",
+
+	"cluster.split-brain-resolver.probe":          "The resolver's own reachability probes.",
+	"cluster.split-brain-resolver.static-quorum":  "Settings of the strategy static-quorum.",
+	"cluster.split-brain-resolver.keep-majority":  "Settings of the strategy keep-majority.",
+	"cluster.split-brain-resolver.keep-oldest":    "Settings of the strategy keep-oldest.",
+	"cluster.split-brain-resolver.keep-referee":   "Settings of the strategy keep-referee.",
+	"cluster.split-brain-resolver.lease-majority": "Settings of the strategy lease-majority and of its lease.",
+	"cluster.lease.kubernetes":                    "Settings of the lease in Kubernetes; its times are used if it is the lease-implementation.",
+	"cluster.lease.file":                          "Settings of the lease in a file; its times are used if it is the lease-implementation.",
+}
+
+// A row of a table of keys: `key`, unit, default, meaning.
+var keyRow = regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|([^|\n]*)\\|([^|\n]*)\\|([^|\n]*)\\|$")
+
+// link is a link in Markdown, and a sentence that is nothing but one.
+var link = regexp.MustCompile(`( ?;? ?(?:see )?)\[([^\]]*)\]\([^)]*\)`)
+
+// schemaTexts are the texts of all keys.
+func schemaTexts(t *testing.T) map[string]string {
+	t.Helper()
+	texts := maps.Clone(scenarioTexts)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	require.NoError(t, err)
+	for block, heading := range map[string]string{"split-brain-resolver": "\n### split-brain-resolver\n", "lease": "\n### lease\n"} {
+		_, rest, found := strings.Cut(string(page), heading)
+		require.True(t, found, "docs/configuration.md has the heading %q", heading)
+		rest, _, _ = strings.Cut(rest, "\n### ")
+		rows := keyRow.FindAllStringSubmatch(rest, -1)
+		require.NotEmpty(t, rows, heading)
+		for _, row := range rows {
+			texts["cluster."+block+"."+row[1]] = keyText(row[1], plainText(row[3]), plainText(row[4]))
+		}
+	}
+	return texts
+}
+
+// keyText makes sentences of a row.
+func keyText(key, def, meaning string) string {
+	switch {
+	case strings.HasPrefix(meaning, "or "): // the table says the default first
+		meaning = "One of " + def + ", " + strings.TrimPrefix(meaning, "or ")
+	case strings.HasPrefix(meaning, "of the "):
+		meaning = key[strings.LastIndex(key, ".")+1:] + " " + meaning
+	}
+	text := strings.ToUpper(meaning[:1]) + meaning[1:] + "."
+	switch def = strings.TrimPrefix(def, `"" = `); {
+	case def == `""`:
+		return text
+	case strings.HasPrefix(def, "must be set"):
+		return text + " Required by that strategy."
+	default:
+		return text + " Default: " + def + "."
+	}
+}
+
+// plainText is a cell without its Markdown.
+func plainText(cell string) string {
+	cell = link.ReplaceAllString(cell, "")
+	cell = strings.ReplaceAll(cell, "`", "")
+	return strings.TrimSuffix(strings.TrimSpace(cell), ".")
+}
