@@ -1,189 +1,172 @@
 package explore
 
 import (
-	"fmt"
-	"hash/fnv"
-	"strings"
+	"context"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Walk tries every interleaving of one clean partition of a small cluster: every order in which messages, answers and
-// detections arrive, with a number of faults at every possible moment. Time is virtual and moves only when nothing is under way,
-// but for what is late. It finds what chance would not, in clusters of three or four members.
+// MaxMembers is how many members a walk may have.
+const MaxMembers = 8
+
+// Walk tries every interleaving of one clean partition of a small cluster: every order in which deadlines, messages, requests
+// and answers come, with a number of faults at every possible moment. Time is virtual and moves only when nothing is under way,
+// but for what is late. It finds what chance would not.
 type Walk struct {
-	// Sides are the members of each side, by index. Everybody has noticed the cut when the walk begins.
+	// Sides are the members of each side, by index; together they are 0 to n-1, at most MaxMembers.
 	Sides [][]int
-	// Skew is how much later than the first side the others noticed it; it may be negative.
-	Skew time.Duration
-	// NoStore are the members that do not reach the lease store.
+	// Noticed is when each side notices the cut, all its members at once, counted from the first side that does. Empty: all together.
+	Noticed []time.Duration
+	// NoStore are the members that never reach the lease store.
 	NoStore []int
 	// Watch tells every member that reaches the store of each change of the record.
 	Watch bool
-	// Lost, Late, Crashes and Pauses are how many of each fault may happen. Whatever is lost may be a request, an answer or a
-	// message; whatever is late arrives at any later time, or never.
-	Lost, Late, Crashes, Pauses int
+	// LateCut lets also what Lost counts happen to the news of the cut: a member notices one of the others later than the rest. What
+	// it never notices is no state of rest.
+	LateCut bool
+	// Lost is how many requests, answers and messages may come late: at any later time, or never. Crashes and Pauses are how many
+	// of these may happen, to any member at any moment.
+	Lost, Crashes, Pauses int
 	// Resolver and Strategy are the rules.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
 	// Limit bounds the number of states. Zero: none.
 	Limit int
+	// Progress is called now and then with what was counted so far. Nil: nobody wants to know.
+	Progress func(WalkCounts)
+}
+
+// WalkCounts are the sizes of what was searched.
+type WalkCounts struct {
+	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
+	// states nothing more happens by itself.
+	States, Edges, Rests int
+	// Resolvers is how many different states single resolvers were in.
+	Resolvers int
+}
+
+// Add returns the sum of both.
+func (c WalkCounts) Add(d WalkCounts) WalkCounts {
+	return WalkCounts{c.States + d.States, c.Edges + d.Edges, c.Rests + d.Rests, c.Resolvers + d.Resolvers}
 }
 
 // WalkResult is what a walk found.
 type WalkResult struct {
-	// States is how many different states were reached, Rests in how many of them nothing more can happen.
-	States, Rests int
-	// Complete says that Limit was not reached.
+	WalkCounts
+	// Complete says that everything was searched: neither Limit was reached nor the context cancelled.
 	Complete bool
-	// Broken are the first violations, each with the steps that lead to it.
-	Broken []string
+	// Broken are the first violations. A walk ends when it has found three.
+	Broken []Violation
 }
 
-// walker is the search.
+// Violation is a broken promise and the way to it.
+type Violation struct {
+	// Promise is the promise's short name, as in the design: S1, S2, S4, L1, L3, F1; chain: the rules of
+	// verdicts; stable: nobody decides before its view was stable.
+	Promise string `json:"promise"`
+	// Cluster is the partition, where it is not plain from the walk.
+	Cluster string `json:"partition,omitempty"`
+	// Text says what is wrong.
+	Text string `json:"text"`
+	// Steps are what happened, from the cut on, one line each.
+	Steps []string `json:"steps"`
+}
+
+// Run searches all states. It looks at ctx now and then, and returns what it has when that is cancelled.
+func (o Walk) Run(ctx context.Context) WalkResult {
+	w := newWalker(o)
+	w.search(ctx)
+	return w.finish()
+}
+
+const (
+	maxBroken  = 3
+	checkEvery = 1 << 12 // states between two looks at the context
+	reportEach = 1 << 16 // states between two reports of progress
+)
+
+// walker is a search under way.
 type walker struct {
 	Walk
-	side   []int
-	access []bool
-	seen   map[[16]byte]struct{}
-	path   []string
+	n      int
+	side   [MaxMembers]int
+	mates  [MaxMembers]uint8 // the other members of the same side, a bit each
+	access uint8
+	lease  bool // the strategy needs it
+
+	events  walkEvents
+	members [MaxMembers]walkMember
+
+	looks  walkLooks
+	seen   walkSet
+	stack  []*walkFrame
+	depth  int
+	buf    []byte
 	result WalkResult
+
+	// For tests: a search without reduction, and what is called in every state of rest, at each step of a member, when time passes.
+	plain   bool
+	rested  func(*walkState)
+	stepped func(i int, event uint32, age uint16, t *walkEffects)
+	waited  func(by time.Duration)
 }
 
-// maxBroken bounds what a broken walk reports.
-const maxBroken = 3
-
-// Run searches all states.
-func (o Walk) Run() WalkResult {
-	w := &walker{Walk: o, seen: make(map[[16]byte]struct{})}
-	n := 0
-	for _, s := range o.Sides {
-		n += len(s)
-	}
-	w.side, w.access = make([]int, n), make([]bool, n)
+func newWalker(o Walk) *walker {
+	w := &walker{Walk: o, lease: sbr.NeedsLease(o.Strategy)}
 	for g, s := range o.Sides {
+		w.n += len(s)
 		for _, i := range s {
 			w.side[i] = g
 		}
 	}
-	for i := range w.access {
-		w.access[i] = true
+	for i := range w.n {
+		w.access |= 1 << i
+		for j := range w.n {
+			if i != j && w.side[i] == w.side[j] {
+				w.mates[i] |= 1 << j
+			}
+		}
 	}
 	for _, i := range o.NoStore {
-		w.access[i] = false
+		w.access &^= 1 << i
 	}
+	w.events.init()
 	w.result.Complete = true
-	w.visit(w.start())
-	w.result.States = len(w.seen)
+	return w
+}
+
+// finish adds up.
+func (w *walker) finish() WalkResult {
+	w.result.States = w.seen.len()
+	for i := range w.n {
+		w.result.Resolvers += len(w.members[i].locals)
+	}
 	return w.result
 }
 
-// start is the state in which everybody has noticed the cut and nothing else has happened.
-func (w *walker) start() *walkState {
-	s := &walkState{lost: w.Lost, late: w.Late, crashes: w.Crashes, pauses: w.Pauses}
-	n := len(w.side)
-	for i := range n {
-		m := walkMember(i)
-		r, err := sbr.New(w.Resolver, w.Strategy, m, 0)
+// start is the state in which the cluster is whole and armed, and is cut at this moment.
+func (w *walker) start() *walkState { return w.startIn(new(walkState)) }
+
+func (w *walker) startIn(s *walkState) *walkState {
+	*s = walkState{lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses)}
+	for i := range w.n {
+		r, err := sbr.New(w.Resolver, w.Strategy, walkNode(i), 0)
 		if err != nil {
 			panic(err) // a mistake in the program
 		}
-		s.members = append(s.members, walkNode{r: r, up: true})
-	}
-	settle, cut := w.Resolver.SettleAfter, w.Resolver.SettleAfter+max(0, -w.Skew)
-	for i := range n {
-		for j := range n {
+		r.SkipAttempts(walkFirstAttempt)
+		for j := range w.n {
 			if i != j {
-				s.members[i].r.Step(0, sbr.MemberSeen{Member: walkMember(j)})
+				r.Step(0, sbr.MemberSeen{Member: walkNode(j)})
 			}
 		}
-		s.members[i].r.Tick(settle)
-		at := cut + time.Duration(min(w.side[i], 1))*w.Skew
-		for j := range n {
-			if w.side[i] != w.side[j] {
-				s.members[i].r.Step(at, sbr.Reachability{ID: walkID(j), Unreachable: true})
-			}
+		r.Tick(w.Resolver.SettleAfter)
+		if w.members[i].w == nil {
+			w.members[i].init(w, i)
 		}
-		s.members[i].at = at
+		s.local[i] = w.members[i].intern(r, w.Resolver.SettleAfter, walkFirstAttempt, walkUnrest{})
 	}
-	s.now = settle
+	w.notice(s)
 	return s
-}
-
-func walkID(i int) sbr.ID { return sbr.ID(rune('A' + i)) }
-
-func walkIndex(id sbr.ID) int { return int(id[0] - 'A') }
-
-func walkMember(i int) sbr.Member {
-	return sbr.Member{ID: walkID(i), Name: string(walkID(i)), Addr: fmt.Sprintf("10.0.0.%d:1", i+1), Born: int64(i + 1), Status: sbr.Up}
-}
-
-// visit searches everything that can follow s.
-func (w *walker) visit(s *walkState) {
-	h := fnv.New128a()
-	_, _ = h.Write(s.key())
-	var key [16]byte
-	h.Sum(key[:0])
-	if _, ok := w.seen[key]; ok || len(w.result.Broken) >= maxBroken {
-		return
-	}
-	if w.Limit > 0 && len(w.seen) >= w.Limit {
-		w.result.Complete = false
-		return
-	}
-	w.seen[key] = struct{}{}
-	if w.quiet(s) {
-		w.result.Rests++
-		w.rested(s)
-	}
-	for _, m := range w.moves(s) {
-		w.path = append(w.path, m.name)
-		w.visit(m.to)
-		w.path = w.path[:len(w.path)-1]
-	}
-}
-
-// rested checks the promises in a state in which nothing more happens by itself.
-func (w *walker) rested(s *walkState) {
-	v := s.record.Verdict
-	up, sides := 0, make(map[int]bool)
-	for i := range s.members {
-		m := &s.members[i]
-		if !m.up || m.paused {
-			continue
-		}
-		up++
-		sides[w.side[i]] = true
-		if v.Standing(walkID(i), 0) == sbr.Out {
-			w.broken(s, "S2: %s is up although the last verdict leaves it out", walkID(i))
-		}
-	}
-	if len(sides) > 1 {
-		w.broken(s, "S1: members of %d sides are up", len(sides))
-	}
-	if up == 0 && !w.excused(s) {
-		w.broken(s, "L1: nobody is up")
-	}
-}
-
-// excused reports whether the faults explain that nobody is up: somebody who reached the store crashed or was paused, or a
-// winner could not hear that it won, because more than one answer did not come, or because nobody else of its side could ask.
-func (w *walker) excused(s *walkState) bool {
-	harmed := s.crashes < w.Crashes || s.pauses < w.Pauses
-	unheard := w.Lost + w.Late - s.lost - s.late
-	return harmed || unheard > 1 || len(w.NoStore) > 0 && unheard > 0
-}
-
-func (w *walker) broken(s *walkState, format string, args ...any) {
-	if len(w.result.Broken) >= maxBroken {
-		return
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, format, args...)
-	for _, step := range w.path {
-		b.WriteString("\n  " + step)
-	}
-	fmt.Fprintf(&b, "\n  record %+v", s.record)
-	w.result.Broken = append(w.result.Broken, b.String())
 }

@@ -1,84 +1,108 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func (w *walker) step(s *walkState, i int, e sbr.Event) {
-	m := &s.members[i]
-	if !m.up {
+// wait lets time pass until something is due.
+func (w *walker) wait(s *walkState) {
+	by := w.nextDue(s)
+	if w.waited != nil {
+		w.waited(by)
+	}
+	w.looks.waits(w, s, by)
+	for i := range w.n {
+		if s.up(i) {
+			s.local[i] = w.members[i].wait(s.local[i], by)
+		}
+	}
+	if before := s.clock; before < w.lastNotice() {
+		s.clock += by
+		w.notice(s)
+	}
+}
+
+// notice lets the members of the sides for which it is time notice the cut.
+func (w *walker) notice(s *walkState) {
+	for i := range w.n {
+		at := s.clock
+		if len(w.Noticed) > 0 {
+			at = w.Noticed[w.side[i]]
+		}
+		if at != s.clock || !s.up(i) {
+			continue
+		}
+		for j := range w.n {
+			if w.side[i] != w.side[j] {
+				s.fly(newWalkPacket(i, w.events.intern(walkEvent{what: walkSight, who: int8(j), flag: sightCut}), 0))
+			}
+		}
+	}
+}
+
+// step lets an event happen to a member.
+func (w *walker) step(s *walkState, i int, event uint32, age uint16) {
+	if !s.up(i) {
 		return
 	}
-	m.r, m.at = m.r.Clone(), s.now
-	w.carry(s, i, m.r.Step(s.now, e))
-}
-
-func (w *walker) tick(s *walkState, i int) {
-	m := &s.members[i]
-	m.r, m.at = m.r.Clone(), s.now
-	w.carry(s, i, m.r.Tick(s.now))
-}
-
-// carry turns effects into packets.
-func (w *walker) carry(s *walkState, i int, effects []sbr.Effect) {
-	for _, e := range slices.Clone(effects) {
-		switch e := e.(type) {
-		case sbr.ReadLease:
-			w.ask(s, i, e.Attempt, e, "read")
-		case sbr.AcquireLease:
-			if s.members[i].r.Suspects() == 0 {
-				w.broken(s, "L3: %s asks for the lease although nobody is unreachable", walkID(i))
-			}
-			w.ask(s, i, e.Attempt, e, fmt.Sprint("acquire over ", e.Base, e.Verdict.Survivors, e.Verdict.Down, e.TakeOver))
-		case sbr.ReleaseLease:
-			w.ask(s, i, e.Attempt, e, "release")
-		case sbr.TellVerdict:
-			w.tell(s, i, e.Targets, sbr.Told{From: walkID(i), Verdict: e.Verdict}, fmt.Sprint("told verdict ", e.Verdict.Token))
-		case sbr.TellOrder:
-			w.tell(s, i, e.Targets, sbr.Ordered{From: walkID(i), Order: e.Order}, fmt.Sprint("ordered ", e.Order.Kind, e.Order.Down))
-		case sbr.AskToRace:
-			w.tell(s, i, e.Targets, sbr.Asked{From: walkID(i)}, "asked")
-		case sbr.AskStanding:
+	t := w.members[i].step(s.local[i], event, age)
+	if w.stepped != nil {
+		w.stepped(i, event, age, t)
+	}
+	if t.to == 0 {
+		w.looks.ends(w, s, i)
+	}
+	if t.wrong != nil {
+		w.broken(s, t.wrong)
+	}
+	s.local[i] = t.to
+	if t.attempts > 0 {
+		s.older(i, t.attempts, &w.events)
+	}
+	for k := range t.effects {
+		switch e := &t.effects[k]; {
+		case e.ask:
 			w.askStanding(s, i)
-		case sbr.Remove:
-			for _, id := range e.IDs {
-				w.step(s, i, sbr.MemberGone{ID: id})
+		case e.to == 0:
+			if w.events.all[e.event].request() && w.access>>i&1 != 0 {
+				s.fly(newWalkPacket(i, e.event, e.age))
 			}
-		case sbr.DownSelf:
-			w.end(s, i)
-			w.noticed(s, i, true)
-			return
+		default:
+			for j := range w.n {
+				if e.to>>j&1 != 0 && s.up(j) {
+					s.fly(newWalkPacket(j, e.event, 0))
+				}
+			}
 		}
 	}
-}
-
-// ask sends a request to the store.
-func (w *walker) ask(s *walkState, i int, attempt uint64, e sbr.Effect, key string) {
-	s.members[i].last = max(s.members[i].last, attempt)
-	if w.access[i] {
-		s.fly(walkPacket{to: i, request: true, attempt: attempt, effect: e, key: key})
+	if t.to == 0 {
+		if t.unrest {
+			s.unrest |= 1 << i
+		}
+		w.end(s, i)
+		return
 	}
+	w.checkMember(s, i)
 }
 
-func (s *walkState) fly(p walkPacket) { s.flying = append(s.flying, p) }
-
-func (w *walker) tell(s *walkState, i int, targets []sbr.ID, e sbr.Event, key string) {
-	for _, id := range targets {
-		if j := walkIndex(id); s.members[j].up && w.side[i] == w.side[j] {
-			s.fly(walkPacket{to: j, from: i, event: e, key: key + " by " + string(walkID(i))})
+// older says of whatever belongs to an attempt of member i that i has made more of them since.
+func (s *walkState) older(i int, by uint16, events *walkEvents) {
+	for k, p := range s.flying {
+		if p.member() == i && events.all[p.event()].numbered() {
+			s.flying[k] = p + walkPacket(by)<<32
 		}
 	}
+	slices.Sort(s.flying)
 }
 
 // askStanding asks and answers at once: what may get lost is the answer.
 func (w *walker) askStanding(s *walkState, i int) {
-	for j := range s.members {
-		if m := &s.members[j]; j != i && m.up && !m.paused && w.side[i] == w.side[j] {
-			if e := m.r.Answer(walkID(i), 0); e != nil {
-				s.fly(walkPacket{to: i, from: j, event: e, key: fmt.Sprintf("answered %T by %s", e, walkID(j))})
+	for j := range w.n {
+		if w.mates[i]>>j&1 != 0 && s.up(j) && !s.isPaused(j) {
+			if e := w.members[j].answer(s.local[j], i); e != 0 {
+				s.fly(newWalkPacket(i, e, 0))
 			}
 		}
 	}
@@ -86,81 +110,80 @@ func (w *walker) askStanding(s *walkState, i int) {
 
 // end stops a member. What it sent stays under way, what it was to hear is gone.
 func (w *walker) end(s *walkState, i int) {
-	s.members[i].up, s.members[i].paused, s.members[i].r = false, false, nil
-	s.flying = slices.DeleteFunc(s.flying, func(p walkPacket) bool { return p.to == i && !p.request })
+	s.local[i] = 0
+	s.paused &^= 1 << i
+	kept := s.flying[:0]
+	for _, p := range s.flying {
+		switch {
+		case p.member() != i:
+			kept = append(kept, p)
+		case w.events.all[p.event()].request():
+			kept = append(kept, p&^(0xffff<<32)) // nobody waits for an answer
+		}
+	}
+	s.flying = kept
+	slices.Sort(s.flying)
+	w.noticed(s, i, sightGone)
 }
 
-// noticed lets the others of the side find out that a member does not answer any more, or does again.
-func (w *walker) noticed(s *walkState, i int, gone bool) {
-	for j := range s.members {
-		if j != i && s.members[j].up && w.side[i] == w.side[j] {
-			// What was on its way about the same member is overtaken.
-			s.flying = slices.DeleteFunc(s.flying, func(p walkPacket) bool {
-				r, ok := p.event.(sbr.Reachability)
-				return ok && p.to == j && r.ID == walkID(i)
-			})
-			s.fly(walkPacket{to: j, from: i, event: sbr.Reachability{ID: walkID(i), Unreachable: gone}, key: fmt.Sprintf("notices %s (gone: %v)", walkID(i), gone)})
+// noticed lets the others of the side find out that a member does not answer any more (sightGone), or does again (sightBack).
+func (w *walker) noticed(s *walkState, i int, flag uint8) {
+	now := w.events.intern(walkEvent{what: walkSight, who: int8(i), flag: flag})
+	for j := range w.n {
+		if w.mates[i]>>j&1 == 0 || !s.up(j) {
+			continue
 		}
+		// What was on its way about the same member is overtaken.
+		s.flying = slices.DeleteFunc(s.flying, func(p walkPacket) bool {
+			e := &w.events.all[p.event()]
+			return p.member() == j && e.what == walkSight && int(e.who) == i
+		})
+		s.fly(newWalkPacket(j, now, 0))
 	}
 }
 
 // serve carries out a request at the store, in one step: compare-and-swap makes the steps of a real one equal to that.
-func (w *walker) serve(s *walkState, p walkPacket) {
-	id := walkID(p.to)
-	answer := func(e sbr.Event, key string) {
-		if s.members[p.to].up {
-			s.fly(walkPacket{to: p.to, attempt: p.attempt, event: e, key: key})
+func (w *walker) serve(s *walkState, p walkPacket, e *walkEvent) {
+	i := p.member()
+	answer := walkEvent{what: walkReleaseAnswer}
+	switch e.what {
+	case walkRead:
+		answer = walkEvent{what: walkReadAnswer, record: s.record}
+	case walkRelease:
+		if int(s.record.holder) == i+1 {
+			s.record.holder = 0
 		}
+	case walkAcquire:
+		answer = walkEvent{what: walkAcquireAnswer, flag: uint8(sbr.Held)}
+		if w.mayWrite(s, i, e) {
+			w.write(s, i, e)
+			answer.flag = uint8(sbr.Granted)
+		}
+		answer.record = s.record
 	}
-	switch e := p.effect.(type) {
-	case sbr.ReadLease:
-		answer(sbr.LeaseRead{Attempt: e.Attempt, Record: copyOf(s.record)}, fmt.Sprint("read answered: token ", s.record.Token, s.record.Holder))
-	case sbr.ReleaseLease:
-		if s.record.Holder == id {
-			s.record.Holder = ""
-		}
-		answer(sbr.LeaseReleased{Attempt: e.Attempt, Done: true}, "released")
-	case sbr.AcquireLease:
-		out := sbr.Held
-		if w.mayWrite(s, p.to, e) {
-			w.write(s, p.to, e)
-			out = sbr.Granted
-		}
-		answer(sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: out, Record: copyOf(s.record)}, fmt.Sprint("acquire answered: ", out, s.record.Token, s.record.Holder))
+	if s.up(i) {
+		s.fly(newWalkPacket(i, w.events.intern(answer), p.age()))
 	}
 }
 
 // mayWrite is the contract of a lease: a holder that is not up counts as having been silent for long enough.
-func (w *walker) mayWrite(s *walkState, i int, e sbr.AcquireLease) bool {
-	h := s.record.Holder
-	return s.record.Token == e.Base && (h == "" || h == walkID(i) || slices.Contains(e.TakeOver, h) ||
-		!s.members[walkIndex(h)].up || s.members[walkIndex(h)].paused)
+func (w *walker) mayWrite(s *walkState, i int, e *walkEvent) bool {
+	h := int(s.record.holder) - 1
+	return s.record.token == e.base && (h < 0 || h == i || e.mask>>h&1 != 0 || !s.up(h) || s.isPaused(h))
 }
 
-func (w *walker) write(s *walkState, i int, e sbr.AcquireLease) {
-	last, v := s.record.Verdict, e.Verdict.Clone()
-	v.Token = s.record.Token + 1
-	if !last.MayWrite(walkID(i), 0) {
-		w.broken(s, "chain: %s writes verdict %d although the last one leaves it out", walkID(i), v.Token)
-	}
-	for _, id := range v.Survivors {
-		if !last.Eligible(id, 0) {
-			w.broken(s, "chain: verdict %d brings %s back", v.Token, id)
-		}
-	}
-	s.record = sbr.Record{Holder: walkID(i), Token: v.Token, Verdict: v}
+func (w *walker) write(s *walkState, i int, e *walkEvent) {
+	v := e.record.verdict
+	v.token = s.record.token + 1
+	w.checkWrite(s, i, v)
+	s.record = walkRecord{holder: int8(i) + 1, token: v.token, verdict: v}
 	if !w.Watch {
 		return
 	}
-	for j := range s.members {
-		if s.members[j].up && w.access[j] {
-			s.fly(walkPacket{to: j, event: sbr.LeaseObserved{Record: copyOf(s.record)}, key: fmt.Sprint("watches token ", v.Token)})
+	observed := w.events.intern(walkEvent{what: walkObserved, record: s.record})
+	for j := range w.n {
+		if s.up(j) && w.access>>j&1 != 0 {
+			s.fly(newWalkPacket(j, observed, 0))
 		}
 	}
-}
-
-// copyOf copies what is handed to a resolver, so that members share nothing.
-func copyOf(r sbr.Record) sbr.Record {
-	r.Verdict = r.Verdict.Clone()
-	return r
 }

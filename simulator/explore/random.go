@@ -1,0 +1,120 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+	"github.com/serf-sbr/serf-sbr/simulator/world"
+)
+
+// MaxSeed is the largest seed of random exploring: every program that reads JSON reads numbers up to it exactly.
+const MaxSeed = 1 << 53
+
+// RandomOptions say what Random plays. Generate must be set.
+type RandomOptions struct {
+	// From and To are the first and the last seed, both included; To is at most MaxSeed.
+	From, To uint64
+	// Shard is the part of the seeds to play. The zero Shard is all of them.
+	Shard Shard
+	// Generate returns the scenario of a seed, always the same one. It is played with the same seed.
+	Generate func(seed uint64) *scenario.Scenario
+	// Ran, when not nil, is called after each run with all that was found so far. It must not change or keep it.
+	Ran func(*Findings)
+}
+
+// Findings are what random exploring found.
+type Findings struct {
+	// Runs is how many seeds were played, Failed in how many of them something was broken.
+	Runs, Failed uint64
+	// Complete says that all seeds were played: the context did not end first.
+	Complete bool
+	// Coverage are the transitions that were taken.
+	Coverage world.Coverage
+
+	failures map[kind]*Failure
+}
+
+// Random plays the scenarios of its seeds, upwards, until they are all played or ctx is done. It checks every promise in each run, and
+// goes on after a failure. A panic in a run is a failure of its seed.
+//
+// It uses one goroutine, the caller's. For several, Split the Shard, and Join what each of them found: it is the same.
+func Random(ctx context.Context, o RandomOptions) *Findings {
+	var f Findings
+	for seed := range o.Shard.Seeds(o.From, o.To) {
+		if ctx.Err() != nil {
+			return &f
+		}
+		f.play(seed, o.Generate)
+		if o.Ran != nil {
+			o.Ran(&f)
+		}
+	}
+	f.Complete = true
+	return &f
+}
+
+func (f *Findings) play(seed uint64, generate func(uint64) *scenario.Scenario) {
+	all := broken(func() scenario.Result { return scenario.Cover(generate(seed), seed, &f.Coverage) })
+	f.Runs++
+	if len(all) > 0 {
+		f.Failed++
+	}
+	for k, text := range all {
+		f.found(k, &Failure{Promise: k.promise, Shape: k.shape, Text: text, Seed: seed, Runs: 1})
+	}
+}
+
+// maxKinds bounds how many kinds of failures are kept; more are counted in Failed only.
+const maxKinds = 200
+
+// found keeps the failure of the lowest seed of each kind.
+func (f *Findings) found(k kind, x *Failure) {
+	old, known := f.failures[k]
+	switch {
+	case known && old.Seed <= x.Seed:
+		old.Runs += x.Runs
+	case known:
+		x.Runs += old.Runs
+		f.failures[k] = x
+	case len(f.failures) < maxKinds:
+		if f.failures == nil {
+			f.failures = make(map[kind]*Failure)
+		}
+		f.failures[k] = x
+	}
+}
+
+// Join adds up the findings of disjoint seeds. They are complete if all of them are.
+func Join(parts ...*Findings) *Findings {
+	all := Findings{Complete: true}
+	for _, f := range parts {
+		all.Complete = all.Complete && f.Complete
+		all.Runs += f.Runs
+		all.Failed += f.Failed
+		all.Coverage.Add(&f.Coverage)
+		for k, x := range f.failures {
+			c := *x
+			all.found(k, &c)
+		}
+	}
+	return &all
+}
+
+// Failures are one of each kind, the lowest seed first.
+func (f *Findings) Failures() []*Failure {
+	return sortedFailures(maps.Values(f.failures))
+}
+
+// broken plays something and returns what was broken, by kind.
+func broken(play func() scenario.Result) (all map[kind]string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text := fmt.Sprintf("the run panicked: %v", p)
+			all = map[kind]string{{promise: "panic", shape: shapeOf(text)}: text}
+		}
+	}()
+	r := play()
+	return kindsOf(r.Failures)
+}

@@ -1,0 +1,181 @@
+package explore
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// A walk keeps what members, messages and the store hold as small values that can be compared, and numbers those that are large.
+// So a state is a few numbers, and whatever happened once in some state need not be worked out again in another.
+
+// walkVerdict is a verdict. Who wrote it and why decide nothing.
+type walkVerdict struct {
+	token           uint16 // zero: none
+	partial         bool
+	survivors, down uint8 // a bit for each member
+}
+
+func toWalkVerdict(v *sbr.Verdict) walkVerdict {
+	if v == nil || v.Token == 0 && len(v.Survivors) == 0 && len(v.Down) == 0 {
+		return walkVerdict{}
+	}
+	return walkVerdict{token: uint16(v.Token), partial: v.Partial, survivors: walkBits(v.Survivors), down: walkBits(v.Down)}
+}
+
+func (v walkVerdict) verdict() sbr.Verdict {
+	return sbr.Verdict{Token: uint64(v.token), Partial: v.partial, Survivors: walkIDs(v.survivors), Down: walkIDs(v.down)}
+}
+
+// walkRecord is what the store holds.
+type walkRecord struct {
+	holder  int8 // its number plus one; zero: nobody
+	token   uint16
+	verdict walkVerdict
+}
+
+func (r walkRecord) record() sbr.Record {
+	rec := sbr.Record{Token: uint64(r.token)}
+	if r.holder > 0 {
+		rec.Holder = walkID(int(r.holder) - 1)
+	}
+	if r.verdict.token > 0 {
+		v := r.verdict.verdict()
+		rec.Verdict = &v
+	}
+	return rec
+}
+
+// walkWhat says what a walkEvent is.
+type walkWhat uint8
+
+const (
+	walkTick walkWhat = iota
+	walkResume
+	walkSight   // who, flag: sightBack, sightGone or sightCut
+	walkRead    // a request
+	walkAcquire // a request: base, verdict, mask: whom it may replace
+	walkRelease // a request
+	walkReadAnswer
+	walkAcquireAnswer // flag: the outcome
+	walkReleaseAnswer
+	walkObserved // what a watch reports
+	walkTold     // who: the sender
+	walkOrdered  // who: the sender, flag: the kind, mask: who goes down
+	walkAsked    // who: the sender
+	walkCleared  // who: the sender, base: the token it knows
+)
+
+// What a member notices of another one.
+const (
+	sightBack uint8 = iota // it answers again
+	sightGone              // a member of the same side does not answer any more
+	sightCut               // it is on the other side of the cut
+)
+
+// walkEvent is something that happens to a resolver, or a request to the store. The number of the attempt is left out: it is
+// kept relative to the member's newest one (walkPacket.age).
+type walkEvent struct {
+	what   walkWhat
+	who    int8
+	flag   uint8
+	mask   uint8
+	base   uint16
+	record walkRecord
+}
+
+func (e walkEvent) request() bool { return e.what >= walkRead && e.what <= walkRelease }
+
+func (e walkEvent) numbered() bool { return e.what >= walkRead && e.what <= walkReleaseAnswer }
+
+// event is what the resolver gets.
+func (e walkEvent) event(attempt uint64) sbr.Event {
+	switch e.what {
+	case walkResume:
+		return sbr.Resumed{Gap: walkPause}
+	case walkSight:
+		return sbr.Reachability{ID: walkID(int(e.who)), Unreachable: e.flag != sightBack}
+	case walkReadAnswer:
+		return sbr.LeaseRead{Attempt: attempt, Record: e.record.record()}
+	case walkAcquireAnswer:
+		return sbr.LeaseAnswer{Attempt: attempt, Outcome: sbr.Outcome(e.flag), Record: e.record.record()}
+	case walkReleaseAnswer:
+		return sbr.LeaseReleased{Attempt: attempt, Done: true}
+	case walkObserved:
+		return sbr.LeaseObserved{Record: e.record.record()}
+	case walkTold:
+		return sbr.Told{From: walkID(int(e.who)), Verdict: e.record.verdict.verdict()}
+	case walkOrdered:
+		return sbr.Ordered{From: walkID(int(e.who)), Order: sbr.Order{Kind: sbr.Kind(e.flag), Down: walkIDs(e.mask)}}
+	case walkAsked:
+		return sbr.Asked{From: walkID(int(e.who))}
+	case walkCleared:
+		return sbr.Cleared{From: walkID(int(e.who)), Token: uint64(e.base)}
+	default:
+		return nil
+	}
+}
+
+// toWalkEvent is the opposite, for what a member answers when it is asked about another's standing.
+func toWalkEvent(e sbr.Event) walkEvent {
+	switch e := e.(type) {
+	case sbr.Told:
+		return walkEvent{what: walkTold, who: int8(walkIndex(e.From)), record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}}
+	case sbr.Ordered:
+		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down)}
+	case sbr.Cleared:
+		return walkEvent{what: walkCleared, who: int8(walkIndex(e.From)), base: uint16(e.Token)}
+	default:
+		panic("explore: an answer of an unknown kind")
+	}
+}
+
+// walkEvents numbers events.
+type walkEvents struct {
+	all   []walkEvent
+	index map[walkEvent]uint32
+}
+
+func (t *walkEvents) init() {
+	t.index = make(map[walkEvent]uint32)
+	t.intern(walkEvent{what: walkTick})
+	t.intern(walkEvent{what: walkResume})
+}
+
+func (t *walkEvents) intern(e walkEvent) uint32 {
+	n, ok := t.index[e]
+	if !ok {
+		n = uint32(len(t.all))
+		t.all = append(t.all, e)
+		t.index[e] = n
+	}
+	return n
+}
+
+func walkName(i int) string { return "n" + strconv.Itoa(i+1) }
+
+func walkID(i int) sbr.ID { return sbr.ID(walkName(i)) }
+
+func walkIndex(id sbr.ID) int { return int(id[1] - '1') }
+
+// walkNode is member i: by address and by age in the order of the numbers.
+func walkNode(i int) sbr.Member {
+	return sbr.Member{ID: walkID(i), Name: walkName(i), Addr: "10.0.0." + strconv.Itoa(i+1) + ":7946", Born: int64(i + 1), Status: sbr.Up}
+}
+
+func walkBits(ids []sbr.ID) (mask uint8) {
+	for _, id := range ids {
+		mask |= 1 << walkIndex(id)
+	}
+	return mask
+}
+
+func walkIDs(mask uint8) []sbr.ID {
+	ids := make([]sbr.ID, 0, bits.OnesCount8(mask))
+	for m := mask; m != 0; m &= m - 1 {
+		ids = append(ids, walkID(bits.TrailingZeros8(m)))
+	}
+	return slices.Clip(ids)
+}

@@ -1,0 +1,206 @@
+package explore
+
+import (
+	"math"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+const (
+	// walkFirstAttempt leaves room for answers that are older than the resolver that gets them (sbr.Resolver.SkipAttempts).
+	walkFirstAttempt = 1 << 20
+	// walkPause is what a member that was paused believes: long enough to matter.
+	walkPause = time.Minute
+	never     = time.Duration(math.MaxInt64)
+)
+
+// walkMember knows all states in which one member's resolver was seen, and what followed from each.
+type walkMember struct {
+	w       *walker
+	i       int
+	locals  []walkLocal // zero stands for a member that has ended
+	index   map[string]uint32
+	steps   []walkEffects
+	stepped map[walkStepKey]uint32
+	later   map[walkLaterKey]uint32
+	answers map[walkAnswerKey]uint32
+	buf     []byte
+}
+
+// walkLocal is one state of a resolver.
+type walkLocal struct {
+	r       *sbr.Resolver
+	at      time.Duration // the moment of r's clock that this is about
+	last    uint64        // the number of its newest attempt
+	due     time.Duration // how long until its next deadline
+	busy    bool          // it is not simply up
+	suspect bool          // somebody is unreachable
+	racing  bool          // it races for the lease
+	out     uint8         // whom it keeps out
+	reach   uint8         // the others that it reaches, downed ones included
+	verdict walkVerdict   // the newest it knows
+	wrong   *wrong        // a promise that this state breaks
+	unrest  walkUnrest
+}
+
+type (
+	walkStepKey struct {
+		local, event uint32
+		age          uint16
+	}
+	walkLaterKey struct {
+		local uint32
+		by    time.Duration
+	}
+	walkAnswerKey struct {
+		local uint32
+		to    uint8
+	}
+)
+
+// walkEffects are what one step of one resolver does.
+type walkEffects struct {
+	to       uint32 // the state after it; zero: it has gone down
+	attempts uint16 // how many new attempts it made
+	unrest   bool   // the member went down because somebody's view kept changing
+	effects  []walkEffect
+	wrong    *wrong
+}
+
+// walkEffect is one of them: a request to the store, a message to others, or the question about the own standing.
+type walkEffect struct {
+	event uint32
+	age   uint16 // of a request, after the step
+	to    uint8  // receivers of a message
+	ask   bool   // the question
+}
+
+func (m *walkMember) init(w *walker, i int) {
+	m.w, m.i = w, i
+	m.locals = make([]walkLocal, 1)
+	m.steps = make([]walkEffects, 1)
+	m.index, m.stepped = make(map[string]uint32), make(map[walkStepKey]uint32)
+	m.later, m.answers = make(map[walkLaterKey]uint32), make(map[walkAnswerKey]uint32)
+}
+
+// intern numbers the state in which r is at the moment at. Equal encodings are one state.
+func (m *walkMember) intern(r *sbr.Resolver, at time.Duration, last uint64, u walkUnrest) uint32 {
+	if r.Suspects() == 0 {
+		u = walkUnrest{}
+	}
+	m.buf = u.append(r.AppendStateAt(m.buf[:0], at))
+	if n, ok := m.index[string(m.buf)]; ok {
+		return n
+	}
+	l := walkLocal{
+		r: r, at: at, last: last, due: never, unrest: u,
+		busy: r.State() != sbr.StateUp, suspect: r.Suspects() > 0, racing: r.State() == sbr.StateWaiting,
+	}
+	if due, ok := r.NextDeadline(); ok {
+		l.due = max(due-at, 0)
+	}
+	v := r.Verdict()
+	l.verdict = toWalkVerdict(&v)
+	l.out = m.w.outOf(r)
+	for _, other := range r.Snapshot().Members {
+		if !other.Unreachable && other.ID != walkID(m.i) {
+			l.reach |= 1 << walkIndex(other.ID)
+		}
+	}
+	l.wrong = m.w.wrongLocal(m.i, &l)
+	n := uint32(len(m.locals))
+	m.locals = append(m.locals, l)
+	m.index[string(m.buf)] = n
+	return n
+}
+
+// outOf are the members that r keeps out.
+func (w *walker) outOf(r *sbr.Resolver) (mask uint8) {
+	for j := range w.n {
+		if r.KeptOut(walkID(j), 0) {
+			mask |= 1 << j
+		}
+	}
+	return mask
+}
+
+// wait is the state after some time in which nothing happens.
+func (m *walkMember) wait(local uint32, by time.Duration) uint32 {
+	key := walkLaterKey{local, by}
+	n, ok := m.later[key]
+	if !ok {
+		l := m.locals[local]
+		n = m.intern(l.r, l.at+by, l.last, l.unrest.later(by, m.w.Resolver.StableAfter))
+		m.later[key] = n
+	}
+	return n
+}
+
+// step is what an event does in a state.
+func (m *walkMember) step(local, event uint32, age uint16) *walkEffects {
+	key := walkStepKey{local, event, age}
+	n, ok := m.stepped[key]
+	if !ok {
+		n = uint32(len(m.steps))
+		m.steps = append(m.steps, m.work(local, event, age))
+		m.stepped[key] = n
+	}
+	return &m.steps[n]
+}
+
+func (m *walkMember) work(local, event uint32, age uint16) walkEffects {
+	l := m.locals[local]
+	r := l.r.Clone()
+	t, last, unrest := m.run(r, &l, event, age)
+	if r.State() != sbr.StateDown {
+		t.to = m.intern(r, l.at, last, unrest)
+	}
+	if event == 0 {
+		t.wrong = t.wrong.or(m.w.wrongTick(m.i, &m.locals[t.to], t.to))
+	}
+	return t
+}
+
+// run lets an event happen to r, which is in the state l. It returns what r wants done, without the state after it, and what l becomes.
+func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16) (t walkEffects, last uint64, unrest walkUnrest) {
+	e := m.w.events.all[event]
+	c := walkCarrier{m: m, r: r, at: l.at, first: l.last, last: l.last, unrest: l.unrest, ticked: e.what == walkTick}
+	switch e.what {
+	case walkTick:
+		c.carry(r.Tick(l.at))
+	case walkSight:
+		reached := l.reach>>e.who&1 == 1
+		if reached != (e.flag == sightBack) && l.out>>e.who&1 == 0 {
+			c.unrest = c.unrest.changed()
+		}
+		if e.flag == sightBack {
+			c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkNode(int(e.who))})) // it may have been removed meanwhile
+		}
+		fallthrough
+	default:
+		c.carry(r.Step(l.at, e.event(l.last-uint64(age))))
+	}
+	t = c.effects
+	t.unrest = t.unrest || e.what == walkOrdered && sbr.Kind(e.flag) == sbr.DownAll
+	t.attempts = uint16(c.last - l.last)
+	for k := range t.effects {
+		if x := &t.effects[k]; m.w.events.all[x.event].request() {
+			x.age = t.attempts - x.age
+		}
+	}
+	return t, c.last, c.unrest
+}
+
+// answer is what the member says when another asks for its standing; zero: nothing.
+func (m *walkMember) answer(local uint32, to int) uint32 {
+	key := walkAnswerKey{local, uint8(to)}
+	n, ok := m.answers[key]
+	if !ok {
+		if e := m.locals[local].r.Answer(walkID(to), 0); e != nil {
+			n = m.w.events.intern(toWalkEvent(e))
+		}
+		m.answers[key] = n
+	}
+	return n
+}

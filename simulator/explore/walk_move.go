@@ -1,0 +1,202 @@
+package explore
+
+import "time"
+
+// walkKind says what a step of a walk is.
+type walkKind uint8
+
+const (
+	walkArrives walkKind = iota // a packet
+	walkDelayed                 // a packet is late from now on
+	walkLostNow                 // a packet is lost (only without reduction)
+	walkWaits                   // time passes until something is due
+	walkDue                     // a deadline of a member
+	walkCrashes
+	walkPauses
+	walkContinues
+)
+
+// walkMove is one step: what, and of which packet or member.
+type walkMove struct {
+	kind walkKind
+	at   uint8
+}
+
+// moves appends every step that can follow s.
+func (w *walker) moves(all []walkMove, s *walkState) []walkMove {
+	if k := w.cutSight(s); k >= 0 && !w.plain {
+		return w.cutMoves(all, s, k)
+	}
+	waiting := 0
+	for k, p := range s.flying {
+		if w.held(s, p) {
+			continue
+		}
+		if !p.late() {
+			waiting++
+		}
+		if k == 0 || s.flying[k-1] != p { // two that are equal do the same
+			all = append(all, walkMove{walkArrives, uint8(k)})
+		}
+	}
+	all = w.lateMoves(all, s, waiting)
+	due := false
+	for i := range w.n {
+		if w.dueIn(s, i) == 0 {
+			due = true
+			all = append(all, walkMove{walkDue, uint8(i)})
+		}
+	}
+	if waiting == 0 && !due && w.nextDue(s) != never {
+		all = append(all, walkMove{kind: walkWaits})
+	}
+	for i := range w.n {
+		switch {
+		case !s.up(i):
+		case s.isPaused(i):
+			all = append(all, walkMove{walkContinues, uint8(i)})
+		default:
+			if s.crashes > 0 {
+				all = append(all, walkMove{walkCrashes, uint8(i)})
+			}
+			if s.pauses > 0 {
+				all = append(all, walkMove{walkPauses, uint8(i)})
+			}
+		}
+	}
+	return all
+}
+
+// cutSight is the place of the first packet on time in which a member notices somebody on the other side; -1 if there is none.
+func (w *walker) cutSight(s *walkState) int {
+	for k, p := range s.flying {
+		if e := &w.events.all[p.event()]; e.what == walkSight && e.flag == sightCut && !p.late() && !s.isPaused(p.member()) {
+			return k
+		}
+	}
+	return -1
+}
+
+// cutMoves: what the detectors find at one moment, before anything is decided about it, leads to the same in every order. So the
+// first one comes first, and all that is open is whether it is late.
+func (w *walker) cutMoves(all []walkMove, s *walkState, k int) []walkMove {
+	all = append(all, walkMove{walkArrives, uint8(k)})
+	if s.lost > 0 && w.LateCut {
+		all = append(all, walkMove{walkDelayed, uint8(k)})
+	}
+	return all
+}
+
+// lateMoves says which packets may be late from now on. One that is not late may still arrive at any time before the clock moves,
+// so it is enough to say that it is late when nothing else keeps the clock from moving.
+func (w *walker) lateMoves(all []walkMove, s *walkState, waiting int) []walkMove {
+	if s.lost == 0 || waiting > int(s.lost) && !w.plain {
+		return all
+	}
+	for k, p := range s.flying {
+		e := &w.events.all[p.event()]
+		if p.late() || w.held(s, p) || k > 0 && s.flying[k-1] == p || e.what == walkSight && e.flag == sightCut && !w.LateCut {
+			continue
+		}
+		all = append(all, walkMove{walkDelayed, uint8(k)})
+		if w.plain && e.what != walkSight { // a detector looks again and again
+			all = append(all, walkMove{walkLostNow, uint8(k)})
+		}
+	}
+	return all
+}
+
+// held reports whether a packet waits for a paused member to go on.
+func (w *walker) held(s *walkState, p walkPacket) bool {
+	return s.isPaused(p.member()) && !w.events.all[p.event()].request()
+}
+
+// dueIn is how long until member i's next deadline.
+func (w *walker) dueIn(s *walkState, i int) time.Duration {
+	if !s.up(i) || s.isPaused(i) {
+		return never
+	}
+	return w.members[i].locals[s.local[i]].due
+}
+
+// nextDue is how long until anything happens by itself.
+func (w *walker) nextDue(s *walkState) time.Duration {
+	next := never
+	for i := range w.n {
+		next = min(next, w.dueIn(s, i))
+	}
+	for _, at := range w.Noticed {
+		if at > s.clock {
+			next = min(next, at-s.clock)
+		}
+	}
+	return next
+}
+
+// quiet reports whether nothing happens by itself any more, but for members that go on asking a store they do not reach.
+func (w *walker) quiet(s *walkState) bool {
+	if s.clock < w.lastNotice() {
+		return false
+	}
+	for i := range w.n {
+		if !s.up(i) {
+			continue
+		}
+		l := &w.members[i].locals[s.local[i]]
+		if s.isPaused(i) || l.due != never && (w.access>>i&1 != 0 || l.busy) {
+			return false
+		}
+	}
+	for _, p := range s.flying {
+		if !p.late() || w.events.all[p.event()].what == walkSight { // a detector looks again and again
+			return false
+		}
+	}
+	return true
+}
+
+// lastNotice is when the last side notices the cut.
+func (w *walker) lastNotice() (last time.Duration) {
+	for _, at := range w.Noticed {
+		last = max(last, at)
+	}
+	return last
+}
+
+// do carries out a step: s becomes what follows.
+func (w *walker) do(s *walkState, m walkMove) {
+	i := int(m.at)
+	switch m.kind {
+	case walkArrives:
+		p := s.take(i)
+		if e := &w.events.all[p.event()]; e.request() {
+			w.serve(s, p, e)
+		} else {
+			w.step(s, p.member(), p.event(), p.age())
+		}
+	case walkDelayed:
+		s.lost--
+		s.fly(s.take(i) | walkLate)
+	case walkLostNow:
+		s.lost--
+		s.take(i)
+	case walkWaits:
+		w.wait(s)
+	case walkDue:
+		w.step(s, i, 0, 0)
+	case walkCrashes:
+		s.crashes--
+		s.crashed |= 1 << i
+		w.end(s, i)
+	case walkPauses:
+		s.pauses--
+		s.paused |= 1 << i
+		w.noticed(s, i, sightGone)
+	case walkContinues:
+		s.paused &^= 1 << i
+		w.step(s, i, 1, 0)
+		if s.up(i) {
+			w.noticed(s, i, sightBack)
+		}
+	}
+}
