@@ -1,0 +1,19 @@
+// Package browsertest opens pages in a real, headless Chromium for tests.
+//
+//	func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
+//
+//	func TestPage(t *testing.T) {
+//		page := browsertest.Open(t, "file:///tmp/report.html", browsertest.Options{})
+//		require.Equal(t, "Report", browsertest.Eval[string](page, "document.title"))
+//		require.Empty(t, page.Problems())
+//	}
+//
+// One browser serves all tests of a process; each page is a tab of its own. The browser is the one that SBR_BROWSER names, else the first of
+// chromium, chromium-browser, google-chrome and google-chrome-stable in PATH. Without one a test fails and says how to get one; with
+// -short it is skipped.
+//
+// Guarantees: no host name resolves, so that a page finds no network; every request is recorded all the same. The browser ends with
+// the test process.
+//
+// Non-guarantees: as root Chromium runs without its sandbox, because it refuses to run otherwise. Open pages of your own only.
+package browsertest
