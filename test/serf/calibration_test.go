@@ -1,0 +1,235 @@
+package serf_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/calibration.md anew")
+
+// The tolerance: at least nine of ten cuts of real Serf are where the model puts them, give or take a fifth and half a second.
+const (
+	factor = 1.2
+	slack  = 0.5 // seconds
+	astray = 0.1
+	// chance is how often a comparison may fail although the model is right, for lack of runs.
+	chance = 1e-5
+	// modelRuns are enough for the model's own error to be small beside that.
+	modelRuns = 400
+)
+
+// calibrated are the shapes that are compared, and how often each is cut; one that takes long only when SBR_CALIBRATE asks for more.
+var calibrated = []struct {
+	shape
+	runs int
+	long bool
+}{
+	{shape{"serf-lan", 2, 1, false}, 40, false},
+	{shape{"serf-lan", 3, 1, false}, 40, false},
+	{shape{"serf-lan", 2, 2, false}, 40, false},
+	{shape{"serf-lan", 4, 1, false}, 40, false},
+	{shape{"serf-lan", 3, 2, false}, 40, false},
+	{shape{"serf-lan", 5, 1, false}, 30, false},
+	{shape{"serf-lan", 3, 3, false}, 30, false},
+	{shape{"serf-lan", 5, 4, false}, 20, false},
+	{shape{"serf-lan", 9, 1, false}, 20, false},
+	{shape{"serf-lan", 10, 5, false}, 15, false},
+	{shape{"serf-lan", 10, 10, false}, 15, true},
+	{shape{"serf-lan", 18, 2, false}, 15, true},
+	{shape{"serf-lan", 19, 1, false}, 12, false},
+	{shape{"serf-lan", 20, 10, false}, 12, false},
+	{shape{"serf-wan", 3, 2, false}, 30, false},
+	{shape{"serf-wan", 9, 1, false}, 15, false},
+	{shape{"serf-wan", 10, 5, false}, 15, true},
+	{shape{"serf-local", 3, 2, false}, 30, false},
+	{shape{"serf-local", 9, 1, false}, 15, false},
+	{shape{"serf-local", 10, 5, false}, 15, true},
+	{shape{"serf-lan", 2, 1, true}, 20, false},
+	{shape{"serf-lan", 4, 1, true}, 15, false},
+	{shape{"serf-lan", 3, 2, true}, 15, false},
+	{shape{"serf-lan", 9, 1, true}, 12, true},
+	{shape{"serf-lan", 10, 5, true}, 12, true},
+	{shape{"serf-lan", 19, 1, true}, 12, true},
+	{shape{"serf-lan", 20, 10, true}, 12, true},
+}
+
+// more is how many times more often shapes are cut; zero: as usual, and without the long ones. SBR_CALIBRATE sets it.
+func more(t *testing.T) int {
+	text := os.Getenv("SBR_CALIBRATE")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "SBR_CALIBRATE is how many times more often shapes are cut")
+	require.Positive(t, n)
+	return n
+}
+
+// seconds are what many cuts took, in order.
+type seconds []float64
+
+func (s seconds) at(share float64) float64 {
+	return s[min(int(share*float64(len(s))), len(s)-1)]
+}
+
+// shareBelow is the share of cuts that took no longer than x.
+func (s seconds) shareBelow(x float64) float64 {
+	n, _ := slices.BinarySearchFunc(s, x, func(a, x float64) int {
+		if a <= x {
+			return -1
+		}
+		return 1
+	})
+	return float64(n) / float64(len(s))
+}
+
+// outside is the share of real cuts that no reading of the tolerance explains: the largest distance of their distribution from
+// the band that the model's makes when it is stretched and shrunk by the tolerance.
+func outside(real, model seconds) (worst float64) {
+	for i, x := range real {
+		before, upTo := float64(i)/float64(len(real)), float64(i+1)/float64(len(real))
+		early := upTo - model.shareBelow(x*factor+slack)    // more real cuts are over by x than model cuts by a later time
+		late := model.shareBelow((x-slack)/factor) - before // fewer real cuts are over before x than model cuts by an earlier time
+		worst = max(worst, early, late)
+	}
+	return worst
+}
+
+// allowed is what outside may be with so many runs (Dvoretzky, Kiefer, Wolfowitz).
+func allowed(runs int) float64 {
+	return astray + math.Sqrt(math.Log(2/chance)/(2*float64(runs)))
+}
+
+// comparison is what one shape showed.
+type comparison struct {
+	shape
+	runs        int
+	real, model [4]seconds // the first and the last condemnation, on the larger side and on the smaller one
+}
+
+var measures = [4]string{"larger side, first", "larger side, all", "smaller side, first", "smaller side, all"}
+
+func (s shape) compare(t *testing.T, runs int) comparison {
+	c := comparison{shape: s, runs: runs}
+	add := func(to *[4]seconds, x cutTimes) {
+		for i, d := range [4]time.Duration{x[0].first, x[0].all, x[1].first, x[1].all} {
+			to[i] = append(to[i], d.Seconds())
+		}
+	}
+	for seed := range runs {
+		add(&c.real, s.real(t, uint64(seed+1)))
+	}
+	for seed := range modelRuns {
+		add(&c.model, s.model(t, uint64(seed+1)))
+	}
+	for i := range measures {
+		slices.Sort(c.real[i])
+		slices.Sort(c.model[i])
+	}
+	return c
+}
+
+// The model finds a cut when real Serf finds it: the distributions of the times until the first member across the cut was condemned, and
+// until all were by everybody, agree within the tolerance, on both sides.
+func TestCalibration(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("cuts hundreds of clusters of real Serf; TestScenarios compares outcomes")
+	}
+	times := more(t)
+	var mu sync.Mutex
+	all := make([]*comparison, len(calibrated))
+	t.Run("shapes", func(t *testing.T) {
+		for i, x := range calibrated {
+			if x.long && times == 0 {
+				continue
+			}
+			t.Run(x.String(), func(t *testing.T) {
+				t.Parallel()
+				c := x.compare(t, x.runs*max(times, 1))
+				mu.Lock()
+				all[i] = &c
+				mu.Unlock()
+				for m, name := range measures {
+					d, limit := outside(c.real[m], c.model[m]), allowed(c.runs)
+					if d > limit {
+						t.Errorf("%s: real Serf %s, model %s: %.2f outside, at most %.2f", name, c.real[m], c.model[m], d, limit)
+					}
+				}
+			})
+		}
+	})
+	text := page(all)
+	t.Log("\n" + text)
+	path := filepath.Join("..", "..", "docs", "calibration.md")
+	if *update {
+		require.NotContains(t, all, (*comparison)(nil), "the page is written of all shapes: set SBR_CALIBRATE=1")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return
+	}
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, x := range calibrated {
+		require.Contains(t, string(written), "| "+x.String()+" |", "docs/calibration.md lacks a shape: write it anew")
+	}
+}
+
+func (s seconds) String() string {
+	return fmt.Sprintf("%.1f / %.1f / %.1f", s.at(0.1), s.at(0.5), s.at(0.9))
+}
+
+// page is docs/calibration.md.
+func page(all []*comparison) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	for _, c := range all {
+		if c == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %d |", c.shape, c.runs)
+		for m := range measures {
+			fmt.Fprintf(&b, " %s | %s | %.0f %% |", c.real[m], c.model[m], 100*max(outside(c.real[m], c.model[m]), 0))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// The comparison finds what it is made for: a model that is a quarter off, or right in the middle and wrong at the ends.
+func TestCalibration_FindsAModelThatIsWrong(t *testing.T) {
+	var right, slow, narrow, mixed seconds
+	for i := range 200 {
+		x := 20 + 20*float64(i)/200
+		right, slow, narrow = append(right, x), append(slow, 1.5*x), append(narrow, 29.5+float64(i)/200)
+		if mixed = append(mixed, x); i%2 == 0 {
+			mixed[i] = 100
+		}
+	}
+	slices.Sort(mixed)
+	require.Zero(t, outside(right, right))
+	require.LessOrEqual(t, outside(right, scaled(right, 1.15)), 0.0)
+	require.LessOrEqual(t, outside(scaled(right, 1.15), right), 0.0)
+	for name, model := range map[string]seconds{"slow": slow, "mixed": mixed} {
+		require.Greater(t, outside(right, model), allowed(100), name)
+		require.Greater(t, outside(model, right), allowed(100), name)
+	}
+	require.Greater(t, outside(right, narrow), 0.1)
+	require.InDelta(t, 0.35, allowed(100), 0.01)
+}
+
+func scaled(s seconds, by float64) (out seconds) {
+	for _, x := range s {
+		out = append(out, by*x)
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package serf_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+const (
+	// maxNodes and maxTime bound what is played: real Serf costs a thousand times what the model costs.
+	maxNodes = 20
+	maxTime  = 15 * time.Minute
+)
+
+// maxLoss is up to where losing packets does not change what failure detectors find.
+const maxLoss = 0.05
+
+// timed are files whose outcome depends on the detection times that they fix, by name, with the reason.
+var timed = map[string]string{
+	"heal-just-before": "the heal is timed to the file's detection times; Serf's own may be too slow to see it in time",
+	"holder-crashes":   "the crash is timed to the file's detection times; with Serf's own it may come before the verdict",
+}
+
+// differs are files in which Serf does something that the model leaves out, by name, with what it is.
+var differs = map[string]string{
+	"asymmetric": "five members that miss the same one are enough to call that one unreachable, and the others stay; " +
+		"the model knows only pairs that miss each other",
+	"one-way-sides": "rumours of the smaller side still reach the larger one, whose members take each other for dead until they refute it: " +
+		"its view settles later, and either side may win",
+}
+
+// promisesOnly says why the expectations of a file do not hold over real Serf, where only the promises are checked then; empty: they do.
+func promisesOnly(name string) string {
+	return timed[name] + differs[name]
+}
+
+// short are the files that are played with -short, and under the race detector.
+var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart-same-name"}
+
+// unplayable says why a file is not played here; empty: it is.
+func unplayable(s *scenario.Scenario) string {
+	if n := len(members(s)); n > maxNodes {
+		return fmt.Sprintf("%d nodes; real Serf is played up to %d", n, maxNodes)
+	}
+	if l := s.Cluster.Network.Loss; l > maxLoss {
+		return fmt.Sprintf("at %g %% loss Serf's detector and the probes fail as well; in the file it is about messages of the resolvers alone", 100*l)
+	}
+	if s.RunFor > maxTime {
+		return fmt.Sprintf("it runs for %v; real Serf is played up to %v", s.RunFor, maxTime)
+	}
+	skewed := make(map[string]bool)
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		switch {
+		case st.Clock != nil && st.Clock.Rate != nil && *st.Clock.Rate != 1:
+			return "a clock runs at another rate, and virtual time has one clock for all"
+		case st.Clock != nil:
+			skewed[st.Clock.Node] = true
+		}
+	}
+	for i := range s.Steps { // a skew is seen only by who starts under it
+		for _, name := range []*string{s.Steps[i].Restart, s.Steps[i].Join} {
+			if name != nil && skewed[*name] {
+				return *name + " starts under a wall clock of its own, and virtual time has one clock for all"
+			}
+		}
+	}
+	return ""
+}
+
+// library parses the scenario files.
+func library(t *testing.T) map[string]*scenario.Scenario {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "simulator", "scenarios", "*.yaml"))
+	require.NoError(t, err)
+	all := make(map[string]*scenario.Scenario)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		s, err := scenario.Parse(file, data)
+		require.NoError(t, err)
+		all[strings.TrimSuffix(filepath.Base(file), ".yaml")] = s
+	}
+	return all
+}
+
+// seeds is how often each file is played; SBR_SEEDS changes it.
+func seeds() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("SBR_SEEDS"), 10, 16); err == nil && n > 0 {
+		return n
+	}
+	return 1
+}
+
+// row is one line of the table of TestScenarios.
+type row struct{ file, model, serf, agree string }
+
+// Each scenario file has the outcome over real Serf that it has in the model, or one that the file allows as well; and no promise is
+// broken there either.
+func TestScenarios(t *testing.T) {
+	var mu sync.Mutex
+	var rows []row
+	t.Run("files", func(t *testing.T) {
+		for name, s := range library(t) {
+			if (testing.Short() || underRace) && !slices.Contains(short, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for seed := range seeds() {
+					r := compare(t, name, s, seed+1)
+					mu.Lock()
+					rows = append(rows, r)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.file, b.file) })
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "file\tmodel\tserf\tagree?")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.file, r.model, r.serf, r.agree)
+	}
+	require.NoError(t, w.Flush())
+	t.Log("\n" + text.String())
+	require.NotEmpty(t, rows)
+}
+
+// compare plays one file in both tiers.
+func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
+	model := scenario.Judge(s, seed)
+	require.True(t, model.Passed, "the model itself: %v", model.Failures)
+	m := outcome{survivors: model.Survivors, down: model.Down, holder: model.LeaseHolder}
+	if d, err := time.ParseDuration(model.ResolvedAfter); err == nil {
+		m.resolved, m.after = true, d
+	}
+	r := row{file: name, model: m.String()}
+	if why := unplayable(s); why != "" {
+		r.serf, r.agree = "not played here: "+why, "-"
+		return r
+	}
+	fixed := s.Cluster.Detection.Profile == ""
+	if fixed { // Serf has times of its own
+		c := *s
+		c.Cluster.Detection = scenario.DefaultDetection()
+		s = &c
+	}
+	o := play(t, s, seed)
+	require.NoError(t, o.err)
+	r.serf = o.String()
+	failures, why := o.broken, promisesOnly(name)
+	if why == "" {
+		failures = append(failures, o.unmet(s, !fixed)...)
+	}
+	switch {
+	case len(failures) > 0:
+		r.agree = "NO"
+		t.Errorf("seed %d: %s: %s", seed, r.serf, strings.Join(failures, "\n"))
+	case why != "":
+		r.agree = "promises only: " + why
+	case same(o.survivors, m.survivors) && same(o.down, m.down):
+		r.agree = "yes"
+	default:
+		r.agree = "yes, the file allows both"
+	}
+	return r
+}
+
+// The files that are named here exist, and the reasons are true of them.
+func TestScenarios_ListsAreUpToDate(t *testing.T) {
+	all := library(t)
+	for name := range timed {
+		require.Contains(t, all, name)
+		require.Empty(t, all[name].Cluster.Detection.Profile, "%s: a file with Serf's own times can be held to what it expects", name)
+	}
+	for name := range differs {
+		require.Contains(t, all, name)
+		require.Empty(t, unplayable(all[name]), name)
+	}
+	for _, name := range short {
+		require.Contains(t, all, name)
+		require.Empty(t, unplayable(all[name]), name)
+		require.Empty(t, promisesOnly(name), name)
+	}
+}
