@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -58,6 +60,9 @@ func readInput(path string, stdin io.Reader, limit int64) (name string, data []b
 			return "", nil, badInput{errors.New("no input: give a file (-f FILE), or pipe it in")}
 		}
 	} else {
+		if err := notPipe(path); err != nil {
+			return "", nil, badInput{err}
+		}
 		file, err := os.Open(path)
 		if err != nil {
 			return "", nil, badInput{err}
@@ -70,6 +75,15 @@ func readInput(path string, stdin io.Reader, limit int64) (name string, data []b
 		return "", nil, badInput{fmt.Errorf("%s: %w", name, err)}
 	}
 	return name, data, nil
+}
+
+// notPipe refuses a named pipe: to open one waits until somebody writes to it. Those that a shell makes for a command have names of their own.
+func notPipe(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+		return nil // what is wrong otherwise, opening it says
+	}
+	return fmt.Errorf("%s: is a named pipe: give a file, or - to read the standard input", path)
 }
 
 // writeJSON writes one indented object.

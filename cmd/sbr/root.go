@@ -21,7 +21,7 @@ const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is 
 
 Exit statuses:
   0   done
-  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate: a run failed
+  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate, explore: something is broken
   2   bad usage, bad input or bad configuration
   3   lease: for certain not, somebody else holds it
 
@@ -45,9 +45,12 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(
 		newDecide(s),
 		newDemo(s),
+		newExplore(s),
 		newLease(s),
 		newManifests(s),
 		newConfig(s),
+		newReport(s),
+		newSchema(s),
 		newSimulate(s),
 		newVersion(s),
 	)

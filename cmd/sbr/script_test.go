@@ -28,6 +28,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"evaluate": evaluate,
 			"answer":   answer,
+			"same":     same,
 			"status":   status,
 			"junk":     junk,
 		},

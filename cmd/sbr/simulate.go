@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 const simulateHelp = `Simulate plays scenario files: a cluster, what happens to it, and what is expected of it at the end. It runs the resolver of
@@ -20,14 +21,21 @@ A folder stands for all files in it and below that end in .yaml, .yml or .json. 
 is left to chance. The same file, seed and version give the same run, which its trace hash shows.
 
 A run fails when an expectation of the file is not met, or when one of the promises is broken, whatever the file expects:
-  S1  two sides of one partition never both stay up         S2  who was downed never takes part again
+  S1  two sides of one partition never both stay up          S2  who was downed never takes part again
   S3  a holder of the lease is replaced only when it may be  S4  "don't know" is never read as "granted"
+  L1  a side that reaches the lease is not given up          L2  whoever leads a side decides when it is due, not later
+  L3  nothing is asked of the lease while all are reachable  and nobody decides before its view is stable, or without a reason
 
-Exit statuses: 0 all passed, 1 a run failed, 2 bad input.`
+--compare plays the same files with the same seeds under each of several strategies, or under the settings of files like sbr.yaml, and
+tabulates what they cost; as-written is the file as it is. Expectations are not looked at then.
+
+Exit statuses: 0 all passed, or compared; 1 a run failed; 2 bad input.`
 
 const simulateExample = `  sbr simulate split.yaml
   sbr simulate scenarios/ --seeds 1-200
-  sbr simulate scenarios/ --seeds 1-200 -o junit > report.xml`
+  sbr simulate scenarios/ --seeds 1-200 -o junit > report.xml
+  sbr simulate scenarios/ --seeds 1-200 --html report.html
+  sbr simulate split.yaml --seeds 1-200 --compare keep-majority,lease-majority,sbr.yaml`
 
 func newSimulate(s streams) *cobra.Command {
 	c := &cobra.Command{
@@ -38,20 +46,34 @@ func newSimulate(s streams) *cobra.Command {
 	c.Flags().Var(&seeds, "seeds", "the seeds to play each scenario with")
 	c.Flags().VarP(&output, "output", "o", "how the results are written")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(simulateFormats, cobra.ShellCompDirectiveNoFileComp))
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		return verb(func() error { return simulate(s, args, seeds, output) })(nil, nil)
+	variants := c.Flags().StringSlice("compare", nil, "strategies, files like sbr.yaml, or as-written: play under each and tabulate")
+	_ = c.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
+	html := c.Flags().String("html", "", "write a report for the browser to this file as well")
+	c.MarkFlagsMutuallyExclusive("html", "compare")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("compare") {
+			return verb(func() error { return compare(s, args, seeds, output, *variants) })(nil, nil)
+		}
+		return verb(func() error { return simulate(s, args, seeds, output, *html) })(nil, nil)
 	}
 	return c
 }
 
 // simulate plays every file with every seed. It writes results in order, as they come.
-func simulate(s streams, paths []string, seeds seedRange, output simulateFormat) error {
+func simulate(s streams, paths []string, seeds seedRange, output simulateFormat, html string) error {
 	files, err := loadScenarios(paths, s.in)
 	if err != nil {
 		return badInput{err}
 	}
 	total := uint64(len(files)) * seeds.count()
 	out := newSimulateWriter(output, s.out)
+	if html != "" {
+		page, err := newSimulateHTML(html, total)
+		if err != nil {
+			return err
+		}
+		out = simulateWriters{out, page}
+	}
 	show := newProgress(s.err, total)
 	started := time.Now()
 	var failed uint64
@@ -82,7 +104,8 @@ func simulate(s streams, paths []string, seeds seedRange, output simulateFormat)
 
 // scenarioFile is a scenario and where it comes from.
 type scenarioFile struct {
-	path string
+	path     string
+	sentence string // on top of the file; may be empty
 	*scenario.Scenario
 }
 

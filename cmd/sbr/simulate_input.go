@@ -96,7 +96,7 @@ func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
 				problems = append(problems, err)
 				continue
 			}
-			files = append(files, &scenarioFile{path: p, Scenario: s})
+			files = append(files, &scenarioFile{path: p, sentence: sentence(data), Scenario: s})
 		}
 	}
 	return files, errors.Join(problems...)

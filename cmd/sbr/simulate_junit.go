@@ -8,14 +8,22 @@ import (
 	"time"
 )
 
-// simulateJUnit is the report that CI servers read: a suite for each scenario, a case for each seed. Their viewers disagree on what
-// is optional, so every count and time that any of them knows is there.
+// simulateJUnit is the report that CI servers read: a suite for each scenario, a case for each seed. It is written suite by suite, for
+// the runs of many seeds need not fit into memory; a suite says how many of its cases failed before it shows them, so it is kept that
+// long, and a long one is written in parts.
+//
+// What their viewers know differs: testdata/junit.xsd is what all of them take.
 type simulateJUnit struct {
-	to     io.Writer
-	suites []*junitSuite
-	file   *scenarioFile // of the last suite
-	took   time.Duration // by its runs so far
+	to      io.Writer
+	begun   bool
+	suite   *junitSuite
+	file    *scenarioFile // of that suite
+	took    time.Duration // by its runs so far
+	classes map[string]string
 }
+
+// junitPart is how many cases are written as one suite at most.
+const junitPart = 10_000
 
 type junitSuites struct {
 	XMLName  xml.Name      `xml:"testsuites"`
@@ -28,21 +36,30 @@ type junitSuites struct {
 }
 
 type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    uint64      `xml:"tests,attr"`
-	Failures uint64      `xml:"failures,attr"`
-	Errors   uint64      `xml:"errors,attr"`
-	Skipped  uint64      `xml:"skipped,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
+	XMLName    xml.Name        `xml:"testsuite"`
+	Name       string          `xml:"name,attr"`
+	Tests      uint64          `xml:"tests,attr"`
+	Failures   uint64          `xml:"failures,attr"`
+	Errors     uint64          `xml:"errors,attr"`
+	Skipped    uint64          `xml:"skipped,attr"`
+	Time       string          `xml:"time,attr"`
+	Properties []junitProperty `xml:"properties>property,omitempty"`
+	Cases      []junitCase     `xml:"testcase"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitCase struct {
-	Name      string        `xml:"name,attr"`
-	ClassName string        `xml:"classname,attr"`
-	File      string        `xml:"file,attr"`
-	Time      string        `xml:"time,attr"`
-	Failure   *junitFailure `xml:"failure,omitempty"`
+	Name string `xml:"name,attr"`
+	// ClassName is what GitLab shows as the suite; together with Name it must be unique, or all but the first are dropped.
+	ClassName string `xml:"classname,attr"`
+	// File is not written: Jenkins refuses a report in which a case has an attribute for it. Say it in a property of the suite.
+	File    string        `xml:"-"`
+	Time    string        `xml:"time,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
 }
 
 type junitFailure struct {
@@ -55,38 +72,64 @@ type junitFailure struct {
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 func (w *simulateJUnit) result(r *played) error {
-	if w.file != r.file {
+	if w.file != r.file || len(w.suite.Cases) == junitPart {
+		if err := w.flush(); err != nil {
+			return err
+		}
 		w.file, w.took = r.file, 0
-		w.suites = append(w.suites, &junitSuite{Name: r.Scenario})
+		w.suite = &junitSuite{Name: w.class(r), Properties: []junitProperty{{Name: "file", Value: r.file.path}}}
 	}
-	suite := w.suites[len(w.suites)-1]
-	c := junitCase{
-		Name: fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), ClassName: r.Scenario, File: r.file.path, Time: seconds(r.took),
-	}
-	suite.Tests++
+	c := junitCase{Name: fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), ClassName: w.suite.Name, Time: seconds(r.took)}
+	w.suite.Tests++
 	if !r.Passed {
-		suite.Failures++
+		w.suite.Failures++
 		c.Failure = &junitFailure{
 			Message: r.Failures[0], Type: "simulation",
 			Text: strings.Join(r.Failures, "\n") + "\nreplay: " + r.replay() + "\ntrace-hash: " + r.TraceHash + "\n",
 		}
 	}
-	suite.Cases = append(suite.Cases, c)
+	w.suite.Cases = append(w.suite.Cases, c)
 	w.took += r.took
-	suite.Time = seconds(w.took)
+	w.suite.Time = seconds(w.took)
 	return nil
 }
 
-func (w *simulateJUnit) end(s summary) error {
-	all := junitSuites{Name: "sbr simulate", Tests: s.runs, Failures: s.failed, Time: seconds(s.took), Suites: w.suites}
-	if _, err := io.WriteString(w.to, xml.Header); err != nil {
+// class is the name of the scenario, with that of its file if another file has taken it.
+func (w *simulateJUnit) class(r *played) string {
+	if w.classes == nil {
+		w.classes = make(map[string]string)
+	}
+	if file, taken := w.classes[r.Scenario]; taken && file != r.file.path {
+		return fmt.Sprintf("%s (%s)", r.Scenario, r.file.path)
+	}
+	w.classes[r.Scenario] = r.file.path
+	return r.Scenario
+}
+
+// flush writes the suite that is complete.
+func (w *simulateJUnit) flush() error {
+	if !w.begun {
+		w.begun = true
+		if _, err := io.WriteString(w.to, xml.Header+`<testsuites name="sbr simulate">`+"\n"); err != nil {
+			return err
+		}
+	}
+	if w.suite == nil {
+		return nil
+	}
+	text, err := xml.MarshalIndent(w.suite, "  ", "  ")
+	if err != nil {
 		return err
 	}
-	enc := xml.NewEncoder(w.to)
-	enc.Indent("", "  ")
-	if err := enc.Encode(all); err != nil {
+	w.suite = nil
+	_, err = w.to.Write(append(text, '\n'))
+	return err
+}
+
+func (w *simulateJUnit) end(summary) error {
+	if err := w.flush(); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w.to, "\n")
+	_, err := io.WriteString(w.to, "</testsuites>\n")
 	return err
 }

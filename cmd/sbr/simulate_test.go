@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,7 +46,7 @@ func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 
 func TestSimulate_WriteErrorIsReported(t *testing.T) {
 	for _, f := range []simulateFormat{simulateFormat(formatText), simulateFormat(formatJSON), simulateFormat(formatJUnit)} {
-		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{1, 500}, f)
+		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{1, 500}, f, "")
 		require.ErrorIs(t, err, errBroken, f)
 	}
 }
@@ -64,64 +62,4 @@ func TestSimulate_APanicIsAFailedRun(t *testing.T) {
 	require.False(t, r.Passed)
 	require.Equal(t, []string{"internal error: the run panicked: out of cheese"}, r.Failures)
 	require.EqualValues(t, 7, r.Seed)
-}
-
-// What the schema that Jenkins publishes for its JUnit plugin asks of a report: the order and the names of the elements, the attributes
-// that are required, numbers where it wants numbers; and sums that are right, which GitLab and GitHub show.
-func TestSimulate_JUnitIsWhatServersRead(t *testing.T) {
-	var out bytes.Buffer
-	w := &simulateJUnit{to: &out}
-	file := someScenario(t, "run-for: 1s")
-	nasty := "<&\"'> \x00\x1b ]]> \xff"
-	for seed := range uint64(3) {
-		r := &played{Result: scenario.Result{Scenario: nasty, Seed: seed, Passed: seed > 0}, file: file, took: time.Millisecond}
-		if !r.Passed {
-			r.Failures = []string{nasty, "second"}
-		}
-		require.NoError(t, w.result(r))
-	}
-	require.NoError(t, w.end(summary{runs: 3, failed: 1, took: time.Second}))
-
-	allowed := map[string]struct{ parent, required string }{
-		"testsuites": {"", "name tests failures errors time"},
-		"testsuite":  {"testsuites", "name tests failures errors skipped time"},
-		"testcase":   {"testsuite", "name classname file time"},
-		"failure":    {"testcase", "message type"},
-	}
-	count := make(map[string]int)
-	var open []string
-	for dec := xml.NewDecoder(&out); ; {
-		tok, err := dec.Token()
-		if tok == nil {
-			require.ErrorContains(t, err, "EOF")
-			break
-		}
-		require.NoError(t, err)
-		switch e := tok.(type) {
-		case xml.StartElement:
-			rule, ok := allowed[e.Name.Local]
-			require.True(t, ok, e.Name.Local)
-			parent := ""
-			if len(open) > 0 {
-				parent = open[len(open)-1]
-			}
-			require.Equal(t, rule.parent, parent)
-			var names []string
-			for _, a := range e.Attr {
-				names = append(names, a.Name.Local)
-				switch a.Name.Local {
-				case "tests", "failures", "errors", "skipped":
-					require.Regexp(t, `^\d+$`, a.Value)
-				case "time":
-					require.Regexp(t, `^\d+\.\d{3}$`, a.Value)
-				}
-			}
-			require.Equal(t, rule.required, strings.Join(names, " "))
-			open = append(open, e.Name.Local)
-			count[e.Name.Local]++
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		}
-	}
-	require.Equal(t, map[string]int{"testsuites": 1, "testsuite": 1, "testcase": 3, "failure": 1}, count)
 }

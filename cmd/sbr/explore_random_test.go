@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/simulator/explore"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// same FILE FILE compares two results, but for the time they took and where their part was taken from.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: same file file")
+	}
+	var got [2]map[string]any
+	for i, name := range args {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &got[i]))
+		delete(got[i], "elapsed")
+		delete(got[i], "shard-from")
+	}
+	a, err := json.Marshal(got[0])
+	ts.Check(err)
+	b, err := json.Marshal(got[1])
+	ts.Check(err)
+	if string(a) != string(b) {
+		ts.Fatalf("%s is\n%s\n%s is\n%s", args[0], a, args[1], b)
+	}
+}
+
+// What the line on a terminal says.
+func TestExploreProgress_Line(t *testing.T) {
+	p := &exploreProgress{total: 30_000, runs: 12_000, failed: 2, taken: map[string]struct{}{"a": {}, "b": {}}}
+	require.Equal(t, "[########............]  40%  12,000 runs, 6,000/s, 2 failed, 2 transitions, 3s left", p.line(2*time.Second))
+	p.budget = 4 * time.Second
+	require.Equal(t, "[##########..........]  50%  12,000 runs, 6,000/s, 2 failed, 2 transitions, 2s left", p.line(2*time.Second))
+	p.runs, p.failed, p.budget = 0, 0, 0
+	require.Equal(t, "[....................]   0%  0 runs, 0/s, 0 failed, 2 transitions, ? left", p.line(time.Second))
+	require.Contains(t, p.line(0), " 0/s, ")
+}
+
+// Where nobody looks nothing is shown, and nothing is asked of the workers.
+func TestExploreProgress_NotOnAPipe(t *testing.T) {
+	file, err := os.Create(t.TempDir() + "/out")
+	require.NoError(t, err)
+	defer file.Close()
+	p := newExploreProgress(file, 10, 0)
+	require.Nil(t, p.watcher())
+	p.end()
+	info, err := file.Stat()
+	require.NoError(t, err)
+	require.Zero(t, info.Size())
+}
+
+func TestShardOf(t *testing.T) {
+	env := func(index, completions string) func(string) string {
+		return func(key string) string { return map[string]string{envIndex: index, envCompletions: completions}[key] }
+	}
+	for _, c := range []struct{ flag, index, completions, want, from string }{
+		{"", "", "", "1/1", ""},
+		{"", "", "8", "1/1", ""},
+		{"2/8", "", "", "2/8", ""},
+		{"2/8", "4", "5", "2/8", ""},
+		{"", "0", "8", "1/8", "JOB_COMPLETION_INDEX=0, JOB_COMPLETIONS=8"},
+		{"", "7", "8", "8/8", "JOB_COMPLETION_INDEX=7, JOB_COMPLETIONS=8"},
+	} {
+		shard, from, err := shardOf(c.flag, env(c.index, c.completions))
+		require.NoError(t, err)
+		require.Equal(t, c.want, shard.String())
+		require.Equal(t, c.from, from)
+	}
+	for _, c := range [][4]string{
+		{"9/8", "", "", "--shard 9/8: 9/8: shards count from 1/8 to 8/8"},
+		{"", "1", "", "JOB_COMPLETION_INDEX is set, but JOB_COMPLETIONS is not"},
+		{"", "8", "8", "the index must be less than the completions"},
+		{"", "-1", "8", "they must be numbers"},
+		{"", "1", "many", "they must be numbers"},
+		{"", "1", "2000000000", "the number of shards must be 1 to"},
+	} {
+		_, _, err := shardOf(c[0], env(c[1], c[2]))
+		require.ErrorContains(t, err, c[3], c)
+	}
+}
+
+// A failure that is found is written as two files, of which the smaller one fails in the same way when it is played.
+func TestExploreRandom_WritesFailures(t *testing.T) {
+	dir := t.TempDir()
+	text := "steps: [{at: 5s, leave: n3}, {at: 10s, partition: [[n1, n2], [n4, n5]]}]\nrun-for: 20s\n"
+	failures := func() []*explore.Failure {
+		return []*explore.Failure{
+			{Promise: "S1", Shape: "n… and n… are both up and cannot reach each other", Text: "S1 broken", Seed: 7, Runs: 1, Scenario: text},
+			{Promise: "S1", Shape: "another", Text: "S1 broken", Seed: 7, Runs: 1, Scenario: text},
+		}
+	}
+	o := &exploreRandom{out: dir}
+	r := &explore.Report{Failures: failures()}
+	require.NoError(t, o.shrink(t.Context(), r))
+	require.Equal(t, "sbr simulate "+dir+"/S1-seed-7.yaml --seeds 7", r.Failures[0].Replay)
+	require.Equal(t, "sbr simulate "+dir+"/S1-seed-7-2.yaml --seeds 7", r.Failures[1].Replay)
+	for _, name := range []string{"S1-seed-7.yaml", "S1-seed-7-original.yaml", "S1-seed-7-2.yaml", "S1-seed-7-2-original.yaml"} {
+		files, err := loadScenarios([]string{dir + "/" + name}, nil)
+		require.NoError(t, err)
+		require.Contains(t, scenario.Judge(files[0].Scenario, 7).Failures[0], "S1 broken")
+	}
+	small, err := os.ReadFile(dir + "/S1-seed-7.yaml")
+	require.NoError(t, err)
+	require.Equal(t, string(small), r.Failures[0].Scenario)
+	require.Equal(t, 1, r.Failures[0].Steps)
+	require.Equal(t, 2, r.Failures[0].Members)
+
+	inline := &explore.Report{Failures: failures()}
+	require.NoError(t, (&exploreRandom{}).shrink(t.Context(), inline))
+	require.Equal(t, "sbr simulate - --seeds 7", inline.Failures[0].Replay, "it is not the scenario of its seed")
+}
+
+// Whoever ends it gets what was found so far, as a result that can be read, and an exit status that says that it is not all.
+func TestExploreRandom_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	o := &exploreRandom{seeds: seedSpan{1, 1000}, shard: "1/1", output: simulateFormat(formatJSON)}
+	err := o.run(ctx, streams{out: &out, err: new(bytes.Buffer)})
+	require.ErrorContains(t, err, "interrupted after 0 runs")
+	require.Equal(t, exitInternal, report(io.Discard, err))
+	r, err := explore.ReadReport("out", out.Bytes())
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.False(t, r.Complete)
+}
+
+func TestExploreRandom_WriteErrorIsReported(t *testing.T) {
+	for _, f := range simulateFormats {
+		o := &exploreRandom{seeds: seedSpan{1, 3}, shard: "1/1", output: simulateFormat(f)}
+		require.ErrorIs(t, o.run(t.Context(), streams{out: broken{}, err: new(bytes.Buffer)}), errBroken, f)
+	}
+}
+
+// JUnit is what servers take: valid, with sums that are right, and no two cases of one name.
+func TestExploreRandom_JUnitIsWhatServersRead(t *testing.T) {
+	nasty := "<&\"'> \x00\x1b ]]> \xff"
+	r := &explore.Report{Version: "v1", Runs: 7, Failed: 3, Interrupted: true, Never: []string{nasty}, Failures: []*explore.Failure{
+		{Promise: "S1", Shape: "a", Text: nasty, Seed: 3, Scenario: nasty}, {Promise: "S1", Shape: "b", Text: "b", Seed: 3},
+	}}
+	for _, parts := range [][]explore.NamedReport{nil, {{Name: "1.json", Report: r}, {Name: "2.json", Report: &explore.Report{Shard: explore.Shard{Index: 2, Of: 2}}}}} {
+		var out bytes.Buffer
+		o := reportOptions{require: true, parts: parts}
+		require.NoError(t, o.junit(&out, r))
+		cases, failures := validJUnit(t, out.Bytes())
+		require.Equal(t, max(len(parts), 1)+3, cases)
+		require.Equal(t, 4, failures, "two kinds, the transitions, and the part that was interrupted")
+		var all junitSuites
+		require.NoError(t, xml.Unmarshal(out.Bytes(), &all))
+		names := make(map[string]bool)
+		for _, c := range all.Suites[0].Cases {
+			require.False(t, names[c.Name], c.Name)
+			names[c.Name] = true
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+const schemaScenarioHelp = `Scenario prints the JSON Schema (draft 2020-12) of the files that sbr simulate plays. An editor that knows it completes keys, says what
+they mean, and marks what is misspelt. Editors with the YAML language server take it from a line on top of a file:
+
+  # yaml-language-server: $schema=scenario.schema.json
+
+The schema accepts every file that sbr simulate accepts. What needs the whole file (whether a member exists, whether a step is in time) only
+sbr simulate finds.`
+
+const schemaScenarioExample = `  sbr schema scenario > scenario.schema.json`
+
+func newSchema(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "schema", Short: "print the JSON Schema of a kind of file, for editors", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use: "scenario", Short: "print the JSON Schema of scenario files", Long: schemaScenarioHelp, Example: schemaScenarioExample, Args: cobra.NoArgs,
+		RunE: verb(func() error {
+			_, err := s.out.Write(scenario.Schema())
+			return err
+		}),
+	})
+	return c
+}
