@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 var update = flag.Bool("update", false, "write the outputs in the pages anew")
@@ -44,6 +45,22 @@ func TestCommandsAreRun(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The pipelines that a page shows are YAML, and what they let this program do is run by a test script.
+func TestPipelines(t *testing.T) {
+	run, err := os.ReadFile(filepath.Join(scripts, "docs_simulator.txtar"))
+	require.NoError(t, err)
+	command := regexp.MustCompile(`(?m)^\s*- (?:run: )?(sbr [^>\n]*[^>\s])`)
+	n := 0
+	for _, b := range blocks(t, "yaml") {
+		require.NoError(t, yaml.Unmarshal([]byte(b.text), new(any)), b.page.path)
+		for _, m := range command.FindAllStringSubmatch(b.text, -1) {
+			require.Contains(t, string(run), "\nexec "+m[1]+"\n", b.page.path)
+			n++
+		}
+	}
+	require.GreaterOrEqual(t, n, 2)
 }
 
 // What the pages show as a file or an output is that of a script, whose tests compare it with the real one.

@@ -24,6 +24,7 @@ var imports = map[string]string{
 	"downing": module + "downing", "memnet": module + "downing/memnet", "serfnet": module + "downing/memnet/serfnet",
 	"lease": module + "lease", "kubernetes": module + "lease/kubernetes", "memory": module + "lease/memory",
 	"lock": module + "lease/lock", "leasetest": module + "lease/leasetest",
+	"simulator": module + "simulator",
 }
 
 // Every block of Go compiles: as declarations, or as the body of a function that has a context, a configuration and a store.
