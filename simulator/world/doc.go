@@ -11,8 +11,9 @@
 // # Guarantees
 //
 //   - Same options, same seed, same steps, same version: the same run, event by event (World.Hash).
-//   - The promises S1, S2, S4 and L3, the growth of the token, the shrinking of the survivors, and that every decision is explained, are checked
-//     during every run, and S1 once more when the world has come to rest (World.Finish).
+//   - Checked at every event: S2, S3, S4, L2, L3, the growth of the token, the shrinking of the survivors, that nobody decides before its
+//     view is stable, and that every decision is explained. Checked at the end (World.Finish): S1, S2, L1, and that all has come to rest.
+//     One file each: check_*.go.
 //   - Nothing reads a clock, starts a goroutine or uses the global random source.
 //
 // # Non-guarantees

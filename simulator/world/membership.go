@@ -23,10 +23,11 @@ func (p *process) meet(s *process) {
 	p.letIn(s)
 }
 
-// A downed incarnation is refused, for knocksFor; whoever still knocks then, every knocksEvery, is let in to be told.
+// A downed incarnation is refused, for knocksFor; whoever knocks again then is let in to be told. It knocks when it exchanges its whole
+// state with the member, which Serf does every half minute with one that chance chooses.
 const (
 	knocksFor   = 15 * time.Second
-	knocksEvery = 30 * time.Second
+	knocksEvery = 90 * time.Second
 )
 
 // refuse keeps s outside, and lets it in later if it has not found out by itself that it was downed.
