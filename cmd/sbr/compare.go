@@ -47,7 +47,7 @@ func compare(s streams, paths []string, seeds seedRange, output simulateFormat, 
 	}
 	onAllCores(int(total), func(k int) {
 		c, seed := &cells[uint64(k)/seeds.count()], uint64(k)%seeds.count()
-		c.runs[seed] = scenario.Measure(c.scenario, seeds.from+seed)
+		c.runs[seed] = c.ready.Measure(seeds.from + seed)
 		mu.Lock()
 		show.done(0)
 		mu.Unlock()
@@ -80,7 +80,8 @@ func onAllCores(n int, f func(i int)) {
 // comparedCell is one file under one variant, and what each seed came to.
 type comparedCell struct {
 	variant  string
-	scenario *scenario.Scenario
+	scenario string
+	ready    *scenario.Prepared
 	runs     []scenario.Measures
 }
 
@@ -103,10 +104,14 @@ func comparedCells(files []*scenarioFile, variants []string) (cells []comparedCe
 		}
 		for _, f := range files {
 			s, err := change(f.Scenario)
+			var ready *scenario.Prepared
+			if err == nil {
+				ready, err = scenario.Prepare(s)
+			}
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", f.path, err))
 			}
-			cells = append(cells, comparedCell{variant: name, scenario: s})
+			cells = append(cells, comparedCell{variant: name, scenario: f.Name, ready: ready})
 		}
 	}
 	return cells, errors.Join(problems...)
@@ -178,7 +183,7 @@ func compareRows(cells []comparedCell, variants []string) (rows []compareRow) {
 		return rows
 	}
 	for i := range cells {
-		rows = append(rows, newCompareRow(cells[i].variant, cells[i].scenario.Name, cells[i].runs))
+		rows = append(rows, newCompareRow(cells[i].variant, cells[i].scenario, cells[i].runs))
 	}
 	return rows
 }

@@ -77,9 +77,9 @@ func simulate(s streams, paths []string, seeds seedRange, output simulateFormat,
 	show := newProgress(s.err, total)
 	started := time.Now()
 	var failed uint64
-	run := scenario.Judge
+	run := (*scenario.Prepared).Judge
 	if format(output) == formatJSON {
-		run = scenario.Run // the others do not show what happened
+		run = (*scenario.Prepared).Run // the others do not show what happened
 	}
 	play(files, seeds, run, func(r *played) bool {
 		if !r.Passed {
@@ -107,6 +107,16 @@ type scenarioFile struct {
 	path     string
 	sentence string // on top of the file; may be empty
 	*scenario.Scenario
+
+	once     sync.Once
+	prepared *scenario.Prepared
+	problem  error
+}
+
+// ready is the scenario worked out for many runs.
+func (f *scenarioFile) ready() (*scenario.Prepared, error) {
+	f.once.Do(func() { f.prepared, f.problem = scenario.Prepare(f.Scenario) })
+	return f.prepared, f.problem
 }
 
 // played is the result of one run.
@@ -127,8 +137,8 @@ func (r *played) replay() string {
 
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@"
 
-// runner is scenario.Run or scenario.Judge.
-type runner func(s *scenario.Scenario, seed uint64) scenario.Result
+// runner is Run or Judge.
+type runner func(s *scenario.Prepared, seed uint64) scenario.Result
 
 // play runs every scenario with every seed on all cores, and hands over the results in order until take says that it is enough.
 func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
@@ -190,7 +200,11 @@ func playOne(f *scenarioFile, seed uint64, run runner) (r *played) {
 		}
 		r.took = time.Since(started)
 	}()
-	return &played{Result: run(f.Scenario, seed), file: f}
+	ready, err := f.ready()
+	if err != nil {
+		return &played{Result: scenario.Judge(f.Scenario, seed), file: f} // says what is wrong with it
+	}
+	return &played{Result: run(ready, seed), file: f}
 }
 
 // progress is one line on a terminal that says how far many runs are.

@@ -72,7 +72,7 @@ func TestSimulate_JUnitOfTheLibraryIsValid(t *testing.T) {
 		if nodes := f.Cluster.Nodes; len(nodes.List)+nodes.Count > 50 {
 			of.to = 1 // it takes seconds
 		}
-		play([]*scenarioFile{f}, of, scenario.Judge, func(r *played) bool {
+		play([]*scenarioFile{f}, of, (*scenario.Prepared).Judge, func(r *played) bool {
 			runs++
 			return w.result(r) == nil
 		})

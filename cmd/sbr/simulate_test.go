@@ -23,7 +23,7 @@ func someScenario(t *testing.T, text string) *scenarioFile {
 func TestSimulate_ResultsAreInOrder(t *testing.T) {
 	a, b := someScenario(t, "name: a\nrun-for: 100s"), someScenario(t, "name: b\nrun-for: 1s")
 	var got []string
-	play([]*scenarioFile{a, b}, seedRange{3, 42}, scenario.Judge, func(r *played) bool {
+	play([]*scenarioFile{a, b}, seedRange{3, 42}, (*scenario.Prepared).Judge, func(r *played) bool {
 		got = append(got, fmt.Sprintf("%s %d", r.Scenario, r.Seed))
 		return true
 	})
@@ -37,7 +37,7 @@ func TestSimulate_ResultsAreInOrder(t *testing.T) {
 // Whoever takes no more results ends the runs: nothing is left waiting.
 func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 	n := 0
-	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{1, maxRuns}, scenario.Judge, func(*played) bool {
+	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{1, maxRuns}, (*scenario.Prepared).Judge, func(*played) bool {
 		n++
 		return n < 3
 	})
@@ -58,7 +58,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestSimulate_APanicIsAFailedRun(t *testing.T) {
-	r := playOne(someScenario(t, "run-for: 1s"), 7, func(*scenario.Scenario, uint64) scenario.Result { panic("out of cheese") })
+	r := playOne(someScenario(t, "run-for: 1s"), 7, func(*scenario.Prepared, uint64) scenario.Result { panic("out of cheese") })
 	require.False(t, r.Passed)
 	require.Equal(t, []string{"internal error: the run panicked: out of cheese"}, r.Failures)
 	require.EqualValues(t, 7, r.Seed)

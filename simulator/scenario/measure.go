@@ -1,10 +1,6 @@
 package scenario
 
-import (
-	"time"
-
-	"github.com/serf-sbr/serf-sbr/simulator/world"
-)
+import "time"
 
 // Measures says what a run cost: see world.Activity.
 type Measures struct {
@@ -21,15 +17,9 @@ type Measures struct {
 
 // Measure plays a scenario as Judge does, and measures. A scenario that does not validate gives the zero Measures.
 func Measure(s *Scenario, seed uint64) Measures {
-	r, p := run(s, seed, func(o *world.Options) { o.Measure = true })
-	if p == nil {
+	ready, err := Prepare(s)
+	if err != nil {
 		return Measures{}
 	}
-	a := p.w.Activity()
-	m := Measures{
-		Passed: r.Passed, BothSides: a.BothSides, Nobody: len(r.Survivors) == 0,
-		DoubleActive: a.DoubleActive, NobodyActive: a.NobodyActive,
-	}
-	m.Resolved, m.Settled = s.resolved(p.w)
-	return m
+	return ready.Measure(seed)
 }

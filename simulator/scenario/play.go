@@ -47,20 +47,16 @@ type player struct {
 	hurt []int
 }
 
-// play runs the scenario to its end, under options that observe sets.
-func (s *Scenario) play(seed uint64, observe func(*world.Options)) (*player, error) {
-	o, err := s.options()
-	if err != nil {
-		return nil, err
-	}
+// player runs the scenario to its end, under options that observe sets.
+func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*player, error) {
+	s, o := ready.s, ready.options
 	o.Seed = seed
-	o.Sides, o.Harmed = s.sides()
 	observe(&o)
 	w, err := world.New(o)
 	if err != nil {
 		return nil, err
 	}
-	p := &player{w: w, names: s.names()}
+	p := &player{w: w, names: ready.names}
 	for _, n := range p.names.nodes[p.names.start:] {
 		w.AddNode(world.NodeOptions{Name: n.Name, Roles: n.Roles})
 	}

@@ -14,13 +14,13 @@ const maxWatched = 64
 // Record is Run with a history of what changed, and without Events. The history is nil if the scenario does not validate. In a cluster of more
 // than 64 nodes the views of a few nodes of each kind are recorded: nodes are of one kind when all steps treat them alike.
 func Record(s *Scenario, seed uint64) (Result, *world.History) {
-	r, p := run(s, seed, func(o *world.Options) {
+	r, w := play(s, seed, func(o *world.Options) {
 		o.History, o.HistoryOf = true, s.watched()
 	})
-	if p == nil {
+	if w == nil {
 		return r, nil
 	}
-	return r, p.w.History()
+	return r, w.History()
 }
 
 // watched are the nodes, by index, whose views are recorded; nil for all.

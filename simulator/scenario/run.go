@@ -42,49 +42,42 @@ type Event struct {
 
 // Run plays a scenario; one that does not validate fails with its problems. The seed decides everything that is left to chance.
 func Run(s *Scenario, seed uint64) Result {
-	r, p := run(s, seed, func(o *world.Options) { o.Trace = true })
-	if p != nil {
-		r.Events = append(r.Events, events(p.w)...)
+	r, w := play(s, seed, func(o *world.Options) { o.Trace = true })
+	if w != nil {
+		r.Events = append(r.Events, events(w)...)
 	}
 	return r
 }
 
-// Judge is Run without Events, and several times as fast.
+// Judge is Run without Events, and several times as fast. Who judges many runs of one scenario prepares it first.
 func Judge(s *Scenario, seed uint64) Result {
-	r, _ := run(s, seed, func(*world.Options) {})
+	r, _ := play(s, seed, func(*world.Options) {})
 	return r
 }
 
 // Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.
 func Cover(s *Scenario, seed uint64, c *world.Coverage) Result {
-	r, _ := run(s, seed, func(o *world.Options) { o.Coverage = c })
+	r, _ := play(s, seed, func(o *world.Options) { o.Coverage = c })
 	return r
 }
 
-// run plays a scenario under options that observe sets; the player is nil if the scenario does not validate.
-func run(s *Scenario, seed uint64, observe func(*world.Options)) (Result, *player) {
-	r := Result{Scenario: s.Name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{}}
-	err := s.Validate()
-	var p *player
-	if err == nil {
-		p, err = s.play(seed, observe)
-	}
+// play plays a scenario under options that observe sets; the world is nil if the scenario does not validate.
+func play(s *Scenario, seed uint64, observe func(*world.Options)) (Result, *world.World) {
+	p, err := Prepare(s)
 	if err != nil {
-		r.Failures = strings.Split(err.Error(), "\n")
-		return r, nil
+		return refused(empty(s, seed), err), nil
 	}
-	r.Survivors = append(r.Survivors, p.w.Survivors()...)
-	r.Down = append(r.Down, p.w.Down()...)
-	r.LeaseHolder = p.w.Holder()
-	after, resolved := s.resolved(p.w)
-	if resolved {
-		r.ResolvedAfter = after.String()
-	}
-	r.Failures = append(r.Failures, broken(p.w.FinishSafety())...)
-	r.Failures = append(r.Failures, s.unmet(&r, p, after, resolved)...)
-	r.Passed = len(r.Failures) == 0
-	r.TraceHash = p.w.Hash()
-	return r, p
+	return p.play(seed, observe)
+}
+
+func empty(s *Scenario, seed uint64) Result {
+	return Result{Scenario: s.Name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{}}
+}
+
+// refused is the result of a scenario that cannot be played.
+func refused(r Result, err error) Result {
+	r.Failures = strings.Split(err.Error(), "\n")
+	return r
 }
 
 // broken says which promises were broken, a few times each: two sides of a hundred are thousands of pairs.

@@ -180,7 +180,9 @@ steps:
 func BenchmarkJudge(b *testing.B) {
 	s, err := Parse("x.yaml", []byte("run-for: 180s\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]"))
 	require.NoError(b, err)
+	ready, err := Prepare(s)
+	require.NoError(b, err)
 	for seed := uint64(1); b.Loop(); seed++ {
-		Judge(s, seed)
+		ready.Judge(seed)
 	}
 }

@@ -215,7 +215,7 @@ func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 		accepted++
 		require.NoError(rt, schemaError(t, s, data), "%s", data)
 	})
-	require.Greater(t, accepted, 5, "%d were refused", refused)
+	require.Positive(t, accepted, "%d were refused", refused)
 }
 
 // mutate changes one value of a document: it becomes another one, vanishes, or is taken from another file at the same key.

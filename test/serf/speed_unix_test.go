@@ -110,18 +110,23 @@ func timeOfModel(b *testing.B, s *scenario.Scenario, first uint64) (whole, toCut
 	after, err := time.ParseDuration(scenario.Judge(s, first).ResolvedAfter)
 	require.NoError(b, err)
 	c.RunFor = disturbed(s) + after + 2*time.Second // chance makes some runs a little longer
+	ready, err := scenario.Prepare(&c)
+	require.NoError(b, err)
 	began := spentByNow(b)
 	for seed := range uint64(modelSplits) {
-		if r := scenario.Judge(&c, first*modelSplits+seed); len(r.Survivors) != len(*s.Expect.Survivors) {
+		if r := ready.Judge(first*modelSplits + seed); len(r.Survivors) != len(*s.Expect.Survivors) {
 			b.Fatalf("seed %d is not resolved: %v", first*modelSplits+seed, r.Failures)
 		}
 		virtual += c.RunFor
 	}
 	whole = spentByNow(b).since(began)
-	c.Steps, c.Expect, c.RunFor = nil, scenario.Expect{}, disturbed(s)
+	before := c // the other one is played no more, but must not change
+	before.Steps, before.Expect, before.RunFor = nil, scenario.Expect{}, disturbed(s)
+	ready, err = scenario.Prepare(&before)
+	require.NoError(b, err)
 	began = spentByNow(b)
 	for seed := range uint64(modelSplits) {
-		if r := scenario.Judge(&c, first*modelSplits+seed); !r.Passed {
+		if r := ready.Judge(first*modelSplits + seed); !r.Passed {
 			b.Fatal(r.Failures)
 		}
 	}

@@ -1,0 +1,77 @@
+package scenario
+
+import "github.com/serf-sbr/serf-sbr/simulator/world"
+
+// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
+// The scenario must not be changed any more. Any number of goroutines may play it at the same time.
+type Prepared struct {
+	s       *Scenario
+	options world.Options
+	names   *names
+}
+
+// Prepare fails with every problem of the scenario, one line each, when it does not validate.
+func Prepare(s *Scenario) (*Prepared, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	o, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	o.Sides, o.Harmed = s.sides()
+	return &Prepared{s: s, options: o, names: s.names()}, nil
+}
+
+// Run is the function Run for this scenario.
+func (ready *Prepared) Run(seed uint64) Result {
+	r, w := ready.play(seed, func(o *world.Options) { o.Trace = true })
+	if w != nil {
+		r.Events = append(r.Events, events(w)...)
+	}
+	return r
+}
+
+// Judge is the function Judge for this scenario.
+func (ready *Prepared) Judge(seed uint64) Result {
+	r, _ := ready.play(seed, func(*world.Options) {})
+	return r
+}
+
+// Measure is the function Measure for this scenario.
+func (ready *Prepared) Measure(seed uint64) Measures {
+	r, w := ready.play(seed, func(o *world.Options) { o.Measure = true })
+	if w == nil {
+		return Measures{}
+	}
+	a := w.Activity()
+	m := Measures{
+		Passed: r.Passed, BothSides: a.BothSides, Nobody: len(r.Survivors) == 0,
+		DoubleActive: a.DoubleActive, NobodyActive: a.NobodyActive,
+	}
+	m.Resolved, m.Settled = ready.s.resolved(w)
+	return m
+}
+
+// play plays one run under options that observe sets.
+func (ready *Prepared) play(seed uint64, observe func(*world.Options)) (Result, *world.World) {
+	s := ready.s
+	r := empty(s, seed)
+	played, err := ready.player(seed, observe)
+	if err != nil {
+		return refused(r, err), nil
+	}
+	w := played.w
+	r.Survivors = append(r.Survivors, w.Survivors()...)
+	r.Down = append(r.Down, w.Down()...)
+	r.LeaseHolder = w.Holder()
+	after, resolved := s.resolved(w)
+	if resolved {
+		r.ResolvedAfter = after.String()
+	}
+	r.Failures = append(r.Failures, broken(w.FinishSafety())...)
+	r.Failures = append(r.Failures, s.unmet(&r, played, after, resolved)...)
+	r.Passed = len(r.Failures) == 0
+	r.TraceHash = w.Hash()
+	return r, w
+}
