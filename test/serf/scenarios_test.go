@@ -163,8 +163,12 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 	require.NoError(t, o.err)
 	r.serf = o.String()
 	failures, why := o.broken, promisesOnly(name)
-	if why == "" {
-		failures = append(failures, o.unmet(s, !fixed)...)
+	if why == "" && len(failures) == 0 {
+		failures = o.unmet(s, !fixed)
+		if len(failures) > 0 && again(t, s, seed, !fixed) {
+			r.agree = "in two plays of three; in this one: " + strings.Join(failures, ", ")
+			return r
+		}
 	}
 	switch {
 	case len(failures) > 0:
@@ -178,6 +182,20 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 		r.agree = "yes, the file allows both"
 	}
 	return r
+}
+
+// again plays a file twice more whose expectations were not met. Real goroutines are scheduled by chance that no seed decides, and who comes
+// first, or how long it takes, is sometimes what only most plays come to. Promises are not left to chance: they hold in every play.
+func again(t *testing.T, s *scenario.Scenario, seed uint64, timed bool) bool {
+	for n := range uint64(2) {
+		o := play(t, s, seed+1000*(n+1))
+		require.NoError(t, o.err)
+		require.Empty(t, o.broken)
+		if len(o.unmet(s, timed)) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // The files that are named here exist, and the reasons are true of them.
