@@ -40,6 +40,7 @@ func compare(s streams, paths []string, seeds seedRange, output simulateFormat, 
 	if total > maxCompared {
 		return badInput{fmt.Errorf("%d runs are too many to compare: at most %d", total, maxCompared)}
 	}
+	relaxCollector()
 	show := newProgress(s.err, total)
 	var mu sync.Mutex
 	for i := range cells {

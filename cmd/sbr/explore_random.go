@@ -112,6 +112,7 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 			return badInput{err}
 		}
 	}
+	relaxCollector()
 	started := time.Now()
 	findings, interrupted := o.explore(ctx, s, shard)
 	report := &explore.Report{

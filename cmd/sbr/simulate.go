@@ -65,6 +65,7 @@ func simulate(s streams, paths []string, seeds seedRange, output simulateFormat,
 	if err != nil {
 		return badInput{err}
 	}
+	relaxCollector()
 	total := uint64(len(files)) * seeds.count()
 	out := newSimulateWriter(output, s.out)
 	if html != "" {

@@ -5,6 +5,7 @@ package world
 import (
 	"math"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -56,8 +57,12 @@ func BenchmarkFive(b *testing.B) {
 	b.ReportMetric(virtual.Seconds()/b.Elapsed().Seconds(), "virtual-s/s")
 }
 
+// collect is how seldom memory is collected, as sbr simulate does.
+const collect = 800
+
 // BenchmarkCores plays the same runs on one core and on two, in turns, and says how many times as many are played on two.
 func BenchmarkCores(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(collect))
 	const batch = 2000
 	var wall, cpu [3]time.Duration
 	runs := 0

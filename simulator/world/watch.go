@@ -50,7 +50,7 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
 	case sbr.Observations:
 		var ids []sbr.ID
-		if sbr.Crossed(e.Reports) { // who shares a view is not known here
+		if p.w.crossed(e.Reports) { // who shares a view is not known here
 			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
 			ids = v.IndirectlyConnected()
 		}

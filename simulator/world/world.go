@@ -110,6 +110,9 @@ type World struct {
 	versions uint64        // of hearsay
 	// spreading says that changes of hearsay are on their way.
 	spreading bool
+	// lastReports were the last that crossed was asked about, and lastCrossed the answer.
+	lastReports []sbr.Report
+	lastCrossed bool
 
 	trace      trace
 	history    *historian
