@@ -89,7 +89,6 @@ func (r *Resolver) decide() {
 		r.idleAt = r.lastChange
 		return
 	}
-	r.changes = 0
 	if d.Final.NeedsLease() {
 		r.startRace(d)
 		return
