@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/memberlist"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -64,6 +65,17 @@ type Config struct {
 	// embedder ends the process itself.
 	Exit func(status int)
 
+	// AgentTimeout is how long a Serf agent in another process (Provider.Beside) may be silent or gone before this member, which sees nothing
+	// meanwhile, goes down. Keep it below the time that the others need to decide: failure detection and stable-after. Default 15 s.
+	AgentTimeout time.Duration
+	// Gossip are the settings of that agent's failure detector, for the warnings about unsafe times. Nil: Serf's LAN settings.
+	Gossip *memberlist.Config
+	// WasDowned, if set, tells whether an incarnation went down in an earlier process: a Serf agent in another process may still carry its
+	// tags. Only Provider.Beside asks.
+	WasDowned func(incarnation string) bool
+	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on as the same incarnation.
+	KeepTags bool
+
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
 	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
@@ -90,6 +102,7 @@ func DefaultConfig() Config {
 		PauseAfter:   2 * time.Second,
 		TellFor:      10 * time.Second,
 		Grace:        15 * time.Second,
+		AgentTimeout: 15 * time.Second,
 	}
 }
 
@@ -106,6 +119,7 @@ func (c *Config) Validate() error {
 	check(c.PauseAfter > 0, "PauseAfter is %v: it must be more than 0s", c.PauseAfter)
 	check(c.TellFor > 0, "TellFor is %v: it must be more than 0s", c.TellFor)
 	check(c.Grace > 0, "Grace is %v: it must be more than 0s", c.Grace)
+	check(c.AgentTimeout > 0, "AgentTimeout is %v: it must be more than 0s", c.AgentTimeout)
 	errs = append(errs, c.Resolver.Validate(), c.Probe.Validate(), c.Lease.Validate())
 	s, err := strategies.New(c.Strategy, c.Strategies)
 	errs = append(errs, err)

@@ -29,6 +29,9 @@ func (e *engine) carry(effects []sbr.Effect) {
 		case sbr.ReadLease:
 			e.spawn(&e.workers, func() { e.readLease(eff) })
 		case sbr.AcquireLease:
+			if e.isBlind() {
+				continue // what it proposes rests on what it no longer sees; it begins anew once it sees again
+			}
 			e.observe(OccurredAsking, "", "asks for the lease %s: %d would stay, %d would go down", e.cfg.leaseName(), len(eff.Verdict.Survivors), len(eff.Verdict.Down))
 			e.spawn(&e.workers, func() { e.acquireLease(eff) })
 		case sbr.ReleaseLease:
@@ -44,11 +47,9 @@ func (e *engine) carry(effects []sbr.Effect) {
 		case sbr.Remove:
 			e.startRemoving(eff.IDs)
 		case sbr.Suspend:
-			e.observe(OccurredSuspended, "", "suspended: %s", eff.Reason)
-			e.life.Suspend(eff.Reason)
+			e.hold(byResolver, eff.Reason)
 		case sbr.Resume:
-			e.observe(OccurredResumed, "", "resumed: %s", eff.Reason)
-			e.life.Resume(eff.Reason)
+			e.free(byResolver, eff.Reason)
 		case sbr.DownSelf:
 			e.down(eff.Reason)
 		case sbr.Explain:

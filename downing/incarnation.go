@@ -19,6 +19,7 @@ const (
 	TagBorn   = "sbr_born" // Unix milliseconds, base 36
 	TagSeen   = "sbr_seen" // fencing token read at the start, base 36
 	TagConfig = "sbr_cfg"  // digest of the safety-relevant settings
+	TagProbe  = "sbr_udp"  // where this member answers probes, if its node cannot
 	TagRole   = "role"     // Serf's own convention; several roles are separated by commas
 )
 
@@ -32,6 +33,14 @@ func newUID() string {
 }
 
 func incarnation(name, uid string) sbr.ID { return sbr.ID(name + "#" + uid) }
+
+// newIncarnation is a member that begins now.
+func newIncarnation(name string) sbr.Member {
+	return sbr.Member{ID: incarnation(name, newUID()), Name: name, Born: born(time.Now())}
+}
+
+// uidOf returns what tells an incarnation from others of the same name.
+func uidOf(id sbr.ID) string { return string(id[strings.LastIndexByte(string(id), '#')+1:]) }
 
 // idOf returns the incarnation of a Serf member.
 func idOf(m *serf.Member) sbr.ID {

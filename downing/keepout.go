@@ -23,6 +23,12 @@ type keepOut struct {
 	knock map[sbr.ID]time.Time // when each refused incarnation knocked first
 }
 
+func newKeepOut(next serf.MergeDelegate, self sbr.ID, refused func(*serf.Member)) *keepOut {
+	k := &keepOut{next: next, refused: refused}
+	k.list.Store(&denyList{self: self})
+	return k
+}
+
 // knocksFor is how long a downed incarnation is refused. Whoever still knocks then has not found out by itself: it noticed nothing, and
 // does not watch the lease. It is let in, as a downed member, because only members can be told anything.
 const knocksFor = 15 * time.Second

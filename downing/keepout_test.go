@@ -27,7 +27,7 @@ func (m *merges) NotifyMerge(members []*serf.Member) error {
 	return m.err
 }
 
-func newKeepOut(next serf.MergeDelegate, d denyList) (*keepOut, *[]string) {
+func deniedBy(next serf.MergeDelegate, d denyList) (*keepOut, *[]string) {
 	refused := &[]string{}
 	k := &keepOut{next: next, refused: func(m *serf.Member) { *refused = append(*refused, m.Name) }}
 	d.self = "me#u"
@@ -60,7 +60,7 @@ func TestKeepOut_Denies(t *testing.T) {
 		{"anybody, before there was a verdict", sbr.Verdict{}, tagged("late", "u", "0"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			k, refused := newKeepOut(nil, denyList{verdict: tc.verdict, orders: ordered})
+			k, refused := deniedBy(nil, denyList{verdict: tc.verdict, orders: ordered})
 			err := k.NotifyMerge([]*serf.Member{tc.member})
 			if tc.refused {
 				require.ErrorContains(t, err, tc.member.Name+" was downed")
@@ -75,7 +75,7 @@ func TestKeepOut_Denies(t *testing.T) {
 
 // One refused member in a list would reject a whole join; Serf asks again for each.
 func TestKeepOut_ListsAreLetThrough(t *testing.T) {
-	k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+	k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}))
 	require.NoError(t, k.NotifyMerge(nil))
 	require.Empty(t, *refused)
@@ -84,7 +84,7 @@ func TestKeepOut_ListsAreLetThrough(t *testing.T) {
 // The application's own delegate is asked about everybody who is not refused, and its no counts.
 func TestKeepOut_ChainsTheApplicationsDelegate(t *testing.T) {
 	app := &merges{}
-	k, _ := newKeepOut(app, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+	k, _ := deniedBy(app, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 	list := []*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}
 	require.NoError(t, k.NotifyMerge(list))
 	require.NoError(t, k.NotifyMerge(list[1:]))
@@ -96,7 +96,7 @@ func TestKeepOut_ChainsTheApplicationsDelegate(t *testing.T) {
 
 // Serf knocks again and again; people hear of each incarnation once.
 func TestKeepOut_ReportsOnce(t *testing.T) {
-	k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}, "lost#v": {}}})
+	k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}, "lost#v": {}}})
 	for range 3 {
 		require.Error(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", "")}))
 	}
@@ -107,7 +107,7 @@ func TestKeepOut_ReportsOnce(t *testing.T) {
 // Whoever still knocks after a while has not found out by itself: it is let in once, so that it can be told, and is refused again.
 func TestKeepOut_LetsInToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, refused := newKeepOut(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+		k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 		lost := []*serf.Member{tagged("lost", "u", "")}
 		require.Error(t, k.NotifyMerge(lost))
 		time.Sleep(knocksFor - 1)
@@ -121,7 +121,7 @@ func TestKeepOut_LetsInToTell(t *testing.T) {
 
 // Serf asks about the node itself when it creates it. That is how Start knows that it is asked at all.
 func TestKeepOut_NoticesItsOwnNode(t *testing.T) {
-	k, _ := newKeepOut(nil, denyList{})
+	k, _ := deniedBy(nil, denyList{})
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("other", "u", "")}))
 	require.False(t, k.created.Load())
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("me", "u", "")}))

@@ -15,16 +15,17 @@ type Lifecycle struct {
 	exit   func(int)
 	downed chan struct{}
 	done   chan struct{}
+	left   chan struct{}
 
 	mu                          sync.Mutex
 	onSuspend, onResume, onDown []func(string)
 	reason                      string
 	calls                       []func()
-	running, isDown             bool
+	running, isDown, hasLeft    bool
 }
 
 func newLifecycle(cfg *Config) *Lifecycle {
-	l := &Lifecycle{log: cfg.logger(), grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{})}
+	l := &Lifecycle{log: cfg.logger(), grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
 	if l.exit == nil {
 		l.exit = os.Exit
 	}
@@ -53,6 +54,16 @@ func (l *Lifecycle) Reason() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reason
+}
+
+// leave notes that the node has left its cluster by itself.
+func (l *Lifecycle) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.hasLeft && !l.isDown {
+		l.hasLeft = true
+		close(l.left)
+	}
 }
 
 // isOver reports whether the member was downed.

@@ -49,8 +49,15 @@ func (b inbox) close() {
 	*b.closed, *b.queue = true, nil
 }
 
-// now is the resolver's clock: monotonic, since Start.
-func (e *engine) now() time.Duration { return time.Since(e.origin) }
+// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind, so that nothing it waits for comes due.
+func (e *engine) now() time.Duration {
+	if e.isBlind() {
+		return e.blindSince.Sub(e.origin)
+	}
+	return e.clock()
+}
+
+func (e *engine) clock() time.Duration { return time.Since(e.origin) }
 
 // loop runs the resolver until the member is down or leaves. If anything in it breaks, the member fails safe (promise F1).
 func (e *engine) loop() {
@@ -75,7 +82,7 @@ func (e *engine) loop() {
 		select {
 		case <-e.inbox.wake:
 		case <-timer.C:
-		case <-e.node.shutdown:
+		case <-e.node.done():
 			e.serfClosed()
 			continue
 		}
@@ -151,6 +158,8 @@ func (e *engine) stuck() {
 func (e *engine) serfClosed() {
 	if !e.leaving && !e.node.leaving(e.self.Name) {
 		e.step(sbr.Failed{Reason: "the Serf node was shut down under it"})
+	} else {
+		e.life.leave()
 	}
 	e.ended = true
 }
@@ -158,6 +167,9 @@ func (e *engine) serfClosed() {
 // wait is how long the loop may sleep.
 func (e *engine) wait() time.Duration {
 	at := e.nextPoll
+	if e.isBlind() {
+		return max(at-e.clock(), 0)
+	}
 	if e.cfg.Probe.Neighbours > 0 {
 		at = min(at, e.nextProbe)
 	}
@@ -169,9 +181,13 @@ func (e *engine) wait() time.Duration {
 
 // routine does what time makes due.
 func (e *engine) routine() {
-	now := e.now()
+	now := e.clock()
 	if now >= e.nextPoll {
 		e.poll()
+	}
+	if e.isBlind() {
+		e.publish()
+		return
 	}
 	if e.cfg.Probe.Neighbours > 0 && now >= e.nextProbe && !e.probing {
 		e.nextProbe = now + e.cfg.Probe.Interval

@@ -27,6 +27,7 @@ type known struct {
 	zombie       bool
 	mark         bool
 	config       string
+	probe        string
 }
 
 func newMembership(self sbr.ID) *membership {
@@ -96,7 +97,7 @@ func (k *known) update(now time.Duration, id sbr.ID, m *serf.Member) (changes []
 		status = sbr.Joining
 	}
 	member := memberOf(m, status)
-	k.config = m.Tags[TagConfig]
+	k.config, k.probe = m.Tags[TagConfig], m.Tags[TagProbe]
 	if k.serf == serf.StatusNone || !sameMember(&k.member, &member) {
 		k.member = member
 		changes = append(changes, change{event: sbr.MemberSeen{Member: member}, id: id})

@@ -20,47 +20,65 @@ const queryTimeout = time.Second
 func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 	q, ok := ev.(*serf.Query)
 	if !ok {
-		if ev.EventType() <= serf.EventMemberReap && e.looking.CompareAndSwap(false, true) { // one look is enough for a burst
-			e.inbox.post(func() {
-				e.looking.Store(false)
-				e.poll()
-			})
+		if ev.EventType() <= serf.EventMemberReap {
+			e.lookSoon()
 		}
 		return false
 	}
 	if q.Name != gossip.QueryName {
 		return false
 	}
-	m, err := gossip.Decode(q.Payload)
+	e.onQuery(query{from: q.SourceNode(), payload: q.Payload, respond: q.Respond})
+	return true
+}
+
+// lookSoon makes the loop look at the membership; one look is enough for a burst.
+func (e *engine) lookSoon() {
+	if e.looking.CompareAndSwap(false, true) {
+		e.inbox.post(func() {
+			e.looking.Store(false)
+			e.poll()
+		})
+	}
+}
+
+// query is a message of another member as it arrived. from is empty where Serf does not say whose it is.
+type query struct {
+	from    string
+	payload []byte
+	respond func([]byte) error
+}
+
+func (e *engine) onQuery(q query) {
+	m, err := gossip.Decode(q.payload)
 	switch {
 	case err != nil:
-		e.log.Warn("sbr: ignored a message", "from", q.SourceNode(), "error", err)
+		e.log.Warn("sbr: ignored a message", "from", q.from, "error", err)
 	case m.From == e.self.ID:
 	case e.life.isOver():
 		go e.answerDowned(q, m)
 	default:
 		e.inbox.post(func() { e.onMessage(m, func(answer gossip.Message) { e.respond(q, answer) }) })
 	}
-	return true
 }
 
 // answerDowned spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members of a losing side
 // go down at the same moment, and tell each other.
-func (e *engine) answerDowned(q *serf.Query, m gossip.Message) {
+func (e *engine) answerDowned(q query, m gossip.Message) {
 	defer func() { _ = recover() }() // Serf's way to answer is not made for a node that leaves
 	if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
 		e.respond(q, gossip.Message{Kind: gossip.KindDone})
 	}
 }
 
-func (e *engine) respond(q *serf.Query, m gossip.Message) {
+func (e *engine) respond(q query, m gossip.Message) {
 	m.From = e.self.ID
 	payloads := gossip.Encode(m)
 	if len(payloads) == 0 {
 		return
 	}
-	if err := q.Respond(payloads[0]); err != nil {
-		e.log.Debug("sbr: an answer was not sent", "to", q.SourceNode(), "error", err)
+	if err := q.respond(payloads[0]); err != nil {
+		e.log.Debug("sbr: an answer was not sent", "to", q.from, "error", err)
 	}
 }
 
@@ -204,11 +222,11 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 	}
 	until := time.Now().Add(e.cfg.TellFor)
 	e.spawn(&e.tells, func() {
-		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil && !e.node.isShutdown() {
+		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil && !isDone(e.node) {
 			e.tellOnce(payloads, waiting)
 			e.dropGone(waiting)
 		}
-		if len(waiting) > 0 && e.ctx.Err() == nil && !e.node.isShutdown() {
+		if len(waiting) > 0 && e.ctx.Err() == nil && !isDone(e.node) {
 			e.log.Warn("sbr: some members did not answer what they were told", "kind", m.Kind, "members", len(waiting), "for", e.cfg.TellFor)
 		}
 	})
@@ -256,7 +274,11 @@ func collect(answers <-chan serf.NodeResponse, done chan<- sbr.ID, over <-chan s
 // dropGone stops waiting for members that Serf no longer calls alive: they have left, or are past hearing.
 func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 	alive := make(map[sbr.ID]bool)
-	for _, m := range e.node.members() {
+	list, current := e.node.members()
+	if !current {
+		return
+	}
+	for _, m := range list {
 		if m.Status == serf.StatusAlive || m.Status == serf.StatusLeaving {
 			alive[idOf(&m)] = true
 		}

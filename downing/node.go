@@ -15,20 +15,70 @@ import (
 // relays is how many other members carry each answer to a query as well, for the sake of pairs that cannot reach each other.
 const relays = 2
 
-// node is the Serf node as the engine uses it.
-type node struct {
-	serf     *serf.Serf
-	shutdown <-chan struct{}
+// node is the Serf node that an engine drives: one in this process (embedded), or a stock agent beside it (beside).
+type node interface {
+	roster
+	messenger
+	prober
+	// goAway leaves the cluster and ends the node, all within the deadline as far as that can be had.
+	goAway(deadline time.Time)
+	// done is closed once the node is gone for good. It may be nil.
+	done() <-chan struct{}
+}
+
+// roster is a node's membership. Only remove, setTags and join may block.
+type roster interface {
+	// members is Serf's list. It is not current while nobody can tell what Serf sees.
+	members() (list []serf.Member, current bool)
+	// leaving reports whether the application or an operator has asked Serf to leave.
+	leaving(self string) bool
+	// remove removes a member if Serf calls it failed at this moment.
+	remove(id sbr.ID) (bool, error)
+	// tag makes this node's tags those given.
+	tag(all map[string]string) error
+	join(name, addr string) error
+}
+
+// messenger sends one payload to every member that can be reached. Answers come until the time-out, then the channel is closed.
+type messenger interface {
+	query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error)
+}
+
+// prober probes targets directly: no other member answers in their place. Those that it cannot probe are left out of the answer.
+type prober interface {
+	ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool
+}
+
+func isDone(n node) bool {
+	select {
+	case <-n.done():
+		return true
+	default:
+		return false
+	}
+}
+
+// embedded is the node of an application in this process.
+type embedded struct {
+	serf *serf.Serf
 	// asking serializes queries: Serf gives two that are made at the same moment one number, and the answers to one are lost.
 	asking sync.Mutex
 }
 
-func newNode(s *serf.Serf) *node { return &node{serf: s, shutdown: s.ShutdownCh()} }
+func newNode(s *serf.Serf) *embedded { return &embedded{serf: s} }
 
-func (n *node) members() []serf.Member { return n.serf.Members() }
+func (n *embedded) members() ([]serf.Member, bool) { return n.serf.Members(), true }
 
-// leaving reports whether the application has asked Serf to leave.
-func (n *node) leaving(self string) bool {
+func (n *embedded) done() <-chan struct{} { return n.serf.ShutdownCh() }
+
+func (n *embedded) tag(all map[string]string) error { return n.serf.SetTags(all) }
+
+func (n *embedded) join(name, addr string) error {
+	_, err := n.serf.Join([]string{name + "/" + addr}, true)
+	return err
+}
+
+func (n *embedded) leaving(self string) bool {
 	switch n.serf.State() {
 	case serf.SerfLeaving, serf.SerfLeft:
 		return true
@@ -45,17 +95,7 @@ func (n *node) leaving(self string) bool {
 	}
 }
 
-func (n *node) isShutdown() bool {
-	select {
-	case <-n.shutdown:
-		return true
-	default:
-		return false
-	}
-}
-
-// query sends one payload to every member that can be reached. Answers come until the time-out, then the channel is closed.
-func (n *node) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+func (n *embedded) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
 	n.asking.Lock()
 	defer n.asking.Unlock()
 	resp, err := n.serf.Query(gossip.QueryName, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: relays})
@@ -65,9 +105,8 @@ func (n *node) query(payload []byte, timeout time.Duration) (<-chan serf.NodeRes
 	return resp.ResponseCh(), nil
 }
 
-// remove removes a member from the cluster if Serf calls it failed at this moment. A live node must never be removed: it would
-// become a ghost that the cluster no longer lists but still talks to.
-func (n *node) remove(id sbr.ID) (bool, error) {
+// A live node must never be removed: it would become a ghost that the cluster no longer lists but still talks to.
+func (n *embedded) remove(id sbr.ID) (bool, error) {
 	for _, m := range n.serf.Members() {
 		if idOf(&m) != id {
 			continue
@@ -80,19 +119,23 @@ func (n *node) remove(id sbr.ID) (bool, error) {
 	return false, nil
 }
 
-type target struct{ name, addr string }
+// ping probes the targets at the same time.
+func (n *embedded) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool {
+	return pingAll(ctx, targets, func(t Target) (answered, known bool) { return n.pingOne(t, timeout), true })
+}
 
-// ping probes the targets at the same time, directly and by UDP alone: no other member answers in their place.
-func (n *node) ping(ctx context.Context, targets map[sbr.ID]target, timeout time.Duration) map[sbr.ID]bool {
+func pingAll(ctx context.Context, targets map[sbr.ID]Target, ping func(Target) (answered, known bool)) map[sbr.ID]bool {
 	results := make(map[sbr.ID]bool, len(targets))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for id, t := range targets {
 		wg.Go(func() {
-			ok := n.pingOne(t, timeout)
+			answered, known := ping(t)
 			mu.Lock()
-			results[id] = ok
-			mu.Unlock()
+			defer mu.Unlock()
+			if known {
+				results[id] = answered
+			}
 		})
 	}
 	wg.Wait()
@@ -102,17 +145,17 @@ func (n *node) ping(ctx context.Context, targets map[sbr.ID]target, timeout time
 	return results
 }
 
-func (n *node) pingOne(t target, timeout time.Duration) bool {
-	addr, err := net.ResolveUDPAddr("udp", t.addr)
+func (n *embedded) pingOne(t Target, timeout time.Duration) bool {
+	addr, err := net.ResolveUDPAddr("udp", t.Addr)
 	if err != nil {
 		return false
 	}
-	rtt, err := n.serf.Memberlist().Ping(t.name, addr)
+	rtt, err := n.serf.Memberlist().Ping(t.Name, addr)
 	return err == nil && rtt <= timeout
 }
 
 // goAway leaves the cluster and shuts Serf down. Leave must have returned before Shutdown is called: Serf panics otherwise.
-func (n *node) goAway(deadline time.Time) {
+func (n *embedded) goAway(deadline time.Time) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)

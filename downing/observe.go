@@ -14,15 +14,17 @@ import (
 
 // poll looks at the membership and passes on what changed.
 func (e *engine) poll() {
-	now := e.now()
-	e.nextPoll = now + e.cfg.PollInterval
+	e.nextPoll = e.clock() + e.cfg.PollInterval
 	if !e.leaving && e.node.leaving(e.self.Name) {
 		e.leaving = true
 		e.step(sbr.Left{})
 	}
-	list := e.node.members()
+	list, current := e.node.members()
+	if !e.see(current) {
+		return
+	}
 	e.keepTags(list)
-	changes := e.members.look(now, list)
+	changes := e.members.look(e.now(), list)
 	for _, c := range changes {
 		switch {
 		case c.failed != nil:
@@ -62,7 +64,7 @@ func (e *engine) keepTags(list []serf.Member) {
 	e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
 	e.tagging = true
 	e.spawn(&e.workers, func() {
-		if err := e.node.serf.SetTags(tags); err != nil {
+		if err := e.node.tag(tags); err != nil {
 			e.log.Error("sbr: the tags of this member could not be put back", "error", err)
 		}
 		e.rest(tagsEvery)
@@ -124,10 +126,10 @@ func (e *engine) spread(o reachability.Opinion, refresh bool) {
 
 // probe starts a round of probes.
 func (e *engine) probe() {
-	targets := make(map[sbr.ID]target)
+	targets := make(map[sbr.ID]Target)
 	for _, id := range e.tracker.Probes() {
 		if k := e.members.known[id]; k != nil {
-			targets[id] = target{name: k.member.Name, addr: k.member.Addr}
+			targets[id] = Target{ID: id, Name: k.member.Name, Addr: k.member.Addr, Tag: k.probe}
 		}
 	}
 	if len(targets) == 0 {
@@ -161,10 +163,10 @@ func (e *engine) reconnect(id sbr.ID) {
 		return
 	}
 	e.nextJoin = e.now() + reconnectEvery
-	addr := k.member.Name + "/" + k.member.Addr
+	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
-		if _, err := e.node.serf.Join([]string{addr}, true); err != nil {
-			e.log.Debug("sbr: could not reconnect", "member", addr, "error", err)
+		if err := e.node.join(name, addr); err != nil {
+			e.log.Debug("sbr: could not reconnect", "member", name, "address", addr, "error", err)
 		}
 	})
 }
@@ -192,11 +194,11 @@ func (e *engine) publish() {
 		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s.State,
 		Leader: NameOf(s.Leader), Responsible: s.Responsible, ConfigDigest: e.digest, Version: Version(),
 		Lease:   LeaseStatus{Name: e.cfg.leaseName(), Holder: string(s.Record.Holder), Token: s.Record.Token},
-		Verdict: verdictStatus(s.Verdict), Unreachable: []string{}, Members: []MemberStatus{},
+		Verdict: verdictStatus(s.Verdict), Unreachable: []string{}, Members: []MemberStatus{}, Reports: e.reportStatus(),
 	}
 	for i := range s.Members {
 		m := &s.Members[i]
-		st.Members = append(st.Members, MemberStatus{Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable})
+		st.Members = append(st.Members, MemberStatus{Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable, Address: m.Addr, Roles: m.Roles})
 		if m.Unreachable {
 			st.Unreachable = append(st.Unreachable, m.Name)
 		}
@@ -210,6 +212,7 @@ func (e *engine) publish() {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at
 	}
+	e.showSuspension(&st)
 	e.mu.Lock()
 	if !e.halted.Load() {
 		e.status = st

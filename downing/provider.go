@@ -14,6 +14,8 @@ var (
 	ErrNotPrepared = errors.New("downing: Prepare must be called with the serf.Config before serf.Create")
 	// ErrStarted is returned by Prepare and Start when they are called a second time.
 	ErrStarted = errors.New("downing: a provider serves one node, once")
+	// ErrNotBeside is returned by Beside when the downing provider works in the process of its node alone.
+	ErrNotBeside = errors.New("downing: this downing provider cannot work beside a Serf agent: embed it, or use split-brain-resolver")
 )
 
 // Provider protects one Serf node. Attach it in this order:
@@ -58,6 +60,27 @@ func (p *Provider) Prepare(ctx context.Context, conf *serf.Config) error {
 // Start watches the node until it is downed, leaves, or Stop is called. ctx bounds the start alone.
 func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.engine.Start(ctx, s) }
 
+// Beside protects a node that runs already in another process: it does what Prepare and Start do, without a serf.Config. p makes the members
+// probe each other, as Serf itself cannot be asked to from outside; nil leaves detection to Serf. ctx bounds the start, which takes as long as
+// agent and lease are not to be had. An incarnation that the agent's tags name is gone on with, unless Config.WasDowned knows that it is over.
+//
+// There is no merge delegate beside an agent: a downed incarnation can come back into Serf's list. It is told its fate and is no member
+// for the resolver. While the agent does not answer this member is suspended and decides nothing; after Config.AgentTimeout it goes down.
+//
+// Errors: ErrNotBeside for a downing provider that cannot do it, ErrStarted, those of the agent and of the lease.
+func (p *Provider) Beside(ctx context.Context, agent Agent, prober Prober) error {
+	b, ok := p.engine.(besider)
+	if !ok {
+		return ErrNotBeside
+	}
+	return b.Beside(ctx, agent, prober)
+}
+
+// besider is an Engine that also works for a node in another process.
+type besider interface {
+	Beside(ctx context.Context, agent Agent, p Prober) error
+}
+
 // Stop ends watching and waits for everything that was started, at most until ctx ends. The node itself stays as it is:
 // without its provider it is unprotected, so leave the cluster first. Call it also if serf.Create or Start fails. It may be called at
 // any time and any number of times.
@@ -65,6 +88,9 @@ func (p *Provider) Stop(ctx context.Context) error { return p.engine.Stop(ctx) }
 
 // Downed is closed the moment this member is downed, before the callbacks run and before Serf leaves.
 func (p *Provider) Downed() <-chan struct{} { return p.life.downed }
+
+// Left is closed when the node has left its cluster without having been downed: the application or an operator made it leave.
+func (p *Provider) Left() <-chan struct{} { return p.life.left }
 
 // Done is closed after Downed once the callbacks have run, the side has been told and Serf has shut down, or Grace is over.
 func (p *Provider) Done() <-chan struct{} { return p.life.done }

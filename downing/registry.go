@@ -80,5 +80,6 @@ type inert struct{}
 
 func (inert) Prepare(context.Context, *serf.Config) error { return nil }
 func (inert) Start(context.Context, *serf.Serf) error     { return nil }
+func (inert) Beside(context.Context, Agent, Prober) error { return nil }
 func (inert) Stop(context.Context) error                  { return nil }
 func (inert) Status() Status                              { return Status{State: "none"} }

@@ -25,6 +25,18 @@ type Status struct {
 	// Untagged are members that run no resolver: they cannot be told anything and are not counted.
 	Untagged []string `json:"untagged,omitempty"`
 	Version  string   `json:"version"`
+	// Reports say which observer cannot reach which subject, by name, as far as this member knows.
+	Reports []ReportStatus `json:"reports"`
+	// SuspendedSince is when the first sign of the present trouble was seen; nil while there is none.
+	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
+	// SuspendedBecause says what it was.
+	SuspendedBecause string `json:"suspended-because,omitempty"`
+}
+
+// ReportStatus is one pair of members of which the first cannot reach the second.
+type ReportStatus struct {
+	Observer string `json:"observer"`
+	Subject  string `json:"subject"`
 }
 
 // MemberStatus is one member as this one sees it.
@@ -33,6 +45,9 @@ type MemberStatus struct {
 	Incarnation string `json:"incarnation"`
 	Status      string `json:"status"`
 	Reachable   bool   `json:"reachable"`
+	// Address is host:port of the Serf node; Roles are what strategies may count by.
+	Address string   `json:"address"`
+	Roles   []string `json:"roles,omitempty"`
 }
 
 // LeaseStatus is what was last heard of the lease.

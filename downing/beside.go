@@ -1,0 +1,172 @@
+package downing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Beside implements besider: Prepare and Start in one, for a node that runs already.
+func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) {
+	leave, err := e.enter(ctx, stageNew, stageStarted)
+	if err != nil {
+		return err
+	}
+	defer func() { leave(err) }()
+	ctx, cancel := e.unlessStopped(ctx)
+	defer cancel()
+	self, err := agent.Open(ctx, AgentEvents{Changed: e.lookSoon, Query: e.onAgentQuery})
+	if err != nil {
+		return fmt.Errorf("downing: %w", err)
+	}
+	node := &beside{agent: agent, prober: p, ctx: e.ctx}
+	defer func() {
+		if err != nil {
+			agent.Close()
+			e.node = nil
+		}
+	}()
+	e.node = node
+	e.identify(&self)
+	e.gossip = e.cfg.Gossip
+	e.keepOut = newKeepOut(nil, e.self.ID, e.onRefused)
+	if sbr.NeedsLease(e.strategy) {
+		if err := e.openLease(ctx); err != nil {
+			return err
+		}
+	}
+	e.announce(p)
+	if err := agent.Tag(ctx, e.tags, nil); err != nil {
+		return fmt.Errorf("downing: the tags of the Serf agent: %w", err)
+	}
+	e.setFirstStatus()
+	return e.run()
+}
+
+// part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
+func (n *beside) part(ctx context.Context, down, keepTags bool) {
+	if !down && !keepTags {
+		n.untag(ctx)
+	}
+	n.agent.Close()
+}
+
+// identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an incarnation, it is this one's
+// predecessor that stopped in the middle of its life, and whatever was decided about that one meanwhile holds.
+func (e *engine) identify(self *serf.Member) {
+	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
+		e.self = memberOf(self, sbr.Joining)
+		e.adopted = true
+		e.log.Warn("sbr: goes on as the incarnation that the Serf agent's tags name: an earlier process stopped without taking them back", "incarnation", string(old))
+		return
+	}
+	e.self = newIncarnation(self.Name)
+}
+
+// isOver reports whether an incarnation has gone down, by what the embedder remembers.
+func (c *Config) isOver(id sbr.ID) bool { return c.WasDowned != nil && c.WasDowned(string(id)) }
+
+// ourTags are those that a member without a resolver does not have.
+var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagProbe}
+
+// announce puts together the tags of this member.
+func (e *engine) announce(p Prober) {
+	e.tags = map[string]string{TagUID: uidOf(e.self.ID), TagBorn: format36(e.self.Born), TagSeen: format36(int64(e.self.Seen)), TagConfig: e.digest}
+	if p != nil {
+		e.tags[TagProbe] = p.Announce(e.self.ID)
+	}
+}
+
+// onAgentQuery takes in a query that the agent has heard.
+func (e *engine) onAgentQuery(name, from string, payload []byte, respond func([]byte) error) {
+	if name == gossip.QueryName {
+		e.onQuery(query{from: from, payload: payload, respond: respond})
+	}
+}
+
+// agentTime bounds one request to the agent.
+const agentTime = 5 * time.Second
+
+// beside is the node of a stock agent in another process.
+type beside struct {
+	agent  Agent
+	prober Prober
+	ctx    context.Context
+}
+
+func (n *beside) members() ([]serf.Member, bool) { return n.agent.Members() }
+
+// done is never closed: an agent that is gone may come back.
+func (n *beside) done() <-chan struct{} { return nil }
+
+func (n *beside) leaving(self string) bool {
+	list, _ := n.agent.Members()
+	for i := range list {
+		if list[i].Name == self {
+			return list[i].Status == serf.StatusLeaving || list[i].Status == serf.StatusLeft
+		}
+	}
+	return false
+}
+
+func (n *beside) remove(id sbr.ID) (bool, error) {
+	list, current := n.agent.Members()
+	for i := range list {
+		if current && idOf(&list[i]) == id && list[i].Status == serf.StatusFailed {
+			ctx, cancel := context.WithTimeout(n.ctx, agentTime)
+			defer cancel()
+			return n.agent.Remove(ctx, list[i].Name)
+		}
+	}
+	return false, nil
+}
+
+func (n *beside) tag(all map[string]string) error {
+	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
+	defer cancel()
+	return n.agent.Tag(ctx, all, nil)
+}
+
+func (n *beside) join(name, addr string) error {
+	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
+	defer cancel()
+	return n.agent.Join(ctx, name, addr)
+}
+
+func (n *beside) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	return n.agent.Query(gossip.QueryName, payload, timeout)
+}
+
+func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool {
+	if n.prober == nil {
+		return nil
+	}
+	return pingAll(ctx, targets, func(t Target) (answered, known bool) {
+		if t.Tag == "" {
+			return false, false // a member that runs no prober: Serf's word counts
+		}
+		return n.prober.Ping(ctx, t, timeout), true
+	})
+}
+
+// untagTime bounds how long the agent may take to forget this incarnation. Its tags may outlive it in a file.
+const untagTime = 2 * time.Second
+
+// goAway takes the tags back, so that an agent which keeps them in a file does not come back as a downed incarnation, and makes the agent leave.
+func (n *beside) goAway(deadline time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	n.untag(ctx)
+	_ = n.agent.Leave(ctx) // the others find out without it
+}
+
+func (n *beside) untag(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, untagTime)
+	defer cancel()
+	_ = n.agent.Tag(ctx, nil, ourTags)
+}
