@@ -233,3 +233,22 @@ func TestWarnings(t *testing.T) {
 	none := parse(t, "system: s\ndowning-provider: none")
 	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())
 }
+
+// Whoever says nothing about the lease gets the default of the program that reads the file; one word about it is a choice.
+func TestLeaseChosen(t *testing.T) {
+	for text, want := range map[string]bool{
+		"system: s": false,
+		"system: s\nlease: {heartbeat-timeout: 60s}":                                                         false,
+		"system: s\nlease: {kubernetes: {}}":                                                                 true,
+		"system: s\nlease: {file: {path: /x}}":                                                               true,
+		"system: s\nsplit-brain-resolver: {lease-majority: {lease-implementation: kubernetes}}":              true,
+		"system: s\nsplit-brain-resolver: {lease-majority: {lease-name: other}}":                             false,
+		"system: s\nsplit-brain-resolver: {active-strategy: lease-majority, lease-majority: {watch: false}}": false,
+	} {
+		require.Equal(t, want, parse(t, text).LeaseChosen(), text)
+	}
+	f := parse(t, "system: s")
+	f.UseFileLease("/var/lib/sbr/s-sbr.lease")
+	require.NoError(t, f.Validate())
+	require.NotEqual(t, parse(t, "system: s").Digest(), f.Digest(), "another lease is another rule")
+}

@@ -31,8 +31,9 @@ func Default() File {
 	return File{
 		DowningProvider:    ProviderResolver,
 		SplitBrainResolver: DefaultSplitBrainResolver(),
-		Serf:               Serf{Profile: "lan"},
+		Serf:               defaultSerf(),
 		HTTP:               HTTP{Listen: "127.0.0.1:7380"},
+		Hooks:              defaultHooks(),
 	}
 }
 

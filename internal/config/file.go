@@ -20,6 +20,8 @@ type File struct {
 	Serf  Serf  `yaml:"serf"`
 	HTTP  HTTP  `yaml:"http"`
 	Hooks Hooks `yaml:"hooks"`
+
+	leaseChosen bool
 }
 
 // SplitBrainResolver is the block of that name. Its keys and defaults are those of the reference resolver, with additions.
@@ -129,35 +131,8 @@ type FileLease struct {
 	Path  string `yaml:"path"`
 }
 
-// Serf says how `sbr agent` takes part: beside a stock agent (RPC), or as a node of its own (all others).
-type Serf struct {
-	// RPC is the address of a stock agent. Empty without a node of its own: 127.0.0.1:7373.
-	RPC        string `yaml:"rpc"`
-	RPCAuthKey string `yaml:"rpc-auth-key"`
-
-	Node    string            `yaml:"node,omitempty"`
-	Bind    string            `yaml:"bind,omitempty"`
-	Join    []string          `yaml:"join,omitempty"`
-	Encrypt string            `yaml:"encrypt,omitempty"`
-	Tags    map[string]string `yaml:"tags,omitempty"`
-	// Profile is lan, wan or local: the settings of the failure detector. Beside a stock agent it must be the agent's profile.
-	Profile string `yaml:"profile"`
-}
-
-// HTTP is the agent's status page.
-type HTTP struct {
-	// Listen is host:port; empty serves nothing.
-	Listen string `yaml:"listen"`
-}
-
-// Hooks are commands with their arguments, empty for none.
-type Hooks struct {
-	OnSuspend []string `yaml:"on-suspend"`
-	OnResume  []string `yaml:"on-resume"`
-	OnDown    []string `yaml:"on-down"`
-}
-
 // OwnNode reports whether the agent is a node of its own instead of running beside a stock agent.
 func (s *Serf) OwnNode() bool {
-	return s.Node != "" || s.Bind != "" || len(s.Join) > 0 || s.Encrypt != "" || len(s.Tags) > 0
+	return s.Node != "" || s.Bind != "" || s.Advertise != "" || len(s.Join) > 0 || s.Encrypt != "" || s.KeyringFile != "" ||
+		s.Snapshot != "" || bool(s.Rejoin) || bool(s.UniqueNode) || len(s.Tags) > 0
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/base64"
 	"errors"
 	"net"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -31,10 +29,8 @@ func (f *File) problems() strictyaml.Problems {
 		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")
 	}
 	c.serf(&f.Serf)
-	c.address("http.listen", f.HTTP.Listen)
-	c.hook("hooks.on-suspend", f.Hooks.OnSuspend)
-	c.hook("hooks.on-resume", f.Hooks.OnResume)
-	c.hook("hooks.on-down", f.Hooks.OnDown)
+	c.http(&f.HTTP)
+	c.hooks(&f.Hooks)
 	if len(c.Problems) == 0 {
 		c.lines("split-brain-resolver", f.Resolver().Validate()) // nothing is left for it to find; the resolver has the last word
 	}
@@ -163,24 +159,6 @@ func (c *checker) times(path string, written *Times, s lease.Settings) {
 	}
 }
 
-func (c *checker) serf(s *Serf) {
-	c.oneOf("serf.profile", s.Profile, timing.Profiles())
-	c.address("serf.rpc", s.RPC)
-	c.address("serf.bind", s.Bind)
-	for i, a := range s.Join {
-		if a == "" {
-			c.Add("serf.join["+strconv.Itoa(i)+"]", "is empty: it must be host:port")
-		}
-		c.address("serf.join["+strconv.Itoa(i)+"]", a)
-	}
-	if s.RPC != "" && s.OwnNode() {
-		c.Add("serf.rpc", "is set together with node, bind, join, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
-	}
-	if key, err := base64.StdEncoding.DecodeString(s.Encrypt); err != nil || !slices.Contains([]int{0, 16, 24, 32}, len(key)) {
-		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64") // the value is a secret: not shown
-	}
-}
-
 // address checks host:port; empty is for the caller to judge.
 func (c *checker) address(path, address string) {
 	if address == "" {
@@ -189,12 +167,6 @@ func (c *checker) address(path, address string) {
 	_, port, err := net.SplitHostPort(address)
 	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
 		c.Add(path, "is %q: it must be host:port", address)
-	}
-}
-
-func (c *checker) hook(path string, command []string) {
-	if len(command) > 0 && strings.TrimSpace(command[0]) == "" {
-		c.Add(path+"[0]", "is empty: it must be the command to run")
 	}
 }
 

@@ -51,6 +51,14 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"serf: {rpc: '127.0.0.1:7373', node: n1}", "sbr.yaml:2: serf.rpc: is set together with node, bind, join, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own"},
 		{"http: {listen: 7380}", "sbr.yaml:2: http.listen: expected text, found the number 7380: put it in quotes"},
 		{"hooks: {on-down: /bin/true}", `sbr.yaml:2: hooks.on-down: expected a list, found "/bin/true"`},
+		{"serf: {rpc-timeout: 0s}", "sbr.yaml:2: serf.rpc-timeout: is 0s: it must be more than 0s"},
+		{"serf: {probe: ''}", "sbr.yaml:2: serf.probe: is empty: it must be the UDP address at which this agent answers the others' probes"},
+		{"serf: {node: a, advertise: '1::2:x y'}", `sbr.yaml:2: serf.advertise: is "1::2:x y": it must be host or host:port`},
+		{"serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, keyring-file: k}", "sbr.yaml:2: serf.keyring-file: is set together with encrypt: the key belongs into the file then"},
+		{"serf: {node: a, rejoin: on}", "sbr.yaml:2: serf.rejoin: is on without snapshot: there is nothing to rejoin from"},
+		{"http: {tls-cert-file: a}", "sbr.yaml:2: http.tls-cert-file: and tls-key-file belong together: set both, or none"},
+		{"hooks: {timeout: 20s}", "sbr.yaml:2: hooks.grace: is 15s: it must be more than hooks.timeout (20s), or a slow on-down is cut short by the end of the process"},
+		{"hooks: {signal: ''}", "sbr.yaml:2: hooks.signal: is empty: it must be the name of a signal, SIGTERM by default"},
 		{"hooks: {on-down: ['']}", "sbr.yaml:2: hooks.on-down[0]: is empty: it must be the command to run"},
 	} {
 		t.Run(tc.in, func(t *testing.T) {
