@@ -64,7 +64,7 @@ func (c *Cluster) leastPrivilege(ctx context.Context, namespace, lease string) (
 	}
 	user := c.admin.access
 	user.namespace, user.token = namespace, token
-	return user, awaitRights(ctx, user, lease)
+	return user, c.awaitRights(ctx, user, lease)
 }
 
 func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease string) error {
@@ -111,8 +111,8 @@ func (c *Cluster) issueToken(ctx context.Context, namespace, account string) (st
 }
 
 // awaitRights waits until the API server's own watch has brought it the new role.
-func awaitRights(ctx context.Context, user access, lease string) error {
-	probe, err := newClient(user)
+func (c *Cluster) awaitRights(ctx context.Context, user access, lease string) error {
+	probe, err := newClient(user, c.place.Dial)
 	if err != nil {
 		return err
 	}

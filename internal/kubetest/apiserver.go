@@ -21,7 +21,7 @@ type servingFiles struct {
 }
 
 func (c *Cluster) writeServingFiles() error {
-	id, err := newIdentity("kube-apiserver")
+	id, err := newIdentity("kube-apiserver", c.place.Address)
 	if err != nil {
 		return err
 	}
@@ -46,17 +46,19 @@ func (c *Cluster) writeServingFiles() error {
 	return nil
 }
 
+var errStopped = errors.New("kubetest: the cluster is stopped; Start a new one")
+
 // StartAPIServer starts the API server after KillAPIServer, at the same address, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
-		return errors.New("kubetest: the cluster is stopped; Start a new one")
+		return errStopped
 	}
-	if c.apiServer != nil && c.apiServer.alive() {
+	if c.apiServer.alive() {
 		return errors.New("kubetest: kube-apiserver is running; call KillAPIServer first")
 	}
-	server, err := startProcess(c.spawner, "kube-apiserver", c.dir.file("kube-apiserver.log"), c.bin.APIServer, c.apiServerFlags()...)
+	server, err := startServer(c.place.Thread, "kube-apiserver", c.dir.file("kube-apiserver.log"), c.bin.APIServer, c.apiServerFlags()...)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (c *Cluster) KillAPIServer() {
 }
 
 // PauseAPIServer freezes the API server: connections stay open and silent, as behind a link that drops packets.
-func (c *Cluster) PauseAPIServer() error { return c.pause(func() *process { return c.apiServer }) }
+func (c *Cluster) PauseAPIServer() error { return c.pause(func() *server { return c.apiServer }) }
 
 // ContinueAPIServer ends PauseAPIServer.
-func (c *Cluster) ContinueAPIServer() error { return c.resume(func() *process { return c.apiServer }) }
+func (c *Cluster) ContinueAPIServer() error { return c.resume(func() *server { return c.apiServer }) }

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// identity is a certificate for 127.0.0.1 that is its own authority, and its key.
+// identity is a certificate for one address that is its own authority, and its key.
 type identity struct {
 	certPEM []byte
 	keyPEM  []byte
 }
 
 // newIdentity makes one. ECDSA, because making RSA keys takes a good part of a second under the race detector.
-func newIdentity(name string) (identity, error) {
+func newIdentity(name, address string) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return identity{}, fmt.Errorf("kubetest: key of %s: %w", name, err)
@@ -37,7 +37,7 @@ func newIdentity(name string) (identity, error) {
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses:           []net.IP{net.ParseIP(address)},
 		DNSNames:              []string{"localhost"},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

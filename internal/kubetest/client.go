@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 )
@@ -16,12 +17,13 @@ type client struct {
 	http   *http.Client
 }
 
-func newClient(a access) (*client, error) {
+// newClient returns a client that connects by dial; nil: in the ordinary way.
+func newClient(a access, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*client, error) {
 	trust, err := clientTLS(a.authority)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DialContext: dial}
 	return &client{access: a, http: &http.Client{Transport: transport}}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest/binaries"
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 // startTimeout is a bound for a machine under load; alone it takes 3 seconds.
@@ -22,23 +23,27 @@ type Options struct {
 	Progress io.Writer
 	// Dir keeps data, logs and kubeconfigs, also after Stop. Empty: a temporary folder that Stop removes.
 	Dir string
+	// Place is where the programs run. Nil: on loopback.
+	Place *Place
 }
 
 // Cluster is a running etcd and kube-apiserver. Its methods may be called from several goroutines.
 type Cluster struct {
 	dir     *folder
 	bin     binaries.Set
-	spawner *spawner
+	place   Place
+	thread  *process.Thread // of its own; nil: the place has one
 	admin   *client
 	kube    string
 	serving servingFiles
 	api     string
 	store   string
+	peer    string
 
 	mu        sync.Mutex
 	stopped   bool
-	etcd      *process
-	apiServer *process
+	etcd      *server
+	apiServer *server
 }
 
 // Start runs a new cluster and returns when it is ready. ctx bounds the start, not the life of the cluster: that ends with Stop,
@@ -52,7 +57,13 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin, spawner: newSpawner()}
+	c := &Cluster{dir: dir, bin: bin}
+	if opts.Place == nil {
+		c.place = loopback()
+		c.thread = c.place.Thread
+	} else {
+		c.place = *opts.Place
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("gave up after "+startTimeout.String()))
 	defer cancel()
 	if err := c.start(ctx); err != nil {
@@ -81,7 +92,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	return onFreshPorts(func() error {
-		address, err := freeAddress()
+		address, err := c.place.freeAddress()
 		if err != nil {
 			return err
 		}
@@ -96,7 +107,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) setAPIAddress(address string) error {
 	admin := access{server: "https://" + address, authority: c.serving.identity.certPEM, namespace: "default", token: c.serving.adminToken}
 	var err error
-	if c.admin, err = newClient(admin); err != nil {
+	if c.admin, err = newClient(admin, c.place.Dial); err != nil {
 		return err
 	}
 	c.api = address
@@ -123,6 +134,8 @@ func (c *Cluster) Stop() error {
 	}
 	c.apiServer.kill()
 	c.etcd.kill()
-	c.spawner.close()
+	if c.thread != nil {
+		c.thread.Close()
+	}
 	return c.dir.close()
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest/internal/filelock"
+	"github.com/serf-sbr/serf-sbr/internal/filelock"
 )
 
 const (

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +20,7 @@ func TestOrphanHelper(t *testing.T) {
 		t.Skip("only as a helper")
 	}
 	c := Shared(t)
-	fmt.Println("pids", c.etcd.cmd.Process.Pid, c.apiServer.cmd.Process.Pid)
+	fmt.Println("pids", c.etcd.Pid(), c.apiServer.Pid())
 	// Long enough to be killed, not for ever: the killer may be killed first.
 	time.Sleep(time.Minute)
 }
@@ -53,38 +50,4 @@ func TestKilledTest_LeavesNoProcess(t *testing.T) {
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
-// A test in a network namespace locks its thread and lets it die: that must not take a cluster along.
-func TestSpawner_ChildOutlivesTheCallersThread(t *testing.T) {
-	s := newSpawner()
-	defer s.close()
-	p, thread := startFromDyingThread(t, s)
-	defer p.kill()
-	task := fmt.Sprintf("/proc/self/task/%d", thread)
-	require.Eventually(t, func() bool { _, err := os.Stat(task); return err != nil }, 10*time.Second, pollEvery)
-	time.Sleep(5 * pollEvery)
-	require.True(t, p.alive())
-}
-
-// startFromDyingThread starts a child for a goroutine that ends with its thread locked.
-func startFromDyingThread(t *testing.T, s *spawner) (*process, int) {
-	log := filepath.Join(t.TempDir(), "log")
-	var p *process
-	var err error
-	thread := os.Getpid()
-	// The first thread of a process never dies; whoever ends on it leaves it unusable, so the next try gets another.
-	for thread == os.Getpid() {
-		p.kill()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			runtime.LockOSThread()
-			thread = syscall.Gettid()
-			p, err = startProcess(s, "sleep", log, "/bin/sleep", "60")
-		}()
-		<-done
-		require.NoError(t, err)
-	}
-	return p, thread
 }

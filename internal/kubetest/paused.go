@@ -4,5 +4,5 @@ package kubetest
 func (c *Cluster) EtcdIsPaused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.etcd != nil && c.etcd.alive() && isPaused(c.etcd.cmd.Process.Pid)
+	return c.etcd.alive() && c.etcd.Paused()
 }

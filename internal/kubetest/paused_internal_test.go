@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 func TestEtcdIsPaused(t *testing.T) {
 	program, err := exec.LookPath("sleep")
 	require.NoError(t, err)
-	s := newSpawner()
-	defer s.close()
-	p, err := startProcess(s, "etcd", filepath.Join(t.TempDir(), "log"), program, "60")
+	s := process.NewThread()
+	defer s.Close()
+	p, err := startServer(s, "etcd", filepath.Join(t.TempDir(), "log"), program, "60")
 	require.NoError(t, err)
 	defer p.kill()
 	c := &Cluster{etcd: p}

@@ -48,7 +48,7 @@ func NewProxy(kubeconfig string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := newIdentity("proxy")
+	id, err := newIdentity("proxy", "127.0.0.1")
 	if err != nil {
 		return nil, err
 	}

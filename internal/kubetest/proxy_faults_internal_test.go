@@ -41,7 +41,7 @@ func TestProxy_CutByFreeze(t *testing.T) {
 		require.Equal(t, 1+writes, server.writes.Load())
 		require.Equal(t, 2, proxy.Count(http.MethodPut, ""), "what is sent into a dead connection does not arrive")
 
-		other, err := newClient(c.access)
+		other, err := newClient(c.access, nil)
 		require.NoError(t, err)
 		defer other.close()
 		code, err := other.put(t.Context())

@@ -53,7 +53,7 @@ func newTestProxy(t *testing.T, kubeconfig string) (*Proxy, *client) {
 	a, err := readAccess(proxy.Kubeconfig())
 	require.NoError(t, err)
 	require.Equal(t, proxy.URL(), a.server)
-	c, err := newClient(a)
+	c, err := newClient(a, nil)
 	require.NoError(t, err)
 	t.Cleanup(c.close)
 	return proxy, c

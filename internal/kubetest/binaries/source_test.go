@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/buildcache"
 )
 
 func TestReadSource_TheRealModule(t *testing.T) {
-	root, err := repositoryRoot()
+	root, err := buildcache.Root()
 	require.NoError(t, err)
 	src, err := readSource(t.Context(), filepath.Join(root, "test", "kube"))
 	require.NoError(t, err)
@@ -49,10 +51,4 @@ func TestReadSource_SaysWhatIsMissing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), nil, 0o600))
 	_, err = readSource(t.Context(), dir)
 	require.ErrorContains(t, err, "no version of k8s.io/kubernetes")
-}
-
-func TestRepositoryRoot_Outside(t *testing.T) {
-	t.Chdir(t.TempDir())
-	_, err := repositoryRoot()
-	require.ErrorContains(t, err, "not inside the serf-sbr repository")
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest/internal/filelock"
+	"github.com/serf-sbr/serf-sbr/internal/filelock"
 )
 
 func TestTry_OneHolderAtATime(t *testing.T) {

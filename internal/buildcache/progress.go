@@ -1,4 +1,4 @@
-package binaries
+package buildcache
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ const (
 // progress tells that a long step is still alive: on a terminal in one line that it rewrites, elsewhere by a line now and then.
 type progress struct {
 	out      io.Writer
+	owner    string
 	label    string
 	started  time.Time
 	terminal bool
@@ -23,8 +24,8 @@ type progress struct {
 	stopped  sync.WaitGroup
 }
 
-func startProgress(out io.Writer, label string) *progress {
-	p := &progress{out: out, label: label, started: time.Now(), terminal: isTerminal(out), stop: make(chan struct{})}
+func startProgress(out io.Writer, owner, label string) *progress {
+	p := &progress{out: out, owner: owner, label: label, started: time.Now(), terminal: isTerminal(out), stop: make(chan struct{})}
 	beat := logBeat
 	if p.terminal {
 		beat = terminalBeat
@@ -61,7 +62,7 @@ func (p *progress) finish(err error) {
 }
 
 func (p *progress) say(state string) {
-	text := fmt.Sprintf("kubetest: %s %s: %s", state, p.label, time.Since(p.started).Round(time.Second))
+	text := fmt.Sprintf("%s: %s %s: %s", p.owner, state, p.label, time.Since(p.started).Round(time.Second))
 	if p.terminal {
 		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
 		return

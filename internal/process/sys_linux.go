@@ -1,4 +1,4 @@
-package kubetest
+package process
 
 import (
 	"bytes"
@@ -12,12 +12,13 @@ const (
 	continueSignal = syscall.SIGCONT
 )
 
-// childAttributes makes the kernel kill the child when the thread that started it dies: see spawner.
+// childAttributes makes the kernel kill the child when the thread that started it dies: see Thread.
 func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// isPaused tells whether a pause has taken hold: the signal is delivered some time after kill(2) returns.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
 func isPaused(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

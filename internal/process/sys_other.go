@@ -1,6 +1,6 @@
 //go:build !unix
 
-package kubetest
+package process
 
 import "syscall"
 
@@ -11,5 +11,7 @@ const (
 )
 
 func childAttributes() *syscall.SysProcAttr { return nil }
+
+func killGroup(int) {}
 
 func isPaused(int) bool { return false }
