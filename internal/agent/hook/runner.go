@@ -1,0 +1,167 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/patience"
+)
+
+// Reasons for which a run is ended.
+var (
+	errTimeout = errors.New("it ran longer than hooks.timeout")
+	errDowned  = errors.New("this member is down, which counts more")
+	errClosed  = errors.New("the agent ends")
+)
+
+// Runner runs the commands. Its methods may be called from any goroutine.
+type Runner struct {
+	opt   Options
+	log   *slog.Logger
+	paths map[event]string
+	sig   os.Signal
+
+	// changes ends what runs for suspend and resume, all ends everything.
+	changes, all       context.Context
+	endChanges, endAll context.CancelCauseFunc
+
+	runs sync.WaitGroup
+
+	mu      sync.Mutex
+	next    *change // the newest one that has not begun
+	working bool    // a goroutine takes care of next
+	downed  bool
+	closed  bool
+}
+
+// change is a suspend or a resume that waits.
+type change struct {
+	event   event
+	facts   Facts
+	instead int // how many earlier ones it stands for
+}
+
+// New returns a Runner, or the problems that Validate finds. At rest it has no goroutine.
+func New(o Options) (*Runner, error) {
+	paths, sig, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{opt: o, log: o.Log, paths: paths, sig: sig}
+	if r.log == nil {
+		r.log = slog.Default()
+	}
+	r.all, r.endAll = context.WithCancelCause(context.Background())
+	r.changes, r.endChanges = context.WithCancelCause(r.all)
+	return r, nil
+}
+
+// Suspended runs on-suspend, and returns at once. After Down or Close it does nothing.
+func (r *Runner) Suspended(f Facts) { r.enqueue(suspend, f) }
+
+// Resumed runs on-resume, and returns at once. After Down or Close it does nothing.
+func (r *Runner) Resumed(f Facts) { r.enqueue(resume, f) }
+
+// enqueue replaces what waits, also by an event without a command: what was true before it is no longer.
+func (r *Runner) enqueue(e event, f Facts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.downed || r.closed {
+		return
+	}
+	c := &change{event: e, facts: f.complete()}
+	if r.next != nil {
+		c.instead = r.next.instead + 1
+	}
+	r.next = c
+	if !r.working {
+		r.working = true
+		r.runs.Go(r.work)
+	}
+}
+
+func (r *Runner) work() {
+	for c := r.take(); c != nil; c = r.take() {
+		if c.instead > 0 {
+			r.log.Info("sbr: hooks are left out for changes that were over before they could run", "changes", c.instead)
+		}
+		r.run(r.changes, c.event, c.facts)
+	}
+}
+
+func (r *Runner) take() *change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.next
+	r.next = nil
+	if r.downed || r.closed {
+		c = nil
+	}
+	r.working = c != nil
+	return c
+}
+
+// Down runs on-down and signals the process of the pid file, at the same time. It returns when both are done, at the latest after
+// Options.Timeout or when ctx ends: then a run is being ended in the background, which Close waits for. Only the first call does
+// anything. A ctx that has ended already leaves no time for the command; the signal is sent all the same.
+func (r *Runner) Down(ctx context.Context, f Facts) {
+	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
+	done := r.down(ctx, f.complete())
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	cancel()
+}
+
+// down starts what Down waits for.
+func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := make(chan struct{})
+	if r.downed || r.closed {
+		close(done)
+		return done
+	}
+	r.downed = true
+	r.endChanges(errDowned)
+	var both sync.WaitGroup
+	both.Go(func() { r.runDown(ctx, f) })
+	both.Go(r.signal)
+	r.runs.Go(func() {
+		both.Wait()
+		close(done)
+	})
+	return done
+}
+
+// runDown ends with its caller's context or with the Runner.
+func (r *Runner) runDown(ctx context.Context, f Facts) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.all, func() { cancel(context.Cause(r.all)) })()
+	r.run(ctx, down, f)
+}
+
+// Close ends everything that still runs and waits for it, up to a few seconds. It may be called more than once.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.endAll(errClosed)
+	done := make(chan struct{})
+	go func() {
+		r.runs.Wait()
+		close(done)
+	}()
+	patience := time.NewTimer(2*killAfter + time.Second)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
