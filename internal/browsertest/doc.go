@@ -12,7 +12,7 @@
 // chromium, chromium-browser, google-chrome and google-chrome-stable in PATH. Without one a test fails and says how to get one; with
 // -short it is skipped.
 //
-// Guarantees: no host name resolves, so that a page finds no network; every request is recorded all the same. The browser ends with
+// Guarantees: no host name resolves, so that a page finds no network but 127.0.0.1; every request is recorded all the same. The browser ends with
 // the test process.
 //
 // Non-guarantees: as root Chromium runs without its sandbox, because it refuses to run otherwise. Open pages of your own only.

@@ -43,7 +43,7 @@ func start() {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), // there is no network
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // no network but a server of the test's own
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en"),
 		chromedp.DisableGPU,

@@ -1,0 +1,34 @@
+// Package web is what the agent serves over HTTP: the status page and its feed, the status as JSON, the health and the metrics.
+//
+//	s, err := web.New(web.Options{Listen: "127.0.0.1:7380", Source: agent, Metrics: metrics})
+//	err = s.Serve(ctx) // until ctx ends
+//
+//	GET /                a page for people: what is going on, live
+//	GET /status          the member's view as JSON, downing.Status
+//	GET /events          the same as server-sent events, whenever something changes
+//	GET /metrics         what Options.Metrics says
+//	GET /healthz/live    200, or 503 and one line why
+//	GET /healthz/ready   200, or 503 and one line why
+//
+// # Guarantees
+//
+//   - Nothing can be changed over HTTP: every path answers GET and HEAD, everything else is refused with 405.
+//   - With a token, nobody without it gets anything but /healthz/live and /healthz/ready. A token file that cannot be read lets nobody in.
+//   - The page asks for nothing but itself and /events; its content security policy forbids the rest. Names come from other members and are
+//     text on the page, never markup or script.
+//   - Beside a loopback address only requests to a loopback host are answered, so that no web site can read the page through a name of its own
+//     (DNS rebinding).
+//   - What a client can hold is bounded: connections, feeds, the time for each step. A client that reads slowly misses states, it delays nobody.
+//   - While nobody watches, nothing runs but the listener.
+//
+// # Non-guarantees
+//
+//   - Without TLS the token travels in clear text. New logs a warning where that leaves the machine.
+//   - The page shows what this member knows. Other members may see it otherwise; that is what it is for.
+//   - The history begins with the process and holds the last few hundred entries.
+//
+// # Assumptions
+//
+//   - The methods of Source return within milliseconds and do not block on the network.
+//   - A browser of 2024 or later (the page uses the CSS function light-dark).
+package web

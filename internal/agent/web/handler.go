@@ -1,0 +1,127 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// The paths.
+const (
+	pathPage    = "/"
+	pathStatus  = "/status"
+	pathEvents  = "/events"
+	pathMetrics = "/metrics"
+	pathLive    = "/healthz/live"
+	pathReady   = "/healthz/ready"
+)
+
+// handler puts the paths behind what every request has to pass.
+func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
+	paths := map[string]http.HandlerFunc{
+		pathPage:   s.page,
+		pathStatus: s.status,
+		pathEvents: s.events,
+		pathLive:   s.health(func(h Health) Check { return h.Live }),
+		pathReady:  s.health(func(h Health) Check { return h.Ready }),
+	}
+	if o.Metrics != nil {
+		paths[pathMetrics] = o.Metrics.ServeHTTP
+	}
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve, ok := paths[r.URL.Path]
+		if !ok {
+			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
+			return
+		}
+		serve(w, r)
+	})
+	if guard != nil {
+		h = guard.guard(h)
+	}
+	if loopback {
+		h = ownHost(h)
+	}
+	return headers(readOnly(h))
+}
+
+// headers are on every answer, refusals included.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "nothing can be changed here: use GET", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ownHost refuses requests that came to a loopback address under another name: a web site whose name leads here could read the answers.
+func ownHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopbackHost(r.Host) {
+			http.Error(w, fmt.Sprintf("this address answers to localhost only, not to %q", r.Host), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loopbackHost reports whether a Host header names the loopback. An empty one does: every browser sends one.
+func loopbackHost(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	text, err := json.MarshalIndent(s.feed.source.Status(), "", "  ")
+	if err != nil {
+		s.log.Error("sbr: the status cannot be written", "error", err)
+		http.Error(w, "the status cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // whoever went away does not want it
+}
+
+func (s *Server) health(which func(Health) Check) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		c := which(s.feed.source.Health())
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		text := "ok"
+		if !c.OK {
+			text = line(c.Reason)
+			if text == "" {
+				text = "not ok"
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		fmt.Fprintln(w, text)
+	}
+}
