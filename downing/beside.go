@@ -35,17 +35,31 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 	e.identify(&self)
 	e.gossip = e.cfg.Gossip
 	e.keepOut = newKeepOut(nil, e.self.ID, e.onRefused)
+	seen := e.self.Seen
 	if sbr.NeedsLease(e.strategy) {
 		if err := e.openLease(ctx); err != nil {
 			return err
 		}
+	}
+	if e.adopted {
+		e.self.Seen = seen // it is not younger than the verdicts that its predecessor missed
+		e.inbox.post(func() {
+			e.hold(byAdoption, "an earlier process stopped, and nobody knows yet what was decided meanwhile")
+		})
 	}
 	e.announce(p)
 	if err := agent.Tag(ctx, e.tags, nil); err != nil {
 		return fmt.Errorf("downing: the tags of the Serf agent: %w", err)
 	}
 	e.setFirstStatus()
-	return e.run()
+	e.tagged() // the agent may be asked for its members before it lists them
+	if err := e.run(); err != nil {
+		return err
+	}
+	if e.adopted { // after the first look, so that it knows whom to ask
+		e.inbox.post(func() { e.step(sbr.Resumed{Gap: e.cfg.PauseAfter}) })
+	}
+	return nil
 }
 
 // part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
@@ -59,6 +73,7 @@ func (n *beside) part(ctx context.Context, down, keepTags bool) {
 // identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an incarnation, it is this one's
 // predecessor that stopped in the middle of its life, and whatever was decided about that one meanwhile holds.
 func (e *engine) identify(self *serf.Member) {
+	e.adopted = false
 	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
 		e.self = memberOf(self, sbr.Joining)
 		e.adopted = true
@@ -72,7 +87,7 @@ func (e *engine) identify(self *serf.Member) {
 func (c *Config) isOver(id sbr.ID) bool { return c.WasDowned != nil && c.WasDowned(string(id)) }
 
 // ourTags are those that a member without a resolver does not have.
-var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagProbe}
+var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagIn, TagProbe}
 
 // announce puts together the tags of this member.
 func (e *engine) announce(p Prober) {
@@ -117,7 +132,7 @@ func (n *beside) leaving(self string) bool {
 func (n *beside) remove(id sbr.ID) (bool, error) {
 	list, current := n.agent.Members()
 	for i := range list {
-		if current && idOf(&list[i]) == id && list[i].Status == serf.StatusFailed {
+		if current && isNodeOf(&list[i], id) && list[i].Status == serf.StatusFailed {
 			ctx, cancel := context.WithTimeout(n.ctx, agentTime)
 			defer cancel()
 			return n.agent.Remove(ctx, list[i].Name)
@@ -126,10 +141,17 @@ func (n *beside) remove(id sbr.ID) (bool, error) {
 	return false, nil
 }
 
+// tag sets the resolver's own tags. The others are the operator's, who may change them at the same time.
 func (n *beside) tag(all map[string]string) error {
 	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
 	defer cancel()
-	return n.agent.Tag(ctx, all, nil)
+	own := make(map[string]string, len(ourTags))
+	for _, key := range ourTags {
+		if value, ok := all[key]; ok {
+			own[key] = value
+		}
+	}
+	return n.agent.Tag(ctx, own, nil)
 }
 
 func (n *beside) join(name, addr string) error {
@@ -142,7 +164,7 @@ func (n *beside) query(payload []byte, timeout time.Duration) (<-chan serf.NodeR
 	return n.agent.Query(gossip.QueryName, payload, timeout)
 }
 
-func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool {
+func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]pong {
 	if n.prober == nil {
 		return nil
 	}
@@ -168,5 +190,5 @@ func (n *beside) goAway(deadline time.Time) {
 func (n *beside) untag(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, untagTime)
 	defer cancel()
-	_ = n.agent.Tag(ctx, nil, ourTags)
+	_ = n.agent.Tag(ctx, map[string]string{TagUID: ""}, ourTags) // an empty one says that it resigned; one that is missing was forgotten
 }

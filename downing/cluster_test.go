@@ -29,6 +29,8 @@ type cluster struct {
 	config  func(name string, c *downing.Config)
 	serf    func(name string, conf *serf.Config) // what the application configures, may be nil
 	members map[string]*member
+	// prepared sees what Prepare has made of a node's configuration; may be nil.
+	prepared func(name string, conf *serf.Config)
 
 	mu  sync.Mutex
 	log []downing.Occurrence
@@ -93,6 +95,9 @@ func (c *cluster) start(name string, join ...string) *member {
 			c.serf(name, conf)
 		}
 		require.NoError(c.t, p.Prepare(context.Background(), conf))
+		if c.prepared != nil {
+			c.prepared(name, conf)
+		}
 	})
 	require.NoError(c.t, err)
 	p.OnDown(func(string) { m.toldAt.Store(new(time.Now())) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -45,6 +46,7 @@ type Config struct {
 	ConfigDigest string
 
 	// Store keeps the lease. Strategies that need a lease (lease-majority) require it, or LeaseImplementation. Each member has its own.
+	// The metrics ask one that has a method LastAnswer() time.Time when it was last reached, be it by its own watching.
 	Store lease.Store
 	// LeaseImplementation is the key of a registered implementation (see lease.Register) that Prepare opens where Store is nil:
 	// "kubernetes" or "file" once package lease/kubernetes or lease/file is imported, or one of your own. Stop closes what it opened.
@@ -73,6 +75,12 @@ type Config struct {
 	// WasDowned, if set, tells whether an incarnation went down in an earlier process: a Serf agent in another process may still carry its
 	// tags. Only Provider.Beside asks.
 	WasDowned func(incarnation string) bool
+	// Bootstrap lets this member take part although it has found none of the survivors of the last verdict. It is for an operator who knows that they are
+	// gone for good, on one member, once: where they are not, it makes a second cluster.
+	Bootstrap bool
+	// RefuseStart makes Prepare and Beside return ErrLease at once when the store refuses what a member needs (credentials, rights), instead of
+	// saying so in the log and trying again: for programs that an operator starts.
+	RefuseStart bool
 	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on as the same incarnation.
 	KeepTags bool
 
@@ -80,6 +88,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
 	Meter metric.MeterProvider
+	// Tracer takes a trace of each partition. Nil: OpenTelemetry's global provider. It is flushed before a member that is down exits.
+	Tracer trace.TracerProvider
 	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not block. One that blocks for
 	// 20 s is taken for a resolver that failed, and downs the member.
 	Observe func(Occurrence)

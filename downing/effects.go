@@ -16,6 +16,7 @@ import (
 
 // step feeds the resolver and carries out what it wants. Loop only.
 func (e *engine) step(ev sbr.Event) {
+	e.hearing = kindOf(ev)
 	e.carry(e.resolver.Step(e.now(), ev))
 }
 
@@ -99,12 +100,14 @@ func (e *engine) safely(f func()) {
 
 // fall makes the fact known and leaves the cluster. It does not touch what the loop owns.
 func (e *engine) fall(reason string) {
+	e.episodes.down(reason)
 	e.mu.Lock()
 	e.status.State = sbr.StateDown
 	e.status.Deadline = nil
 	e.mu.Unlock()
 	e.life.Down(reason, func(deadline time.Time) {
 		e.waitForTells(deadline)
+		e.lastTrace(deadline)
 		e.node.goAway(deadline)
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()
@@ -134,7 +137,9 @@ func recordOf(r lease.Record) sbr.Record {
 func (e *engine) readLease(eff sbr.ReadLease) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
+	began := time.Now()
 	rec, err := e.lease.Read(ctx)
+	e.leaseRead(began, err)
 	answer := sbr.LeaseRead{Attempt: eff.Attempt, Record: recordOf(rec)}
 	if err != nil {
 		answer = sbr.LeaseRead{Attempt: eff.Attempt, Err: oneLine(err)}
@@ -148,7 +153,7 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 	began := time.Now()
 	p := lease.Proposal{Verdict: eff.Verdict.Clone(), Base: eff.Base, TakeOver: texts(eff.TakeOver)}
 	out := e.lease.Acquire(ctx, p, e.onLost)
-	e.metrics.acquired(out.Kind, time.Since(began))
+	e.acquired(began, &out)
 	answer := sbr.LeaseAnswer{Attempt: eff.Attempt, Record: recordOf(out.Record)}
 	switch out.Kind {
 	case lease.Granted:
@@ -173,6 +178,7 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 
 // onLost follows the loss of the lease. Nothing that was decided changes by it, but whatever stands in the store now is news.
 func (e *engine) onLost(reason error) {
+	e.metrics.leaseLosses.add("")
 	e.log.Warn("sbr: the lease was lost", "lease", e.cfg.leaseName(), "reason", reason)
 	e.inbox.post(func() { e.step(sbr.LeaseReleased{Done: true}) })
 }
@@ -193,11 +199,15 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 // ends although it should not is watched again: without it a loser learns its fate only when it asks or is told.
 func (e *engine) watch() {
 	for e.ctx.Err() == nil {
+		e.metrics.watching(true)
 		err := e.lease.Watch(e.ctx, func(rec lease.Record) {
+			e.metrics.answered()
 			r := recordOf(rec)
 			e.inbox.post(func() { e.step(sbr.LeaseObserved{Record: r}) })
 		})
+		e.metrics.watching(false)
 		if e.ctx.Err() == nil {
+			e.metrics.leaseWatchFailed.add("")
 			e.log.Error("sbr: the watch of the lease ended, watching it again", "lease", e.cfg.leaseName(), "error", err, "in", e.cfg.Resolver.LeaseRetry)
 			e.rest(e.cfg.Resolver.LeaseRetry)
 		}
@@ -244,8 +254,11 @@ func (e *engine) remove(ids []sbr.ID) {
 			defer func() { <-slots }()
 			removed, err := e.node.remove(id)
 			if err != nil {
+				e.metrics.removed(err)
 				e.log.Warn("sbr: could not remove a downed member, trying again", "member", NameOf(id), "error", err)
 			} else if removed {
+				e.metrics.removed(nil)
+				e.episodes.happened(stepRemoved, memberKey.String(NameOf(id)))
 				e.inbox.post(func() { e.observe(OccurredRemoved, NameOf(id), "%s is removed", NameOf(id)) })
 			}
 		})
@@ -279,6 +292,7 @@ func (e *engine) refreshDenyList() {
 func (e *engine) onRefused(m *serf.Member) {
 	name, uid := m.Name, m.Tags[TagUID]
 	e.inbox.post(func() {
+		e.metrics.knocks.add("")
 		e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", name, "incarnation", uid)
 		e.observe(OccurredRefused, name, "%s is refused: its incarnation was downed", name)
 	})

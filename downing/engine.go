@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -27,6 +28,8 @@ type engine struct {
 	lease    *lease.Lease // nil without a lease
 	opened   lease.Store  // the store that was opened here, not given
 	metrics  *metrics
+	tracing  *tracing
+	episodes *chronicle
 	digest   string
 
 	self sbr.Member
@@ -40,13 +43,15 @@ type engine struct {
 	firstEventIn time.Duration
 	keepOut      *keepOut
 
-	inbox   inbox
-	looking atomic.Bool // a look at the membership is in the inbox
-	ctx     context.Context
-	cancel  context.CancelFunc
-	workers sync.WaitGroup
-	tells   sync.WaitGroup
-	looped  chan struct{}
+	inbox    inbox
+	looking  atomic.Bool  // a look at the membership is in the inbox
+	pending  atomic.Int64 // messages in the inbox
+	complain complaints
+	ctx      context.Context
+	cancel   context.CancelFunc
+	workers  sync.WaitGroup
+	tells    sync.WaitGroup
+	looped   chan struct{}
 
 	// For the watchdog.
 	beats   atomic.Int64 // progress of the loop
@@ -69,6 +74,10 @@ type engine struct {
 	sawDigests  map[string]struct{}
 	removing    map[sbr.ID]struct{}
 	tagging     bool
+	verifying   int
+	newcomer    bool        // it has not found the cluster that the last verdict left
+	awaited     []sbr.ID    // for whom it waits
+	hearing     gossip.Kind // what the resolver is being told
 	held        held
 	blindSince  time.Time // zero: the node answers
 	leaving     bool
@@ -111,6 +120,7 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	}
 	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: newInbox(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.record()
 	return e, nil
 }
 
@@ -167,11 +177,13 @@ func (e *engine) run() error {
 	e.resolver = r
 	e.members = newMembership(e.self.ID)
 	e.tracker = reachability.New(e.cfg.Probe, e.self.ID)
+	e.introduce()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state == stageStopped {
 		return ErrStarted
 	}
+	e.newcomer = e.lease != nil
 	e.running = true
 	e.inbox.post(e.poll)
 	if e.lease != nil && !e.cfg.NoWatch {
@@ -208,6 +220,7 @@ func (e *engine) Stop(ctx context.Context) error {
 		e.inbox.post(func() { e.step(sbr.Left{}) })
 		e.inbox.post(func() { e.ended = true })
 	}
+	defer e.metrics.stop()
 	return e.release(ctx)
 }
 
@@ -226,6 +239,7 @@ func (e *engine) release(ctx context.Context) error {
 			<-e.looped // until then the loop may start more
 		}
 		e.tells.Wait()
+		e.episodes.stop()
 		if n, ok := e.node.(*beside); ok {
 			n.part(ctx, e.life.isOver(), e.cfg.KeepTags)
 		}

@@ -2,6 +2,7 @@ package downing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ func (e *engine) openLease(ctx context.Context) error {
 			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease, Logger: e.log, Decode: e.cfg.LeaseDecode,
 		})
 		if err != nil {
-			return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
+			return fmt.Errorf("%w: lease %s: %w", ErrLease, e.cfg.leaseName(), err)
 		}
 		e.cfg.Store, e.opened = store, store
 	}
@@ -25,10 +26,14 @@ func (e *engine) openLease(ctx context.Context) error {
 		return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
 	}
 	e.lease = l
+	e.metrics.follow(l, e.cfg.Store)
 	rec, err := e.firstRead(ctx)
 	if err != nil {
 		l.Close()
 		e.lease = nil // Prepare may be called again
+		if errors.Is(err, ErrLease) {
+			return err
+		}
 		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w", e.cfg.leaseName(), err)
 	}
 	e.self.Seen = rec.Token
@@ -49,6 +54,9 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 		bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
 		err := p.Preflight(bounded)
 		cancel()
+		if e.cfg.RefuseStart && errors.Is(err, lease.ErrRefused) {
+			return lease.Record{}, fmt.Errorf("%w: %w", ErrLease, err)
+		}
 		if err != nil {
 			e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", err)
 		}
@@ -56,11 +64,15 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	var last error
 	for {
 		rec, err := e.lease.Read(ctx)
+		e.metrics.leaseRead(err)
 		if err == nil {
 			return rec, nil
 		}
 		if ctx.Err() != nil && last != nil {
 			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), last) // the last one of the store's own
+		}
+		if e.cfg.RefuseStart && errors.Is(err, lease.ErrRefused) {
+			return lease.Record{}, fmt.Errorf("%w: %w", ErrLease, err)
 		}
 		last = err
 		e.log.Error("sbr: cannot read the lease, trying again", "lease", e.cfg.leaseName(), "error", err)

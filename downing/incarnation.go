@@ -19,6 +19,7 @@ const (
 	TagBorn   = "sbr_born" // Unix milliseconds, base 36
 	TagSeen   = "sbr_seen" // fencing token read at the start, base 36
 	TagConfig = "sbr_cfg"  // digest of the safety-relevant settings
+	TagIn     = "sbr_in"   // fencing token of the verdict whose cluster it has found, base 36
 	TagProbe  = "sbr_udp"  // where this member answers probes, if its node cannot
 	TagRole   = "role"     // Serf's own convention; several roles are separated by commas
 )
@@ -50,6 +51,17 @@ func idOf(m *serf.Member) sbr.ID {
 	return sbr.ID(untaggedPrefix + m.Name)
 }
 
+// hasResigned reports whether the resolver of a node has been stopped. One whose agent has merely forgotten its tags has not.
+func hasResigned(m *serf.Member) bool {
+	uid, tagged := m.Tags[TagUID]
+	return tagged && uid == ""
+}
+
+// isNodeOf reports whether a Serf member is the node of an incarnation, with its tags or without.
+func isNodeOf(m *serf.Member, id sbr.ID) bool {
+	return idOf(m) == id || isUntagged(idOf(m)) && m.Name == NameOf(id)
+}
+
 func isUntagged(id sbr.ID) bool { return strings.HasPrefix(string(id), untaggedPrefix) }
 
 // NameOf returns the node name in an incarnation.
@@ -67,12 +79,16 @@ func memberOf(m *serf.Member, status sbr.Status) sbr.Member {
 	return sbr.Member{
 		ID:     idOf(m),
 		Name:   m.Name,
-		Addr:   net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port))),
+		Addr:   addrOf(m),
 		Roles:  roles(m.Tags[TagRole]),
 		Born:   parse36(m.Tags[TagBorn]),
 		Seen:   uint64(parse36(m.Tags[TagSeen])),
 		Status: status,
 	}
+}
+
+func addrOf(m *serf.Member) string {
+	return net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port)))
 }
 
 func roles(tag string) []string {

@@ -1,11 +1,14 @@
 package downing
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/patience"
 )
 
 // Lifecycle is how an engine tells the application what becomes of its member.
@@ -15,6 +18,7 @@ type Lifecycle struct {
 	exit   func(int)
 	downed chan struct{}
 	done   chan struct{}
+	called func(kind string, took time.Duration, panicked bool) // a callback has returned; may be nil
 	left   chan struct{}
 
 	mu                          sync.Mutex
@@ -43,7 +47,7 @@ func (l *Lifecycle) addDown(f func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isDown {
-		go l.guard(f, l.reason)
+		go l.run(callbackDown, f, l.reason)
 		return
 	}
 	l.onDown = append(l.onDown, f)
@@ -78,23 +82,23 @@ func (l *Lifecycle) isOver() bool {
 
 // Suspend runs the callbacks of OnSuspend.
 func (l *Lifecycle) Suspend(reason string) {
-	l.call(reason, func() []func(string) { return l.onSuspend })
+	l.call(callbackSuspend, reason, func() []func(string) { return l.onSuspend })
 }
 
 // Resume runs the callbacks of OnResume.
 func (l *Lifecycle) Resume(reason string) {
-	l.call(reason, func() []func(string) { return l.onResume })
+	l.call(callbackResume, reason, func() []func(string) { return l.onResume })
 }
 
 // call queues callbacks; they run in order, one at a time, without holding anybody up.
-func (l *Lifecycle) call(reason string, list func() []func(string)) {
+func (l *Lifecycle) call(kind, reason string, list func() []func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isDown {
 		return
 	}
 	for _, f := range list() {
-		l.calls = append(l.calls, func() { l.guard(f, reason) })
+		l.calls = append(l.calls, func() { l.run(kind, f, reason) })
 	}
 	if !l.running && len(l.calls) > 0 {
 		l.running = true
@@ -117,13 +121,24 @@ func (l *Lifecycle) runCalls() {
 	}
 }
 
-func (l *Lifecycle) guard(f func(string), reason string) {
+// run runs one callback.
+func (l *Lifecycle) run(kind string, f func(string), reason string) {
+	began := time.Now()
+	panicked := l.guard(f, reason)
+	if l.called != nil {
+		l.called(kind, time.Since(began), panicked)
+	}
+}
+
+func (l *Lifecycle) guard(f func(string), reason string) (panicked bool) {
 	defer func() {
 		if p := recover(); p != nil {
+			panicked = true
 			l.log.Error("sbr: a callback panicked", "panic", fmt.Sprint(p))
 		}
 	}()
 	f(reason)
+	return false
 }
 
 // Down closes Downed, runs the callbacks and then leave, and ends the process, all within the grace. It returns at once, and
@@ -147,16 +162,16 @@ func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(t
 		defer close(worked)
 		var wg sync.WaitGroup
 		for _, f := range callbacks {
-			wg.Go(func() { l.guard(f, reason) })
+			wg.Go(func() { l.run(callbackDown, f, reason) })
 		}
 		l.guard(func(string) { leave(deadline) }, reason)
 		wg.Wait()
 	}()
-	grace := time.NewTimer(l.grace)
-	defer grace.Stop()
+	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
+	defer stop()
 	select {
 	case <-worked:
-	case <-grace.C:
+	case <-grace.Done():
 		l.log.Error("sbr: the grace is over before everything was done", "grace", l.grace)
 	}
 	close(l.done)

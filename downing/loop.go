@@ -49,12 +49,17 @@ func (b inbox) close() {
 	*b.closed, *b.queue = true, nil
 }
 
-// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind, so that nothing it waits for comes due.
+// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind or waits to be admitted, so that nothing
+// comes due.
 func (e *engine) now() time.Duration {
-	if e.isBlind() {
+	switch {
+	case e.newcomer:
+		return 0
+	case e.isBlind():
 		return e.blindSince.Sub(e.origin)
+	default:
+		return e.clock()
 	}
-	return e.clock()
 }
 
 func (e *engine) clock() time.Duration { return time.Since(e.origin) }
@@ -88,6 +93,7 @@ func (e *engine) loop() {
 		}
 		e.pause()
 		if gap := p.woke(); gap > 0 {
+			e.metrics.paused(gap)
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})
 		}
 		for _, f := range e.inbox.take() {
@@ -167,7 +173,7 @@ func (e *engine) serfClosed() {
 // wait is how long the loop may sleep.
 func (e *engine) wait() time.Duration {
 	at := e.nextPoll
-	if e.isBlind() {
+	if e.newcomer || e.isBlind() {
 		return max(at-e.clock(), 0)
 	}
 	if e.cfg.Probe.Neighbours > 0 {
@@ -185,7 +191,7 @@ func (e *engine) routine() {
 	if now >= e.nextPoll {
 		e.poll()
 	}
-	if e.isBlind() {
+	if e.newcomer || e.isBlind() {
 		e.publish()
 		return
 	}

@@ -12,6 +12,10 @@ import (
 // graceful leave takes at most 11 s.
 const zombieAfter = 30 * time.Second
 
+// bareFor is how long a member that is alive may lack its tags and still be the member that it was: its agent has restarted, and its
+// resolver sets them again within seconds. Until then the others have long decided about a member without a resolver.
+const bareFor = time.Minute
+
 // membership turns what Serf says of its members into the resolver's events. Serf's list is the truth; its events are dropped,
 // coalesced, reordered and repeated, so they are only a reason to look.
 type membership struct {
@@ -28,6 +32,8 @@ type known struct {
 	mark         bool
 	config       string
 	probe        string
+	tags         map[string]string // as it had them last
+	bareSince    time.Duration     // negative: it has them
 }
 
 func newMembership(self sbr.ID) *membership {
@@ -49,16 +55,17 @@ func (ms *membership) look(now time.Duration, list []serf.Member) []change {
 		if m.Status == serf.StatusNone {
 			continue
 		}
+		m = ms.dressed(now, m)
 		id := idOf(m)
 		k := ms.known[id]
 		if m.Status == serf.StatusLeft && (k == nil || !k.silentlyLeft()) {
 			continue // gone: not marked below
 		}
 		if k == nil {
-			k = &known{leavingSince: -1}
+			k = &known{leavingSince: -1, bareSince: -1}
 			ms.known[id] = k
 		}
-		k.mark = true
+		k.mark, k.tags = true, m.Tags
 		changes = append(changes, k.update(now, id, m)...)
 	}
 	for id, k := range ms.known {
@@ -69,6 +76,37 @@ func (ms *membership) look(now time.Duration, list []serf.Member) []change {
 		k.mark = false
 	}
 	return changes
+}
+
+// dressed returns a member that lacks its tags as what it was when it had them. One that resigned says so, and one that fails meanwhile
+// does not vanish: a side would look whole by it.
+func (ms *membership) dressed(now time.Duration, m *serf.Member) *serf.Member {
+	if !isUntagged(idOf(m)) {
+		if k := ms.known[idOf(m)]; k != nil {
+			k.bareSince = -1
+		}
+		return m
+	}
+	if ms.known[idOf(m)] != nil || hasResigned(m) {
+		return m
+	}
+	for id, k := range ms.known {
+		if k.member.Name != m.Name || isUntagged(id) || k.member.Addr != addrOf(m) {
+			continue
+		}
+		if m.Status == serf.StatusFailed {
+			k.bareSince = -1
+		} else if k.bareSince < 0 {
+			k.bareSince = now
+		}
+		if k.bareSince >= 0 && now-k.bareSince >= bareFor {
+			return m
+		}
+		as := *m
+		as.Tags = k.tags
+		return &as
+	}
+	return m
 }
 
 // removing says that members are to be removed. One that Serf calls left already needs no removal: it is gone from now on.

@@ -47,31 +47,43 @@ type query struct {
 	from    string
 	payload []byte
 	respond func([]byte) error
+	asked   bool // it answers a question of this member
 }
 
 func (e *engine) onQuery(q query) {
 	m, err := gossip.Decode(q.payload)
 	switch {
 	case err != nil:
-		e.log.Warn("sbr: ignored a message", "from", q.from, "error", err)
+		e.metrics.dropped(noKind, ignoredInvalid)
+		e.ignore(&q, "", err.Error())
 	case m.From == e.self.ID:
 	case e.life.isOver():
-		go e.answerDowned(q, m)
+		if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
+			go e.answerDowned(q)
+		}
+	case e.pending.Load() >= maxPending:
+		e.metrics.dropped(string(m.Kind), ignoredOverload)
+		e.ignore(&q, m.Kind, "too many messages are waiting")
 	default:
-		e.inbox.post(func() { e.onMessage(m, func(answer gossip.Message) { e.respond(q, answer) }) })
+		e.pending.Add(1)
+		e.inbox.post(func() {
+			e.pending.Add(-1)
+			e.onMessage(&q, m)
+		})
 	}
 }
 
 // answerDowned spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members of a losing side
 // go down at the same moment, and tell each other.
-func (e *engine) answerDowned(q query, m gossip.Message) {
+func (e *engine) answerDowned(q query) {
 	defer func() { _ = recover() }() // Serf's way to answer is not made for a node that leaves
-	if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
-		e.respond(q, gossip.Message{Kind: gossip.KindDone})
-	}
+	e.respond(&q, gossip.Message{Kind: gossip.KindDone})
 }
 
-func (e *engine) respond(q query, m gossip.Message) {
+func (e *engine) respond(q *query, m gossip.Message) {
+	if q.respond == nil {
+		return
+	}
 	m.From = e.self.ID
 	payloads := gossip.Encode(m)
 	if len(payloads) == 0 {
@@ -79,21 +91,32 @@ func (e *engine) respond(q query, m gossip.Message) {
 	}
 	if err := q.respond(payloads[0]); err != nil {
 		e.log.Debug("sbr: an answer was not sent", "to", q.from, "error", err)
+		return
 	}
+	e.metrics.sent.add(string(m.Kind))
 }
 
 // onMessage takes in what another member said. An answer means that it was handled, not merely received.
-func (e *engine) onMessage(m gossip.Message, answer func(gossip.Message)) {
+func (e *engine) onMessage(q *query, m gossip.Message) {
+	e.metrics.heard.add(string(m.Kind))
+	if why := e.forged(q, &m); why != "" {
+		e.metrics.dropped(string(m.Kind), ignoredForged)
+		e.ignore(q, m.Kind, why)
+		return
+	}
+	answer := func(a gossip.Message) { e.respond(q, a) }
 	switch m.Kind {
 	case gossip.KindReport:
 		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
 		e.weigh(false)
 	case gossip.KindVerdict:
 		e.observeTold(m, "verdict %d", m.Token)
-		e.step(sbr.Told{From: m.From, Verdict: m.Verdict()})
+		e.told(q, m, answer)
 	case gossip.KindOrder:
 		e.observeTold(m, "order %s", m.Decided)
 		e.step(sbr.Ordered{From: m.From, Order: m.Order()})
+		e.obeyed(&m)
+		e.acknowledge(&m, answer)
 	case gossip.KindAsk:
 		if m.Names(e.self.ID) {
 			e.step(sbr.Asked{From: m.From})
@@ -102,9 +125,12 @@ func (e *engine) onMessage(m gossip.Message, answer func(gossip.Message)) {
 		e.step(sbr.Cleared{From: m.From, Token: m.Token})
 	case gossip.KindStanding:
 		e.answerStanding(m, answer)
-		return
 	}
-	if m.Names(e.self.ID) && e.tookIn(&m) {
+}
+
+// acknowledge tells the sender that a message that names this member was taken in.
+func (e *engine) acknowledge(m *gossip.Message, answer func(gossip.Message)) {
+	if m.Names(e.self.ID) && e.tookIn(m) {
 		answer(gossip.Message{Kind: gossip.KindDone})
 	}
 }
@@ -131,6 +157,7 @@ func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.Ma
 
 func (e *engine) observeTold(m gossip.Message, format string, args ...any) {
 	if m.Names(e.self.ID) {
+		e.episodes.happened(stepTold, memberKey.String(NameOf(m.From)), kindKey.String(string(m.Kind)))
 		e.observe(OccurredTold, NameOf(m.From), "%s told it: "+format, append([]any{NameOf(m.From)}, args...)...)
 	}
 }
@@ -152,7 +179,7 @@ func (e *engine) send(m gossip.Message) {
 	payloads := gossip.Encode(m)
 	e.spawn(&e.workers, func() {
 		for _, b := range payloads {
-			if _, err := e.node.query(b, queryTimeout); err != nil {
+			if _, err := e.query(m.Kind, b); err != nil {
 				e.log.Debug("sbr: a message was not sent", "kind", m.Kind, "error", err)
 			}
 		}
@@ -168,14 +195,14 @@ func (e *engine) askStanding() {
 	payloads := gossip.Encode(gossip.Message{Kind: gossip.KindStanding, From: e.self.ID, Seen: e.self.Seen})
 	e.spawn(&e.workers, func() {
 		for _, b := range payloads { // it is one
-			answers, err := e.node.query(b, queryTimeout)
+			answers, err := e.query(gossip.KindStanding, b)
 			if err != nil {
 				e.log.Debug("sbr: a question was not sent", "error", err)
 				return
 			}
 			for a := range answers {
 				if m, err := gossip.Decode(a.Payload); err == nil {
-					e.inbox.post(func() { e.onMessage(m, func(gossip.Message) {}) })
+					e.inbox.post(func() { e.onMessage(&query{from: a.From, asked: true}, m) })
 				}
 			}
 		}
@@ -221,9 +248,13 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 		return
 	}
 	until := time.Now().Add(e.cfg.TellFor)
+	t := e.newTelling(m.Kind, waiting)
 	e.spawn(&e.tells, func() {
+		defer func() { e.toldAll(&t, waiting) }()
 		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil && !isDone(e.node) {
-			e.tellOnce(payloads, waiting)
+			before := len(waiting)
+			e.tellOnce(m.Kind, payloads, waiting)
+			t.answered += before - len(waiting)
 			e.dropGone(waiting)
 		}
 		if len(waiting) > 0 && e.ctx.Err() == nil && !isDone(e.node) {
@@ -233,14 +264,14 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 }
 
 // tellOnce sends every payload once and collects answers for the time of one query. A member answers the payload that names it.
-func (e *engine) tellOnce(payloads [][]byte, waiting map[sbr.ID]bool) {
+func (e *engine) tellOnce(kind gossip.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done := make(chan sbr.ID)
 	over := make(chan struct{})
 	defer close(over)
 	round := time.NewTimer(queryTimeout)
 	defer round.Stop()
 	for _, b := range payloads {
-		answers, err := e.node.query(b, queryTimeout)
+		answers, err := e.query(kind, b)
 		if err != nil {
 			e.log.Debug("sbr: a telling was not sent", "error", err)
 			continue
@@ -250,6 +281,7 @@ func (e *engine) tellOnce(payloads [][]byte, waiting map[sbr.ID]bool) {
 	for len(waiting) > 0 {
 		select {
 		case id := <-done:
+			e.metrics.heard.add(string(gossip.KindDone))
 			delete(waiting, id)
 		case <-round.C:
 			return
@@ -262,7 +294,7 @@ func (e *engine) tellOnce(payloads [][]byte, waiting map[sbr.ID]bool) {
 // collect passes on who has taken in what it was told, until Serf closes the channel at the query's time-out.
 func collect(answers <-chan serf.NodeResponse, done chan<- sbr.ID, over <-chan struct{}) {
 	for a := range answers {
-		if m, err := gossip.Decode(a.Payload); err == nil && m.Kind == gossip.KindDone {
+		if m, err := gossip.Decode(a.Payload); err == nil && m.Kind == gossip.KindDone && (a.From == "" || a.From == NameOf(m.From)) {
 			select {
 			case done <- m.From:
 			case <-over:
@@ -291,13 +323,13 @@ func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 }
 
 func (e *engine) explain(x sbr.Explain) {
+	e.explained(&x)
 	level := e.log.Info
 	if x.What == sbr.TopicArmed {
 		e.warnOfTiming()
 	}
 	if x.What == sbr.TopicDecision {
 		level = e.log.Warn
-		e.metrics.decided(x.Decision)
 	}
 	level("sbr: "+x.Text, "member", e.self.Name, "topic", string(x.What))
 	o := Occurrence{Kind: string(x.What), Text: x.Text}

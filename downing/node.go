@@ -46,7 +46,13 @@ type messenger interface {
 
 // prober probes targets directly: no other member answers in their place. Those that it cannot probe are left out of the answer.
 type prober interface {
-	ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool
+	ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]pong
+}
+
+// pong is what became of a probe.
+type pong struct {
+	answered bool
+	took     time.Duration
 }
 
 func isDone(n node) bool {
@@ -120,21 +126,23 @@ func (n *embedded) remove(id sbr.ID) (bool, error) {
 }
 
 // ping probes the targets at the same time.
-func (n *embedded) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]bool {
+func (n *embedded) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]pong {
 	return pingAll(ctx, targets, func(t Target) (answered, known bool) { return n.pingOne(t, timeout), true })
 }
 
-func pingAll(ctx context.Context, targets map[sbr.ID]Target, ping func(Target) (answered, known bool)) map[sbr.ID]bool {
-	results := make(map[sbr.ID]bool, len(targets))
+func pingAll(ctx context.Context, targets map[sbr.ID]Target, ping func(Target) (answered, known bool)) map[sbr.ID]pong {
+	results := make(map[sbr.ID]pong, len(targets))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for id, t := range targets {
 		wg.Go(func() {
+			began := time.Now()
 			answered, known := ping(t)
+			took := time.Since(began)
 			mu.Lock()
 			defer mu.Unlock()
 			if known {
-				results[id] = answered
+				results[id] = pong{answered: answered, took: took}
 			}
 		})
 	}

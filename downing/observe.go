@@ -44,6 +44,9 @@ func (e *engine) poll() {
 		e.checkDigests()
 		e.warn()
 	}
+	if e.newcomer && !e.ended {
+		e.lookForSurvivors(list)
+	}
 	e.weigh(false)
 }
 
@@ -62,11 +65,13 @@ func (e *engine) keepTags(list []serf.Member) {
 		return
 	}
 	e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
+	e.setTags(tags)
+}
+
+// tagged says that the tags were set just now: it takes a moment until Serf lists them.
+func (e *engine) tagged() {
 	e.tagging = true
 	e.spawn(&e.workers, func() {
-		if err := e.node.tag(tags); err != nil {
-			e.log.Error("sbr: the tags of this member could not be put back", "error", err)
-		}
 		e.rest(tagsEvery)
 		e.inbox.post(func() { e.tagging = false })
 	})
@@ -90,6 +95,7 @@ func (e *engine) weigh(refresh bool) {
 		e.step(sbr.Observations{Reports: o.Reports})
 	}
 	for _, c := range o.Changed {
+		e.episodes.reached(NameOf(c.ID), c.Unreachable)
 		if c.Unreachable {
 			e.observe(OccurredUnreachable, NameOf(c.ID), "%s is unreachable", NameOf(c.ID))
 		} else {
@@ -139,9 +145,10 @@ func (e *engine) probe() {
 	e.spawn(&e.workers, func() {
 		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
 		e.inbox.post(func() {
-			for id, ok := range results {
-				e.tracker.Probed(id, ok)
-				if ok {
+			for id, p := range results {
+				e.metrics.probed(p)
+				e.tracker.Probed(id, p.answered)
+				if p.answered {
 					e.reconnect(id)
 				}
 			}
@@ -212,13 +219,17 @@ func (e *engine) publish() {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at
 	}
+	for _, id := range e.awaited {
+		st.Awaiting = append(st.Awaiting, NameOf(id))
+	}
 	e.showSuspension(&st)
 	e.mu.Lock()
 	if !e.halted.Load() {
 		e.status = st
 	}
 	e.mu.Unlock()
-	e.metrics.publish(&s)
+	e.metrics.publish(&s, &st)
+	e.episodes.look(&s, len(e.removing) > 0)
 }
 
 // Status implements Engine.

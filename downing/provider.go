@@ -14,6 +14,9 @@ var (
 	ErrNotPrepared = errors.New("downing: Prepare must be called with the serf.Config before serf.Create")
 	// ErrStarted is returned by Prepare and Start when they are called a second time.
 	ErrStarted = errors.New("downing: a provider serves one node, once")
+	// ErrLease is returned by Prepare and Beside when the lease cannot be opened: its configuration is wrong. With Config.RefuseStart also when its
+	// store refuses what a member needs.
+	ErrLease = errors.New("downing: the lease cannot be used")
 	// ErrNotBeside is returned by Beside when the downing provider works in the process of its node alone.
 	ErrNotBeside = errors.New("downing: this downing provider cannot work beside a Serf agent: embed it, or use split-brain-resolver")
 )

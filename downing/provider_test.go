@@ -392,7 +392,7 @@ func TestLeave_IsNotADowning(t *testing.T) {
 // never in its own eyes: without the token that it read it would be out by an old verdict.
 func TestTags_PutBack(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"old#u"}, DecidedBy: "old#u", Reason: "long ago"}})
+		c.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"}, DecidedBy: "n1#old", Reason: "long ago"}})
 		c.startAll(3)
 		before := c.members["n1"].provider.Status().Incarnation
 		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{}))

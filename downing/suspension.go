@@ -13,6 +13,7 @@ type holder uint8
 const (
 	byResolver  holder = iota // a partition
 	byBlindness               // the node does not answer
+	byNewness                 // a newcomer that has not found its cluster
 	byAdoption                // an earlier process stopped, and nobody knows yet what was decided meanwhile
 	holders
 )
@@ -36,6 +37,7 @@ func (e *engine) hold(by holder, reason string) {
 	e.held.since, e.held.reason = time.Now(), reason
 	e.observe(OccurredSuspended, "", "suspended: %s", reason)
 	e.life.Suspend(reason)
+	e.trouble(by, reason)
 }
 
 // free takes one reason back; the application resumes with the last one. Loop only.
@@ -47,11 +49,13 @@ func (e *engine) free(by holder, reason string) {
 	}
 	e.observe(OccurredResumed, "", "resumed: %s", reason)
 	e.life.Resume(reason)
+	e.metrics.resumed()
+	e.episodes.resumed(reason)
 }
 
 // showSuspension makes the status say so when it is not the resolver that suspends.
 func (e *engine) showSuspension(st *Status) {
-	if e.held.by[byAdoption] && st.State != sbr.StateArming {
+	if e.held.by[byAdoption] && st.State == sbr.StateUp {
 		e.free(byAdoption, "nothing was decided against this member")
 	}
 	if !e.held.any() {
@@ -73,6 +77,7 @@ func (e *engine) see(current bool) bool {
 	case current && e.isBlind():
 		gap := time.Since(e.blindSince).Round(time.Millisecond)
 		e.blindSince = time.Time{}
+		e.metrics.blind(false)
 		e.log.Warn("sbr: the Serf agent answers again", "after", gap)
 		e.step(sbr.Resumed{Gap: gap})
 		e.free(byBlindness, "the Serf agent answers again")
@@ -84,6 +89,7 @@ func (e *engine) see(current bool) bool {
 		e.life.leave()
 	case !e.isBlind():
 		e.blindSince = time.Now()
+		e.metrics.blind(true)
 		e.log.Error("sbr: the Serf agent does not answer: this member is suspended, and goes down unless it answers again", "within", e.cfg.AgentTimeout)
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:

@@ -38,10 +38,24 @@ type puppet struct {
 }
 
 func (c *cluster) puppet() *puppet {
-	s, err := startAt(c, "puppet", downing.TagUID, "u", downing.TagBorn, "1", downing.TagSeen, "0")
+	p := c.leadingPuppet()
+	p.join(c)
+	return p
+}
+
+// leadingPuppet starts a puppet that joins later: the first address leads.
+func (c *cluster) leadingPuppet() *puppet {
+	s, err := serfnet.Start(c.net, "puppet", func(conf *serf.Config) {
+		conf.Tags[downing.TagUID], conf.Tags[downing.TagBorn], conf.Tags[downing.TagSeen] = "u", "1", "0"
+	})
 	require.NoError(c.t, err)
-	time.Sleep(10 * time.Second)
 	return &puppet{t: c.t, serf: s, id: "puppet#u"}
+}
+
+func (p *puppet) join(c *cluster) {
+	_, err := p.serf.Join(c.addresses([]string{"n1"}), true)
+	require.NoError(p.t, err)
+	time.Sleep(10 * time.Second)
 }
 
 // say sends a message to everybody and returns the answers by name.
@@ -80,11 +94,13 @@ func kinds(answers map[string]gossip.Message) map[string]gossip.Kind {
 	return out
 }
 
-// A member that is told a verdict acts on it and answers; one that it does not name does not answer. Whoever asks for its fate
-// afterwards hears it from everybody.
+// A member that is told a verdict, and cannot ask the lease store, acts on it and answers; one that it does not name does not answer. Whoever
+// asks for its fate afterwards hears it from everybody.
 func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		for _, n := range c.startAll(3) {
+			c.store.View(n).SetUnavailable(true)
+		}
 		p := c.puppet()
 		verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
 			Up: []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
@@ -138,8 +154,9 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 // the member sees what the sender sees.
 func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 	virtual(t, patient, func(t *testing.T, c *cluster) {
+		p := c.leadingPuppet()
 		c.startAll(3)
-		p := c.puppet()
+		p.join(c)
 		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
 		require.Empty(t, p.say(order))
 		require.Len(t, c.up(), 3)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -33,6 +35,7 @@ type client struct {
 	close           func()
 	namespace, name string
 	timeout         time.Duration
+	answered        atomic.Int64 // when the server last answered about the lease, in Unix nanoseconds
 }
 
 // newClient uses only the REST client and the one API group it needs: the typed clients drag in all of them (twice the binary and
@@ -109,7 +112,11 @@ func (c *client) do(ctx context.Context, req *rest.Request, dryRun bool) (object
 		}
 	}
 	out := c.dialect.empty()
-	if err := req.MaxRetries(0).Do(ctx).Into(out); err != nil {
+	err := req.MaxRetries(0).Do(ctx).Into(out)
+	if err == nil || apierrors.IsNotFound(err) { // that there is none yet is an answer
+		c.answered.Store(time.Now().UnixNano())
+	}
+	if err != nil {
 		return nil, err
 	}
 	// What was not stored has no version.

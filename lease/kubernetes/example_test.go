@@ -27,7 +27,7 @@ func ExampleNew() {
 		log.Print(err) // every problem on a line of its own
 	}
 	err = store.Watch(ctx, func(s lease.Snapshot) { log.Print(s.Record.Holder, s.Record.Verdict) })
-	log.Print(err)
+	log.Print(err, "; last answer: ", store.LastAnswer())
 }
 
 // A lock that Go and Akka services compete for. All of them need the same times and the same name.

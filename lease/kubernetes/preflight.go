@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 )
@@ -16,7 +17,7 @@ func (s *Store) Preflight(ctx context.Context) error {
 	l, err := s.client.get(ctx)
 	absent, forbidden := s.isAbsent(err), isForbidden(err)
 	if err != nil && !absent && !forbidden {
-		return s.fail("read", err) // the others would fail for the same reason
+		return refused(s.fail("read", err)) // the others would fail for the same reason
 	}
 	var problems []error
 	present := lease.Snapshot{Version: probeVersion}
@@ -31,8 +32,27 @@ func (s *Store) Preflight(ctx context.Context) error {
 	if absent || forbidden {
 		problems = append(problems, s.tryWrite(ctx, s.createAction(), lease.Snapshot{}))
 	}
-	return errors.Join(append(problems, s.tryWatch(ctx))...)
+	return refused(append(problems, s.tryWatch(ctx))...)
 }
+
+// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: waiting does not mend them.
+func refused(problems ...error) error {
+	for i, err := range problems {
+		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {
+			problems[i] = refusal{err}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// refusal is lease.ErrRefused, in the words of the API server.
+type refusal struct{ error }
+
+// Is implements errors.Is.
+func (refusal) Is(target error) bool { return target == lease.ErrRefused }
+
+// Unwrap returns what the API server said.
+func (r refusal) Unwrap() error { return r.error }
 
 func (s *Store) createAction() string {
 	if s.client.dialect.posts {

@@ -66,6 +66,14 @@ func (s *Store) Close() error {
 // API returns the kind of object that keeps the lease.
 func (s *Store) API() API { return s.api }
 
+// LastAnswer is when the API server last answered a request of this store, those beside a watch included; the zero time if it never did.
+func (s *Store) LastAnswer() time.Time {
+	if at := s.client.answered.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
 // String returns "namespace/name".
 func (s *Store) String() string { return s.client.namespace + "/" + s.client.name }
 

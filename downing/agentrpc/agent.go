@@ -1,0 +1,304 @@
+package agentrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/serf/client"
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+)
+
+// Agent is a stock Serf agent, reached over RPC. It implements downing.Agent.
+type Agent struct {
+	opts   Options
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	closing sync.Mutex // guards the end of work
+	closed  bool
+	work    sync.WaitGroup
+
+	telling sync.Mutex // events are told one at a time
+	events  downing.AgentEvents
+
+	roster   roster
+	soon     chan struct{} // the members should be read
+	messages atomic.Pointer[messages]
+
+	tagging   chan struct{} // admits one Tag at a time
+	tags      tags
+	rejoining atomic.Bool
+}
+
+var _ downing.Agent = (*Agent)(nil)
+
+// New returns an agent that is not connected yet. Errors: all that Options.Validate finds.
+func New(o Options) (*Agent, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), tagging: make(chan struct{}, 1)}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a, nil
+}
+
+// Open implements downing.Agent. Errors: ErrAuth, which is not tried again, and when ctx ends that and what went wrong last.
+func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Member, error) {
+	a.events = events
+	ctx, cancel := a.unlessClosed(ctx)
+	defer cancel()
+	l, m, err := a.openBoth(ctx)
+	if err != nil {
+		return serf.Member{}, fmt.Errorf("the Serf agent at %s: %w", a.opts.Addr, err)
+	}
+	list, _ := a.roster.members()
+	self, _ := find(list, a.roster.self)
+	a.spawn(func() { a.followRoster(l) })
+	a.spawn(func() { a.followMessages(m) })
+	return self, nil
+}
+
+func (a *Agent) openBoth(ctx context.Context) (*link, *messages, error) {
+	pause := pauses()
+	for {
+		l, err := a.openRoster(ctx)
+		if err == nil {
+			var m *messages
+			if m, err = a.openMessages(ctx); err == nil {
+				return l, m, nil
+			}
+			l.close()
+		}
+		if errors.Is(err, ErrAuth) {
+			return nil, nil, err
+		}
+		a.log.Info("sbr: waiting for the Serf agent", "addr", a.opts.Addr, "error", err)
+		if !sleep(ctx, pause.NextBackOff()) {
+			return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// Close implements downing.Agent.
+func (a *Agent) Close() {
+	a.closing.Lock()
+	a.closed = true
+	a.closing.Unlock()
+	a.cancel()
+	a.work.Wait()
+}
+
+// spawn runs f until it is done; Close waits for it. After Close f still runs, because it owns what it must close.
+func (a *Agent) spawn(f func()) {
+	a.closing.Lock()
+	defer a.closing.Unlock()
+	if a.closed {
+		go f() // ctx has ended, and so does f at once
+		return
+	}
+	a.work.Go(f)
+}
+
+// unlessClosed returns a ctx that ends with Close as well.
+func (a *Agent) unlessClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(a.ctx, cancel)
+	return ctx, func() {
+		unhook()
+		cancel()
+	}
+}
+
+// pauses are those between two attempts to connect.
+func pauses() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.Multiplier, b.MaxInterval = 50*time.Millisecond, 2, time.Second
+	return b
+}
+
+// sleep reports false when ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (a *Agent) changed() {
+	if a.events.Changed != nil {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		a.events.Changed()
+	}
+}
+
+// readSoon makes the roster read the members at once.
+func (a *Agent) readSoon() {
+	select {
+	case a.soon <- struct{}{}:
+	default:
+	}
+}
+
+// openRoster connects and makes Members current.
+func (a *Agent) openRoster(ctx context.Context) (l *link, err error) {
+	if l, err = dial(ctx, &a.opts); err != nil {
+		return nil, err
+	}
+	if err = a.resynchronise(ctx, l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// resynchronise begins anew with an agent that may be another process than before.
+func (a *Agent) resynchronise(ctx context.Context, l *link) error {
+	name, err := a.nodeName(ctx, l)
+	if err != nil {
+		return err
+	}
+	if a.roster.self != "" && name != a.roster.self {
+		return fmt.Errorf("it is the agent of node %s now, and was that of %s: restart sbr, which serves one node", name, a.roster.self)
+	}
+	list, err := a.readMembers(ctx, l)
+	if err != nil {
+		return err
+	}
+	self, ok := find(list, name)
+	if !ok {
+		return fmt.Errorf("it does not list its own node %s", name)
+	}
+	if a.roster.self == "" {
+		a.roster.self = name
+	}
+	if a.tags.missing(self.Tags) {
+		a.log.Info("sbr: the Serf agent has lost the tags of this member, setting them again")
+		if err := a.retag(ctx); err != nil {
+			return err
+		}
+		if list, err = a.readMembers(ctx, l); err != nil {
+			return err
+		}
+	}
+	if a.roster.read(list, true) {
+		a.changed()
+	}
+	a.rejoin()
+	return nil
+}
+
+func (a *Agent) nodeName(ctx context.Context, l *link) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	var stats map[string]map[string]string
+	err := l.do(ctx, func(c *client.RPCClient) (err error) {
+		stats, err = c.Stats()
+		return err
+	})
+	if name := stats["agent"]["name"]; err != nil || name != "" {
+		return name, err
+	}
+	return "", errors.New("it does not tell the name of its node: what answers there is no Serf agent")
+}
+
+func (a *Agent) readMembers(ctx context.Context, l *link) ([]serf.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	var list []client.Member
+	err := l.do(ctx, func(c *client.RPCClient) (err error) {
+		list, err = c.Members()
+		return err
+	})
+	return membersOf(list), err
+}
+
+// followRoster reads the members again and again, and connects again when that fails.
+func (a *Agent) followRoster(l *link) {
+	for l != nil {
+		err := a.poll(l)
+		l.close()
+		if a.ctx.Err() != nil {
+			return
+		}
+		a.log.Warn("sbr: the Serf agent does not answer, connecting again", "addr", a.opts.Addr, "error", err)
+		if a.roster.blind() {
+			a.changed()
+		}
+		if m := a.messages.Load(); m != nil {
+			m.link.cut(err) // it may be half dead, too, and not know it
+		}
+		since := time.Now()
+		if l = retry(a, "members", a.openRoster); l != nil {
+			a.log.Info("sbr: connected to the Serf agent again", "after", time.Since(since).Round(time.Millisecond))
+		}
+	}
+}
+
+// retry opens something until that succeeds, or Close is called.
+func retry[T any](a *Agent, what string, open func(context.Context) (*T, error)) *T {
+	pause := pauses()
+	var said string
+	for sleep(a.ctx, pause.NextBackOff()) {
+		x, err := open(a.ctx)
+		if err == nil {
+			return x
+		}
+		if text := err.Error(); text != said && a.ctx.Err() == nil {
+			said = text
+			a.log.Warn("sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)
+		}
+	}
+	return nil
+}
+
+// restBetween bounds how often events make the members be read.
+const restBetween = 50 * time.Millisecond
+
+// poll returns when the agent does not answer.
+func (a *Agent) poll(l *link) error {
+	timer := time.NewTimer(a.opts.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-a.soon:
+		case <-a.ctx.Done():
+			return a.ctx.Err()
+		}
+		list, err := a.readMembers(a.ctx, l)
+		if err != nil {
+			return err
+		}
+		if _, ok := find(list, a.roster.self); !ok {
+			return fmt.Errorf("it does not list its own node %s any more", a.roster.self)
+		}
+		if a.roster.read(list, false) {
+			a.changed()
+		}
+		rest := min(restBetween, a.opts.Interval)
+		if !sleep(a.ctx, rest) {
+			return a.ctx.Err()
+		}
+		timer.Reset(a.opts.Interval - rest)
+	}
+}
+
+// Members implements downing.Agent.
+func (a *Agent) Members() (list []serf.Member, current bool) { return a.roster.members() }

@@ -1,0 +1,194 @@
+package agentrpc
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/serf/client"
+	"github.com/hashicorp/serf/serf"
+	"golang.org/x/time/rate"
+
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+)
+
+// filter is what the agent shall send: what may change the members, and the resolvers' queries. Junk stays with the agent.
+const filter = "member-join,member-leave,member-failed,member-update,member-reap,query:" + gossip.QueryName
+
+const (
+	recordQueue = 1024
+	queryQueue  = 512
+	answerQueue = 256
+	// queryRate is how many queries of others are taken in each second; 500 members in the middle of a partition send half as many.
+	queryRate = 1000
+	// relays is how many other members carry each answer as well, for the sake of pairs that cannot reach each other.
+	relays = 2
+	// dropsEvery bounds how often dropped queries are logged.
+	dropsEvery = time.Minute
+)
+
+// messages is the connection for queries and events.
+type messages struct {
+	link    *link
+	records chan map[string]any
+	queries chan record
+	answers chan answer
+	limit   *rate.Limiter
+	dropped atomic.Int64
+}
+
+type answer struct {
+	id      uint64
+	payload []byte
+}
+
+func (a *Agent) openMessages(ctx context.Context) (*messages, error) {
+	l, err := dial(ctx, &a.opts)
+	if err != nil {
+		return nil, err
+	}
+	l.streams = true
+	m := &messages{link: l, records: make(chan map[string]any, recordQueue), queries: make(chan record, queryQueue),
+		answers: make(chan answer, answerQueue), limit: rate.NewLimiter(queryRate, queryRate)}
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	defer cancel()
+	err = l.do(ctx, func(c *client.RPCClient) error {
+		_, err := c.Stream(filter, m.records)
+		return err
+	})
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	a.messages.Store(m)
+	return m, nil
+}
+
+// followMessages delivers events, and connects again when the connection is lost.
+func (a *Agent) followMessages(m *messages) {
+	for m != nil {
+		a.deliver(m)
+		a.messages.CompareAndSwap(m, nil)
+		m.link.close()
+		a.readSoon()
+		m = retry(a, "events", a.openMessages)
+		a.readSoon() // what happened in between is not repeated
+		a.changed()
+	}
+}
+
+// deliver takes records in until the connection ends.
+func (a *Agent) deliver(m *messages) {
+	unhook := context.AfterFunc(a.ctx, func() { m.link.cut(a.ctx.Err()) })
+	defer unhook()
+	a.spawn(func() { a.tellQueries(m) })
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	a.spawn(func() { a.sendAnswers(ctx, m) })
+	defer close(m.queries)
+	said := time.Now()
+	for raw := range m.records {
+		m.link.finished()
+		switch r := decode(raw); r.kind {
+		case memberEvent:
+			a.readSoon()
+		case queryEvent:
+			if !m.limit.Allow() {
+				m.dropped.Add(1)
+				break
+			}
+			select {
+			case m.queries <- r:
+			default:
+				m.dropped.Add(1)
+			}
+		}
+		if time.Since(said) >= dropsEvery {
+			said = time.Now()
+			if n := m.dropped.Swap(0); n > 0 {
+				a.log.Warn("sbr: dropped queries: more arrived than members can have sent", "queries", n)
+			}
+		}
+	}
+}
+
+func (a *Agent) tellQueries(m *messages) {
+	for r := range m.queries {
+		if a.events.Query == nil {
+			continue
+		}
+		a.telling.Lock()
+		a.events.Query(r.name, "", r.payload, func(payload []byte) error { return m.respond(r.id, payload) })
+		a.telling.Unlock()
+	}
+}
+
+// respond never blocks: who answers must not wait for an agent that hangs.
+func (m *messages) respond(id uint64, payload []byte) error {
+	select {
+	case m.answers <- answer{id: id, payload: payload}:
+		return nil
+	default:
+		return ErrBusy
+	}
+}
+
+func (a *Agent) sendAnswers(ctx context.Context, m *messages) {
+	for {
+		select {
+		case r := <-m.answers:
+			bounded, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+			err := m.link.do(bounded, func(c *client.RPCClient) error { return c.Respond(r.id, r.payload) })
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				a.log.Debug("sbr: an answer was not sent", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Query implements downing.Agent. Errors: ErrNotCurrent while there is no connection, and those of the agent.
+func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	m := a.messages.Load()
+	if m == nil {
+		return nil, ErrNotCurrent
+	}
+	in := make(chan client.NodeResponse, 64)
+	ctx, cancel := context.WithTimeout(a.ctx, a.opts.Timeout)
+	defer cancel()
+	over := time.NewTimer(timeout)
+	err := m.link.do(ctx, func(c *client.RPCClient) error {
+		return c.Query(&client.QueryParam{Name: name, Payload: payload, Timeout: timeout, RelayFactor: relays, RespCh: in})
+	})
+	if err != nil {
+		over.Stop()
+		return nil, err
+	}
+	out := make(chan serf.NodeResponse, 2*a.roster.count()+16) // Serf passes on one answer of each member
+	a.spawn(func() {
+		defer over.Stop()
+		forward(out, in, over.C)
+	})
+	return out, nil
+}
+
+// forward passes answers on until the time is over or the connection ends. The client itself never waits for anybody.
+func forward(out chan<- serf.NodeResponse, in <-chan client.NodeResponse, over <-chan time.Time) {
+	defer close(out)
+	for {
+		select {
+		case r, ok := <-in:
+			if !ok {
+				return
+			}
+			select {
+			case out <- serf.NodeResponse{From: r.From, Payload: r.Payload}:
+			default:
+			}
+		case <-over:
+			return
+		}
+	}
+}

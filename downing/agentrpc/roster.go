@@ -1,0 +1,139 @@
+package agentrpc
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/hashicorp/serf/client"
+	"github.com/hashicorp/serf/serf"
+)
+
+// roster is the member list as it was last read, and the memory of what an agent that restarted has forgotten.
+type roster struct {
+	mu      sync.Mutex
+	self    string
+	current bool
+	listed  []serf.Member
+	// lost are members that an earlier life of the agent listed and this one does not.
+	lost map[string]lostMember
+}
+
+type lostMember struct {
+	member serf.Member // as failed
+	alive  bool        // it was alive, or leaving, so it is worth a join
+}
+
+// members is the list, in a slice of the caller's own. The tags in it are shared, and never written.
+func (r *roster) members() ([]serf.Member, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := slices.Clone(r.listed)
+	for _, name := range slices.Sorted(maps.Keys(r.lost)) {
+		list = append(list, r.lost[name].member)
+	}
+	return list, r.current
+}
+
+// read takes in a list. It is the first of a connection, or follows another one of the same connection: then the agent is the
+// one that it was, and who is missing has been reaped. It reports whether anything changed.
+func (r *roster) read(list []serf.Member, first bool) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed = !r.current || !slices.EqualFunc(r.listed, list, sameMember)
+	present := make(map[string]bool, len(list))
+	for i := range list {
+		present[list[i].Name] = true
+		delete(r.lost, list[i].Name)
+	}
+	for _, m := range r.listed {
+		if first && !present[m.Name] && m.Name != r.self && m.Status != serf.StatusLeft {
+			r.lose(m)
+		}
+	}
+	r.listed, r.current = list, true
+	return changed
+}
+
+func (r *roster) lose(m serf.Member) {
+	if r.lost == nil {
+		r.lost = make(map[string]lostMember)
+	}
+	alive := m.Status != serf.StatusFailed
+	m.Status = serf.StatusFailed
+	r.lost[m.Name] = lostMember{member: m, alive: alive}
+}
+
+// blind notes that the agent does not answer, and reports whether that is new.
+func (r *roster) blind() (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed, r.current = r.current, false
+	return changed
+}
+
+// forget ends the memory of a lost member, and reports whether there was one.
+func (r *roster) forget(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.lost[name]
+	delete(r.lost, name)
+	return ok
+}
+
+// toJoin are the addresses of lost members that were alive.
+func (r *roster) toJoin() (addrs []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, l := range r.lost {
+		if l.alive {
+			addrs = append(addrs, joinAddress(name, net.JoinHostPort(l.member.Addr.String(), strconv.Itoa(int(l.member.Port)))))
+		}
+	}
+	return addrs
+}
+
+func (r *roster) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.listed) + len(r.lost)
+}
+
+func joinAddress(name, addr string) string { return name + "/" + addr }
+
+func sameMember(a, b serf.Member) bool {
+	return a.Name == b.Name && a.Status == b.Status && a.Port == b.Port && a.Addr.Equal(b.Addr) && maps.Equal(a.Tags, b.Tags)
+}
+
+func find(list []serf.Member, name string) (serf.Member, bool) {
+	i := slices.IndexFunc(list, func(m serf.Member) bool { return m.Name == name })
+	if i < 0 {
+		return serf.Member{}, false
+	}
+	return list[i], true
+}
+
+// membersOf translates what the client returns.
+func membersOf(list []client.Member) []serf.Member {
+	out := make([]serf.Member, len(list))
+	for i, m := range list {
+		out[i] = serf.Member{
+			Name: m.Name, Addr: m.Addr, Port: m.Port, Tags: m.Tags, Status: statusOf(m.Status),
+			ProtocolMin: m.ProtocolMin, ProtocolMax: m.ProtocolMax, ProtocolCur: m.ProtocolCur,
+			DelegateMin: m.DelegateMin, DelegateMax: m.DelegateMax, DelegateCur: m.DelegateCur,
+		}
+	}
+	return out
+}
+
+// statusOf takes a status that no Serf has for a failure: whoever it is may neither count as present nor be overlooked.
+func statusOf(text string) serf.MemberStatus {
+	for s := serf.StatusNone; s <= serf.StatusFailed; s++ {
+		if s.String() == text {
+			return s
+		}
+	}
+	return serf.StatusFailed
+}

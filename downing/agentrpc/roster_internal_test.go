@@ -1,0 +1,147 @@
+package agentrpc
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+)
+
+// listOf reads "n1 n2:failed n3:alive/uid": name, status, uid tag.
+func listOf(text string) (list []serf.Member) {
+	for word := range strings.FieldsSeq(text) {
+		word, uid, _ := strings.Cut(word, "/")
+		name, status, _ := strings.Cut(word, ":")
+		if status == "" {
+			status = "alive"
+		}
+		list = append(list, serf.Member{Name: name, Addr: net.IPv4(10, 0, 0, name[len(name)-1]-'0'), Port: 7946, Status: statusOf(status), Tags: map[string]string{"uid": uid}})
+	}
+	return list
+}
+
+func textOf(list []serf.Member) string {
+	var words []string
+	for _, m := range list {
+		word := m.Name
+		if m.Status != serf.StatusAlive {
+			word += ":" + m.Status.String()
+		}
+		if uid := m.Tags["uid"]; uid != "" {
+			word += "/" + uid
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// Each step is a list that was read; one with a * is the first of a new connection, which may be to an agent that restarted.
+func TestRoster(t *testing.T) {
+	for rule, tc := range map[string]struct {
+		steps  []string
+		want   string
+		toJoin string
+	}{
+		"what the agent lists is the truth":                          {steps: []string{"* n1 n2", "n1 n2:failed n3"}, want: "n1 n2:failed n3"},
+		"who is reaped or pruned while the agent runs is gone":       {steps: []string{"* n1 n2 n3:failed", "n1"}, want: "n1"},
+		"who was alive before a restart is failed, and to be joined": {steps: []string{"* n1 n2 n3", "* n1"}, want: "n1 n2:failed n3:failed", toJoin: "n2/10.0.0.2:7946 n3/10.0.0.3:7946"},
+		"who was leaving is failed":                                  {steps: []string{"* n1 n2:leaving", "* n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
+		"who had failed is failed, and not worth a join":             {steps: []string{"* n1 n2:failed", "* n1"}, want: "n1 n2:failed"},
+		"who had left is gone":                                       {steps: []string{"* n1 n2:left", "* n1"}, want: "n1"},
+		"what is lost stays lost over more readings":                 {steps: []string{"* n1 n2", "* n1", "n1", "n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
+		"what is lost stays lost over a second restart":              {steps: []string{"* n1 n2", "* n1", "* n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
+		"until it is listed again":                                   {steps: []string{"* n1 n2", "* n1", "n1 n2", "n1"}, want: "n1"},
+		"or listed as left":                                          {steps: []string{"* n1 n2", "* n1", "n1 n2:left"}, want: "n1 n2:left"},
+		"or as another incarnation":                                  {steps: []string{"* n1 n2/a", "* n1", "n1 n2/b"}, want: "n1 n2/b"},
+		"it keeps the tags of its incarnation":                       {steps: []string{"* n1 n2/a", "* n1"}, want: "n1 n2:failed/a", toJoin: "n2/10.0.0.2:7946"},
+		"a connection lost without a restart loses nobody":           {steps: []string{"* n1 n2 n3:failed", "* n1 n2 n3:failed"}, want: "n1 n2 n3:failed"},
+		"the agent's own node is never lost":                         {steps: []string{"* n1 n2", "* n2"}, want: "n2"},
+		"some are lost":                                              {steps: []string{"* n1 n2 n3", "* n1 n3"}, want: "n1 n3 n2:failed", toJoin: "n2/10.0.0.2:7946"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			r := roster{self: "n1"}
+			for _, step := range tc.steps {
+				list, first := strings.CutPrefix(step, "*")
+				r.read(listOf(list), first)
+			}
+			list, current := r.members()
+			require.True(t, current)
+			require.Equal(t, tc.want, textOf(list))
+			addrs := r.toJoin()
+			slices.Sort(addrs)
+			require.Equal(t, tc.toJoin, strings.Join(addrs, " "))
+			require.True(t, r.blind())
+			require.False(t, r.blind(), "that is no news")
+			list, current = r.members()
+			require.False(t, current)
+			require.Equal(t, tc.want, textOf(list), "what was known is still told")
+		})
+	}
+}
+
+func TestRoster_Changed(t *testing.T) {
+	r := roster{self: "n1"}
+	for _, tc := range []struct {
+		list string
+		want bool
+	}{{"n1", true}, {"n1", false}, {"n1 n2", true}, {"n1 n2:failed", true}, {"n1 n2:failed", false}, {"n1 n2:failed/a", true}, {"n1", true}} {
+		require.Equal(t, tc.want, r.read(listOf(tc.list), false), tc.list)
+	}
+	r.blind()
+	require.True(t, r.read(listOf("n1"), true), "it is current again")
+}
+
+func TestRoster_Forget(t *testing.T) {
+	r := roster{self: "n1"}
+	r.read(listOf("n1 n2 n3"), true)
+	require.False(t, r.forget("n2"), "it is listed")
+	r.read(listOf("n1"), true)
+	require.True(t, r.forget("n2"))
+	require.False(t, r.forget("n2"))
+	list, _ := r.members()
+	require.Equal(t, "n1 n3:failed", textOf(list))
+}
+
+// The engine writes into the list it was given.
+func TestRoster_EachCallerHasItsOwnList(t *testing.T) {
+	r := roster{self: "n1"}
+	r.read(listOf("n1 n2"), true)
+	mine, _ := r.members()
+	mine[0].Tags, mine[1].Status = nil, serf.StatusFailed
+	yours, _ := r.members()
+	require.NotNil(t, yours[0].Tags)
+	require.Equal(t, serf.StatusAlive, yours[1].Status)
+}
+
+func TestStatusOf_UnknownIsFailed(t *testing.T) {
+	require.Equal(t, serf.StatusLeaving, statusOf("leaving"))
+	require.Equal(t, serf.StatusNone, statusOf("none"))
+	for _, text := range []string{"", "Alive", "suspect", "\xff"} {
+		require.Equal(t, serf.StatusFailed, statusOf(text), text)
+	}
+}
+
+func TestTags_MissingUntilTheyAreWhatWasSet(t *testing.T) {
+	var tg tags
+	require.False(t, tg.missing(map[string]string{"a": "1"}), "nothing was set")
+	tg.add(map[string]string{"uid": "x", "cfg": "1"}, []string{"old"})
+	for _, tc := range []struct {
+		has  map[string]string
+		want bool
+	}{
+		{nil, true}, {map[string]string{"uid": "x"}, true}, {map[string]string{"uid": "y", "cfg": "1"}, true},
+		{map[string]string{"uid": "x", "cfg": "1", "old": ""}, true}, {map[string]string{"uid": "x", "cfg": "1", "role": "web"}, false},
+	} {
+		require.Equal(t, tc.want, tg.missing(tc.has), tc.has)
+	}
+	tg.add(nil, []string{"uid", "cfg"})
+	set, remove := tg.all()
+	require.Empty(t, maps.Clone(set))
+	require.Equal(t, []string{"cfg", "old", "uid"}, remove)
+	tg.add(map[string]string{"uid": "z"}, []string{"uid"})
+	require.False(t, tg.missing(map[string]string{"uid": "z"}), "what is set and removed at once is set")
+}

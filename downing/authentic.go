@@ -1,0 +1,129 @@
+package downing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Whoever has the gossip key, or a shell on one node, can send any query. So a message counts only as far as it can be what it says it is; what can
+// be looked up is looked up. That is no substitute for the key: a member that lies about itself is believed.
+
+// forged says why a message cannot be what it says it is; empty if it can. Loop only.
+func (e *engine) forged(q *query, m *gossip.Message) string {
+	from, known := e.resolver.Member(m.From)
+	switch {
+	case q.from != "" && q.from != NameOf(m.From):
+		return fmt.Sprintf("it was sent by the node %s", q.from)
+	case !known && m.Kind != gossip.KindStanding: // who asks may be out
+		return "its sender is no member here"
+	case m.Kind == gossip.KindOrder && !q.asked:
+		return e.unfit(&from, m)
+	default:
+		return ""
+	}
+}
+
+// unfit says why a member cannot be the one that gives this order.
+func (e *engine) unfit(from *sbr.Member, m *gossip.Message) string {
+	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp {
+		return "with a lease only a verdict downs anybody while nobody is unreachable"
+	}
+	s := e.resolver.Snapshot()
+	givesUp := slices.Contains(m.Down, m.From)
+	for i := range s.Members {
+		x := &s.Members[i] // in address order
+		switch {
+		case x.ID == m.From:
+			return ""
+		case x.Unreachable || x.Status != sbr.Up || !givesUp && slices.Contains(m.Down, x.ID):
+		default:
+			return fmt.Sprintf("%s leads its side, not %s", x.Name, from.Name)
+		}
+	}
+	return "" // it is known, so it was in the list
+}
+
+// verifyTime is how long the lease store may take to confirm what somebody told. Without an answer what a member says counts.
+const verifyTime = time.Second
+
+// maxVerifying bounds how many told verdicts are looked up at the same time. Those beyond it are told again.
+const maxVerifying = 4
+
+// told takes in a verdict that another member passed on. If the store can be read it has the word. Loop only.
+func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
+	v := e.resolver.Verdict()
+	news := m.Token > v.Token || m.Token == v.Token && v.Partial
+	if e.lease == nil || !news {
+		e.learn(m, answer)
+		return
+	}
+	if e.verifying >= maxVerifying {
+		e.metrics.dropped(string(m.Kind), ignoredOverload)
+		return
+	}
+	e.verifying++
+	e.spawn(&e.workers, func() {
+		ctx, cancel := context.WithTimeout(e.ctx, min(verifyTime, e.cfg.Lease.OperationTimeout))
+		defer cancel()
+		began := time.Now()
+		rec, err := e.lease.Read(ctx)
+		e.leaseRead(began, err)
+		e.inbox.post(func() {
+			e.verifying--
+			switch {
+			case err != nil:
+				e.learn(m, answer)
+			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
+				e.metrics.dropped(string(m.Kind), ignoredUnverified)
+				e.ignore(q, m.Kind, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
+			default:
+				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
+				e.acknowledge(&m, answer)
+			}
+		})
+	})
+}
+
+func (e *engine) learn(m gossip.Message, answer func(gossip.Message)) {
+	e.step(sbr.Told{From: m.From, Verdict: m.Verdict()})
+	e.acknowledge(&m, answer)
+}
+
+// ignore says that a message was not taken in, and why.
+func (e *engine) ignore(q *query, kind gossip.Kind, why string) {
+	e.complain.log(e, "sbr: ignored a message", "from", q.from, "kind", string(kind), "why", why)
+}
+
+// maxPending is how many messages may wait for the loop. Beyond it they are dropped: whatever matters is sent again.
+const maxPending = 2048
+
+// complainEvery is how often the log tells of messages that were ignored.
+const complainEvery = 5 * time.Second
+
+// complaints keeps a flood of junk from becoming a flood of log lines. It is safe for concurrent use.
+type complaints struct {
+	mu     sync.Mutex
+	last   time.Time
+	silent int
+}
+
+func (c *complaints) log(e *engine, text string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.last.IsZero() && now.Sub(c.last) < complainEvery {
+		c.silent++
+		return
+	}
+	if c.silent > 0 {
+		args = append(args, "more-like-it", c.silent)
+	}
+	c.last, c.silent = now, 0
+	e.log.Warn(text, args...)
+}

@@ -1,0 +1,359 @@
+package downing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+var errSilent = errors.New("the agent does not answer")
+
+// stockAgent stands for a Serf agent in another process: a real Serf node of which only what an RPC port offers can be had.
+type stockAgent struct {
+	c    *cluster
+	name string
+
+	mu      sync.Mutex
+	node    *serf.Serf
+	drained chan struct{} // closed by the end of the node's events
+	events  downing.AgentEvents
+	silent  bool
+	opened  bool
+	known   map[string]serf.Member // as last told
+	lost    map[string]serf.Member // those that an earlier process knew
+}
+
+var _ downing.Agent = (*stockAgent)(nil)
+
+// boot starts the agent's process, which remembers nothing of an earlier one, with the tags of its command line.
+func (a *stockAgent) boot(tags map[string]string, join ...string) {
+	a.c.t.Helper()
+	ch := make(chan serf.Event, 1024)
+	node, err := serfnet.Start(a.c.net, a.name, func(conf *serf.Config) {
+		conf.EventCh, conf.Tags = ch, tags
+		if a.c.serf != nil {
+			a.c.serf(a.name, conf)
+		}
+	})
+	require.NoError(a.c.t, err)
+	drained := make(chan struct{})
+	a.mu.Lock()
+	a.node, a.drained, a.lost = node, drained, a.known
+	a.mu.Unlock()
+	go func() {
+		defer close(drained)
+		a.stream(node, ch)
+	}()
+	if len(join) > 0 {
+		_, err = node.Join(a.c.addresses(join), true)
+		require.NoError(a.c.t, err)
+	}
+}
+
+// halt ends the process without a leave.
+func (a *stockAgent) halt() {
+	a.mu.Lock()
+	node, drained := a.node, a.drained
+	a.mu.Unlock()
+	_ = node.Shutdown()
+	<-drained
+}
+
+// setSilent makes the agent take requests and not answer them, as a process that was stopped.
+func (a *stockAgent) setSilent(silent bool) {
+	a.mu.Lock()
+	a.silent = silent
+	changed := a.events.Changed
+	a.mu.Unlock()
+	if changed != nil {
+		changed()
+	}
+}
+
+// stream passes events on until a while after the shutdown: Serf's goroutines end only once their last event was taken.
+func (a *stockAgent) stream(node *serf.Serf, ch <-chan serf.Event) {
+	for {
+		select {
+		case e := <-ch:
+			a.deliver(e)
+		case <-node.ShutdownCh():
+			for {
+				select {
+				case <-ch:
+				case <-time.After(time.Second):
+					return
+				}
+			}
+		}
+	}
+}
+
+func (a *stockAgent) deliver(e serf.Event) {
+	a.mu.Lock()
+	events, deaf := a.events, a.silent || !a.opened
+	a.mu.Unlock()
+	if deaf {
+		return
+	}
+	if q, ok := e.(*serf.Query); ok {
+		events.Query(q.Name, "", q.Payload, q.Respond) // as the RPC port, it does not say who asks
+		return
+	}
+	events.Changed()
+}
+
+// answering returns the node if it answers.
+func (a *stockAgent) answering() (*serf.Serf, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.silent || a.node.State() == serf.SerfShutdown {
+		return nil, errSilent
+	}
+	return a.node, nil
+}
+
+func (a *stockAgent) Open(_ context.Context, events downing.AgentEvents) (serf.Member, error) {
+	node, err := a.answering()
+	if err != nil {
+		return serf.Member{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events, a.opened = events, true
+	return node.LocalMember(), nil
+}
+
+func (a *stockAgent) Members() (list []serf.Member, current bool) {
+	_, err := a.answering()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		return slices.Collect(maps.Values(a.known)), false
+	}
+	known := make(map[string]serf.Member)
+	for _, m := range a.node.Members() {
+		known[m.Name] = m
+	}
+	for name, m := range a.lost {
+		if _, listed := known[name]; !listed && m.Status != serf.StatusLeft {
+			m.Status = serf.StatusFailed
+			known[name] = m
+		}
+	}
+	a.known = known
+	return slices.Collect(maps.Values(known)), true
+}
+
+func (a *stockAgent) Tag(_ context.Context, set map[string]string, remove []string) error {
+	node, err := a.answering()
+	if err != nil {
+		return err
+	}
+	tags := maps.Clone(node.LocalMember().Tags)
+	for _, key := range remove {
+		delete(tags, key)
+	}
+	maps.Copy(tags, set)
+	return node.SetTags(tags)
+}
+
+func (a *stockAgent) Join(_ context.Context, name, addr string) error {
+	node, err := a.answering()
+	if err == nil {
+		_, err = node.Join([]string{name + "/" + addr}, true)
+	}
+	return err
+}
+
+func (a *stockAgent) Remove(_ context.Context, name string) (bool, error) {
+	node, err := a.answering()
+	if err != nil {
+		return false, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range node.Members() {
+		if m.Name == name {
+			return m.Status == serf.StatusFailed, a.removeFailed(node, m)
+		}
+	}
+	_, lost := a.lost[name]
+	delete(a.lost, name)
+	return lost, nil
+}
+
+func (a *stockAgent) removeFailed(node *serf.Serf, m serf.Member) error {
+	if m.Status != serf.StatusFailed {
+		return nil
+	}
+	return node.RemoveFailedNode(m.Name)
+}
+
+func (a *stockAgent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	node, err := a.answering()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := node.Query(name, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: 2})
+	if err != nil {
+		return nil, err
+	}
+	return resp.ResponseCh(), nil
+}
+
+func (a *stockAgent) Leave(context.Context) error {
+	node, err := a.answering()
+	if err != nil {
+		return err
+	}
+	if err := node.Leave(); err != nil {
+		return err
+	}
+	return node.Shutdown()
+}
+
+func (a *stockAgent) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opened = false
+}
+
+// probes is the prober of one member. It reaches whom the network lets it reach, if a prober announced that incarnation.
+type probes struct {
+	b    *besides
+	name string
+}
+
+func (p *probes) Announce(id sbr.ID) string {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.b.announced[p.name] = id
+	return "a"
+}
+
+func (p *probes) Ping(_ context.Context, t downing.Target, timeout time.Duration) bool {
+	p.b.mu.Lock()
+	there := p.b.announced[t.Name] == t.ID
+	p.b.mu.Unlock()
+	addr, err := net.ResolveUDPAddr("udp", t.Addr)
+	if err != nil || !there {
+		time.Sleep(timeout)
+		return false
+	}
+	rtt, err := p.b.agents[p.name].node.Memberlist().Ping(t.Name, addr)
+	return err == nil && rtt <= timeout
+}
+
+// besides is a cluster of stock agents, each with a provider beside it.
+type besides struct {
+	*cluster
+	agents map[string]*stockAgent
+
+	mu        sync.Mutex
+	announced map[string]sbr.ID
+}
+
+// beside runs a test in virtual time.
+func beside(t *testing.T, config func(name string, c *downing.Config), f func(t *testing.T, b *besides)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &besides{agents: make(map[string]*stockAgent), announced: make(map[string]sbr.ID)}
+		b.cluster = &cluster{t: t, net: memnet.New(memnet.Config{Latency: time.Millisecond}), store: memory.NewStore(), config: config, members: make(map[string]*member)}
+		defer b.stop()
+		f(t, b)
+	})
+}
+
+// boot starts an agent and a provider beside it.
+func (b *besides) boot(name string, join ...string) *member {
+	b.t.Helper()
+	a := &stockAgent{c: b.cluster, name: name}
+	b.agents[name] = a
+	a.boot(map[string]string{"team": "blue"}, join...)
+	return b.protect(name, nil)
+}
+
+// protect starts a provider beside an agent that runs; an earlier one has stopped.
+func (b *besides) protect(name string, change func(*downing.Config)) *member {
+	b.t.Helper()
+	cfg := downing.DefaultConfig()
+	cfg.System, cfg.Store = "payments", b.store.View(name)
+	cfg.Exit, cfg.Observe = func(int) {}, b.observe
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if os.Getenv("SBR_TEST_LOG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
+	}
+	if b.config != nil {
+		b.config(name, &cfg)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := downing.New(cfg)
+	require.NoError(b.t, err)
+	m := &member{provider: p, serf: b.agents[name].node}
+	b.members[name] = m
+	p.OnDown(func(string) { m.toldAt.Store(new(time.Now())) })
+	require.NoError(b.t, p.Beside(b.t.Context(), b.agents[name], &probes{b: b, name: name}))
+	return m
+}
+
+// bootAll starts n1..nN and waits until they are armed.
+func (b *besides) bootAll(n int) (names []string) {
+	b.t.Helper()
+	for i := 1; i <= n; i++ {
+		name := fmt.Sprintf("n%d", i)
+		names = append(names, name)
+		if i == 1 {
+			b.boot(name)
+		} else {
+			b.boot(name, "n1")
+		}
+	}
+	b.whole(n)
+	return names
+}
+
+// whole waits until everybody that is up sees n members and is up.
+func (b *besides) whole(n int) {
+	b.t.Helper()
+	b.eventually(2*time.Minute, func() bool {
+		for _, name := range b.up() {
+			if s := b.members[name].provider.Status(); s.State != "up" || len(s.Members) != n {
+				return false
+			}
+		}
+		return true
+	}, "the cluster is not whole")
+}
+
+func (b *besides) state(name string) sbr.State { return b.members[name].provider.Status().State }
+
+// stop ends everything and lets Serf's background work run out.
+func (b *besides) stop() {
+	for _, m := range b.members {
+		stop(b.t, m.provider)
+	}
+	for _, a := range b.agents {
+		a.halt()
+	}
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+}

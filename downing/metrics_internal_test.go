@@ -1,0 +1,121 @@
+package downing
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// idle is an engine whose loop does not run.
+func idle(t *testing.T, change ...func(*Config)) *engine {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.System, cfg.Store, cfg.Logger = "payments", memory.NewStore().View("n1"), slog.New(slog.DiscardHandler)
+	for _, f := range change {
+		f(&cfg)
+	}
+	made, err := newResolverEngine(cfg, newLifecycle(&cfg))
+	require.NoError(t, err)
+	e := made.(*engine)
+	e.self = sbr.Member{ID: "n1#a", Name: "n1"}
+	return e
+}
+
+// A flood that the loop does not keep up with is dropped, and counted.
+func TestMetrics_Overload(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	e := idle(t, func(c *Config) { c.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
+	payload := gossip.Encode(gossip.Message{Kind: gossip.KindReport, From: "n2#b", Up: []sbr.ID{"n3#c"}})[0]
+	for range maxPending + 7 {
+		e.onQuery(query{from: "n2", payload: payload})
+	}
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	var dropped, queued int64
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch m.Name {
+		case "sbr.messages.ignored":
+			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				dropped += p.Value
+			}
+		case "sbr.loop.queue":
+			queued = m.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
+		}
+	}
+	require.EqualValues(t, 7, dropped)
+	require.EqualValues(t, maxPending, queued)
+}
+
+// Whatever is measured has one of the labels that it was made with: a value that nobody foresaw makes no new series.
+func TestMetrics_UnforeseenValues(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, err)
+	m.sent.add("gossip of the neighbours")
+	m.dropped("no-kind", "no-reason")
+	m.calling.record("nobody", time.Second)
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	for _, x := range all.ScopeMetrics[0].Metrics {
+		require.NotContains(t, fmt.Sprint(x.Data), "neighbours")
+		require.NotEqual(t, "sbr.callback.duration", x.Name)
+	}
+}
+
+// An episode keeps the first and the last of its steps, and few of a kind that every member makes.
+func TestSteps_AreBounded(t *testing.T) {
+	var s steps
+	for range 1000 {
+		s.event(stepUnreachable)
+	}
+	require.Len(t, s.first, keepAlike)
+	for i := range 1000 {
+		s.event(fmt.Sprint(i))
+	}
+	require.Len(t, s.first, keepSteps)
+	require.Len(t, s.last, keepSteps)
+	require.Equal(t, "0", s.first[keepAlike].name)
+	require.Equal(t, "999", s.last[keepSteps-1].name)
+	require.Equal(t, 2000-2*keepSteps, s.skipped)
+}
+
+// The trace of a verdict is the same for all who know it, and another one for every other verdict.
+func TestTraceIDs(t *testing.T) {
+	v := sbr.Verdict{Token: 1, DecidedBy: "n1#a"}
+	id := traceOf(&v)
+	require.True(t, id.IsValid())
+	require.Equal(t, id, traceOf(&sbr.Verdict{Token: 1, DecidedBy: "n1#a", Partial: true, Reason: "cut short"}))
+	require.NotEqual(t, id, traceOf(&sbr.Verdict{Token: 2, DecidedBy: "n1#a"}))
+	require.NotEqual(t, id, traceOf(&sbr.Verdict{Token: 1, DecidedBy: "n1#b"}))
+
+	got, span := TraceIDs{}.NewIDs(withTraceID(t.Context(), id))
+	require.Equal(t, id, got)
+	require.True(t, span.IsValid())
+	one, _ := TraceIDs{}.NewIDs(t.Context())
+	two, _ := TraceIDs{}.NewIDs(t.Context())
+	require.True(t, one.IsValid())
+	require.NotEqual(t, one, two)
+}
+
+// What the loop does on every turn costs next to nothing.
+func BenchmarkMetrics_Turn(b *testing.B) {
+	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
+	require.NoError(b, err)
+	c := &chronicle{metrics: m}
+	s := &sbr.Snapshot{Members: make([]sbr.Member, 100)}
+	st := &Status{State: sbr.StateUp}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.publish(s, st)
+		c.look(s, false)
+	}
+}

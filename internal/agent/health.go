@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/agent/web"
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
+)
+
+// source is what the status page shows.
+type source struct{ *agent }
+
+var _ web.Source = source{}
+
+// Status implements web.Source.
+func (s source) Status() downing.Status {
+	st := s.provider.Status()
+	if st.Members == nil { // nothing has been looked at yet
+		st.System, st.Version, st.Members, st.Unreachable, st.Reports = s.file.System, downing.Version(), []downing.MemberStatus{}, []string{}, []downing.ReportStatus{}
+		st.Lease.Name, st.ConfigDigest = s.file.LeaseName(), s.file.Digest()
+		if st.State == "" {
+			st.State = sbr.StateArming
+		}
+	}
+	if st.Verdict.Survivors == nil {
+		st.Verdict.Survivors, st.Verdict.Down = []string{}, []string{}
+	}
+	return st
+}
+
+// Journal implements web.Source.
+func (s source) Journal() []web.Entry { return s.journal.Entries() }
+
+// Health implements web.Source.
+func (s source) Health() web.Health {
+	if reason := s.provider.Reason(); reason != "" {
+		red := web.Check{Reason: "down: " + reason}
+		return web.Health{Live: red, Ready: red}
+	}
+	h := web.Health{Live: web.Check{OK: true}}
+	h.Ready.Reason = s.unready()
+	h.Ready.OK = h.Ready.Reason == ""
+	return h
+}
+
+// unready says why the member must not get work; empty when it may.
+func (s source) unready() string {
+	if what := s.waitingFor(); what != "" {
+		return "starting: waiting for " + what
+	}
+	if ok, missing := s.node.joined(); !ok {
+		return missing
+	}
+	if s.file.DowningProvider == config.ProviderNone {
+		return ""
+	}
+	st := s.provider.Status()
+	switch {
+	case st.State == sbr.StateUp:
+		return ""
+	case st.State == sbr.StateArming:
+		return s.arming(&st)
+	case st.SuspendedBecause != "":
+		return fmt.Sprintf("%s: %s", st.State, st.SuspendedBecause)
+	default:
+		return string(st.State)
+	}
+}
+
+// arming lets a member work as soon as the cluster is there: what the resolver still waits for is that the view stands.
+func (s source) arming(st *downing.Status) string {
+	if len(st.Awaiting) > 0 {
+		return "arming: looking for a survivor of the last verdict: " + strings.Join(st.Awaiting, ", ")
+	}
+	here := 0
+	for i := range st.Members {
+		if st.Members[i].Reachable {
+			here++
+		}
+	}
+	if want := s.file.SplitBrainResolver.MinMembers; here < want {
+		return fmt.Sprintf("arming: %d of min-members %d are here", here, want)
+	}
+	if len(st.Unreachable) > 0 {
+		return fmt.Sprintf("arming: %d members are unreachable", len(st.Unreachable))
+	}
+	return ""
+}
+
+// Config implements web.Source.
+func (s source) Config() web.Config {
+	members := max(len(s.provider.Status().Members), 1)
+	in := s.file.Timing(members, s.file.Gossip())
+	r := timing.Compute(in)
+	c := web.Config{YAML: string(s.file.Redacted().Effective())}
+	row := func(label, larger, lone string) {
+		c.Timings = append(c.Timings, web.Timing{Label: label, Larger: larger, Lone: lone})
+	}
+	both := func(label string, t timing.Sides) { row(label, span(t.Majority), span(t.Lone)) }
+	both("Serf notices a cut after", r.Serf)
+	both("own probes notice it after", r.Probes)
+	both("the side decides after", r.Decision)
+	row("resolved after at most", short(r.Resolution), "")
+	if in.Lease {
+		row("resolved after at most, while the lease store is unreachable", short(r.ResolutionStoreDown), "")
+		row("both sides up after the verdict, at most: the loser watches it", short(r.DoubleActive.Watching), "")
+		row("both sides up after the verdict, at most: the loser has to ask", short(r.DoubleActive.Asking), "")
+	}
+	row("both sides up at most: the loser cannot reach the store", short(r.DoubleActive.CutOff), "")
+	row("recommended stable-after", short(r.StableAfter), "")
+	for _, w := range append(s.file.Warnings(members), r.Warnings...) {
+		c.Warnings = append(c.Warnings, w.String())
+	}
+	return c
+}
+
+func span(s timing.Span) string { return short(s.Fastest) + " to " + short(s.Worst) }
+
+// short rounds for people.
+func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }

@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/config"
+)
+
+// own is a Serf node in this process.
+type own struct {
+	log  *slog.Logger
+	conf *serf.Config
+	join []string
+	stay bool // on termination: end without a leave
+
+	serf    *serf.Serf
+	found   foundOthers
+	stop    context.CancelFunc
+	joining sync.WaitGroup
+}
+
+// foundOthers says whether the node is where it belongs.
+type foundOthers struct {
+	mu     sync.Mutex
+	joined bool
+	last   error
+}
+
+func newOwn(f *config.File, log *slog.Logger) (*own, error) {
+	conf, err := serfConfig(&f.Serf, log)
+	if err != nil {
+		return nil, err
+	}
+	return &own{log: log, conf: conf, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
+}
+
+// gossip are the memberlist settings of the profile.
+func gossip(f *config.File) *memberlist.Config {
+	switch f.Serf.Profile {
+	case "wan":
+		return memberlist.DefaultWANConfig()
+	case "local":
+		return memberlist.DefaultLocalConfig()
+	default:
+		return memberlist.DefaultLANConfig()
+	}
+}
+
+// defaultPort is Serf's.
+const defaultPort = 7946
+
+func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
+	conf := serf.DefaultConfig()
+	conf.MemberlistConfig = gossip(&config.File{Serf: *s})
+	m := conf.MemberlistConfig
+	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
+	conf.Logger = serfLogger(log)
+	m.Logger = conf.Logger
+	name, err := nodeName(s)
+	if err != nil {
+		return nil, err
+	}
+	conf.NodeName, m.Name = name, name
+	conf.Tags = s.Tags
+	conf.ProtocolVersion = serf.ProtocolVersionMax
+	conf.SnapshotPath, conf.RejoinAfterLeave = s.Snapshot, bool(s.Rejoin)
+	conf.EnableNameConflictResolution = !bool(s.UniqueNode)
+	m.BindAddr, m.BindPort = "0.0.0.0", defaultPort
+	if s.Bind != "" {
+		if m.BindAddr, m.BindPort, err = hostPort(s.Bind, defaultPort); err != nil {
+			return nil, fmt.Errorf("serf.bind: %w", err)
+		}
+	}
+	if s.Advertise != "" {
+		if m.AdvertiseAddr, m.AdvertisePort, err = hostPort(s.Advertise, m.BindPort); err != nil {
+			return nil, fmt.Errorf("serf.advertise: %w", err)
+		}
+		ip, err := net.ResolveIPAddr("ip", m.AdvertiseAddr)
+		if err != nil {
+			return nil, fmt.Errorf("serf.advertise: %w", err)
+		}
+		m.AdvertiseAddr = ip.String()
+	}
+	return conf, setKeys(s, conf)
+}
+
+// nodeName is the name in Serf. It may have only the characters that Serf takes.
+func nodeName(s *config.Serf) (string, error) {
+	name := s.Node
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("serf.node: is empty, and the host has no name: %w", err)
+		}
+		name = host
+	}
+	if s.UniqueNode {
+		name += "." + unique()
+	}
+	return name, nil
+}
+
+func hostPort(address string, port int) (string, int, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, port, nil // validated: a host alone
+	}
+	port, err = strconv.Atoi(text)
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	return host, port, err
+}
+
+// setKeys sets what encrypts the gossip.
+func setKeys(s *config.Serf, conf *serf.Config) error {
+	if s.Encrypt != "" {
+		key, err := base64.StdEncoding.DecodeString(s.Encrypt)
+		if err != nil {
+			return fmt.Errorf("serf.encrypt: is not base64: %w", err)
+		}
+		conf.MemberlistConfig.SecretKey = key
+	}
+	if s.KeyringFile == "" {
+		return nil
+	}
+	keys, err := readKeyring(s.KeyringFile)
+	if err != nil {
+		return fmt.Errorf("serf.keyring-file: %w", err)
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		return fmt.Errorf("serf.keyring-file: %s: %w", s.KeyringFile, err)
+	}
+	conf.KeyringFile, conf.MemberlistConfig.Keyring = s.KeyringFile, ring
+	return nil
+}
+
+// readKeyring reads Serf's own format: a JSON list of keys in base64, the first of which encrypts.
+func readKeyring(path string) ([][]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	if err := json.Unmarshal(data, &texts); err != nil {
+		return nil, fmt.Errorf("%s: must be a JSON list of keys in base64: %w", path, err)
+	}
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("%s: holds no key", path)
+	}
+	keys := make([][]byte, len(texts))
+	for i, t := range texts {
+		if keys[i], err = base64.StdEncoding.DecodeString(t); err != nil {
+			return nil, fmt.Errorf("%s: key %d is not base64", path, i+1) // the value is a secret
+		}
+	}
+	return keys, nil
+}
+
+func (o *own) start(ctx context.Context, p *downing.Provider) error {
+	if err := p.Prepare(ctx, o.conf); err != nil && ctx.Err() == nil {
+		return Problem{err} // what mends itself was waited for
+	} else if err != nil {
+		return err
+	}
+	s, err := serf.Create(o.conf)
+	if err != nil {
+		return problem("serf: the node cannot be made: %w: is another Serf running on this address?", err)
+	}
+	o.serf = s
+	if err := p.Start(ctx, s); err != nil {
+		return fmt.Errorf("serf: %w", err)
+	}
+	joining, stop := context.WithCancel(context.Background())
+	o.stop = stop
+	o.found.joined = len(o.join) == 0
+	if len(o.join) > 0 {
+		o.joining.Go(func() { o.keepJoining(joining) })
+	}
+	return nil
+}
+
+// Joining again.
+const (
+	joinFirst = 200 * time.Millisecond
+	joinMost  = 5 * time.Second
+	joinAgain = 30 * time.Second
+)
+
+// keepJoining joins until it has found others, and goes on seldom: two parts of a cluster that started apart find each other by nothing else.
+func (o *own) keepJoining(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = joinFirst, joinMost
+	for ctx.Err() == nil && o.serf.State() == serf.SerfAlive {
+		n, err := o.serf.Join(o.join, true)
+		o.found.note(n > 0, err)
+		pause := wait.NextBackOff()
+		if n > 0 && len(o.serf.Members()) > 1 {
+			pause = joinAgain
+		} else if n == 0 {
+			o.log.Warn("sbr: nobody to join answers, trying again", "join", o.join, "error", err, "in", pause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-o.serf.ShutdownCh():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (f *foundOthers) note(joined bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.joined = f.joined || joined
+	f.last = err
+}
+
+func (o *own) joined() (bool, string) {
+	o.found.mu.Lock()
+	defer o.found.mu.Unlock()
+	if o.found.joined {
+		return true, ""
+	}
+	if o.found.last != nil {
+		return false, "joining: nobody answers: " + firstLine(o.found.last)
+	}
+	return false, "joining"
+}
+
+func (o *own) leave(ctx context.Context, p *downing.Provider) error {
+	o.stop()
+	if o.stay {
+		err := p.Stop(ctx)
+		_ = o.serf.Shutdown() // nothing to hand over
+		return err
+	}
+	left := make(chan error, 1)
+	go func() { left <- o.serf.Leave() }()
+	select {
+	case err := <-left:
+		if err == nil {
+			err = p.Stop(ctx)
+		}
+		_ = o.serf.Shutdown()
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("serf: %w", ctx.Err())
+	}
+}
+
+func (o *own) close() {
+	if o.stop != nil {
+		o.stop()
+	}
+	if o.serf != nil {
+		_ = o.serf.Shutdown() // a second one does nothing
+	}
+	o.joining.Wait()
+}

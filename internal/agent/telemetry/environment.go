@@ -1,0 +1,93 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+)
+
+// The variables that this package reads itself; the SDK and its exporters read the others.
+const (
+	envDisabled        = "OTEL_SDK_DISABLED"
+	envTraces          = "OTEL_TRACES_EXPORTER"
+	envMetrics         = "OTEL_METRICS_EXPORTER"
+	envEndpoint        = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	envTracesEndpoint  = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	envMetricsEndpoint = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+)
+
+func disabled() bool { return strings.EqualFold(os.Getenv(envDisabled), "true") }
+
+// anySet reports whether one of the variables has a value.
+func anySet(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return os.Getenv(name) != "" })
+}
+
+// spanExporter is where traces go; nil if nowhere.
+func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if !anySet(envTraces, envTracesEndpoint, envEndpoint) || os.Getenv(envTraces) == "none" {
+		return nil, nil
+	}
+	e, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: traces (%s=%s): %w", envTraces, os.Getenv(envTraces), err)
+	}
+	return e, nil
+}
+
+// metricReader sends metrics; nil if nobody asked for that. An endpoint for everything is not enough: most who set it let Prometheus fetch
+// the metrics.
+func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
+	switch name := os.Getenv(envMetrics); {
+	case !anySet(envMetrics, envMetricsEndpoint), name == "none", name == "prometheus": // the last is what Handler does
+		return nil, nil
+	}
+	r, err := autoexport.NewMetricReader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: metrics (%s=%s): %w", envMetrics, os.Getenv(envMetrics), err)
+	}
+	return r, nil
+}
+
+// fromPod are the attributes that the variables of a pod give, by the names that manifests usually hand them down under.
+var fromPod = map[string]attribute.Key{
+	"POD_NAME":      semconv.K8SPodNameKey,
+	"POD_NAMESPACE": semconv.K8SNamespaceNameKey,
+	"POD_UID":       semconv.K8SPodUIDKey,
+	"NODE_NAME":     semconv.K8SNodeNameKey,
+}
+
+// describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
+func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
+	id := o.InstanceID
+	if id == "" {
+		id = rand.Text()
+	}
+	attrs := []attribute.KeyValue{semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(id)}
+	if o.System != "" {
+		attrs = append(attrs, attribute.String("sbr.system", o.System))
+	}
+	if host, err := os.Hostname(); err == nil {
+		attrs = append(attrs, semconv.HostName(host))
+	}
+	for name, key := range fromPod {
+		if value := os.Getenv(name); value != "" {
+			attrs = append(attrs, key.String(value))
+		}
+	}
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,223 @@
+package telemetry_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// unset takes the variables of OpenTelemetry out of the way of a test.
+func unset(t testing.TB) {
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "POD_") || name == "NODE_NAME" {
+			t.Setenv(name, "")
+		}
+	}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func scrape(t testing.TB, tel *telemetry.Telemetry, accept string) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, r)
+	require.Equal(t, http.StatusOK, w.Code)
+	body, err := io.ReadAll(w.Result().Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func parse(t testing.TB, text string) map[string]*dto.MetricFamily {
+	t.Helper()
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := p.TextToMetricFamilies(strings.NewReader(text))
+	require.NoError(t, err)
+	return families
+}
+
+// afterASplit is what the agents of three Serf nodes serve after n3 was cut off and downed, and the others were healed.
+func afterASplit(t *testing.T) (pages []string) {
+	unset(t)
+	synctest.Test(t, func(t *testing.T) {
+		network, store := memnet.New(memnet.Config{}), memory.NewStore()
+		var tels []*telemetry.Telemetry
+		providers := make(map[string]*downing.Provider)
+		nodes, err := serfnet.StartAll(network, func(name string, conf *serf.Config) {
+			tel, err := telemetry.New(t.Context(), telemetry.Options{Version: "v1", System: "payments", Logger: quiet})
+			require.NoError(t, err)
+			cfg := downing.DefaultConfig()
+			cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View(name), func(int) {}, quiet
+			cfg.Meter, cfg.Tracer = tel.Meter(), tel.Tracer()
+			p, err := downing.New(cfg)
+			require.NoError(t, err)
+			p.OnSuspend(func(string) {})
+			p.OnResume(func(string) {})
+			p.OnDown(func(string) {})
+			require.NoError(t, p.Prepare(t.Context(), conf))
+			providers[name], tels = p, append(tels, tel)
+		}, "n1", "n2", "n3")
+		require.NoError(t, err)
+		for _, s := range nodes {
+			require.NoError(t, providers[s.LocalMember().Name].Start(t.Context(), s))
+		}
+		time.Sleep(20 * time.Second)
+		require.NoError(t, network.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		time.Sleep(5 * time.Minute)
+		for _, tel := range tels {
+			pages = append(pages, scrape(t, tel, ""))
+		}
+		for _, s := range nodes {
+			require.NoError(t, s.Shutdown())
+		}
+		for _, p := range providers {
+			require.NoError(t, p.Stop(context.Background()))
+		}
+		for _, tel := range tels {
+			require.NoError(t, tel.Shutdown(context.Background()))
+		}
+		time.Sleep(2 * time.Minute) // Serf's background work
+	})
+	return pages
+}
+
+// row is what the page says of one metric.
+type row struct {
+	otel, kind, unit, meaning string
+	labels                    map[string][]string
+}
+
+var (
+	line  = regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\| ([^|]*) \\| ([^|]*) \\| [^|]* \\|$")
+	label = regexp.MustCompile("`([a-z]+)`: ([^;]+)")
+)
+
+func documented(t *testing.T) map[string]row {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/telemetry.md")
+	require.NoError(t, err)
+	rows := make(map[string]row)
+	for _, m := range line.FindAllStringSubmatch(string(page), -1) {
+		r := row{otel: m[1], kind: m[3], unit: m[4], meaning: m[6], labels: make(map[string][]string)}
+		for _, l := range label.FindAllStringSubmatch(m[5], -1) {
+			values := strings.Split(strings.TrimSpace(l[2]), ", ")
+			slices.Sort(values)
+			r.labels[l[1]] = values
+		}
+		require.NotContains(t, rows, m[2])
+		rows[m[2]] = r
+	}
+	return rows
+}
+
+// The page lists what is served after a split, and nothing else: names, types, labels with their values, and what they mean.
+func TestDocs_TheTableIsWhatIsServed(t *testing.T) {
+	served := make(map[string]row)
+	for _, text := range afterASplit(t) {
+		for name, f := range parse(t, text) {
+			if !strings.HasPrefix(name, "sbr_") {
+				continue
+			}
+			r, known := served[name]
+			if !known {
+				r = row{kind: strings.ToLower(f.GetType().String()), meaning: f.GetHelp(), labels: make(map[string][]string)}
+			}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "system" {
+						require.Equal(t, "payments", l.GetValue())
+						continue
+					}
+					if values := r.labels[l.GetName()]; !slices.Contains(values, l.GetValue()) {
+						r.labels[l.GetName()] = append(values, l.GetValue())
+					}
+				}
+			}
+			served[name] = r
+		}
+	}
+	docs := documented(t)
+	require.Equal(t, slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(docs)))
+	for name, s := range served {
+		d := docs[name]
+		require.Equal(t, s.kind, d.kind, name)
+		require.Equal(t, s.meaning, d.meaning, name)
+		if d.otel != "-" {
+			require.Equal(t, name, translated(&d), name)
+		}
+		require.Equal(t, slices.Sorted(maps.Keys(s.labels)), slices.Sorted(maps.Keys(d.labels)), name)
+		for l, values := range s.labels {
+			slices.Sort(values)
+			switch {
+			case name == "sbr_build_info": // its values are those of the build
+			case s.kind == "histogram": // a value is served from its first measurement on
+				require.Subset(t, d.labels[l], values, name)
+			default:
+				require.Equal(t, values, d.labels[l], name)
+			}
+		}
+	}
+}
+
+// translated is the name that Prometheus gets to see.
+func translated(r *row) string {
+	name := strings.ReplaceAll(r.otel, ".", "_")
+	if r.unit == "s" {
+		name += "_seconds"
+	}
+	if r.kind == "counter" {
+		name += "_total"
+	}
+	return name
+}
+
+// What is served is as Prometheus wants it.
+func TestHandler_Lint(t *testing.T) {
+	for _, text := range afterASplit(t) {
+		problems, err := promlint.New(strings.NewReader(text)).Lint()
+		require.NoError(t, err)
+		problems = slices.DeleteFunc(problems, func(p promlint.Problem) bool { return strings.HasPrefix(p.Metric, "go_") })
+		require.Empty(t, problems)
+		families := parse(t, text)
+		for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", "target_info", "sbr_build_info", "sbr_state"} {
+			require.Contains(t, families, name)
+		}
+		require.NotContains(t, text, "otel_scope")
+		series := 0
+		for name, f := range families {
+			if strings.HasPrefix(name, "sbr_") {
+				series += len(f.GetMetric())
+			}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					require.NotContains(t, []string{"n1", "n2", "n3"}, l.GetValue(), "no names of members")
+				}
+			}
+		}
+		require.Less(t, series, 130)
+	}
+}

@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
+)
+
+// refusal makes a Problem of what trying again does not mend.
+func refusal(err error) error {
+	if errors.Is(err, downing.ErrLease) || errors.Is(err, agentrpc.ErrAuth) {
+		return Problem{err}
+	}
+	return err
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return line
+}
+
+// unique is what tells the nodes of one name apart.
+func unique() string { return strings.ToLower(rand.Text()[:8]) }

@@ -1,0 +1,28 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lease that does not exist is an answer; a server in trouble has none.
+func TestStore_LastAnswer(t *testing.T) {
+	f := newFakeAPI(t)
+	s := newStore(t, f)
+	require.Zero(t, s.LastAnswer())
+	f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+		return true
+	}
+	_, err := s.Read(t.Context())
+	require.Error(t, err)
+	require.Zero(t, s.LastAnswer())
+	f.hook = nil
+	before := time.Now()
+	_, err = s.Read(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.LastAnswer().Before(before))
+}
