@@ -30,7 +30,7 @@ Flags override the configuration.`
 // leaseAPIs are the values of --api.
 var leaseAPIs = []string{string(kubernetes.Native), string(kubernetes.Akka), string(kubernetes.Pekko)}
 
-// held marks an error that says: for certain not, because of somebody else. Exit status 3.
+// held marks an error that says: for certain not. With a lease, because somebody else holds it. Exit status 3.
 type held struct{ error }
 
 func (h held) Unwrap() error { return h.error }

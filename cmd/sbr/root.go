@@ -21,9 +21,10 @@ const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is 
 
 Exit statuses:
   0   done
-  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate, explore: something is broken
+  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate, explore: something is broken; status, members: no agent answers
   2   bad usage, bad input or bad configuration
-  3   lease: for certain not, somebody else holds it
+  3   lease: for certain not, somebody else holds it; status --check: the member is not up
+  70  agent: this member was downed
 
 Errors go to standard error, one line each, and begin with "sbr: ".`
 
@@ -43,17 +44,23 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(
+		newAgent(s),
 		newDecide(s),
 		newDemo(s),
+		newExplain(s),
 		newExplore(s),
 		newLease(s),
+		newMan(s),
 		newManifests(s),
+		newMembers(s),
 		newConfig(s),
 		newReport(s),
 		newSchema(s),
 		newSimulate(s),
+		newStatus(s),
 		newVersion(s),
 	)
+	addCompletion(root)
 	return root
 }
 
@@ -85,7 +92,7 @@ func (i internal) Unwrap() error { return i.error }
 func verb(f func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error {
 		err := f()
-		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(held)) {
+		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(held)) || errors.As(err, new(exitStatus)) {
 			return err
 		}
 		return internal{err}
@@ -94,9 +101,12 @@ func verb(f func() error) func(*cobra.Command, []string) error {
 
 // report prints err, one line for each problem in it, and returns the exit status.
 func report(to io.Writer, err error) int {
+	var ended exitStatus
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &ended):
+		return int(ended)
 	case errors.As(err, new(badInput)), errors.As(err, new(internal)), errors.As(err, new(held)):
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(to, "sbr: %s\n", line)

@@ -31,6 +31,8 @@ func TestScript(t *testing.T) {
 			"same":     same,
 			"status":   status,
 			"junk":     junk,
+			"agent":    fakeAgent,
+			"waitfor":  waitfor,
 		},
 	})
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/agent"
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+)
+
+const agentVerbHelp = `Agent protects one node of a Serf cluster. It stands beside a stock serf agent and reaches it over its RPC port (serf.rpc), or it is a node
+itself (serf.node, bind, join …). When the cluster is cut, exactly one side stays up; on the other side the agent runs hooks.on-down, signals hooks.pid-file,
+makes its node leave and ends with status 70. A supervisor starts it again; it comes back as a new member.
+
+It shows what it sees at http.listen: a page, /status, /metrics, /healthz/live and /healthz/ready. Traces go where the OTEL_ variables say. SIGTERM and SIGINT leave
+in peace (serf.leave-on-terminate); a second one ends at once.
+
+Exit statuses: 0 left gracefully, 1 internal error, 2 bad usage or configuration (also: a kubeconfig that cannot be read, rights that are refused, a wrong
+RPC key, a port in use), 70 downed.`
+
+func newAgent(s streams) *cobra.Command {
+	var path string
+	var bootstrap bool
+	format, level := logFormat("text"), slog.LevelInfo
+	c := &cobra.Command{
+		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp, Args: cobra.NoArgs,
+		Example: "  sbr agent --config /etc/sbr/sbr.yaml",
+	}
+	flags := c.Flags()
+	flags.StringVarP(&path, "config", "f", "", "the configuration (sbr.yaml)")
+	flags.BoolVar(&bootstrap, "bootstrap", false, "take part although no survivor of the last verdict is to be found: when they are gone for good, on one member, once")
+	flags.Var(&format, "log-format", "how log lines are written")
+	flags.TextVar(&level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
+	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	c.RunE = verb(func() error {
+		if path == "" {
+			return badInput{errors.New("which configuration? give --config sbr.yaml")}
+		}
+		f, err := config.Load(path)
+		if err != nil {
+			return badInput{err}
+		}
+		log := format.logger(s, level)
+		slog.SetDefault(log) // and with it what libraries write by package log
+		return runAgent(c.Context(), agent.Options{File: f, Logger: log, Bootstrap: bootstrap})
+	})
+	return c
+}
+
+// runAgent runs the agent until it is done. Its status, where it is not that of an error, is one too.
+func runAgent(ctx context.Context, o agent.Options) error {
+	ctx, stop := untilTerminated(ctx)
+	defer stop()
+	status, err := agent.Run(ctx, o)
+	switch {
+	case errors.As(err, new(agent.Problem)):
+		return badInput{err}
+	case err != nil:
+		return err
+	case status != 0:
+		return exitStatus(status)
+	default:
+		return nil
+	}
+}
+
+// untilTerminated returns a context that ends with the first SIGTERM or SIGINT; the second one ends the process as it always does.
+// A hangup of the terminal is no reason to leave a cluster.
+func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// exitStatus ends the program with a status that is no error.
+type exitStatus int
+
+// Error implements error. Nobody prints it.
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+var logFormats = []string{"text", "json"}
+
+// logFormat is the value of --log-format.
+type logFormat string
+
+// String implements pflag.Value.
+func (f *logFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *logFormat) Set(s string) error {
+	if err := strictyaml.OneOf(s, logFormats); err != nil {
+		return err
+	}
+	*f = logFormat(s)
+	return nil
+}
+
+// Type implements pflag.Value; it is the placeholder in the help.
+func (*logFormat) Type() string { return "text|json" }
+
+func (f *logFormat) logger(s streams, level slog.Level) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if *f == "json" {
+		return slog.New(slog.NewJSONHandler(s.err, o))
+	}
+	return slog.New(slog.NewTextHandler(s.err, o))
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+)
+
+const membersHelp = `Members asks a running sbr agent who is in the cluster, as its member sees it.
+
+The side of a member is "this" if it can be reached; "indirect" if it cannot, but what it says of others still arrives (there is a
+way around the cut); "other" if it cannot.
+` + agentHelp + `
+
+Exit statuses: 0 an agent answered, also where no member fits; 1 none did; 2 bad usage.`
+
+const membersExample = `  sbr members
+  sbr members --unreachable
+  sbr members --role web -o json
+  sbr members --watch`
+
+func newMembers(s streams) *cobra.Command {
+	c := &cobra.Command{Use: "members", Short: "list the members as a running agent sees them", Long: membersHelp, Example: membersExample, Args: cobra.NoArgs}
+	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
+	var only memberFilter
+	c.Flags().BoolVar(&only.unreachable, "unreachable", false, "only members that cannot be reached")
+	c.Flags().StringVar(&only.role, "role", "", "only members with this role")
+	c.RunE = verb(func() error {
+		client, err := flags.client()
+		if err != nil {
+			return err
+		}
+		view := only.view()
+		if watching.on() {
+			return watching.run(c.Context(), s, client, view, *output)
+		}
+		a, err := client.status(c.Context())
+		if err != nil {
+			return err
+		}
+		return view.write(s.out, a, *output)
+	})
+	return c
+}
+
+// memberFilter says which members are listed. The zero value lists all.
+type memberFilter struct {
+	unreachable bool
+	role        string
+}
+
+// memberAnswer is one member of `sbr members -o json`.
+type memberAnswer struct {
+	downing.MemberStatus
+	Side string `json:"side"`
+}
+
+// members returns those that fit, in the agent's order, which is that of the addresses.
+func (f memberFilter) members(a *agentAnswer) []memberAnswer {
+	heard := make(map[string]bool)
+	for _, r := range a.Reports {
+		heard[r.Observer] = true
+	}
+	all := make([]memberAnswer, 0, len(a.Members))
+	for _, m := range a.Members {
+		if f.unreachable && m.Reachable || f.role != "" && !slices.Contains(m.Roles, f.role) {
+			continue
+		}
+		side := "other"
+		switch {
+		case m.Reachable:
+			side = "this"
+		case heard[m.Name]:
+			side = "indirect"
+		}
+		all = append(all, memberAnswer{m, side})
+	}
+	return all
+}
+
+func (f memberFilter) view() agentView {
+	return agentView{
+		text: func(a *agentAnswer, p painter) string { return membersTable(f.members(a), p) },
+		line: func(a *agentAnswer) string { return f.line(a) },
+		json: func(a *agentAnswer) ([]byte, error) {
+			var b bytes.Buffer
+			err := writeJSON(&b, struct {
+				System  string         `json:"system"`
+				Member  string         `json:"member"`
+				Members []memberAnswer `json:"members"`
+			}{a.System, a.Member, f.members(a)})
+			return b.Bytes(), err
+		},
+	}
+}
+
+func membersTable(all []memberAnswer, p painter) string {
+	if len(all) == 0 {
+		return "no member fits\n"
+	}
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "MEMBER\tINCARNATION\tADDRESS\tROLES\tSTATUS\tREACHABLE\tSIDE")
+	for _, m := range all {
+		reachable, side := "yes", p.green(m.Side)
+		if !m.Reachable {
+			reachable, side = "no", p.red(m.Side)
+		}
+		// The coloured column comes last: escape sequences would count as width.
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clean(m.Name), clean(m.Incarnation), cmp.Or(clean(m.Address), "-"),
+			cmp.Or(clean(strings.Join(m.Roles, ",")), "-"), clean(m.Status), reachable, side)
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+	return b.String()
+}
+
+// line names the members that are not as they should be.
+func (f memberFilter) line(a *agentAnswer) string {
+	all := f.members(a)
+	var out []string
+	for _, m := range all {
+		if !m.Reachable || m.Status != "up" {
+			out = append(out, fmt.Sprintf("%s (%s, %s)", m.Name, m.Status, m.Side))
+		}
+	}
+	line := count(uint64(len(all)), "member")
+	if len(out) > 0 {
+		line += ": " + namesText(out)
+	}
+	return line
+}

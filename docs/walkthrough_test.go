@@ -1,0 +1,59 @@
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/serftest"
+)
+
+// walkthroughTime bounds one page.
+const walkthroughTime = 3 * time.Minute
+
+// Blocks of bash are run, one after another, in one shell and an empty folder, with sbr and a stock serf in the path. None may fail.
+func TestWalkthroughs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs real agents for a minute: run without -short")
+	}
+	scripts := make(map[string]string)
+	for _, b := range blocks(t, "bash") {
+		scripts[b.page.path] += fmt.Sprintf("\n# block %d\n%s", strings.Count(scripts[b.page.path], "# block")+1, b.text)
+	}
+	require.NotEmpty(t, scripts)
+	bin := t.TempDir()
+	serf, err := serftest.Ensure(t.Context(), serftest.Module, os.Stderr)
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(serf, filepath.Join(bin, "serf")))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "sbr"), "../cmd/sbr").CombinedOutput()
+	require.NoError(t, err, string(out))
+	for page, script := range scripts {
+		t.Run(page, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), walkthroughTime)
+			defer cancel()
+			c := exec.CommandContext(ctx, "unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "bash", "-euxo", "pipefail", "-c", script)
+			if os.Geteuid() != 0 { // the processes of a failed run may outlive it then
+				c = exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script)
+			}
+			c.Dir = t.TempDir()
+			c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")
+			c.WaitDelay = time.Second
+			out, err := c.CombinedOutput()
+			if err != nil {
+				logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
+				for _, l := range logs {
+					text, _ := os.ReadFile(l)
+					t.Logf("%s:\n%s", filepath.Base(l), text)
+				}
+			}
+			require.NoError(t, err, string(out))
+		})
+	}
+}
