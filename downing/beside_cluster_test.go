@@ -188,23 +188,20 @@ func (a *stockAgent) Remove(_ context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	for _, m := range node.Members() {
-		if m.Name == name {
-			return m.Status == serf.StatusFailed, a.removeFailed(node, m)
+		switch {
+		case m.Name != name:
+		case m.Status == serf.StatusFailed:
+			return true, node.RemoveFailedNode(name)
+		default:
+			return false, nil
 		}
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	_, lost := a.lost[name]
 	delete(a.lost, name)
 	return lost, nil
-}
-
-func (a *stockAgent) removeFailed(node *serf.Serf, m serf.Member) error {
-	if m.Status != serf.StatusFailed {
-		return nil
-	}
-	return node.RemoveFailedNode(m.Name)
 }
 
 func (a *stockAgent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
@@ -238,14 +235,14 @@ func (a *stockAgent) Close() {
 
 // probes is the prober of one member. It reaches whom the network lets it reach, if a prober announced that incarnation.
 type probes struct {
-	b    *besides
-	name string
+	b     *besides
+	agent *stockAgent
 }
 
 func (p *probes) Announce(id sbr.ID) string {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	p.b.announced[p.name] = id
+	p.b.announced[p.agent.name] = id
 	return "a"
 }
 
@@ -258,7 +255,10 @@ func (p *probes) Ping(_ context.Context, t downing.Target, timeout time.Duration
 		time.Sleep(timeout)
 		return false
 	}
-	rtt, err := p.b.agents[p.name].node.Memberlist().Ping(t.Name, addr)
+	p.agent.mu.Lock()
+	node := p.agent.node
+	p.agent.mu.Unlock()
+	rtt, err := node.Memberlist().Ping(t.Name, addr)
 	return err == nil && rtt <= timeout
 }
 
@@ -311,7 +311,7 @@ func (b *besides) protect(name string, change func(*downing.Config)) *member {
 	m := &member{provider: p, serf: b.agents[name].node}
 	b.members[name] = m
 	p.OnDown(func(string) { m.toldAt.Store(new(time.Now())) })
-	require.NoError(b.t, p.Beside(b.t.Context(), b.agents[name], &probes{b: b, name: name}))
+	require.NoError(b.t, p.Beside(b.t.Context(), b.agents[name], &probes{b: b, agent: b.agents[name]}))
 	return m
 }
 

@@ -49,7 +49,7 @@ func (e *engine) awaits(list []serf.Member) (missing []sbr.ID) {
 }
 
 // perLife is what makes the node names of one host differ from start to start: serf.unique-node, or the uid of a pod.
-var perLife = regexp.MustCompile(`\.([a-z2-7]{8}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+var perLife = regexp.MustCompile(`\.(u[0-9]{10}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
 // hostOf is what the incarnations of one host have in common.
 func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(NameOf(id)), "") }

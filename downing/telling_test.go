@@ -159,6 +159,8 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 		p.join(c)
 		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
 		require.Empty(t, p.say(order))
+		alone := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(), Reason: "forged", Down: []sbr.ID{c.id("n2")}}
+		require.Empty(t, p.say(alone), "with a lease nobody is downed without a verdict while all is well")
 		require.Len(t, c.up(), 3)
 		require.NoError(t, c.net.Freeze("n3"))
 		c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n2"].provider.Status().Unreachable, "n3") }, "n3 is not missed")

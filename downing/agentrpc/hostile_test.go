@@ -8,7 +8,9 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,6 +301,32 @@ func BenchmarkMembers100(b *testing.B) {
 	for b.Loop() {
 		<-read
 	}
+}
+
+// The bound is for one answer and not for all together.
+func TestMembers_ManyAnswersAreNoFlood(t *testing.T) {
+	i := newImpostor(t, streamed())
+	list := [][]byte{packMember("n1", "alive")}
+	for n := range 5000 {
+		list = append(list, packMap(field{"Name", packText(fmt.Sprintf("m%d", n))}, field{"Status", packText("alive")}, field{"Tags", packMap(field{"pad", packText(strings.Repeat("x", 300))})}))
+	}
+	i.members = packMap(field{"Members", packList(list...)})
+	var read atomic.Int64
+	i.onMembers = func() { read.Add(1) }
+	s := open(t, quietOptions(i.listen.Addr().String()))
+	eventually(t, "more than the bound has been read", func() bool { return read.Load()*int64(len(i.members)) > 80<<20 })
+	require.True(t, s.current())
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	require.Len(t, i.conns, 2, "it had to connect again")
+}
+
+// An agent that takes tags and does not show them has not set them.
+func TestTag_IsReadBack(t *testing.T) {
+	i := newImpostor(t, streamed())
+	s := open(t, quietOptions(i.listen.Addr().String()))
+	require.ErrorContains(t, s.Tag(bounded(t), map[string]string{"uid": "x"}, nil), "n1 has not got its tags")
+	require.NoError(t, s.Tag(bounded(t), nil, []string{"uid"}))
 }
 
 // Whatever an agent streams, the sidecar neither panics nor hangs, and ends.

@@ -3,8 +3,24 @@ package agentrpc
 import (
 	"testing"
 
+	"github.com/hashicorp/serf/client"
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 )
+
+// Nobody reads: what does not fit is dropped, and the end is told.
+func TestForward_WaitsForNobody(t *testing.T) {
+	in, out := make(chan client.NodeResponse, 3), make(chan serf.NodeResponse, 1)
+	for range 3 {
+		in <- client.NodeResponse{From: "n2"}
+	}
+	close(in)
+	forward(out, in, nil)
+	require.Len(t, out, 1)
+	<-out
+	_, more := <-out
+	require.False(t, more)
+}
 
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -1,8 +1,9 @@
 package agent
 
 import (
-	"crypto/rand"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -22,5 +23,5 @@ func firstLine(err error) string {
 	return line
 }
 
-// unique is what tells the nodes of one name apart.
-func unique() string { return strings.ToLower(rand.Text()[:8]) }
+// unique is what tells the nodes of one name apart: a form that no label of a domain has, because package downing tells hosts by their names.
+func unique() string { return fmt.Sprintf("u%010d", rand.N[uint64](1e10)) }
