@@ -1,4 +1,4 @@
-# Nothing here needs root, but for `make browser` where a Chromium has to be installed. `make` alone lists the targets.
+# Nothing here needs root, but for `make e2e`, `make soak`, and `make browser` where a Chromium has to be installed. `make` alone lists the targets.
 
 SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
@@ -7,7 +7,9 @@ SHELL         := bash
 GO       ?= go
 BENCH    ?= .
 FUZZTIME ?= 10s
-MODULES  := . test/kube test/versus tools
+MODULES  := . test/kube test/serfagent test/versus tools
+ROUNDS   ?= 20
+SEED     ?= 1
 
 # The tools are built once for each Go version and content of tools/go.sum.
 TOOLS_KEY := $(shell { $(GO) env GOVERSION; cat tools/go.mod tools/go.sum; } | cksum | cut -d ' ' -f 1)
@@ -24,16 +26,46 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 	@bin/sbr demo $(ARGS)
 
 .PHONY: test
-test: kube browser ## Run all tests, those against a real API server and in a real browser included
-	$(GO) test -timeout 20m ./...
+test: kube browser deploy ## Run all tests but those of `make e2e`: against a real API server, in a real browser, real packages
+	$(GO) test -timeout 25m ./...
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need less than a minute
 	$(GO) test -short -timeout 5m ./...
 
 .PHONY: race
-race: kube browser ## Run all tests with the race detector
+race: kube browser deploy ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
+
+.PHONY: e2e
+e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
+	SBR_E2E=1 $(GO) test -count=1 -timeout 40m ./test/hosts/...
+
+.PHONY: soak
+soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md")
+	$(GO) run ./test/hosts/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
+
+# What the hosts need: ip and nft.
+.PHONY: hosts
+hosts:
+	@command -v ip nft > /dev/null || apt-get install -y --no-install-recommends iproute2 nftables
+
+.PHONY: deploy
+deploy: ## Build what checks deploy/ and packs a release, once, into .cache/
+	@$(GO) run ./internal/deploytest/build
+
+.PHONY: deploy-check
+deploy-check: deploy kube ## Check what is in deploy/: manifests, units, packages, alerts, dashboard, container files
+	@command -v rpm > /dev/null || apt-get install -y --no-install-recommends rpm || echo "no rpm: its test is skipped"
+	$(GO) test -timeout 20m ./deploy ./internal/deploytest
+	$(GO) -C test/deploy vet .
+	$(GO) -C test/deploy test .
+
+.PHONY: packages
+packages: ## Write archives, .deb, .rpm, checksums and SBOMs into .cache/dist
+	@mkdir -p .cache
+	@$(GO) run ./internal/deploytest/build goreleaser syft > .cache/packagers.txt
+	@PATH="$$(xargs -n1 dirname < .cache/packagers.txt | paste -sd:):$$PATH" goreleaser release --snapshot --clean --skip=publish
 
 .PHONY: bench
 bench: kube ## Run the benchmarks (BENCH=regexp), and measure double-active time over 100 splits
