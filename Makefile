@@ -142,7 +142,7 @@ browser: ## Install Chromium for the tests, where there is none (apt-get, as roo
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(LINT):
 	@echo "building golangci-lint (once; some minutes on a small machine)"

@@ -31,7 +31,7 @@ type AgentRoster interface {
 	Members() (list []serf.Member, current bool)
 	// Tag sets and deletes tags of the agent's own node and leaves all others as they are.
 	Tag(ctx context.Context, set map[string]string, remove []string) error
-	// Join makes the agent join a member at an address again.
+	// Join makes the agent join a member at an address again; name is empty where nobody knows who is there.
 	Join(ctx context.Context, name, addr string) error
 	// Remove removes a member that Serf calls failed at this moment; any other it leaves alone.
 	Remove(ctx context.Context, name string) (removed bool, err error)
@@ -53,7 +53,7 @@ type AgentEvents struct {
 
 // Prober probes the members directly where Serf itself cannot be asked to; package probe has one. It is safe for concurrent use.
 type Prober interface {
-	// Announce makes this member answer the probes for an incarnation, and returns the tag that tells the others where.
+	// Announce makes this member answer the probes for an incarnation, for none if it is empty, and returns the tag that tells the others where.
 	Announce(id sbr.ID) (tag string)
 	// Ping reports whether an incarnation answered within the time-out.
 	Ping(ctx context.Context, t Target, timeout time.Duration) bool

@@ -47,9 +47,10 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 			e.hold(byAdoption, "an earlier process stopped, and nobody knows yet what was decided meanwhile")
 		})
 	}
+	node.adopted = e.adopted
 	e.announce(p)
-	if err := agent.Tag(ctx, e.tags, nil); err != nil {
-		return fmt.Errorf("downing: the tags of the Serf agent: %w", err)
+	if err := e.firstTag(ctx, agent); err != nil {
+		return err
 	}
 	e.setFirstStatus()
 	e.tagged() // the agent may be asked for its members before it lists them
@@ -60,6 +61,22 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 		e.inbox.post(func() { e.step(sbr.Resumed{Gap: e.cfg.PauseAfter}) })
 	}
 	return nil
+}
+
+// firstTag sets the tags, retrying until ctx ends: an agent that has gone meanwhile may come back.
+func (e *engine) firstTag(ctx context.Context, agent Agent) error {
+	for {
+		err := agent.Tag(ctx, e.tags, nil)
+		if err == nil {
+			return nil
+		}
+		e.log.Error("sbr: the tags of the Serf agent could not be set, trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("downing: the tags of the Serf agent: %w: %w", ctx.Err(), err)
+		case <-time.After(e.cfg.Resolver.LeaseRetry):
+		}
+	}
 }
 
 // part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
@@ -112,6 +129,8 @@ type beside struct {
 	agent  Agent
 	prober Prober
 	ctx    context.Context
+	// adopted says that the tags were there before this process.
+	adopted bool
 }
 
 func (n *beside) members() ([]serf.Member, bool) { return n.agent.Members() }
@@ -179,11 +198,26 @@ func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout ti
 // untagTime bounds how long the agent may take to forget this incarnation. Its tags may outlive it in a file.
 const untagTime = 2 * time.Second
 
-// goAway takes the tags back, so that an agent which keeps them in a file does not come back as a downed incarnation, and makes the agent leave.
+// answerProbes makes this member answer the probes of others, or not. One that is blind must not: what it could report does not arrive, so
+// nobody should wait for it.
+func (n *beside) answerProbes(id sbr.ID, yes bool) {
+	if n.prober == nil {
+		return
+	}
+	if !yes {
+		id = ""
+	}
+	n.prober.Announce(id)
+}
+
+// goAway makes the agent leave. The tags stay: to those who cannot hear the leave it has failed, as what it was. Should the agent keep them in a
+// file, Config.WasDowned knows the incarnation.
 func (n *beside) goAway(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	n.untag(ctx)
+	if n.adopted {
+		n.untag(ctx) // they outlived a process already, and may outlive the agent
+	}
 	_ = n.agent.Leave(ctx) // the others find out without it
 }
 

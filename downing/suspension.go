@@ -78,6 +78,7 @@ func (e *engine) see(current bool) bool {
 		gap := time.Since(e.blindSince).Round(time.Millisecond)
 		e.blindSince = time.Time{}
 		e.metrics.blind(false)
+		e.answerProbes(true)
 		e.log.Warn("sbr: the Serf agent answers again", "after", gap)
 		e.step(sbr.Resumed{Gap: gap})
 		e.free(byBlindness, "the Serf agent answers again")
@@ -90,12 +91,19 @@ func (e *engine) see(current bool) bool {
 	case !e.isBlind():
 		e.blindSince = time.Now()
 		e.metrics.blind(true)
+		e.answerProbes(false)
 		e.log.Error("sbr: the Serf agent does not answer: this member is suspended, and goes down unless it answers again", "within", e.cfg.AgentTimeout)
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:
 		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent has not answered for %v", e.cfg.AgentTimeout)})
 	}
 	return false
+}
+
+func (e *engine) answerProbes(yes bool) {
+	if n, ok := e.node.(*beside); ok {
+		n.answerProbes(e.self.ID, yes)
+	}
 }
 
 // reportStatus is who cannot reach whom.

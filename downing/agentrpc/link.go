@@ -15,7 +15,7 @@ import (
 )
 
 // maxAnswer bounds what an agent may send from one finished request, or one event, to the next. A member takes at most 1 KiB.
-const maxAnswer = 32 << 20
+const maxAnswer = 16 << 20
 
 // link is a client and its way to the agent: client <-> near <-> far <-> agent. The client cannot be interrupted and must not be closed by
 // anybody else, so it is left alone: cut takes the connection away from it.

@@ -101,7 +101,13 @@ func (r *roster) count() int {
 	return len(r.listed) + len(r.lost)
 }
 
-func joinAddress(name, addr string) string { return name + "/" + addr }
+// joinAddress is what a Serf agent joins; without a name it is whoever answers there.
+func joinAddress(name, addr string) string {
+	if name == "" {
+		return addr
+	}
+	return name + "/" + addr
+}
 
 func sameMember(a, b serf.Member) bool {
 	return a.Name == b.Name && a.Status == b.Status && a.Port == b.Port && a.Addr.Equal(b.Addr) && maps.Equal(a.Tags, b.Tags)

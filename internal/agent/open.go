@@ -41,7 +41,7 @@ func (a *agent) open(ctx context.Context, o *Options) (err error) {
 		return Problem{err}
 	}
 	a.follow()
-	n, err := newNode(f, a.log)
+	n, err := newNode(f, a.state, a.log)
 	if err != nil {
 		return Problem{err}
 	}
@@ -49,11 +49,11 @@ func (a *agent) open(ctx context.Context, o *Options) (err error) {
 	return a.listen()
 }
 
-func newNode(f *config.File, log *slog.Logger) (node, error) {
+func newNode(f *config.File, st *state, log *slog.Logger) (node, error) {
 	if f.Serf.OwnNode() {
 		return newOwn(f, log)
 	}
-	return newSidecar(f, log)
+	return newSidecar(f, st, log)
 }
 
 func (a *agent) listen() error {

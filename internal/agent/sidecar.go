@@ -14,9 +14,10 @@ import (
 type sidecar struct {
 	agent *agentrpc.Agent
 	probe *probe.Server
+	seek  *seeker
 }
 
-func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
+func newSidecar(f *config.File, st *state, log *slog.Logger) (*sidecar, error) {
 	p, err := probe.Listen(probe.Options{Addr: f.Serf.Probe, Logger: log})
 	if err != nil {
 		return nil, err
@@ -28,11 +29,15 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{agent: a, probe: p}, nil
+	return &sidecar{agent: a, probe: p, seek: newSeeker(f, st, a, log)}, nil
 }
 
 func (s *sidecar) start(ctx context.Context, p *downing.Provider) error {
-	return refusal(p.Beside(ctx, s.agent, s.probe))
+	if err := p.Beside(ctx, s.agent, s.probe); err != nil {
+		return refusal(err)
+	}
+	s.seek.start(p.Status)
+	return nil
 }
 
 // joined is the stock agent's business.
@@ -42,6 +47,7 @@ func (s *sidecar) joined() (bool, string) { return true, "" }
 func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return p.Stop(ctx) }
 
 func (s *sidecar) close() {
+	s.seek.close()
 	s.agent.Close()
 	s.probe.Close()
 }

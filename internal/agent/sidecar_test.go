@@ -41,7 +41,7 @@ func TestRun_BesideAStockAgent(t *testing.T) {
 			status, err := first.ends()
 			require.NoError(t, err)
 			require.Zero(t, status)
-			require.Equal(t, map[string]string{"role": "web"}, tags(t, a), "what is the operator's stays")
+			require.Equal(t, map[string]string{"role": "web", downing.TagUID: ""}, tags(t, a), "what is the operator's stays, and an empty uid says that the resolver resigned")
 
 			second := start(t, keeping)
 			second.ready()

@@ -15,6 +15,7 @@ import (
 type state struct {
 	dir    string
 	downed string // the file with the incarnations that went down, one a line
+	seen   string // the file with the addresses at which members were, one a line
 	log    *slog.Logger
 	mu     sync.Mutex
 }
@@ -28,7 +29,7 @@ func openState(system string, log *slog.Logger) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{dir: dir, downed: filepath.Join(dir, fileName(system)+".downed"), log: log}
+	s := &state{dir: dir, downed: filepath.Join(dir, fileName(system)+".downed"), seen: filepath.Join(dir, fileName(system)+".members"), log: log}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		log.Warn("sbr: the state directory cannot be used: an incarnation that goes down is not remembered; set STATE_DIRECTORY to a folder that can be written", "error", err)
 		return s, nil
@@ -85,28 +86,55 @@ func (s *state) wasDowned(incarnation string) bool {
 	return slices.Contains(s.read(), incarnation)
 }
 
-func (s *state) read() []string {
-	data, err := os.ReadFile(s.downed)
+func (s *state) read() []string { return s.lines(s.downed) }
+
+func (s *state) lines(path string) []string {
+	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.log.Warn("sbr: cannot read which incarnations went down", "error", err)
+		s.log.Warn("sbr: the state cannot be read", "error", err)
 	}
 	return strings.Fields(string(data))
 }
 
-// remember notes that an incarnation went down. The file is replaced as a whole.
+// remember notes that an incarnation went down.
 func (s *state) remember(incarnation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := append(s.read(), incarnation)
-	all = all[max(0, len(all)-keepDowned):]
-	temp := s.downed + ".new"
-	err := os.WriteFile(temp, []byte(strings.Join(all, "\n")+"\n"), 0o640)
-	if err == nil {
-		err = os.Rename(temp, s.downed)
-	}
-	if err != nil {
+	if err := replace(s.downed, all[max(0, len(all)-keepDowned):]); err != nil {
 		s.log.Warn("sbr: cannot remember that this incarnation went down", "error", err)
 	}
+}
+
+// places are addresses at which members were.
+func (s *state) places() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines(s.seen)
+}
+
+// rememberPlaces notes where members are now. It writes only what is news.
+func (s *state) rememberPlaces(addresses []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	addresses = slices.Clone(addresses)
+	slices.Sort(addresses)
+	addresses = addresses[:min(len(addresses), keepPlaces)]
+	if slices.Equal(addresses, s.lines(s.seen)) {
+		return
+	}
+	if err := replace(s.seen, addresses); err != nil {
+		s.log.Debug("sbr: cannot remember where members are", "error", err)
+	}
+}
+
+// replace writes a file as a whole.
+func replace(path string, lines []string) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, []byte(strings.Join(lines, "\n")+"\n"), 0o640); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
 }
 
 // kubernetesAround reports whether somebody has said which Kubernetes to use: the pod that this is, or a kubeconfig in the environment.

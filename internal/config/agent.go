@@ -17,10 +17,11 @@ type Serf struct {
 	Probe string `yaml:"probe"`
 
 	// Node is the name; empty is the host's.
-	Node      string   `yaml:"node,omitempty"`
-	Bind      string   `yaml:"bind,omitempty"`
-	Advertise string   `yaml:"advertise,omitempty"`
-	Join      []string `yaml:"join,omitempty"`
+	Node      string `yaml:"node,omitempty"`
+	Bind      string `yaml:"bind,omitempty"`
+	Advertise string `yaml:"advertise,omitempty"`
+	// Join are members to join. Beside a stock agent, which joins by itself: whom to look for when others are missing.
+	Join []string `yaml:"join,omitempty"`
 	// Encrypt is the gossip key in base64; KeyringFile is a file with several, in Serf's format.
 	Encrypt     string `yaml:"encrypt,omitempty"`
 	KeyringFile string `yaml:"keyring-file,omitempty"`

@@ -133,6 +133,6 @@ type FileLease struct {
 
 // OwnNode reports whether the agent is a node of its own instead of running beside a stock agent.
 func (s *Serf) OwnNode() bool {
-	return s.Node != "" || s.Bind != "" || s.Advertise != "" || len(s.Join) > 0 || s.Encrypt != "" || s.KeyringFile != "" ||
+	return s.Node != "" || s.Bind != "" || s.Advertise != "" || len(s.Join) > 0 && s.RPC == "" || s.Encrypt != "" || s.KeyringFile != "" ||
 		s.Snapshot != "" || bool(s.Rejoin) || bool(s.UniqueNode) || len(s.Tags) > 0
 }

@@ -21,7 +21,7 @@ func (c *checker) serf(s *Serf) {
 		c.address("serf.join["+strconv.Itoa(i)+"]", a)
 	}
 	if s.RPC != "" && s.OwnNode() {
-		c.Add("serf.rpc", "is set together with node, bind, join, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
+		c.Add("serf.rpc", "is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
 	}
 	c.positive("serf.rpc-timeout", s.RPCTimeout)
 	if s.Probe == "" && !s.OwnNode() {

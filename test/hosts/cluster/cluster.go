@@ -1,0 +1,165 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+// System is the name in every sbr.yaml; the lease is called after it.
+const System = "hosts"
+
+const leaseName = System + "-sbr"
+
+// Cluster is a running cluster. Its methods may be called from several goroutines.
+type Cluster struct {
+	lab        *lab.Lab
+	options    Options
+	namespace  string
+	kubeconfig string
+	chain      *Chain
+	sampler    *sampler
+
+	mu      sync.Mutex
+	members []*Member
+}
+
+// Start starts the processes on the hosts of a lab, which must not run anything else; those that the lab does not have are added. It does
+// not wait: WaitWhole does. The caller stops it before the lab is closed.
+func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*Cluster, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	c := &Cluster{lab: l, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
+	var err error
+	if c.kubeconfig, err = api.LeastPrivilegeKubeconfig(ctx, c.namespace, leaseName); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	for _, name := range slices.Concat(o.Hosts, o.Later) {
+		if l.Host(name) == nil {
+			if _, err := l.AddHost(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if c.chain, err = follow(l, api, c.namespace); err != nil {
+		return nil, err
+	}
+	for i, name := range o.Hosts {
+		if i > 0 && o.Stagger > 0 {
+			time.Sleep(o.Stagger)
+		}
+		if _, err := c.Boot(name); err != nil {
+			c.Stop()
+			return nil, err
+		}
+	}
+	c.sampler = c.startSampler()
+	return c, nil
+}
+
+// Boot starts what runs on a host of Options.Later; Start has booted all others.
+func (c *Cluster) Boot(name string) (*Member, error) {
+	h := c.lab.Host(name)
+	m := &Member{Host: h}
+	if !c.options.Own {
+		args, err := c.serfArgs(h)
+		if err != nil {
+			return nil, err
+		}
+		if m.Serf, err = c.supervise(h, process.Command{Name: "serf", Program: c.options.Serf, Args: args}); err != nil {
+			return nil, err
+		}
+	}
+	config, err := c.writeConfig(h)
+	if err != nil {
+		return nil, err
+	}
+	m.SBR, err = c.supervise(h, process.Command{
+		Name: "sbr", Program: c.options.SBR, Args: []string{"agent", "--config", config, "--log-format", "json"},
+		Env: append(os.Environ(), "STATE_DIRECTORY="+h.File("state")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = append(c.members, m)
+	return m, nil
+}
+
+func (c *Cluster) supervise(h *lab.Host, command process.Command) (*lab.Supervisor, error) {
+	delay := c.options.RestartAfter
+	if delay == 0 {
+		delay = -1
+	}
+	return h.Supervise(command, delay)
+}
+
+// Members are those that were booted, in that order.
+func (c *Cluster) Members() []*Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*Member(nil), c.members...)
+}
+
+// Member is one by name; nil if there is none.
+func (c *Cluster) Member(name string) *Member {
+	for _, m := range c.Members() {
+		if m.Host.Name() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Chain is what was written to the lease.
+func (c *Cluster) Chain() *Chain { return c.chain }
+
+// Stop ends the processes and what watches them. Another cluster may be started on the hosts then.
+func (c *Cluster) Stop() {
+	for _, m := range c.Members() {
+		m.SetRestart(false)
+	}
+	if c.sampler != nil {
+		c.sampler.end()
+	}
+	for _, m := range c.Members() {
+		m.Kill()
+	}
+	c.chain.end()
+}
+
+const pollEvery = 100 * time.Millisecond
+
+// await repeats check until it passes or ctx ends; then its last word is the error.
+func await(ctx context.Context, check func() error) error {
+	var last error
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil { // a check that was interrupted has nothing to say
+			last = err
+		}
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,116 @@
+//go:build linux
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+const (
+	gossipPort = 7946
+	rpcAddress = "127.0.0.1:7373"
+	pageURL    = "http://127.0.0.1:7380"
+)
+
+// note is what the hooks write: one line each time, with the time at which they run.
+const note = `printf '%s\t%s\t%s\t%s\t%s\n' "$SBR_EVENT" "$(date +%s.%N)" "$SBR_INCARNATION" "$SBR_TOKEN" "$SBR_REASON" >>"$0"`
+
+// place is what the configuration of one member says of where it is.
+type place struct {
+	host, bind            string
+	others                []string
+	hooks                 string // the file that they write to
+	namespace, kubeconfig string // of the lease
+}
+
+// sbrYAML is the configuration of one member. It is JSON, which is YAML too.
+func (o *Options) sbrYAML(p place) ([]byte, error) {
+	hook := []string{"/bin/sh", "-c", note, p.hooks}
+	lease := map[string]any{"kubernetes": map[string]any{"namespace": p.namespace, "kubeconfig": p.kubeconfig}}
+	maps.Copy(lease, o.Settings.Lease)
+	content := map[string]any{
+		"system": System,
+		"lease":  lease,
+		"serf":   o.serfBlock(p),
+		"hooks":  map[string]any{"on-suspend": hook, "on-resume": hook, "on-down": hook},
+	}
+	if o.Settings.Resolver != nil {
+		content["split-brain-resolver"] = o.Settings.Resolver
+	}
+	raw, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("cluster: sbr.yaml: %w", err)
+	}
+	return raw, nil
+}
+
+func (o *Options) serfBlock(p place) map[string]any {
+	serf := make(map[string]any)
+	maps.Copy(serf, o.Settings.Serf)
+	if o.Profile != "" {
+		serf["profile"] = o.Profile
+	}
+	if !o.Own {
+		serf["rpc"] = rpcAddress
+		return serf
+	}
+	delete(serf, "rpc-timeout") // there is no agent to wait for
+	serf["node"], serf["bind"], serf["join"] = o.nodeOn(p.host), p.bind, p.others
+	if o.Encrypt != "" {
+		serf["encrypt"] = o.Encrypt
+	}
+	if tags := o.tags(p.host); tags != nil {
+		serf["tags"] = tags
+	}
+	return serf
+}
+
+// tags are those of a host's Serf node.
+func (o *Options) tags(host string) map[string]string {
+	if len(o.Roles[host]) == 0 {
+		return nil
+	}
+	return map[string]string{downing.TagRole: strings.Join(o.Roles[host], ",")}
+}
+
+func (c *Cluster) writeConfig(h *lab.Host) (string, error) {
+	raw, err := c.options.sbrYAML(place{
+		host: h.Name(), bind: h.At(gossipPort), others: c.othersThan(h), hooks: h.File("hooks.txt"),
+		namespace: c.namespace, kubeconfig: c.kubeconfig,
+	})
+	if err != nil {
+		return "", err
+	}
+	path := h.File("sbr.yaml")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		return "", fmt.Errorf("cluster: %w", err)
+	}
+	return path, nil
+}
+
+// serfArgs is the command line of a host's stock agent.
+func (c *Cluster) serfArgs(h *lab.Host) ([]string, error) {
+	return serftest.Options{
+		Node: h.Name(), Tags: c.options.tags(h.Name()), Bind: h.At(gossipPort), RPC: rpcAddress, RetryJoin: c.othersThan(h),
+		Encrypt: c.options.Encrypt, Profile: c.options.Profile,
+	}.CommandLine(c.lab.Dir())
+}
+
+// othersThan are the addresses to join.
+func (c *Cluster) othersThan(h *lab.Host) []string {
+	var all []string
+	for _, name := range c.options.Hosts {
+		if name != h.Name() {
+			all = append(all, c.lab.Host(name).At(gossipPort))
+		}
+	}
+	return all
+}

@@ -1,0 +1,51 @@
+//go:build linux
+
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+)
+
+var onN1 = place{
+	host: "n1", bind: "10.0.0.1:7946", others: []string{"10.0.0.2:7946"}, hooks: "/dir/hooks.txt", namespace: "ns", kubeconfig: "/kubeconfig",
+}
+
+func parsed(t *testing.T, o Options) *config.File {
+	raw, err := o.sbrYAML(onN1)
+	require.NoError(t, err)
+	f, err := config.Parse("sbr.yaml", raw)
+	require.NoError(t, err)
+	return f
+}
+
+func TestSbrYAML_OwnNode(t *testing.T) {
+	f := parsed(t, Options{
+		Own: true, Settings: Fast().With("min-members", 3), Profile: "local", Encrypt: "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s=",
+		Roles: map[string][]string{"n1": {"web", "db"}}, Nodes: map[string]string{"n1": "one"},
+	})
+	require.True(t, f.Serf.OwnNode())
+	require.Equal(t, "one", f.Serf.Node)
+	require.Equal(t, "local", f.Serf.Profile)
+	require.Equal(t, map[string]string{"role": "web,db"}, f.Serf.Tags)
+	require.Equal(t, []string{"10.0.0.2:7946"}, f.Serf.Join)
+	require.Equal(t, 4*time.Second, f.SplitBrainResolver.StableAfter)
+	require.Equal(t, 3, f.SplitBrainResolver.MinMembers)
+	require.Equal(t, "/kubeconfig", f.Lease.Kubernetes.Kubeconfig)
+}
+
+func TestSbrYAML_BesideAStockAgent(t *testing.T) {
+	f := parsed(t, Options{Settings: Fast()})
+	require.False(t, f.Serf.OwnNode())
+	require.Equal(t, 4*time.Second, f.Serf.RPCTimeout)
+	require.Equal(t, "/dir/hooks.txt", f.Hooks.OnDown[3])
+}
+
+func TestSbrYAML_WithoutSettingsAreTheDefaults(t *testing.T) {
+	f := parsed(t, Options{})
+	require.Equal(t, config.Default().SplitBrainResolver, f.SplitBrainResolver)
+}

@@ -1,0 +1,143 @@
+package hosts_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+)
+
+// staying is Fast for clusters in which whoever ends stays ended.
+func staying() cluster.Options { return cluster.Options{Settings: cluster.Fast()} }
+
+// Reachability that is not a clean cut: Serf sees little or nothing of it, own probes do. Never do two stay that miss each other.
+func TestUncleanCuts_NobodyStaysThatMissesAnother(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		mode mode
+		cut  func(r *rig) error
+		want [][]string // nil: whatever is one side
+	}{
+		{"one link", besideModule, func(r *rig) error { return r.lab.Cut("n2", "n4") }, [][]string{{"n1", "n3", "n5"}}},
+		{"one way", ownNode, func(r *rig) error { return r.lab.CutOneWay("n2", "n4") }, [][]string{{"n1", "n3", "n5"}}},
+		{"bridge", besideDebian, func(r *rig) error { return r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n3", "n4", "n5"}) }, nil},
+		{"bridge", ownNode, func(r *rig) error { return r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n3", "n4", "n5"}) }, nil},
+	} {
+		t.Run(tc.name+" "+tc.mode.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tc.mode, staying())
+			require.NoError(t, tc.cut(r))
+			up := r.waitOneSide(2 * resolveWithin)
+			if tc.want != nil {
+				require.Contains(t, tc.want, up)
+			}
+			require.ElementsMatch(t, without(five, up), r.downed())
+			r.verify()
+		})
+	}
+}
+
+// A cut that comes and goes faster than stable-after decides nothing; the last one that stays is resolved.
+func TestFlapping_IsResolvedOnceItStays(t *testing.T) {
+	t.Parallel()
+	o := staying()
+	o.Settings = o.Settings.With("down-all-when-unstable", "off")
+	r := newRig(t, besideModule, o)
+	cut := func() error { return r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}) }
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	require.NoError(t, r.lab.Flap(ctx, 3*time.Second, 3*time.Second, cut))
+	require.Empty(t, r.downed(), "nothing was ever stable")
+	require.NoError(t, cut())
+	up := r.waitOneSide(resolveWithin)
+	require.Contains(t, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, up)
+	r.requireDoubleActive(reachesStore)
+	r.verify()
+}
+
+// Packets that are lost now and then are no partition, and do not keep one from being resolved.
+func TestLoss_DownsNobodyAndHidesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, ownNode, staying())
+	require.NoError(t, r.lab.Loss(5, five...))
+	time.Sleep(20 * time.Second)
+	require.Empty(t, r.downed())
+	require.NoError(t, r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+	up := r.waitOneSide(resolveWithin)
+	require.Contains(t, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, up)
+	r.verify()
+}
+
+// Who cannot ask the lease store does not win; if nobody can, nobody stays.
+func TestStore_CutOffFromSome(t *testing.T) {
+	sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
+	for _, tc := range []struct {
+		name    string
+		mode    mode
+		without []string
+		want    []string
+	}{
+		{"from the larger side", besideModule, sides[0], sides[1]},
+		{"from the smaller side", ownNode, sides[1], sides[0]},
+		{"from the larger side's leader", besideDebian, []string{"n1"}, nil},
+		{"from everybody", ownNode, five, []string{}},
+		{"from everybody", besideModule, five, []string{}},
+	} {
+		t.Run(tc.name+" "+tc.mode.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tc.mode, staying())
+			require.NoError(t, r.lab.CutStore(tc.without...))
+			require.NoError(t, r.lab.Partition(sides...))
+			up := r.waitOneSide(resolveWithin)
+			if tc.want == nil {
+				require.Contains(t, sides, up)
+			} else {
+				require.ElementsMatch(t, tc.want, up)
+			}
+			require.ElementsMatch(t, without(five, up), r.downed())
+			r.verify()
+		})
+	}
+}
+
+// The API server and etcd crash in the middle of the race and come back: one side wins in the end, whoever was told what before.
+func TestStore_CrashesInTheRace(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		mode  mode
+		crash func(r *rig)
+		back  func(ctx context.Context, r *rig) error
+	}{
+		{
+			"API server", besideModule,
+			func(r *rig) { r.api.KillAPIServer() },
+			func(ctx context.Context, r *rig) error { return r.api.StartAPIServer(ctx) },
+		},
+		{
+			"etcd", ownNode,
+			func(r *rig) { r.api.KillEtcd() },
+			func(ctx context.Context, r *rig) error { return r.api.StartEtcd(ctx) },
+		},
+	} {
+		t.Run(tc.name+" "+tc.mode.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tc.mode, staying())
+			sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
+			require.NoError(t, r.lab.Partition(sides...))
+			require.NoError(t, r.waitState("waiting-for-lease", time.Minute))
+			tc.crash(r)
+			time.Sleep(time.Second)
+			require.NoError(t, tc.back(t.Context(), r))
+			require.NoError(t, r.api.WaitReady(r.within(time.Minute)))
+			up := r.waitOneSide(resolveWithin)
+			if len(up) > 0 { // all may have given up meanwhile: nobody knew
+				require.Contains(t, sides, up)
+			}
+			require.ElementsMatch(t, without(five, up), r.downed())
+			r.verify()
+		})
+	}
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
+)
+
+// Supervisor keeps a process running on a host, as a service manager does with Restart=always. Its methods may be called from several
+// goroutines.
+type Supervisor struct {
+	host    *Host
+	command process.Command
+	delay   time.Duration
+	stop    chan struct{} // closed by close
+	done    chan struct{} // closed when nothing is started any more
+	changed chan struct{} // receives one value for a change of on
+
+	mu      sync.Mutex
+	on      bool
+	current *process.Process
+	exits   []process.Exit
+	failed  error
+}
+
+// Supervise starts a process and, each time it ends, starts it again after delay; with a delay below zero only once SetRestart has switched
+// that on. It ends with the lab.
+func (h *Host) Supervise(c process.Command, delay time.Duration) (*Supervisor, error) {
+	s := &Supervisor{
+		host: h, command: c, delay: delay, on: delay >= 0,
+		stop: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{}, 1),
+	}
+	h.mu.Lock()
+	h.supervisors = append(h.supervisors, s)
+	h.mu.Unlock()
+	if err := s.start(); err != nil {
+		close(s.done)
+		return nil, err
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *Supervisor) run() {
+	defer close(s.done)
+	for {
+		p := s.Process()
+		<-p.Exited()
+		exit, _ := p.Wait(context.Background())
+		s.mu.Lock()
+		s.exits = append(s.exits, exit)
+		s.mu.Unlock()
+		if !s.waitForTurn() {
+			return
+		}
+		if err := s.start(); err != nil {
+			s.mu.Lock()
+			s.failed = err
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+// waitForTurn waits for the delay, and then until the supervisor is on; false: it has ended.
+func (s *Supervisor) waitForTurn() bool {
+	timer := time.NewTimer(s.delay)
+	defer timer.Stop()
+	due := false
+	for {
+		s.mu.Lock()
+		on := s.on
+		s.mu.Unlock()
+		if due && on {
+			return true
+		}
+		select {
+		case <-s.stop:
+			return false
+		case <-timer.C:
+			due = true
+		case <-s.changed:
+		}
+	}
+}
+
+func (s *Supervisor) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.stop:
+		return errors.New("lab: it is closed")
+	default:
+	}
+	p, err := s.host.Start(s.command)
+	if err == nil {
+		s.current = p
+	}
+	return err
+}
+
+// SetRestart says whether the process is started again when it has ended. One that has ended meanwhile is started at once when it is
+// switched on.
+func (s *Supervisor) SetRestart(on bool) {
+	s.mu.Lock()
+	s.on = on
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default: // a change that has not been looked at yet
+	}
+}
+
+// Process is the one that runs, or the last one.
+func (s *Supervisor) Process() *process.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+// Exits are the ends so far, in order.
+func (s *Supervisor) Exits() []process.Exit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.exits)
+}
+
+// Err is why the process could not be started again; nil: nothing is wrong.
+func (s *Supervisor) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// WaitExit returns the nth end, from 1, or an error when ctx ends first.
+func (s *Supervisor) WaitExit(ctx context.Context, n int) (process.Exit, error) {
+	for {
+		if exits := s.Exits(); len(exits) >= n {
+			return exits[n-1], nil
+		}
+		if !sleep(ctx, emptyPoll) {
+			return process.Exit{}, fmt.Errorf("lab: %s on %s has not ended %d times: %w", s.command.Name, s.host.name, n, context.Cause(ctx))
+		}
+	}
+}
+
+// close ends the process for good.
+func (s *Supervisor) close() {
+	s.mu.Lock()
+	close(s.stop)
+	current := s.current
+	s.mu.Unlock()
+	current.Kill()
+	<-s.done
+}

@@ -1,0 +1,221 @@
+package hosts_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/serf-sbr/serf-sbr/internal/buildcache"
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+// e2eEnv switches these tests on; with the value of everyFile all scenario files are played.
+const (
+	e2eEnv    = "SBR_E2E"
+	everyFile = "all"
+)
+
+func TestMain(m *testing.M) {
+	code := run(m)
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) int {
+	if os.Getenv(e2eEnv) == "" {
+		return m.Run()
+	}
+	if swept, err := lab.Sweep(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	} else if len(swept.Namespaces) > 0 {
+		fmt.Fprintf(os.Stderr, "hosts: removed what a killed run left: %d namespaces, %d processes\n", len(swept.Namespaces), swept.Processes)
+	}
+	return m.Run()
+}
+
+// programs are built once, by the first test that needs them.
+var programs struct {
+	once sync.Once
+	sbr  string
+	err  error
+}
+
+// binaryEnv names the program under test where that is not to be built here: that of a package, for instance.
+const binaryEnv = "SBR_BINARY"
+
+// sbrPath is `sbr`, built from this repository.
+func sbrPath(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv(binaryEnv); path != "" {
+		return path
+	}
+	p := &programs
+	p.once.Do(func() {
+		var root string
+		if root, p.err = buildcache.Root(); p.err != nil {
+			return
+		}
+		p.sbr = filepath.Join(root, ".cache", "e2e", "sbr")
+		build := exec.Command("go", "build", "-o", p.sbr, "./cmd/sbr")
+		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if said, err := build.CombinedOutput(); err != nil {
+			p.err = fmt.Errorf("go build ./cmd/sbr: %w: %s", err, said)
+		}
+	})
+	require.NoError(t, p.err)
+	return p.sbr
+}
+
+// mode is how the members run.
+type mode struct {
+	name    string
+	own     bool
+	flavour serftest.Flavour
+}
+
+var (
+	besideModule = mode{name: "beside the module's agent"}
+	besideDebian = mode{name: "beside Debian's agent", flavour: serftest.Debian}
+	ownNode      = mode{name: "own node", own: true}
+	allModes     = []mode{besideModule, besideDebian, ownNode}
+)
+
+// five are the hosts of most tests.
+var five = []string{"n1", "n2", "n3", "n4", "n5"}
+
+// rig is a lab with an API server and a cluster.
+type rig struct {
+	*cluster.Cluster
+	t   *testing.T
+	lab *lab.Lab
+	api *kubetest.Cluster
+}
+
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Getenv(e2eEnv) == "" {
+		t.Skip("makes network namespaces, as root: run make e2e, which sets " + e2eEnv)
+	}
+	require.NoError(t, lab.Check())
+}
+
+// newLab is a lab with an API server; its logs are kept and named when the test fails.
+func newLab(t *testing.T, hosts ...string) (*lab.Lab, *kubetest.Cluster) {
+	t.Helper()
+	needsRoot(t)
+	l, err := lab.New(t.Context(), lab.Options{Hosts: hosts})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.Keep()
+			t.Logf("what the processes wrote is in %s", l.Dir())
+		}
+		require.NoError(t, l.Close())
+	})
+	api, err := l.StartAPI(t.Context(), "api", os.Stderr)
+	require.NoError(t, err)
+	return l, api
+}
+
+// newRig starts a cluster and returns when it is whole.
+func newRig(t *testing.T, m mode, o cluster.Options) *rig {
+	t.Helper()
+	needsRoot(t)
+	o.SBR, o.Own, o.Flavour = sbrPath(t), m.own, m.flavour
+	if !m.own {
+		var err error
+		o.Serf, err = serftest.Ensure(t.Context(), m.flavour, os.Stderr)
+		require.NoError(t, err)
+	}
+	if o.Hosts == nil {
+		o.Hosts = five
+	}
+	l, api := newLab(t, o.Hosts...)
+	c, err := cluster.Start(t.Context(), l, api, o)
+	require.NoError(t, err)
+	t.Cleanup(c.Stop)
+	r := &rig{Cluster: c, t: t, lab: l, api: api}
+	r.waitWhole(60 * time.Second)
+	return r
+}
+
+func (r *rig) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+func (r *rig) waitWhole(d time.Duration, names ...string) {
+	r.t.Helper()
+	require.NoError(r.t, r.WaitWhole(r.within(d), names...))
+}
+
+// waitOneSide returns who is up once that is one side, or nobody.
+func (r *rig) waitOneSide(d time.Duration) []string {
+	r.t.Helper()
+	up, err := r.WaitOneSide(r.within(d))
+	require.NoError(r.t, err)
+	r.t.Logf("up: %v", up)
+	return up
+}
+
+// verify checks what must hold whatever the test is about.
+func (r *rig) verify() {
+	r.t.Helper()
+	require.NoError(r.t, r.Verify())
+}
+
+// incarnations are what runs on the hosts now, by name.
+func (r *rig) incarnations() map[string]string {
+	r.t.Helper()
+	all := make(map[string]string)
+	for _, m := range r.Members() {
+		s, err := m.Status(r.t.Context())
+		require.NoError(r.t, err)
+		all[m.Host.Name()] = s.Incarnation
+	}
+	return all
+}
+
+// downed are the names of those that were downed, each once.
+func (r *rig) downed() []string {
+	r.t.Helper()
+	downs, err := r.Downs()
+	require.NoError(r.t, err)
+	names := []string{}
+	for _, d := range downs {
+		names = append(names, d.Member)
+	}
+	return names
+}
+
+func without(all, some []string) []string {
+	rest := []string{}
+	for _, x := range all {
+		found := false
+		for _, y := range some {
+			found = found || x == y
+		}
+		if !found {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,25 @@
+//go:build linux
+
+// Soak plays random rounds of faults on real hosts: five network namespaces, a stock serf agent with `sbr agent` on each (in some rounds
+// Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them.
+//
+//	go run ./test/hosts/soak --rounds 200 --seed 1 --parallel 5
+//	go run ./test/hosts/soak --seed 1 --round 17
+//
+// A round cuts the network, adds further faults, waits until one side is up, ends all faults and waits until all five are members again. What
+// happens in it follows from the seed and the round's number alone. The hosts, and the verdicts in the lease, live on into the next round.
+//
+// # Guarantees
+//
+//   - A round passes only if what was seen from outside allows it: package cluster judges the chain of verdicts, the ends of the processes and
+//     that no downed incarnation returned; judge.go says which outcomes a plan allows.
+//   - Ctrl-C ends in order: everything is cleaned up, and what is known so far is printed.
+//
+// # Non-guarantees
+//
+//   - Timing is that of the machine: the same plan may lead to another winner. How busy the processors were is part of the result.
+//
+// # Assumptions
+//
+//   - Linux, root, iproute2 and nftables.
+package main

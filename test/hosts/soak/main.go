@@ -1,0 +1,170 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+// The exit statuses.
+const (
+	exitPassed = 0 // every round passed, and the losers that reach the store were quick enough
+	exitFailed = 1 // a round failed, or the run was cut short
+	exitBad    = 2 // bad usage, or there can be no hosts here
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second Ctrl-C ends at once; the hosts' watchmen clean up
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// options are the flags.
+type options struct {
+	rounds, parallel     int
+	seed                 uint64
+	only                 []int
+	output, write, logs  string
+	keep, plans, jsonOut bool
+}
+
+func parseOptions(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.IntVar(&o.rounds, "rounds", 200, "how many rounds, from 1")
+	f.Uint64Var(&o.seed, "seed", 1, "what all plans follow from")
+	f.IntVar(&o.parallel, "parallel", 5, "how many rounds are played beside each other, each on hosts of its own")
+	f.StringVar(&o.output, "o", "text", "text or json")
+	f.StringVar(&o.write, "write", "", "write the page `file` too, such as docs/reliability.md")
+	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
+	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
+	f.BoolVar(&o.plans, "plans", false, "print the plans and play nothing")
+	f.Func("round", "play these `rounds` only, with commas between them", func(text string) error {
+		for field := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(field)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is no round", field)
+			}
+			o.only = append(o.only, n)
+		}
+		return nil
+	})
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.jsonOut = o.output == "json"
+	switch {
+	case f.NArg() > 0:
+		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
+	case o.rounds < 1 || o.parallel < 1:
+		err = errors.New("--rounds and --parallel must be at least 1")
+	case o.output != "text" && o.output != "json":
+		err = fmt.Errorf("-o %q: it must be text or json", o.output)
+	}
+	return o, err
+}
+
+// numbers are the rounds to play.
+func (o *options) numbers() []int {
+	if len(o.only) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(o.only)))
+	}
+	all := make([]int, o.rounds)
+	for i := range all {
+		all[i] = i + 1
+	}
+	return all
+}
+
+// run is the program, but for the process.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitPassed
+	}
+	if err == nil && o.plans {
+		for _, round := range o.numbers() {
+			p := newPlan(o.seed, round)
+			fmt.Fprintf(stdout, "%4d  %-6s  %s\n", round, p.Mode, p.String())
+		}
+		return exitPassed
+	}
+	if err == nil {
+		err = lab.Check()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "soak: %v\n", err)
+		return exitBad
+	}
+	s, err := playAll(ctx, o, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "soak: %v\n", err)
+	}
+	if err != nil || ctx.Err() != nil || s.Failed() {
+		return exitFailed
+	}
+	return exitPassed
+}
+
+// playAll plays, and writes what came of it, also when it was interrupted.
+func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary, error) {
+	if _, err := lab.Sweep(ctx); err != nil {
+		return summary{}, err
+	}
+	var err error
+	if o.logs == "" {
+		o.logs, err = os.MkdirTemp("", "sbr-soak-")
+	} else {
+		err = os.MkdirAll(o.logs, 0o755)
+	}
+	if err != nil {
+		return summary{}, err
+	}
+	p, err := newPrograms(ctx, o.logs, stderr)
+	if err != nil {
+		return summary{}, err
+	}
+	progress := stdout
+	if o.jsonOut {
+		progress = stderr
+	}
+	start, done := time.Now(), 0
+	s := newSoak(o, p, nil)
+	total := len(s.todo)
+	s.report = func(r result) {
+		done++
+		writeProgress(progress, &r, done, total, &o)
+	}
+	runErr := s.run(ctx)
+	sum := summarize(s.results, total, time.Since(start), start, p.versions, o)
+	if o.jsonOut {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(sum)
+	} else {
+		err = sum.write(stdout)
+	}
+	if o.write != "" && len(s.results) > 0 {
+		err = errors.Join(err, os.WriteFile(o.write, []byte(sum.page()), 0o644))
+	}
+	_ = os.Remove(filepath.Join(o.logs, "sbr"))
+	_ = os.Remove(o.logs) // stays while logs are in it
+	return sum, errors.Join(runErr, err)
+}

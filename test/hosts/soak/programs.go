@@ -1,0 +1,65 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/internal/buildcache"
+	"github.com/serf-sbr/serf-sbr/internal/serftest"
+)
+
+// binaryEnv names the program under test where that is not to be built here: that of a package, for instance.
+const binaryEnv = "SBR_BINARY"
+
+// programs are the paths of what runs on the hosts, and what it calls itself.
+type programs struct {
+	sbr      string
+	serf     map[mode]string
+	versions []string
+}
+
+// newPrograms builds `sbr` into dir, unless it is given, and the stock agents, which are kept.
+func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs, error) {
+	p := &programs{sbr: os.Getenv(binaryEnv), serf: make(map[mode]string)}
+	commit := ""
+	if p.sbr == "" {
+		root, err := buildcache.Root()
+		if err != nil {
+			return nil, err
+		}
+		// An archive of the sources has no commit.
+		if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil {
+			commit = " (" + strings.TrimSpace(string(said)) + ")"
+		}
+		p.sbr = filepath.Join(dir, "sbr")
+		build := exec.CommandContext(ctx, "go", "build", "-o", p.sbr, "./cmd/sbr")
+		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if said, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("go build ./cmd/sbr: %w: %s", err, said)
+		}
+	}
+	for m, flavour := range map[mode]serftest.Flavour{moduleMode: serftest.Module, debianMode: serftest.Debian} {
+		path, err := serftest.Ensure(ctx, flavour, progress)
+		if err != nil {
+			return nil, err
+		}
+		p.serf[m] = path
+	}
+	for _, x := range []struct{ label, path string }{{"", p.sbr}, {"serf ", p.serf[moduleMode]}, {"Debian's serf 0.9.4, which calls itself ", p.serf[debianMode]}} {
+		said, err := exec.CommandContext(ctx, x.path, "version").Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s version: %w", x.path, err)
+		}
+		line, _, _ := strings.Cut(string(said), "\n")
+		p.versions = append(p.versions, x.label+strings.TrimPrefix(strings.TrimSpace(line), "Serf "))
+	}
+	p.versions[0] += commit
+	return p, nil
+}

@@ -1,0 +1,227 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+// settings are quick where the rule does not need the defaults. Fewer than three of five hosts are no cluster of their own.
+func settings() cluster.Settings { return cluster.Fast().With("min-members", 3) }
+
+// stage is a lab with a cluster on it, on which rounds are played one after the other.
+type stage struct {
+	mode    mode
+	lab     *lab.Lab
+	api     *kubetest.Cluster
+	cluster *cluster.Cluster
+
+	mu        sync.Mutex
+	stretches []stretch
+}
+
+// newStage builds a stage; its logs are in dir.
+func newStage(ctx context.Context, p *programs, m mode, dir string) (*stage, error) {
+	l, err := lab.New(ctx, lab.Options{Hosts: hosts, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{mode: m, lab: l}
+	if s.api, err = l.StartAPI(ctx, "api", os.Stderr); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[m], Own: m == ownMode, Settings: settings()}
+	if m == debianMode {
+		o.Flavour = serftest.Debian
+	}
+	if s.cluster, err = cluster.Start(ctx, l, s.api, o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return s, nil
+}
+
+func (s *stage) close() error {
+	s.cluster.Stop()
+	return s.lab.Close()
+}
+
+// begin notes that something is wrong with hosts from now on.
+func (s *stage) begin(t trouble, names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range names {
+		s.stretches = append(s.stretches, stretch{Host: h, Trouble: t, From: time.Now()})
+	}
+}
+
+// end notes that it is over.
+func (s *stage) end(t trouble, names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.stretches {
+		if x := &s.stretches[i]; x.Trouble == t && x.To.IsZero() && slices.Contains(names, x.Host) {
+			x.To = time.Now()
+		}
+	}
+}
+
+func (s *stage) troubles() []stretch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.stretches)
+}
+
+// cut makes the shape of a plan, but for flapping, which flap does.
+func (s *stage) cut(p *plan) error {
+	switch p.Shape {
+	case isolated:
+		s.begin(noStore, p.Sides[1]...)
+		return s.lab.Isolate(p.Sides[1][0])
+	case oneWay:
+		for _, l := range p.Links {
+			if err := s.lab.CutOneWay(l.From, l.To); err != nil {
+				return err
+			}
+		}
+		return nil
+	case loss:
+		s.begin(lossy, p.Lossy...)
+		return s.lab.Loss(p.Percent, p.Lossy...)
+	default:
+		return s.lab.Partition(p.Sides...)
+	}
+}
+
+// flap cuts and heals until ctx ends.
+func (s *stage) flap(ctx context.Context, p *plan) error {
+	return s.lab.Flap(ctx, time.Duration(p.Down), time.Duration(p.Up), func() error { return s.lab.Partition(p.Sides...) })
+}
+
+// strike makes a fault happen, and returns when it is there; a server that is away is back then.
+func (s *stage) strike(ctx context.Context, f *fault) error {
+	switch f.Kind {
+	case storeSome, storeSide, storeAll:
+		s.begin(noStore, f.Hosts...)
+		return s.lab.CutStore(f.Hosts...)
+	case secondCut:
+		return s.lab.Partition(f.Sides...)
+	case healEarly:
+		s.end(lossy, hosts...)
+		return s.lab.HealLinks()
+	case pause:
+		return s.each(f, func(name string, v *lab.Supervisor) error {
+			if err := v.Process().Pause(ctx); err != nil || v == s.cluster.Member(name).Serf {
+				return err
+			}
+			s.begin(stopped, name)
+			return nil
+		})
+	case kill:
+		return s.each(f, func(_ string, v *lab.Supervisor) error { return killAndRestart(ctx, v) })
+	case apiKilled:
+		return s.away(ctx, f, func() error { s.api.KillAPIServer(); return nil }, func() error { return s.api.StartAPIServer(ctx) })
+	case etcdPaused:
+		return s.away(ctx, f, s.api.PauseEtcd, s.api.ContinueEtcd)
+	default:
+		return fmt.Errorf("a fault %q", f.Kind)
+	}
+}
+
+func (s *stage) away(ctx context.Context, f *fault, stop, start func() error) error {
+	s.begin(noStore, hosts...)
+	err := stop()
+	sleep(ctx, time.Duration(f.For))
+	err = errors.Join(err, start())
+	s.end(noStore, hosts...)
+	return err
+}
+
+// each does something to the processes that a fault hits. Those on a host whose member is down already are left alone: they end anyway.
+func (s *stage) each(f *fault, do func(name string, v *lab.Supervisor) error) error {
+	for _, name := range f.Hosts {
+		m := s.cluster.Member(name)
+		if down, err := isDown(m); err != nil {
+			return err
+		} else if down {
+			continue
+		}
+		if m.Serf != nil && f.Target != agent {
+			if err := do(name, m.Serf); err != nil {
+				return fmt.Errorf("%s: serf: %w", name, err)
+			}
+		}
+		if f.Target != serf {
+			if err := do(name, m.SBR); err != nil {
+				return fmt.Errorf("%s: sbr: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isDown reports whether the agent that runs on the host, or was the last to run there, was downed.
+func isDown(m *cluster.Member) (bool, error) {
+	p := m.SBR.Process()
+	if !p.Alive() {
+		return true, nil
+	}
+	hooks, err := m.Hooks()
+	return slices.ContainsFunc(hooks, func(h cluster.Hook) bool { return h.Event == "down" && h.At.After(p.Started()) }), err
+}
+
+// killAndRestart ends a process at once and returns when the next one has been started.
+func killAndRestart(ctx context.Context, v *lab.Supervisor) error {
+	old := v.Process()
+	v.SetRestart(true)
+	defer v.SetRestart(false)
+	old.Kill()
+	for v.Process() == old {
+		if err := v.Err(); err != nil {
+			return err
+		}
+		if !sleep(ctx, 10*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// resume continues whatever stands still.
+func (s *stage) resume() error {
+	var err error
+	for _, m := range s.cluster.Members() {
+		s.end(stopped, m.Host.Name())
+		err = errors.Join(err, m.Resume())
+	}
+	return err
+}
+
+// setRestart says whether what ends on these hosts is started again.
+func (s *stage) setRestart(on bool, names ...string) {
+	for _, name := range names {
+		s.cluster.Member(name).SetRestart(on)
+	}
+}
+
+// sleep reports whether it has slept for d; false: ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

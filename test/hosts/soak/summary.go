@@ -1,0 +1,211 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// quick bounds the 99th percentile of the double-active time of losers that reach the store.
+const quick = time.Second
+
+// figures are a distribution, in seconds.
+type figures struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// distribution uses the nearest rank: a percentile is a value that was measured.
+func distribution(values []float64) figures {
+	if len(values) == 0 {
+		return figures{}
+	}
+	v := slices.Sorted(slices.Values(values))
+	rank := func(p float64) float64 { return v[int(math.Ceil(p*float64(len(v))))-1] }
+	return figures{Count: len(v), P50: rank(0.5), P99: rank(0.99), Max: v[len(v)-1]}
+}
+
+// row sums up the rounds that had one shape or fault.
+type row struct {
+	Fault      string          `json:"fault"`
+	Rounds     int             `json:"rounds"`
+	Outcomes   map[outcome]int `json:"outcomes"`
+	Failed     int             `json:"failed"`
+	Active     figures         `json:"double-active-reaching"`
+	CutOff     figures         `json:"double-active-cut-off"`
+	Resolution figures         `json:"resolution"`
+	Nobody     figures         `json:"nobody-active"`
+}
+
+// summary is what a run has shown.
+type summary struct {
+	Date     string            `json:"date"`
+	Seed     uint64            `json:"seed"`
+	Planned  int               `json:"planned"`
+	Played   int               `json:"played"`
+	Parallel int               `json:"parallel"`
+	Seconds  float64           `json:"seconds"`
+	Busy     float64           `json:"busy"`
+	Versions []string          `json:"versions"`
+	Verdicts int               `json:"verdicts"`
+	Restarts int               `json:"downed"`
+	Modes    map[mode]int      `json:"modes"`
+	Classes  map[class]figures `json:"double-active"`
+	Bound    float64           `json:"bound"`
+	Bounded  figures           `json:"double-active-bounded"`
+	All      row               `json:"all"`
+	Shapes   []row             `json:"shapes"`
+	Faults   []row             `json:"faults"`
+	Results  []result          `json:"results"`
+	Problems map[int]string    `json:"problems"`
+	Rejoin   figures           `json:"rejoin"`
+	Stranded int               `json:"stranded"`
+}
+
+// noFault stands for the rounds with nothing but the cut.
+const noFault = "nothing else"
+
+func summarize(results []result, planned int, took time.Duration, start time.Time, versions []string, o options) summary {
+	results = slices.SortedFunc(slices.Values(results), func(a, b result) int { return cmp.Compare(a.Plan.Round, b.Plan.Round) })
+	s := summary{
+		Date: start.UTC().Format(time.DateOnly), Seed: o.seed, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
+		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures), Results: results, Problems: make(map[int]string),
+		All: rowOf("all", results),
+	}
+	active := make(map[class][]float64)
+	var bounded, rejoin []float64
+	for _, r := range results {
+		s.Modes[r.Plan.Mode]++
+		s.Busy += r.Busy / float64(len(results))
+		s.Verdicts += len(r.Verdicts)
+		s.Restarts += len(r.Downs)
+		s.Bound = max(s.Bound, r.Bound)
+		if r.failed() {
+			s.Problems[r.Plan.Round] = r.Error
+			continue
+		}
+		rejoin = append(rejoin, r.Rejoin)
+		if r.Stranded {
+			s.Stranded++
+		}
+		for _, a := range r.Active {
+			active[a.Class] = append(active[a.Class], a.Seconds)
+			if a.Class == cutOff && r.Plan.bounded() {
+				bounded = append(bounded, a.Seconds)
+			}
+		}
+	}
+	for _, c := range classes {
+		s.Classes[c] = distribution(active[c])
+	}
+	s.Bounded, s.Rejoin = distribution(bounded), distribution(rejoin)
+	for _, shape := range []shape{halves, lone, threeWay, isolated, bridge, oneWay, flapping, loss} {
+		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
+	}
+	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool { return len(p.Faults) == 0 })))
+	for _, k := range []kind{storeSome, storeSide, storeAll, pause, kill, apiKilled, etcdPaused, healEarly, secondCut} {
+		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
+	}
+	return s
+}
+
+func having(results []result, want func(*plan) bool) (some []result) {
+	for i := range results {
+		if want(&results[i].Plan) {
+			some = append(some, results[i])
+		}
+	}
+	return some
+}
+
+func rowOf(name string, results []result) row {
+	x := row{Fault: name, Rounds: len(results), Outcomes: make(map[outcome]int)}
+	var active, cut, resolution, idle []float64
+	for _, r := range results {
+		if r.failed() {
+			x.Failed++
+			continue
+		}
+		x.Outcomes[r.Outcome]++
+		for _, a := range r.Active {
+			switch a.Class {
+			case reaches:
+				active = append(active, a.Seconds)
+			case cutOff:
+				cut = append(cut, a.Seconds)
+			}
+		}
+		if r.Resolution > 0 {
+			resolution, idle = append(resolution, r.Resolution), append(idle, r.Nobody)
+		}
+	}
+	x.Active, x.CutOff, x.Resolution, x.Nobody = distribution(active), distribution(cut), distribution(resolution), distribution(idle)
+	return x
+}
+
+// slow reports whether the losers that reach the store took too long.
+func (s *summary) slow() bool { return s.Classes[reaches].P99 > quick.Seconds() }
+
+// Failed reports whether the run shows what it must not: a round that failed, rounds that were not played, slow losers.
+func (s *summary) Failed() bool {
+	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow()
+}
+
+// command plays a round again.
+func command(o *options, round int) string {
+	return fmt.Sprintf("go run ./test/hosts/soak --seed %d --round %d", o.seed, round)
+}
+
+func writeProgress(w io.Writer, r *result, done, total int, o *options) {
+	if r.CutShort {
+		fmt.Fprintf(w, "%3d/%d  round %d was cut short\n", done, total, r.Plan.Round)
+		return
+	}
+	state := string(r.Outcome)
+	if len(r.Up) > 0 && r.Outcome == oneSide {
+		state = strings.Join(r.Up, " ") + " up"
+	}
+	if r.failed() {
+		state = "FAILED"
+	}
+	fmt.Fprintf(w, "%3d/%d  round %d  %s  %s: %s; %s; %.0f s, processors %.0f %% busy\n",
+		done, total, r.Plan.Round, r.Plan.Mode, r.Text, state, r.times(), r.Took, 100*r.Busy)
+	if r.failed() {
+		fmt.Fprintf(w, "        %s\n        again: %s\n        logs:  %s\n", strings.ReplaceAll(r.Error, "\n", "\n        "), command(o, r.Plan.Round), r.Logs)
+	}
+}
+
+// times are the figures of a round on one line.
+func (r *result) times() string {
+	worst := make(map[class]float64)
+	for _, a := range r.Active {
+		worst[a.Class] = max(worst[a.Class], a.Seconds)
+	}
+	parts := []string{fmt.Sprintf("resolved in %.1f s, nobody active %.1f s", r.Resolution, r.Nobody)}
+	for _, c := range classes {
+		if x, ok := worst[c]; ok {
+			parts = append(parts, fmt.Sprintf("double-active %s (%s)", short(x), c))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// short is a time for people.
+func short(seconds float64) string {
+	switch {
+	case seconds == 0:
+		return "0"
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", 1000*seconds)
+	default:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+}

@@ -1,0 +1,141 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDistribution_NearestRank(t *testing.T) {
+	require.Equal(t, figures{}, distribution(nil))
+	require.Equal(t, figures{1, 3, 3, 3}, distribution([]float64{3}))
+	var hundred []float64
+	for i := range 100 {
+		hundred = append(hundred, float64(100-i))
+	}
+	require.Equal(t, figures{100, 50, 99, 100}, distribution(hundred))
+}
+
+// played is a round with one loser.
+func played(round int, s shape, active float64, faults ...fault) result {
+	return result{
+		Plan: plan{Round: round, Mode: moduleMode, Shape: s, Sides: [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, Faults: faults},
+		Text: string(s), Outcome: oneSide, Up: []string{"n1", "n2", "n3"}, Verdicts: []uint64{uint64(round)}, Downs: map[string]string{"n4#x": "lost"},
+		Active: []activity{{Member: "n4", Class: reaches, Seconds: active}}, Resolution: 5, Nobody: 4, Rejoin: 7, Took: 20, Bound: 10, Busy: 0.5,
+	}
+}
+
+func failedRound(round int) result {
+	r := played(round, bridge, 30)
+	r.Outcome, r.Error = "", "two sides are up\nand more"
+	return r
+}
+
+func sum(results ...result) summary {
+	return summarize(results, len(results), time.Minute, noon, []string{"sbr 1", "serf 2"}, options{seed: 9, parallel: 2})
+}
+
+func TestSummarize_CountsByShapeAndFault(t *testing.T) {
+	slow := played(1, lone, 0.2, fault{Kind: storeSide, Hosts: []string{"n4"}})
+	slow.Active = append(slow.Active, activity{Class: cutOff, Seconds: 6})
+	s := sum(played(2, halves, 0.1), slow, failedRound(3))
+	require.Equal(t, []int{1, 2, 3}, []int{s.Results[0].Plan.Round, s.Results[1].Plan.Round, s.Results[2].Plan.Round}, "in order")
+	require.Equal(t, map[int]string{3: "two sides are up\nand more"}, s.Problems)
+	require.Equal(t, figures{2, 0.1, 0.2, 0.2}, s.Classes[reaches], "a failed round gives no times")
+	require.Equal(t, figures{1, 6, 6, 6}, s.Classes[cutOff])
+	require.Equal(t, figures{1, 6, 6, 6}, s.Bounded)
+	require.Equal(t, 3, s.All.Rounds)
+	require.Equal(t, 1, s.All.Failed)
+	rounds := make(map[string]int)
+	for _, x := range append(s.Shapes, s.Faults...) {
+		rounds[x.Fault] = x.Rounds
+	}
+	require.Equal(t, 1, rounds["halves"])
+	require.Equal(t, 1, rounds["lone"])
+	require.Equal(t, 1, rounds["bridge"])
+	require.Equal(t, 1, rounds[string(storeSide)])
+	require.Equal(t, 2, rounds[noFault])
+	require.Equal(t, 0.5, s.Busy)
+}
+
+func TestFailed(t *testing.T) {
+	good := sum(played(1, halves, 0.1))
+	require.False(t, good.Failed())
+	bad := sum(played(1, halves, 0.1), failedRound(2))
+	require.True(t, bad.Failed())
+	slow := sum(played(1, halves, 1.1))
+	require.True(t, slow.Failed())
+	few := sum(played(1, halves, 0.1))
+	few.Planned = 2
+	require.True(t, few.Failed())
+}
+
+func TestPage_SaysWhatWasReached(t *testing.T) {
+	s := sum(played(1, halves, 0.1), failedRound(2))
+	s.Planned = 5
+	page := s.page()
+	for _, want := range []string{
+		"**2 rounds of seed 9 in 1m0s, 2 at a time: 1 failed; 5 were planned.**", "- round 2: two sides are up; and more\n", "| seed | 9 |\n", "sbr 1; serf 2",
+		"| halves | 1 | 1 | 0 | 0 | 0 | 100 ms / 100 ms / 100 ms |  | 5.0 s / 5.0 s / 5.0 s | 4.0 s / 4.0 s / 4.0 s |\n",
+		"| reaches the store | 1 | 100 ms | 100 ms | 100 ms | p99 at most 1.0 s |\n",
+	} {
+		require.Contains(t, page, want)
+	}
+	var text bytes.Buffer
+	require.NoError(t, s.write(&text))
+	require.Contains(t, text.String(), "FAILED: round 2: two sides are up")
+}
+
+func TestProgress_NamesTheWayToRepeatAFailure(t *testing.T) {
+	var b strings.Builder
+	r := failedRound(17)
+	r.Logs = "/logs/here"
+	writeProgress(&b, &r, 1, 2, &options{seed: 9})
+	require.Contains(t, b.String(), "FAILED")
+	require.Contains(t, b.String(), "two sides are up\n        and more\n")
+	require.Contains(t, b.String(), "go run ./test/hosts/soak --seed 9 --round 17\n")
+	require.Contains(t, b.String(), "/logs/here")
+}
+
+func TestOptions(t *testing.T) {
+	o, err := parseOptions([]string{"--round", "5,3,5", "--seed", "7"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 5}, o.numbers())
+	o, err = parseOptions([]string{"--rounds", "3"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2, 3}, o.numbers())
+	for _, bad := range [][]string{{"x"}, {"--rounds", "0"}, {"--parallel", "0"}, {"-o", "yaml"}, {"--round", "0"}, {"--round", "1,x"}} {
+		_, err := parseOptions(bad, new(bytes.Buffer))
+		require.Error(t, err, bad)
+	}
+}
+
+func TestTake_PrefersTheModeOfTheStage(t *testing.T) {
+	s := &soak{todo: []plan{{Round: 1, Mode: ownMode}, {Round: 2, Mode: moduleMode}, {Round: 3, Mode: ownMode}}}
+	var got []int
+	for _, m := range []mode{moduleMode, moduleMode, ownMode} {
+		p, ok := s.take(m)
+		require.True(t, ok)
+		got = append(got, p.Round)
+	}
+	require.Equal(t, []int{2, 1, 3}, got)
+	_, ok := s.take(ownMode)
+	require.False(t, ok)
+}
+
+func TestTasks_AllErrors(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	var x tasks
+	x.start(func() error { return a })
+	x.start(func() error { return nil })
+	x.start(func() error { return b })
+	err := x.wait()
+	require.ErrorIs(t, err, a)
+	require.ErrorIs(t, err, b)
+}
