@@ -18,7 +18,8 @@ import (
 
 // How often a seeker looks, and how many it tries each time.
 const (
-	seekEvery = 10 * time.Second
+	lookEvery = time.Second
+	seekEvery = 10 // looks
 	seekMost  = 5
 	// keepPlaces is how many addresses are remembered.
 	keepPlaces = 64
@@ -47,14 +48,14 @@ func (s *seeker) start(status func() downing.Status) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.done.Go(func() {
-		tick := time.NewTicker(seekEvery)
+		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				s.look(ctx, status())
+				s.look(ctx, status(), n%seekEvery == 0)
 			}
 		}
 	})
@@ -67,16 +68,18 @@ func (s *seeker) close() {
 	s.done.Wait()
 }
 
-// look remembers where the members are, or looks for those that are missing.
-func (s *seeker) look(ctx context.Context, st downing.Status) {
-	var here []string
+// look remembers where the members are, and looks for those that are missing.
+func (s *seeker) look(ctx context.Context, st downing.Status, seek bool) {
+	var here, all []string
 	for i := range st.Members {
-		if st.Members[i].Reachable {
-			here = append(here, st.Members[i].Address)
+		m := &st.Members[i]
+		all = append(all, m.Address)
+		if m.Reachable {
+			here = append(here, m.Address)
 		}
 	}
-	if len(st.Awaiting) == 0 && len(here) >= s.least && len(here) > 1 {
-		s.state.rememberPlaces(here)
+	s.state.rememberPlaces(all)
+	if !seek || len(st.Awaiting) == 0 && len(here) >= s.least && len(here) > 1 {
 		return
 	}
 	places := slices.Concat(s.join, s.state.places())

@@ -16,6 +16,7 @@ type state struct {
 	dir    string
 	downed string // the file with the incarnations that went down, one a line
 	seen   string // the file with the addresses at which members were, one a line
+	known  []string
 	log    *slog.Logger
 	mu     sync.Mutex
 }
@@ -113,17 +114,28 @@ func (s *state) places() []string {
 	return s.lines(s.seen)
 }
 
-// rememberPlaces notes where members are now. It writes only what is news.
+// rememberPlaces notes where members are now, in front of where others were. It writes only what is news.
 func (s *state) rememberPlaces(addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	addresses = slices.Clone(addresses)
-	slices.Sort(addresses)
-	addresses = addresses[:min(len(addresses), keepPlaces)]
-	if slices.Equal(addresses, s.lines(s.seen)) {
+	known := s.known
+	if known == nil {
+		known = s.lines(s.seen)
+	}
+	all := slices.Clone(addresses)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	news := slices.ContainsFunc(all, func(place string) bool { return !slices.Contains(known, place) })
+	for _, place := range known {
+		if !slices.Contains(all, place) {
+			all = append(all, place)
+		}
+	}
+	all = all[:min(len(all), keepPlaces)]
+	if s.known = all; !news {
 		return
 	}
-	if err := replace(s.seen, addresses); err != nil {
+	if err := replace(s.seen, all); err != nil {
 		s.log.Debug("sbr: cannot remember where members are", "error", err)
 	}
 }
