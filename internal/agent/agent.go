@@ -85,6 +85,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	}
 	a := &agent{file: o.File, log: o.Logger}
 	defer a.close()
+	a.waitFor("the Serf node and the lease") // before anybody can ask
 	if err := a.open(ctx, &o); err != nil {
 		return statusOf(err), err
 	}
@@ -163,7 +164,6 @@ func (a *agent) waitingFor() string {
 
 // start takes part in the cluster.
 func (a *agent) start(ctx context.Context) error {
-	a.waitFor("the Serf node and the lease")
 	if err := a.node.start(ctx, a.provider); err != nil {
 		return err
 	}

@@ -65,6 +65,8 @@ func (s source) unready() string {
 		return ""
 	case st.State == sbr.StateArming:
 		return s.arming(&st)
+	case st.State == "":
+		return "starting"
 	case st.SuspendedBecause != "":
 		return fmt.Sprintf("%s: %s", st.State, st.SuspendedBecause)
 	default:

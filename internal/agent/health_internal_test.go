@@ -1,0 +1,28 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	_ "github.com/serf-sbr/serf-sbr/lease/file"
+)
+
+// Whoever asks in the very first moment hears that the member is starting: it is in no cluster yet.
+func TestHealth_NotReadyBeforeTheStart(t *testing.T) {
+	t.Setenv("STATE_DIRECTORY", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	f, err := config.Parse("sbr.yaml", []byte("system: s\nserf: {rpc: '127.0.0.1:1', probe: '127.0.0.1:0'}\nhttp: {listen: ''}"))
+	require.NoError(t, err)
+	a := &agent{file: f, log: slog.New(slog.DiscardHandler)}
+	require.NoError(t, a.open(context.Background(), &Options{Exit: func(int) {}}))
+	defer a.close()
+	h := source{a}.Health()
+	require.True(t, h.Live.OK)
+	require.False(t, h.Ready.OK)
+	require.Equal(t, "starting", h.Ready.Reason)
+}
