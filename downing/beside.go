@@ -58,7 +58,10 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 		return err
 	}
 	if e.adopted { // after the first look, so that it knows whom to ask
-		e.inbox.post(func() { e.step(sbr.Resumed{Gap: e.cfg.PauseAfter}) })
+		e.inbox.post(func() {
+			e.askedFate = true
+			e.step(sbr.Resumed{Gap: e.cfg.PauseAfter})
+		})
 	}
 	return nil
 }

@@ -75,6 +75,7 @@ type engine struct {
 	removing    map[sbr.ID]struct{}
 	tagging     bool
 	verifying   int
+	askedFate   bool        // an adopted incarnation has begun to learn what was decided meanwhile
 	newcomer    bool        // it has not found the cluster that the last verdict left
 	awaited     []sbr.ID    // for whom it waits
 	hearing     gossip.Kind // what the resolver is being told

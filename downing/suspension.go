@@ -55,7 +55,7 @@ func (e *engine) free(by holder, reason string) {
 
 // showSuspension makes the status say so when it is not the resolver that suspends.
 func (e *engine) showSuspension(st *Status) {
-	if e.held.by[byAdoption] && st.State == sbr.StateUp {
+	if e.held.by[byAdoption] && e.askedFate && (st.State == sbr.StateUp || st.State == sbr.StateArming) {
 		e.free(byAdoption, "nothing was decided against this member")
 	}
 	if !e.held.any() {
