@@ -432,7 +432,9 @@ func TestBeside_StartFailsAndIsTriedAgain(t *testing.T) {
 		a.open = errors.New("refused")
 		require.ErrorIs(t, p.Beside(t.Context(), a, prober), a.open)
 		a.open, a.tag = nil, errors.New("no tags")
-		require.ErrorIs(t, p.Beside(t.Context(), a, prober), a.tag)
+		short, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		require.ErrorIs(t, p.Beside(short, a, prober), a.tag)
+		cancel()
 		require.Equal(t, 1, a.closed)
 		a.tag = nil
 		b.store.View("n1").SetUnavailable(true)
