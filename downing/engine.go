@@ -76,6 +76,7 @@ type engine struct {
 	tagging     bool
 	verifying   int
 	askedFate   bool        // an adopted incarnation has begun to learn what was decided meanwhile
+	recordTaken bool        // what was read before the start has been taken in
 	newcomer    bool        // it has not found the cluster that the last verdict left
 	awaited     []sbr.ID    // for whom it waits
 	hearing     gossip.Kind // what the resolver is being told

@@ -56,6 +56,9 @@ func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(
 
 // lookForSurvivors lets a newcomer take part once it has found the cluster that it belongs to. Loop only.
 func (e *engine) lookForSurvivors(list []serf.Member) {
+	if !e.recordTaken {
+		return // it is still in the inbox, behind a look that an agent asked for
+	}
 	e.awaited = e.awaits(list)
 	if len(e.awaited) == 0 {
 		e.admit(list)

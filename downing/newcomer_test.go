@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -118,5 +119,25 @@ func TestNewcomer_Bootstrap(t *testing.T) {
 		require.Equal(t, []string{"n4", "n5"}, c.members["n2"].provider.Status().Awaiting)
 		c.start("n1", "n2")
 		c.eventually(time.Minute, func() bool { return c.members["n2"].provider.Status().State == sbr.StateUp }, "it has found a member that was admitted")
+	})
+}
+
+// The same beside agents, which ask for a look at the members before the lease was taken in. The token of the record is beyond that of the verdict: the
+// lease was released since.
+func TestNewcomer_BesideAgents(t *testing.T) {
+	beside(t, nil, func(t *testing.T, b *besides) {
+		b.store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		b.boot("n1")
+		b.boot("n2", "n1")
+		time.Sleep(10 * time.Minute)
+		for _, n := range []string{"n1", "n2"} {
+			s := b.members[n].provider.Status()
+			require.True(t, s.Newcomer, n)
+			require.Equal(t, []string{"n9"}, s.Awaiting, n)
+			require.Equal(t, sbr.StateSuspended, s.State, n)
+		}
+		b.boot("n9", "n1") // its host is there again: nobody of the old cluster is left
+		b.whole(3)
+		require.False(t, b.members["n1"].provider.Status().Newcomer)
 	})
 }

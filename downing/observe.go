@@ -219,6 +219,7 @@ func (e *engine) publish() {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at
 	}
+	st.Newcomer = e.newcomer
 	for _, id := range e.awaited {
 		st.Awaiting = append(st.Awaiting, NameOf(id))
 	}

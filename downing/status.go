@@ -27,7 +27,9 @@ type Status struct {
 	Version  string   `json:"version"`
 	// Reports say which observer cannot reach which subject, by name, as far as this member knows.
 	Reports []ReportStatus `json:"reports"`
-	// Awaiting are survivors of the last verdict, by name: this newcomer takes no part until it has found one of them.
+	// Newcomer says that this member takes no part yet: it looks for the cluster that the last verdict left.
+	Newcomer bool `json:"newcomer,omitempty"`
+	// Awaiting are survivors of the last verdict, by name, of whom a newcomer has to find one.
 	Awaiting []string `json:"awaiting,omitempty"`
 	// SuspendedSince is when the first sign of the present trouble was seen; nil while there is none.
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`

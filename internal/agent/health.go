@@ -76,8 +76,11 @@ func (s source) unready() string {
 
 // arming lets a member work as soon as the cluster is there: what the resolver still waits for is that the view stands.
 func (s source) arming(st *downing.Status) string {
-	if len(st.Awaiting) > 0 {
+	switch {
+	case len(st.Awaiting) > 0:
 		return "arming: looking for a survivor of the last verdict: " + strings.Join(st.Awaiting, ", ")
+	case st.Newcomer:
+		return "arming: looking for the cluster"
 	}
 	here := 0
 	for i := range st.Members {
