@@ -39,7 +39,7 @@ race: kube browser deploy ## Run all tests with the race detector
 
 .PHONY: e2e
 e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
-	SBR_E2E=1 $(GO) test -count=1 -timeout 40m ./test/hosts/...
+	SBR_E2E=1 $(GO) test -count=1 -p 1 -parallel 4 -timeout 40m ./test/hosts ./test/hosts/lab
 
 .PHONY: soak
 soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md")
@@ -48,7 +48,7 @@ soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), 
 # What the hosts need: ip and nft.
 .PHONY: hosts
 hosts:
-	@command -v ip nft > /dev/null || apt-get install -y --no-install-recommends iproute2 nftables
+	@command -v ip nft > /dev/null || { apt-get update -qq && apt-get install -y --no-install-recommends iproute2 nftables; }
 
 .PHONY: deploy
 deploy: ## Build what checks deploy/ and packs a release, once, into .cache/
