@@ -84,7 +84,8 @@ func TestWatch_NotificationsAlone(t *testing.T) {
 		prev = mustWrite(t, writer, record("a", token), prev.Version)
 	}
 	w.until(30)
-	require.IsIncreasing(t, w.tokens(), "it never goes backwards, and tells nothing twice")
+	// The same record may be told twice: a file system sets the change time of a renamed file, which is part of its version, after it can be seen.
+	require.IsNonDecreasing(t, w.tokens(), "it never goes backwards")
 
 	require.NoError(t, os.Remove(writer.path))
 	w.until(0)
