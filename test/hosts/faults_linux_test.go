@@ -108,16 +108,19 @@ func TestStore_CrashesInTheRace(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		mode  mode
+		hang  func(r *rig) error
 		crash func(r *rig)
 		back  func(ctx context.Context, r *rig) error
 	}{
 		{
 			"API server", besideModule,
+			func(r *rig) error { return r.api.PauseAPIServer() },
 			func(r *rig) { r.api.KillAPIServer() },
 			func(ctx context.Context, r *rig) error { return r.api.StartAPIServer(ctx) },
 		},
 		{
 			"etcd", ownNode,
+			func(r *rig) error { return r.api.PauseEtcd() },
 			func(r *rig) { r.api.KillEtcd() },
 			func(ctx context.Context, r *rig) error { return r.api.StartEtcd(ctx) },
 		},
@@ -127,9 +130,10 @@ func TestStore_CrashesInTheRace(t *testing.T) {
 			r := newRig(t, tc.mode, staying())
 			sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 			require.NoError(t, r.lab.Partition(sides...))
+			require.NoError(t, r.waitState("suspended", time.Minute))
+			require.NoError(t, tc.hang(r)) // a race takes milliseconds: with a store that hangs it can be seen, and its requests are under way
 			require.NoError(t, r.waitState("waiting-for-lease", time.Minute))
 			tc.crash(r)
-			time.Sleep(time.Second)
 			require.NoError(t, tc.back(t.Context(), r))
 			require.NoError(t, r.api.WaitReady(r.within(time.Minute)))
 			up := r.waitOneSide(resolveWithin)
