@@ -68,8 +68,12 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 
 // firstTag sets the tags, retrying until ctx ends: an agent that has gone meanwhile may come back.
 func (e *engine) firstTag(ctx context.Context, agent Agent) error {
+	var stale []string
+	if !e.adopted {
+		stale = []string{TagIn} // of a downed predecessor: it would vouch for this one, which has found nobody yet
+	}
 	for {
-		err := agent.Tag(ctx, e.tags, nil)
+		err := agent.Tag(ctx, e.tags, stale)
 		if err == nil {
 			return nil
 		}

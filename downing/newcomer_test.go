@@ -141,3 +141,19 @@ func TestNewcomer_BesideAgents(t *testing.T) {
 		require.False(t, b.members["n1"].provider.Status().Newcomer)
 	})
 }
+
+// What a downed predecessor left in the tags of its agent does not vouch for the member that begins after it.
+func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
+	beside(t, nil, func(t *testing.T, b *besides) {
+		b.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		a := &stockAgent{c: b.cluster, name: "n1"}
+		b.agents["n1"] = a
+		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "5", downing.TagIn: "5"})
+		b.protect("n1", func(c *downing.Config) { c.WasDowned = func(id string) bool { return id == "n1#old" } })
+		b.boot("n2", "n1")
+		time.Sleep(time.Minute)
+		for _, n := range []string{"n1", "n2"} {
+			require.True(t, b.members[n].provider.Status().Newcomer, n)
+		}
+	})
+}

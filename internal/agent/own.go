@@ -252,7 +252,10 @@ func (o *own) leave(ctx context.Context, p *downing.Provider) error {
 		return err
 	}
 	left := make(chan error, 1)
-	go func() { left <- o.serf.Leave() }()
+	go func() {
+		defer func() { _ = recover() }() // Serf panics when the Shutdown of one that gave up waiting overtakes its Leave
+		left <- o.serf.Leave()
+	}()
 	select {
 	case err := <-left:
 		if err == nil {

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"testing"
 
@@ -60,4 +62,20 @@ func TestSeeker(t *testing.T) {
 	s, j = life()
 	s.look(t.Context(), view([]string{"n3"}, "a:1", "b:1"), true)
 	require.Equal(t, []string{"c:1", "d:1"}, asked(j), "it waits for a survivor")
+}
+
+// A cluster larger than what is remembered is no news each second.
+func TestSeeker_ALargeClusterIsWrittenOnce(t *testing.T) {
+	t.Setenv("STATE_DIRECTORY", t.TempDir())
+	st, err := openState("s", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	var places []string
+	for i := range 3 * keepPlaces {
+		places = append(places, fmt.Sprintf("10.0.0.%d:7946", i))
+	}
+	st.rememberPlaces(places)
+	require.Len(t, st.places(), keepPlaces)
+	require.NoError(t, os.Remove(st.seen))
+	st.rememberPlaces(places)
+	require.NoFileExists(t, st.seen, "it was written again")
 }

@@ -125,13 +125,13 @@ func (s *state) rememberPlaces(addresses []string) {
 	all := slices.Clone(addresses)
 	slices.Sort(all)
 	all = slices.Compact(all)
-	news := slices.ContainsFunc(all, func(place string) bool { return !slices.Contains(known, place) })
 	for _, place := range known {
 		if !slices.Contains(all, place) {
 			all = append(all, place)
 		}
 	}
-	all = all[:min(len(all), keepPlaces)]
+	all = all[:min(len(all), keepPlaces)] // before the comparison: those beyond it are never known
+	news := slices.ContainsFunc(all, func(place string) bool { return !slices.Contains(known, place) })
 	if s.known = all; !news {
 		return
 	}
