@@ -78,32 +78,15 @@ func timingTable(f *config.File, r *timing.Report) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(label string, cells ...string) { fmt.Fprintf(t, "%s\t%s\n", label, strings.Join(cells, "\t")) }
-	both := func(label string, s timing.Sides) { row(label, span(s.Majority), span(s.Lone)) }
 	row("", "larger half", "a lone node")
-	both("Serf notices after", r.Serf)
-	if r.Probes != (timing.Sides{}) {
-		both("own probes notice after", r.Probes)
+	for _, line := range r.Rows(f.SplitBrainResolver.NeedsLease()) {
+		row(line.Label, line.Cells...)
 	}
-	both("the side decides after", r.Decision)
-	row("between two condemnations", "at most "+short(r.LargestGap))
-	lease := f.SplitBrainResolver.NeedsLease()
-	if !lease {
-		row("resolved after", "at most "+short(r.Resolution))
-		row("both sides up", "at most "+short(r.DoubleActive.CutOff))
-	} else {
-		row("resolved after", "at most "+short(r.Resolution)+", "+short(r.ResolutionStoreDown)+" while the lease store is unreachable")
-		row("both sides up after the verdict", "at most")
-		row("  the loser watches it", short(r.DoubleActive.Watching))
-		row("  the loser has to ask", short(r.DoubleActive.Asking))
-		row("  the loser cannot reach the store", short(r.DoubleActive.CutOff))
-		row("the larger side always asks first", "with a delay of at least "+short(r.MinorityDelay)+" for the minority")
-	}
-	row("recommended stable-after", short(r.StableAfter))
 	_ = t.Flush() // a strings.Builder takes everything
 	return b.String()
 }
 
-func span(s timing.Span) string { return short(s.Fastest) + " to " + short(s.Worst) }
+func span(s timing.Span) string { return s.String() }
 
 // short rounds for people.
-func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
+func short(d time.Duration) string { return timing.Short(d) }

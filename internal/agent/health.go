@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
@@ -103,28 +102,15 @@ func (s source) Config() web.Config {
 	in := s.file.Timing(members, s.file.Gossip())
 	r := timing.Compute(in)
 	c := web.Config{YAML: string(s.file.Redacted().Effective())}
-	row := func(label, larger, lone string) {
-		c.Timings = append(c.Timings, web.Timing{Label: label, Larger: larger, Lone: lone})
+	for _, row := range r.Rows(in.Lease) {
+		t := web.Timing{Label: row.Label, Larger: row.Cells[0]}
+		if len(row.Cells) > 1 {
+			t.Lone = row.Cells[1]
+		}
+		c.Timings = append(c.Timings, t)
 	}
-	both := func(label string, t timing.Sides) { row(label, span(t.Majority), span(t.Lone)) }
-	both("Serf notices a cut after", r.Serf)
-	both("own probes notice it after", r.Probes)
-	both("the side decides after", r.Decision)
-	row("resolved after at most", short(r.Resolution), "")
-	if in.Lease {
-		row("resolved after at most, while the lease store is unreachable", short(r.ResolutionStoreDown), "")
-		row("both sides up after the verdict, at most: the loser watches it", short(r.DoubleActive.Watching), "")
-		row("both sides up after the verdict, at most: the loser has to ask", short(r.DoubleActive.Asking), "")
-	}
-	row("both sides up at most: the loser cannot reach the store", short(r.DoubleActive.CutOff), "")
-	row("recommended stable-after", short(r.StableAfter), "")
 	for _, w := range append(s.file.Warnings(members), r.Warnings...) {
 		c.Warnings = append(c.Warnings, w.String())
 	}
 	return c
 }
-
-func span(s timing.Span) string { return short(s.Fastest) + " to " + short(s.Worst) }
-
-// short rounds for people.
-func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
