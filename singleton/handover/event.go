@@ -1,0 +1,175 @@
+package handover
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Event is something that happened to the machine. See Machine.Step.
+type Event interface{ isEvent() }
+
+// Viewed replaces the view of the cluster. The machine keeps Peers: do not change them.
+type Viewed struct{ View View }
+
+// Asked is a question of another member. It is answered by the effect Answer with the same Ref, perhaps much later, perhaps never.
+type Asked struct {
+	Ref     uint64
+	From    sbr.ID
+	Message Message
+}
+
+// Answered is another member's answer to an effect Ask.
+type Answered struct {
+	From    sbr.ID
+	Message Message
+	// Unserved says that the member has no manager for the slot: its provider says so. Of Message only Round counts, that of the question.
+	Unserved bool
+}
+
+// LeaseAnswer is the outcome of an AcquireLease effect. A driver that can wait for the lease may take as long as it likes.
+type LeaseAnswer struct {
+	Attempt uint64
+	Outcome sbr.Outcome
+	// Token is the lease's fencing token when it was granted.
+	Token uint64
+	// Why says who holds it, or why nobody knows.
+	Why string
+}
+
+// LeaseLost says that the lease granted to an attempt is lost.
+type LeaseLost struct {
+	Attempt uint64
+	Why     string
+}
+
+// LeaseReleased says that a ReleaseLease effect is done with, or has taken too long.
+type LeaseReleased struct{ Attempt uint64 }
+
+// RunEnded says that nothing of a run is left.
+type RunEnded struct {
+	Run uint64
+	// State is for the successor, at most MaxState bytes: more is left out.
+	State []byte
+	// Again asks for another run here after the pause Rest, if the run ended by itself.
+	Again bool
+	Rest  time.Duration
+	// Why says how it ended, where it ended by itself.
+	Why string
+}
+
+// Resign makes the member hand the slot over and never run it again.
+type Resign struct {
+	// Patience is how long a successor may take to ask for it. Zero: a run is stopped at once.
+	Patience time.Duration
+}
+
+// Downed says that the member was downed.
+type Downed struct{ Why string }
+
+// Heard says that another member has a run under this token, or had.
+type Heard struct{ Token uint64 }
+
+func (Viewed) isEvent()        {}
+func (Asked) isEvent()         {}
+func (Answered) isEvent()      {}
+func (LeaseAnswer) isEvent()   {}
+func (LeaseLost) isEvent()     {}
+func (LeaseReleased) isEvent() {}
+func (RunEnded) isEvent()      {}
+func (Resign) isEvent()        {}
+func (Downed) isEvent()        {}
+func (Heard) isEvent()         {}
+
+// Effect is something the machine wants done. Effects are values; the driver carries them out in order.
+type Effect interface{ isEffect() }
+
+// Ask sends a question to one member, or to every member if To is empty. Answers are reported for as long as possible, at least for
+// twice Config.HandOverRetryInterval, so that the answer to a question that is repeated finds one open.
+type Ask struct {
+	To      sbr.ID
+	Message Message
+}
+
+// Answer answers a question.
+type Answer struct {
+	Ref     uint64
+	Message Message
+}
+
+// AcquireLease asks for the slot's lease. Answer with LeaseAnswer, and report a later loss with LeaseLost.
+type AcquireLease struct{ Attempt uint64 }
+
+// ReleaseLease gives an attempt up, whatever became of it. Answer with LeaseReleased, in bounded time.
+type ReleaseLease struct{ Attempt uint64 }
+
+// Start starts a run. Report its end with RunEnded.
+type Start struct {
+	Run   uint64
+	Token uint64
+	// State is what the run before has left; nil if there was none, or it could not say.
+	State []byte
+	// From is the member that handed over; empty after a crash, a partition or at the first start.
+	From sbr.ID
+}
+
+// Stop asks a run to end.
+type Stop struct {
+	Run   uint64
+	Cause Cause
+	// Why is the cause in one sentence.
+	Why string
+	// To is the member that takes over, where one does.
+	To sbr.ID
+}
+
+// Explain carries a sentence that explains what the machine just did, for people.
+type Explain struct {
+	Topic Topic
+	Text  string
+}
+
+func (Ask) isEffect()          {}
+func (Answer) isEffect()       {}
+func (AcquireLease) isEffect() {}
+func (ReleaseLease) isEffect() {}
+func (Start) isEffect()        {}
+func (Stop) isEffect()         {}
+func (Explain) isEffect()      {}
+
+// Cause says why a run has to end.
+type Cause uint8
+
+// The causes. Nothing stops for the zero Cause.
+const (
+	// CauseHandOver: an older member takes over.
+	CauseHandOver Cause = iota + 1
+	// CauseResigned: this member leaves, or its manager was stopped.
+	CauseResigned
+	// CauseLeaseLost: the lease is lost.
+	CauseLeaseLost
+	// CauseUnsure: this member has not been sure of its place for Config.Trust.
+	CauseUnsure
+	// CauseDown: this member was downed.
+	CauseDown
+)
+
+var causeNames = [...]string{"none", "hand-over", "resigned", "lease-lost", "unsure", "down"}
+
+// String returns the cause as metrics and logs name it.
+func (c Cause) String() string { return causeNames[min(int(c), len(causeNames)-1)] }
+
+// Topic says what a sentence is about.
+type Topic string
+
+// The topics.
+const (
+	TopicTaking   Topic = "taking"
+	TopicWaiting  Topic = "waiting"
+	TopicStuck    Topic = "stuck"
+	TopicLease    Topic = "lease"
+	TopicStarted  Topic = "started"
+	TopicStopping Topic = "stopping"
+	TopicEnded    Topic = "ended"
+	TopicYielded  Topic = "yielded"
+)

@@ -1,0 +1,308 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Config are the rules of one slot. All members must use the same, apart from Self and Born. Start from DefaultConfig.
+type Config struct {
+	// Self is this member's incarnation, Born its birth (see Peer). Required.
+	Self sbr.ID
+	Born int64
+	// FirstRound is where the member's rounds begin. A machine that follows another one of the same incarnation must begin beyond its rounds: a
+	// late answer would count.
+	FirstRound uint64
+	// HandOverRetryInterval is the pause between two tries to ask the others.
+	HandOverRetryInterval time.Duration
+	// NumberOfRetries is how often a silent member is asked before that is said loudly. With a lease the lease decides from then on; without one
+	// it is asked on.
+	NumberOfRetries int
+	// Margin is the removal margin: how long after a candidate was downed, or was gone without a word, nothing starts.
+	Margin time.Duration
+	// Trust is how long a run without a lease goes on after the member was last sure of its place. Margin must cover the rest.
+	Trust time.Duration
+	// UseLease says that the slot runs only with its lease.
+	UseLease bool
+	// LeaseRetryInterval is the pause between two attempts to get the lease.
+	LeaseRetryInterval time.Duration
+}
+
+// DefaultConfig returns the reference's defaults for a resolver with the default stable-after of 20 s.
+func DefaultConfig() Config {
+	return Config{HandOverRetryInterval: time.Second, NumberOfRetries: 15, Margin: 20 * time.Second, Trust: TrustFor(20*time.Second, 20*time.Second),
+		LeaseRetryInterval: 5 * time.Second}
+}
+
+// TrustFor returns Config.Trust for a resolver's stable-after and a removal margin. Others start stable-after and the margin after they lost contact, at
+// the earliest; half of the margin is for this member to notice, and an eighth of all is for clocks that run at different rates.
+func TrustFor(stableAfter, margin time.Duration) time.Duration {
+	return (stableAfter + margin/2) / 8 * 7
+}
+
+// Validate reports every problem at once, one line each.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Self == "" {
+		errs = append(errs, errors.New("handover: Self is required"))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"HandOverRetryInterval", c.HandOverRetryInterval, time.Millisecond},
+		{"Margin", c.Margin, 0},
+		{"LeaseRetryInterval", c.LeaseRetryInterval, time.Millisecond},
+	} {
+		if d.value < d.least {
+			errs = append(errs, fmt.Errorf("handover: %s is %v: at least %v is needed", d.name, d.value, d.least))
+		}
+	}
+	if c.NumberOfRetries < 1 {
+		errs = append(errs, fmt.Errorf("handover: NumberOfRetries is %d: at least 1 is needed", c.NumberOfRetries))
+	}
+	if !c.UseLease && c.Trust <= 0 {
+		errs = append(errs, fmt.Errorf("handover: Trust is %v: without a lease it must be positive", c.Trust))
+	}
+	return errors.Join(errs...)
+}
+
+// Phase is what a machine is doing.
+type Phase uint8
+
+// The phases.
+const (
+	// Idle: the slot is somebody else's.
+	Idle Phase = iota
+	// Taking: it asks the others, or waits for a margin.
+	Taking
+	// Acquiring: it asks for the lease.
+	Acquiring
+	// Active: a run was started.
+	Active
+	// Resting: the run ended by itself, and another one is about to start here.
+	Resting
+	// Stopping: the run was asked to end.
+	Stopping
+	// Releasing: the run has ended, the lease is given back.
+	Releasing
+)
+
+var phaseNames = [...]string{"idle", "taking", "acquiring", "active", "resting", "stopping", "releasing"}
+
+// String returns the phase in lower case.
+func (p Phase) String() string { return phaseNames[min(int(p), len(phaseNames)-1)] }
+
+// answer is what the machine has of one other member in the present round.
+type answer struct {
+	id    sbr.ID
+	what  Kind // 0: nothing yet; Clear, Running, Refuse, HandOver (asked to), HandedOver counts as Clear
+	tries int
+}
+
+// Machine is the state of one slot on one member. It is not safe for concurrent use.
+type Machine struct {
+	cfg  Config
+	now  time.Duration
+	view View
+
+	phase    Phase
+	resigned bool // never again
+	down     bool
+	// patience is until when a successor may ask for the run of a member that resigns; zero: not resigning, or nothing runs.
+	patience time.Duration
+
+	round   uint64
+	answers []answer // by ID
+	askAt   time.Duration
+	// notBefore is when taking may begin again after this member has given way to one that its view does not show yet.
+	notBefore time.Duration
+	// waitUntil is the end of margins that others know of.
+	waitUntil time.Duration
+	gone      []departure // by ID
+	// quitters are members that hand over or have said that they run nothing, and go.
+	quitters []quitter // by ID
+
+	maxToken uint64
+	run      uint64
+	token    uint64 // of the run; kept after its end
+	left     []byte // what the last run here has left
+	handed   []byte // what another member's run has left, for the next one here
+	from     sbr.ID // that member
+	restAt   time.Duration
+	// waiting are the questions that are answered once the run has ended.
+	waiting []waiting
+
+	attempt  uint64
+	inFlight bool // an AcquireLease is unanswered
+	held     bool
+	leaseAt  time.Duration
+
+	out []Effect
+}
+
+// departure is a candidate that is gone without a word.
+type departure struct {
+	id    sbr.ID
+	until time.Duration
+}
+
+// quitter is a member that has said that it resigns. done: nothing of it runs.
+type quitter struct {
+	id   sbr.ID
+	done bool
+}
+
+type waiting struct {
+	ref  uint64
+	from sbr.ID
+	born int64
+	// round is the asker's.
+	round uint64
+}
+
+// New returns the machine of a member on which nothing runs. now is the driver's clock.
+func New(cfg Config, now time.Duration) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, now: now, round: cfg.FirstRound, view: View{Sure: -1}}, nil
+}
+
+// Phase returns what the machine is doing.
+func (m *Machine) Phase() Phase { return m.phase }
+
+// Finished reports whether nothing runs here and nothing ever will: the member resigned or is down.
+func (m *Machine) Finished() bool { return (m.resigned || m.down) && m.phase == Idle }
+
+// Token returns the present run's token; zero while nothing runs.
+func (m *Machine) Token() uint64 {
+	if m.phase != Active && m.phase != Stopping {
+		return 0
+	}
+	return m.token
+}
+
+// Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member is sure of its place meanwhile.
+// ok is false where a lease decides, or nothing runs.
+func (m *Machine) Until() (at time.Duration, ok bool) {
+	if m.cfg.UseLease || m.phase != Active {
+		return 0, false
+	}
+	return m.view.Sure + m.cfg.Trust, true
+}
+
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+func (m *Machine) Step(now time.Duration, e Event) []Effect {
+	m.begin(now)
+	switch e := e.(type) {
+	case Viewed:
+		m.viewed(e.View)
+	case Asked:
+		m.asked(e)
+	case Answered:
+		m.answered(e)
+	case LeaseAnswer:
+		m.leaseAnswered(e)
+	case LeaseLost:
+		if m.held && e.Attempt == m.attempt {
+			m.leaseLost(e.Why)
+		}
+	case LeaseReleased:
+		if m.phase == Releasing && e.Attempt == m.attempt {
+			m.settle()
+		}
+	case RunEnded:
+		m.runEnded(e)
+	case Resign:
+		m.resign(e.Patience)
+	case Downed:
+		m.downed(e.Why)
+	case Heard:
+		m.maxToken = max(m.maxToken, e.Token)
+	}
+	m.advance()
+	return m.out
+}
+
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+func (m *Machine) Tick(now time.Duration) []Effect {
+	m.begin(now)
+	m.advance()
+	return m.out
+}
+
+func (m *Machine) begin(now time.Duration) {
+	m.now = max(m.now, now)
+	m.out = m.out[:0]
+}
+
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+func (m *Machine) explain(t Topic, format string, args ...any) {
+	m.emit(Explain{Topic: t, Text: fmt.Sprintf(format, args...)})
+}
+
+// advance does what time and the newest facts make due.
+func (m *Machine) advance() {
+	m.gone = slices.DeleteFunc(m.gone, func(d departure) bool { return d.until <= m.now })
+	switch m.phase {
+	case Idle:
+		if m.mine() && m.now >= m.notBefore && m.trusted() {
+			m.take()
+		}
+	case Taking:
+		m.pursue()
+	case Acquiring:
+		m.tryLease()
+	case Active:
+		m.guard()
+	case Resting:
+		m.rest()
+	}
+}
+
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
+	due := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	switch m.phase {
+	case Idle:
+		if m.mine() && m.now < m.notBefore {
+			due(m.notBefore)
+		}
+	case Taking:
+		due(m.askAt)
+		for _, d := range m.gone {
+			due(d.until)
+		}
+		if m.waitUntil > m.now {
+			due(m.waitUntil)
+		}
+	case Acquiring:
+		if !m.inFlight {
+			due(m.leaseAt)
+		}
+	case Active:
+		if at, ok := m.Until(); ok {
+			due(at)
+		}
+		if m.patience > 0 {
+			due(min(m.patience, m.askAt))
+		}
+		if m.claims() {
+			due(m.askAt)
+		}
+	case Resting:
+		due(m.restAt)
+	}
+	return at, ok
+}

@@ -1,0 +1,106 @@
+package handover
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Clone returns an independent copy, for model checkers that try several continuations of one state.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.answers = slices.Clone(m.answers)
+	c.gone = slices.Clone(m.gone)
+	c.quitters = slices.Clone(m.quitters)
+	c.waiting = slices.Clone(m.waiting)
+	c.out = nil
+	return &c
+}
+
+// AppendState appends a canonical encoding of everything that decides how the machine will behave, and returns the extended slice.
+// Times are relative to the last call. The numbers of rounds, attempts and questions are left out; tokens are not.
+func (m *Machine) AppendState(b []byte) []byte {
+	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held))
+	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, m.restAt, m.leaseAt} {
+		b = binary.AppendVarint(b, int64(max(t-m.now, -1)))
+	}
+	for _, a := range m.answers {
+		b = append(appendText(b, a.id), byte(a.what))
+		b = binary.AppendVarint(b, int64(a.tries))
+	}
+	b = append(b, '|')
+	for _, g := range m.gone {
+		b = binary.AppendVarint(appendText(b, g.id), int64(g.until-m.now))
+	}
+	b = append(b, '|')
+	for _, q := range m.quitters {
+		b = append(appendText(b, q.id), bits(q.done))
+	}
+	b = append(b, '|')
+	for _, w := range m.waiting {
+		b = appendText(b, w.from)
+	}
+	b = append(b, '|')
+	b = binary.AppendUvarint(b, m.token)
+	b = binary.AppendUvarint(b, m.maxToken)
+	b = appendText(b, string(m.left))
+	b = appendText(b, string(m.handed))
+	b = appendText(b, m.from)
+	return m.view.appendState(b, m.now)
+}
+
+func (v *View) appendState(b []byte, now time.Duration) []byte {
+	b = append(b, bits(v.Armed))
+	b = binary.AppendUvarint(b, v.Verdict)
+	b = binary.AppendVarint(b, int64(v.Sure-now))
+	for i := range v.Peers {
+		p := &v.Peers[i]
+		b = binary.AppendVarint(append(appendText(b, p.ID), bits(p.Candidate, p.Leaving, p.Down, p.Unreachable)), p.Born)
+	}
+	return b
+}
+
+func bits(all ...bool) (b byte) {
+	for i, set := range all {
+		if set {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Status is what a machine does and waits for, for people.
+type Status struct {
+	Phase Phase
+	// Token is the present run's; zero while nothing runs.
+	Token uint64
+	// Asked are the members whose consent is missing, in order.
+	Asked []sbr.ID
+	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited for.
+	Until time.Duration
+	// Resigned: the slot is never run here again.
+	Resigned bool
+}
+
+// Status returns what the machine does. It shares nothing with the machine.
+func (m *Machine) Status() Status {
+	s := Status{Phase: m.phase, Token: m.Token(), Resigned: m.over()}
+	if m.phase != Taking {
+		return s
+	}
+	for _, a := range m.answers {
+		if a.what != Clear {
+			s.Asked = append(s.Asked, a.id)
+		}
+	}
+	if d := m.margins(); d > 0 {
+		s.Until = m.now + d
+	}
+	return s
+}

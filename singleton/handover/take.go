@@ -1,0 +1,219 @@
+package handover
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// mine reports whether the slot is this member's, as far as its view goes: it is the oldest candidate that stays.
+func (m *Machine) mine() bool {
+	if !m.view.Armed || m.over() || m.leaving() {
+		return false
+	}
+	for i := range m.view.Peers {
+		p := &m.view.Peers[i]
+		if p.ID != m.cfg.Self && p.Candidate && m.stays(p) && older(p.Born, p.ID, m.cfg.Born, m.cfg.Self) {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether this member runs nothing any more.
+func (m *Machine) over() bool { return m.resigned || m.down }
+
+// stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to say that it does not.
+func (m *Machine) stays(p *Peer) bool { return !p.Leaving && !p.Down && m.quitter(p.ID) == nil }
+
+func (m *Machine) quitter(id sbr.ID) *quitter {
+	if i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) }); ok {
+		return &m.quitters[i]
+	}
+	return nil
+}
+
+// leaving reports whether this member's own node is on its way out.
+func (m *Machine) leaving() bool {
+	p := m.peer(m.cfg.Self)
+	return p != nil && (p.Leaving || p.Down)
+}
+
+func (m *Machine) peer(id sbr.ID) *Peer {
+	for i := range m.view.Peers {
+		if m.view.Peers[i].ID == id {
+			return &m.view.Peers[i]
+		}
+	}
+	return nil
+}
+
+// trusted reports whether, without a lease, this member may run anything at this moment.
+func (m *Machine) trusted() bool {
+	return m.cfg.UseLease || m.view.Sure >= 0 && m.now < m.view.Sure+m.cfg.Trust
+}
+
+// take begins to ask everybody.
+func (m *Machine) take() {
+	m.phase = Taking
+	m.round++
+	m.answers = m.answers[:0]
+	m.waitUntil = 0
+	m.askAt = m.now + m.cfg.HandOverRetryInterval
+	m.explain(TopicTaking, "it is this member's turn: asking %d others", len(m.others()))
+	for _, p := range m.others() {
+		m.answerOf(p.ID).tries = 1
+	}
+	if len(m.answers) > 0 {
+		m.ask("", Take)
+	}
+	m.pursue()
+}
+
+// others are the members that have to answer.
+func (m *Machine) others() []*Peer {
+	others := make([]*Peer, 0, len(m.view.Peers))
+	for i := range m.view.Peers {
+		if p := &m.view.Peers[i]; p.ID != m.cfg.Self && !p.Down {
+			others = append(others, p)
+		}
+	}
+	return others
+}
+
+func (m *Machine) ask(to sbr.ID, k Kind) {
+	m.emit(Ask{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round, Token: max(m.maxToken, m.token)}})
+}
+
+// answerOf returns what is known of a member in this round.
+func (m *Machine) answerOf(id sbr.ID) *answer {
+	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		m.answers = slices.Insert(m.answers, i, answer{id: id})
+	}
+	return &m.answers[i]
+}
+
+// pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage when nothing is in the way.
+func (m *Machine) pursue() {
+	if !m.mine() {
+		m.yield("an older candidate is there")
+		return
+	}
+	m.askNew()
+	if m.now >= m.askAt {
+		m.repeat()
+	}
+	if len(m.gone) > 0 || m.waitUntil > m.now || !m.trusted() {
+		return
+	}
+	runners, silent := false, false
+	for _, p := range m.others() {
+		switch a := m.answerOf(p.ID); {
+		case m.passedOver(p, a):
+		case a.what == Running, a.what == HandOver:
+			runners = true
+		case a.what != Clear:
+			silent = true
+		}
+	}
+	switch {
+	case silent:
+	case runners:
+		m.askRunners()
+	default:
+		m.taken()
+	}
+}
+
+// passedOver reports whether a member that does not answer is left to the lease.
+func (m *Machine) passedOver(p *Peer, a *answer) bool {
+	return m.cfg.UseLease && !p.Unreachable && (a.what == 0 || a.what == HandOver) && a.tries > m.cfg.NumberOfRetries
+}
+
+// askNew asks members that were not there when the round began.
+func (m *Machine) askNew() {
+	for _, p := range m.others() {
+		if a := m.answerOf(p.ID); a.tries == 0 && a.what == 0 {
+			a.tries = 1
+			m.ask(p.ID, Take)
+		}
+	}
+}
+
+// askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one answer and no more.
+func (m *Machine) askRunners() {
+	for _, p := range m.others() {
+		if a := m.answerOf(p.ID); a.what == Running {
+			a.what, a.tries = HandOver, 1
+			m.ask(p.ID, HandOver)
+		}
+	}
+}
+
+// repeat asks again whoever has not answered, or not as it has to.
+func (m *Machine) repeat() {
+	m.askAt = m.now + m.cfg.HandOverRetryInterval
+	var again []sbr.ID
+	var stuck []string
+	for _, p := range m.others() {
+		a := m.answerOf(p.ID)
+		if a.what == Clear || p.Unreachable {
+			continue // who cannot be reached cannot be blamed for its silence
+		}
+		if a.what == HandOver {
+			m.ask(p.ID, HandOver)
+		} else {
+			again = append(again, p.ID)
+		}
+		if a.tries++; (a.tries-1)%m.cfg.NumberOfRetries == 0 {
+			stuck = append(stuck, string(p.ID))
+		}
+	}
+	switch len(again) {
+	case 0:
+	case 1:
+		m.ask(again[0], Take)
+	default:
+		m.ask("", Take)
+	}
+	if len(stuck) > 0 {
+		what := "it is asked on, and nothing runs meanwhile"
+		if m.cfg.UseLease {
+			what = "the lease decides"
+		}
+		m.explain(TopicStuck, "no consent from %s after %d tries: %s", strings.Join(stuck, ", "), m.cfg.NumberOfRetries, what)
+	}
+}
+
+// taken goes on once everybody has answered.
+func (m *Machine) taken() {
+	if !m.cfg.UseLease {
+		m.start(m.nextToken())
+		return
+	}
+	m.phase = Acquiring
+	m.leaseAt = m.now
+	m.tryLease()
+}
+
+// nextToken is a token of a run without a lease.
+func (m *Machine) nextToken() uint64 {
+	return max(m.maxToken, m.token, m.view.Verdict<<counterBits) + 1
+}
+
+// counterBits are those of a token that count the runs under one verdict.
+const counterBits = 16
+
+// yield gives taking up.
+func (m *Machine) yield(why string) {
+	if m.phase == Acquiring {
+		m.emit(ReleaseLease{Attempt: m.attempt})
+		m.inFlight, m.held = false, false
+	}
+	m.phase = Idle
+	m.notBefore = m.now + m.cfg.HandOverRetryInterval
+	m.explain(TopicYielded, "%s", why)
+}
