@@ -1,0 +1,136 @@
+package singleton
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// MaxState is how many bytes a run may hand over to the next one.
+const MaxState = handover.MaxState
+
+// MaxEndpoint is how long an endpoint may be, in bytes.
+const MaxEndpoint = 256
+
+// Config says what runs, and by which rules. Start from DefaultConfig and set Name and Run. Apart from Run and Endpoint all members use the same values.
+type Config struct {
+	// Name names the singleton: 1 to 50 of a-z, 0-9, '.', '_' and '-'. Required. It travels in a tag of each member that would run it.
+	Name string
+	// Role: only members with this role run it. Empty: all.
+	Role string
+	// Run is the function. Required. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here
+	// after a pause that grows from RestartAfter to RestartAtMost; ErrDone ends that.
+	Run func(ctx context.Context, r *Run) error
+	// Endpoint is where callers reach the run of this member, such as "http://10.0.0.1:8080"; a Locator tells it to them. At most MaxEndpoint bytes.
+	Endpoint string
+
+	// HandOverRetryInterval is the pause between two tries to ask the others (hand-over-retry-interval). Default 1 s.
+	HandOverRetryInterval time.Duration
+	// NumberOfRetries is how often a silent member is asked before that is said loudly, and, with a lease, left to the lease (number-of-retries). Default 15.
+	NumberOfRetries int
+	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero: the provider's stable-after, as the reference has it.
+	// Without a lease it should be at least twice the time that detection takes: see `sbr explain timing`.
+	RemovalMargin time.Duration
+	// RestartAfter and RestartAtMost bound the pause before the function is run again where it returned by itself. Default 1 s and 1 min.
+	RestartAfter, RestartAtMost time.Duration
+	// StopTimeout is how long a run may take to return before that is said loudly, again and again. Nothing can end it. Default 10 s.
+	StopTimeout time.Duration
+
+	// UseLease is the key of a lease implementation (see lease.Register): the function runs only with the lease of its own. Empty, with Store nil: no lease.
+	UseLease string
+	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
+	LeaseDecode func(into any) error
+	// Store keeps the lease, instead of UseLease. Each member has its own.
+	Store lease.Store
+	// Lease are the times of the lease. The zero Settings: those of the provider.
+	Lease lease.Settings
+	// LeaseName is the name of the lease. Empty: "<system>-singleton-<name>".
+	LeaseName string
+	// LeaseRetryInterval is the pause before the lease is asked for again when nobody knows who has it (lease-retry-interval). Default 5 s.
+	LeaseRetryInterval time.Duration
+
+	// Logger takes the log lines. Nil: slog.Default().
+	Logger *slog.Logger
+	// Observe, if set, is called with everything that happens, in order. It must not block.
+	Observe func(Occurrence)
+}
+
+// DefaultConfig returns the defaults; Name and Run are missing.
+func DefaultConfig() Config {
+	d := handover.DefaultConfig()
+	return Config{HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries, LeaseRetryInterval: d.LeaseRetryInterval,
+		RestartAfter: time.Second, RestartAtMost: time.Minute, StopTimeout: 10 * time.Second}
+}
+
+func (c Config) withDefaults(p downing.Config) Config {
+	d := DefaultConfig()
+	for _, f := range []struct{ to, from *time.Duration }{
+		{&c.HandOverRetryInterval, &d.HandOverRetryInterval}, {&c.LeaseRetryInterval, &d.LeaseRetryInterval}, {&c.RestartAfter, &d.RestartAfter},
+		{&c.RestartAtMost, &d.RestartAtMost}, {&c.StopTimeout, &d.StopTimeout}, {&c.RemovalMargin, &p.Resolver.StableAfter},
+	} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	if c.NumberOfRetries == 0 {
+		c.NumberOfRetries = d.NumberOfRetries
+	}
+	if c.Lease == (lease.Settings{}) {
+		c.Lease = p.Lease
+	}
+	if c.LeaseName == "" {
+		c.LeaseName = p.System + "-singleton-" + c.Name
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
+func (c Config) Validate() error {
+	var errs []error
+	if err := talk.CheckTopic(managerTopic(c.Name)); c.Name == "" || err != nil {
+		errs = append(errs, fmt.Errorf("singleton: the name %q is not 1 to 50 of a-z, 0-9, '.', '_' and '-'", c.Name))
+	}
+	if c.Run == nil {
+		errs = append(errs, errors.New("singleton: Run is required"))
+	}
+	if len(c.Endpoint) > MaxEndpoint {
+		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), MaxEndpoint))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"hand-over-retry-interval", c.HandOverRetryInterval}, {"removal-margin", c.RemovalMargin}, {"restart-after", c.RestartAfter},
+		{"restart-at-most", c.RestartAtMost}, {"stop-timeout", c.StopTimeout}, {"lease-retry-interval", c.LeaseRetryInterval},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("singleton: %s is %v: it must not be negative", d.name, d.value))
+		}
+	}
+	if c.NumberOfRetries < 0 {
+		errs = append(errs, fmt.Errorf("singleton: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
+	}
+	if c.UseLease != "" && c.Store != nil {
+		errs = append(errs, errors.New("singleton: use-lease and Store are both set: one is enough"))
+	}
+	if c.Lease != (lease.Settings{}) {
+		errs = append(errs, c.Lease.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) usesLease() bool { return c.UseLease != "" || c.Store != nil }
+
+// Topics under which members talk about a singleton.
+func managerTopic(name string) string { return "one." + name }
+func locatorTopic(name string) string { return "at." + name }

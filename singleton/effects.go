@@ -1,0 +1,178 @@
+package singleton
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/lease/fence"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// carry carries out what the machine wants. Loop only.
+func (m *Manager) carry(effects []handover.Effect) {
+	for _, e := range append([]handover.Effect(nil), effects...) {
+		switch e := e.(type) {
+		case handover.Ask:
+			m.ask(e)
+		case handover.Answer:
+			if err := m.refs.answer(e.Ref, handover.AppendMessage(nil, e.Message)); err != nil {
+				m.cfg.Logger.Debug("sbr: an answer was not sent", "singleton", m.cfg.Name, "error", err)
+			}
+		case handover.AcquireLease:
+			m.leasing.acquire(e.Attempt, m.step)
+		case handover.ReleaseLease:
+			m.leasing.release(e.Attempt, m.step)
+		case handover.Start:
+			m.start(e)
+		case handover.Stop:
+			m.stop(e)
+		case handover.Explain:
+			m.explain(e)
+		}
+	}
+}
+
+// ask sends a question, and takes in answers for as long as it is open: longer than until it is repeated, so that one is always open.
+func (m *Manager) ask(e handover.Ask) {
+	payload := handover.AppendMessage(nil, e.Message)
+	timeout := 3 * m.cfg.HandOverRetryInterval
+	m.workers.Go(func() {
+		answers, err := m.cluster.Ask(m.topic, e.To, payload, timeout)
+		if err != nil {
+			m.cfg.Logger.Debug("sbr: a question was not sent", "singleton", m.cfg.Name, "kind", e.Message.Kind, "error", err)
+			return
+		}
+		for {
+			select {
+			case a, open := <-answers:
+				if !open {
+					return
+				}
+				m.heard(e.Message.Round, a)
+			case <-m.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (m *Manager) heard(round uint64, a downing.Answer) {
+	if a.Unserved {
+		m.inbox.Post(func() {
+			m.step(handover.Answered{From: a.From, Unserved: true, Message: handover.Message{Round: round}})
+		})
+		return
+	}
+	msg, err := handover.Decode(a.Payload)
+	if err != nil {
+		m.cfg.Logger.Debug("sbr: an answer was not understood", "singleton", m.cfg.Name, "from", downing.NameOf(a.From), "error", err)
+		return
+	}
+	m.inbox.Post(func() { m.step(handover.Answered{From: a.From, Message: msg}) })
+}
+
+// start starts the function.
+func (m *Manager) start(e handover.Start) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	m.run = &started{number: e.Run, ctx: ctx, cancel: cancel, begun: time.Now()}
+	m.stopAt = time.Time{}
+	if at, ok := m.machine.Until(); ok {
+		m.until.Store(int64(at))
+	}
+	r := &Run{name: m.cfg.Name, number: e.Run, token: e.Token, state: e.State, from: nameOf(e.From), check: func() error { return m.mayWork(ctx, e.Token) }}
+	ctx = context.WithValue(fence.WithToken(ctx, e.Token), runKey{}, r)
+	m.cfg.Logger.Info("sbr: a singleton starts", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "from", r.from)
+	m.observe(OccurredStarted, "the function starts", e.Run, e.Token)
+	m.locator.Load().told(m.self, whereabouts{what: newsRuns, token: e.Token, endpoint: m.cfg.Endpoint})
+	go func() {
+		err := errExited
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicked{value: p, stack: debug.Stack()}
+			}
+			cancel(nil)
+			m.inbox.Post(func() { m.ended(r, err) })
+		}()
+		err = m.cfg.Run(ctx, r)
+	}()
+}
+
+// errExited is what a function returns that does not return: runtime.Goexit, as of t.FailNow in a test.
+var errExited = errors.New("it ended its goroutine")
+
+// panicked is what a function returns that panics.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// mayWork says why a run may not work any more; nil while it may.
+func (m *Manager) mayWork(ctx context.Context, token uint64) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case m.leasing != nil && m.leasing.lease.Token() != token:
+		return ErrLeaseLost
+	case m.leasing == nil && int64(m.now()) >= m.until.Load():
+		return ErrUnsure
+	default:
+		return nil
+	}
+}
+
+// stop asks the function to end.
+func (m *Manager) stop(e handover.Stop) {
+	if m.run == nil || m.run.number != e.Run {
+		return
+	}
+	m.run.cancel(fmt.Errorf("%w: %s", causes[e.Cause], e.Why))
+	m.stopAt = time.Now().Add(m.cfg.StopTimeout)
+	m.observe(OccurredStop, e.Why, e.Run, m.machine.Token())
+	m.locator.Load().told(m.self, whereabouts{what: newsEnded, token: m.machine.Token()})
+}
+
+// ended takes in that the function has returned.
+func (m *Manager) ended(r *Run, err error) {
+	took := time.Since(m.run.begun)
+	if m.stopAt.IsZero() {
+		m.locator.Load().told(m.self, whereabouts{what: newsEnded, token: r.token})
+	}
+	m.run, m.stopAt = nil, time.Time{}
+	e := handover.RunEnded{Run: r.number, State: r.handedOver(), Again: !errors.Is(err, ErrDone)}
+	if took >= m.cfg.RestartAtMost {
+		m.backoff.Reset()
+	}
+	e.Rest = m.backoff.NextBackOff()
+	if err != nil {
+		e.Why = err.Error()
+		attrs := []any{"singleton", m.cfg.Name, "run", r.number, "error", err}
+		if p, ok := errors.AsType[*panicked](err); ok {
+			attrs = append(attrs, "stack", string(p.stack))
+		}
+		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", attrs...)
+	}
+	m.observe(OccurredEnded, "the function has returned", r.number, r.token)
+	m.step(e)
+}
+
+func (m *Manager) explain(e handover.Explain) {
+	level := m.cfg.Logger.Info
+	if e.Topic == handover.TopicStuck {
+		level = m.cfg.Logger.Warn
+	}
+	m.last = e.Text
+	level("sbr: "+e.Text, "singleton", m.cfg.Name, "topic", string(e.Topic))
+	m.observe(string(e.Topic), e.Text, 0, 0)
+}
+
+func (m *Manager) observe(kind, text string, run, token uint64) {
+	if m.cfg.Observe != nil {
+		m.cfg.Observe(Occurrence{At: time.Now(), Kind: kind, Text: text, Run: run, Token: token})
+	}
+}

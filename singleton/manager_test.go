@@ -1,0 +1,216 @@
+package singleton_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/singleton"
+)
+
+// diary is what the runs of a singleton have written down, each at the moment at which it happened.
+type diary struct {
+	mu      sync.Mutex
+	entries []entry
+	running map[string]uint64
+	overlap []string
+}
+
+type entry struct {
+	at    time.Time
+	name  string
+	what  string // starts, told, ends
+	token uint64
+	state string
+	cause error
+}
+
+func (d *diary) write(e entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.at = time.Now()
+	d.entries = append(d.entries, e)
+	if d.running == nil {
+		d.running = make(map[string]uint64)
+	}
+	switch e.what {
+	case "starts":
+		for other, token := range d.running {
+			d.overlap = append(d.overlap, fmt.Sprintf("%s starts with token %d while %s runs with %d", e.name, e.token, other, token))
+		}
+		d.running[e.name] = e.token
+	case "ends":
+		delete(d.running, e.name)
+	}
+}
+
+// last returns the newest entry of a kind.
+func (d *diary) last(what string) (e entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.entries {
+		if x.what == what {
+			e = x
+		}
+	}
+	return e
+}
+
+// runs returns who runs, empty if nobody or several do.
+func (d *diary) runs() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.running) != 1 {
+		return ""
+	}
+	for name := range d.running {
+		return name
+	}
+	return ""
+}
+
+// tokensGrow fails the test if a run has started with a token that is not larger than all before.
+func (d *diary) tokensGrow(t testing.TB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var newest uint64
+	for _, e := range d.entries {
+		if e.what == "starts" {
+			require.Greater(t, e.token, newest, "%v", d.entries)
+			newest = e.token
+		}
+	}
+	require.Empty(t, d.overlap)
+}
+
+// crew runs a singleton called backup on the members of a cluster.
+type crew struct {
+	*clustertest.Cluster
+	t      testing.TB
+	diary  diary
+	change func(name string, c *singleton.Config)
+
+	managers map[string]*singleton.Manager
+}
+
+func newCrew(t testing.TB, c *clustertest.Cluster, change func(name string, c *singleton.Config)) *crew {
+	return &crew{Cluster: c, t: t, change: change, managers: make(map[string]*singleton.Manager)}
+}
+
+func (c *crew) start(name string) {
+	c.t.Helper()
+	cfg := singleton.DefaultConfig()
+	cfg.Name, cfg.Logger = "backup", clustertest.Logger(name)
+	cfg.Run = c.run(name)
+	if c.change != nil {
+		c.change(name, &cfg)
+	}
+	m, err := singleton.New(c.Member(name).Provider, cfg)
+	require.NoError(c.t, err)
+	require.NoError(c.t, m.Start(context.Background()))
+	c.managers[name] = m
+}
+
+// run counts: each run hands the number of runs so far to the next.
+func (c *crew) run(name string) func(context.Context, *singleton.Run) error {
+	return func(ctx context.Context, r *singleton.Run) error {
+		c.diary.write(entry{name: name, what: "starts", token: r.Token(), state: string(r.State())})
+		<-ctx.Done()
+		c.diary.write(entry{name: name, what: "told", token: r.Token(), cause: context.Cause(ctx)})
+		if err := r.HandOver(append(r.State(), '+')); err != nil {
+			return err
+		}
+		c.diary.write(entry{name: name, what: "ends", token: r.Token()})
+		return nil
+	}
+}
+
+func (c *crew) startAll(n int) {
+	c.t.Helper()
+	c.Form(n)
+	for i := 1; i <= n; i++ {
+		c.start(clustertest.Name(i))
+	}
+}
+
+func (c *crew) runsOn(name string, within time.Duration) {
+	c.t.Helper()
+	c.Eventually(within, "it does not run on "+name, func() bool { return c.diary.runs() == name })
+}
+
+func (c *crew) stop() {
+	for _, m := range c.managers {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		require.NoError(c.t, m.Stop(ctx))
+		cancel()
+	}
+}
+
+// Both are run by every rule: with a lease of its own, and without.
+func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
+	for _, way := range []string{"without a lease", "with a lease"} {
+		t.Run(way, func(t *testing.T) {
+			clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+				store := memory.NewStore()
+				c := newCrew(t, cl, func(name string, cfg *singleton.Config) {
+					if way == "with a lease" {
+						cfg.Store = store.View(name)
+					}
+				})
+				c.startAll(n)
+				defer c.stop()
+				test(t, c)
+			})
+		})
+	}
+}
+
+// quick is a resolver that decides within seconds.
+func quick(_ string, c *downing.Config) {
+	c.Resolver.StableAfter = 5 * time.Second
+	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
+}
+
+func TestManager_RunsOnTheOldest(t *testing.T) {
+	eachWay(t, 3, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		time.Sleep(time.Minute)
+		require.Equal(t, "n1", c.diary.runs())
+		c.diary.tokensGrow(t)
+	})
+}
+
+func TestManager_HandsOverWhenItsMemberLeaves(t *testing.T) {
+	eachWay(t, 3, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		require.NoError(t, c.managers["n1"].Stop(t.Context()))
+		c.runsOn("n2", 10*time.Second)
+		require.Equal(t, "+", c.diary.last("starts").state)
+		require.ErrorIs(t, c.diary.last("told").cause, singleton.ErrHandOver)
+		gap := c.diary.last("starts").at.Sub(c.diary.last("ends").at)
+		t.Logf("nothing ran for %v", gap)
+		require.LessOrEqual(t, gap, 200*time.Millisecond)
+		require.NoError(t, c.Member("n1").Serf.Leave())
+		time.Sleep(time.Minute)
+		require.Equal(t, "n2", c.diary.runs())
+		c.diary.tokensGrow(t)
+	})
+}
+
+func TestManager_RunsOnTheWinningSide(t *testing.T) {
+	eachWay(t, 3, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		cut := time.Now()
+		require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
+		c.runsOn("n2", 2*time.Minute)
+		t.Logf("runs again after %v", c.diary.last("starts").at.Sub(cut))
+		c.diary.tokensGrow(t)
+	})
+}

@@ -1,0 +1,101 @@
+package singleton
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// ErrDone, returned by Config.Run, says that this member is not to run the function again. It hands over to another one.
+var ErrDone = errors.New("singleton: done")
+
+// ErrNotRunning is wrapped by Run.Check when the run may not work any more.
+var ErrNotRunning = errors.New("singleton: this run may not work any more")
+
+// The causes for which a run's context ends: context.Cause wraps one of them.
+var (
+	// ErrHandOver: an older member takes over.
+	ErrHandOver = errors.New("singleton: handing over")
+	// ErrResigned: this member leaves, or its Manager was stopped.
+	ErrResigned = errors.New("singleton: resigned")
+	// ErrLeaseLost: the lease is lost.
+	ErrLeaseLost = errors.New("singleton: the lease is lost")
+	// ErrUnsure: without a lease, this member has not been sure of its place for too long.
+	ErrUnsure = errors.New("singleton: not sure to be a member")
+	// ErrDowned: this member was downed.
+	ErrDowned = errors.New("singleton: downed")
+)
+
+var causes = map[handover.Cause]error{
+	handover.CauseHandOver: ErrHandOver, handover.CauseResigned: ErrResigned, handover.CauseLeaseLost: ErrLeaseLost,
+	handover.CauseUnsure: ErrUnsure, handover.CauseDown: ErrDowned,
+}
+
+// Run is one execution of the function. All methods are safe for concurrent use.
+type Run struct {
+	name   string
+	number uint64
+	token  uint64
+	state  []byte
+	from   string
+	check  func() error
+
+	mu   sync.Mutex
+	left []byte
+}
+
+// Token is the fencing token: send it with everything that must not happen twice, and let the resource refuse smaller ones.
+func (r *Run) Token() uint64 { return r.token }
+
+// State is what the run before has handed over: nil at the first start, after a crash, or if it left nothing. Do not change it.
+func (r *Run) State() []byte { return r.state }
+
+// From is the name of the member that handed over; empty if none did.
+func (r *Run) From() string { return r.from }
+
+// HandOver sets what the next run gets, at most MaxState bytes; the last call before the function returns counts. It is lost in a crash. It returns an
+// error that names the size if there is too much of it.
+func (r *Run) HandOver(state []byte) error {
+	if len(state) > MaxState {
+		return fmt.Errorf("singleton %s: %d bytes of state cannot be handed over, only %d: keep them in a store, under the token", r.name, len(state), MaxState)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = append([]byte(nil), state...)
+	return nil
+}
+
+// Check returns nil while this run certainly may work. It asks nobody and never blocks. After a pause of the process it is right at once, before the
+// context has ended. The error wraps ErrNotRunning.
+func (r *Run) Check() error {
+	if err := r.check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	return nil
+}
+
+func (r *Run) handedOver() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
+}
+
+type runKey struct{}
+
+// FromContext returns the run to which a context belongs.
+func FromContext(ctx context.Context) (r *Run, ok bool) {
+	r, ok = ctx.Value(runKey{}).(*Run)
+	return r, ok
+}
+
+// started is a run that the manager looks after.
+type started struct {
+	number uint64
+	cancel context.CancelCauseFunc
+	ctx    context.Context
+	begun  time.Time
+}

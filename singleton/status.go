@@ -1,0 +1,75 @@
+package singleton
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Occurrence is something that happened to a singleton on this member, for people who watch.
+type Occurrence struct {
+	// At is the wall clock time.
+	At time.Time
+	// Kind is one of the Occurred constants, or a topic of package handover.
+	Kind string
+	// Text says it in words.
+	Text string
+	// Run and Token are those of the run, where there is one.
+	Run, Token uint64
+}
+
+// The kinds of occurrence that package handover has no topic for.
+const (
+	OccurredStarted = "run-started"
+	OccurredStop    = "run-must-stop"
+	OccurredEnded   = "run-ended"
+)
+
+// Status is what a Manager does.
+type Status struct {
+	Name string `json:"name"`
+	// Phase is that of package handover: idle, taking, acquiring, active, resting, stopping, releasing.
+	Phase string `json:"phase"`
+	// Token is the present run's; zero while nothing runs here.
+	Token uint64 `json:"token"`
+	// WaitingFor are the members whose consent is missing, by name.
+	WaitingFor []string `json:"waiting-for,omitempty"`
+	// Margin is how long the removal margin still lasts that is waited for.
+	Margin time.Duration `json:"margin,omitempty"`
+	// Resigned: the singleton is never run here again.
+	Resigned bool `json:"resigned,omitempty"`
+	// Last is the newest sentence of explanation.
+	Last string `json:"last,omitempty"`
+}
+
+// Status tells what the manager does. It is safe for concurrent use.
+func (m *Manager) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.status
+	s.WaitingFor = append([]string(nil), s.WaitingFor...)
+	return s
+}
+
+// publish renews what Status says. Loop only.
+func (m *Manager) publish() {
+	s := m.machine.Status()
+	next := Status{Name: m.cfg.Name, Phase: s.Phase.String(), Token: s.Token, Resigned: s.Resigned, Last: m.last}
+	for _, id := range s.Asked {
+		next.WaitingFor = append(next.WaitingFor, downing.NameOf(id))
+	}
+	if s.Until > 0 {
+		next.Margin = max(s.Until-m.now(), 0).Round(time.Millisecond)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status = next
+}
+
+func nameOf(id sbr.ID) string {
+	if id == "" {
+		return ""
+	}
+	return downing.NameOf(id)
+}
