@@ -7,7 +7,7 @@ SHELL         := bash
 GO       ?= go
 BENCH    ?= .
 FUZZTIME ?= 10s
-MODULES  := . test/kube test/serfagent test/versus tools
+MODULES  := . test/fence test/kube test/serfagent test/versus tools
 ROUNDS   ?= 20
 SEED     ?= 1
 
@@ -28,6 +28,7 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 .PHONY: test
 test: kube browser deploy ## Run all tests but those of `make e2e`: against a real API server, in a real browser, real packages
 	$(GO) test -timeout 25m ./...
+	$(GO) -C test/fence test -timeout 5m .
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need less than a minute
@@ -36,6 +37,7 @@ test-fast: ## Run the tests that need less than a minute
 .PHONY: race
 race: kube browser deploy ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
+	CGO_ENABLED=1 $(GO) -C test/fence test -race -timeout 5m .
 
 .PHONY: e2e
 e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
@@ -100,6 +102,7 @@ check-format: $(LINT)
 vet:
 	$(GO) vet ./...
 	$(GO) -C test/versus vet .
+	$(GO) -C test/fence vet .
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters

@@ -60,6 +60,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe, if set, is called with everything that happens, in order. It must not block.
 	Observe func(Occurrence)
+	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be stopped: for tests of pauses.
+	Pause func()
 }
 
 // DefaultConfig returns the defaults; Name and Run are missing.

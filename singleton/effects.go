@@ -83,7 +83,7 @@ func (m *Manager) start(e handover.Start) {
 	if at, ok := m.machine.Until(); ok {
 		m.until.Store(int64(at))
 	}
-	r := &Run{name: m.cfg.Name, number: e.Run, token: e.Token, state: e.State, from: nameOf(e.From), check: func() error { return m.mayWork(ctx, e.Token) }}
+	r := &Run{name: m.cfg.Name, number: e.Run, token: e.Token, state: e.State, from: nameOf(e.From), check: func() error { return m.mayWork(ctx, e.Token) }, until: m.validUntil}
 	ctx = context.WithValue(fence.WithToken(ctx, e.Token), runKey{}, r)
 	m.cfg.Logger.Info("sbr: a singleton starts", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "from", r.from)
 	m.observe(OccurredStarted, "the function starts", e.Run, e.Token)
@@ -124,6 +124,14 @@ func (m *Manager) mayWork(ctx context.Context, token uint64) error {
 	default:
 		return nil
 	}
+}
+
+// validUntil is when mayWork fails unless something is renewed before.
+func (m *Manager) validUntil() (at time.Time, ok bool) {
+	if m.leasing != nil {
+		return m.leasing.lease.ValidUntil()
+	}
+	return m.origin.Add(time.Duration(m.until.Load())), true
 }
 
 // stop asks the function to end.

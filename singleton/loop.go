@@ -33,6 +33,9 @@ func (m *Manager) loop(closeTopics func()) {
 		case <-m.inbox.Wake():
 		case <-timer.C:
 		}
+		if m.cfg.Pause != nil {
+			m.cfg.Pause()
+		}
 		if downed != nil && isClosed(downed) {
 			continue // nothing comes before that
 		}

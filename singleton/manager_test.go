@@ -63,6 +63,18 @@ func (d *diary) last(what string) (e entry) {
 	return e
 }
 
+// count returns how many entries of a kind there are.
+func (d *diary) count(what string) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.entries {
+		if e.what == what {
+			n++
+		}
+	}
+	return n
+}
+
 // runs returns who runs, empty if nobody or several do.
 func (d *diary) runs() string {
 	d.mu.Lock()

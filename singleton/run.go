@@ -10,7 +10,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
-// ErrDone, returned by Config.Run, says that this member is not to run the function again. It hands over to another one.
+// ErrDone is returned by Config.Run to say that this member is not to run the function again. It hands over to another one.
 var ErrDone = errors.New("singleton: done")
 
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
@@ -43,6 +43,7 @@ type Run struct {
 	state  []byte
 	from   string
 	check  func() error
+	until  func() (time.Time, bool)
 
 	mu   sync.Mutex
 	left []byte
@@ -76,6 +77,15 @@ func (r *Run) Check() error {
 		return fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
 	return nil
+}
+
+// Until is the moment at which Check fails unless this member has renewed the lease, or was sure of its place again, meanwhile; zero: never. ok is false when
+// Check fails already. It is for work that takes time to end: begin before that moment, and have ended at it. It never blocks.
+func (r *Run) Until() (at time.Time, ok bool) {
+	if r.check() != nil {
+		return time.Time{}, false
+	}
+	return r.until()
 }
 
 func (r *Run) handedOver() []byte {

@@ -46,6 +46,21 @@ var rules = []rule{
 		deny:     []string{module + "/lease/kubernetes", module + "/lease/leasetest"},
 	},
 	{
+		folder:   "lease/fence",
+		patterns: []string{"./lease/fence"},
+		allow:    []string{module + "/lease/fence", module + "/internal/filelock"},
+	},
+	{
+		folder:   "singleton/handover",
+		patterns: []string{"./singleton/handover"},
+		allow:    []string{module + "/sbr", module + "/singleton/handover"},
+	},
+	{
+		folder:   "sharding/allocation",
+		patterns: []string{"./sharding/allocation"},
+		allow:    []string{module + "/sbr", module + "/sharding/allocation", "github.com/cespare/xxhash/v2"},
+	},
+	{
 		folder:   "simulator",
 		patterns: []string{"./simulator/..."},
 		optional: true,

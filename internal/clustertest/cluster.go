@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,8 @@ type Member struct {
 	Name     string
 	Serf     *serf.Serf
 	Provider *downing.Provider
+	// Store is the member's way to the store of verdicts.
+	Store *memory.View
 }
 
 // New returns a cluster without members.
@@ -70,18 +73,19 @@ func Logger(name string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
 }
 
-// Start starts a member and joins it to one of the others, if there is one.
+// Start starts a member and joins it to the others.
 func (c *Cluster) Start(name string) *Member {
 	c.t.Helper()
+	view := c.Store.View(name)
 	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", c.Store.View(name), func(int) {}, Logger(name)
+	cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", view, func(int) {}, Logger(name)
 	cfg.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
 	if c.options.Config != nil {
 		c.options.Config(name, &cfg)
 	}
 	p, err := downing.New(cfg)
 	require.NoError(c.t, err)
-	m := &Member{Name: name, Provider: p}
+	m := &Member{Name: name, Provider: p, Store: view}
 	m.Serf, err = serfnet.Start(c.Net, name, func(conf *serf.Config) {
 		if c.options.Serf != nil {
 			c.options.Serf(name, conf)
@@ -90,22 +94,23 @@ func (c *Cluster) Start(name string) *Member {
 	})
 	require.NoError(c.t, err)
 	require.NoError(c.t, p.Start(context.Background(), m.Serf))
-	if seed := c.seed(name); seed != nil {
-		_, err = m.Serf.Join([]string{seed.Name + "/" + seed.Serf.Memberlist().LocalNode().Address()}, true)
+	if seeds := c.seeds(name); len(seeds) > 0 {
+		_, err = m.Serf.Join(seeds, true)
 		require.NoError(c.t, err)
 	}
 	c.members[name] = m
 	return m
 }
 
-// seed is a member that runs, other than name.
-func (c *Cluster) seed(name string) *Member {
-	for i := 1; i <= len(c.members)+1; i++ {
-		if m := c.members[Name(i)]; m != nil && m.Name != name && m.Serf.State() == serf.SerfAlive && !m.Down() {
-			return m
+// seeds are the addresses of the members that run, other than name. One that answers is enough.
+func (c *Cluster) seeds(name string) (addrs []string) {
+	for other, m := range c.members {
+		if other != name && m.Serf.State() == serf.SerfAlive && !m.Down() {
+			addrs = append(addrs, other+"/"+m.Serf.Memberlist().LocalNode().Address())
 		}
 	}
-	return nil
+	slices.Sort(addrs)
+	return addrs
 }
 
 // Name is the name of the i-th member, from 1.

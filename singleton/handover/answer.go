@@ -14,7 +14,15 @@ func (m *Machine) asked(e Asked) {
 	if p := m.peer(e.From); e.From == m.cfg.Self || p != nil && p.Down || m.down {
 		return // who is out is told so by others, and who is down says nothing
 	}
-	m.maxToken = max(m.maxToken, q.Token)
+	m.hear(q.Token)
+	if q.Kind == Take || q.Kind == HandOver {
+		if slices.ContainsFunc(m.gone, func(d departure) bool { return d.id == e.From }) {
+			return // it does not know yet that it was removed, or its view will show it again
+		}
+		m.asks(e.From, q.Round)
+	} else if m.askedLater(e.From, q.Round) {
+		return // a late word of a manager that was closed; the member has a new one
+	}
 	switch q.Kind {
 	case Take:
 		m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return q.id == e.From }) // it has a new manager
@@ -26,6 +34,20 @@ func (m *Machine) asked(e Asked) {
 	case Resigned:
 		m.quits(e.From, true)
 	}
+}
+
+// asks notes the round in which a member asks.
+func (m *Machine) asks(id sbr.ID, round uint64) {
+	i, ok := slices.BinarySearchFunc(m.askers, id, func(a asker, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		m.askers = slices.Insert(m.askers, i, asker{id: id})
+	}
+	m.askers[i].round = max(m.askers[i].round, round)
+}
+
+// askedLater reports whether a member has asked for the slot in a later round.
+func (m *Machine) askedLater(id sbr.ID, round uint64) bool {
+	return slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == id && a.round > round })
 }
 
 // quits notes that a member goes. done: nothing of it runs.
@@ -64,7 +86,7 @@ func (m *Machine) consent(from sbr.ID, q *Message) Message {
 			return a
 		}
 	}
-	a.Kind, a.Wait = Clear, m.margins()
+	a.Kind, a.Wait, a.State = Clear, m.margins(), m.lend(from)
 	return a
 }
 
@@ -78,26 +100,45 @@ func (m *Machine) margins() (d time.Duration) {
 
 // askedToStop takes in that a member wants this one to hand over.
 func (m *Machine) askedToStop(e Asked) {
-	w := waiting{ref: e.Ref, from: e.From, born: e.Message.Born, round: e.Message.Round}
-	if older(m.cfg.Born, m.cfg.Self, w.born, w.from) && !m.resigned && !m.leaving() {
+	w := waiting{ref: e.Ref, from: e.From, round: e.Message.Round}
+	if older(m.cfg.Born, m.cfg.Self, e.Message.Born, e.From) && !m.resigned && !m.leaving() {
 		m.emit(Answer{Ref: e.Ref, Message: Message{Kind: Refuse, Round: w.round, Token: max(m.maxToken, m.token)}})
 		return
 	}
 	switch m.phase {
 	case Active:
-		m.stop(CauseHandOver, "handing over to "+string(e.From), w)
-		m.waiting = append(m.waiting, w)
+		m.stop(CauseHandOver, "handing over to "+string(e.From), w.from)
+		m.await(w)
 	case Stopping, Releasing:
-		m.waiting = append(slices.DeleteFunc(m.waiting, func(o waiting) bool { return o.from == w.from && o.round != w.round }), w)
+		m.await(w)
 	case Resting:
-		m.waiting = append(m.waiting, w)
+		m.await(w)
 		m.release()
 	case Taking, Acquiring:
 		m.yield("an older candidate asks for the slot")
-		m.handedOver(e.Ref, w.round)
+		m.handedOver(w)
 	case Idle:
-		m.handedOver(e.Ref, w.round)
+		m.handedOver(w)
 	}
+}
+
+// maxAwaiting is how many questions of one member stay open while a run ends. Older ones are open no more where they were asked.
+const maxAwaiting = 3
+
+// await keeps a question until the run has ended.
+func (m *Machine) await(w waiting) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(o waiting) bool { return o.from == w.from && o.round != w.round })
+	same := 0
+	for _, o := range m.waiting {
+		if o.from == w.from {
+			same++
+		}
+	}
+	if same >= maxAwaiting {
+		i := slices.IndexFunc(m.waiting, func(o waiting) bool { return o.from == w.from })
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+	}
+	m.waiting = append(m.waiting, w)
 }
 
 // answered takes in an answer to this member's own question.
@@ -116,19 +157,22 @@ func (m *Machine) answered(e Answered) {
 		a.what = Clear // a manager is closed only once nothing of its run is left
 		return
 	}
-	m.maxToken = max(m.maxToken, e.Message.Token)
+	m.hear(e.Message.Token)
 	m.takeIn(a, &e.Message)
 }
 
 func (m *Machine) takeIn(a *answer, msg *Message) {
 	switch msg.Kind {
 	case Clear:
-		if a.what == HandOver {
-			return // it had not started to stop when it said so, or has a newer manager: the answer to the later question counts
+		if a.what == Running || a.what == HandOver {
+			return // it said so before it ran, or no longer does: the answer to HandOver counts
 		}
 		a.what = Clear
 		if m.phase == Taking {
 			m.waitUntil = max(m.waitUntil, m.now+msg.Wait)
+			if msg.State != nil {
+				m.inherit(a.id, msg)
+			}
 		}
 	case Refuse:
 		a.what = Refuse
@@ -142,12 +186,19 @@ func (m *Machine) takeIn(a *answer, msg *Message) {
 		}
 	case HandedOver:
 		a.what = Clear
-		if m.phase == Taking && msg.Token >= m.maxToken {
-			m.handed, m.from = msg.State, a.id
+		if m.phase == Taking {
+			m.inherit(a.id, msg)
 		}
 		if p := m.peer(a.id); p != nil && p.Leaving || m.quitter(a.id) != nil {
 			m.quits(a.id, true)
 		}
+	}
+}
+
+// inherit takes in what a run has left. Of several runs the newest counts.
+func (m *Machine) inherit(id sbr.ID, msg *Message) {
+	if token := min(msg.Token, maxToken); token > m.estate.token || token == m.estate.token && m.estate.state == nil {
+		m.estate, m.lent = estate{token: token, state: msg.State, from: id}, ""
 	}
 }
 
@@ -169,8 +220,12 @@ func (m *Machine) viewed(v View) {
 	m.view = v
 	for i := range old.Peers {
 		p := &old.Peers[i]
-		if now := m.peer(p.ID); now == nil || now.Down && !p.Down {
+		now := m.peer(p.ID)
+		if !p.Down && (now == nil || now.Down) { // who was downed and is gone later has departed once
 			m.departed(p)
+		}
+		if now != nil && now.Candidate != p.Candidate {
+			m.reoffered(now)
 		}
 	}
 	for i := range v.Peers {
@@ -183,13 +238,23 @@ func (m *Machine) viewed(v View) {
 		}
 	}
 	m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return m.peer(q.id) == nil })
+	m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return m.peer(a.id) == nil })
 	m.answers = slices.DeleteFunc(m.answers, func(a answer) bool { p := m.peer(a.id); return p == nil || p.Down })
+}
+
+// reoffered takes in that a member has taken its manager out of its tags, or has a new one.
+func (m *Machine) reoffered(p *Peer) {
+	if p.Candidate {
+		m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return q.id == p.ID })
+	} else {
+		m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return a.id == p.ID })
+	}
 }
 
 // departed begins the margin of a member that is gone, or was downed, unless it has said that nothing of it runs.
 func (m *Machine) departed(p *Peer) {
-	a, asked := slices.BinarySearchFunc(m.answers, p.ID, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
-	ran := asked && (m.answers[a].what == Running || m.answers[a].what == HandOver)
+	what := m.known(p.ID).what
+	ran := what == Running || what == HandOver || slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == p.ID })
 	if q := m.quitter(p.ID); p.ID == m.cfg.Self || !p.Candidate && !ran || q != nil && q.done {
 		return
 	}

@@ -14,7 +14,7 @@ func (m *Machine) tryLease() {
 		m.take()
 	case !m.inFlight && m.now >= m.leaseAt:
 		m.attempt++
-		m.inFlight = true
+		m.inFlight, m.lost = true, false
 		m.emit(AcquireLease{Attempt: m.attempt})
 	}
 }
@@ -22,7 +22,7 @@ func (m *Machine) tryLease() {
 // newcomers reports whether there is a member that was not asked in this round.
 func (m *Machine) newcomers() bool {
 	for _, p := range m.others() {
-		if a := m.answerOf(p.ID); a.what == 0 && a.tries == 0 {
+		if a := m.known(p.ID); a.what == 0 && a.tries == 0 {
 			return true
 		}
 	}
@@ -34,9 +34,18 @@ func (m *Machine) leaseAnswered(e LeaseAnswer) {
 		return // given up, and given back, meanwhile
 	}
 	m.inFlight = false
-	if e.Outcome != sbr.Granted {
-		m.leaseAt = m.now + m.cfg.LeaseRetryInterval
+	m.leaseAt = m.now + m.cfg.LeaseRetryInterval
+	switch {
+	case e.Outcome != sbr.Granted:
 		m.explain(TopicLease, "the lease was not granted: %s; asking again in %v", e.Why, m.cfg.LeaseRetryInterval)
+		return
+	case m.lost:
+		m.explain(TopicLease, "the lease was granted and is lost already; asking again in %v", m.cfg.LeaseRetryInterval)
+		return
+	case e.Token <= m.token || e.Token > maxToken:
+		m.emit(ReleaseLease{Attempt: m.attempt})
+		m.explain(TopicStuck, "nothing starts: the lease's token %d is not between that of the last run here, %d, and %d; its store has forgotten or was changed by hand; "+
+			"asking again in %v", e.Token, m.token, uint64(maxToken), m.cfg.LeaseRetryInterval)
 		return
 	}
 	m.held = true
@@ -49,10 +58,14 @@ func (m *Machine) leaseAnswered(e LeaseAnswer) {
 
 // leaseLost stops what runs under the lease; once that has ended the lease is asked for again.
 func (m *Machine) leaseLost(why string) {
+	if !m.held {
+		m.lost = m.inFlight // the loss may be heard of before the grant
+		return
+	}
 	m.held = false
 	switch m.phase {
 	case Active:
-		m.stop(CauseLeaseLost, "the lease is lost: "+why, waiting{})
+		m.stop(CauseLeaseLost, "the lease is lost: "+why, "")
 	case Resting:
 		m.release()
 	}
@@ -73,7 +86,7 @@ func (m *Machine) release() {
 func (m *Machine) settle() {
 	m.phase = Idle
 	for _, w := range m.waiting {
-		m.handedOver(w.ref, w.round)
+		m.handedOver(w)
 	}
 	m.waiting = m.waiting[:0]
 	if m.resigned && !m.down {
@@ -81,11 +94,19 @@ func (m *Machine) settle() {
 	}
 }
 
-// handedOver tells a successor that nothing runs here any more, and what the last run has left if it was the newest.
-func (m *Machine) handedOver(ref, round uint64) {
-	a := Message{Kind: HandedOver, Round: round, Token: max(m.token, m.maxToken)}
-	if m.token >= m.maxToken {
-		a.State = m.left
+// handedOver tells a successor that nothing runs here any more, and what the last run has left.
+func (m *Machine) handedOver(w waiting) {
+	a := Message{Kind: HandedOver, Round: w.round, Token: max(m.token, m.maxToken)}
+	a.State = m.lend(w.from)
+	m.emit(Answer{Ref: w.ref, Message: a})
+}
+
+// lend lets another member through and returns what it is to have of the last run: nil where a newer run is known of, or may have been. Whoever was let
+// through before may have run the slot.
+func (m *Machine) lend(to sbr.ID) []byte {
+	if m.lent != "" && m.lent != to || m.estate.token < m.maxToken {
+		m.estate = estate{}
 	}
-	m.emit(Answer{Ref: ref, Message: a})
+	m.lent = to
+	return m.estate.state
 }

@@ -127,23 +127,32 @@ type Machine struct {
 	gone      []departure // by ID
 	// quitters are members that hand over or have said that they run nothing, and go.
 	quitters []quitter // by ID
+	askers   []asker   // by ID
 
 	maxToken uint64
 	run      uint64
 	token    uint64 // of the run; kept after its end
-	left     []byte // what the last run here has left
-	handed   []byte // what another member's run has left, for the next one here
-	from     sbr.ID // that member
-	restAt   time.Duration
+	estate   estate
+	// lent is the last member that was let through: it may have run the slot since estate was left.
+	lent   sbr.ID
+	restAt time.Duration
 	// waiting are the questions that are answered once the run has ended.
 	waiting []waiting
 
 	attempt  uint64
 	inFlight bool // an AcquireLease is unanswered
 	held     bool
+	lost     bool // the lease was lost before its grant was heard of
 	leaseAt  time.Duration
 
 	out []Effect
+}
+
+// estate is what the newest run that is known of has left, and the member that has handed it over; empty: this one.
+type estate struct {
+	token uint64
+	state []byte
+	from  sbr.ID
 }
 
 // departure is a candidate that is gone without a word.
@@ -158,10 +167,15 @@ type quitter struct {
 	done bool
 }
 
+// asker is a member that has asked for the slot, in this round at the latest: it has a manager, whether its tags say so by now or not.
+type asker struct {
+	id    sbr.ID
+	round uint64
+}
+
 type waiting struct {
 	ref  uint64
 	from sbr.ID
-	born int64
 	// round is the asker's.
 	round uint64
 }
@@ -188,6 +202,9 @@ func (m *Machine) Token() uint64 {
 	return m.token
 }
 
+// Round returns the number of the newest round. Answers to earlier ones do not count.
+func (m *Machine) Round() uint64 { return m.round }
+
 // Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member is sure of its place meanwhile.
 // ok is false where a lease decides, or nothing runs.
 func (m *Machine) Until() (at time.Duration, ok bool) {
@@ -210,7 +227,7 @@ func (m *Machine) Step(now time.Duration, e Event) []Effect {
 	case LeaseAnswer:
 		m.leaseAnswered(e)
 	case LeaseLost:
-		if m.held && e.Attempt == m.attempt {
+		if e.Attempt == m.attempt {
 			m.leaseLost(e.Why)
 		}
 	case LeaseReleased:
@@ -224,7 +241,7 @@ func (m *Machine) Step(now time.Duration, e Event) []Effect {
 	case Downed:
 		m.downed(e.Why)
 	case Heard:
-		m.maxToken = max(m.maxToken, e.Token)
+		m.hear(e.Token)
 	}
 	m.advance()
 	return m.out

@@ -54,7 +54,7 @@ type Message struct {
 	Token uint64
 	// Wait is how long the sender still waits for members that are gone, of Clear.
 	Wait time.Duration
-	// State is what the run left, of HandedOver.
+	// State is what the sender's last run has left, of HandedOver and Clear; nil where a newer run is known of.
 	State []byte
 }
 

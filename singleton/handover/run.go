@@ -1,13 +1,18 @@
 package handover
 
-import "time"
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
 
 // start starts a run. Everybody has agreed, or the lease is held.
 func (m *Machine) start(token uint64) {
-	state := m.handed
-	if m.from == "" && m.token >= m.maxToken {
-		state = m.left // nobody else has run it since
+	last := m.estate
+	if m.lent != "" || last.token < m.maxToken || m.cfg.UseLease && token > last.token+1 {
+		last = estate{} // there was a newer run, or may have been: the lease counts its grants
 	}
+	m.estate, m.lent = estate{}, ""
 	m.phase = Active
 	m.run++
 	m.token, m.maxToken = token, max(m.maxToken, token)
@@ -15,19 +20,18 @@ func (m *Machine) start(token uint64) {
 	for i := range m.answers {
 		m.answers[i].tries = 0
 	}
-	m.emit(Start{Run: m.run, Token: token, State: state, From: m.from})
-	if m.from != "" {
-		m.explain(TopicStarted, "run %d starts with token %d, handed over by %s", m.run, token, m.from)
+	m.emit(Start{Run: m.run, Token: token, State: last.state, From: last.from})
+	if last.from != "" {
+		m.explain(TopicStarted, "run %d starts with token %d, handed over by %s", m.run, token, last.from)
 	} else {
 		m.explain(TopicStarted, "run %d starts with token %d", m.run, token)
 	}
-	m.left, m.handed, m.from = nil, nil, ""
 }
 
 // guard looks after the run that is active.
 func (m *Machine) guard() {
 	if !m.trusted() {
-		m.stop(CauseUnsure, "this member has not been sure of its place for "+m.cfg.Trust.String(), waiting{})
+		m.stop(CauseUnsure, "this member has not been sure of its place for "+m.cfg.Trust.String(), "")
 		return
 	}
 	if m.leaving() && !m.resigned {
@@ -35,7 +39,7 @@ func (m *Machine) guard() {
 		return
 	}
 	if m.patience > 0 && (m.now >= m.patience || !m.successor()) {
-		m.stop(CauseResigned, "this member resigns and nobody has asked for the slot", waiting{})
+		m.stop(CauseResigned, "this member resigns and nobody has asked for the slot", "")
 		return
 	}
 	if m.patience > 0 && m.now >= m.askAt {
@@ -63,17 +67,18 @@ func (m *Machine) claim() {
 	}
 	fresh := false
 	for _, p := range m.others() {
-		fresh = fresh || m.answerOf(p.ID).what == 0 && m.answerOf(p.ID).tries == 0
+		a := m.known(p.ID)
+		fresh = fresh || m.unclaimed(p, a) && a.what == 0 && a.tries == 0
 	}
 	if !fresh && m.now < m.askAt {
 		return
 	}
 	m.askAt = m.now + m.cfg.HandOverRetryInterval
 	for _, p := range m.others() {
-		a := m.answerOf(p.ID)
-		if !m.unclaimed(p, a) {
+		if !m.unclaimed(p, m.known(p.ID)) {
 			continue
 		}
+		a := m.answerOf(p.ID)
 		a.tries++
 		if a.what == HandOver {
 			m.ask(p.ID, HandOver)
@@ -83,9 +88,10 @@ func (m *Machine) claim() {
 	}
 }
 
-// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is left alone: it will ask before it starts.
-func (m *Machine) unclaimed(p *Peer, a *answer) bool {
-	return a.what != Clear && a.what != Refuse && !p.Unreachable && a.tries < m.cfg.NumberOfRetries
+// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is left alone: it will ask before it starts. One
+// that is known to run it is not.
+func (m *Machine) unclaimed(p *Peer, a answer) bool {
+	return a.what != Clear && a.what != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.what == HandOver)
 }
 
 func (m *Machine) claims() bool {
@@ -93,7 +99,7 @@ func (m *Machine) claims() bool {
 		return false
 	}
 	for _, p := range m.others() {
-		if m.unclaimed(p, m.answerOf(p.ID)) {
+		if m.unclaimed(p, m.known(p.ID)) {
 			return true
 		}
 	}
@@ -101,10 +107,10 @@ func (m *Machine) claims() bool {
 }
 
 // stop asks the run to end.
-func (m *Machine) stop(c Cause, why string, to waiting) {
+func (m *Machine) stop(c Cause, why string, to sbr.ID) {
 	m.phase = Stopping
 	m.patience = 0
-	m.emit(Stop{Run: m.run, Cause: c, Why: why, To: to.from})
+	m.emit(Stop{Run: m.run, Cause: c, Why: why, To: to})
 	m.explain(TopicStopping, "run %d has to end: %s", m.run, why)
 }
 
@@ -116,7 +122,7 @@ func (m *Machine) runEnded(e RunEnded) {
 		m.explain(TopicEnded, "run %d has left %d bytes of state, more than the %d that can be handed over: they are lost", e.Run, len(e.State), MaxState)
 		e.State = nil
 	}
-	m.left = e.State
+	m.estate, m.lent = estate{token: m.token, state: e.State}, ""
 	m.explain(TopicEnded, "run %d has ended%s", e.Run, because(e.Why))
 	switch {
 	case m.phase == Stopping:
@@ -137,15 +143,15 @@ func because(why string) string {
 	return ": " + why
 }
 
-// rest starts the next run where the last one ended by itself.
+// rest starts the next run where the last one ended by itself. As with a run, an older candidate has to ask for the slot.
 func (m *Machine) rest() {
 	switch {
-	case !m.mine() || !m.trusted():
+	case m.over() || m.leaving() || !m.trusted():
 		m.release()
 	case m.now >= m.restAt && m.cfg.UseLease:
 		m.start(m.token)
 	case m.now >= m.restAt:
-		m.start(m.nextToken())
+		m.startNext()
 	}
 }
 
@@ -153,7 +159,7 @@ func (m *Machine) rest() {
 func (m *Machine) resign(patience time.Duration) {
 	if m.over() {
 		if m.phase == Active && patience <= 0 {
-			m.stop(CauseResigned, "this member has to leave at once", waiting{})
+			m.stop(CauseResigned, "this member has to leave at once", "")
 		}
 		return
 	}
@@ -168,7 +174,7 @@ func (m *Machine) resign(patience time.Duration) {
 		m.release()
 	case Active:
 		if patience <= 0 || !m.successor() {
-			m.stop(CauseResigned, "this member resigns", waiting{})
+			m.stop(CauseResigned, "this member resigns", "")
 			return
 		}
 		m.patience, m.askAt = m.now+patience, m.now+m.cfg.HandOverRetryInterval
@@ -184,7 +190,7 @@ func (m *Machine) downed(why string) {
 	m.down = true
 	switch m.phase {
 	case Active:
-		m.stop(CauseDown, "this member is down: "+why, waiting{})
+		m.stop(CauseDown, "this member is down: "+why, "")
 	case Taking, Acquiring:
 		m.yield("this member is down: " + why)
 	case Resting:

@@ -14,6 +14,7 @@ func (m *Machine) Clone() *Machine {
 	c.answers = slices.Clone(m.answers)
 	c.gone = slices.Clone(m.gone)
 	c.quitters = slices.Clone(m.quitters)
+	c.askers = slices.Clone(m.askers)
 	c.waiting = slices.Clone(m.waiting)
 	c.out = nil
 	return &c
@@ -22,7 +23,7 @@ func (m *Machine) Clone() *Machine {
 // AppendState appends a canonical encoding of everything that decides how the machine will behave, and returns the extended slice.
 // Times are relative to the last call. The numbers of rounds, attempts and questions are left out; tokens are not.
 func (m *Machine) AppendState(b []byte) []byte {
-	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held))
+	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held, m.lost))
 	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, m.restAt, m.leaseAt} {
 		b = binary.AppendVarint(b, int64(max(t-m.now, -1)))
 	}
@@ -39,22 +40,29 @@ func (m *Machine) AppendState(b []byte) []byte {
 		b = append(appendText(b, q.id), bits(q.done))
 	}
 	b = append(b, '|')
+	for _, a := range m.askers {
+		b = appendText(b, a.id)
+	}
+	b = append(b, '|')
 	for _, w := range m.waiting {
 		b = appendText(b, w.from)
 	}
 	b = append(b, '|')
 	b = binary.AppendUvarint(b, m.token)
 	b = binary.AppendUvarint(b, m.maxToken)
-	b = appendText(b, string(m.left))
-	b = appendText(b, string(m.handed))
-	b = appendText(b, m.from)
-	return m.view.appendState(b, m.now)
+	b = binary.AppendUvarint(b, m.estate.token)
+	b = appendText(b, string(m.estate.state))
+	b = appendText(b, m.estate.from)
+	b = appendText(b, m.lent)
+	if !m.cfg.UseLease {
+		b = binary.AppendVarint(b, int64(max(m.view.Sure-m.now, -m.cfg.Trust))) // never, or too long ago, is the same
+	}
+	return m.view.appendState(b)
 }
 
-func (v *View) appendState(b []byte, now time.Duration) []byte {
+func (v *View) appendState(b []byte) []byte {
 	b = append(b, bits(v.Armed))
 	b = binary.AppendUvarint(b, v.Verdict)
-	b = binary.AppendVarint(b, int64(v.Sure-now))
 	for i := range v.Peers {
 		p := &v.Peers[i]
 		b = binary.AppendVarint(append(appendText(b, p.ID), bits(p.Candidate, p.Leaving, p.Down, p.Unreachable)), p.Born)

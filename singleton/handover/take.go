@@ -2,8 +2,10 @@ package handover
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -87,13 +89,21 @@ func (m *Machine) ask(to sbr.ID, k Kind) {
 	m.emit(Ask{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round, Token: max(m.maxToken, m.token)}})
 }
 
-// answerOf returns what is known of a member in this round.
+// answerOf returns what is known of a member in this round, to be changed.
 func (m *Machine) answerOf(id sbr.ID) *answer {
 	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
 	if !ok {
 		m.answers = slices.Insert(m.answers, i, answer{id: id})
 	}
 	return &m.answers[i]
+}
+
+// known returns what is known of a member in this round.
+func (m *Machine) known(id sbr.ID) (a answer) {
+	if i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) }); ok {
+		a = m.answers[i]
+	}
+	return a
 }
 
 // pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage when nothing is in the way.
@@ -111,7 +121,7 @@ func (m *Machine) pursue() {
 	}
 	runners, silent := false, false
 	for _, p := range m.others() {
-		switch a := m.answerOf(p.ID); {
+		switch a := m.known(p.ID); {
 		case m.passedOver(p, a):
 		case a.what == Running, a.what == HandOver:
 			runners = true
@@ -129,7 +139,7 @@ func (m *Machine) pursue() {
 }
 
 // passedOver reports whether a member that does not answer is left to the lease.
-func (m *Machine) passedOver(p *Peer, a *answer) bool {
+func (m *Machine) passedOver(p *Peer, a answer) bool {
 	return m.cfg.UseLease && !p.Unreachable && (a.what == 0 || a.what == HandOver) && a.tries > m.cfg.NumberOfRetries
 }
 
@@ -191,7 +201,7 @@ func (m *Machine) repeat() {
 // taken goes on once everybody has answered.
 func (m *Machine) taken() {
 	if !m.cfg.UseLease {
-		m.start(m.nextToken())
+		m.startNext()
 		return
 	}
 	m.phase = Acquiring
@@ -199,13 +209,32 @@ func (m *Machine) taken() {
 	m.tryLease()
 }
 
-// nextToken is a token of a run without a lease.
-func (m *Machine) nextToken() uint64 {
-	return max(m.maxToken, m.token, m.view.Verdict<<counterBits) + 1
+// startNext starts a run without a lease, under the next token.
+func (m *Machine) startNext() {
+	last := max(m.maxToken, m.token)
+	if m.view.Verdict > maxToken>>counterBits {
+		last = maxToken
+	} else {
+		last = max(last, m.view.Verdict<<counterBits)
+	}
+	if last < maxToken {
+		m.start(last + 1)
+		return
+	}
+	m.phase = Idle
+	m.notBefore = m.now + time.Duration(m.cfg.NumberOfRetries)*m.cfg.HandOverRetryInterval
+	m.explain(TopicStuck, "nothing starts: there is no token after %d; a member has a wrong one, stop the managers of all members and start them again", uint64(maxToken))
 }
 
-// counterBits are those of a token that count the runs under one verdict.
-const counterBits = 16
+const (
+	// counterBits are those of a token that count the runs under one verdict.
+	counterBits = 16
+	// maxToken is the last token: it has to fit a signed number.
+	maxToken = math.MaxInt64
+)
+
+// hear takes in a token that others know of.
+func (m *Machine) hear(token uint64) { m.maxToken = max(m.maxToken, min(token, maxToken)) }
 
 // yield gives taking up.
 func (m *Machine) yield(why string) {

@@ -1,0 +1,114 @@
+package allocation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Member is one that may own shards.
+type Member struct {
+	// ID is the incarnation; it owns. Required, and unique among the members.
+	ID sbr.ID
+	// Name is what is hashed. A node that restarts is another ID under the same name, and so gets its former shards back.
+	Name string
+	// Leaving says that the member is on its way out: it gets no shards and gives up those it has, before any rebalancing.
+	Leaving bool
+	// Unreachable says that nobody knows whether the member's shards still run: it keeps them and gets no others. A member that
+	// was downed is passed like this until its removal margin is over. While there is one, nothing is rebalanced.
+	Unreachable bool
+}
+
+// Placement is where one shard is. The zero value: it runs nowhere.
+type Placement struct {
+	// Owner is the member that runs the shard, or ran it last. One that is not among the members is gone: the shard may start
+	// elsewhere. Empty: nobody.
+	Owner sbr.ID
+	// To is the member to which the shard is on its way. It counts as being there, and is not moved again until it has arrived.
+	// Empty, or not among the members: it stays where it is.
+	To sbr.ID
+}
+
+// Reason says why a shard moves.
+type Reason uint8
+
+// The reasons, the most urgent first.
+const (
+	// Unowned: the shard runs nowhere.
+	Unowned Reason = iota + 1
+	// OwnerLeaves: its owner is on its way out.
+	OwnerLeaves
+	// Preferred: the shard's hash prefers a member that has less than its share.
+	Preferred
+	// OwnerFull: its owner has more than the capacity.
+	OwnerFull
+)
+
+var reasons = [...]string{"", "unowned", "owner-leaves", "preferred", "owner-full"}
+
+// String returns the reason in one word.
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// Recovery reports whether the move counts against Config.MaxRecoveries; the others count against Config.MaxMoves.
+func (r Reason) Recovery() bool { return r == Unowned || r == OwnerLeaves }
+
+// Move takes one shard to another member.
+type Move struct {
+	Shard string
+	// From is Placement.Owner: empty, or the ID of somebody who is gone, when the shard runs nowhere.
+	From sbr.ID
+	// To is a member that is neither leaving nor unreachable.
+	To     sbr.ID
+	Reason Reason
+}
+
+// Allocator allocates the shards of one type. It does not change: share it freely.
+type Allocator struct {
+	config Config
+	shards []string // sorted
+	hashes []uint64 // of the shards, in their order
+}
+
+// New returns an allocator of the named shards of a type. The type's name goes into the hash, so that the shards "0" of all types
+// do not meet on one member. Errors: what Config.Validate returns, no shards, and names that are empty or used twice; all of them.
+func New(kind string, shards []string, config Config) (*Allocator, error) {
+	a := &Allocator{config: config, shards: slices.Sorted(slices.Values(shards))}
+	errs := []error{config.Validate()}
+	if len(shards) == 0 {
+		errs = append(errs, errors.New("there are no shards: name at least one"))
+	}
+	seed := mix(xxhash.Sum64String(kind))
+	a.hashes = make([]uint64, len(a.shards))
+	for i, name := range a.shards {
+		if name == "" {
+			errs = append(errs, errors.New("a shard has no name"))
+		}
+		if i > 0 && name == a.shards[i-1] {
+			errs = append(errs, fmt.Errorf("the shard %q is named twice", name))
+		}
+		a.hashes[i] = mix(seed + xxhash.Sum64String(name))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("shards of type %q: %w", kind, err)
+	}
+	return a, nil
+}
+
+// Shards returns the names, sorted.
+func (a *Allocator) Shards() []string { return slices.Clone(a.shards) }
+
+// mix spreads each bit over all others: the finalizer of SplitMix64 (Steele, Lea, Flood; constants by Stafford, variant 13).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,130 @@
+package allocation
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Plan is what is left to be done.
+type Plan struct {
+	// Moves are in the order in which they are to begin: unowned shards, those of members that leave, then rebalancing. Each shard
+	// is in it at most once. Begun in this order they never bring a member above Capacity.
+	Moves []Move
+	// Capacity is how many shards a member may get. Zero: there is no member to give a shard to.
+	Capacity int
+	// Share is the number of shards below which a member attracts those that prefer it: shards / members, rounded down.
+	Share int
+}
+
+// Plan returns what has to be done for the shards to be where they belong, given the members and where the shards are now. A shard
+// that is missing in current is unowned; names that are not shards of this allocator are ignored. It returns moves that may have
+// to wait (see Next), and none that is under way already. The order of members does not matter. Without a member that can take shards
+// the plan is empty. It costs up to one hash for each pair of a shard and a member: 0.4 ms for 1,000 × 20, 6 ms for 4,096 × 500.
+func (a *Allocator) Plan(members []Member, current map[string]Placement) Plan {
+	w := a.survey(members, current)
+	w.recoverShards()
+	w.rebalance()
+	return Plan{Moves: w.moves, Capacity: w.capacity, Share: w.share}
+}
+
+// Next returns the moves that may begin now: the first of the Plan, as many as Config.MaxMoves and Config.MaxRecoveries allow beside
+// those that are under way. No rebalancing begins before the last recovery has begun. The caller sets Placement.To for each one
+// and asks again when one has ended, or the members have changed.
+func (a *Allocator) Next(members []Member, current map[string]Placement) []Move {
+	w := a.survey(members, current)
+	w.recoverShards()
+	recoveries, found := max(0, a.config.MaxRecoveries-w.recovering), len(w.moves)
+	if found > recoveries {
+		return w.moves[:recoveries]
+	}
+	moves := max(0, a.config.MaxMoves-w.moving)
+	if moves > 0 {
+		w.rebalance()
+	}
+	return w.moves[:min(found+moves, len(w.moves))]
+}
+
+// nowhere is the place of a shard that has none.
+const nowhere = -1
+
+// work is a plan in the making. Shards and members are indices in the order of their names, so that no tie is left to chance.
+type work struct {
+	*Allocator
+	members    []Member
+	names      []uint64 // the hashes of the members' names
+	able       []int    // the members that can be given shards
+	loads      []int    // shards per member, those on their way to it included
+	at         []int    // the member of each shard, or nowhere
+	from       []sbr.ID
+	fixed      []bool // the shard is on its way
+	capacity   int
+	share      int
+	moving     int  // how many shards are on their way by rebalancing,
+	recovering int  // and how many for another reason
+	doubt      bool // somebody is unreachable
+	moves      []Move
+}
+
+func (a *Allocator) survey(members []Member, current map[string]Placement) *work {
+	w := &work{
+		Allocator: a, members: slices.Clone(members), names: make([]uint64, len(members)), loads: make([]int, len(members)),
+		at: make([]int, len(a.shards)), from: make([]sbr.ID, len(a.shards)), fixed: make([]bool, len(a.shards)),
+	}
+	slices.SortFunc(w.members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	index := make(map[sbr.ID]int, len(members))
+	for j, m := range w.members {
+		index[m.ID], w.names[j] = j, xxhash.Sum64String(m.Name)
+		w.doubt = w.doubt || m.Unreachable
+		if !m.Leaving && !m.Unreachable {
+			w.able = append(w.able, j)
+		}
+	}
+	movable := len(a.shards)
+	for i, name := range a.shards {
+		w.locate(i, current[name], index)
+		if j := w.at[i]; j != nowhere && w.members[j].Unreachable {
+			movable--
+		}
+	}
+	if len(w.able) > 0 {
+		w.capacity, w.share = a.config.capacity(movable, len(w.able)), movable/len(w.able)
+	}
+	return w
+}
+
+// locate notes where shard i counts: where it is on its way to, else with its owner, if they are still there.
+func (w *work) locate(i int, place Placement, index map[sbr.ID]int) {
+	w.at[i], w.from[i] = nowhere, place.Owner
+	owner, owned := index[place.Owner]
+	if owned {
+		w.at[i] = owner
+	}
+	if to, found := index[place.To]; found && place.To != "" {
+		w.at[i], w.fixed[i] = to, true
+		if owned && !w.members[owner].Leaving {
+			w.moving++
+		} else {
+			w.recovering++
+		}
+	}
+	if w.at[i] != nowhere {
+		w.loads[w.at[i]]++
+	}
+}
+
+// score says how much shard i belongs to member j: that of the pair with the highest random weight.
+func (w *work) score(i, j int) uint64 { return mix(w.hashes[i] ^ w.names[j]) }
+
+// move takes shard i to member j. It is not moved a second time in this plan: as if it were on its way.
+func (w *work) move(i, j int, reason Reason) {
+	if w.at[i] != nowhere {
+		w.loads[w.at[i]]--
+	}
+	w.at[i], w.fixed[i] = j, true
+	w.loads[j]++
+	w.moves = append(w.moves, Move{Shard: w.shards[i], From: w.from[i], To: w.members[j].ID, Reason: reason})
+}

@@ -1,0 +1,420 @@
+package handover_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// alone is one machine, m, whose events are in the hands of the test. It knows b, older, and z, younger.
+type alone struct {
+	t   *testing.T
+	now time.Duration
+	m   *handover.Machine
+	v   handover.View
+	got []handover.Effect // of the last event
+}
+
+const self = sbr.ID("m")
+
+var (
+	older   = handover.Peer{ID: "b", Born: 1, Candidate: true}
+	myself  = handover.Peer{ID: self, Born: 5, Candidate: true}
+	younger = handover.Peer{ID: "z", Born: 9, Candidate: true}
+	further = handover.Peer{ID: "y", Born: 10, Candidate: true}
+)
+
+func newAlone(t *testing.T, change func(*handover.Config), peers ...handover.Peer) *alone {
+	cfg := config(self, myself.Born)
+	if change != nil {
+		change(&cfg)
+	}
+	m, err := handover.New(cfg, 0)
+	require.NoError(t, err)
+	a := &alone{t: t, m: m}
+	a.see(peers...)
+	return a
+}
+
+func (a *alone) step(e handover.Event) []handover.Effect {
+	a.got = slices.Clone(a.m.Step(a.now, e))
+	return a.got
+}
+
+// see shows the machine who is there; itself always is.
+func (a *alone) see(peers ...handover.Peer) {
+	a.v = handover.View{Armed: true, Verdict: a.v.Verdict, Sure: a.now, Peers: append([]handover.Peer{myself}, peers...)}
+	a.step(handover.Viewed{View: a.v})
+}
+
+// round is that of the newest question.
+func (a *alone) round() uint64 { return a.m.Round() }
+
+func (a *alone) hear(from sbr.ID, k handover.Kind, change func(*handover.Message)) []handover.Effect {
+	msg := handover.Message{Kind: k, Round: a.round()}
+	if change != nil {
+		change(&msg)
+	}
+	return a.step(handover.Answered{From: from, Message: msg})
+}
+
+func (a *alone) asked(p handover.Peer, k handover.Kind, round uint64) handover.Message {
+	a.step(handover.Asked{Ref: round, From: p.ID, Message: handover.Message{Kind: k, Born: p.Born, Round: round}})
+	for _, answer := range only[handover.Answer](a.got) {
+		if answer.Ref == round {
+			return answer.Message
+		}
+	}
+	return handover.Message{}
+}
+
+func only[E handover.Effect](effects []handover.Effect) (list []E) {
+	for _, e := range effects {
+		if e, ok := e.(E); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func TestMargin_BeginsOnce(t *testing.T) {
+	gone := younger
+	gone.Down = true
+	a := newAlone(t, nil, younger)
+	a.see(gone) // downed at 0 s: margin until 20 s
+	a.now = 15 * time.Second
+	a.see() // removed from the list
+	a.now = 20 * time.Second
+	a.see()
+	require.Equal(t, handover.Active, a.m.Phase(), "who was downed and is removed later does not depart twice")
+}
+
+func TestMargin_OfAFlappingMemberBeginsAnew(t *testing.T) {
+	a := newAlone(t, nil, younger)
+	a.see()
+	a.now = 15 * time.Second
+	a.see(younger) // it is back: it has to answer
+	require.Equal(t, handover.Taking, a.m.Phase())
+	a.see()
+	a.now = 34 * time.Second
+	a.see()
+	require.Equal(t, handover.Taking, a.m.Phase(), "the margin counts from its last departure")
+	a.now = 35 * time.Second
+	a.see()
+	require.Equal(t, handover.Active, a.m.Phase())
+}
+
+func TestMargin_OfWhoAskedBeforeItsTagsArrived(t *testing.T) {
+	plain := older
+	plain.Candidate = false // its tag is still under way
+	a := newAlone(t, nil, plain)
+	a.see(plain)
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 1).Kind)
+	a.see()
+	a.now = time.Second
+	a.see()
+	require.Equal(t, handover.Taking, a.m.Phase(), "it may run the slot: this member has agreed")
+	require.Equal(t, 20*time.Second, a.m.Status().Until)
+}
+
+func TestMargin_NotSkippedByALateWordOfAClosedManager(t *testing.T) {
+	a := newAlone(t, nil, older)
+	a.asked(older, handover.Resigned, 1)
+	a.asked(older, handover.Take, 100) // it has a new manager
+	a.asked(older, handover.Resigned, 1)
+	a.see()
+	a.now = time.Second
+	a.see()
+	require.Equal(t, handover.Taking, a.m.Phase(), "the margin of the new manager's run is waited for")
+}
+
+func TestMargin_NotEndedByAQuestion(t *testing.T) {
+	a := newAlone(t, nil, older)
+	a.see()
+	require.Zero(t, a.asked(older, handover.Take, 7).Kind, "a removed member gets no consent")
+	require.Zero(t, a.asked(older, handover.HandOver, 8).Kind)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	a.asked(older, handover.Resigned, 9)
+	require.Equal(t, handover.Active, a.m.Phase(), "it says itself that nothing of it runs")
+}
+
+func TestState_OfTheNewestRunCounts(t *testing.T) {
+	for _, order := range [][]sbr.ID{{"z", "y"}, {"y", "z"}} {
+		a := newAlone(t, nil, younger, further)
+		a.hear("z", handover.Running, func(m *handover.Message) { m.Token = 9 })
+		a.hear("y", handover.Running, func(m *handover.Message) { m.Token = 5 })
+		for _, id := range order {
+			a.hear(id, handover.HandedOver, func(m *handover.Message) {
+				if m.Token = 9; id == "z" { // y has heard of 9 as well, so its own state is withheld
+					m.State = []byte("newest")
+				}
+			})
+		}
+		starts := only[handover.Start](a.got)
+		require.Len(t, starts, 1)
+		require.Equal(t, "newest", string(starts[0].State))
+		require.Equal(t, sbr.ID("z"), starts[0].From)
+	}
+}
+
+func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
+	t.Run("of a run handed over", func(t *testing.T) {
+		a := newAlone(t, nil, younger, further)
+		a.hear("z", handover.Running, nil)
+		a.hear("y", handover.Clear, nil)
+		a.see(younger, further, handover.Peer{ID: "x", Born: 11}) // one more to ask
+		a.hear("z", handover.HandedOver, func(m *handover.Message) { m.Token, m.State = 3, []byte("old") })
+		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "whoever is let through gets it")
+		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "also if it has to ask again")
+		a.now = 2 * time.Second
+		a.see()
+		a.now = 30 * time.Second
+		a.see()
+		starts := only[handover.Start](a.got)
+		require.Len(t, starts, 1)
+		require.Nil(t, starts[0].State, "b may have run since")
+		require.Empty(t, starts[0].From)
+	})
+	t.Run("of the own run", func(t *testing.T) {
+		a := newAlone(t, nil)
+		a.see(older)
+		a.asked(older, handover.HandOver, 1)
+		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
+		require.Equal(t, "mine", string(only[handover.Answer](a.got)[0].Message.State))
+		require.Equal(t, "mine", string(a.asked(older, handover.HandOver, 1).State), "its answer was lost")
+		a.see()
+		a.now = 30 * time.Second
+		a.see()
+		require.Nil(t, only[handover.Start](a.got)[0].State, "b may have run since")
+	})
+	t.Run("nor given to two members", func(t *testing.T) {
+		a := newAlone(t, nil)
+		a.see(older)
+		a.asked(older, handover.HandOver, 1)
+		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
+		oldest := handover.Peer{ID: "a", Born: 0, Candidate: true}
+		oldest.Born = -1
+		a.see(older, oldest)
+		require.Nil(t, a.asked(oldest, handover.Take, 1).State)
+		require.Nil(t, a.asked(older, handover.HandOver, 1).State)
+	})
+	t.Run("with a lease that others had meanwhile", func(t *testing.T) {
+		a := newAlone(t, useLease)
+		a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 4})
+		a.step(handover.LeaseLost{Attempt: 1})
+		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
+		a.step(handover.LeaseReleased{Attempt: 1})
+		a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: 6})
+		require.Nil(t, only[handover.Start](a.got)[0].State)
+	})
+}
+
+func TestToken_NeverWraps(t *testing.T) {
+	last := uint64(math.MaxInt64)
+	for name, spoil := range map[string]func(*alone){
+		"heard": func(a *alone) { a.step(handover.Heard{Token: math.MaxUint64}) },
+		"asked with": func(a *alone) {
+			a.step(handover.Asked{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: last}})
+		},
+		"of a verdict":    func(a *alone) { a.v.Verdict = last>>16 + 1 },
+		"of the lot":      func(a *alone) { a.v.Verdict = math.MaxUint64 },
+		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.step(handover.Heard{Token: last}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, nil, older)
+			spoil(a)
+			a.now = 30 * time.Second
+			a.see()
+			a.now = 60 * time.Second
+			a.see()
+			require.Empty(t, only[handover.Start](a.got))
+			require.NotEqual(t, handover.Active, a.m.Phase())
+			explained := only[handover.Explain](a.got)
+			require.Equal(t, handover.TopicStuck, explained[len(explained)-1].Topic)
+			due, ok := a.m.NextDeadline()
+			require.True(t, ok)
+			require.Greater(t, due, a.now, "it is tried again later, not at once")
+		})
+	}
+	t.Run("the last one is used", func(t *testing.T) {
+		a := newAlone(t, nil, older)
+		a.step(handover.Heard{Token: last - 1})
+		a.see()
+		a.now = 30 * time.Second
+		a.see()
+		require.Equal(t, last, a.m.Token())
+		a.step(handover.RunEnded{Run: 1, Again: true})
+		require.Zero(t, a.m.Token())
+	})
+}
+
+func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
+	for _, token := range []uint64{0, 3, 4, math.MaxInt64 + 1} {
+		a := newAlone(t, useLease)
+		a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 4})
+		a.step(handover.LeaseLost{Attempt: 1})
+		a.step(handover.RunEnded{Run: 1})
+		a.step(handover.LeaseReleased{Attempt: 1})
+		a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: token})
+		require.Empty(t, only[handover.Start](a.got), "token %d", token)
+		require.Len(t, only[handover.ReleaseLease](a.got), 1)
+		a.now += 5 * time.Second
+		a.see()
+		require.Len(t, only[handover.AcquireLease](a.got), 1, "it is asked for again")
+	}
+}
+
+func TestLease_LossHeardBeforeTheGrant(t *testing.T) {
+	a := newAlone(t, useLease)
+	a.step(handover.LeaseLost{Attempt: 1, Why: "fast"})
+	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+	require.Empty(t, only[handover.Start](a.got))
+	a.now = 5 * time.Second
+	a.see()
+	require.Equal(t, []handover.AcquireLease{{Attempt: 2}}, only[handover.AcquireLease](a.got))
+	a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: 2})
+	require.Len(t, only[handover.Start](a.got), 1)
+}
+
+func TestLease_GrantInFlightIsGivenBack(t *testing.T) {
+	for name, e := range map[string]handover.Event{"resign": handover.Resign{Patience: time.Hour}, "downed": handover.Downed{}} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, useLease)
+			require.Equal(t, handover.Acquiring, a.m.Phase())
+			a.step(e)
+			require.Len(t, only[handover.ReleaseLease](a.got), 1)
+			a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+			require.Empty(t, only[handover.Start](a.got))
+			require.True(t, a.m.Finished())
+		})
+	}
+}
+
+func TestDowned_WhileReleasing(t *testing.T) {
+	a := newAlone(t, useLease)
+	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+	a.step(handover.LeaseLost{Attempt: 1})
+	a.step(handover.RunEnded{Run: 1})
+	require.Equal(t, handover.Releasing, a.m.Phase())
+	a.step(handover.Downed{})
+	require.False(t, a.m.Finished(), "the lease is not given back yet")
+	a.step(handover.LeaseReleased{Attempt: 1})
+	require.True(t, a.m.Finished())
+	require.Empty(t, only[handover.Ask](a.got), "who is down says nothing")
+}
+
+func TestViewed_WithoutSelf(t *testing.T) {
+	a := newAlone(t, nil)
+	require.Equal(t, handover.Active, a.m.Phase())
+	a.step(handover.Viewed{View: handover.View{Armed: true, Peers: []handover.Peer{younger}}})
+	require.Equal(t, handover.Active, a.m.Phase())
+	a.step(handover.Viewed{View: handover.View{Sure: -1}})
+	require.Equal(t, handover.Stopping, a.m.Phase(), "a view that was never sure ends a run")
+}
+
+func TestClaim_AnUnreachableNewcomerCausesNoStorm(t *testing.T) {
+	far := further
+	far.Unreachable = true
+	a := newAlone(t, nil)
+	a.see(younger, far)
+	require.Len(t, only[handover.Ask](a.got), 1)
+	for range 5 {
+		a.see(younger, far)
+		require.Empty(t, only[handover.Ask](a.got), "the question is repeated when it is time to")
+	}
+}
+
+func TestClaim_ARunningMemberIsAskedUntilItStops(t *testing.T) {
+	a := newAlone(t, nil)
+	a.see(younger)
+	a.hear("z", handover.Running, nil)
+	for range 10 {
+		a.now += time.Second
+		a.see(younger)
+		require.Equal(t, handover.HandOver, only[handover.Ask](a.got)[0].Message.Kind)
+	}
+	a.hear("z", handover.HandedOver, nil)
+	_, due := a.m.NextDeadline()
+	a.now += time.Second
+	a.see(younger)
+	require.Empty(t, only[handover.Ask](a.got))
+	require.True(t, due, "the run's own deadline")
+}
+
+func TestAnswers_OfAnOldRoundAreStale(t *testing.T) {
+	a := newAlone(t, nil, younger)
+	old := a.round()
+	a.asked(older, handover.Take, 1) // gives way
+	require.Equal(t, handover.Idle, a.m.Phase())
+	a.now = time.Second
+	a.see(younger)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	a.hear("z", handover.Clear, func(m *handover.Message) { m.Round = old })
+	a.step(handover.Answered{From: "z", Unserved: true, Message: handover.Message{Round: old}})
+	require.Equal(t, handover.Taking, a.m.Phase())
+	a.hear("z", handover.Clear, nil)
+	require.Equal(t, handover.Active, a.m.Phase())
+}
+
+func TestAnswers_ALateClearDoesNotUndoRunning(t *testing.T) {
+	a := newAlone(t, nil, younger, further)
+	a.hear("z", handover.Running, nil)
+	a.hear("z", handover.Clear, nil)
+	a.hear("y", handover.Clear, nil)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	require.Equal(t, handover.HandOver, only[handover.Ask](a.got)[0].Message.Kind)
+}
+
+func TestAnswers_OfStrangersAndOfTheDownedDoNotCount(t *testing.T) {
+	out := further
+	out.Down = true
+	a := newAlone(t, func(c *handover.Config) { c.Margin = 0 }, younger, out)
+	a.hear("y", handover.Refuse, nil)
+	a.hear("q", handover.Refuse, nil)
+	a.hear("z", handover.Clear, nil)
+	require.Equal(t, handover.Active, a.m.Phase())
+}
+
+func TestAwaiting_IsBounded(t *testing.T) {
+	a := newAlone(t, nil)
+	a.see(older)
+	for i := range uint64(100) {
+		a.step(handover.Asked{Ref: i, From: "b", Message: handover.Message{Kind: handover.HandOver, Born: 1, Round: 7}})
+	}
+	a.step(handover.RunEnded{Run: 1})
+	var refs []uint64
+	for _, e := range only[handover.Answer](a.got) {
+		refs = append(refs, e.Ref)
+	}
+	require.Equal(t, []uint64{97, 98, 99}, refs, "the newest questions are open where they were asked")
+}
+
+func TestNextDeadline_ChangesNothing(t *testing.T) {
+	far := further
+	far.Unreachable = true
+	a := newAlone(t, nil)
+	a.see(younger, far)
+	before := a.m.AppendState(nil)
+	a.m.NextDeadline()
+	a.m.Status()
+	require.True(t, bytes.Equal(before, a.m.AppendState(nil)))
+}
+
+func TestQuitter_WithANewManagerIsASuccessorAgain(t *testing.T) {
+	withdrawn := younger
+	withdrawn.Candidate = false
+	a := newAlone(t, nil)
+	a.see(younger)
+	a.asked(younger, handover.Resigned, 1)
+	a.see(withdrawn)
+	a.see(younger) // a new manager, which does not have to ask for the slot
+	a.step(handover.Resign{Patience: time.Minute})
+	require.Equal(t, handover.Active, a.m.Phase(), "there is somebody to hand over to")
+}
