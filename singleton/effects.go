@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
+	"github.com/serf-sbr/serf-sbr/internal/leasing"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
@@ -19,13 +20,13 @@ func (m *Manager) carry(effects []handover.Effect) {
 		case handover.Ask:
 			m.ask(e)
 		case handover.Answer:
-			if err := m.refs.answer(e.Ref, handover.AppendMessage(nil, e.Message)); err != nil {
+			if err := m.refs.Answer(e.Ref, handover.AppendMessage(nil, e.Message)); err != nil {
 				m.cfg.Logger.Debug("sbr: an answer was not sent", "singleton", m.cfg.Name, "error", err)
 			}
 		case handover.AcquireLease:
-			m.leasing.acquire(e.Attempt, m.step)
+			m.acquire(e.Attempt)
 		case handover.ReleaseLease:
-			m.leasing.release(e.Attempt, m.step)
+			m.leasing.Release(func() { m.step(handover.LeaseReleased{Attempt: e.Attempt}) })
 		case handover.Start:
 			m.start(e)
 		case handover.Stop:
@@ -34,6 +35,14 @@ func (m *Manager) carry(effects []handover.Effect) {
 			m.explain(e)
 		}
 	}
+}
+
+func (m *Manager) acquire(attempt uint64) {
+	m.leasing.Acquire(func(a leasing.Answer) {
+		m.step(handover.LeaseAnswer{Attempt: attempt, Outcome: a.Outcome, Token: a.Token, Why: a.Why})
+	}, func(why string) {
+		m.step(handover.LeaseLost{Attempt: attempt, Why: why})
+	})
 }
 
 // ask sends a question, and takes in answers for as long as it is open: longer than until it is repeated, so that one is always open.
@@ -88,36 +97,18 @@ func (m *Manager) start(e handover.Start) {
 	m.cfg.Logger.Info("sbr: a singleton starts", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "from", r.from)
 	m.observe(OccurredStarted, "the function starts", e.Run, e.Token)
 	m.locator.Load().told(m.self, whereabouts{what: newsRuns, token: e.Token, endpoint: m.cfg.Endpoint})
-	go func() {
-		err := errExited
-		defer func() {
-			if p := recover(); p != nil {
-				err = &panicked{value: p, stack: debug.Stack()}
-			}
-			cancel(nil)
-			m.inbox.Post(func() { m.ended(r, err) })
-		}()
-		err = m.cfg.Run(ctx, r)
-	}()
+	conduct.Go(func() error { return m.cfg.Run(ctx, r) }, func(err error) {
+		cancel(nil)
+		m.inbox.Post(func() { m.ended(r, err) })
+	})
 }
-
-// errExited is what a function returns that does not return: runtime.Goexit, as of t.FailNow in a test.
-var errExited = errors.New("it ended its goroutine")
-
-// panicked is what a function returns that panics.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // mayWork says why a run may not work any more; nil while it may.
 func (m *Manager) mayWork(ctx context.Context, token uint64) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case m.leasing != nil && m.leasing.lease.Token() != token:
+	case m.leasing != nil && m.leasing.Lease().Token() != token:
 		return ErrLeaseLost
 	case m.leasing == nil && int64(m.now()) >= m.until.Load():
 		return ErrUnsure
@@ -129,7 +120,7 @@ func (m *Manager) mayWork(ctx context.Context, token uint64) error {
 // validUntil is when mayWork fails unless something is renewed before.
 func (m *Manager) validUntil() (at time.Time, ok bool) {
 	if m.leasing != nil {
-		return m.leasing.lease.ValidUntil()
+		return m.leasing.Lease().ValidUntil()
 	}
 	return m.origin.Add(time.Duration(m.until.Load())), true
 }
@@ -159,11 +150,7 @@ func (m *Manager) ended(r *Run, err error) {
 	e.Rest = m.backoff.NextBackOff()
 	if err != nil {
 		e.Why = err.Error()
-		attrs := []any{"singleton", m.cfg.Name, "run", r.number, "error", err}
-		if p, ok := errors.AsType[*panicked](err); ok {
-			attrs = append(attrs, "stack", string(p.stack))
-		}
-		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", attrs...)
+		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(conduct.Attributes(err), "singleton", m.cfg.Name, "run", r.number)...)
 	}
 	m.observe(OccurredEnded, "the function has returned", r.number, r.token)
 	m.step(e)

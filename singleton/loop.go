@@ -115,35 +115,7 @@ func (m *Manager) asked(q downing.Question) {
 		m.cfg.Logger.Debug("sbr: a question was not understood", "singleton", m.cfg.Name, "from", downing.NameOf(q.From), "error", err)
 		return
 	}
-	m.inbox.Post(func() { m.step(handover.Asked{Ref: m.refs.keep(q.Answer), From: q.From, Message: msg}) })
-}
-
-// questions are those of others that have no answer yet. An answer may take as long as a run takes to end; whoever waits asks again.
-type questions struct {
-	next uint64
-	open map[uint64]func([]byte) error
-}
-
-// maxQuestions bounds the questions that are kept. Older ones are dropped: they are asked again.
-const maxQuestions = 1024
-
-func (q *questions) keep(answer func([]byte) error) (ref uint64) {
-	if q.open == nil {
-		q.open = make(map[uint64]func([]byte) error)
-	}
-	q.next++
-	q.open[q.next] = answer
-	delete(q.open, q.next-maxQuestions)
-	return q.next
-}
-
-func (q *questions) answer(ref uint64, payload []byte) error {
-	answer, ok := q.open[ref]
-	if !ok {
-		return nil
-	}
-	delete(q.open, ref)
-	return answer(payload)
+	m.inbox.Post(func() { m.step(handover.Asked{Ref: m.refs.Keep(q.Answer), From: q.From, Message: msg}) })
 }
 
 // remind says again and again that a run does not end.

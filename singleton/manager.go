@@ -12,7 +12,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/internal/inbox"
+	"github.com/serf-sbr/serf-sbr/internal/leasing"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
@@ -77,8 +79,8 @@ type Manager struct {
 	// Owned by the loop.
 	origin  time.Time
 	machine *handover.Machine
-	refs    questions
-	leasing *leasing // nil without a lease
+	refs    conduct.Questions[[]byte]
+	leasing *leasing.Leasing // nil without a lease
 	self    sbr.ID
 	opened  lease.Store
 	run     *started
@@ -195,7 +197,7 @@ func (m *Manager) openLease(ctx context.Context, self *downing.Peer) error {
 		m.closeStore()
 		return fmt.Errorf("%w: singleton %s: %w", ErrLease, m.cfg.Name, err)
 	}
-	m.leasing = newLeasing(l, m.inbox.Post)
+	m.leasing = leasing.New(l, m.inbox)
 	return nil
 }
 
@@ -234,7 +236,7 @@ func (m *Manager) Done() <-chan struct{} { return m.over }
 func (m *Manager) end() {
 	m.inbox.Close()
 	if m.leasing != nil {
-		m.leasing.close()
+		m.leasing.Close()
 	}
 	m.cancel()
 	m.workers.Wait()

@@ -349,7 +349,7 @@ func (w *world) release(m *member, e handover.ReleaseLease) {
 	if w.lease.holder == m {
 		w.lease.holder = nil
 	}
-	w.carry(m, m.m.Step(w.now, handover.LeaseReleased{Attempt: e.Attempt}))
+	w.carry(m, m.m.Step(w.now, handover.LeaseReleased(e)))
 }
 
 // expire takes the lease away from its holder.

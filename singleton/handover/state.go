@@ -21,7 +21,8 @@ func (m *Machine) Clone() *Machine {
 }
 
 // AppendState appends a canonical encoding of everything that decides how the machine will behave, and returns the extended slice.
-// Times are relative to the last call. The numbers of rounds, attempts and questions are left out; tokens are not.
+// Times are relative to the last call. The numbers of rounds, attempts and questions are left out, and how often a member was asked where that only says when
+// something is explained; tokens are not.
 func (m *Machine) AppendState(b []byte) []byte {
 	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held, m.lost))
 	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, m.restAt, m.leaseAt} {
@@ -29,7 +30,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	}
 	for _, a := range m.answers {
 		b = append(appendText(b, a.id), byte(a.what))
-		b = binary.AppendVarint(b, int64(a.tries))
+		b = binary.AppendVarint(b, int64(min(a.tries, m.cfg.NumberOfRetries+1)))
 	}
 	b = append(b, '|')
 	for _, g := range m.gone {
@@ -45,7 +46,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	}
 	b = append(b, '|')
 	for _, w := range m.waiting {
-		b = appendText(b, w.from)
+		b = binary.AppendUvarint(appendText(b, w.from), m.since(w))
 	}
 	b = append(b, '|')
 	b = binary.AppendUvarint(b, m.token)
@@ -58,6 +59,16 @@ func (m *Machine) AppendState(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(max(m.view.Sure-m.now, -m.cfg.Trust))) // never, or too long ago, is the same
 	}
 	return m.view.appendState(b)
+}
+
+// since returns how many rounds older a question is than the newest one of the same member.
+func (m *Machine) since(w waiting) uint64 {
+	for _, a := range m.askers {
+		if a.id == w.from {
+			return a.round - w.round
+		}
+	}
+	return 0
 }
 
 func (v *View) appendState(b []byte) []byte {
