@@ -56,6 +56,9 @@ type Config struct {
 	// LeaseRetryInterval is the pause before the lease is asked for again when nobody knows who has it (lease-retry-interval). Default 5 s.
 	LeaseRetryInterval time.Duration
 
+	// After is the largest token that is not given any more, where no lease gives them: for a manager that follows another one on the same member. Zero: any.
+	After uint64
+
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
 	// Observe, if set, is called with everything that happens, in order. It must not block.

@@ -175,6 +175,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
 	}
 	m.machine, m.self = machine, self.ID
+	machine.Step(0, handover.Heard{Token: m.cfg.After})
 	if m.cfg.usesLease() {
 		return m.openLease(ctx, self)
 	}

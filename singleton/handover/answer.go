@@ -86,8 +86,23 @@ func (m *Machine) consent(from sbr.ID, q *Message) Message {
 			return a
 		}
 	}
+	if !m.cfg.UseLease && m.elder(from, q.Born) {
+		a.Kind = Refuse // until this member has heard of the verdict, too: then it knows of a margin
+		return a
+	}
 	a.Kind, a.Wait, a.State = Clear, m.margins(), m.lend(from)
 	return a
+}
+
+// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks.
+func (m *Machine) elder(than sbr.ID, born int64) bool {
+	for i := range m.view.Peers {
+		p := &m.view.Peers[i]
+		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) && older(p.Born, p.ID, born, than) {
+			return true
+		}
+	}
+	return false
 }
 
 // margins is how long this member would still wait for members that are gone.

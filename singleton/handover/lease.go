@@ -12,11 +12,41 @@ func (m *Machine) tryLease() {
 		m.emit(ReleaseLease{Attempt: m.attempt})
 		m.inFlight = false
 		m.take()
-	case !m.inFlight && m.now >= m.leaseAt:
-		m.attempt++
-		m.inFlight, m.lost = true, false
-		m.emit(AcquireLease{Attempt: m.attempt})
+	case m.answeredAfterAll():
+		m.emit(ReleaseLease{Attempt: m.attempt})
+		m.inFlight = false
+		m.phase = Taking
+		m.pursue()
+	default:
+		if m.passedOverSome() && m.now >= m.askAt {
+			m.repeat()
+		}
+		if !m.inFlight && m.now >= m.leaseAt {
+			m.attempt++
+			m.inFlight, m.lost = true, false
+			m.emit(AcquireLease{Attempt: m.attempt})
+		}
 	}
+}
+
+// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it is its turn: it will not give the lease up unasked.
+func (m *Machine) answeredAfterAll() bool {
+	for _, p := range m.others() {
+		if a := m.known(p.ID); a.what == Running || a.what == Refuse {
+			return true
+		}
+	}
+	return false
+}
+
+// passedOverSome reports whether the lease is asked for without the consent of a member, which is asked on.
+func (m *Machine) passedOverSome() bool {
+	for _, p := range m.others() {
+		if a := m.known(p.ID); a.what != Clear && !p.Unreachable {
+			return true
+		}
+	}
+	return false
 }
 
 // newcomers reports whether there is a member that was not asked in this round.

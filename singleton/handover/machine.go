@@ -308,6 +308,9 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 		if !m.inFlight {
 			due(m.leaseAt)
 		}
+		if m.passedOverSome() {
+			due(m.askAt)
+		}
 	case Active:
 		if at, ok := m.Until(); ok {
 			due(at)

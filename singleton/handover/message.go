@@ -26,14 +26,16 @@ const (
 	Clear
 	// Running answers Take: the sender runs the slot under Token and will hand over when asked to.
 	Running
-	// Refuse answers Take and HandOver: the slot is the sender's, who is older.
+	// Refuse answers Take and HandOver: the slot is the sender's, who is older, or that of an older one that the sender knows.
 	Refuse
 	// HandedOver answers HandOver: the run under Token has ended and left State.
 	HandedOver
+	// Started tells everybody the Token of a run without a lease, so that the next one has a larger one.
+	Started
 )
 
 var kindNames = [...]string{Take: "take", HandOver: "hand-over", Resigned: "resigned", Resigning: "resigning", Clear: "clear", Running: "running", Refuse: "refuse",
-	HandedOver: "handed-over"}
+	HandedOver: "handed-over", Started: "started"}
 
 // String returns the kind in lower case.
 func (k Kind) String() string {

@@ -23,7 +23,7 @@ type chaos struct {
 
 	run, started, token uint64
 	acquired, lost      uint64
-	held, down bool
+	held, down          bool
 	refs                map[uint64]bool
 	ref                 uint64
 }

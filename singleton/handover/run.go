@@ -21,6 +21,9 @@ func (m *Machine) start(token uint64) {
 		m.answers[i].tries = 0
 	}
 	m.emit(Start{Run: m.run, Token: token, State: last.state, From: last.from})
+	if !m.cfg.UseLease && len(m.others()) > 0 {
+		m.ask("", Started) // after a crash without a verdict nothing else would tell the next one
+	}
 	if last.from != "" {
 		m.explain(TopicStarted, "run %d starts with token %d, handed over by %s", m.run, token, last.from)
 	} else {

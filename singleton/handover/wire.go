@@ -26,7 +26,7 @@ func AppendMessage(b []byte, m Message) []byte {
 
 // Decode reads what AppendMessage has written. It returns an error that wraps ErrInvalid for anything else, and never panics.
 func Decode(b []byte) (m Message, err error) {
-	if len(b) == 0 || Kind(b[0]) < Take || Kind(b[0]) > HandedOver {
+	if len(b) == 0 || Kind(b[0]) < Take || Kind(b[0]) > Started {
 		return Message{}, fmt.Errorf("%w: unknown kind", ErrInvalid)
 	}
 	m.Kind, b = Kind(b[0]), b[1:]

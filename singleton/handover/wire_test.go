@@ -46,7 +46,7 @@ func TestDecode_RefusesWhatNobodyWrote(t *testing.T) {
 	}
 	for name, raw := range map[string][]byte{
 		"no kind":        append([]byte{0}, whole[1:]...),
-		"unknown kind":   append([]byte{byte(handover.HandedOver) + 1}, whole[1:]...),
+		"unknown kind":   append([]byte{byte(handover.Started) + 1}, whole[1:]...),
 		"token":          handover.AppendMessage(nil, handover.Message{Kind: handover.Take, Token: math.MaxInt64 + 1}),
 		"state too long": append(handover.AppendMessage(nil, handover.Message{Kind: handover.Take}), make([]byte, handover.MaxState+1)...),
 		"endless number": append([]byte{1}, bytes.Repeat([]byte{0xff}, 20)...),

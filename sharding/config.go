@@ -1,0 +1,160 @@
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+	"github.com/serf-sbr/serf-sbr/sharding/message"
+	"github.com/serf-sbr/serf-sbr/singleton"
+)
+
+// MaxShards is how many shards a type may have, MaxState how many bytes a run may hand over.
+const (
+	MaxShards = message.MaxShards
+	MaxState  = message.MaxState
+)
+
+// Config says what runs, and by which rules. Start from DefaultConfig and set Type, Shards and Run. Apart from Run all members use the same values.
+type Config struct {
+	// Type names the shards: 1 to 40 of a-z, 0-9, '.', '_' and '-'. Required.
+	Type string
+	// Shards are their names, in any order, at most MaxShards. Required.
+	Shards []string
+	// Role: only members with this role run shards. Empty: all.
+	Role string
+	// Run runs one shard. Required. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here after
+	// RestartAfter.
+	Run func(ctx context.Context, s *Shard) error
+
+	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default 1.25.
+	LoadFactor float64
+	// MaxMoves is how many shards that run well may move at once for the sake of balance. Default 1; negative: none ever.
+	MaxMoves int
+	// MaxRecoveries is how many shards of members that leave or are gone may move at once. Default 100.
+	MaxRecoveries int
+
+	// HandOverRetryInterval, NumberOfRetries and RemovalMargin are as those of a singleton.
+	HandOverRetryInterval time.Duration
+	NumberOfRetries       int
+	RemovalMargin         time.Duration
+	// RestartAfter is the pause before a shard is run again that returned by itself. Default 1 s.
+	RestartAfter time.Duration
+
+	// UseLease is the key of a lease implementation: each shard runs only with its lease, and the coordinator with its own. Empty, with Store nil: no leases.
+	UseLease string
+	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
+	LeaseDecode func(into any) error
+	// Store opens the store of the lease of that name, instead of UseLease.
+	Store func(name string) (lease.Store, error)
+	// Lease are the times of the leases. The zero Settings: those of the provider.
+	Lease lease.Settings
+	// LeaseRetryInterval is the pause before a lease is asked for again. Default 5 s.
+	LeaseRetryInterval time.Duration
+
+	// Logger takes the log lines. Nil: slog.Default().
+	Logger *slog.Logger
+	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be stopped: for tests of pauses.
+	Pause func()
+}
+
+// DefaultConfig returns the defaults; Type, Shards and Run are missing.
+func DefaultConfig() Config {
+	a, s := allocation.DefaultConfig(), singleton.DefaultConfig()
+	return Config{LoadFactor: a.LoadFactor, MaxMoves: a.MaxMoves, MaxRecoveries: a.MaxRecoveries, HandOverRetryInterval: s.HandOverRetryInterval,
+		NumberOfRetries: s.NumberOfRetries, RestartAfter: s.RestartAfter, LeaseRetryInterval: s.LeaseRetryInterval}
+}
+
+// Numbered returns the names "0" to "n-1".
+func Numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
+func (c Config) withDefaults(p downing.Config) Config {
+	d := DefaultConfig()
+	for _, f := range []struct{ to, from *time.Duration }{
+		{&c.HandOverRetryInterval, &d.HandOverRetryInterval}, {&c.LeaseRetryInterval, &d.LeaseRetryInterval}, {&c.RestartAfter, &d.RestartAfter},
+		{&c.RemovalMargin, &p.Resolver.StableAfter},
+	} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	for _, f := range []struct{ to, from *int }{{&c.NumberOfRetries, &d.NumberOfRetries}, {&c.MaxMoves, &d.MaxMoves}, {&c.MaxRecoveries, &d.MaxRecoveries}} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	if c.LoadFactor == 0 {
+		c.LoadFactor = d.LoadFactor
+	}
+	if c.Lease == (lease.Settings{}) {
+		c.Lease = p.Lease
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Shards = slices.Sorted(slices.Values(c.Shards))
+	return c
+}
+
+func (c *Config) allocation() allocation.Config {
+	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries}
+}
+
+// Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
+func (c Config) Validate() error {
+	var errs []error
+	if err := talk.CheckTopic(topic(c.Type)); c.Type == "" || len(c.Type) > maxType || err != nil {
+		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'", c.Type, maxType))
+	}
+	if c.Run == nil {
+		errs = append(errs, errors.New("sharding: Run is required"))
+	}
+	d := c.withDefaults(downing.DefaultConfig())
+	if _, err := allocation.New(c.Type, d.Shards, d.allocation()); err != nil {
+		errs = append(errs, err)
+	}
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"hand-over-retry-interval", c.HandOverRetryInterval}, {"removal-margin", c.RemovalMargin}, {"restart-after", c.RestartAfter},
+		{"lease-retry-interval", c.LeaseRetryInterval},
+	} {
+		if t.value < 0 {
+			errs = append(errs, fmt.Errorf("sharding: %s is %v: it must not be negative", t.name, t.value))
+		}
+	}
+	if c.NumberOfRetries < 0 {
+		errs = append(errs, fmt.Errorf("sharding: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
+	}
+	if c.UseLease != "" && c.Store != nil {
+		errs = append(errs, errors.New("sharding: use-lease and Store are both set: one is enough"))
+	}
+	if c.Lease != (lease.Settings{}) {
+		errs = append(errs, c.Lease.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) usesLease() bool { return c.UseLease != "" || c.Store != nil }
+
+// maxType keeps the coordinator's name, a singleton's, within its limit.
+const maxType = 40
+
+// topic is where the members talk about shards of a type, coordinatorName the singleton that orders them.
+func topic(kind string) string           { return "shards." + kind }
+func coordinatorName(kind string) string { return "shards." + kind }

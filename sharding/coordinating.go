@@ -1,0 +1,76 @@
+package sharding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
+	"github.com/serf-sbr/serf-sbr/singleton"
+)
+
+// coordinatorConfig is the singleton that the coordinator runs as.
+func (m *Manager) coordinatorConfig() (singleton.Config, error) {
+	c := singleton.DefaultConfig()
+	c.Name, c.Role, c.Run = coordinatorName(m.cfg.Type), m.cfg.Role, m.coordinate
+	c.HandOverRetryInterval, c.NumberOfRetries, c.RemovalMargin = m.cfg.HandOverRetryInterval, m.cfg.NumberOfRetries, m.cfg.RemovalMargin
+	c.UseLease, c.LeaseDecode, c.Lease, c.LeaseRetryInterval = m.cfg.UseLease, m.cfg.LeaseDecode, m.cfg.Lease, m.cfg.LeaseRetryInterval
+	c.LeaseName = m.cluster.Config().System + "-shards-" + m.cfg.Type
+	c.Logger, c.Pause = m.cfg.Logger, m.cfg.Pause
+	if m.cfg.Store == nil {
+		return c, nil
+	}
+	var err error
+	c.Store, err = m.cfg.Store(c.LeaseName)
+	if err != nil {
+		return c, fmt.Errorf("%w: %s: %w", ErrLease, c.LeaseName, err)
+	}
+	return c, nil
+}
+
+// coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never begins a second time under one token: numbers of orders would
+// repeat.
+func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
+	resigned := make(chan struct{})
+	gone := make(chan struct{})
+	m.inbox.Post(func() {
+		c, err := coordinator.New(coordinator.Config{Self: m.self, Term: r.Token(), Allocator: m.alloc, Digest: m.digest, UseLease: m.cfg.usesLease(),
+			Margin: m.cfg.RemovalMargin, HandOverRetryInterval: m.cfg.HandOverRetryInterval, NumberOfRetries: m.cfg.NumberOfRetries,
+			AuditInterval: coordinator.DefaultConfig().AuditInterval}, m.now())
+		if err != nil {
+			m.cfg.Logger.Error("sbr: the coordinator of shards cannot start", "type", m.cfg.Type, "error", err)
+			close(resigned)
+			return
+		}
+		m.coord, m.coordEnd = c, func() { close(resigned) }
+		m.published = 0
+		m.look()
+	})
+	var done bool
+	select {
+	case <-ctx.Done():
+	case <-m.looped:
+	case <-resigned:
+		done = true // another member goes on, under a larger token
+	}
+	m.inbox.Post(func() {
+		m.coord, m.coordEnd = nil, nil
+		close(gone)
+	})
+	select {
+	case <-gone:
+	case <-m.looped:
+	}
+	if done {
+		return singleton.ErrDone
+	}
+	return nil
+}
+
+// partFromCoordinator hands the coordinator's part over, if it is this member's.
+func (m *Manager) partFromCoordinator() {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawTimeout)
+	defer cancel()
+	if err := m.single.Stop(ctx); err != nil {
+		m.cfg.Logger.Warn("sbr: the coordinator of shards did not stop in time", "type", m.cfg.Type, "error", err)
+	}
+}

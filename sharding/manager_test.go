@@ -1,0 +1,256 @@
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sharding"
+)
+
+// register is who runs which shard, at every moment.
+type register struct {
+	mu      sync.Mutex
+	running map[string]string // by shard
+	tokens  map[string]uint64
+	broken  []string
+	starts  map[string]int // by shard
+	stopped map[string]time.Time
+	gaps    []time.Duration
+	states  map[string]string
+}
+
+func (r *register) begin(member string, s *sharding.Shard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.running[s.Name()]; other != "" {
+		r.broken = append(r.broken, fmt.Sprintf("%s: starts on %s while it runs on %s", s.Name(), member, other))
+	}
+	if s.Token() <= r.tokens[s.Name()] {
+		r.broken = append(r.broken, fmt.Sprintf("%s: token %d after %d", s.Name(), s.Token(), r.tokens[s.Name()]))
+	}
+	r.running[s.Name()], r.tokens[s.Name()] = member, s.Token()
+	r.starts[s.Name()]++
+	r.states[s.Name()] = string(s.State())
+	if at, ok := r.stopped[s.Name()]; ok {
+		r.gaps = append(r.gaps, time.Since(at))
+	}
+}
+
+func (r *register) end(s *sharding.Shard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, s.Name())
+	r.stopped[s.Name()] = time.Now()
+}
+
+// on counts the shards of each member.
+func (r *register) on() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	on := make(map[string]int)
+	for _, member := range r.running {
+		on[member]++
+	}
+	return on
+}
+
+func (r *register) all() (n int) {
+	for _, k := range r.on() {
+		n += k
+	}
+	return n
+}
+
+// crew runs shards of the type "orders" on the members of a cluster.
+type crew struct {
+	*clustertest.Cluster
+	t        testing.TB
+	shards   int
+	leases   map[string]*memory.Store // nil: none
+	register register
+	managers map[string]*sharding.Manager
+	change   func(name string, c *sharding.Config)
+}
+
+func newCrew(t testing.TB, c *clustertest.Cluster, shards int) *crew {
+	return &crew{Cluster: c, t: t, shards: shards, managers: make(map[string]*sharding.Manager), register: register{running: make(map[string]string),
+		tokens: make(map[string]uint64), starts: make(map[string]int), stopped: make(map[string]time.Time), states: make(map[string]string)}}
+}
+
+func (c *crew) start(name string) {
+	c.t.Helper()
+	cfg := sharding.DefaultConfig()
+	cfg.Type, cfg.Shards, cfg.Logger = "orders", sharding.Numbered(c.shards), clustertest.Logger(name)
+	cfg.Run = func(ctx context.Context, s *sharding.Shard) error {
+		c.register.begin(name, s)
+		<-ctx.Done()
+		if err := s.HandOver([]byte(string(s.State()) + "+")); err != nil {
+			return err
+		}
+		c.register.end(s)
+		return nil
+	}
+	if c.leases != nil {
+		cfg.Store = func(lease string) (lease.Store, error) {
+			if c.leases[lease] == nil {
+				c.leases[lease] = memory.NewStore()
+			}
+			return c.leases[lease].View(name), nil
+		}
+	}
+	if c.change != nil {
+		c.change(name, &cfg)
+	}
+	m, err := sharding.New(c.Member(name).Provider, cfg)
+	require.NoError(c.t, err)
+	require.NoError(c.t, m.Start(context.Background()))
+	c.managers[name] = m
+}
+
+func (c *crew) startAll(n int) {
+	c.t.Helper()
+	c.Form(n)
+	for i := 1; i <= n; i++ {
+		c.start(clustertest.Name(i))
+	}
+}
+
+func (c *crew) stop() {
+	for _, m := range c.managers {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		require.NoError(c.t, m.Stop(ctx))
+		cancel()
+	}
+}
+
+// dump says where everybody stands, when a test has failed.
+func (c *crew) dump() {
+	if !c.t.Failed() {
+		return
+	}
+	c.t.Logf("%v, broken %v", c.register.on(), c.register.broken)
+	for name, m := range c.managers {
+		l := m.Listing()
+		c.t.Logf("%s: down %v, coordinates %v, %d running, %d moving, %d waiting, %d unowned, silent %v", name, c.Member(name).Down(), l.Coordinator, l.Running,
+			l.Moving, l.Waiting, l.Unowned, l.Silent)
+		for _, s := range l.Shards {
+			if s.State != "running" {
+				c.t.Logf("  %+v", s)
+			}
+		}
+	}
+}
+
+func (c *crew) settles(within time.Duration) {
+	c.t.Helper()
+	c.Eventually(within, "not all shards run", func() bool { return c.register.all() == c.shards })
+}
+
+func quick(_ string, c *downing.Config) {
+	c.Resolver.StableAfter = 5 * time.Second
+	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
+}
+
+func eachWay(t *testing.T, n, shards int, test func(t *testing.T, c *crew)) {
+	for _, way := range []string{"without leases", "with leases"} {
+		t.Run(way, func(t *testing.T) {
+			clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+				c := newCrew(t, cl, shards)
+				if way == "with leases" {
+					c.leases = make(map[string]*memory.Store)
+				}
+				c.startAll(n)
+				defer c.stop()
+				defer c.dump()
+				c.settles(time.Minute)
+				test(t, c)
+				require.Empty(t, c.register.broken)
+			})
+		})
+	}
+}
+
+func TestManager_EveryShardRunsOnce(t *testing.T) {
+	eachWay(t, 3, 24, func(t *testing.T, c *crew) {
+		time.Sleep(time.Minute)
+		require.Equal(t, 24, c.register.all())
+		for member, n := range c.register.on() {
+			require.LessOrEqual(t, n, 10, member)
+		}
+		for shard, member := range c.register.running {
+			for _, m := range c.managers {
+				o, ok := m.Owner(shard)
+				require.True(t, ok)
+				require.Equal(t, member, o.Name)
+			}
+		}
+		l := c.managers["n1"].Listing()
+		require.True(t, l.Coordinator)
+		require.Equal(t, 24, l.Running)
+		require.False(t, c.managers["n2"].Listing().Coordinator)
+		_, ok := c.managers["n1"].Owner("no such shard")
+		require.False(t, ok)
+	})
+}
+
+func TestManager_OnlyTheShardsOfALeaverMove(t *testing.T) {
+	eachWay(t, 4, 24, func(t *testing.T, c *crew) {
+		time.Sleep(time.Minute)
+		had := c.register.on()["n3"]
+		before := 0
+		for _, n := range c.register.starts {
+			before += n
+		}
+		require.NoError(t, c.managers["n3"].Stop(t.Context()))
+		c.settles(10 * time.Second)
+		require.NoError(t, c.Member("n3").Serf.Leave())
+		time.Sleep(time.Minute)
+		after := 0
+		for _, n := range c.register.starts {
+			after += n
+		}
+		t.Logf("it had %d, %d have moved; gaps %v", had, after-before, c.register.gaps)
+		require.LessOrEqual(t, after-before, had+1, "bounded load may force another one")
+	})
+}
+
+func TestManager_TheCoordinatorLeaves(t *testing.T) {
+	eachWay(t, 3, 12, func(t *testing.T, c *crew) {
+		time.Sleep(10 * time.Second)
+		require.NoError(t, c.managers["n1"].Stop(t.Context()))
+		c.settles(10 * time.Second)
+		require.NoError(t, c.Member("n1").Serf.Leave())
+		c.Eventually(time.Minute, "nobody coordinates", func() bool { return c.managers["n2"].Listing().Running == 12 })
+	})
+}
+
+func TestManager_ShardsOfTheLosingSideMoveAfterTheMargin(t *testing.T) {
+	for _, lost := range []string{"n1", "n4"} {
+		t.Run(lost, func(t *testing.T) {
+			eachWay(t, 4, 24, func(t *testing.T, c *crew) {
+				rest := []string{"n1", "n2", "n3", "n4"}
+				for i, name := range rest {
+					if name == lost {
+						rest = append(rest[:i:i], rest[i+1:]...)
+						break
+					}
+				}
+				cut := time.Now()
+				require.NoError(t, c.Net.Partition([]string{lost}, rest))
+				c.Eventually(2*time.Minute, "the losers' shards do not run again", func() bool {
+					return c.register.all() == 24 && c.register.on()[lost] == 0
+				})
+				t.Logf("all run again after %v", time.Since(cut))
+			})
+		})
+	}
+}

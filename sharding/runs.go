@@ -1,0 +1,118 @@
+package sharding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
+	"github.com/serf-sbr/serf-sbr/internal/leasing"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/fence"
+	"github.com/serf-sbr/serf-sbr/sharding/host"
+)
+
+// start starts the function of a shard.
+func (m *Manager) start(e host.Start) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	m.runs[e.Shard] = &run{number: e.Run, cancel: cancel}
+	m.trustUntil()
+	l := m.leases[e.Shard]
+	s := &Shard{name: m.cfg.Shards[e.Shard], number: e.Run, token: e.Token, state: e.State, check: func() error { return m.mayWork(ctx, l, e.Token) }}
+	if e.From != "" {
+		s.from = downing.NameOf(e.From)
+	}
+	ctx = context.WithValue(fence.WithToken(ctx, e.Token), shardKey{}, s)
+	m.cfg.Logger.Debug("sbr: a shard starts", "type", m.cfg.Type, "shard", s.name, "token", e.Token, "from", s.from)
+	conduct.Go(func() error { return m.cfg.Run(ctx, s) }, func(err error) {
+		cancel(nil)
+		m.inbox.Post(func() { m.ended(e.Shard, s, err) })
+	})
+}
+
+// mayWork says why a run may not work any more; nil while it may.
+func (m *Manager) mayWork(ctx context.Context, l *shardLease, token uint64) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case l != nil && l.Lease().Token() != token:
+		return ErrLeaseLost
+	case l == nil && int64(m.now()) >= m.until.Load():
+		return ErrUnsure
+	default:
+		return nil
+	}
+}
+
+// stop asks the function of a shard to end.
+func (m *Manager) stop(e host.Stop) {
+	if r := m.runs[e.Shard]; r != nil && r.number == e.Run {
+		r.cancel(fmt.Errorf("%w: %s", causes[e.Cause], e.Why))
+	}
+}
+
+// ended takes in that the function of a shard has returned.
+func (m *Manager) ended(shard int, s *Shard, err error) {
+	m.runs[shard] = nil
+	e := host.RunEnded{Shard: shard, Run: s.number, State: s.handedOver(), Rest: m.cfg.RestartAfter}
+	if err != nil {
+		e.Why = err.Error()
+		m.cfg.Logger.Warn("sbr: the run of a shard has ended", append(conduct.Attributes(err), "type", m.cfg.Type, "shard", s.name)...)
+	}
+	m.tellHost(e)
+}
+
+func (m *Manager) acquire(e host.AcquireLease) {
+	l, err := m.lease(e.Shard)
+	if err != nil {
+		m.inbox.Post(func() { m.tellHost(host.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Why: err.Error()}) })
+		return
+	}
+	l.Acquire(func(a leasing.Answer) {
+		m.tellHost(host.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Outcome: a.Outcome, Token: a.Token, Why: a.Why})
+	}, func(why string) {
+		m.tellHost(host.LeaseLost{Shard: e.Shard, Attempt: e.Attempt, Why: why})
+	})
+}
+
+func (m *Manager) release(e host.ReleaseLease) {
+	done := func() { m.tellHost(host.LeaseReleased{Shard: e.Shard, Attempt: e.Attempt}) }
+	if l := m.leases[e.Shard]; l != nil {
+		l.Release(done)
+	} else {
+		m.inbox.Post(done)
+	}
+}
+
+// lease returns the lease of a shard, which is opened when it is first needed.
+func (m *Manager) lease(shard int) (*shardLease, error) {
+	if l := m.leases[shard]; l != nil {
+		return l, nil
+	}
+	name := fmt.Sprintf("%s-shard-%s-%s", m.cluster.Config().System, m.cfg.Type, m.cfg.Shards[shard])
+	owner := fmt.Sprintf("%s/%d", m.self, m.origin.UnixMicro()) // one life of one manager
+	store, err := m.openStore(name, owner)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrLease, name, err)
+	}
+	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Logger: m.cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrLease, name, err)
+	}
+	m.leases[shard] = &shardLease{Leasing: leasing.New(l, m.inbox), store: store}
+	return m.leases[shard], nil
+}
+
+func (m *Manager) openStore(name, owner string) (lease.Store, error) {
+	if m.cfg.Store != nil {
+		return m.cfg.Store(name)
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, openTimeout)
+	defer cancel()
+	return lease.Open(ctx, m.cfg.UseLease, lease.Spec{System: m.cluster.Config().System, Name: name, Owner: owner, Settings: m.cfg.Lease, Logger: m.cfg.Logger,
+		Decode: m.cfg.LeaseDecode})
+}
+
+// openTimeout bounds the opening of a store, which need not reach it.
+const openTimeout = 5 * time.Second
