@@ -77,7 +77,7 @@ func (m *Manager) acquire(e host.AcquireLease) {
 }
 
 func (m *Manager) release(e host.ReleaseLease) {
-	done := func() { m.tellHost(host.LeaseReleased{Shard: e.Shard, Attempt: e.Attempt}) }
+	done := func() { m.tellHost(host.LeaseReleased(e)) }
 	if l := m.leases[e.Shard]; l != nil {
 		l.Release(done)
 	} else {

@@ -26,7 +26,7 @@ func (m *Manager) carry(effects []handover.Effect) {
 		case handover.AcquireLease:
 			m.acquire(e.Attempt)
 		case handover.ReleaseLease:
-			m.leasing.Release(func() { m.step(handover.LeaseReleased{Attempt: e.Attempt}) })
+			m.leasing.Release(func() { m.step(handover.LeaseReleased(e)) })
 		case handover.Start:
 			m.start(e)
 		case handover.Stop:

@@ -208,7 +208,7 @@ func (l *Locator) set(at Location) {
 func (l *Locator) ask() {
 	l.askAt = time.Now().Add(l.backoff.NextBackOff())
 	l.asks.Go(func() {
-		answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.append(nil), whereTimeout)
+		answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.encode(), whereTimeout)
 		if err != nil {
 			l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
 			return
@@ -242,7 +242,7 @@ func (l *Locator) asked(q downing.Question) {
 	}
 	at := l.Location()
 	if p := l.cluster.Peers(); at.ID == p.Self && at.Known() {
-		if err := q.Answer(whereabouts{what: newsRuns, token: at.Token, endpoint: at.Endpoint}.append(nil)); err != nil {
+		if err := q.Answer(whereabouts{what: newsRuns, token: at.Token, endpoint: at.Endpoint}.encode()); err != nil {
 			l.log.Debug("sbr: a locator could not answer", "singleton", l.name, "error", err)
 		}
 	}
@@ -267,7 +267,7 @@ func (l *Locator) told(self sbr.ID, w whereabouts) {
 	l.inbox.Post(func() {
 		l.heard(self, w)
 		l.asks.Go(func() {
-			if _, err := l.cluster.Ask(locatorTopic(l.name), "", w.append(nil), whereTimeout); err != nil {
+			if _, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout); err != nil {
 				l.log.Debug("sbr: news was not told", "singleton", l.name, "error", err)
 			}
 		})

@@ -27,8 +27,8 @@ type whereabouts struct {
 	endpoint string
 }
 
-func (w whereabouts) append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, byte(w.what)), w.token)
+func (w whereabouts) encode() []byte {
+	b := binary.AppendUvarint([]byte{byte(w.what)}, w.token)
 	return append(b, w.endpoint...)
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 func FuzzDecodeNews(f *testing.F) {
-	f.Add(whereabouts{what: newsRuns, token: 7, endpoint: "http://10.0.0.1:8080"}.append(nil))
-	f.Add(whereabouts{what: newsWhere}.append(nil))
+	f.Add(whereabouts{what: newsRuns, token: 7, endpoint: "http://10.0.0.1:8080"}.encode())
+	f.Add(whereabouts{what: newsWhere}.encode())
 	f.Add([]byte{byte(newsRuns), 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w, err := decodeNews(b)
@@ -17,7 +17,7 @@ func FuzzDecodeNews(f *testing.F) {
 			require.ErrorIs(t, err, errNews)
 			return
 		}
-		again, err := decodeNews(w.append(nil))
+		again, err := decodeNews(w.encode())
 		require.NoError(t, err)
 		require.Equal(t, w, again)
 	})
