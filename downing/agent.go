@@ -23,7 +23,8 @@ type Agent interface {
 	Close()
 }
 
-// AgentRoster is the membership that the agent knows.
+// AgentRoster is the membership that the agent knows. If it has a method ReadAt() time.Time as well, that says when the present list was asked for: this
+// member is sure of nothing younger (Peers.Sure). Without it a list that is current counts as read just now.
 type AgentRoster interface {
 	// Members is Serf's list as it was last read; it never blocks. It is current from one reading to the moment in which the agent fails to
 	// answer the next. A restarted agent has forgotten the others: whoever it does not list any more, and did not list as left or

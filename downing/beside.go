@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -68,9 +69,9 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 
 // firstTag sets the tags, retrying until ctx ends: an agent that has gone meanwhile may come back.
 func (e *engine) firstTag(ctx context.Context, agent Agent) error {
-	var stale []string
+	stale := []string{TagServes} // an earlier process served it
 	if !e.adopted {
-		stale = []string{TagIn} // of a downed predecessor: it would vouch for this one, which has found nobody yet
+		stale = append(stale, TagIn) // of a downed predecessor: it would vouch for this one, which has found nobody yet
 	}
 	for {
 		err := agent.Tag(ctx, e.tags, stale)
@@ -88,7 +89,11 @@ func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 
 // part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
 func (n *beside) part(ctx context.Context, down, keepTags bool) {
-	if !down && !keepTags {
+	switch {
+	case down:
+	case keepTags:
+		n.unserve(ctx) // until the next process is there nobody answers
+	default:
 		n.untag(ctx)
 	}
 	n.agent.Close()
@@ -111,7 +116,7 @@ func (e *engine) identify(self *serf.Member) {
 func (c *Config) isOver(id sbr.ID) bool { return c.WasDowned != nil && c.WasDowned(string(id)) }
 
 // ourTags are those that a member without a resolver does not have.
-var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagIn, TagProbe}
+var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagIn, TagProbe, TagServes}
 
 // announce puts together the tags of this member.
 func (e *engine) announce(p Prober) {
@@ -123,8 +128,11 @@ func (e *engine) announce(p Prober) {
 
 // onAgentQuery takes in a query that the agent has heard.
 func (e *engine) onAgentQuery(name, from string, payload []byte, respond func([]byte) error) {
-	if name == gossip.QueryName {
-		e.onQuery(query{from: from, payload: payload, respond: respond})
+	switch q := (query{from: from, payload: payload, respond: respond}); name {
+	case gossip.QueryName:
+		e.onQuery(q)
+	case talk.QueryName:
+		e.talk.onQuestion(q)
 	}
 }
 
@@ -141,6 +149,16 @@ type beside struct {
 }
 
 func (n *beside) members() ([]serf.Member, bool) { return n.agent.Members() }
+
+// readAt is when the present list was asked for, as far as the agent can tell; now otherwise.
+func (n *beside) readAt(now time.Time) time.Time {
+	if dated, ok := n.agent.(interface{ ReadAt() time.Time }); ok {
+		if at := dated.ReadAt(); at.Before(now) {
+			return at
+		}
+	}
+	return now
+}
 
 // done is never closed: an agent that is gone may come back.
 func (n *beside) done() <-chan struct{} { return nil }
@@ -177,7 +195,11 @@ func (n *beside) tag(all map[string]string) error {
 			own[key] = value
 		}
 	}
-	return n.agent.Tag(ctx, own, nil)
+	var none []string
+	if _, serves := own[TagServes]; !serves {
+		none = []string{TagServes}
+	}
+	return n.agent.Tag(ctx, own, none)
 }
 
 func (n *beside) join(name, addr string) error {
@@ -186,8 +208,8 @@ func (n *beside) join(name, addr string) error {
 	return n.agent.Join(ctx, name, addr)
 }
 
-func (n *beside) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
-	return n.agent.Query(gossip.QueryName, payload, timeout)
+func (n *beside) query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	return n.agent.Query(name, payload, timeout)
 }
 
 func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]pong {
@@ -226,6 +248,13 @@ func (n *beside) goAway(deadline time.Time) {
 		n.untag(ctx) // they outlived a process already, and may outlive the agent
 	}
 	_ = n.agent.Leave(ctx) // the others find out without it
+}
+
+// unserve says that nobody serves anything here.
+func (n *beside) unserve(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, untagTime)
+	defer cancel()
+	_ = n.agent.Tag(ctx, nil, []string{TagServes}) // whoever asks all the same is not answered
 }
 
 func (n *beside) untag(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
 )
 
 // at is a member at another address.
@@ -63,5 +64,33 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 		},
 	} {
 		t.Run(rule, func(t *testing.T) { looks(t, steps) })
+	}
+}
+
+// agents that say when they asked for the members, or do not.
+type (
+	undated struct{ Agent }
+	dated   struct {
+		Agent
+		at time.Time
+	}
+)
+
+func (d dated) ReadAt() time.Time { return d.at }
+
+// A member is sure of nothing that is younger than what the agent has told it.
+func TestBeside_ReadAt(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		agent Agent
+		want  time.Time
+	}{
+		"it does not say":                {undated{}, now},
+		"a second ago":                   {dated{at: now.Add(-time.Second)}, now.Add(-time.Second)},
+		"after this step began":          {dated{at: now.Add(time.Second)}, now},
+		"never, so nothing is sure":      {dated{}, time.Time{}},
+		"exactly when this step started": {dated{at: now}, now},
+	} {
+		require.Equal(t, tc.want, (&beside{agent: tc.agent}).readAt(now), name)
 	}
 }

@@ -13,6 +13,8 @@
 // sbr.Resolver, a pure state machine, over the node and the lease: one goroutine steps it, everything that may block
 // runs elsewhere and reports back. The deciding is not here; it is in packages sbr and strategies.
 //
+// What runs on top sees the members (Peers, Follow), tells them what it serves (Offer), and talks to them (Serve, Ask), past the resolver.
+//
 // # Guarantees
 //
 //   - Downed is closed first, then the callbacks run, the side is told, and Serf leaves and shuts down; then, at the latest when
@@ -27,6 +29,9 @@
 //   - A member is removed only if Serf calls it failed at that moment: a live node would become a ghost.
 //   - Start fails if s is not the node that was prepared, or if the event channel or the merge delegate was replaced after Prepare.
 //   - The application's event channel gets every event in order, but for this package's own queries; a slow reader no longer blocks Serf.
+//   - Handlers, followers and questions of what runs on top, and a flood of other members' questions, hold neither the resolver nor Serf up: they run on
+//     goroutines of their own, in bounded numbers, and panics in them are logged.
+//   - Peers.Sure is never later than the last step in which this member looked at the members and saw nothing amiss.
 //   - After Stop no goroutine is left but the reader of Serf's events, which ends when Serf is shut down.
 //
 // # Non-guarantees
@@ -37,12 +42,15 @@
 //   - Members without a provider are not counted, cannot be told anything, and may admit whom they like. Status names them.
 //   - Messages between members are Serf queries, as safe as the gossip key.
 //   - Strategies without a lease count members, and counting can be wrong; see package strategies.
+//   - Questions and answers are lost like any datagram. A question is gossiped to everybody and takes a share of what the resolver's messages use; this
+//     package bounds what its own member asks, not what others do.
 //   - A callback that hangs is left behind when Config.Grace is over.
 //
 // # Assumptions
 //
 //   - All members run the same configuration, which the tag sbr_cfg shows, and reach each other directly by UDP, for the probes.
 //   - Each node has a Store of its own, and a serf.Config that serves one serf.Create.
-//   - There is room for about 60 bytes among the node's tags.
-//   - No clock is set back within a process: Go's monotonic clock is used. A pause shorter than Config.PauseAfter goes unnoticed.
+//   - There is room for about 60 bytes among the node's tags, and for what is offered.
+//   - No clock is set back within a process: Go's monotonic clock is used. A pause shorter than Config.PauseAfter goes unnoticed,
+//     and Peers.Sure may be that much too late.
 package downing

@@ -105,6 +105,7 @@ func (e *engine) fall(reason string) {
 	e.status.State = sbr.StateDown
 	e.status.Deadline = nil
 	e.mu.Unlock()
+	e.talk.close()
 	e.life.Down(reason, func(deadline time.Time) {
 		e.waitForTells(deadline)
 		e.lastTrace(deadline)

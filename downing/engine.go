@@ -23,6 +23,8 @@ import (
 type engine struct {
 	cfg      Config
 	life     *Lifecycle
+	talk     *talker
+	board    board
 	log      *slog.Logger
 	strategy sbr.Strategy
 	lease    *lease.Lease // nil without a lease
@@ -74,6 +76,9 @@ type engine struct {
 	sawDigests  map[string]struct{}
 	removing    map[sbr.ID]struct{}
 	tagging     bool
+	offering    offering
+	wokeAt      time.Time // when this step began
+	lookedAt    time.Time // when the step began in which the membership was last seen
 	verifying   int
 	askedFate   bool        // an adopted incarnation has begun to learn what was decided meanwhile
 	recordTaken bool        // what was read before the start has been taken in
@@ -122,6 +127,7 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	}
 	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: newInbox(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.talk = newTalker(e)
 	e.record()
 	return e, nil
 }
@@ -192,6 +198,7 @@ func (e *engine) run() error {
 		e.spawn(&e.workers, e.watch)
 	}
 	e.workers.Go(e.watchdog)
+	e.talk.start()
 	go e.loop()
 	return nil
 }
@@ -242,11 +249,13 @@ func (e *engine) release(ctx context.Context) error {
 		}
 		e.tells.Wait()
 		e.episodes.stop()
+		e.withdraw()
 		if n, ok := e.node.(*beside); ok {
 			n.part(ctx, e.life.isOver(), e.cfg.KeepTags)
 		}
 		e.cancel()
 		e.workers.Wait()
+		e.talk.work.Wait()
 		if e.lease != nil {
 			e.lease.Close()
 			if c, ok := e.opened.(io.Closer); ok {

@@ -121,7 +121,7 @@ func (e *engine) acquired(began time.Time, out *lease.Outcome) {
 
 // query sends one payload to every member.
 func (e *engine) query(kind gossip.Kind, payload []byte) (<-chan serf.NodeResponse, error) {
-	answers, err := e.node.query(payload, queryTimeout)
+	answers, err := e.node.query(gossip.QueryName, payload, queryTimeout)
 	if err == nil {
 		e.metrics.sent.add(string(kind))
 	}

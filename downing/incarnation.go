@@ -21,6 +21,7 @@ const (
 	TagConfig = "sbr_cfg"  // digest of the safety-relevant settings
 	TagIn     = "sbr_in"   // fencing token of the verdict whose cluster it has found, base 36
 	TagProbe  = "sbr_udp"  // where this member answers probes, if its node cannot
+	TagServes = "sbr_one"  // the topics that it serves (Provider.Offer), separated by commas
 	TagRole   = "role"     // Serf's own convention; several roles are separated by commas
 )
 

@@ -42,13 +42,12 @@ type denyList struct {
 
 func (d *denyList) denies(m *serf.Member) bool {
 	id := idOf(m)
-	if id == d.self || isUntagged(id) {
-		return false
-	}
-	if _, ordered := d.orders[id]; ordered {
-		return true
-	}
-	return d.verdict.Standing(id, uint64(parse36(m.Tags[TagSeen]))) == sbr.Out
+	return id != d.self && !isUntagged(id) && d.isOut(id, uint64(parse36(m.Tags[TagSeen])))
+}
+
+func (d *denyList) isOut(id sbr.ID, seen uint64) bool {
+	_, ordered := d.orders[id]
+	return ordered || d.verdict.Standing(id, seen) == sbr.Out
 }
 
 // NotifyMerge refuses a single downed incarnation. A whole list is let through: one refused member would reject the join,

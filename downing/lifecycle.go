@@ -20,6 +20,8 @@ type Lifecycle struct {
 	done   chan struct{}
 	called func(kind string, took time.Duration, panicked bool) // a callback has returned; may be nil
 	left   chan struct{}
+	// followers are told of every change.
+	followers followers
 
 	mu                          sync.Mutex
 	onSuspend, onResume, onDown []func(string)
@@ -29,7 +31,7 @@ type Lifecycle struct {
 }
 
 func newLifecycle(cfg *Config) *Lifecycle {
-	l := &Lifecycle{log: cfg.logger(), grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
+	l := &Lifecycle{log: cfg.logger(), followers: followers{log: cfg.logger()}, grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
 	if l.exit == nil {
 		l.exit = os.Exit
 	}
@@ -152,6 +154,7 @@ func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 	l.isDown, l.reason = true, reason
 	l.calls = nil // above all no late OnResume
 	close(l.downed)
+	l.followers.changed()
 	go l.finish(reason, l.onDown, leave)
 }
 

@@ -68,6 +68,7 @@ func (e *engine) clock() time.Duration { return time.Since(e.origin) }
 func (e *engine) loop() {
 	defer close(e.looped)
 	defer e.inbox.close()
+	defer e.talk.close()
 	finished := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -92,6 +93,7 @@ func (e *engine) loop() {
 			continue
 		}
 		e.pause()
+		e.wokeAt = time.Now()
 		if gap := p.woke(); gap > 0 {
 			e.metrics.paused(gap)
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})

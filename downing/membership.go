@@ -21,6 +21,8 @@ const bareFor = time.Minute
 type membership struct {
 	self  sbr.ID
 	known map[sbr.ID]*known
+	// serves counts how often what anybody serves has changed.
+	serves uint64
 }
 
 type known struct {
@@ -32,6 +34,7 @@ type known struct {
 	mark         bool
 	config       string
 	probe        string
+	serves       string
 	tags         map[string]string // as it had them last
 	bareSince    time.Duration     // negative: it has them
 }
@@ -64,6 +67,9 @@ func (ms *membership) look(now time.Duration, list []serf.Member) []change {
 		if k == nil {
 			k = &known{leavingSince: -1, bareSince: -1}
 			ms.known[id] = k
+		}
+		if k.serves != m.Tags[TagServes] {
+			ms.serves++
 		}
 		k.mark, k.tags = true, m.Tags
 		changes = append(changes, k.update(now, id, m)...)
@@ -135,7 +141,7 @@ func (k *known) update(now time.Duration, id sbr.ID, m *serf.Member) (changes []
 		status = sbr.Joining
 	}
 	member := memberOf(m, status)
-	k.config, k.probe = m.Tags[TagConfig], m.Tags[TagProbe]
+	k.config, k.probe, k.serves = m.Tags[TagConfig], m.Tags[TagProbe], m.Tags[TagServes]
 	if k.serf == serf.StatusNone || !sameMember(&k.member, &member) {
 		k.member = member
 		changes = append(changes, change{event: sbr.MemberSeen{Member: member}, id: id})

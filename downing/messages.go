@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -25,10 +26,14 @@ func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 		}
 		return false
 	}
-	if q.Name != gossip.QueryName {
+	switch took := (query{from: q.SourceNode(), payload: q.Payload, respond: q.Respond}); q.Name {
+	case gossip.QueryName:
+		e.onQuery(took)
+	case talk.QueryName:
+		e.talk.onQuestion(took)
+	default:
 		return false
 	}
-	e.onQuery(query{from: q.SourceNode(), payload: q.Payload, respond: q.Respond})
 	return true
 }
 

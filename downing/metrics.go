@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -23,6 +24,7 @@ type metrics struct {
 	pauses, leaseReads, leaseLosses, leaseWatchFailed  tally
 	sent, heard                                        tally
 	ignored                                            map[string]tally // by reason
+	talkSent, talkHeard, talkIgnored                   tally
 	probes, knocks, told, removals, partitions, panics tally
 
 	acquiring, probing, partition, deciding, removing, calling spread
@@ -65,6 +67,7 @@ var (
 		string(gossip.KindReport), string(gossip.KindVerdict), string(gossip.KindOrder), string(gossip.KindAsk),
 		string(gossip.KindStanding), string(gossip.KindClear), string(gossip.KindDone),
 	}
+	talkKinds     = []string{talk.Question.String(), talk.Answer.String(), talk.Unserved.String()}
 	callbackKinds = []string{callbackSuspend, callbackResume, callbackDown}
 	holderNames   = [holders]string{byResolver: "resolver", byBlindness: "agent", byNewness: "newcomer", byAdoption: "adoption"}
 )
@@ -107,6 +110,10 @@ func newMetrics(p metric.MeterProvider) (*metrics, error) {
 		panics:           b.tally("sbr.callback.panics", "{panic}", "Callbacks that panicked.", "callback", callbackKinds...),
 
 		ignored: b.ignored(),
+
+		talkSent:    b.tally("sbr.talk.sent", "{message}", "Questions and answers sent for what runs on top, by kind.", "kind", talkKinds...),
+		talkHeard:   b.tally("sbr.talk.received", "{message}", "Questions and answers of other members taken in for what runs on top, by kind.", "kind", talkKinds...),
+		talkIgnored: b.tally("sbr.talk.ignored", "{message}", "Questions and answers for what runs on top that changed nothing, by reason.", "reason", ignoredInvalid, ignoredForged, ignoredOverload),
 
 		acquiring: b.spread("sbr.lease.acquire.duration", "Attempts to acquire the lease, by outcome.", forRequests, "outcome", lease.Granted.String(), lease.Held.String(), lease.Unknown.String()),
 		probing:   b.spread("sbr.probe.duration", "Time until a neighbour's answer to a probe.", forProbes, ""),

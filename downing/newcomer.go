@@ -61,7 +61,7 @@ func (e *engine) lookForSurvivors(list []serf.Member) {
 	}
 	e.awaited = e.awaits(list)
 	if len(e.awaited) == 0 {
-		e.admit(list)
+		e.admit()
 		return
 	}
 	if !e.held.by[byNewness] && time.Since(e.origin) >= sayWaitingAfter {
@@ -84,33 +84,13 @@ func (e *engine) awaitedText() string {
 }
 
 // admit makes the newcomer a member like any other. The time for which it waited never was, for the resolver.
-func (e *engine) admit(list []serf.Member) {
+func (e *engine) admit() {
 	e.newcomer = false
 	e.origin = time.Now()
 	e.nextPoll, e.nextProbe, e.nextJoin = e.cfg.PollInterval, 0, 0
 	if token := e.resolver.Verdict().Token; token > 0 {
 		e.tags[TagIn] = format36(int64(token))
-		e.putTags(list)
+		e.setTags()
 	}
 	e.free(byNewness, "the cluster that the last verdict left is here")
-}
-
-// putTags tells the others what has changed in this member's tags.
-func (e *engine) putTags(list []serf.Member) {
-	i := slices.IndexFunc(list, func(m serf.Member) bool { return m.Name == e.self.Name })
-	if i < 0 || e.leaving {
-		return
-	}
-	e.setTags(withTags(list[i].Tags, e.tags))
-}
-
-// setTags sets the tags of this member's node beside the loop.
-func (e *engine) setTags(tags map[string]string) {
-	e.tagging = true
-	e.spawn(&e.workers, func() {
-		if err := e.node.tag(tags); err != nil {
-			e.log.Error("sbr: the tags of this member could not be set", "error", err)
-		}
-		e.inbox.post(e.tagged)
-	})
 }

@@ -2,13 +2,13 @@ package downing
 
 import (
 	"context"
+	"maps"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -41,7 +41,7 @@ type roster interface {
 
 // messenger sends one payload to every member that can be reached. Answers come until the time-out, then the channel is closed.
 type messenger interface {
-	query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error)
+	query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error)
 }
 
 // prober probes targets directly: no other member answers in their place. Those that it cannot probe are left out of the answer.
@@ -68,16 +68,66 @@ func isDone(n node) bool {
 type embedded struct {
 	serf *serf.Serf
 	// asking serializes queries: Serf gives two that are made at the same moment one number, and the answers to one are lost.
-	asking sync.Mutex
+	asking turn
+	// tagging serializes the setting of tags, which Serf keeps without a lock.
+	tagging turn
 }
 
-func newNode(s *serf.Serf) *embedded { return &embedded{serf: s} }
+func newNode(s *serf.Serf) *embedded {
+	return &embedded{serf: s, asking: make(turn, 1), tagging: make(turn, 1)}
+}
+
+// turn is a lock that is held for a while: to a clock that can be stopped (testing/synctest), waiting for a mutex looks like work.
+type turn chan struct{}
+
+func (t turn) take() { t <- struct{}{} }
+func (t turn) give() { <-t }
 
 func (n *embedded) members() ([]serf.Member, bool) { return n.serf.Members(), true }
 
 func (n *embedded) done() <-chan struct{} { return n.serf.ShutdownCh() }
 
-func (n *embedded) tag(all map[string]string) error { return n.serf.SetTags(all) }
+// tag returns once the change has been told to somebody, which takes a while. Queries wait only until it is made: Serf reads the node's address for each
+// of them without a lock, and writes it again with the tags.
+func (n *embedded) tag(all map[string]string) error {
+	n.tagging.take()
+	defer n.tagging.give()
+	if n.hasTags(all) {
+		return nil
+	}
+	told := make(chan error, 1)
+	n.asking.take()
+	go func() { told <- n.serf.SetTags(all) }()
+	for range maxTagWaits {
+		if n.hasTags(all) {
+			break
+		}
+		select {
+		case err := <-told:
+			n.asking.give()
+			return err
+		case <-time.After(tagWait):
+		}
+	}
+	n.asking.give()
+	return <-told
+}
+
+// A change of tags is made in much less than maxTagWaits times tagWait.
+const (
+	tagWait     = time.Millisecond
+	maxTagWaits = 100
+)
+
+func (n *embedded) hasTags(all map[string]string) bool {
+	self := n.serf.Memberlist().LocalNode().Name
+	for _, m := range n.serf.Members() {
+		if m.Name == self {
+			return maps.Equal(m.Tags, all)
+		}
+	}
+	return false
+}
 
 func (n *embedded) join(name, addr string) error {
 	_, err := n.serf.Join([]string{name + "/" + addr}, true)
@@ -101,10 +151,10 @@ func (n *embedded) leaving(self string) bool {
 	}
 }
 
-func (n *embedded) query(payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
-	n.asking.Lock()
-	defer n.asking.Unlock()
-	resp, err := n.serf.Query(gossip.QueryName, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: relays})
+func (n *embedded) query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+	n.asking.take()
+	defer n.asking.give()
+	resp, err := n.serf.Query(name, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: relays})
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 	for range queries {
 		all.Go(func() {
 			<-begin
-			answers, err := n.query([]byte(gossip.QueryName), 300*time.Millisecond)
+			answers, err := n.query(gossip.QueryName, []byte(gossip.QueryName), 300*time.Millisecond)
 			if err != nil {
 				return
 			}

@@ -19,10 +19,15 @@ func (e *engine) poll() {
 		e.leaving = true
 		e.step(sbr.Left{})
 	}
+	seen := e.wokeAt
+	if n, ok := e.node.(*beside); ok {
+		seen = n.readAt(seen)
+	}
 	list, current := e.node.members()
 	if !e.see(current) {
 		return
 	}
+	e.lookedAt = seen
 	e.keepTags(list)
 	changes := e.members.look(e.now(), list)
 	for _, c := range changes {
@@ -64,8 +69,10 @@ func (e *engine) keepTags(list []serf.Member) {
 	if list[i].Status != serf.StatusAlive || e.tagging || e.leaving {
 		return
 	}
-	e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
-	e.setTags(tags)
+	if !e.offering.failed {
+		e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
+	}
+	e.setTags()
 }
 
 // tagged says that the tags were set just now: it takes a moment until Serf lists them.
@@ -80,6 +87,7 @@ func (e *engine) tagged() {
 func withTags(tags, ours map[string]string) map[string]string {
 	all := make(map[string]string, len(tags)+len(ours))
 	maps.Copy(all, tags)
+	delete(all, TagServes) // the one of ours that may go
 	maps.Copy(all, ours)
 	return all
 }
@@ -229,6 +237,9 @@ func (e *engine) publish() {
 		e.status = st
 	}
 	e.mu.Unlock()
+	if !e.halted.Load() {
+		e.share(&s, st.State)
+	}
 	e.metrics.publish(&s, &st)
 	e.episodes.look(&s, len(e.removing) > 0)
 }

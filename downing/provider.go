@@ -31,6 +31,7 @@ var (
 //
 // All methods are safe for concurrent use.
 type Provider struct {
+	cfg    Config
 	engine Engine
 	life   *Lifecycle
 }
@@ -49,8 +50,11 @@ func New(cfg Config) (*Provider, error) {
 	if engine == nil {
 		return nil, fmt.Errorf("downing: the factory of provider %q made no engine", cfg.Provider)
 	}
-	return &Provider{engine: engine, life: life}, nil
+	return &Provider{cfg: cfg, engine: engine, life: life}, nil
 }
+
+// Config returns the configuration that the provider was made with.
+func (p *Provider) Config() Config { return p.cfg }
 
 // Prepare makes conf ready: it adds the tags that tell incarnations apart, taps the event channel (the application's own
 // EventCh still gets every event, and a slow reader no longer blocks Serf) and chains a merge delegate that keeps downed

@@ -3,14 +3,12 @@ package singleton_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,38 +22,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// gate lets a whole member stand still: its resolver, its manager, its work, its packets.
-type gate struct {
-	mu   sync.Mutex
-	shut chan struct{}
-}
-
-func (g *gate) pass() {
-	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
-	if shut != nil {
-		<-shut
-	}
-}
-
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut == nil {
-		g.shut = make(chan struct{})
-	}
-}
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut != nil {
-		close(g.shut)
-		g.shut = nil
-	}
-}
-
 // direct calls a handler without a network in between.
 type direct struct{ handler http.Handler }
 
@@ -68,15 +34,9 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 // round is one cluster to which things happen, and the resource that its singleton writes to.
 type round struct {
 	*crew
-	rng    *rand.Rand
-	store  *memory.Store
-	client ledger.Client
-	gates  map[string]*gate
-	paused map[string]bool
-	log    []string
+	trouble *clustertest.Trouble
+	client  ledger.Client
 }
-
-func (r *round) say(format string, args ...any) { r.log = append(r.log, fmt.Sprintf(format, args...)) }
 
 // work writes to the resource every 20 ms. It looks at its context, and may then be paused for any time before it writes: that is what a fence is for.
 func (r *round) work(name string) func(context.Context, *singleton.Run) error {
@@ -89,98 +49,28 @@ func (r *round) work(name string) func(context.Context, *singleton.Run) error {
 		write()
 		e.Kind = ledger.Work
 		for run.Check() == nil {
-			r.gates[name].pass()
+			r.trouble.Pass(name)
 			write()
 			select {
 			case <-ctx.Done():
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		r.gates[name].pass()
+		r.trouble.Pass(name)
 		e.Kind = ledger.Stop
 		write()
 		return nil
 	}
 }
 
-// attending are the members that are neither down nor paused.
-func (r *round) attending() (names []string) {
-	for name := range r.managers {
-		if !r.Member(name).Down() && !r.paused[name] {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // holder is who runs the singleton.
 func (r *round) holder() string {
-	for _, name := range r.attending() {
+	for _, name := range r.trouble.Attending() {
 		if r.managers[name].Status().Token != 0 {
 			return name
 		}
 	}
 	return ""
-}
-
-// happen lets one thing happen, and waits until the cluster has dealt with it.
-func (r *round) happen() {
-	names := r.attending()
-	victim := names[r.rng.IntN(len(names))]
-	if h := r.holder(); h != "" && r.rng.IntN(2) == 0 {
-		victim = h
-	}
-	switch what := r.rng.IntN(6); {
-	case what == 0 && len(names) > 2:
-		cut := 1 + r.rng.IntN(len(names)-1)
-		r.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		r.say("partition %v | %v", names[:cut], names[cut:])
-		one := slices.Clone(names[:cut])
-		for name := range r.paused {
-			one = append(one, name) // crashed: it makes no difference
-		}
-		require.NoError(r.t, r.Net.Partition(one, names[cut:]))
-		time.Sleep(time.Duration(r.rng.IntN(40)) * time.Second)
-		r.Net.Heal()
-		r.say("heal")
-	case what <= 2:
-		for_ := time.Duration(1+r.rng.IntN(60)) * time.Second
-		r.say("pause %s for %v", victim, for_)
-		r.pause(victim)
-		time.Sleep(for_)
-		r.resume(victim)
-	case what == 3 && len(names) > 3:
-		r.say("crash %s", victim)
-		r.pause(victim) // for good
-	case what == 4:
-		r.say("rolling update of %v", names)
-		for _, name := range slices.Backward(names) {
-			r.restart(name)
-		}
-	default:
-		r.say("no store for %s", victim)
-		r.store.View(victim).SetUnavailable(true)
-		time.Sleep(time.Duration(r.rng.IntN(30)) * time.Second)
-		r.store.View(victim).Heal()
-	}
-	r.settle()
-}
-
-func (r *round) pause(name string) {
-	r.paused[name] = true
-	r.gates[name].close()
-	r.Member(name).Store.SetUnavailable(true) // what stands still renews nothing
-	r.store.View(name).SetUnavailable(true)
-	require.NoError(r.t, r.Net.Freeze(name))
-}
-
-func (r *round) resume(name string) {
-	require.NoError(r.t, r.Net.Thaw(name))
-	r.Member(name).Store.Heal()
-	r.store.View(name).Heal()
-	r.gates[name].open()
-	delete(r.paused, name)
 }
 
 // restart ends a member in good order, and starts it again as another incarnation.
@@ -199,15 +89,8 @@ func (r *round) restart(name string) {
 	r.start(name)
 }
 
-// settle waits until the cluster is whole again, starts whoever was downed anew, and expects the singleton to run in one place.
+// settle expects the singleton to run in one place.
 func (r *round) settle() {
-	time.Sleep(30 * time.Second)
-	for name := range r.managers {
-		if r.Member(name).Down() && !r.paused[name] {
-			r.say("%s was downed, and starts again", name)
-			r.restart(name)
-		}
-	}
 	defer func() {
 		if r.t.Failed() {
 			r.dump()
@@ -216,7 +99,7 @@ func (r *round) settle() {
 	r.Eventually(3*time.Minute, "the singleton does not run again", func() bool {
 		active := 0
 		for name, m := range r.managers {
-			if m.Status().Phase == "active" && !r.paused[name] {
+			if m.Status().Phase == "active" && !r.trouble.Paused(name) {
 				active++
 			}
 		}
@@ -226,11 +109,11 @@ func (r *round) settle() {
 }
 
 func (r *round) dump() {
-	for _, line := range r.log {
+	for _, line := range r.trouble.Log {
 		r.t.Log(line)
 	}
 	for name, m := range r.managers {
-		r.t.Logf("%s: paused %v, down %v, %+v", name, r.paused[name], r.Member(name).Down(), m.Status())
+		r.t.Logf("%s: paused %v, down %v, %+v", name, r.trouble.Paused(name), r.Member(name).Down(), m.Status())
 		for _, p := range r.Member(name).Provider.Peers().List {
 			r.t.Logf("  %s %s unreachable=%v serves=%v", p.ID, p.Status, p.Unreachable, p.Serves)
 		}
@@ -240,36 +123,35 @@ func (r *round) dump() {
 // play plays a round in virtual time, and returns what the resource says.
 func play(t *testing.T, seed uint64, withLease bool) (report ledger.Report, log []string) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &round{rng: rand.New(rand.NewPCG(seed, 1)), store: memory.NewStore(), gates: make(map[string]*gate), paused: make(map[string]bool)}
-		for i := 1; i <= 5; i++ {
-			r.gates[clustertest.Name(i)] = new(gate)
-		}
+		store := memory.NewStore()
+		trouble := clustertest.NewTrouble(5, seed)
 		server, err := ledger.Open(ledger.Config{File: filepath.Join(t.TempDir(), "ledger")})
 		require.NoError(t, err)
 		defer server.Close()
-		r.client = ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{server}}}
+		r := &round{trouble: trouble, client: ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{server}}}}
 		c := clustertest.New(t, clustertest.Options{Config: func(name string, cfg *downing.Config) {
 			quick(name, cfg)
-			cfg.Pause = r.gates[name].pass
+			cfg.Pause = func() { trouble.Pass(name) }
 		}})
 		r.crew = newCrew(t, c, func(name string, cfg *singleton.Config) {
-			cfg.Run, cfg.Pause = r.work(name), r.gates[name].pass
+			cfg.Run, cfg.Pause = r.work(name), func() { trouble.Pass(name) }
 			if withLease {
-				cfg.Store = r.store.View(name)
+				cfg.Store = store.View(name)
 			}
 		})
+		trouble.For(c)
+		trouble.Restart, trouble.Settle, trouble.Favourite = r.restart, r.settle, r.holder
+		trouble.Stores = func(name string) []*memory.View { return []*memory.View{store.View(name)} }
 		defer c.Stop()
 		r.startAll(5)
 		defer r.stop()
 		defer func() {
-			for name := range r.paused {
-				r.resume(name)
-			}
-			log = r.log
+			trouble.End()
+			log = trouble.Log
 		}()
 		r.settle()
 		for range 3 {
-			r.happen()
+			trouble.Happen()
 		}
 		lines, err := r.client.Lines(t.Context())
 		require.NoError(t, err)

@@ -30,9 +30,9 @@ type Agent struct {
 	telling sync.Mutex // events are told one at a time
 	events  downing.AgentEvents
 
-	roster   roster
-	soon     chan struct{} // the members should be read
-	messages atomic.Pointer[messages]
+	roster roster
+	soon   chan struct{}    // the members should be read
+	lines  map[string]*line // by name of the queries; never changed
 
 	tagging   chan struct{} // admits one Tag at a time
 	tags      tags
@@ -46,7 +46,7 @@ func New(o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), tagging: make(chan struct{}, 1)}
+	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), lines: lines(), tagging: make(chan struct{}, 1)}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -59,27 +59,25 @@ func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Memb
 	a.events = events
 	ctx, cancel := a.unlessClosed(ctx)
 	defer cancel()
-	l, m, err := a.openBoth(ctx)
+	l, lines, err := a.openAll(ctx)
 	if err != nil {
 		return serf.Member{}, fmt.Errorf("the Serf agent at %s: %w", a.opts.Addr, err)
 	}
 	list, _ := a.roster.members()
 	self, _ := find(list, a.roster.self)
 	a.spawn(func() { a.followRoster(l) })
-	a.spawn(func() { a.followMessages(m) })
+	for _, m := range lines {
+		a.spawn(func() { a.followMessages(m) })
+	}
 	return self, nil
 }
 
-func (a *Agent) openBoth(ctx context.Context) (*link, *messages, error) {
+func (a *Agent) openAll(ctx context.Context) (*link, []*messages, error) {
 	pause := pauses()
 	for {
-		l, err := a.openRoster(ctx)
+		l, lines, err := a.tryAll(ctx)
 		if err == nil {
-			var m *messages
-			if m, err = a.openMessages(ctx); err == nil {
-				return l, m, nil
-			}
-			l.close()
+			return l, lines, nil
 		}
 		if errors.Is(err, ErrAuth) {
 			return nil, nil, err
@@ -89,6 +87,28 @@ func (a *Agent) openBoth(ctx context.Context) (*link, *messages, error) {
 			return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
+}
+
+// tryAll opens all connections, or none.
+func (a *Agent) tryAll(ctx context.Context) (*link, []*messages, error) {
+	l, err := a.openRoster(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var opened []*messages
+	for _, to := range a.lines {
+		m, err := a.openMessages(ctx, to)
+		if err != nil {
+			l.close()
+			for _, m := range opened {
+				m.line.now.Store(nil)
+				m.link.close()
+			}
+			return nil, nil, err
+		}
+		opened = append(opened, m)
+	}
+	return l, opened, nil
 }
 
 // Close implements downing.Agent.
@@ -177,6 +197,7 @@ func (a *Agent) resynchronise(ctx context.Context, l *link) error {
 	if a.roster.self != "" && name != a.roster.self {
 		return fmt.Errorf("it is the agent of node %s now, and was that of %s: restart sbr, which serves one node", name, a.roster.self)
 	}
+	asked := time.Now()
 	list, err := a.readMembers(ctx, l)
 	if err != nil {
 		return err
@@ -197,7 +218,7 @@ func (a *Agent) resynchronise(ctx context.Context, l *link) error {
 			return err
 		}
 	}
-	if a.roster.read(list, true) {
+	if a.roster.read(list, asked, true) {
 		a.changed()
 	}
 	a.rejoin()
@@ -241,8 +262,10 @@ func (a *Agent) followRoster(l *link) {
 		if a.roster.blind() {
 			a.changed()
 		}
-		if m := a.messages.Load(); m != nil {
-			m.link.cut(err) // it may be half dead, too, and not know it
+		for _, to := range a.lines {
+			if m := to.now.Load(); m != nil {
+				m.link.cut(err) // it may be half dead, too, and not know it
+			}
 		}
 		since := time.Now()
 		if l = retry(a, "members", a.openRoster); l != nil {
@@ -282,6 +305,7 @@ func (a *Agent) poll(l *link) error {
 		case <-a.ctx.Done():
 			return a.ctx.Err()
 		}
+		asked := time.Now()
 		list, err := a.readMembers(a.ctx, l)
 		if err != nil {
 			return err
@@ -289,7 +313,7 @@ func (a *Agent) poll(l *link) error {
 		if _, ok := find(list, a.roster.self); !ok {
 			return fmt.Errorf("it does not list its own node %s any more", a.roster.self)
 		}
-		if a.roster.read(list, false) {
+		if a.roster.read(list, asked, false) {
 			a.changed()
 		}
 		rest := min(restBetween, a.opts.Interval)
@@ -302,3 +326,6 @@ func (a *Agent) poll(l *link) error {
 
 // Members implements downing.Agent.
 func (a *Agent) Members() (list []serf.Member, current bool) { return a.roster.members() }
+
+// ReadAt implements what downing.Agent may have: when the list that Members returns was asked for.
+func (a *Agent) ReadAt() time.Time { return a.roster.readAt() }

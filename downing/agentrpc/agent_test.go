@@ -18,6 +18,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 	"github.com/serf-sbr/serf-sbr/internal/serftest"
 )
 
@@ -177,14 +178,22 @@ func TestAgent_MembersTagsAndQueries(t *testing.T) {
 			s[i].answer = s[i].self.Name + " heard it"
 			s[i].mu.Unlock()
 		}
-		answers, err := s[0].Query(gossip.QueryName, []byte("hello"), 2*time.Second)
-		require.NoError(t, err)
-		got := make(map[string]string)
-		for a := range answers {
-			got[a.From] = string(a.Payload)
+		for _, name := range []string{gossip.QueryName, talk.QueryName} {
+			answers, err := s[0].Query(name, []byte("hello"), 2*time.Second)
+			require.NoError(t, err)
+			got := make(map[string]string)
+			for a := range answers {
+				got[a.From] = string(a.Payload)
+			}
+			require.Equal(t, map[string]string{"n2": "n2 heard it", "n3": "n3 heard it"}, got, name)
+			require.True(t, s[1].heard(name+" hello"))
 		}
-		require.Equal(t, map[string]string{"n2": "n2 heard it", "n3": "n3 heard it"}, got)
-		require.True(t, s[1].heard(gossip.QueryName+" hello"))
+		_, err := s[0].Query("of-somebody-else", nil, time.Second)
+		require.ErrorContains(t, err, "of-somebody-else")
+
+		before := s[0].ReadAt()
+		require.Less(t, time.Since(before), within)
+		eventually(t, "the members are read again", func() bool { return s[0].ReadAt().After(before) })
 	})
 }
 

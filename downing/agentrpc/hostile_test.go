@@ -20,6 +20,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 	"github.com/serf-sbr/serf-sbr/internal/serftest"
 )
 
@@ -59,7 +60,8 @@ type impostor struct {
 	mu      sync.Mutex
 	members []byte        // what follows the header of an answer to members
 	says    string        // what it says to everything, if not empty
-	stream  func() []byte // what follows the opening of a stream
+	stream  func() []byte // what follows the opening of the resolver's stream
+	talk    func() []byte // what follows the opening of the other one; may be nil
 	conns   []net.Conn
 
 	refused   atomic.Int64 // how much of an answer had been sent when it was cut off
@@ -149,6 +151,10 @@ func (i *impostor) serve(c net.Conn) {
 		case bytes.Contains(request, []byte("\xa4join")):
 			i.joins = append(i.joins, bytes.Clone(request))
 			answer = append(answer, packMap(field{"Num", packNumber(1)})...)
+		case bytes.Contains(request, []byte("query:"+talk.QueryName)):
+			if i.talk != nil {
+				answer = append(answer, i.talk()...)
+			}
 		case bytes.Contains(request, []byte("stream")):
 			answer = append(answer, i.stream()...)
 		}
@@ -260,6 +266,29 @@ func TestStream_Flood(t *testing.T) {
 	require.Less(t, len(s.queries), flood/2)
 }
 
+// A flood of questions that applications ask each other takes nothing from the resolver's queries, and what comes on the wrong line is nobody's.
+func TestStream_FloodOfTheOtherLine(t *testing.T) {
+	const flood, ours = 20_000, 100
+	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, gossip.QueryName, "ours"), packQuery(1, talk.QueryName, "astray")}, ours)...))
+	i.talk = streamed(slices.Repeat([][]byte{packQuery(1, talk.QueryName, "junk"), packQuery(1, gossip.QueryName, "astray")}, flood)...)
+	s := open(t, quietOptions(i.listen.Addr().String()))
+	count := func(what string) (n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, q := range s.queries {
+			if strings.HasSuffix(q, what) {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "the resolver's queries are heard", func() bool { return count(gossip.QueryName+" ours") == ours })
+	eventually(t, "some of the others are heard", func() bool { return count(" junk") > 0 })
+	require.Never(t, func() bool { return !s.current() }, time.Second, time.Millisecond)
+	require.Less(t, count(" junk"), flood/2)
+	require.Zero(t, count(" astray"))
+}
+
 // An answer without an end is cut off long before it fills the memory.
 func TestMembers_AnswerWithoutAnEnd(t *testing.T) {
 	i := newImpostor(t, streamed())
@@ -318,7 +347,7 @@ func TestMembers_ManyAnswersAreNoFlood(t *testing.T) {
 	require.True(t, s.current())
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	require.Len(t, i.conns, 2, "it had to connect again")
+	require.Len(t, i.conns, 3, "it had to connect again")
 }
 
 // An agent that takes tags and does not show them has not set them.

@@ -2,6 +2,7 @@ package agentrpc
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -10,16 +11,29 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
 )
 
-// filter is what the agent shall send: what may change the members, and the resolvers' queries. Junk stays with the agent.
-const filter = "member-join,member-leave,member-failed,member-update,member-reap,query:" + gossip.QueryName
+// line is one of the two connections for messages. The resolver has its own: whatever becomes of the other one, where applications talk, is nothing to it.
+type line struct {
+	query string // the name of the queries
+	// filter is what the agent shall send: what may change the members, and our queries. Junk stays with the agent.
+	filter string
+	now    atomic.Pointer[messages] // nil without a connection
+}
+
+func lines() map[string]*line {
+	return map[string]*line{
+		gossip.QueryName: {query: gossip.QueryName, filter: "member-join,member-leave,member-failed,member-update,member-reap,query:" + gossip.QueryName},
+		talk.QueryName:   {query: talk.QueryName, filter: "query:" + talk.QueryName},
+	}
+}
 
 const (
 	recordQueue = 1024
 	queryQueue  = 512
 	answerQueue = 256
-	// queryRate is how many queries of others are taken in each second; 500 members in the middle of a partition send half as many.
+	// queryRate is how many queries of one line are taken in each second; 500 members in the middle of a partition send half as many.
 	queryRate = 1000
 	// relays is how many other members carry each answer as well, for the sake of pairs that cannot reach each other.
 	relays = 2
@@ -27,8 +41,9 @@ const (
 	dropsEvery = time.Minute
 )
 
-// messages is the connection for queries and events.
+// messages is a connection for queries and events.
 type messages struct {
+	line    *line
 	link    *link
 	records chan map[string]any
 	queries chan record
@@ -42,36 +57,36 @@ type answer struct {
 	payload []byte
 }
 
-func (a *Agent) openMessages(ctx context.Context) (*messages, error) {
+func (a *Agent) openMessages(ctx context.Context, to *line) (*messages, error) {
 	l, err := dial(ctx, &a.opts)
 	if err != nil {
 		return nil, err
 	}
 	l.streams = true
-	m := &messages{link: l, records: make(chan map[string]any, recordQueue), queries: make(chan record, queryQueue),
+	m := &messages{line: to, link: l, records: make(chan map[string]any, recordQueue), queries: make(chan record, queryQueue),
 		answers: make(chan answer, answerQueue), limit: rate.NewLimiter(queryRate, queryRate)}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
 	err = l.do(ctx, func(c *client.RPCClient) error {
-		_, err := c.Stream(filter, m.records)
+		_, err := c.Stream(to.filter, m.records)
 		return err
 	})
 	if err != nil {
 		l.close()
 		return nil, err
 	}
-	a.messages.Store(m)
+	to.now.Store(m)
 	return m, nil
 }
 
 // followMessages delivers events, and connects again when the connection is lost.
 func (a *Agent) followMessages(m *messages) {
-	for m != nil {
+	for to := m.line; m != nil; {
 		a.deliver(m)
-		a.messages.CompareAndSwap(m, nil)
+		to.now.CompareAndSwap(m, nil)
 		m.link.close()
 		a.readSoon()
-		m = retry(a, "events", a.openMessages)
+		m = retry(a, "events", func(ctx context.Context) (*messages, error) { return a.openMessages(ctx, to) })
 		a.readSoon() // what happened in between is not repeated
 		a.changed()
 	}
@@ -93,13 +108,7 @@ func (a *Agent) deliver(m *messages) {
 		case memberEvent:
 			a.readSoon()
 		case queryEvent:
-			if !m.limit.Allow() {
-				m.dropped.Add(1)
-				break
-			}
-			select {
-			case m.queries <- r:
-			default:
+			if !m.take(r) {
 				m.dropped.Add(1)
 			}
 		}
@@ -109,6 +118,19 @@ func (a *Agent) deliver(m *messages) {
 				a.log.Warn("sbr: dropped queries: more arrived than members can have sent", "queries", n)
 			}
 		}
+	}
+}
+
+// take reports false for a query for which there is no room, and for one that does not belong here.
+func (m *messages) take(r record) bool {
+	if r.name != m.line.query || !m.limit.Allow() {
+		return false
+	}
+	select {
+	case m.queries <- r:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -149,9 +171,13 @@ func (a *Agent) sendAnswers(ctx context.Context, m *messages) {
 	}
 }
 
-// Query implements downing.Agent. Errors: ErrNotCurrent while there is no connection, and those of the agent.
+// Query implements downing.Agent. Errors: ErrNotCurrent while there is no connection, that of a name which is none of ours, and those of the agent.
 func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
-	m := a.messages.Load()
+	to, ok := a.lines[name]
+	if !ok {
+		return nil, fmt.Errorf("agentrpc: queries are called %s or %s, not %q", gossip.QueryName, talk.QueryName, name)
+	}
+	m := to.now.Load()
 	if m == nil {
 		return nil, ErrNotCurrent
 	}

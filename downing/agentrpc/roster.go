@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/serf/client"
 	"github.com/hashicorp/serf/serf"
@@ -16,6 +17,7 @@ type roster struct {
 	mu      sync.Mutex
 	self    string
 	current bool
+	asked   time.Time // when the list was asked for
 	listed  []serf.Member
 	// lost are members that an earlier life of the agent listed and this one does not.
 	lost map[string]lostMember
@@ -38,8 +40,8 @@ func (r *roster) members() ([]serf.Member, bool) {
 }
 
 // read takes in a list. It is the first of a connection, or follows another one of the same connection: then the agent is the
-// one that it was, and who is missing has been reaped. It reports whether anything changed.
-func (r *roster) read(list []serf.Member, first bool) (changed bool) {
+// one that it was, and who is missing has been reaped. asked is when it was asked for. It reports whether anything changed.
+func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed = !r.current || !slices.EqualFunc(r.listed, list, sameMember)
@@ -53,7 +55,7 @@ func (r *roster) read(list []serf.Member, first bool) (changed bool) {
 			r.lose(m)
 		}
 	}
-	r.listed, r.current = list, true
+	r.listed, r.asked, r.current = list, asked, true
 	return changed
 }
 
@@ -93,6 +95,12 @@ func (r *roster) toJoin() (addrs []string) {
 		}
 	}
 	return addrs
+}
+
+func (r *roster) readAt() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
 }
 
 func (r *roster) count() int {

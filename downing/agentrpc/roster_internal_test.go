@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,7 @@ func TestRoster(t *testing.T) {
 			r := roster{self: "n1"}
 			for _, step := range tc.steps {
 				list, first := strings.CutPrefix(step, "*")
-				r.read(listOf(list), first)
+				r.read(listOf(list), time.Time{}, first)
 			}
 			list, current := r.members()
 			require.True(t, current)
@@ -89,17 +90,17 @@ func TestRoster_Changed(t *testing.T) {
 		list string
 		want bool
 	}{{"n1", true}, {"n1", false}, {"n1 n2", true}, {"n1 n2:failed", true}, {"n1 n2:failed", false}, {"n1 n2:failed/a", true}, {"n1", true}} {
-		require.Equal(t, tc.want, r.read(listOf(tc.list), false), tc.list)
+		require.Equal(t, tc.want, r.read(listOf(tc.list), time.Time{}, false), tc.list)
 	}
 	r.blind()
-	require.True(t, r.read(listOf("n1"), true), "it is current again")
+	require.True(t, r.read(listOf("n1"), time.Time{}, true), "it is current again")
 }
 
 func TestRoster_Forget(t *testing.T) {
 	r := roster{self: "n1"}
-	r.read(listOf("n1 n2 n3"), true)
+	r.read(listOf("n1 n2 n3"), time.Time{}, true)
 	require.False(t, r.forget("n2"), "it is listed")
-	r.read(listOf("n1"), true)
+	r.read(listOf("n1"), time.Time{}, true)
 	require.True(t, r.forget("n2"))
 	require.False(t, r.forget("n2"))
 	list, _ := r.members()
@@ -109,7 +110,7 @@ func TestRoster_Forget(t *testing.T) {
 // The engine writes into the list it was given.
 func TestRoster_EachCallerHasItsOwnList(t *testing.T) {
 	r := roster{self: "n1"}
-	r.read(listOf("n1 n2"), true)
+	r.read(listOf("n1 n2"), time.Time{}, true)
 	mine, _ := r.members()
 	mine[0].Tags, mine[1].Status = nil, serf.StatusFailed
 	yours, _ := r.members()

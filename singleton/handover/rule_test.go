@@ -2,8 +2,8 @@ package handover_test
 
 import (
 	"bytes"
-	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,180 +145,6 @@ func TestMargin_NotEndedByAQuestion(t *testing.T) {
 	require.Equal(t, handover.Active, a.m.Phase(), "it says itself that nothing of it runs")
 }
 
-func TestState_OfTheNewestRunCounts(t *testing.T) {
-	for _, order := range [][]sbr.ID{{"z", "y"}, {"y", "z"}} {
-		a := newAlone(t, nil, younger, further)
-		a.hear("z", handover.Running, func(m *handover.Message) { m.Token = 9 })
-		a.hear("y", handover.Running, func(m *handover.Message) { m.Token = 5 })
-		for _, id := range order {
-			a.hear(id, handover.HandedOver, func(m *handover.Message) {
-				if m.Token = 9; id == "z" { // y has heard of 9 as well, so its own state is withheld
-					m.State = []byte("newest")
-				}
-			})
-		}
-		starts := only[handover.Start](a.got)
-		require.Len(t, starts, 1)
-		require.Equal(t, "newest", string(starts[0].State))
-		require.Equal(t, sbr.ID("z"), starts[0].From)
-	}
-}
-
-func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
-	t.Run("of a run handed over", func(t *testing.T) {
-		a := newAlone(t, nil, younger, further)
-		a.hear("z", handover.Running, nil)
-		a.hear("y", handover.Clear, nil)
-		a.see(younger, further, handover.Peer{ID: "x", Born: 11}) // one more to ask
-		a.hear("z", handover.HandedOver, func(m *handover.Message) { m.Token, m.State = 3, []byte("old") })
-		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "whoever is let through gets it")
-		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "also if it has to ask again")
-		a.now = 2 * time.Second
-		a.see()
-		a.now = 30 * time.Second
-		a.see()
-		starts := only[handover.Start](a.got)
-		require.Len(t, starts, 1)
-		require.Nil(t, starts[0].State, "b may have run since")
-		require.Empty(t, starts[0].From)
-	})
-	t.Run("of the own run", func(t *testing.T) {
-		a := newAlone(t, nil)
-		a.see(older)
-		a.asked(older, handover.HandOver, 1)
-		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
-		require.Equal(t, "mine", string(only[handover.Answer](a.got)[0].Message.State))
-		require.Equal(t, "mine", string(a.asked(older, handover.HandOver, 1).State), "its answer was lost")
-		a.see()
-		a.now = 30 * time.Second
-		a.see()
-		require.Nil(t, only[handover.Start](a.got)[0].State, "b may have run since")
-	})
-	t.Run("nor given to two members", func(t *testing.T) {
-		a := newAlone(t, nil)
-		a.see(older)
-		a.asked(older, handover.HandOver, 1)
-		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
-		oldest := handover.Peer{ID: "a", Born: 0, Candidate: true}
-		oldest.Born = -1
-		a.see(older, oldest)
-		require.Nil(t, a.asked(oldest, handover.Take, 1).State)
-		require.Nil(t, a.asked(older, handover.HandOver, 1).State)
-	})
-	t.Run("with a lease that others had meanwhile", func(t *testing.T) {
-		a := newAlone(t, useLease)
-		a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 4})
-		a.step(handover.LeaseLost{Attempt: 1})
-		a.step(handover.RunEnded{Run: 1, State: []byte("mine")})
-		a.step(handover.LeaseReleased{Attempt: 1})
-		a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: 6})
-		require.Nil(t, only[handover.Start](a.got)[0].State)
-	})
-}
-
-func TestToken_NeverWraps(t *testing.T) {
-	last := uint64(math.MaxInt64)
-	for name, spoil := range map[string]func(*alone){
-		"heard": func(a *alone) { a.step(handover.Heard{Token: math.MaxUint64}) },
-		"asked with": func(a *alone) {
-			a.step(handover.Asked{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: last}})
-		},
-		"of a verdict":    func(a *alone) { a.v.Verdict = last>>16 + 1 },
-		"of the lot":      func(a *alone) { a.v.Verdict = math.MaxUint64 },
-		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.step(handover.Heard{Token: last}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := newAlone(t, nil, older)
-			spoil(a)
-			a.now = 30 * time.Second
-			a.see()
-			a.now = 60 * time.Second
-			a.see()
-			require.Empty(t, only[handover.Start](a.got))
-			require.NotEqual(t, handover.Active, a.m.Phase())
-			explained := only[handover.Explain](a.got)
-			require.Equal(t, handover.TopicStuck, explained[len(explained)-1].Topic)
-			due, ok := a.m.NextDeadline()
-			require.True(t, ok)
-			require.Greater(t, due, a.now, "it is tried again later, not at once")
-		})
-	}
-	t.Run("the last one is used", func(t *testing.T) {
-		a := newAlone(t, nil, older)
-		a.step(handover.Heard{Token: last - 1})
-		a.see()
-		a.now = 30 * time.Second
-		a.see()
-		require.Equal(t, last, a.m.Token())
-		a.step(handover.RunEnded{Run: 1, Again: true})
-		require.Zero(t, a.m.Token())
-	})
-}
-
-func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
-	for _, token := range []uint64{0, 3, 4, math.MaxInt64 + 1} {
-		a := newAlone(t, useLease)
-		a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 4})
-		a.step(handover.LeaseLost{Attempt: 1})
-		a.step(handover.RunEnded{Run: 1})
-		a.step(handover.LeaseReleased{Attempt: 1})
-		a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: token})
-		require.Empty(t, only[handover.Start](a.got), "token %d", token)
-		require.Len(t, only[handover.ReleaseLease](a.got), 1)
-		a.now += 5 * time.Second
-		a.see()
-		require.Len(t, only[handover.AcquireLease](a.got), 1, "it is asked for again")
-	}
-}
-
-func TestLease_LossHeardBeforeTheGrant(t *testing.T) {
-	a := newAlone(t, useLease)
-	a.step(handover.LeaseLost{Attempt: 1, Why: "fast"})
-	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
-	require.Empty(t, only[handover.Start](a.got))
-	a.now = 5 * time.Second
-	a.see()
-	require.Equal(t, []handover.AcquireLease{{Attempt: 2}}, only[handover.AcquireLease](a.got))
-	a.step(handover.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: 2})
-	require.Len(t, only[handover.Start](a.got), 1)
-}
-
-func TestLease_GrantInFlightIsGivenBack(t *testing.T) {
-	for name, e := range map[string]handover.Event{"resign": handover.Resign{Patience: time.Hour}, "downed": handover.Downed{}} {
-		t.Run(name, func(t *testing.T) {
-			a := newAlone(t, useLease)
-			require.Equal(t, handover.Acquiring, a.m.Phase())
-			a.step(e)
-			require.Len(t, only[handover.ReleaseLease](a.got), 1)
-			a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
-			require.Empty(t, only[handover.Start](a.got))
-			require.True(t, a.m.Finished())
-		})
-	}
-}
-
-func TestDowned_WhileReleasing(t *testing.T) {
-	a := newAlone(t, useLease)
-	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
-	a.step(handover.LeaseLost{Attempt: 1})
-	a.step(handover.RunEnded{Run: 1})
-	require.Equal(t, handover.Releasing, a.m.Phase())
-	a.step(handover.Downed{})
-	require.False(t, a.m.Finished(), "the lease is not given back yet")
-	a.step(handover.LeaseReleased{Attempt: 1})
-	require.True(t, a.m.Finished())
-	require.Empty(t, only[handover.Ask](a.got), "who is down says nothing")
-}
-
-func TestViewed_WithoutSelf(t *testing.T) {
-	a := newAlone(t, nil)
-	require.Equal(t, handover.Active, a.m.Phase())
-	a.step(handover.Viewed{View: handover.View{Armed: true, Peers: []handover.Peer{younger}}})
-	require.Equal(t, handover.Active, a.m.Phase())
-	a.step(handover.Viewed{View: handover.View{Sure: -1}})
-	require.Equal(t, handover.Stopping, a.m.Phase(), "a view that was never sure ends a run")
-}
-
 func TestClaim_AnUnreachableNewcomerCausesNoStorm(t *testing.T) {
 	far := further
 	far.Unreachable = true
@@ -372,6 +198,15 @@ func TestAnswers_ALateClearDoesNotUndoRunning(t *testing.T) {
 	require.Equal(t, handover.HandOver, only[handover.Ask](a.got)[0].Message.Kind)
 }
 
+func TestAnswers_RefuseStandsUntilItIsTakenBack(t *testing.T) {
+	a := newAlone(t, nil, younger, further)
+	a.hear("z", handover.Refuse, nil)
+	a.hear("y", handover.Clear, nil)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	a.hear("z", handover.Clear, nil)
+	require.Equal(t, handover.Active, a.m.Phase())
+}
+
 func TestAnswers_OfStrangersAndOfTheDownedDoNotCount(t *testing.T) {
 	out := further
 	out.Down = true
@@ -380,6 +215,32 @@ func TestAnswers_OfStrangersAndOfTheDownedDoNotCount(t *testing.T) {
 	a.hear("q", handover.Refuse, nil)
 	a.hear("z", handover.Clear, nil)
 	require.Equal(t, handover.Active, a.m.Phase())
+}
+
+func TestConfig_ReportsEveryProblem(t *testing.T) {
+	_, err := handover.New(handover.Config{Margin: -1}, 0)
+	require.Len(t, strings.Split(err.Error(), "\n"), 6)
+	require.NoError(t, config(self, 0).Validate())
+}
+
+func TestClaim_TheYoungerRunWaitsToBeAsked(t *testing.T) {
+	a := newAlone(t, nil)
+	a.see(older)
+	a.hear("b", handover.Running, nil)
+	require.Empty(t, only[handover.Ask](a.got), "the older one asks")
+	require.Equal(t, handover.Active, a.m.Phase())
+	a.now = time.Second
+	a.see(older)
+	require.Empty(t, only[handover.Ask](a.got))
+}
+
+func TestStatus_SaysWhatIsMissing(t *testing.T) {
+	a := newAlone(t, nil, younger, further)
+	a.hear("z", handover.Clear, func(m *handover.Message) { m.Wait = 3 * time.Second })
+	s := a.m.Status()
+	require.Equal(t, handover.Taking, s.Phase)
+	require.Equal(t, []sbr.ID{"y"}, s.Asked)
+	require.Equal(t, 3*time.Second, s.Until)
 }
 
 func TestAwaiting_IsBounded(t *testing.T) {

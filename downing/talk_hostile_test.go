@@ -1,0 +1,182 @@
+package downing_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// stranger is a Serf node in whose place the test asks and answers. With tags it is a member.
+type stranger struct {
+	t    testing.TB
+	serf *serf.Serf
+}
+
+// stranger starts a node that answers each question with a payload.
+func (c *cluster) stranger(answer func(q *serf.Query) []byte, tags map[string]string) *stranger {
+	c.t.Helper()
+	events := make(chan serf.Event, 1024)
+	s, err := serfnet.Start(c.net, "stranger", func(conf *serf.Config) { conf.EventCh, conf.Tags = events, tags })
+	require.NoError(c.t, err)
+	go func() {
+		for {
+			select {
+			case e := <-events:
+				if q, ok := e.(*serf.Query); ok && q.Name == talk.QueryName && answer != nil {
+					_ = q.Respond(answer(q))
+				}
+			case <-s.ShutdownCh():
+				return
+			}
+		}
+	}()
+	_, err = s.Join(c.addresses([]string{"n1"}), true)
+	require.NoError(c.t, err)
+	time.Sleep(10 * time.Second)
+	return &stranger{t: c.t, serf: s}
+}
+
+// ask sends a query under the name of the questions and returns how many answers came.
+func (s *stranger) ask(payload []byte) (answers int) {
+	s.t.Helper()
+	resp, err := s.serf.Query(talk.QueryName, payload, &serf.QueryParam{Timeout: 2 * time.Second})
+	require.NoError(s.t, err)
+	for range resp.ResponseCh() {
+		answers++
+	}
+	return answers
+}
+
+func encode(t testing.TB, m talk.Message) []byte {
+	t.Helper()
+	b, err := talk.Encode(m)
+	require.NoError(t, err)
+	return b
+}
+
+// A question counts only from the node of the member that it names, and only from a member.
+func TestForged_Question(t *testing.T) {
+	m := newMeters(t)
+	virtual(t, m.config, func(t *testing.T, c *cluster) {
+		c.startAll(3)
+		c.serve("who", "n1", "n2", "n3")
+		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
+		question := func(from sbr.ID) []byte {
+			return encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(from), Within: time.Second, Topic: "who"})
+		}
+		require.Equal(t, 3, s.ask(question("stranger#u")), "as a member it is answered")
+		require.Zero(t, s.ask(question(c.id("n2"))), "in another one's name")
+		require.Zero(t, s.ask(question("nobody#u")))
+		require.Zero(t, s.ask([]byte("junk")))
+		require.Zero(t, s.ask(encode(t, talk.Message{Kind: talk.Answer, From: talk.KeyOf("stranger#u")})), "an answer is no question")
+		m.require("n1", "sbr.talk.received{kind=question} = 1", "sbr.talk.sent{kind=answer} = 1", "sbr.talk.ignored{reason=forged} = 2", "sbr.talk.ignored{reason=invalid} = 2")
+		require.NoError(t, s.serf.Shutdown())
+	})
+}
+
+// An answer counts only from a member, from its node, once, and from who was asked.
+func TestForged_Answer(t *testing.T) {
+	var answer []byte
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.startAll(2)
+		c.hold("who", "n2")
+		s := c.stranger(func(*serf.Query) []byte { return answer }, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
+		is := func(from sbr.ID) talk.Message {
+			return talk.Message{Kind: talk.Answer, From: talk.KeyOf(from), Payload: []byte("it is me")}
+		}
+		answer = encode(t, is("stranger#u"))
+		require.Equal(t, map[string]string{"stranger": "it is me"}, all(c.ask("n1", "who", "", "", time.Second)))
+		require.Empty(t, all(c.ask("n1", "who", c.id("n2"), "", time.Second)), "somebody else was asked")
+		for name, b := range map[string][]byte{
+			"in another one's name": encode(t, is(c.id("n2"))),
+			"of nobody":             encode(t, is("nobody#u")),
+			"junk":                  []byte("junk"),
+			"a question":            encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf("stranger#u"), Within: time.Second, Topic: "who"}),
+		} {
+			answer = b
+			require.Empty(t, all(c.ask("n1", "who", "", "", time.Second)), name)
+			require.Empty(t, all(c.ask("n1", "who", c.id("n2"), "", time.Second)), name)
+		}
+		require.NoError(t, s.serf.Shutdown())
+	})
+}
+
+// A handler that panics or hangs keeps nobody from anything: neither other topics nor the resolver.
+func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
+	var log lines
+	virtual(t, func(name string, c *downing.Config) { majorityFirst(name, c); c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
+		names := c.startAll(3)
+		hang := make(chan struct{})
+		_, err := c.provider("n1").Serve("hangs", func(downing.Question) { <-hang })
+		require.NoError(t, err)
+		calls := 0
+		_, err = c.provider("n1").Serve("panics", func(q downing.Question) {
+			if calls++; calls == 1 {
+				panic("on purpose")
+			}
+			_ = q.Answer(nil)
+		})
+		require.NoError(t, err)
+		c.serve("who", "n1")
+		n1 := c.id("n1")
+		for range 400 { // more than may wait
+			_, _ = c.provider("n2").Ask("hangs", n1, nil, time.Second)
+			time.Sleep(25 * time.Millisecond)
+		}
+		require.Empty(t, all(c.ask("n2", "panics", n1, "", time.Second)))
+		require.Len(t, all(c.ask("n2", "panics", n1, "", 5*time.Second)), 1, "it is called again")
+		require.NotEmpty(t, log.with("a handler of questions panicked"))
+		require.Equal(t, map[string]string{"n1": "n1 heard x"}, all(c.ask("n2", "who", n1, "x", 5*time.Second)))
+
+		require.NoError(t, c.net.Partition(names[:2], names[2:]))
+		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
+		close(hang)
+	})
+}
+
+// Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody, fill no memory, and do not keep a member from
+// its work: a partition in the middle of them is resolved.
+func TestFlood_OfQuestions(t *testing.T) {
+	var log lines
+	virtual(t, func(name string, c *downing.Config) { majorityFirst(name, c); c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
+		taps := make(map[string]chan<- serf.Event)
+		c.serf = func(_ string, conf *serf.Config) { conf.EventCh = nil }
+		c.prepared = func(name string, conf *serf.Config) { taps[name] = conf.EventCh }
+		names := c.startAll(3)
+		hang := make(chan struct{})
+		_, err := c.provider("n2").Serve("hangs", func(downing.Question) { <-hang })
+		require.NoError(t, err)
+		payloads := [][]byte{
+			encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(c.id("n3")), Within: time.Second, Topic: "who"}),
+			encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(c.id("n3")), Within: time.Minute, Topic: "hangs"}),
+			bytes.Repeat([]byte{1}, 800), nil,
+		}
+		flood := func(d time.Duration) {
+			for range int(d / time.Millisecond) {
+				for j := range 10 {
+					taps["n2"] <- &serf.Query{Name: talk.QueryName, Payload: payloads[j%len(payloads)]}
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		flood(time.Second)
+		before := heap()
+		flood(10 * time.Second)
+		require.Equal(t, names, c.up())
+		require.Less(t, heap(), before+4<<20, "bytes: 100,000 questions left something behind")
+		require.Less(t, len(log.with("ignored a question")), 20, "lines")
+
+		require.NoError(t, c.net.Partition(names[:2], names[2:]))
+		flood(10 * time.Second)
+		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
+		close(hang)
+	})
+}
