@@ -82,6 +82,20 @@ func ExampleLease_TryAcquire() {
 	// Output: true false
 }
 
+// Work that needs ten seconds to stop begins to stop that long before the lease could run out.
+func ExampleLease_ValidUntil() {
+	l := open(memory.NewStore(), "a")
+	defer l.Close()
+	_, ok := l.ValidUntil()
+	fmt.Println(ok)
+	l.Acquire(context.Background(), lease.Proposal{}, nil)
+	until, ok := l.ValidUntil()
+	fmt.Println(ok, time.Until(until.Add(-10*time.Second)).Round(time.Minute) > 0)
+	// Output:
+	// false
+	// true true
+}
+
 // An operator frees the lease of a holder that is gone.
 func ExampleLease_ForceRelease() {
 	store := memory.NewStore()

@@ -142,6 +142,16 @@ func (l *Lease) Token() uint64 {
 	return 0
 }
 
+// ValidUntil returns until when Check stays true without another heartbeat, zero for ever; ok is false when Check is. It is for work that
+// takes time to stop: begin to stop before that moment, and have stopped at it. Each heartbeat moves it. It never blocks.
+func (l *Lease) ValidUntil() (until time.Time, ok bool) {
+	g := l.holding.Load()
+	if g == nil || !g.live(l.clock.Now()) {
+		return time.Time{}, false
+	}
+	return g.deadline, true
+}
+
 // Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a backup) it
 // carries the newest token and verdict this lease has seen.
 func (l *Lease) Read(ctx context.Context) (Record, error) {

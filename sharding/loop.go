@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
 	"github.com/serf-sbr/serf-sbr/sharding/host"
@@ -117,7 +118,7 @@ func (m *Manager) look() {
 	p := m.cluster.Peers()
 	v := membership.View{Armed: p.Self != "" && p.State != sbr.StateArming && p.State != sbr.StateDown, Sure: -1, Peers: make([]membership.Peer, len(p.List))}
 	if !p.Sure.IsZero() {
-		v.Sure = max(p.Sure.Sub(m.origin), 0)
+		v.Sure = max(m.now()-conduct.Since(p.Sure), 0)
 	}
 	ids := make(map[message.Key]sbr.ID, len(p.List))
 	for i := range p.List {
@@ -141,7 +142,7 @@ func (m *Manager) trustUntil() {
 		return
 	}
 	if at, ok := m.host.Until(); ok {
-		m.until.Store(int64(at))
+		m.until.Set(m.origin.Add(at))
 	}
 }
 

@@ -67,8 +67,8 @@ type Manager struct {
 	runs      []*run // by shard; nil: none
 	published uint64
 
-	// until is when runs without leases are over, in nanoseconds since origin.
-	until atomic.Int64
+	// until is when runs without leases are over.
+	until conduct.Deadline
 
 	mu      sync.Mutex
 	owners  []Owner

@@ -38,7 +38,7 @@ func (m *Manager) mayWork(ctx context.Context, l *shardLease, token uint64) erro
 		return context.Cause(ctx)
 	case l != nil && l.Lease().Token() != token:
 		return ErrLeaseLost
-	case l == nil && int64(m.now()) >= m.until.Load():
+	case l == nil && m.until.Passed():
 		return ErrUnsure
 	default:
 		return nil

@@ -90,7 +90,7 @@ func (m *Manager) start(e handover.Start) {
 	m.run = &started{number: e.Run, ctx: ctx, cancel: cancel, begun: time.Now()}
 	m.stopAt = time.Time{}
 	if at, ok := m.machine.Until(); ok {
-		m.until.Store(int64(at))
+		m.until.Set(m.origin.Add(at))
 	}
 	r := &Run{name: m.cfg.Name, number: e.Run, token: e.Token, state: e.State, from: nameOf(e.From), check: func() error { return m.mayWork(ctx, e.Token) }, until: m.validUntil}
 	ctx = context.WithValue(fence.WithToken(ctx, e.Token), runKey{}, r)
@@ -110,7 +110,7 @@ func (m *Manager) mayWork(ctx context.Context, token uint64) error {
 		return context.Cause(ctx)
 	case m.leasing != nil && m.leasing.Lease().Token() != token:
 		return ErrLeaseLost
-	case m.leasing == nil && int64(m.now()) >= m.until.Load():
+	case m.leasing == nil && m.until.Passed():
 		return ErrUnsure
 	default:
 		return nil
@@ -122,7 +122,7 @@ func (m *Manager) validUntil() (at time.Time, ok bool) {
 	if m.leasing != nil {
 		return m.leasing.Lease().ValidUntil()
 	}
-	return m.origin.Add(time.Duration(m.until.Load())), true
+	return m.until.Time(), true
 }
 
 // stop asks the function to end.

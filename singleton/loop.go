@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
@@ -83,7 +84,7 @@ func (m *Manager) look() {
 	p := m.cluster.Peers()
 	v := handover.View{Armed: p.Self != "" && p.State != sbr.StateArming && p.State != sbr.StateDown, Verdict: p.Verdict, Sure: -1, Peers: make([]handover.Peer, len(p.List))}
 	if !p.Sure.IsZero() {
-		v.Sure = max(p.Sure.Sub(m.origin), 0)
+		v.Sure = max(m.now()-conduct.Since(p.Sure), 0)
 	}
 	for i := range p.List {
 		q := &p.List[i]
@@ -92,7 +93,7 @@ func (m *Manager) look() {
 	}
 	m.step(handover.Viewed{View: v})
 	if at, ok := m.machine.Until(); ok {
-		m.until.Store(int64(at))
+		m.until.Set(m.origin.Add(at))
 	}
 }
 

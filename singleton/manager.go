@@ -88,8 +88,8 @@ type Manager struct {
 	stopAt  time.Time // when it is said again that the run does not end
 	last    string
 
-	// until is when a run without a lease is over, in nanoseconds since origin.
-	until atomic.Int64
+	// until is when a run without a lease is over.
+	until conduct.Deadline
 
 	mu     sync.Mutex
 	status Status

@@ -55,8 +55,11 @@ func newRoot(s streams) *cobra.Command {
 		newMembers(s),
 		newConfig(s),
 		newReport(s),
+		newRun(s),
+		newKeep(),
 		newSchema(s),
 		newSimulate(s),
+		newSingletons(s),
 		newStatus(s),
 		newVersion(s),
 	)

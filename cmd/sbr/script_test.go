@@ -33,6 +33,8 @@ func TestScript(t *testing.T) {
 			"junk":     junk,
 			"agent":    fakeAgent,
 			"waitfor":  waitfor,
+
+			"waitagent": waitagent,
 		},
 	})
 }

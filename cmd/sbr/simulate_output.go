@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -48,6 +49,9 @@ func (w *simulateText) result(r *played) error {
 	fmt.Fprintf(&b, "%s  %s, seed %d: %s up", word, r.Scenario, r.Seed, names(r.Survivors))
 	if len(r.Down) > 0 {
 		fmt.Fprintf(&b, ", %s down", names(r.Down))
+	}
+	for _, x := range r.Singletons {
+		fmt.Fprintf(&b, ", %s on %s", x.Name, cmp.Or(x.On, "nobody"))
 	}
 	switch r.ResolvedAfter {
 	case "":

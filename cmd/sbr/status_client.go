@@ -45,33 +45,42 @@ type agentAnswer struct {
 
 // status asks for GET /status. Its errors are one line each.
 func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
+	data, now, err := c.get(ctx, "/status")
+	if err != nil {
+		return nil, err
+	}
+	return c.read(data, now)
+}
+
+// get asks for a path. Its errors are one line each.
+func (c *agentClient) get(ctx context.Context, path string) (data []byte, now time.Time, err error) {
 	within, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(within, http.MethodGet, c.url+"/status", nil)
+	request, err := http.NewRequestWithContext(within, http.MethodGet, c.url+path, nil)
 	if err != nil {
-		return nil, badInput{err}
+		return nil, now, badInput{err}
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, c.unreachable(err)
+		return nil, now, c.unreachable(err)
 	}
 	defer response.Body.Close()
 	if err := c.refused(response); err != nil {
-		return nil, err
+		return nil, now, err
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxStatus+1))
+	data, err = io.ReadAll(io.LimitReader(response.Body, maxStatus+1))
 	switch {
 	case err != nil && within.Err() != nil:
-		return nil, c.unreachable(within.Err())
+		return nil, now, c.unreachable(within.Err())
 	case err != nil:
-		return nil, fmt.Errorf("the answer of %s breaks off after %d bytes: ask again", c.url, len(data))
+		return nil, now, fmt.Errorf("the answer of %s breaks off after %d bytes: ask again", c.url, len(data))
 	case len(data) > maxStatus:
-		return nil, c.stranger("an answer of more than %d MiB", maxStatus>>20)
+		return nil, now, c.stranger("an answer of more than %d MiB", maxStatus>>20)
 	}
-	return c.read(data, clockOf(response))
+	return data, clockOf(response), nil
 }
 
 // read understands an answer.

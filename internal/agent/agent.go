@@ -11,6 +11,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/hook"
+	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
@@ -65,6 +66,7 @@ type agent struct {
 	journal   web.Journal
 	telemetry *telemetry.Telemetry
 	server    *web.Server
+	programs  *programs.Host
 	node      node
 	provider  *downing.Provider
 	phase     atomic.Pointer[string]     // what the start waits for; nil once started
@@ -124,6 +126,7 @@ func (a *agent) wait(ctx context.Context, failed <-chan error) (int, error) {
 			return downing.ExitDowned, nil
 		case <-a.provider.Left():
 			a.log.Info("sbr: the Serf node has left its cluster")
+			a.handOver() // there is nobody to take over; it waits for the end of what runs here
 			return exitLeft, nil
 		case err := <-failed:
 			if err != nil { // the member is protected all the same
@@ -138,6 +141,7 @@ func (a *agent) wait(ctx context.Context, failed <-chan error) (int, error) {
 
 func (a *agent) leave() (int, error) {
 	a.log.Info("sbr: leaving")
+	a.handOver()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	err := a.node.leave(ctx, a.provider)
@@ -177,6 +181,9 @@ func (a *agent) start(ctx context.Context) error {
 func (a *agent) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	if a.programs != nil {
+		a.programs.Close(ctx)
+	}
 	if a.provider != nil {
 		_ = a.provider.Stop(ctx)
 	}

@@ -46,6 +46,7 @@ func (a *agent) open(ctx context.Context, o *Options) (err error) {
 		return Problem{err}
 	}
 	a.node = n
+	a.programs = a.host()
 	return a.listen()
 }
 
@@ -63,7 +64,7 @@ func (a *agent) listen() error {
 	}
 	s, err := web.New(web.Options{
 		Listen: h.Listen, TLSCert: h.TLSCertFile, TLSKey: h.TLSKeyFile, TokenFile: h.TokenFile,
-		Source: source{a}, Metrics: a.telemetry.Handler(), Logger: a.log,
+		Source: source{a}, Metrics: a.telemetry.Handler(), Programs: a.programs.Run(), Singletons: a.programs.List(), Logger: a.log,
 	})
 	if err != nil {
 		return Problem{err}

@@ -34,6 +34,7 @@ func Default() File {
 		Serf:               defaultSerf(),
 		HTTP:               HTTP{Listen: "127.0.0.1:7380"},
 		Hooks:              defaultHooks(),
+		Singleton:          defaultSingleton(),
 	}
 }
 

@@ -16,10 +16,11 @@ type File struct {
 	SplitBrainResolver SplitBrainResolver `yaml:"split-brain-resolver"`
 	// Lease holds the times and the places of the lease stores.
 	Lease Lease `yaml:"lease"`
-	// Serf, HTTP and Hooks are for `sbr agent`.
-	Serf  Serf  `yaml:"serf"`
-	HTTP  HTTP  `yaml:"http"`
-	Hooks Hooks `yaml:"hooks"`
+	// Serf, HTTP, Hooks and Singleton are for `sbr agent`.
+	Serf      Serf      `yaml:"serf"`
+	HTTP      HTTP      `yaml:"http"`
+	Hooks     Hooks     `yaml:"hooks"`
+	Singleton Singleton `yaml:"singleton"`
 
 	leaseChosen bool
 }

@@ -31,6 +31,7 @@ func (f *File) problems() strictyaml.Problems {
 	c.serf(&f.Serf)
 	c.http(&f.HTTP)
 	c.hooks(&f.Hooks)
+	c.singleton(f)
 	if len(c.Problems) == 0 {
 		c.lines("split-brain-resolver", f.Resolver().Validate()) // nothing is left for it to find; the resolver has the last word
 	}

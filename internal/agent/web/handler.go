@@ -17,6 +17,9 @@ const (
 	pathMetrics = "/metrics"
 	pathLive    = "/healthz/live"
 	pathReady   = "/healthz/ready"
+	// pathRun is the only one at which something can be changed: programs are attached there.
+	pathRun        = "/run"
+	pathSingletons = "/singletons"
 )
 
 // handler puts the paths behind what every request has to pass.
@@ -31,7 +34,14 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	if o.Metrics != nil {
 		paths[pathMetrics] = o.Metrics.ServeHTTP
 	}
+	if o.Singletons != nil {
+		paths[pathSingletons] = o.Singletons.ServeHTTP
+	}
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost { // see readOnly
+			o.Programs.ServeHTTP(w, r)
+			return
+		}
 		serve, ok := paths[r.URL.Path]
 		if !ok {
 			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
@@ -45,7 +55,7 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	if loopback {
 		h = ownHost(h)
 	}
-	return headers(readOnly(h))
+	return headers(readOnly(h, o.Programs != nil))
 }
 
 // headers are on every answer, refusals included.
@@ -63,8 +73,18 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-func readOnly(next http.Handler) http.Handler {
+// readOnly lets nobody change anything but those who attach programs, if anybody may.
+func readOnly(next http.Handler, programs bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if programs && r.URL.Path == pathRun {
+			if r.Method != http.MethodPost {
+				w.Header().Set("Allow", "POST")
+				http.Error(w, "programs are attached here, by sbr run: use POST", http.StatusMethodNotAllowed)
+				return
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "nothing can be changed here: use GET", http.StatusMethodNotAllowed)

@@ -21,6 +21,8 @@ type Options struct {
 	Source Source
 	// Metrics answers /metrics. Nil: there is no such path.
 	Metrics http.Handler
+	// Programs takes POST requests at /run, and Singletons answers /singletons. Nil: there is no such path.
+	Programs, Singletons http.Handler
 	// Logger is told what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
 }

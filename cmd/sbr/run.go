@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/guard"
+	"github.com/serf-sbr/serf-sbr/internal/program"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+const runHelp = `Run runs a program in exactly one place: on every machine the same command is started, and where the lease is held the program runs. It waits for
+the lease, starts CMD, and ends with CMD's exit status when CMD ends; the next one starts it then. If the lease is lost, CMD and all that it has started
+are ended, and it waits for the lease again.
+
+With --singleton the members of a cluster decide instead of a lease: CMD runs next to the agent of the oldest member that has one of this name attached.
+When that one leaves (this program gets SIGTERM, or its agent does) CMD runs on until the next one is ready to start it. When the agent is gone, its member
+is downed, or it has not answered for as long as CMD was allowed to run, CMD is ended, and this program attaches to the agent again.
+
+CMD finds in its environment:
+  SBR_TOKEN   the fencing token: larger than that of all who ran it before. Send it along with whatever CMD changes elsewhere
+  SBR_LEASE   the lease
+  SBR_HOLDER  who this is, as the lease names it
+or, with --singleton:
+  SBR_TOKEN, SBR_SINGLETON, SBR_SYSTEM, SBR_MEMBER, SBR_INCARNATION
+  SBR_FROM        the member that handed over; empty if none did
+  SBR_STATE       a file with what CMD has left there
+  SBR_STATE_NEXT  a file that CMD may write: at most 512 bytes for the next one
+
+CMD gets the signals that this program gets. To end it, it gets SIGTERM, with its whole process group, and SIGKILL after --stop-timeout. If the lease cannot be
+renewed it gets SIGTERM so long before the lease runs out, and SIGKILL when it does. If somebody took the lease away it gets SIGKILL at once. What
+CMD has started and left behind is ended with it, on Linux also what left its process group; so CMD must not put itself into the background.
+
+With --once, for cron: whoever gets the lease runs CMD, the others leave with 0 as soon as the holder has shown that it lives, which takes a heartbeat
+interval. --hold-for keeps the lease for those that come a bit later.
+
+All who share a lease need the same --heartbeat-timeout. It must not be the lease that decides partitions: that one is the resolver's.
+
+Exit statuses: that of CMD, 128+n if signal n ended it, 0 for --once elsewhere, 1 the lease is refused, CMD does not start, or with --once was stopped before its end,
+2 bad usage.`
+
+// runFlags are the flags of `sbr run`.
+type runFlags struct {
+	leaseFlags
+	attachFlags
+	heartbeatTimeout          strictyaml.Span
+	interval, operation, stop time.Duration
+	once                      bool
+	holdFor                   time.Duration
+	format                    logFormat
+	level                     slog.Level
+	command                   []string
+}
+
+func newRun(s streams) *cobra.Command {
+	r := runFlags{format: "text", level: slog.LevelInfo}
+	c := &cobra.Command{
+		Use: "run {--lease LEASE | --singleton NAME} [flags] -- CMD [ARG…]", Short: "run a program in exactly one place", Long: runHelp,
+		Example: "  sbr run --singleton backup -- ./backup.sh --full\n" +
+			"  sbr run --lease file:/run/backup.lease -- ./backup.sh --full\n" +
+			"  sbr run --lease kubernetes:backup -n jobs --once --hold-for 1m -- ./backup.sh",
+	}
+	flags := c.Flags()
+	flags.SetInterspersed(false) // what follows CMD is CMD's
+	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME or file:PATH")
+	r.add(flags)
+	flags.StringVarP(&r.file, "config", "f", "", "take from here (sbr.yaml) the times of the lease and the access to its store, or where the agent listens")
+	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
+	flags.StringVar(&r.context, "context", "", "context of the kubeconfig (default: its current one)")
+	flags.StringVarP(&r.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
+	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
+	flags.DurationVar(&r.interval, "heartbeat-interval", 0, "how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
+	flags.DurationVar(&r.operation, "lease-operation-timeout", 0, "how long one request to the lease may take (default: the configuration's, or 5s)")
+	flags.DurationVar(&r.stop, "stop-timeout", program.DefaultOptions().StopTimeout, "how long CMD may take to end after SIGTERM")
+	flags.BoolVar(&r.once, "once", false, "leave with 0 if somebody else runs it, instead of waiting")
+	flags.DurationVar(&r.holdFor, "hold-for", 0, "keep the lease so long, from the start of CMD, although CMD has ended")
+	flags.Var(&r.format, "log-format", "how log lines are written")
+	flags.TextVar(&r.level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
+	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	c.Args = func(_ *cobra.Command, args []string) error { r.command = args; return nil }
+	c.RunE = verb(func() error { return r.run(c.Context(), r.format.logger(s, r.level)) })
+	return c
+}
+
+// newKeep is the other half of `sbr run`, which it starts by itself.
+func newKeep() *cobra.Command {
+	return &cobra.Command{
+		Use: "keep", Short: "look after the program of sbr run", Hidden: true, Args: cobra.NoArgs,
+		RunE: verb(func() error {
+			err := program.Keep()
+			if errors.Is(err, program.ErrNotKeeper) {
+				return badInput{err}
+			}
+			return err
+		}),
+	}
+}
+
+func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
+	path, err := r.check()
+	if err != nil {
+		return badInput{err}
+	}
+	if r.singleton != "" {
+		return r.attached(ctx, path, log)
+	}
+	return r.with(ctx, func(t *target, store lease.Store) error {
+		if err := r.times(t); err != nil {
+			return badInput{err}
+		}
+		where := t.where(store)
+		if err := r.usable(ctx, t, store, log); err != nil {
+			return err
+		}
+		l, err := lease.New(store, runOwner(), t.settings, lease.Options{Logger: log})
+		if err != nil {
+			return badInput{err}
+		}
+		defer l.Close()
+		if notice := guard.Notice(t.settings, r.stop); notice < r.stop {
+			log.Warn("sbr: the heartbeat-timeout is too short for the stop-timeout: when the lease cannot be renewed the program is killed earlier",
+				"stop-timeout", r.stop, "has", notice, "heartbeat-timeout", t.settings.HeartbeatTimeout)
+		}
+		return r.guarded(ctx, path, guard.OverLease(l, guard.LeaseOptions{Where: where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
+	})
+}
+
+// guarded runs CMD in the turns of g.
+func (r *runFlags) guarded(ctx context.Context, path string, g guard.Guard, log *slog.Logger) error {
+	signals, ignore := passedOn()
+	defer ignore()
+	o := program.DefaultOptions()
+	o.Keeper, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "keep"}, path, r.command, os.Environ(), r.stop
+	status, err := guard.Run(ctx, guard.Options{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
+	if err == nil && status != 0 {
+		return exitStatus(status)
+	}
+	return err
+}
+
+// check reports every problem of the command line, and returns the file of CMD.
+func (r *runFlags) check() (path string, err error) {
+	var errs []error
+	problem := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	r.problems(problem)
+	problem(r.stop <= 0, "--stop-timeout %v: it must be more than 0s", r.stop)
+	problem(r.holdFor < 0, "--hold-for %v: it must not be negative", r.holdFor)
+	if len(r.command) == 0 {
+		return "", errors.Join(append(errs, errors.New("which program? give it behind --, as in: sbr run --lease file:PATH -- CMD"))...)
+	}
+	path, err = exec.LookPath(r.command[0])
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		errs = append(errs, fmt.Errorf("%q is not in $PATH", r.command[0]))
+	case err != nil:
+		errs = append(errs, err)
+	}
+	return path, errors.Join(errs...)
+}
+
+// times lays the flags over the times of the configuration.
+func (r *runFlags) times(t *target) error {
+	if r.heartbeatTimeout != 0 {
+		t.settings.HeartbeatTimeout, t.settings.HeartbeatInterval = time.Duration(r.heartbeatTimeout), 0
+	}
+	if r.interval != 0 {
+		t.settings.HeartbeatInterval = r.interval
+	}
+	if r.operation != 0 {
+		t.settings.OperationTimeout = r.operation
+	}
+	return t.settings.Validate()
+}
+
+// usable tries the store, and refuses a lease that decides partitions.
+func (r *runFlags) usable(ctx context.Context, t *target, store lease.Store, log *slog.Logger) error {
+	if t.config.System != "" && t.spec.Name == t.config.LeaseName() {
+		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where(store), t.config.System)}
+	}
+	if p, ok := store.(interface{ Preflight(context.Context) error }); ok {
+		bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
+		defer cancel()
+		if err := p.Preflight(bounded); errors.Is(err, lease.ErrRefused) {
+			return badInput{err}
+		} else if err != nil {
+			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where(store), "problem", err)
+		}
+	}
+	if s, err := t.read(ctx, store); err == nil && s.Record.Verdict != nil {
+		return badInput{fmt.Errorf("%s decides the partitions of a cluster (it holds verdict %d): give the program a lease of its own",
+			t.where(store), s.Record.Verdict.Token)}
+	}
+	return nil
+}
+
+// runOwner names this life of this process.
+func runOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}

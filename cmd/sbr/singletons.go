@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
+)
+
+const singletonsHelp = `Singletons asks a running sbr agent which programs are attached to it (sbr run --singleton), what its member does for them, and where they
+run now, as far as it knows.
+
+The phase is what this member does: idle (it runs elsewhere, or nowhere), taking (it asks the others, or waits for the removal margin), acquiring (it waits
+for the lease), active (it runs here), resting (it is about to be started again here), stopping, releasing (the lease is given back).
+` + agentHelp + `
+
+Exit statuses: 0 an agent answered, also where nothing is attached; 1 none did; 2 bad usage.`
+
+func newSingletons(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "singletons", Short: "list the programs that are attached to a running agent", Long: singletonsHelp, Args: cobra.NoArgs,
+		Example: "  sbr singletons\n  sbr singletons -f sbr.yaml -o json",
+	}
+	flags, output := addAgent(c), addFormat(c)
+	c.RunE = verb(func() error {
+		client, err := flags.client()
+		if err != nil {
+			return err
+		}
+		data, _, err := client.get(c.Context(), "/singletons")
+		if err != nil {
+			return err
+		}
+		var all []programs.Singleton
+		if err := json.Unmarshal(data, &all); err != nil {
+			return client.stranger("something that is not a list of singletons")
+		}
+		if *output == "json" {
+			_, err = s.out.Write(data)
+		} else {
+			_, err = fmt.Fprint(s.out, singletonsTable(all, paint(s.out)))
+		}
+		return err
+	})
+	return c
+}
+
+func singletonsTable(all []programs.Singleton, p painter) string {
+	if len(all) == 0 {
+		return "no program is attached\n"
+	}
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SINGLETON\tPID\tPHASE\tTOKEN\tRUNS ON\tWAITING FOR")
+	for _, e := range all {
+		token := "-"
+		if e.Token != 0 {
+			token = fmt.Sprint(e.Token)
+		}
+		phase := e.Phase
+		if !e.Attached {
+			phase += ", detached"
+		}
+		// The coloured column comes last: escape sequences would count as width.
+		waiting := clean(strings.Join(e.WaitingFor, ","))
+		if e.Margin != "" {
+			waiting = strings.TrimPrefix(waiting+", removal margin "+clean(e.Margin), ", ")
+		}
+		if waiting != "" {
+			waiting = p.yellow(waiting)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", clean(e.Name), e.PID, clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(waiting, "-"))
+	}
+	_ = t.Flush() // a buffer takes everything
+	return b.String()
+}

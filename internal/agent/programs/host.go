@@ -1,0 +1,225 @@
+package programs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/attach"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/singleton"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// MaxPrograms is how many may be attached.
+const MaxPrograms = 64
+
+// margin is for whatever takes time between the end of a connection and the end of the program.
+const margin = 5 * time.Second
+
+// Options are what New needs. Cluster and Configure are required.
+type Options struct {
+	// Cluster is this member's place.
+	Cluster singleton.Cluster
+	// Configure returns the rules of the singleton called name. Name, Run, Endpoint, StopTimeout and Logger are set by the Host.
+	Configure func(name string) (singleton.Config, error)
+	// Waiting says why no program can be attached yet; empty: it can. Nil: it always can.
+	Waiting func() string
+	// Logger takes the log lines. Nil: slog.Default().
+	Logger *slog.Logger
+}
+
+// Host looks after the programs that are attached to one agent. All methods are safe for concurrent use.
+type Host struct {
+	opt Options
+	log *slog.Logger
+
+	mu      sync.Mutex
+	slots   map[string]*slot  // by singleton
+	tokens  map[string]uint64 // the newest of each singleton that ran here
+	leaving bool
+	work    sync.WaitGroup // one for each slot
+}
+
+// New returns a Host without programs.
+func New(o Options) *Host {
+	h := &Host{opt: o, log: o.Logger, slots: make(map[string]*slot), tokens: make(map[string]uint64)}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	return h
+}
+
+// refusal is why a program is not attached.
+type refusal struct {
+	status int
+	text   string
+	// again: it may try again soon.
+	again bool
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.text }
+
+func refuse(status int, again bool, format string, args ...any) error {
+	return &refusal{status: status, again: again, text: fmt.Sprintf(format, args...)}
+}
+
+// enter makes a slot for a program, or says why not. A program that comes back ends the slot that it had before.
+func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, error) {
+	if h.opt.Waiting != nil {
+		if what := h.opt.Waiting(); what != "" {
+			return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
+		}
+	}
+	for {
+		next, before, err := h.place(a, s)
+		if before == nil {
+			return next, err
+		}
+		before.back(a.Ended)
+		select {
+		case <-before.over:
+		case <-ctx.Done():
+			return nil, refuse(http.StatusServiceUnavailable, true, "singleton %s: what was before does not end", a.Singleton)
+		}
+	}
+}
+
+// place puts a slot into its place; before is the one that has to go first.
+func (h *Host) place(a *attach.Attach, s *session) (next, before *slot, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is := h.slots[a.Singleton]
+	switch {
+	case is != nil && is.isOver(): // and about to be taken out
+	case is != nil && is.attach.Client == a.Client:
+		return nil, is, nil
+	case is != nil:
+		return nil, nil, is.taken()
+	}
+	switch {
+	case h.leaving:
+		return nil, nil, refuse(http.StatusServiceUnavailable, true, "this agent leaves its cluster")
+	case len(h.slots) >= MaxPrograms:
+		return nil, nil, refuse(http.StatusServiceUnavailable, true, "%d programs are attached to this agent: no more are", MaxPrograms)
+	}
+	next, err = h.slot(a, s)
+	if err != nil {
+		return nil, nil, refuse(http.StatusBadRequest, false, "singleton %s cannot be run: %v", a.Singleton, err)
+	}
+	h.slots[a.Singleton] = next
+	h.work.Go(func() {
+		<-next.over
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.slots[a.Singleton] == next {
+			delete(h.slots, a.Singleton)
+		}
+	})
+	return next, nil, nil
+}
+
+// slot makes one. h.mu is held.
+func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
+	cfg, err := h.opt.Configure(a.Singleton)
+	if err != nil {
+		return nil, err
+	}
+	next := &slot{attach: *a, session: s, since: time.Now(), log: h.log.With("singleton", a.Singleton, "pid", a.PID), returned: make(chan struct{}), over: make(chan struct{})}
+	next.started = func(token uint64) { h.keep(a.Singleton, token) }
+	cfg.After = h.tokens[a.Singleton]
+	cfg.Name, cfg.Endpoint, cfg.StopTimeout, cfg.Logger, cfg.Run = a.Singleton, a.Endpoint, time.Duration(a.StopTimeout), h.log, next.run
+	d := singleton.DefaultConfig()
+	next.patience = time.Duration(cmp.Or(cfg.NumberOfRetries, d.NumberOfRetries)) * cmp.Or(cfg.HandOverRetryInterval, d.HandOverRetryInterval)
+	next.notice = min(time.Duration(a.StopTimeout), h.least(&cfg)/2)
+	if next.manager, err = singleton.New(h.opt.Cluster, cfg); err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// maxTokens bounds how many singletons are remembered.
+const maxTokens = 1024
+
+// keep remembers the token of a run, so that one under another manager gets a larger one.
+func (h *Host) keep(name string, token uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for other := range h.tokens {
+		if len(h.tokens) < maxTokens {
+			break
+		}
+		delete(h.tokens, other)
+	}
+	h.tokens[name] = max(h.tokens[name], token)
+}
+
+// least is for how long a run is certain at any time at which all is well.
+func (h *Host) least(cfg *singleton.Config) time.Duration {
+	p := h.opt.Cluster.Config()
+	if cfg.UseLease != "" || cfg.Store != nil {
+		s := cfg.Lease
+		if s == (lease.Settings{}) {
+			s = p.Lease
+		}
+		return min(s.Window()-s.Interval(), attach.MaxValidFor)
+	}
+	trust := handover.TrustFor(p.Resolver.StableAfter, cmp.Or(cfg.RemovalMargin, p.Resolver.StableAfter))
+	return min(trust*5/8, attach.MaxValidFor) // it is renewed each quarter, and what it is renewed from lags behind
+}
+
+// all returns the slots by the names of their singletons.
+func (h *Host) all() []*slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := slices.Collect(maps.Values(h.slots))
+	slices.SortFunc(list, func(a, b *slot) int { return cmp.Compare(a.attach.Singleton, b.attach.Singleton) })
+	return list
+}
+
+// Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs are stopped at once; it then waits for as long
+// as they may take, and no longer. No program is attached from now on.
+func (h *Host) Leave(ctx context.Context) {
+	h.mu.Lock()
+	h.leaving = true
+	h.mu.Unlock()
+	var work sync.WaitGroup
+	for _, s := range h.all() {
+		work.Go(func() { s.leave(ctx) })
+	}
+	work.Wait()
+}
+
+// Patience is how long Leave may usefully be given to hand over what runs here.
+func (h *Host) Patience() (d time.Duration) {
+	for _, s := range h.all() {
+		d = max(d, s.patience)
+	}
+	return d
+}
+
+// Close ends all connections; their programs are stopped by that. It waits, no longer than ctx lasts, until what may be left of them has ended.
+func (h *Host) Close(ctx context.Context) {
+	h.mu.Lock()
+	h.leaving = true
+	h.mu.Unlock()
+	for _, s := range h.all() {
+		s.session.lose(errClosed)
+	}
+	done := make(chan struct{})
+	go func() { h.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+var errClosed = errors.New("the agent ends")

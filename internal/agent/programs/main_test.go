@@ -1,0 +1,476 @@
+package programs_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
+	"github.com/serf-sbr/serf-sbr/internal/attach"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/guard"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/singleton"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quick is a resolver that decides within seconds.
+func quick(_ string, c *downing.Config) {
+	c.Resolver.StableAfter = 5 * time.Second
+	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
+}
+
+// stopTimeout is that of the programs in these tests.
+const stopTimeout = 2 * time.Second
+
+// conn is one end of a connection in memory, with an address. While it is frozen nothing comes through.
+type conn struct {
+	net.Conn
+	peer string
+	gate *gate
+}
+
+func (c conn) RemoteAddr() net.Addr { return addr(c.peer) }
+
+func (c conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.gate.pass()
+	return n, err
+}
+
+func (c conn) Write(p []byte) (int, error) {
+	c.gate.pass()
+	return c.Conn.Write(p)
+}
+
+type addr string
+
+func (addr) Network() string  { return "tcp" }
+func (a addr) String() string { return string(a) }
+
+// gate lets pass unless it is closed.
+type gate struct {
+	mu     sync.Mutex
+	closed chan struct{} // nil: open
+}
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	if closed != nil {
+		<-closed
+	}
+}
+
+func (g *gate) set(open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !open && g.closed == nil {
+		g.closed = make(chan struct{})
+	} else if open && g.closed != nil {
+		close(g.closed)
+		g.closed = nil
+	}
+}
+
+// listener takes connections in memory.
+type listener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+	gate  gate
+	peer  string
+
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *listener) Addr() net.Addr { return addr("127.0.0.1:7380") }
+
+func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	l.mu.Lock()
+	l.open = append(l.open, ours, theirs)
+	l.mu.Unlock()
+	select {
+	case l.conns <- conn{theirs, l.peer, &l.gate}:
+		return ours, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// cut ends all connections, as a reset does.
+func (l *listener) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.open {
+		_ = c.Close()
+	}
+	l.open = nil
+}
+
+// agent is what an agent has for its programs, on one member.
+type agent struct {
+	t        *testing.T
+	name     string
+	host     *programs.Host
+	listener *listener
+	server   *http.Server
+	http     *http.Client
+}
+
+// crew are agents on the members of a cluster.
+type crew struct {
+	*clustertest.Cluster
+	t       *testing.T
+	agents  map[string]*agent
+	clients []*program
+}
+
+// with runs a test on a formed cluster of n members with an agent on each.
+func with(t *testing.T, n int, o clustertest.Options, change func(name string, c *singleton.Config), test func(t *testing.T, c *crew)) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	if o.Config == nil {
+		o.Config = quick
+	}
+	clustertest.Virtual(t, o, func(t *testing.T, cl *clustertest.Cluster) {
+		c := &crew{Cluster: cl, t: t, agents: make(map[string]*agent)}
+		c.Form(n)
+		for i := 1; i <= n; i++ {
+			c.agent(clustertest.Name(i), change)
+		}
+		defer c.end()
+		test(t, c)
+	})
+}
+
+func (c *crew) agent(name string, change func(string, *singleton.Config)) *agent {
+	a := &agent{t: c.t, name: name, listener: &listener{conns: make(chan net.Conn), done: make(chan struct{}), peer: "127.0.0.1:41000"}}
+	a.host = programs.New(programs.Options{Cluster: c.Member(name).Provider, Logger: clustertest.Logger(name), Configure: func(string) (singleton.Config, error) {
+		cfg := singleton.DefaultConfig()
+		if change != nil {
+			change(name, &cfg)
+		}
+		return cfg, nil
+	}})
+	mux := http.NewServeMux()
+	mux.Handle(attach.Path, a.host.Run())
+	mux.Handle("/singletons", a.host.List())
+	a.server = &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	go func() { _ = a.server.Serve(a.listener) }()
+	a.http = &http.Client{Transport: &http.Transport{DialContext: a.listener.dial, DisableKeepAlives: true}}
+	c.agents[name] = a
+	return a
+}
+
+func (c *crew) end() {
+	for _, p := range c.clients {
+		p.end()
+	}
+	for _, a := range c.agents {
+		a.listener.gate.set(true)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		a.host.Close(ctx)
+		require.NoError(c.t, ctx.Err(), "something of %s is left", a.name)
+		cancel()
+		a.listener.cut()
+		_ = a.server.Close()
+	}
+}
+
+// program is a program of `sbr run`, without the program: it obeys as package program does.
+type program struct {
+	t     *testing.T
+	name  string
+	agent *guard.Agent
+	// takes is how long it takes to end when it is told to; state is what it leaves.
+	takes time.Duration
+	state string
+
+	leave  chan struct{} // a signal
+	left   bool          // it has come
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+
+	mu   sync.Mutex
+	runs []runOf
+}
+
+// runOf is one run of a program.
+type runOf struct {
+	member     string
+	token      uint64
+	facts      map[string]string
+	state      string
+	start, end time.Time
+	told       time.Time
+	because    string
+}
+
+// attach starts a program next to the agent of a member.
+func (c *crew) attach(name string, change func(p *program, o *guard.AgentOptions)) *program {
+	p := &program{t: c.t, name: name, takes: 100 * time.Millisecond, state: "of " + name, done: make(chan struct{}), leave: make(chan struct{}, 1)}
+	o := guard.AgentOptions{URL: "http://agent", HTTP: c.agents[name].http, Singleton: "backup", StopTimeout: stopTimeout, Lock: c.t.TempDir() + "/lock", Log: clustertest.Logger(name + " program")}
+	if change != nil {
+		change(p, &o)
+	}
+	p.agent = guard.OverAgent(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go func() {
+		defer close(p.done)
+		p.err = p.loop(ctx)
+		p.agent.Close()
+	}()
+	c.clients = append(c.clients, p)
+	return p
+}
+
+func (p *program) end() {
+	p.cancel()
+	<-p.done
+}
+
+func (p *program) loop(ctx context.Context) error {
+	for {
+		t, err := p.agent.Next(ctx)
+		if err != nil {
+			return err
+		}
+		p.begins(t)
+		why := p.supervise(ctx, t)
+		if path := p.last().facts["SBR_STATE_NEXT"]; p.state != "" {
+			require.NoError(p.t, os.WriteFile(path, []byte(p.state), 0o600))
+		}
+		p.ends(why)
+		p.agent.Done(t, guard.End{Again: ctx.Err() == nil && !p.left, Why: why})
+		if p.left {
+			return nil
+		}
+	}
+}
+
+// supervise is the life of the program; it returns why it has ended.
+func (p *program) supervise(ctx context.Context, t *guard.Turn) (why string) {
+	var dead <-chan time.Time
+	told := func(because string) {
+		if dead == nil {
+			why, dead = because, time.After(min(p.takes, stopTimeout))
+			p.mu.Lock()
+			p.runs[len(p.runs)-1].told = time.Now()
+			p.mu.Unlock()
+		}
+	}
+	stop, ended := t.Stop.Done(), ctx.Done()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			stop = nil
+			told(context.Cause(t.Stop).Error())
+		case <-ended:
+			ended = nil
+			told("the test ends")
+		case <-p.leave:
+			p.left = true
+			p.agent.Leave(t)
+		case <-t.Over.Done():
+			return "over: " + context.Cause(t.Over).Error()
+		case <-dead:
+			return why
+		case <-tick.C:
+			switch left := time.Until(t.Valid()); {
+			case left <= 0:
+				return "killed at the end of its time"
+			case left <= t.Notice:
+				told("its time is nearly over")
+			}
+		}
+	}
+}
+
+func (p *program) begins(t *guard.Turn) {
+	facts := make(map[string]string)
+	for _, f := range t.Facts {
+		name, value, _ := strings.Cut(f, "=")
+		facts[name] = value
+	}
+	state, err := os.ReadFile(facts["SBR_STATE"])
+	require.NoError(p.t, err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = append(p.runs, runOf{member: p.name, token: t.Token, facts: facts, state: string(state), start: time.Now()})
+}
+
+func (p *program) ends(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := &p.runs[len(p.runs)-1]
+	r.end, r.because = time.Now(), why
+}
+
+// last is the newest run; the zero runOf if there was none.
+func (p *program) last() (r runOf) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.runs) > 0 {
+		r = p.runs[len(p.runs)-1]
+	}
+	return r
+}
+
+// count is how many runs there were.
+func (p *program) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.runs)
+}
+
+func (p *program) running() bool { r := p.last(); return r.token != 0 && r.end.IsZero() }
+
+func (c *crew) runs(p *program, within time.Duration) {
+	c.t.Helper()
+	c.Eventually(within, "it does not run on "+p.name, p.running)
+}
+
+// alone fails the test if two runs of the programs overlap, or tokens do not grow from run to run.
+func (c *crew) alone() {
+	c.t.Helper()
+	var all []runOf
+	for _, p := range c.clients {
+		p.mu.Lock()
+		all = append(all, p.runs...)
+		p.mu.Unlock()
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			first, second := a, b
+			if b.start.Before(a.start) {
+				first, second = b, a
+			}
+			require.False(c.t, first.end.IsZero(), "%+v has not ended before %+v", first, second)
+			require.False(c.t, second.start.Before(first.end), "%+v overlaps %+v", first, second)
+			if first.member == second.member { // it may have kept the lease
+				require.GreaterOrEqual(c.t, second.token, first.token)
+			} else {
+				require.Greater(c.t, second.token, first.token)
+			}
+		}
+	}
+}
+
+// raw is a program's side that says what the test wants.
+type raw struct {
+	t    *testing.T
+	to   *io.PipeWriter
+	resp *http.Response
+	in   *attach.Reader[attach.FromAgent]
+}
+
+// post sends a request to the agent, with the first lines.
+func (a *agent) post(change func(r *http.Request), lines ...string) (*raw, error) {
+	body, to := io.Pipe()
+	r, err := http.NewRequest(http.MethodPost, "http://agent"+attach.Path, body)
+	require.NoError(a.t, err)
+	r.Header.Set("Content-Type", attach.ContentType)
+	if change != nil {
+		change(r)
+	}
+	x := &raw{t: a.t, to: to}
+	go x.say(lines...)
+	if x.resp, err = a.http.Do(r); err != nil {
+		_ = to.Close()
+		return nil, err
+	}
+	x.in = attach.NewReader[attach.FromAgent](x.resp.Body)
+	return x, nil
+}
+
+func (x *raw) say(lines ...string) {
+	for _, line := range lines {
+		if _, err := io.WriteString(x.to, line+"\n"); err != nil {
+			return
+		}
+	}
+}
+
+// hears returns the next message of a kind.
+func (x *raw) hears(is func(m attach.FromAgent) bool) attach.FromAgent {
+	x.t.Helper()
+	for {
+		m, err := x.in.Read()
+		require.NoError(x.t, err)
+		if is(m) {
+			return m
+		}
+	}
+}
+
+func (x *raw) close() {
+	_ = x.to.Close()
+	_ = x.resp.Body.Close()
+}
+
+// refused returns status and text of an answer.
+func (x *raw) refused() (int, string) {
+	defer x.close()
+	line, err := bufio.NewReader(x.resp.Body).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		require.NoError(x.t, err)
+	}
+	return x.resp.StatusCode, strings.TrimSpace(line)
+}
+
+func hello(singleton, client string, pid int) string {
+	return fmt.Sprintf(`{"attach":{"singleton":%q,"client":%q,"pid":%d,"stop-timeout":"2s"}}`, singleton, client, pid)
+}
+
+// list is what the agent answers to GET /singletons.
+func (a *agent) list(t *testing.T) string {
+	resp, err := a.http.Get("http://agent/singletons")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// take takes the lease of the singleton away.
+func take(t *testing.T, stores *memory.Store) {
+	operator, err := lease.New(stores.View("operator"), "operator", lease.DefaultSettings(), lease.Options{})
+	require.NoError(t, err)
+	t.Cleanup(operator.Close)
+	require.Equal(t, lease.Granted, operator.Acquire(t.Context(), lease.Proposal{Override: true}, nil).Kind)
+}

@@ -1,0 +1,88 @@
+package programs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/singleton"
+)
+
+// eachWay runs a test with a lease for the singleton, and without.
+func eachWay(t *testing.T, n int, o clustertest.Options, test func(t *testing.T, c *crew)) {
+	t.Run("without a lease", func(t *testing.T) { with(t, n, o, nil, test) })
+	t.Run("with a lease", func(t *testing.T) {
+		stores := memory.NewStore()
+		with(t, n, o, func(name string, c *singleton.Config) { c.Store = stores.View(name) }, test)
+	})
+}
+
+func TestAttach_StartsTheProgramAndTellsItTheFacts(t *testing.T) {
+	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
+		p := c.attach("n1", nil)
+		c.runs(p, 30*time.Second)
+		r := p.last()
+		require.Equal(t, "backup", r.facts["SBR_SINGLETON"])
+		require.Equal(t, "payments", r.facts["SBR_SYSTEM"])
+		require.Equal(t, "n1", r.facts["SBR_MEMBER"])
+		require.Equal(t, string(c.Member("n1").Provider.Peers().Self), r.facts["SBR_INCARNATION"])
+		require.Empty(t, r.facts["SBR_FROM"])
+		require.Empty(t, r.state)
+		time.Sleep(5 * time.Minute)
+		require.True(t, p.running(), "it is renewed: %+v", p.last())
+		require.Equal(t, 1, p.count())
+	})
+}
+
+// The agent leaves: the program on the other member starts where this one has stopped, with its state and a larger token.
+func TestLeave_HandsOverWithState(t *testing.T) {
+	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
+		first := c.attach("n1", nil)
+		c.runs(first, 30*time.Second)
+		second := c.attach("n2", nil)
+		time.Sleep(time.Minute)
+		require.Zero(t, second.count())
+		c.agents["n1"].host.Leave(t.Context())
+		c.runs(second, time.Second)
+		require.Equal(t, "of n1", second.last().state)
+		require.Equal(t, "n1", second.last().facts["SBR_FROM"])
+		require.Contains(t, first.last().because, "(hand-over)")
+		gap := second.last().start.Sub(first.last().end)
+		t.Logf("nothing ran for %v", gap)
+		require.LessOrEqual(t, gap, 200*time.Millisecond)
+		time.Sleep(time.Minute)
+		require.True(t, second.running())
+		require.Equal(t, 1, first.count(), "an agent that leaves starts nothing")
+		c.alone()
+	})
+}
+
+// `sbr run` gets a signal: its program runs on until the other one asks, and is stopped then.
+func TestDetach_HandsOverBeforeTheProgramIsStopped(t *testing.T) {
+	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
+		first := c.attach("n1", nil)
+		c.runs(first, 30*time.Second)
+		second := c.attach("n2", nil)
+		time.Sleep(10 * time.Second)
+		first.leave <- struct{}{}
+		c.runs(second, 5*time.Second)
+		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
+		require.Equal(t, "of n1", second.last().state)
+		c.alone()
+	})
+}
+
+// Nobody is there to take over: the program is stopped at once.
+func TestDetach_NobodyThere(t *testing.T) {
+	eachWay(t, 1, clustertest.Options{}, func(t *testing.T, c *crew) {
+		p := c.attach("n1", nil)
+		c.runs(p, 30*time.Second)
+		asked := time.Now()
+		p.leave <- struct{}{}
+		c.Eventually(5*time.Second, "it is not stopped", func() bool { return !p.running() })
+		require.LessOrEqual(t, p.last().told.Sub(asked), 100*time.Millisecond)
+	})
+}

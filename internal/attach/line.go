@@ -1,0 +1,69 @@
+package attach
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxLine is how long a line may be, in bytes. The longest message is far shorter.
+const MaxLine = 8 << 10
+
+// Message is FromProgram or FromAgent.
+type Message interface {
+	FromProgram | FromAgent
+	Validate() error
+}
+
+// Append appends a message as a line.
+func Append[M Message](to []byte, m M) []byte {
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("attach: a message cannot be written: %v", err)) // only types of this package are in it
+	}
+	return append(append(to, line...), '\n')
+}
+
+// Decode reads one line. The error wraps ErrMessage.
+func Decode[M Message](line []byte) (m M, err error) {
+	if len(line) > MaxLine {
+		return m, fmt.Errorf("%w: a line of more than %d bytes", ErrMessage, MaxLine)
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrMessage, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return m, fmt.Errorf("%w: more than one value in a line", ErrMessage)
+	}
+	return m, m.Validate()
+}
+
+// Reader reads messages. It belongs to one goroutine.
+type Reader[M Message] struct{ lines *bufio.Scanner }
+
+// NewReader returns a reader of what comes from r.
+func NewReader[M Message](r io.Reader) *Reader[M] {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 512), MaxLine)
+	return &Reader[M]{lines}
+}
+
+// Read returns the next message. The error is io.EOF at the end, that of the reader, or wraps ErrMessage; nothing can be read after it.
+func (r *Reader[M]) Read() (m M, err error) {
+	if !r.lines.Scan() {
+		switch err := r.lines.Err(); {
+		case err == nil:
+			return m, io.EOF
+		case errors.Is(err, bufio.ErrTooLong):
+			return m, fmt.Errorf("%w: a line of more than %d bytes", ErrMessage, MaxLine)
+		default:
+			return m, err
+		}
+	}
+	return Decode[M](r.lines.Bytes())
+}

@@ -1,0 +1,50 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/program"
+)
+
+// ErrElsewhere is returned by Guard.Next when the work is done elsewhere and there is nothing to wait for.
+var ErrElsewhere = errors.New("guard: it is done elsewhere")
+
+// Guard gives turns, one at a time. It is used by one goroutine.
+type Guard interface {
+	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile.
+	Next(ctx context.Context) (*Turn, error)
+	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
+	Done(t *Turn, e End)
+}
+
+// Leaver is a Guard that can look for a successor before a program that was told to leave by a signal is stopped.
+type Leaver interface {
+	// Leave asks for that, and returns at once. Turn.Stop must end within a bound. It is called from the goroutine that uses the Guard.
+	Leave(t *Turn)
+}
+
+// Turn is a time in which the program may run.
+type Turn struct {
+	// Token is its fencing token: larger than that of any turn before, of whomever.
+	Token uint64
+	// Facts are for the environment of the program, as KEY=value.
+	Facts []string
+	// Stop ends, with a cause, when the program is to end in peace; Over when nothing of it may run any more.
+	Stop, Over context.Context
+	// Valid returns until when the turn is certain, as known now. Zero: until Over ends. It never blocks.
+	Valid func() time.Time
+	// Notice is how long before that moment the program is told to end.
+	Notice time.Duration
+}
+
+// End says how a turn has ended.
+type End struct {
+	// Status is how the program has ended; zero when there was none.
+	Status program.Status
+	// Again: the next turn is waited for. Otherwise Run ends.
+	Again bool
+	// Why is one line.
+	Why string
+}

@@ -1,0 +1,167 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// LeaseOptions are the settings of OverLease.
+type LeaseOptions struct {
+	// Where names the lease for people.
+	Where string
+	// StopTimeout is how long the program may take to end.
+	StopTimeout time.Duration
+	// Once: whoever has seen a sign of life of a holder waits no longer.
+	Once bool
+	// Log is told who holds it. Nil: slog.Default().
+	Log *slog.Logger
+}
+
+// overLease is the Guard of a lease.
+type overLease struct {
+	lease *lease.Lease
+	opt   LeaseOptions
+	log   *slog.Logger
+	// unwatch ends the watch of the present turn.
+	unwatch func()
+}
+
+// OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close it.
+func OverLease(l *lease.Lease, o LeaseOptions) Guard {
+	g := &overLease{lease: l, opt: o, log: o.Log}
+	if g.log == nil {
+		g.log = slog.Default()
+	}
+	g.log = g.log.With("lease", o.Where)
+	return g
+}
+
+// Notice is how long before the end of its validity a lease with these settings should be given up in peace by who needs stopTimeout for that:
+// so long, but at least half of the time in which heartbeats may fail is left for them.
+func Notice(s lease.Settings, stopTimeout time.Duration) time.Duration {
+	return max(0, min(stopTimeout, (s.Window()-s.Interval())/2))
+}
+
+// Next implements Guard.
+func (g *overLease) Next(ctx context.Context) (*Turn, error) {
+	over, lost := context.WithCancelCause(context.Background())
+	out := g.lease.Acquire(ctx, lease.Proposal{}, lost)
+	switch {
+	case out.Kind == lease.Granted:
+		return g.turn(over, out.Record.Token), nil
+	case out.Kind == lease.Held:
+		g.log.Info("sbr: waiting for the lease", "holder", out.Record.Holder, "token", out.Record.Token)
+	case errors.Is(out.Err, lease.ErrRefused):
+		return nil, out.Err
+	case ctx.Err() == nil:
+		g.log.Warn("sbr: nobody knows who holds the lease; asking again and again", "problem", out.Err)
+	}
+	if g.opt.Once {
+		out = g.once(ctx, out, lost)
+	} else {
+		out = g.lease.AcquireWait(ctx, lease.Proposal{}, lost)
+	}
+	if out.Kind != lease.Granted {
+		return nil, out.Err
+	}
+	return g.turn(over, out.Record.Token), nil
+}
+
+func (g *overLease) turn(over context.Context, token uint64) *Turn {
+	g.unwatch = g.watch()
+	return &Turn{
+		Token: token, Stop: over, Over: over, Notice: Notice(g.lease.Settings(), g.opt.StopTimeout),
+		Facts: []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
+		Valid: func() time.Time {
+			until, ok := g.lease.ValidUntil()
+			if !ok {
+				return time.Now() // which is over
+			}
+			return until
+		},
+	}
+}
+
+// Done implements Guard.
+func (g *overLease) Done(*Turn, End) {
+	g.unwatch()
+	switch out := g.lease.Release(context.Background()); out.Kind {
+	case lease.Released:
+		g.log.Info("sbr: released the lease")
+	case lease.ReleaseUnknown:
+		g.log.Warn("sbr: the lease was perhaps not released; it runs out by itself", "problem", out.Err)
+	case lease.NotReleased: // lost before
+	}
+}
+
+// watch sees to it that a lease that is taken away is lost at once, not with the next heartbeat. It returns the function that ends that.
+func (g *overLease) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = g.lease.Watch(ctx, func(lease.Record) {}) // without it the heartbeats tell, later
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// once waits until the holder has shown that it lives, or takes its place when it was silent for too long.
+func (g *overLease) once(ctx context.Context, out lease.Outcome, lost func(error)) lease.Outcome {
+	for {
+		var err error
+		if out.Kind == lease.Held {
+			err = g.observe(ctx, out)
+		} else {
+			err = sleep(ctx, min(time.Second, g.lease.Settings().Interval()))
+		}
+		if err != nil {
+			out.Err = err
+			return out
+		}
+		if out = g.lease.Acquire(ctx, lease.Proposal{}, lost); out.Kind == lease.Granted || errors.Is(out.Err, lease.ErrRefused) {
+			return out
+		}
+	}
+}
+
+// observe returns ErrElsewhere when the record that refused this owner has changed, nil when its holder was silent for too long.
+func (g *overLease) observe(ctx context.Context, refused lease.Outcome) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	defer func() { cancel(nil); <-watched }()
+	go func() {
+		defer close(watched)
+		before := &refused.Record
+		err := g.lease.Watch(ctx, func(r lease.Record) {
+			if r.Holder != before.Holder || r.Token != before.Token || r.Nonce != before.Nonce || !r.Renewed.Equal(before.Renewed) {
+				cancel(fmt.Errorf("%w: by %s, under token %d", ErrElsewhere, before.Holder, before.Token))
+			}
+		})
+		if ctx.Err() == nil {
+			cancel(err)
+		}
+	}()
+	if refused.RetryAfter == 0 {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return sleep(ctx, refused.RetryAfter)
+}
+
+// sleep waits for d, or until ctx ends: then its error is the cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

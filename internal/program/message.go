@@ -1,0 +1,62 @@
+//go:build unix
+
+package program
+
+import "time"
+
+// order is what the parent tells the keeper; the first one starts the program.
+type order struct {
+	Start  *start `json:"start,omitempty"`
+	Extend *limit `json:"extend,omitempty"`
+	Signal int    `json:"signal,omitempty"`
+	Stop   string `json:"stop,omitempty"`
+	Kill   string `json:"kill,omitempty"`
+}
+
+type start struct {
+	Path        string        `json:"path"`
+	Args        []string      `json:"args"`
+	Env         []string      `json:"env"`
+	StopTimeout time.Duration `json:"stop-timeout"`
+	Notice      time.Duration `json:"notice"`
+	Until       limit         `json:"until"`
+	// Terminal is the process group that has the terminal and hands it to the program. Zero: none.
+	Terminal int `json:"terminal"`
+}
+
+// limit is a moment by the clock that all processes of a machine share (see uptime). Zero: none.
+type limit time.Duration
+
+// limitOf is t as a limit; zero where there is no such clock. The clock is read first: if this process stands still in between, the limit
+// comes out too early, never too late.
+func limitOf(t time.Time) limit {
+	now, ok := uptime()
+	if !ok || t.IsZero() {
+		return 0
+	}
+	return limit(max(now+time.Until(t), 1))
+}
+
+// left is how long l is still ahead; ok is false if there is none.
+func (l limit) left() (d time.Duration, ok bool) {
+	now, known := uptime()
+	if l == 0 || !known {
+		return 0, false
+	}
+	return time.Duration(l) - now, true
+}
+
+// report is what the keeper tells the parent.
+type report struct {
+	// Pid answers Start, or else Problem, or Late: ErrTooLate.
+	Pid     int    `json:"pid,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	Late    bool   `json:"late,omitempty"`
+	// Stopping says why the program is told to end, Killing why it is killed.
+	Stopping string `json:"stopping,omitempty"`
+	Killing  string `json:"killing,omitempty"`
+	// Left are those that do not end although they are killed.
+	Left []int `json:"left,omitempty"`
+	// Ended is the last word.
+	Ended *Status `json:"ended,omitempty"`
+}

@@ -1,0 +1,109 @@
+package program
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is what /proc says of one.
+type process struct {
+	pid, parent, group int
+	// started tells two processes apart that had the same number.
+	started uint64
+	zombie  bool
+}
+
+var errStat = errors.New("program: not a line of /proc/PID/stat")
+
+// parseStat reads /proc/PID/stat. The program's name stands in brackets and may hold anything.
+func parseStat(line []byte) (process, error) {
+	number, rest, ok := bytes.Cut(line, []byte(" ("))
+	end := bytes.LastIndexByte(rest, ')')
+	if !ok || end < 0 {
+		return process{}, errStat
+	}
+	const parent, group, started = 1, 2, 19 // counted from the state
+	fields := bytes.Fields(rest[end+1:])
+	if len(fields) <= started {
+		return process{}, errStat
+	}
+	var p process
+	var errs [4]error
+	p.pid, errs[0] = strconv.Atoi(string(number))
+	p.parent, errs[1] = strconv.Atoi(string(fields[parent]))
+	p.group, errs[2] = strconv.Atoi(string(fields[group]))
+	p.started, errs[3] = strconv.ParseUint(string(fields[started]), 10, 64)
+	p.zombie = fields[0][0] == 'Z' || fields[0][0] == 'X'
+	if errors.Join(errs[:]...) != nil {
+		return process{}, errStat
+	}
+	return p, nil
+}
+
+func lookUp(pid string) (process, error) {
+	line, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return process{}, err
+	}
+	return parseStat(line)
+}
+
+// checkProc reports whether processes can be found here.
+func checkProc() error {
+	self, err := lookUp("self")
+	if err == nil && self.pid != os.Getpid() {
+		err = errors.New("it belongs to another pid namespace")
+	}
+	if err != nil {
+		return fmt.Errorf("program: without /proc nothing can be ended for certain: mount it: %w", err)
+	}
+	return nil
+}
+
+// descendants are the children of root, and theirs. One whose parent ends meanwhile may be missed; it is root's child at the next look.
+func descendants(root int) []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }() // it was only read
+	names, _ := dir.Readdirnames(-1)
+	children := make(map[int][]process)
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		if p, err := lookUp(name); err == nil {
+			children[p.parent] = append(children[p.parent], p)
+		}
+	}
+	var all []process
+	for next := children[root]; len(next) > 0; {
+		p := next[0]
+		next = append(next[1:], children[p.pid]...)
+		delete(children, p.pid)
+		all = append(all, p)
+	}
+	return all
+}
+
+// send sends a signal to the process that was found, and to no other that has got its number since.
+func (p process) send(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err == nil {
+		defer func() { _ = unix.Close(fd) }() // there is nothing to lose
+	}
+	now, gone := lookUp(strconv.Itoa(p.pid))
+	if gone != nil || now.started != p.started {
+		return unix.ESRCH
+	}
+	if err != nil { // before Linux 5.3, or forbidden by a sandbox
+		return unix.Kill(p.pid, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}

@@ -1,0 +1,60 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopt makes this process the parent of whatever its descendants leave behind.
+func adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("program: cannot adopt what a program leaves behind: %w", err)
+	}
+	return checkProc()
+}
+
+// attributes make the kernel kill the program when the thread that started it dies.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// stray sends sig to all descendants of this process but those in the group except. It returns how many there are, ended ones that nobody
+// has waited for included, and which could not be signalled for a reason of their own.
+func stray(sig unix.Signal, except int) (found int, refused []int) {
+	for _, p := range descendants(os.Getpid()) {
+		if p.group == except {
+			continue
+		}
+		found++
+		if p.zombie {
+			continue
+		}
+		if err := p.send(sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			refused = append(refused, p.pid)
+		}
+	}
+	return found, refused
+}
+
+// alive are the descendants of this process that have not ended, but for those in the group except.
+func alive(except int) (pids []int) {
+	for _, p := range descendants(os.Getpid()) {
+		if !p.zombie && p.group != except {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// bury waits for the ended children of this process that are not in the group except: nobody else knows of them.
+func bury(except int) {
+	for _, p := range descendants(os.Getpid()) {
+		if p.zombie && p.parent == os.Getpid() && p.group != except {
+			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}

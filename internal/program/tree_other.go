@@ -1,0 +1,20 @@
+//go:build unix && !linux
+
+package program
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Only Linux lets a process adopt what its descendants leave behind, and ties a child's life to its parent's. Here the group is all there is.
+func adopt() error { return nil }
+
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func stray(unix.Signal, int) (found int, refused []int) { return 0, nil }
+
+func alive(int) []int { return nil }
+
+func bury(int) {}
