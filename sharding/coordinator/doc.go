@@ -20,7 +20,7 @@
 //
 // The coordinator's token, its Term, keeps an old coordinator out: the first question under a new term makes a host refuse orders of older ones, and the
 // new coordinator gives no orders on shards without owner before all have had that question. An order that was already followed is in the report. Numbers
-// of orders are Term<<20|n, so a later order has a larger number whoever gave it: it is the order's fence, and without leases also the run's token. When
+// of orders are Term<<18|n, so a later order has a larger number whoever gave it: it is the order's fence, and without leases also the run's token. When
 // all n of a term are spent, the coordinator resigns; it never counts from the beginning.
 //
 // # Guarantees

@@ -17,7 +17,7 @@ const (
 	// MaxShards is how many shards a type has at most.
 	MaxShards = 4096
 	// CounterBits are those of a number that count under one term.
-	CounterBits = 20
+	CounterBits = 18
 	// MaxCounter is the last number under a term.
 	MaxCounter = 1<<CounterBits - 1
 	// MaxTerm is the largest term: numbers stay below 2^63.

@@ -17,6 +17,9 @@ type Config struct {
 	// FirstRound is where the member's rounds begin. A machine that follows another one of the same incarnation must begin beyond its rounds: a
 	// late answer would count.
 	FirstRound uint64
+	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of a cluster that know nothing of each other: when
+	// all members have gone down together without a verdict, nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
+	Floor uint64
 	// HandOverRetryInterval is the pause between two tries to ask the others.
 	HandOverRetryInterval time.Duration
 	// NumberOfRetries is how often a silent member is asked before that is said loudly. With a lease the lease decides from then on; without one

@@ -279,3 +279,60 @@ func TestQuitter_WithANewManagerIsASuccessorAgain(t *testing.T) {
 	a.step(handover.Resign{Patience: time.Minute})
 	require.Equal(t, handover.Active, a.m.Phase(), "there is somebody to hand over to")
 }
+
+func TestMargin_OfAResigningMemberThatCrashes(t *testing.T) {
+	a := newAlone(t, nil, older)
+	a.asked(older, handover.Resigning, 1)
+	require.Equal(t, handover.Taking, a.m.Phase(), "it is asked to hand over")
+	a.see()
+	require.Equal(t, 20*time.Second, a.m.Status().Until, "it was still running")
+	a.asked(older, handover.Resigned, 1)
+	require.Equal(t, handover.Active, a.m.Phase())
+}
+
+func TestHandedOver_ByAMemberThatStaysLeavesItASuccessor(t *testing.T) {
+	a := newAlone(t, nil, younger)
+	a.hear("z", handover.Running, nil)
+	a.hear("z", handover.HandedOver, nil)
+	require.Equal(t, handover.Active, a.m.Phase())
+	a.step(handover.Resign{Patience: time.Minute})
+	require.Equal(t, handover.Active, a.m.Phase(), "z can take it back")
+}
+
+func TestConsent_NotBeforeARunHasEnded(t *testing.T) {
+	for _, lease := range []bool{false, true} {
+		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease })
+		a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+		require.Equal(t, handover.Active, a.m.Phase())
+		require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
+		require.Equal(t, handover.Refuse, a.asked(younger, handover.Take, 1).Kind)
+		a.step(handover.Resign{}) // it stops
+		require.Equal(t, handover.Running, a.asked(older, handover.Take, 2).Kind)
+		require.Equal(t, handover.Running, a.asked(younger, handover.Take, 2).Kind)
+		require.Empty(t, a.asked(younger, handover.HandOver, 3).Kind, "answered once the run has ended")
+		a.step(handover.RunEnded{Run: 1})
+		if lease {
+			require.Equal(t, handover.Running, a.asked(older, handover.Take, 3).Kind, "the lease is not given back yet")
+			a.step(handover.LeaseReleased{Attempt: 1})
+		}
+		require.Equal(t, handover.Clear, a.asked(older, handover.Take, 4).Kind)
+	}
+}
+
+func TestMargin_AnUnreachableMemberIsWaitedForUntilAVerdict(t *testing.T) {
+	for _, lease := range []bool{false, true} {
+		far := younger
+		far.Unreachable = true
+		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease }, far)
+		for range 100 {
+			a.now += time.Second
+			a.see(far)
+			require.Equal(t, handover.Taking, a.m.Phase(), "it may run the slot")
+		}
+		far.Down = true
+		a.see(far)
+		a.now += 20 * time.Second
+		a.see(far)
+		require.NotEqual(t, handover.Taking, a.m.Phase())
+	}
+}

@@ -215,7 +215,7 @@ func (m *Machine) startNext() {
 	if m.view.Verdict > maxToken>>counterBits {
 		last = maxToken
 	} else {
-		last = max(last, m.view.Verdict<<counterBits)
+		last = max(last, m.view.Verdict<<counterBits|min(m.cfg.Floor, 1<<counterBits-1))
 	}
 	if last < maxToken {
 		m.start(last + 1)
@@ -227,11 +227,17 @@ func (m *Machine) startNext() {
 }
 
 const (
-	// counterBits are those of a token that count the runs under one verdict.
-	counterBits = 16
+	// counterBits are those of a token that count the runs under one verdict, from Config.Floor on. The rest is left to verdicts.
+	counterBits = 29
 	// maxToken is the last token: it has to fit a signed number.
 	maxToken = math.MaxInt64
 )
+
+// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds: four runs for each sixteen seconds since 2026. It lasts until 2094.
+func FloorAt(unix int64) uint64 {
+	const begin = 1767225600 // 2026-01-01
+	return uint64(max(unix-begin, 0)) / 16 * 4
+}
 
 // hear takes in a token that others know of.
 func (m *Machine) hear(token uint64) { m.maxToken = max(m.maxToken, min(token, maxToken)) }
