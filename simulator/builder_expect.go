@@ -55,3 +55,14 @@ func (b *Scenario) ExpectDecision(name, decision string) *Scenario {
 	b.s.Expect.Decisions = all
 	return b
 }
+
+// ExpectSingleton says on which member a singleton runs at the end; "none" is nobody.
+func (b *Scenario) ExpectSingleton(name, on string) *Scenario {
+	all := maps.Clone(b.s.Expect.Singletons)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	all[name] = on
+	b.s.Expect.Singletons = all
+	return b
+}

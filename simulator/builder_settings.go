@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -122,5 +123,16 @@ func (b *Scenario) DetectAs(profile string) *Scenario {
 // of messages that vanish, from 0 to 1.
 func (b *Scenario) Network(latency, jitter time.Duration, loss float64) *Scenario {
 	b.s.Cluster.Network = scenario.Network{Latency: latency, Jitter: jitter, Loss: loss}
+	return b
+}
+
+// Singleton adds something that runs on one member only, with the keys of the block singletons, written as there:
+//
+//	Singleton("backup", "{use-lease: on, removal-margin: 20s}")
+func (b *Scenario) Singleton(name, yaml string) *Scenario {
+	x := scenario.Singleton{Name: name}
+	if yaml == "" || b.decode("Singleton", yaml, &x) {
+		b.s.Cluster.Singletons = append(slices.Clip(b.s.Cluster.Singletons), x)
+	}
 	return b
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -25,7 +27,9 @@ func Random(seed uint64) *scenario.Scenario {
 	b := New(fmt.Sprintf("random %d", seed)).Nodes(2 + min(r.IntN(8), r.IntN(8))) // small clusters more often: they are quicker
 	r.settings(b)
 	r.places(b)
-	decision := r.detection(b) + b.s.Cluster.SplitBrainResolver.StableAfter
+	notice := r.detection(b)
+	r.singletons(b)
+	decision := notice + b.s.Cluster.SplitBrainResolver.StableAfter
 	b.At(r.span(0, 15*time.Second), r.story(decision))
 	s, err := b.Build(seed)
 	if err != nil {
@@ -127,6 +131,40 @@ func (r *dice) detection(b *Scenario) time.Duration {
 	after, spread := r.span(500*time.Millisecond, 5*time.Second), r.span(0, 4*time.Second)
 	b.Detect(after, spread, r.span(100*time.Millisecond, 2*time.Second))
 	return after + spread/2
+}
+
+// singletons run beside the resolvers in most clusters, with and without a lease. Without one their margin is at least twice what members need to notice,
+// as the assumptions of package singleton/handover have it.
+func (r *dice) singletons(b *Scenario) {
+	for _, name := range []string{"backup", "report"}[:min(r.IntN(4), 2)] {
+		s := scenario.Singleton{Name: name, UseLease: strictyaml.Switch(r.coin(0.5))}
+		if least := 2 * noticed(&b.s); bool(s.UseLease) {
+			s.RemovalMargin = r.span(100*time.Millisecond, 20*time.Second)
+		} else {
+			s.RemovalMargin = r.span(least, least+20*time.Second)
+		}
+		s.HandOverRetryInterval = r.span(200*time.Millisecond, 3*time.Second)
+		s.NumberOfRetries = 1 + r.IntN(20)
+		s.LeaseRetryInterval = r.span(time.Second, 10*time.Second)
+		s.StopTakes = r.span(100*time.Millisecond, 15*time.Second)
+		if r.coin(0.3) {
+			s.EndsAfter = r.span(10*time.Second, 4*time.Minute)
+		}
+		if r.coin(0.5) && b.s.Cluster.SplitBrainResolver.LeaseMajority.Role != "" {
+			s.Role = b.s.Cluster.SplitBrainResolver.LeaseMajority.Role
+		}
+		b.s.Cluster.Singletons = append(b.s.Cluster.Singletons, s)
+	}
+}
+
+// noticed is how long a member needs at most to notice that it is cut off: that it does not reach one of the others, any one.
+func noticed(s *scenario.Scenario) time.Duration {
+	d := &s.Cluster.Detection
+	if g, ok := timing.Profile(strings.TrimPrefix(d.Profile, "serf-")); ok {
+		n := len(names(s))
+		return g.First(1, max(n, 2)).Worst.Round(100 * time.Millisecond)
+	}
+	return d.Times.After + d.Times.Spread
 }
 
 // story is what happens: some partitions, each with faults around the time at which it is decided, and an end.

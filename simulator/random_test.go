@@ -54,6 +54,8 @@ func TestRandom_SaysEverything(t *testing.T) {
 		"store for all": 30, "store for some": 200, "store to the end": 20, "quiet before the first cut": 50,
 		"zones": 100, "a zone in a step": 20, "roles": 100, "loss": 100, "suspend": 100, "no watch": 100, "no probes": 50, "few probes": 50, "profile": 100,
 		"unstable off": 100, "unstable on": 100, "unstable for": 50, "min-members": 50,
+		"singletons": 500, "two singletons": 300, "singleton with a lease": 300, "singleton without a lease": 300, "singleton with a role": 30,
+		"singleton that ends by itself": 200,
 	} {
 		require.GreaterOrEqual(t, seen[what], least, "%s in %d of %d", what, seen[what], seeds)
 	}
@@ -84,6 +86,14 @@ func contents(s *scenario.Scenario) (all []string) {
 	add(rules.DownAllWhenUnstable.String() == "on", "unstable on")
 	add(rules.DownAllWhenUnstable.For > 0, "unstable for")
 	add(rules.MinMembers > 1, "min-members")
+	add(len(s.Cluster.Singletons) > 0, "singletons")
+	add(len(s.Cluster.Singletons) > 1, "two singletons")
+	for _, x := range s.Cluster.Singletons {
+		add(bool(x.UseLease), "singleton with a lease")
+		add(!bool(x.UseLease), "singleton without a lease")
+		add(x.Role != "", "singleton with a role")
+		add(x.EndsAfter > 0, "singleton that ends by itself")
+	}
 	partitions, healed := 0, false
 	for i := range s.Steps {
 		st := &s.Steps[i]

@@ -24,6 +24,12 @@ var promises = map[string]string{
 	"chain":    "the survivors of the verdicts only shrink",
 	"token":    "the fencing token only grows, one by one",
 	"liveness": "deadlines move on",
+	"X1":       "a singleton is never active twice",
+	"X2":       "tokens of singletons grow with each start",
+	"X3":       "a fence keeps out exactly what comes from an older run",
+	"X4":       "a singleton runs again within the bound, on the oldest member that would run it",
+	"X5":       "who was downed runs nothing",
+	"X6":       "questions are answered once, and runs stopped once",
 	// What "explained" is about its text says itself.
 }
 

@@ -18,12 +18,14 @@ no more, and a RoleBinding for the members' service account. Pipe it into kubect
 With --create the members may create the lease themselves, instead of finding it made beforehand. With --api akka or pekko the lease is the
 custom resource that Akka or Pekko services use; --crd prints its definition too, which takes a cluster administrator, once.
 
+With --singleton it is the lease of that singleton, <system>-singleton-<name>, which members need where singleton.use-lease is kubernetes: once for each.
+
 The names come from the configuration (-f sbr.yaml) or from --system and --lease-name.`
 
 // manifestFlags are the flags of `sbr manifests`.
 type manifestFlags struct {
-	file, system, leaseName, namespace, account, api string
-	create, noLease, crd                             bool
+	file, system, leaseName, singleton, namespace, account, api string
+	create, noLease, crd                                        bool
 }
 
 func newManifests(s streams) *cobra.Command {
@@ -36,6 +38,8 @@ func newManifests(s streams) *cobra.Command {
 	flags.StringVarP(&m.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
 	flags.StringVar(&m.system, "system", "", "name of the cluster; the lease is <system>-sbr")
 	flags.StringVar(&m.leaseName, "lease-name", "", "name of the lease, where it is another one")
+	flags.StringVar(&m.singleton, "singleton", "", "print those for the lease of this singleton instead of the resolver's")
+	c.MarkFlagsMutuallyExclusive("singleton", "lease-name")
 	flags.StringVarP(&m.namespace, "namespace", "n", "", `namespace of everything (default "default", or the configuration's)`)
 	flags.StringVar(&m.account, "service-account", "default", "the service account that the members run as")
 	flags.StringVar(&m.api, "api", "", "whose Lease object: native, akka or pekko (default native, or the configuration's)")
@@ -79,6 +83,8 @@ func (f *manifestFormat) Set(s string) error {
 // Type implements pflag.Value; it is the placeholder in the help.
 func (*manifestFormat) Type() string { return "yaml|json" }
 
+var errNoSystem = errors.New("--singleton without a system: give -f or --system")
+
 var errNobodyCreates = errors.New("--no-lease without --create: nobody would make the lease")
 
 func (m *manifestFlags) options() (manifest.Options, error) {
@@ -96,6 +102,12 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 		o.System, o.Name = m.system, ""
 	}
 	o.Name = cmp.Or(m.leaseName, o.Name)
+	if m.singleton != "" {
+		if o.System == "" {
+			return o, errNoSystem
+		}
+		o.Name = (&config.File{System: o.System}).SingletonLeaseName(m.singleton)
+	}
 	o.Namespace, o.API = cmp.Or(m.namespace, o.Namespace), kubernetes.API(cmp.Or(m.api, string(o.API)))
 	o.ServiceAccount, o.Create, o.CRD = m.account, m.create, m.crd
 	if o.PreMade = !m.noLease; m.noLease && !m.create {

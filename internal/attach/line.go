@@ -50,7 +50,16 @@ type Reader[M Message] struct{ lines *bufio.Scanner }
 func NewReader[M Message](r io.Reader) *Reader[M] {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 512), MaxLine)
+	lines.Split(whole)
 	return &Reader[M]{lines}
+}
+
+// whole is bufio.ScanLines without what comes after the last end of a line: it was cut off.
+func whole(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if atEOF && bytes.IndexByte(data, '\n') < 0 {
+		return len(data), nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // Read returns the next message. The error is io.EOF at the end, that of the reader, or wraps ErrMessage; nothing can be read after it.

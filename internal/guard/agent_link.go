@@ -123,7 +123,7 @@ func (l *link) post(o *AgentOptions, body io.ReadCloser) (io.ReadCloser, error) 
 
 // write writes what is said, until the connection ends.
 func (l *link) write(to *io.PipeWriter) {
-	defer to.Close()
+	defer func() { _ = to.Close() }() // it never fails
 	var line []byte
 	for {
 		select {
@@ -179,7 +179,7 @@ func (l *link) ping() {
 }
 
 func (l *link) read(lines *attach.Reader[attach.FromAgent], answer io.Closer) {
-	defer answer.Close()
+	defer func() { _ = answer.Close() }()                           // nothing more is read
 	defer context.AfterFunc(l.ctx, func() { _ = answer.Close() })() // so that nobody reads any more
 	for {
 		m, err := lines.Read()

@@ -99,6 +99,7 @@ func (c *checker) cluster() {
 	if l := cl.Network.Loss; !(l >= 0 && l <= 1) { // also when it is not a number
 		c.Add("cluster.network.loss", "is %v: it must be a number from 0 to 1", l)
 	}
+	c.singletons()
 }
 
 // nodes checks names. A zone must not be called like a node: where nodes are listed it stands for all in it.

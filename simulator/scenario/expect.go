@@ -37,6 +37,7 @@ func (s *Scenario) unmet(r *Result, p *player, after time.Duration, resolved boo
 	case after > *d:
 		fail("resolved-within: expected %v, it took %v", *d, after)
 	}
+	failures = append(failures, s.misplaced(p.w.Slots())...)
 	return append(failures, s.undecided(p)...)
 }
 

@@ -53,6 +53,13 @@ func (f formatter) cluster(c, d *Cluster) *yaml.Node {
 		f.add(m, f.pair("detection", f.text(c.Detection.Profile)))
 	}
 	f.differing(m, "network", &c.Network, &d.Network)
+	if len(c.Singletons) > 0 {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for i := range c.Singletons {
+			list.Content = append(list.Content, flow(f.plain(&c.Singletons[i], new(Singleton))))
+		}
+		f.add(m, f.pair("singletons", list))
+	}
 	return m
 }
 

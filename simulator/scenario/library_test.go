@@ -88,6 +88,9 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 			}
 		}
 		keysSet("expect", reflect.ValueOf(s.Expect), used)
+		for _, x := range s.Cluster.Singletons {
+			keysSet("singleton", reflect.ValueOf(x), used)
+		}
 		for _, kind := range s.Expect.Decisions {
 			used["decision "+kind] = true
 		}
@@ -106,7 +109,8 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 	for _, p := range profiles() {
 		want = append(want, "detection "+p)
 	}
-	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](), "clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect]()} {
+	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](), "clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect](),
+		"singleton": reflect.TypeFor[Singleton]()} {
 		for f := range of.Fields() {
 			want = append(want, prefix+" "+f.Tag.Get("yaml"))
 		}
@@ -198,6 +202,15 @@ func contradicted(s *Scenario) map[string]Expect {
 		}
 		wrong["decisions"] = Expect{Decisions: other}
 	}
+	if x := e.Singletons; len(x) > 0 {
+		other := make(map[string]string)
+		for name, on := range x {
+			if other[name] = none; on == none {
+				other[name] = all[0].Name
+			}
+		}
+		wrong["singletons"] = Expect{Singletons: other}
+	}
 	return wrong
 }
 
@@ -205,7 +218,7 @@ func contradicted(s *Scenario) map[string]Expect {
 func TestLibrary_ExpectationsAreReal(t *testing.T) {
 	unresolved := []string{ // nothing that is cut is left to be resolved, or it is never resolved
 		"flapping-for-long", "flapping-link", "missing-link-unseen", "one-node", "orphaned-lease-infinite", "rolling-update-while-whole",
-		"store-down-while-whole", "swizzle-slow",
+		"singleton-lease-lost", "singleton-planned-leave", "singleton-rolling-update", "singleton-two-in-a-row", "store-down-while-whole", "swizzle-slow",
 	}
 	for name, s := range library(t) {
 		e := &s.Expect

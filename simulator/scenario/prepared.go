@@ -65,6 +65,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) (Result, 
 	r.Survivors = append(r.Survivors, w.Survivors()...)
 	r.Down = append(r.Down, w.Down()...)
 	r.LeaseHolder = w.Holder()
+	r.Singletons = singletonResults(w.Slots())
 	after, resolved := s.resolved(w)
 	if resolved {
 		r.ResolvedAfter = after.String()

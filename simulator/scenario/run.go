@@ -25,6 +25,8 @@ type Result struct {
 	// ResolvedAfter is the time from the last step that cut something (see Expect.ResolvedWithin) to the resolution, as Go writes
 	// durations. Empty: something is unresolved at the end. 0s: there was nothing to resolve.
 	ResolvedAfter string `json:"resolved-after"`
+	// Singletons are in the order of the file.
+	Singletons []SingletonResult `json:"singletons,omitempty"`
 	// TraceHash is the same for equal runs.
 	TraceHash string  `json:"trace-hash"`
 	Events    []Event `json:"events"`

@@ -26,6 +26,8 @@ type Cluster struct {
 	Lease              config.Lease              `yaml:"lease"`
 	Detection          Detection                 `yaml:"detection"`
 	Network            Network                   `yaml:"network"`
+	// Singletons run on one member each. They need a cluster in which all know each other: see world.Options.Resolvers.
+	Singletons []Singleton `yaml:"singletons"`
 }
 
 // Node is a member of the cluster.
@@ -96,6 +98,8 @@ type Expect struct {
 	ResolvedWithin *time.Duration `yaml:"resolved-within"`
 	// Decisions are the last decisions that these nodes made.
 	Decisions map[string]string `yaml:"decisions"`
+	// Singletons are the nodes on which they run at the end, by the name of the singleton, or none.
+	Singletons map[string]string `yaml:"singletons"`
 }
 
 // Default is the scenario of an empty file: five nodes without steps. RunFor must be set before it validates.

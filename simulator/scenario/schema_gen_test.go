@@ -234,6 +234,17 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "integer", "minimum": 0, "maximum": maxNodes}, true
 	case "expect.lease-holder":
 		return object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}, true
+	case "cluster.singletons":
+		item := with(g.structure(reflect.TypeFor[Singleton](), at), "required", []string{"name"})
+		item["type"] = "object"
+		return object{"type": []any{"array", "null"}, "items": item, "maxItems": maxSingletons}, true
+	case "cluster.singletons.name":
+		return object{"type": "string", "pattern": singletonName.String()}, true
+	case "cluster.singletons.number-of-retries":
+		return object{"type": "integer", "minimum": 0, "maximum": maxRetries}, true
+	case "expect.singletons":
+		names := object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}
+		return object{"type": []any{"object", "null"}, "additionalProperties": names, "propertyNames": object{"pattern": singletonName.String()}}, true
 	case "expect.decisions":
 		return object{"type": []any{"object", "null"}, "additionalProperties": words(kinds()), "propertyNames": memberName(object{})}, true
 	}

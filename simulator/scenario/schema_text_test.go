@@ -31,6 +31,17 @@ var scenarioTexts = map[string]string{
 	"cluster.network.jitter":       "What chance adds to it at most. Default: 1ms.",
 	"cluster.network.loss":         "The share of messages between resolvers that vanish, from 0 to 1. Default: 0.",
 
+	"cluster.singletons":                          "What runs on one member only, the oldest: see docs/exactly-one.md.",
+	"cluster.singletons.name":                     "What the expectations call it: 1 to 50 of a-z, 0-9, and the signs - . and _.",
+	"cluster.singletons.role":                     "Only nodes with this role run it. Default: all do.",
+	"cluster.singletons.use-lease":                "It runs only with a lease of its own. Default: off.",
+	"cluster.singletons.removal-margin":           "How long after the removal of a member that may have run it nothing starts. Default: stable-after.",
+	"cluster.singletons.hand-over-retry-interval": "The pause between two tries to ask the others. Default: 1s.",
+	"cluster.singletons.number-of-retries":        "How often a silent member is asked before a lease decides. Default: 15.",
+	"cluster.singletons.lease-retry-interval":     "The pause between two tries to get the lease. Default: 5s.",
+	"cluster.singletons.stop-takes":               "How long a run takes to end at most once it was asked to. Default: 1s.",
+	"cluster.singletons.ends-after":               "About how long a run lasts before it ends by itself. Default: it does not.",
+
 	"steps":                  "What happens. Those at the same time happen in the order of the file. Each has a time and exactly one action.",
 	"steps.at":               "When it happens, counted from the start of the run.",
 	"steps.partition":        "Cuts the network into groups of nodes or zones; who is not named is in one group more. Replaces the last partition.",
@@ -59,6 +70,7 @@ var scenarioTexts = map[string]string{
 	"expect.down":             "Exactly the nodes that were downed. Who crashed or left is not among them.",
 	"expect.lease-holder":     "Who holds the lease, or none.",
 	"expect.resolved-within":  "Limit of the time from the last step that cut something (without one: that crashed, restarted or paused somebody) until all was settled.",
+	"expect.singletons":       "Where each of these singletons runs at the end, or none.",
 	"expect.decisions":        "The last decision of each of these nodes; none: it made none.",
 
 	"cluster.split-brain-resolver.probe":          "The resolver's own reachability probes.",

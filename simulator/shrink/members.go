@@ -155,4 +155,11 @@ func expectWithout(e *scenario.Expect, gone map[string]bool) {
 		}
 	}
 	e.Decisions = decisions
+	singletons := make(map[string]string)
+	for name, on := range e.Singletons {
+		if !gone[on] {
+			singletons[name] = on
+		}
+	}
+	e.Singletons = singletons
 }

@@ -26,6 +26,30 @@ func (z *shrinker) settings() {
 	z.reset(func(s *scenario.Scenario) any { return &s.Cluster }, &d.Cluster)
 	z.rounder(func(s *scenario.Scenario) any { return &s.Cluster }, &d.Cluster)
 	z.roles()
+	z.singletons()
+}
+
+// singletons leaves out singletons, and what is set of the others.
+func (z *shrinker) singletons() {
+	all := z.best.Cluster.Singletons
+	from := *z.best
+	fewest(len(all), func(keep []int) bool {
+		c := from
+		c.Cluster.Singletons = nil
+		for _, i := range keep {
+			c.Cluster.Singletons = append(c.Cluster.Singletons, all[i])
+		}
+		return z.try(&c)
+	})
+	for i := range z.best.Cluster.Singletons {
+		plain := scenario.Singleton{Name: z.best.Cluster.Singletons[i].Name}
+		one := func(s *scenario.Scenario) any {
+			s.Cluster.Singletons = slices.Clone(s.Cluster.Singletons)
+			return &s.Cluster.Singletons[i]
+		}
+		z.reset(one, &plain)
+		z.rounder(one, &plain)
+	}
 }
 
 // roles leaves out the roles and the zones of nodes.

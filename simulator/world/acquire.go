@@ -7,10 +7,22 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
+// proposal is what is asked of a lease.
+type proposal struct {
+	attempt uint64
+	// verdict, if there is one, is recorded with the grant, and builds on the token base. takeOver may be replaced as holders.
+	verdict  *sbr.Verdict
+	base     uint64
+	takeOver []sbr.ID
+}
+
+// fits reports whether the proposal may be written over a record with that token.
+func (p *proposal) fits(token uint64) bool { return p.verdict == nil || token == p.base }
+
 // attempt is one acquisition: read, judge, write, and after an unanswered write read again, all inside one time limit.
 type attempt struct {
-	c     *client
-	eff   sbr.AcquireLease
+	c *client
+	proposal
 	nonce uint64
 	sent  time.Duration // when the first write was sent, by the process's clock; zero before
 	// adrift is the version an unanswered write was sent for.
@@ -19,23 +31,15 @@ type attempt struct {
 	answered bool
 }
 
-func (c *client) acquire(eff sbr.AcquireLease) {
-	v := &eff.Verdict
-	c.w.trace.mix(c.w.now, c.p, "asks")
-	c.w.trace.number(eff.Base)
-	c.w.trace.ids(v.Survivors)
-	c.w.trace.ids(v.Down)
-	if c.w.wordy() {
-		c.w.say(c.p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v",
-			eff.Attempt, eff.Base, names(v.Survivors), names(v.Down), names(eff.TakeOver))
-	}
-	a := &attempt{c: c, eff: eff, nonce: c.w.store.newNonce()}
+func (c *client) acquire(p proposal) *attempt {
+	a := &attempt{c: c, proposal: p, nonce: c.s.newNonce()}
 	c.w.after(c.w.opts.Store.Timeout, c.p, func() { a.answer(sbr.Unknown, state{}, "no answer in time") })
 	if c.have {
 		a.judge(c.know, false)
 	} else {
 		a.read()
 	}
+	return a
 }
 
 func (a *attempt) answer(o sbr.Outcome, s state, err string) {
@@ -43,17 +47,27 @@ func (a *attempt) answer(o sbr.Outcome, s state, err string) {
 		return
 	}
 	a.answered = true
-	c := a.c
 	if a.isAdrift && o != sbr.Granted {
-		c.strays = append(c.strays, stray{nonce: a.nonce, prev: a.adrift, sent: true})
-		c.tidyLater(2 * c.w.opts.Store.Timeout)
+		a.stray()
 	}
-	c.w.note(c.p, "answer", "attempt %d: %s %s", a.eff.Attempt, o, err)
-	e := sbr.LeaseAnswer{Attempt: a.eff.Attempt, Outcome: o, Err: err}
-	if o != sbr.Unknown {
-		e.Record = c.p.recordOf(s)
+	a.c.user.answered(a.attempt, o, s, err)
+}
+
+// stray leaves a write behind that may still be committed.
+func (a *attempt) stray() {
+	a.c.strays = append(a.c.strays, stray{nonce: a.nonce, prev: a.adrift, sent: true})
+	a.c.tidyLater(2 * a.c.w.opts.Store.Timeout)
+}
+
+// giveUp ends the attempt without an answer.
+func (a *attempt) giveUp() {
+	if a.answered {
+		return
 	}
-	c.p.step(e)
+	a.answered = true
+	if a.isAdrift {
+		a.stray()
+	}
 }
 
 func (a *attempt) read() {
@@ -61,7 +75,7 @@ func (a *attempt) read() {
 		return
 	}
 	var s state
-	a.c.call(false, func() { s = a.c.w.store.state }, func(ok bool) {
+	a.c.call(false, func() { s = a.c.s.state }, func(ok bool) {
 		switch {
 		case a.answered:
 		case !ok:
@@ -82,11 +96,11 @@ func (a *attempt) judge(s state, fresh bool) {
 	switch {
 	case a.sent != 0 && c.mine(s, a.nonce):
 		a.granted(s)
-	case fresh && r.Token != a.eff.Base && c.strayIn(s):
+	case fresh && !a.fits(r.Token) && c.strayIn(s):
 		// An earlier attempt was granted after it had been given up: taken on.
 		c.begin(s.nonce, c.p.clock())
 		a.answer(sbr.Held, s, "")
-	case r.Token == a.eff.Base && c.mayReplace(a, s):
+	case a.fits(r.Token) && c.mayReplace(a, s):
 		a.write(s)
 	case fresh && !a.isAdrift:
 		a.answer(sbr.Held, s, "")
@@ -98,23 +112,26 @@ func (a *attempt) judge(s state, fresh bool) {
 // mayReplace reports whether this attempt may replace the holder of s.
 func (c *client) mayReplace(a *attempt, s state) bool {
 	h := s.record.Holder
-	return h == "" || h == c.p.id || slices.Contains(a.eff.TakeOver, h) ||
+	return h == "" || h == c.p.id || slices.Contains(a.takeOver, h) ||
 		c.have && c.know.nonce == s.nonce && c.know.beat == s.beat && c.p.clock()-c.since >= c.w.opts.Store.TTL
 }
 
 func (a *attempt) write(s state) {
 	c := a.c
 	next := s
-	v := a.eff.Verdict
-	v.Token = s.record.Token + 1
-	next.record = sbr.Record{Holder: c.p.id, Token: v.Token, Verdict: &v}
+	next.record = sbr.Record{Holder: c.p.id, Token: s.record.Token + 1}
+	if a.verdict != nil {
+		v := *a.verdict
+		v.Token = next.record.Token
+		next.record.Verdict = &v
+	}
 	next.nonce = a.nonce
 	next.beat++
 	if a.sent == 0 {
 		a.sent = max(c.p.clock(), 1)
 	}
 	var done bool
-	c.call(true, func() { done = c.w.store.commit(c.p, s.version, next) }, func(ok bool) {
+	c.call(true, func() { done = c.s.commit(c.p, s.version, next) }, func(ok bool) {
 		switch {
 		case a.answered:
 		case !ok:

@@ -10,8 +10,10 @@ import (
 // client is one process's way to the store. It keeps the contract of lease.Lease: an answer is Granted or Held only when
 // that is certain, a holder is judged by its silence as seen from here, and a grant that came too late is undone.
 type client struct {
-	w *World
-	p *process
+	w    *World
+	p    *process
+	s    *store
+	user tenant
 
 	know  state // the newest state learnt
 	have  bool
@@ -22,6 +24,16 @@ type client struct {
 	strays  []stray
 	tidying bool
 	waking  bool
+}
+
+// tenant is on whose behalf a client asks for the lease: the resolver, or a slot.
+type tenant interface {
+	// answered is told what became of an attempt.
+	answered(attempt uint64, o sbr.Outcome, s state, why string)
+	// released is told that the lease was given back, or that this took too long.
+	released(attempt uint64, done bool)
+	// lost is told that a lease that was held is not any more.
+	lost(why string)
 }
 
 // stray is a grant of our own that was given up, or that may still come.
@@ -95,7 +107,7 @@ func (r *request) act() {
 		return
 	}
 	if r.write && w.chance(r.fault.Conflicts) {
-		w.store.version++ // a foreign write that changes nothing we read, such as a label
+		r.c.s.version++ // a foreign write that changes nothing we read, such as a label
 	}
 	r.arrive()
 	if r.c.p.node.fault.Access == Silent || w.chance(r.fault.LoseAnswers) {
@@ -162,7 +174,7 @@ func (c *client) read(eff sbr.ReadLease) {
 // act is one request.
 func (r *reading) act() { r.c.send(false, r) }
 
-func (r *reading) arrive() { r.s = r.c.w.store.state }
+func (r *reading) arrive() { r.s = r.c.s.state }
 
 func (r *reading) answer(ok bool) {
 	const pause = 500 * time.Millisecond
@@ -203,12 +215,12 @@ func (c *client) beat(nonce uint64) {
 	}
 	var s state
 	c.call(true, func() {
-		if st := &c.w.store; c.mine(st.state, nonce) {
+		if st := c.s; c.mine(st.state, nonce) {
 			next := st.state
 			next.beat++
 			st.commit(c.p, st.version, next)
 		}
-		s = c.w.store.state
+		s = c.s.state
 	}, func(ok bool) {
 		switch {
 		case c.tenure != nonce:
@@ -226,19 +238,18 @@ func (c *client) beat(nonce uint64) {
 
 func (c *client) lose(why string) {
 	c.tenure = 0
-	c.w.note(c.p, "lost", "the lease: %s", why)
-	c.w.after(0, c.p, func() { c.p.step(sbr.LeaseReleased{Done: true}) })
+	c.user.lost(why)
 }
 
 // release gives the lease back.
-func (c *client) release(eff sbr.ReleaseLease) {
+func (c *client) release(attempt uint64) {
 	nonce := c.tenure
 	c.tenure = 0
 	if nonce != 0 {
 		c.strays = append(c.strays, stray{nonce: nonce})
 	}
 	if len(c.strays) == 0 {
-		c.w.after(0, c.p, func() { c.p.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: true}) })
+		c.w.after(0, c.p, func() { c.user.released(attempt, true) })
 		return
 	}
 	var s state
@@ -248,13 +259,13 @@ func (c *client) release(eff sbr.ReleaseLease) {
 		} else {
 			c.tidyLater(c.w.opts.Store.Timeout)
 		}
-		c.p.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: ok && len(c.strays) == 0})
+		c.user.released(attempt, ok && len(c.strays) == 0)
 	})
 }
 
 // free runs at the store: it frees the record if a stray grant stands in it.
 func (c *client) free() state {
-	st := &c.w.store
+	st := c.s
 	if c.tenure == 0 && c.strayIn(st.state) {
 		next := st.state
 		next.record.Holder = ""

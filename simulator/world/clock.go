@@ -31,6 +31,8 @@ func (p *process) setRate(rate float64) {
 	if p.stage == stageRunning {
 		p.settle(nil)
 	}
+	p.w.disturb()
+	p.eachSeat((*seat).plan)
 }
 
 // together makes steps after which only once the next tick is arranged.
@@ -87,6 +89,7 @@ func (p *process) tick(event uint64) {
 	case p.due > p.w.now:
 		p.awaitTick()
 	default:
+		p.assure()
 		p.settle(p.r.Tick(p.clock()))
 	}
 }

@@ -14,6 +14,12 @@
 //   - Checked at every event: S2, S3, S4, L2, L3, the growth of the token, the shrinking of the survivors, that nobody decides before its
 //     view is stable, and that every decision is explained. Checked at the end (World.Finish): S1, S2, L1, and that all has come to rest.
 //     One file each: check_*.go.
+//   - Options.Slots run on one member each: every process drives the machine of package singleton/handover beside its resolver, over the same network, with
+//     a lease of its own through the same way to the store. Checked at every event: X1 (two runs of a slot are never active at once), X2 (tokens grow),
+//     X3 (a fence keeps out exactly what comes from older runs), X5 (who was downed runs nothing), X6 (questions are answered once); now and then and
+//     at the end X4 (once nothing has changed for a bound, the slot runs on the oldest member that would run it). A run is active from its start until
+//     nothing of it is left, while its process runs and its own Check says yes; it acts before anything else when a pause ends.
+//   - Without slots nothing of them is there: runs are the same as before there were any.
 //   - Nothing reads a clock, starts a goroutine or uses the global random source.
 //
 // # Non-guarantees
@@ -32,6 +38,10 @@
 //     race: the run may end in a broken S1, or with nobody, where a real cluster would not, and L1 is not checked of them); what
 //     followers observe of each other (nobody sees a cut link between two of them, and there are fewer reports); how followers
 //     remove and meet each other; and the load of a real cluster of that size.
+//
+//   - Without a lease X1 is held to what package handover assumes; SlotOutcome.Why counts the overlaps that are excused, by reason: a strategy without
+//     a verdict, members that never heard of each other, a network that healed before a downed member heard of it, and a member that noticed
+//     later than half the margin allows. What is shown of a slot without a lease is no more than that. With a lease nothing is excused.
 //
 // # Costs
 //

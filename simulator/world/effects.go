@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
 // carry carries out one effect.
@@ -12,10 +13,10 @@ func (p *process) carry(e sbr.Effect) {
 	case sbr.ReadLease:
 		p.client.read(e)
 	case sbr.AcquireLease:
-		p.client.acquire(e)
+		(*ruler)(p).acquire(e)
 	case sbr.ReleaseLease:
 		p.w.tried(p, "releases", e.Attempt)
-		p.client.release(e)
+		p.client.release(e.Attempt)
 	case sbr.TellVerdict:
 		p.tellVerdict(e)
 	case sbr.TellOrder:
@@ -49,6 +50,10 @@ func (p *process) down(reason string) {
 	p.drop()
 	p.w.stirred()
 	p.w.explained(p, "down", reason)
+	p.eachSeat(func(t *seat) {
+		t.step(handover.Downed{Why: reason})
+		t.downed()
+	})
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()
 }
@@ -73,6 +78,7 @@ func (p *process) finish() {
 // leave tells whoever can hear it that the process leaves, and stops it.
 func (p *process) leave() {
 	p.enter(stageLeaving)
+	p.tellSeats()
 	p.w.account()
 	m := p.self
 	m.Status = sbr.Leaving

@@ -119,13 +119,20 @@ func (n *Node) Pause(d time.Duration) {
 	n.w.at(n.w.now+d, nil, func() { p.resume() })
 }
 
-// Leave makes the node's process leave the cluster in good order.
+// Leave makes the node's process leave the cluster in good order, once it has handed over what it runs. Now and then whoever makes it leave
+// does not know of that.
 func (n *Node) Leave() {
-	if p := n.proc; p != nil && p.stage == stageRunning && !p.paused {
-		n.w.note(p, "leave", "")
-		p.step(sbr.Left{})
-		p.leave()
+	const unknowing = 0.1
+	p := n.proc
+	if p == nil || p.stage != stageRunning || p.paused {
+		return
 	}
+	n.w.note(p, "leave", "")
+	if len(p.seats) > 0 && !n.w.chance(unknowing) {
+		p.resign()
+		return
+	}
+	p.goodbye()
 }
 
 // Fail reports a failure of the resolver's own machinery to the node's resolver.

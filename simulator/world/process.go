@@ -70,6 +70,14 @@ type process struct {
 	knocking map[*process]bool
 
 	news, failed, found sbr.Event // what others are told of it, see word
+
+	// seats are its places in the slots, by the slot; see seat.sit.
+	seats    []*seat
+	sure     time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
+	certain  bool          // nothing is amiss now
+	noticing bool          // its seats look around soon
+	resigned bool          // it leaves once its seats have handed over
+	wokeAt   time.Duration // the end of its last pause, by the world's clock
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
@@ -83,7 +91,7 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
-	p.client = client{w: w, p: p}
+	p.client = client{w: w, p: p, s: &w.store, user: (*ruler)(p)}
 	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || !p.full, w.now > 0
 	n.proc = p
 	w.procs = append(w.procs, p)
@@ -220,6 +228,7 @@ func (p *process) run() {
 	p.w.account()
 	p.w.started(p)
 	p.settle(nil)
+	p.sit()
 	p.client.wake()
 	if p.w.opts.Network.Probes {
 		p.w.spread()
@@ -247,6 +256,7 @@ func (p *process) take(e sbr.Event, now time.Duration) (quiet bool) {
 	for _, c := range p.w.checks {
 		c.took(p.w, p, e)
 	}
+	p.assure()
 	effects := p.r.Step(now, e)
 	quiet = len(effects) == 0
 	p.carryOut(effects)
@@ -255,6 +265,7 @@ func (p *process) take(e sbr.Event, now time.Duration) (quiet bool) {
 
 // carryOut carries out effects.
 func (p *process) carryOut(effects []sbr.Effect) {
+	p.weigh()
 	for _, c := range p.w.checks {
 		c.stepped(p.w, p, effects)
 	}
@@ -271,6 +282,9 @@ func (p *process) settle(effects []sbr.Effect) {
 
 // pause stops the process without ending it.
 func (p *process) pause() {
+	p.assure()
+	p.eachSeat((*seat).sleeps)
+	p.certain = false
 	p.paused, p.pausedAt = true, p.w.now
 	p.drop()
 	for i := range p.peers {
@@ -285,8 +299,10 @@ func (p *process) resume() {
 		return
 	}
 	gap := p.w.now - p.pausedAt
-	p.paused = false
+	p.paused, p.wokeAt = false, p.w.now
 	p.w.note(p, "resume", "after %v", gap)
+	p.w.disturb()
+	p.eachSeat((*seat).wakes)
 	backlog := p.backlog
 	p.backlog = nil
 	p.unreached = 0
@@ -322,6 +338,7 @@ func (p *process) awake() {
 
 // stop ends the process.
 func (p *process) stop() {
+	p.eachSeat((*seat).vanish)
 	p.enter(stageStopped)
 	p.paused, p.backlog, p.tells = false, nil, nil
 	p.drop()

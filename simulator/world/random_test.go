@@ -39,7 +39,7 @@ func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
 				if seed >= *firstSeed+count || !*keepGoing && failures.Load() >= 3 {
 					return
 				}
-				if bad := run(make(seed), false); len(bad) > 0 {
+				if bad := violationsOf(make(seed), false); len(bad) > 0 {
 					failures.Add(1)
 					mu.Lock()
 					if *keepGoing {
@@ -57,7 +57,7 @@ func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
 	require.Zero(t, failures.Load(), "replay one with: go test ./simulator -run '%s$' -first SEED -seeds 1", t.Name())
 }
 
-func run(p plan, trace bool) []Violation {
+func violationsOf(p plan, trace bool) []Violation {
 	w := play(p, trace)
 	return judge(p, w)
 }

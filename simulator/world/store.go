@@ -73,6 +73,7 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 			nodes = append(nodes, i)
 		}
 	}
+	w.disturb()
 	for _, i := range nodes {
 		n := w.nodes[i]
 		w.note(nil, "store", "%s: %s", n.Name, f)
@@ -97,11 +98,12 @@ type store struct {
 	w *World
 	state
 	nonces uint64
-	// chain are all verdicts ever committed, by token.
-	chain []sbr.Verdict
+	// slot is whose lease it keeps; nil: the resolvers'.
+	slot *slot
+	// chain are all verdicts ever committed, by token, writtenAt is when.
+	chain     []sbr.Verdict
+	writtenAt []time.Duration
 }
-
-func (s *store) init(w *World) { s.w = w }
 
 func (s *store) newNonce() uint64 {
 	s.nonces++
@@ -116,6 +118,10 @@ func (s *store) commit(by *process, prev uint64, next state) bool {
 	old := s.state
 	next.version = prev + 1
 	s.state = next
+	if s.slot != nil {
+		s.slot.committed(by, &old.record, &next.record)
+		return true
+	}
 	if next.record.Token != old.record.Token {
 		v := next.record.Verdict
 		s.w.trace.mix(s.w.now, by, "committed")
@@ -123,7 +129,7 @@ func (s *store) commit(by *process, prev uint64, next state) bool {
 		if s.w.wordy() {
 			s.w.say(by, "committed", "token %d, survivors %v, down %v", next.record.Token, names(v.Survivors), names(v.Down))
 		}
-		s.chain = append(s.chain, *v.Clone())
+		s.chain, s.writtenAt = append(s.chain, *v.Clone()), append(s.writtenAt, s.w.now)
 	}
 	s.w.eachCheck(func(c checker) { c.committed(s.w, by, &old.record, &next.record) })
 	s.changed()

@@ -33,6 +33,8 @@ type Options struct {
 	Network   NetworkOptions
 	Detection DetectionOptions
 	Store     StoreOptions
+	// Slots are what runs on one member each, beside the resolvers. They need a world of at most Resolvers nodes.
+	Slots []SlotOptions
 
 	// TellFor bounds how long a member that does not answer is told something, TellEvery is the pause between two tries.
 	TellFor, TellEvery time.Duration
@@ -93,6 +95,7 @@ type World struct {
 	byID     map[sbr.ID]*process
 	net      network
 	store    store
+	slots    []*slot
 
 	// full are the processes whose resolvers know the whole cluster, see Options.Resolvers: all, where witnesses is nil.
 	full      []*process
@@ -137,7 +140,7 @@ func New(o Options) (*World, error) {
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
 	w.opts.Members = members
 	w.trace.on = o.Trace
-	w.store.init(w)
+	w.store.w = w
 	w.checks = newCheckers()
 	if o.Measure {
 		w.checks = append(w.checks, measures{})
@@ -148,7 +151,13 @@ func New(o Options) (*World, error) {
 	if err := w.choose(len(members)); err != nil {
 		return nil, err
 	}
+	if err := slotsOf(w); err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
 	w.start(members)
+	for _, s := range w.slots {
+		s.watch()
+	}
 	if o.History {
 		w.record(o.HistoryOf)
 	}

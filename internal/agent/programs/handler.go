@@ -36,7 +36,7 @@ func (h *Host) serve(w http.ResponseWriter, r *http.Request) {
 	s.work.Go(slot.where)
 	go func() {
 		<-slot.over
-		s.bye(h.farewell(slot))
+		s.bye(h.farewell())
 	}()
 	s.run(slot.received)
 	slot.log.Info("sbr: a program is detached", "because", context.Cause(s.ctx))
@@ -116,7 +116,7 @@ func answer(w http.ResponseWriter, err error) {
 }
 
 // farewell says why nothing runs for a program any more.
-func (h *Host) farewell(s *slot) attach.Bye {
+func (h *Host) farewell() attach.Bye {
 	select {
 	case <-h.opt.Cluster.Downed():
 		return attach.Bye{Why: "this member was downed", Exit: downing.ExitDowned}

@@ -50,6 +50,7 @@ func TestPaths(t *testing.T) {
 		{"no POST", "POST", well + "/status", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no DELETE", "DELETE", well + "/", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no OPTIONS", "OPTIONS", well + "/events", 405, "nothing can be changed", "text/plain; charset=utf-8"},
+		{"no programs", "POST", ill + "/run", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no POST to nowhere", "POST", well + "/nowhere", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no PUT of health", "PUT", well + "/healthz/live", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 	} {
@@ -71,6 +72,31 @@ func TestPaths(t *testing.T) {
 				require.NotContains(t, p, loose)
 			}
 		})
+	}
+}
+
+// Programs are attached by POST at one path, and nothing else can be changed.
+func TestPrograms(t *testing.T) {
+	noLeaks(t)
+	says := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+	}
+	_, url := served(t, Options{Source: whole(1), Programs: says("attached"), Singletons: says("[]")})
+	for _, tc := range []struct {
+		method, path string
+		status       int
+		body         string
+	}{
+		{"POST", "/run", 200, "attached"},
+		{"GET", "/run", 405, "programs are attached here, by sbr run: use POST"},
+		{"GET", "/singletons", 200, "[]"},
+		{"POST", "/singletons", 405, "nothing can be changed"},
+		{"POST", "/status", 405, "nothing can be changed"},
+		{"POST", "/run/", 405, "nothing can be changed"},
+	} {
+		status, body, _ := get(t, tc.method, url+tc.path)
+		require.Equal(t, tc.status, status, tc)
+		require.Contains(t, body, tc.body)
 	}
 }
 

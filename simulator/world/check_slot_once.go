@@ -1,0 +1,96 @@
+package world
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// look is promise X1: no two runs of a slot are active at once. A run is active from its start until nothing of it is left, also after it
+// was asked to stop, while its process runs and its own Check says yes. With a lease there is no exception. Without one, the promise is held to the
+// assumptions of package handover: see excuse.
+func (s *slot) look() {
+	if len(s.live) < 2 {
+		return
+	}
+	for i, r := range s.live {
+		if !r.active() {
+			continue
+		}
+		for _, o := range s.live[:i] {
+			if pair := [2]*run{o, r}; o.active() && !s.met[pair] {
+				s.met[pair] = true
+				s.overlap(o, r)
+			}
+		}
+	}
+}
+
+// overlap is about two runs, the older one first, that are active at once.
+func (s *slot) overlap(older, newer *run) {
+	if why := s.excuse(older, newer); why != "" {
+		s.outcome.Overlaps++
+		if s.outcome.Why == nil {
+			s.outcome.Why = make(map[string]int)
+		}
+		s.outcome.Why[why]++
+		s.w.note(newer.seat.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.seat.p.id, why)
+		return
+	}
+	s.w.violate("X1", "run %d of the slot %s on %s is active, and so is run %d on %s", older.seq, s.Name, older.seat.p.id, newer.seq, newer.seat.p.id)
+}
+
+// Why two runs of a slot without a lease may be active at once.
+const (
+	whyNoVerdict = "the strategy needs no lease, so nobody wrote down who goes"
+	whyStrangers = "their members never heard of each other"
+	whyHealed    = "the network healed before the older one's member heard that it was downed"
+	whyLate      = "the older one's member was sure of its place for longer than half of the margin after the others had lost it"
+)
+
+// excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease is: a run ends before another one
+// starts on the other side of a partition, if its member ceases to be sure of its place within half of the margin after the others have begun to count
+// stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
+// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
+func (s *slot) excuse(older, newer *run) string {
+	a, b := older.seat.p, newer.seat.p
+	switch {
+	case s.UseLease:
+		return ""
+	case !sbr.NeedsLease(s.w.opts.Strategy):
+		return whyNoVerdict
+	case strangers(a, b):
+		return whyStrangers
+	}
+	out, ok := s.w.store.outSince(a)
+	switch {
+	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
+		return ""
+	case s.w.net.connected(a.node.index, b.node.index):
+		return whyHealed
+	default:
+		return whyLate
+	}
+}
+
+// outSince is when the first verdict was written that leaves a process out.
+func (s *store) outSince(p *process) (at time.Duration, ok bool) {
+	for i := range s.chain {
+		if s.chain[i].Standing(p.id, p.self.Seen) == sbr.Out {
+			return s.writtenAt[i], true
+		}
+	}
+	return 0, false
+}
+
+// alone is the part of X1 that is about starts: a member runs a slot once, and a run that was handed over has ended.
+func (s *slot) alone(r *run) {
+	if r.seat.run != nil {
+		s.w.violate("X1", "%s starts a run of the slot %s while its last one has not ended", r.seat.p.id, s.Name)
+	}
+	for _, o := range s.live {
+		if r.from != "" && o.seat.p.id == r.from {
+			s.w.violate("X1", "%s takes the slot %s over from %s, whose run %d has not ended", r.seat.p.id, s.Name, r.from, o.seq)
+		}
+	}
+}
