@@ -15,7 +15,7 @@ func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 	c.HandOverRetryInterval, c.NumberOfRetries, c.RemovalMargin = m.cfg.HandOverRetryInterval, m.cfg.NumberOfRetries, m.cfg.RemovalMargin
 	c.UseLease, c.LeaseDecode, c.Lease, c.LeaseRetryInterval = m.cfg.UseLease, m.cfg.LeaseDecode, m.cfg.Lease, m.cfg.LeaseRetryInterval
 	c.LeaseName = m.cluster.Config().System + "-shards-" + m.cfg.Type
-	c.Logger, c.Pause = m.cfg.Logger, m.cfg.Pause
+	c.Logger, c.Pause, c.CompactTokens = m.cfg.Logger, m.cfg.Pause, true
 	if m.cfg.Store == nil {
 		return c, nil
 	}

@@ -59,6 +59,10 @@ type Config struct {
 	// After is the largest token that is not given any more, where no lease gives them: for a manager that follows another one on the same member. Zero: any.
 	After uint64
 
+	// CompactTokens keeps tokens without a lease below 2^45 for the first 65,535 verdicts, for those who make numbers of them, as package sharding does. They
+	// are meant for runs that start seldom, at most every four seconds.
+	CompactTokens bool
+
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
 	// Observe, if set, is called with everything that happens, in order. It must not block.
@@ -132,6 +136,14 @@ func (c Config) Validate() error {
 		errs = append(errs, c.Lease.Validate())
 	}
 	return errors.Join(errs...)
+}
+
+// counterBits are those of a token without a lease that count runs.
+func (c *Config) counterBits() int {
+	if c.CompactTokens {
+		return 29
+	}
+	return handover.DefaultCounterBits
 }
 
 func (c *Config) usesLease() bool { return c.UseLease != "" || c.Store != nil }

@@ -167,7 +167,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	m.locator.Store(locator)
 	m.origin = time.Now()
 	machine, err := handover.New(handover.Config{
-		Self: self.ID, Born: self.Born, FirstRound: uint64(m.origin.UnixMicro()), Floor: handover.FloorAt(m.origin.Unix()), HandOverRetryInterval: m.cfg.HandOverRetryInterval,
+		Self: self.ID, Born: self.Born, FirstRound: uint64(m.origin.UnixMicro()), CounterBits: m.cfg.counterBits(), Floor: handover.FloorAt(m.origin.Unix(), m.cfg.counterBits()), HandOverRetryInterval: m.cfg.HandOverRetryInterval,
 		NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust, UseLease: m.cfg.usesLease(),
 		LeaseRetryInterval: m.cfg.LeaseRetryInterval,
 	}, 0)

@@ -93,12 +93,12 @@ func (t *Trouble) Happen() {
 	case what <= 2:
 		d := time.Second + t.seconds(60)
 		t.say("pause %s for %v", victim, d)
-		t.pause(victim)
+		t.Pause(victim)
 		time.Sleep(d)
 		t.resume(victim)
 	case what == 3 && len(names) > 3:
 		t.say("crash %s", victim)
-		t.pause(victim) // for good
+		t.Pause(victim) // for good
 	case what == 4:
 		t.say("rolling update of %v", names)
 		for _, name := range slices.Backward(names) {
@@ -136,7 +136,8 @@ func (t *Trouble) partition(names []string) {
 	t.say("heal")
 }
 
-func (t *Trouble) pause(name string) {
+// Pause lets a member stand still.
+func (t *Trouble) Pause(name string) {
 	t.paused[name] = true
 	g := t.gates[name]
 	g.mu.Lock()

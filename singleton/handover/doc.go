@@ -26,7 +26,7 @@
 //   - Stop asks a run to end. How long it takes to, is the run's business; nothing else starts meanwhile, if this member can still say so.
 //   - Without a lease, two clusters that never heard of each other each run the slot. When they meet, the younger run stops.
 //   - Without a lease, a strategy that needs none leaves no verdict behind: tokens then grow by hearsay. When no member is left that remembers one, they
-//     grow by the wall clock, in steps of sixteen seconds (Config.Floor).
+//     grow by the wall clock (Config.Floor).
 //   - Without a lease, a live member that does not answer stops everybody else from starting. With one, the lease decides after
 //     Config.NumberOfRetries.
 //

@@ -20,6 +20,8 @@ type Config struct {
 	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of a cluster that know nothing of each other: when
 	// all members have gone down together without a verdict, nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
 	Floor uint64
+	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on. The rest is left to verdicts. Zero: 40.
+	CounterBits int
 	// HandOverRetryInterval is the pause between two tries to ask the others.
 	HandOverRetryInterval time.Duration
 	// NumberOfRetries is how often a silent member is asked before that is said loudly. With a lease the lease decides from then on; without one
@@ -65,6 +67,9 @@ func (c Config) Validate() error {
 		if d.value < d.least {
 			errs = append(errs, fmt.Errorf("handover: %s is %v: at least %v is needed", d.name, d.value, d.least))
 		}
+	}
+	if c.CounterBits < 0 || c.CounterBits > 62 {
+		errs = append(errs, fmt.Errorf("handover: CounterBits is %d: it must be from 0 to 62", c.CounterBits))
 	}
 	if c.NumberOfRetries < 1 {
 		errs = append(errs, fmt.Errorf("handover: NumberOfRetries is %d: at least 1 is needed", c.NumberOfRetries))
@@ -187,6 +192,9 @@ type waiting struct {
 func New(cfg Config, now time.Duration) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if cfg.CounterBits == 0 {
+		cfg.CounterBits = DefaultCounterBits
 	}
 	return &Machine{cfg: cfg, now: now, round: cfg.FirstRound, view: View{Sure: -1}}, nil
 }

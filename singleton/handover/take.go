@@ -212,10 +212,10 @@ func (m *Machine) taken() {
 // startNext starts a run without a lease, under the next token.
 func (m *Machine) startNext() {
 	last := max(m.maxToken, m.token)
-	if m.view.Verdict > maxToken>>counterBits {
+	if m.view.Verdict > maxToken>>m.cfg.CounterBits {
 		last = maxToken
 	} else {
-		last = max(last, m.view.Verdict<<counterBits|min(m.cfg.Floor, 1<<counterBits-1))
+		last = max(last, m.view.Verdict<<m.cfg.CounterBits|min(m.cfg.Floor, 1<<m.cfg.CounterBits-1))
 	}
 	if last < maxToken {
 		m.start(last + 1)
@@ -227,16 +227,21 @@ func (m *Machine) startNext() {
 }
 
 const (
-	// counterBits are those of a token that count the runs under one verdict, from Config.Floor on. The rest is left to verdicts.
-	counterBits = 29
+	// DefaultCounterBits are Config.CounterBits where that is zero.
+	DefaultCounterBits = 40
 	// maxToken is the last token: it has to fit a signed number.
 	maxToken = math.MaxInt64
 )
 
-// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds: four runs for each sixteen seconds since 2026. It lasts until 2094.
-func FloorAt(unix int64) uint64 {
-	const begin = 1767225600 // 2026-01-01
-	return uint64(max(unix-begin, 0)) / 16 * 4
+// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds, with so many counter bits: the seconds since 2026, which last until 2094, before
+// those that are left. With the default that is room for 512 runs a second, with 29 for one in four seconds.
+func FloorAt(unix int64, bits int) uint64 {
+	const begin, clockBits = 1767225600, 31 // 2026-01-01
+	seconds := uint64(max(unix-begin, 0))
+	if bits < clockBits {
+		return seconds >> (clockBits - bits)
+	}
+	return seconds << (bits - clockBits)
 }
 
 // hear takes in a token that others know of.
