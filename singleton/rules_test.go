@@ -252,3 +252,24 @@ func TestRollingUpdate_MovesOnceWithoutAMargin(t *testing.T) {
 		c.diary.tokensGrow(t)
 	})
 }
+
+// The process of a downed member lives on, within its grace, until the function has returned: then its lease is free.
+func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
+	store := memory.NewStore()
+	with(t, 3, func(name string, c *singleton.Config) {
+		c.Store = store.View(name)
+		run := c.Run
+		c.Run = func(ctx context.Context, r *singleton.Run) error {
+			defer time.Sleep(7 * time.Second) // it takes its time
+			return run(ctx, r)
+		}
+	}, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
+		<-c.Member("n1").Provider.Downed()
+		downed := time.Now()
+		<-c.Member("n1").Provider.Done()
+		require.GreaterOrEqual(t, time.Since(downed), 7*time.Second)
+		require.NotContains(t, store.Snapshot().Record.Holder, "n1#", "it was given back, so that nobody has to wait for it to run out")
+	})
+}
