@@ -273,3 +273,27 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 		require.NotContains(t, store.Snapshot().Record.Holder, "n1#", "it was given back, so that nobody has to wait for it to run out")
 	})
 }
+
+// While it waits for a lease that somebody else holds, a manager can be stopped; and the member says that it offers nothing any more.
+func TestStop_WhileItWaitsForTheLease(t *testing.T) {
+	store := memory.NewStore()
+	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		other, err := lease.New(store.View("other"), "other", c.Member("n1").Provider.Config().Lease, lease.Options{})
+		require.NoError(t, err)
+		defer other.Close()
+		require.Equal(t, lease.Granted, other.Acquire(t.Context(), lease.Proposal{Override: true}, nil).Kind)
+		c.Eventually(time.Minute, "n1 does not ask for it again", func() bool { return c.managers["n1"].Status().Phase == "acquiring" })
+		time.Sleep(time.Minute)
+		n1 := c.Member("n1").Provider
+		began := time.Now()
+		require.NoError(t, c.managers["n1"].Stop(t.Context()))
+		require.Less(t, time.Since(began), time.Second)
+		_, err = n1.Serve("one.backup", func(downing.Question) {})
+		require.NoError(t, err, "nothing of it is left")
+		time.Sleep(5 * time.Second)
+		for _, p := range c.Member("n2").Provider.Peers().List {
+			require.Equal(t, p.Name == "n2", len(p.Serves) > 0, "%s serves %v", p.Name, p.Serves)
+		}
+	})
+}

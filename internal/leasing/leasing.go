@@ -78,11 +78,18 @@ func (g *Leasing) Acquire(answered func(Answer), lost func(why string)) {
 	})
 }
 
+// releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait until the lease runs out.
+const releaseTries = 3
+
 // Release gives the lease up, held or not, and ends waiting for it. done is posted to the inbox, in bounded time.
 func (g *Leasing) Release(done func()) {
 	g.waiting()
 	g.inTurn(func() {
-		g.lease.Release(g.ctx)
+		for range releaseTries {
+			if g.lease.Release(g.ctx).Kind != lease.ReleaseUnknown {
+				break
+			}
+		}
 		g.inbox.Post(done)
 	})
 }

@@ -137,6 +137,12 @@ func newLab(t *testing.T, hosts ...string) (*lab.Lab, *kubetest.Cluster) {
 // newRig starts a cluster and returns when it is whole.
 func newRig(t *testing.T, m mode, o cluster.Options) *rig {
 	t.Helper()
+	return newRigWith(t, m, o, func(*rig, *cluster.Options) {})
+}
+
+// newRigWith does so once more is on the network.
+func newRigWith(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.Options)) *rig {
+	t.Helper()
 	needsRoot(t)
 	o.SBR, o.Own, o.Flavour = sbrPath(t), m.own, m.flavour
 	if !m.own {
@@ -147,11 +153,13 @@ func newRig(t *testing.T, m mode, o cluster.Options) *rig {
 	if o.Hosts == nil {
 		o.Hosts = five
 	}
-	l, api := newLab(t, o.Hosts...)
-	c, err := cluster.Start(t.Context(), l, api, o)
+	r := &rig{t: t}
+	r.lab, r.api = newLab(t, o.Hosts...)
+	more(r, &o)
+	var err error
+	r.Cluster, err = cluster.Start(t.Context(), r.lab, r.api, o)
 	require.NoError(t, err)
-	t.Cleanup(c.Stop)
-	r := &rig{Cluster: c, t: t, lab: l, api: api}
+	t.Cleanup(r.Stop)
 	r.waitWhole(60 * time.Second)
 	return r
 }

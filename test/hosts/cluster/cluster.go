@@ -46,6 +46,9 @@ func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*
 	if c.kubeconfig, err = api.LeastPrivilegeKubeconfig(ctx, c.namespace, leaseName); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
+	if err := o.Singleton.allow(ctx, api, c.namespace); err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Concat(o.Hosts, o.Later) {
 		if l.Host(name) == nil {
 			if _, err := l.AddHost(ctx, name); err != nil {
@@ -93,6 +96,11 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.options.Singleton != nil {
+		if m.Run, err = c.startRun(h); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members = append(c.members, m)
@@ -137,6 +145,10 @@ func (c *Cluster) Stop() {
 	}
 	for _, m := range c.Members() {
 		m.Kill()
+		if m.Run != nil {
+			m.Run.SetRestart(false)
+			_ = c.lab.Crash(context.Background(), m.Host.Name()) // the end of the lab, which follows, does the same
+		}
 	}
 	c.chain.end()
 }

@@ -45,6 +45,9 @@ func (o *Options) sbrYAML(p place) ([]byte, error) {
 	if o.Settings.Resolver != nil {
 		content["split-brain-resolver"] = o.Settings.Resolver
 	}
+	if block := o.Singleton.block(); block != nil {
+		content["singleton"] = block
+	}
 	raw, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("cluster: sbr.yaml: %w", err)

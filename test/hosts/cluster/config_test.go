@@ -49,3 +49,14 @@ func TestSbrYAML_WithoutSettingsAreTheDefaults(t *testing.T) {
 	f := parsed(t, Options{})
 	require.Equal(t, config.Default().SplitBrainResolver, f.SplitBrainResolver)
 }
+
+func TestSbrYAML_Singleton(t *testing.T) {
+	for g, lease := range map[Guard]string{ByMembers: "", ByBoth: "kubernetes"} {
+		f := parsed(t, Options{Singleton: &Singleton{Name: "backup", Guard: g, Settings: map[string]any{"lease-retry-interval": "1s"}}})
+		require.Equal(t, lease, f.Singleton.UseLease, g)
+		require.Equal(t, time.Second, f.Singleton.LeaseRetryInterval)
+	}
+	require.Equal(t, config.Default().Singleton, parsed(t, Options{Singleton: &Singleton{Name: "backup", Guard: ByLease}}).Singleton, "no agent has to do with it")
+	s := &Singleton{Name: "backup"}
+	require.Equal(t, (&config.File{System: System}).SingletonLeaseName("backup"), s.lease())
+}

@@ -7,6 +7,8 @@
 //	up, err := c.WaitOneSide(ctx)
 //	err = c.Verify()
 //
+// With Options.Singleton there is `sbr run` on every host as well, with a program that writes to a [Ledger], a real resource on a host of its own.
+//
 // # Guarantees
 //
 //   - Nothing of the product is asked whether it did well: Verify compares what was seen from outside.

@@ -26,6 +26,8 @@ type Member struct {
 	Host *lab.Host
 	// SBR is the supervisor of `sbr agent`, Serf that of the stock agent; nil for a node of its own.
 	SBR, Serf *lab.Supervisor
+	// Run is that of `sbr run`, which is always started again; nil without Options.Singleton.
+	Run *lab.Supervisor
 }
 
 // askTimeout bounds one question to an agent; a paused one does not answer.

@@ -32,6 +32,13 @@ func Fast() Settings {
 	}
 }
 
+// Brief is Fast with leases that nobody renews waited for half as long.
+func Brief() Settings {
+	s := Fast()
+	s.Lease["heartbeat-timeout"], s.Lease["heartbeat-interval"] = "10s", "1s"
+	return s
+}
+
 // With returns the settings with one key of the resolver's block set.
 func (s Settings) With(key string, value any) Settings {
 	s.Resolver = maps.Clone(s.Resolver)
@@ -65,6 +72,8 @@ type Options struct {
 	Profile, Encrypt string
 	// RestartAfter is when what has ended is started again; zero: never.
 	RestartAfter time.Duration
+	// Singleton is a program that runs in one place; nil: none does.
+	Singleton *Singleton
 }
 
 func (o *Options) validate() error {

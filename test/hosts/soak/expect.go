@@ -30,14 +30,14 @@ func (p *plan) nobodyAllowed() string {
 
 // struck reports whether what runs on the host is killed or stopped in the round.
 func (p *plan) struck(host string) bool {
-	return slices.Contains(p.hit(pause), host) || slices.Contains(p.hit(kill), host)
+	return slices.Contains(p.hit(pause), host) || slices.Contains(p.hit(kill), host) || slices.Contains(p.hit(crash), host)
 }
 
 // lost reports whether the incarnation on the host does not live through the round, whoever wins: `sbr agent` goes down when the serf agent
 // beside it stands still.
 func (p *plan) lost(host string) bool {
 	f := p.has(pause)
-	return slices.Contains(p.hit(kill), host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
+	return slices.Contains(p.hit(kill), host) || slices.Contains(p.hit(crash), host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
 }
 
 // sides are the smallest groups that the cuts of a clean shape make.

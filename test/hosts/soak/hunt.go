@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/ledger"
 )
 
 // soak is a run of many rounds.
@@ -22,13 +24,14 @@ type soak struct {
 	mu      sync.Mutex
 	todo    []plan
 	results []result
+	ledgers []ledger.Report // of all stages
 }
 
 // newSoak plans the rounds.
 func newSoak(o options, p *programs, report func(result)) *soak {
 	s := &soak{options: o, programs: p, report: report}
 	for _, round := range o.numbers() {
-		s.todo = append(s.todo, newPlan(o.seed, round))
+		s.todo = append(s.todo, o.plan(round))
 	}
 	return s
 }
@@ -54,14 +57,14 @@ func (s *soak) run(ctx context.Context) error {
 
 const startApart = 4 * time.Second
 
-// take returns the next plan for a stage, one of its mode if there is one.
-func (s *soak) take(m mode) (plan, bool) {
+// take returns the next plan for a stage, one of its kind if there is one.
+func (s *soak) take(k stageKind) (plan, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.todo) == 0 {
 		return plan{}, false
 	}
-	i := max(slices.IndexFunc(s.todo, func(p plan) bool { return p.Mode == m }), 0)
+	i := max(slices.IndexFunc(s.todo, func(p plan) bool { return p.kind() == k }), 0)
 	p := s.todo[i]
 	s.todo = slices.Delete(s.todo, i, i+1)
 	return p, true
@@ -76,6 +79,7 @@ func (s *soak) work(ctx context.Context, number int) (err error) {
 			return nil
 		}
 		dir := st.lab.Dir()
+		s.settle(st)
 		err := st.close()
 		if st = nil; err == nil && !keep && !s.options.keep {
 			err = os.RemoveAll(dir)
@@ -89,15 +93,15 @@ func (s *soak) work(ctx context.Context, number int) (err error) {
 		}
 	}()
 	for {
-		m := moduleMode
+		k := s.options.first(number)
 		if st != nil {
-			m = st.mode
+			k = st.kind
 		}
-		p, ok := s.take(m)
+		p, ok := s.take(k)
 		if !ok || ctx.Err() != nil {
 			return nil
 		}
-		if st != nil && (failed || st.mode != p.Mode) {
+		if st != nil && (failed || st.kind != p.kind()) {
 			if err := leave(failed); err != nil {
 				return err
 			}
@@ -105,7 +109,7 @@ func (s *soak) work(ctx context.Context, number int) (err error) {
 		}
 		if st == nil {
 			stages++
-			if st, err = s.open(ctx, p.Mode, fmt.Sprintf("worker-%d-stage-%d", number, stages)); err != nil {
+			if st, err = s.open(ctx, p.kind(), fmt.Sprintf("worker-%d-stage-%d", number, stages)); err != nil {
 				return err
 			}
 		}
@@ -119,8 +123,8 @@ func (s *soak) work(ctx context.Context, number int) (err error) {
 }
 
 // open builds a stage and waits until its cluster is whole.
-func (s *soak) open(ctx context.Context, m mode, name string) (*stage, error) {
-	st, err := newStage(ctx, s.programs, m, filepath.Join(s.options.logs, name))
+func (s *soak) open(ctx context.Context, k stageKind, name string) (*stage, error) {
+	st, err := newStage(ctx, s.programs, k, filepath.Join(s.options.logs, name))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (s *soak) open(ctx context.Context, m mode, name string) (*stage, error) {
 	defer cancel()
 	if err := st.cluster.WaitWhole(within); err != nil {
 		_ = st.close()
-		return nil, fmt.Errorf("a new cluster (%s) is not whole after %v: %w; its logs are in %s", m, startWithin, err, filepath.Join(s.options.logs, name))
+		return nil, fmt.Errorf("a new cluster (%s) is not whole after %v: %w; its logs are in %s", k, startWithin, err, filepath.Join(s.options.logs, name))
 	}
 	return st, nil
 }

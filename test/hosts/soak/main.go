@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
@@ -43,6 +44,7 @@ type options struct {
 	only                 []int
 	output, write, logs  string
 	keep, plans, jsonOut bool
+	singleton            bool
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -55,6 +57,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.write, "write", "", "write the page `file` too, such as docs/reliability.md")
 	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
+	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
 	f.BoolVar(&o.plans, "plans", false, "print the plans and play nothing")
 	f.Func("round", "play these `rounds` only, with commas between them", func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
@@ -93,6 +96,26 @@ func (o *options) numbers() []int {
 	return all
 }
 
+// plan is that of a round.
+func (o *options) plan(round int) plan {
+	if o.singleton {
+		return newSinglePlan(o.seed, round)
+	}
+	return newPlan(o.seed, round)
+}
+
+// first is the kind of the first stage of a worker.
+func (o *options) first(worker int) stageKind {
+	switch {
+	case !o.singleton:
+		return stageKind{mode: moduleMode}
+	case worker%2 == 0:
+		return stageKind{moduleMode, cluster.ByBoth}
+	default:
+		return stageKind{moduleMode, cluster.ByMembers}
+	}
+}
+
 // run is the program, but for the process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args, stderr)
@@ -101,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err == nil && o.plans {
 		for _, round := range o.numbers() {
-			p := newPlan(o.seed, round)
+			p := o.plan(round)
 			fmt.Fprintf(stdout, "%4d  %-6s  %s\n", round, p.Mode, p.String())
 		}
 		return exitPassed
@@ -154,6 +177,7 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 	}
 	runErr := s.run(ctx)
 	sum := summarize(s.results, total, time.Since(start), start, p.versions, o)
+	sum.Single = summarizeSingle(s.results, s.ledgers)
 	if o.jsonOut {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
@@ -162,9 +186,14 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 		err = sum.write(stdout)
 	}
 	if o.write != "" && len(s.results) > 0 {
-		err = errors.Join(err, os.WriteFile(o.write, []byte(sum.page()), 0o644))
+		page := sum.page
+		if sum.Single != nil {
+			page = sum.singlePage
+		}
+		err = errors.Join(err, os.WriteFile(o.write, []byte(page()), 0o644))
 	}
 	_ = os.Remove(filepath.Join(o.logs, "sbr"))
+	_ = os.RemoveAll(p.ledger)
 	_ = os.Remove(o.logs) // stays while logs are in it
 	return sum, errors.Join(runErr, err)
 }

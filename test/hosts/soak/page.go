@@ -80,6 +80,11 @@ func (s *summary) write(w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
+	if s.Single != nil {
+		if err := s.Single.write(w); err != nil {
+			return err
+		}
+	}
 	if s.slow() {
 		fmt.Fprintf(w, "TOO SLOW: the p99 of losers that reach the store is above %v\n", quick)
 	}

@@ -39,7 +39,7 @@ const (
 
 // clean reports whether the shape makes sides: whoever hears each other forms one, and nobody belongs to two.
 func (s shape) clean() bool {
-	return s == halves || s == lone || s == threeWay || s == isolated
+	return s == halves || s == lone || s == threeWay || s == isolated || s == whole
 }
 
 // kind is what else goes wrong.
@@ -114,6 +114,8 @@ type plan struct {
 	RestartEarly bool `json:"restart-early"`
 	// ContinueEarly continues what stands still once one side is up, otherwise once the cut is healed.
 	ContinueEarly bool `json:"continue-early"`
+	// Single is about a program that runs in one place; nil: none does.
+	Single *singlePlan `json:"single,omitempty"`
 }
 
 // dice draw what a plan consists of.
@@ -307,6 +309,7 @@ func (p *plan) String() string {
 		for _, l := range p.Links {
 			fmt.Fprintf(&b, " %s>%s", l.From, l.To)
 		}
+	case whole:
 	default:
 		b.WriteString(" " + sidesText(p.Sides))
 	}
@@ -315,6 +318,9 @@ func (p *plan) String() string {
 	}
 	for _, f := range p.Faults {
 		b.WriteString(" + " + f.String())
+	}
+	if p.Single != nil {
+		b.WriteString("; " + p.Single.String())
 	}
 	return b.String()
 }

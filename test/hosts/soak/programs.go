@@ -22,27 +22,29 @@ const binaryEnv = "SBR_BINARY"
 type programs struct {
 	sbr      string
 	serf     map[mode]string
+	ledger   string // the folder of internal/ledger/serve and write
 	versions []string
 }
 
 // newPrograms builds `sbr` into dir, unless it is given, and the stock agents, which are kept.
 func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs, error) {
-	p := &programs{sbr: os.Getenv(binaryEnv), serf: make(map[mode]string)}
+	p := &programs{sbr: os.Getenv(binaryEnv), serf: make(map[mode]string), ledger: filepath.Join(dir, "ledger")}
 	commit := ""
+	root, err := buildcache.Root()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.build(ctx, root, p.ledger+string(filepath.Separator), "./internal/ledger/serve", "./internal/ledger/write"); err != nil {
+		return nil, err
+	}
 	if p.sbr == "" {
-		root, err := buildcache.Root()
-		if err != nil {
-			return nil, err
-		}
 		// An archive of the sources has no commit.
 		if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil {
 			commit = " (" + strings.TrimSpace(string(said)) + ")"
 		}
 		p.sbr = filepath.Join(dir, "sbr")
-		build := exec.CommandContext(ctx, "go", "build", "-o", p.sbr, "./cmd/sbr")
-		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		if said, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go build ./cmd/sbr: %w: %s", err, said)
+		if err := p.build(ctx, root, p.sbr, "./cmd/sbr"); err != nil {
+			return nil, err
 		}
 	}
 	for m, flavour := range map[mode]serftest.Flavour{moduleMode: serftest.Module, debianMode: serftest.Debian} {
@@ -62,4 +64,14 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 	}
 	p.versions[0] += commit
 	return p, nil
+}
+
+// build builds packages of this repository.
+func (p *programs) build(ctx context.Context, root, to string, packages ...string) error {
+	build := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...)
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %v: %w: %s", packages, err, said)
+	}
+	return nil
 }

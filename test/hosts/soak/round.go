@@ -63,6 +63,8 @@ type result struct {
 	Bound float64 `json:"bound-seconds"`
 	// Busy is the share of the machine's processors that was in use.
 	Busy float64 `json:"busy"`
+	// Single is what became of the singleton; nil: there was none.
+	Single *singleResult `json:"single,omitempty"`
 	// Error is why the round failed; empty: it passed.
 	Error string `json:"error,omitempty"`
 	// CutShort is true for a round that was not played to its end.
@@ -83,6 +85,7 @@ type game struct {
 	healedAt time.Time
 	token    uint64 // of the newest verdict before the round
 	result   result
+	log      marks
 }
 
 // play plays a round on a stage that is whole and leaves it whole, unless the round failed.
@@ -114,6 +117,20 @@ func (g *game) run(ctx context.Context) error {
 		g.token = e.Token
 	}
 	g.result.Bound = g.bounds.CutOff.Seconds()
+	if g.plan.Single != nil {
+		return g.single(ctx)
+	}
+	if err := g.cutAndResolve(ctx); err != nil {
+		return err
+	}
+	if err := g.heal(ctx); err != nil {
+		return errors.Join(err, g.cluster.Chain().Verify())
+	}
+	return errors.Join(g.measure(), g.judge(ctx))
+}
+
+// cutAndResolve plays what happens up to the heal.
+func (g *game) cutAndResolve(ctx context.Context) error {
 	if err := g.trouble(ctx); err != nil {
 		return fmt.Errorf("playing the faults: %w", err)
 	}
@@ -121,14 +138,16 @@ func (g *game) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if g.plan.Single != nil {
+		if err := g.runsAgain(ctx, up); err != nil {
+			return err
+		}
+	}
 	if err := g.whileCut(ctx, &up); err != nil {
 		return err
 	}
 	g.result.Up = append([]string{}, up...)
-	if err := g.heal(ctx); err != nil {
-		return errors.Join(err, g.cluster.Chain().Verify())
-	}
-	return errors.Join(g.measure(), g.judge(ctx))
+	return nil
 }
 
 // incarnations are what runs on the hosts now.
@@ -223,6 +242,9 @@ func (g *game) sleepUntil(ctx context.Context, at span) bool {
 
 // resolve returns who is up once that is one side, or nobody.
 func (g *game) resolve(ctx context.Context) ([]string, error) {
+	if err := g.noticed(ctx); err != nil {
+		return nil, err
+	}
 	up, err := g.waitOneSide(ctx, strandedAfter)
 	if err == nil || ctx.Err() != nil {
 		return up, err
@@ -274,7 +296,7 @@ func (g *game) whileCut(ctx context.Context, up *[]string) error {
 		return nil
 	}
 	if len(stood) > 0 && g.plan.ContinueEarly {
-		if err := g.resume(); err != nil {
+		if err := g.wake(); err != nil {
 			return err
 		}
 		if err := again("once it was continued"); err != nil {
@@ -318,10 +340,13 @@ func (g *game) heal(ctx context.Context) error {
 	if err := g.lab.Heal(); err != nil {
 		return err
 	}
-	if err := g.resume(); err != nil {
+	if err := g.wake(); err != nil {
 		return err
 	}
 	g.setRestart(true, hosts...)
+	for _, name := range g.plan.hit(crash) {
+		g.cluster.Restore(name)
+	}
 	defer g.setRestart(false, hosts...)
 	within, cancel := context.WithTimeout(ctx, wholeWithin)
 	defer cancel()

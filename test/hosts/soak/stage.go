@@ -20,30 +20,52 @@ import (
 // settings are quick where the rule does not need the defaults. Fewer than three of five hosts are no cluster of their own.
 func settings() cluster.Settings { return cluster.Fast().With("min-members", 3) }
 
+// stageKind is what rounds must have in common to be played on one stage. Without a singleton the guard is empty.
+type stageKind struct {
+	mode  mode
+	guard cluster.Guard
+}
+
+func (k stageKind) String() string {
+	if k.guard == "" {
+		return string(k.mode)
+	}
+	return string(k.mode) + ", " + string(k.guard)
+}
+
+func (p *plan) kind() stageKind { return stageKind{p.Mode, p.guard()} }
+
 // stage is a lab with a cluster on it, on which rounds are played one after the other.
 type stage struct {
-	mode    mode
+	kind    stageKind
 	lab     *lab.Lab
 	api     *kubetest.Cluster
 	cluster *cluster.Cluster
+	ledger  *cluster.Ledger // nil without a singleton
 
 	mu        sync.Mutex
 	stretches []stretch
+	frozen    map[string]*lab.Standstill
 }
 
 // newStage builds a stage; its logs are in dir.
-func newStage(ctx context.Context, p *programs, m mode, dir string) (*stage, error) {
+func newStage(ctx context.Context, p *programs, k stageKind, dir string) (*stage, error) {
 	l, err := lab.New(ctx, lab.Options{Hosts: hosts, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{mode: m, lab: l}
+	s := &stage{kind: k, lab: l, frozen: make(map[string]*lab.Standstill)}
 	if s.api, err = l.StartAPI(ctx, "api", os.Stderr); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[m], Own: m == ownMode, Settings: settings()}
-	if m == debianMode {
+	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode, Settings: settings()}
+	if k.mode == debianMode {
 		o.Flavour = serftest.Debian
+	}
+	if k.guard != "" {
+		if err := s.addSingleton(ctx, p, &o); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	if s.cluster, err = cluster.Start(ctx, l, s.api, o); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -53,7 +75,11 @@ func newStage(ctx context.Context, p *programs, m mode, dir string) (*stage, err
 
 func (s *stage) close() error {
 	s.cluster.Stop()
-	return s.lab.Close()
+	var err error
+	if s.ledger != nil {
+		err = s.ledger.Close()
+	}
+	return errors.Join(err, s.lab.Close())
 }
 
 // begin notes that something is wrong with hosts from now on.
@@ -84,9 +110,17 @@ func (s *stage) troubles() []stretch {
 
 // cut makes the shape of a plan, but for flapping, which flap does.
 func (s *stage) cut(p *plan) error {
+	if p.Single != nil {
+		if err := s.cutLedger(p); err != nil {
+			return err
+		}
+	}
 	switch p.Shape {
 	case isolated:
 		s.begin(noStore, p.Sides[1]...)
+		if p.Single != nil { // the ledger is none of those that it is cut off from
+			return errors.Join(s.lab.CutStore(p.Sides[1][0]), s.lab.Partition(p.Sides...))
+		}
 		return s.lab.Isolate(p.Sides[1][0])
 	case oneWay:
 		for _, l := range p.Links {
@@ -120,6 +154,9 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 		s.end(lossy, hosts...)
 		return s.lab.HealLinks()
 	case pause:
+		if s.ledger != nil && f.Target == both {
+			return s.freeze(ctx, f)
+		}
 		return s.each(f, func(name string, v *lab.Supervisor) error {
 			if err := v.Process().Pause(ctx); err != nil || v == s.cluster.Member(name).Serf {
 				return err
@@ -129,6 +166,8 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 		})
 	case kill:
 		return s.each(f, func(_ string, v *lab.Supervisor) error { return killAndRestart(ctx, v) })
+	case crash, runKilled, programKilled:
+		return s.hurt(ctx, f)
 	case apiKilled:
 		return s.away(ctx, f, func() error { s.api.KillAPIServer(); return nil }, func() error { return s.api.StartAPIServer(ctx) })
 	case etcdPaused:
@@ -198,8 +237,8 @@ func killAndRestart(ctx context.Context, v *lab.Supervisor) error {
 }
 
 // resume continues whatever stands still.
-func (s *stage) resume() error {
-	var err error
+func (s *stage) resume(first time.Duration) error {
+	err := s.thaw(first)
 	for _, m := range s.cluster.Members() {
 		s.end(stopped, m.Host.Name())
 		err = errors.Join(err, m.Resume())

@@ -68,6 +68,7 @@ type summary struct {
 	Problems map[int]string    `json:"problems"`
 	Rejoin   figures           `json:"rejoin"`
 	Stranded int               `json:"stranded"`
+	Single   *singleSummary    `json:"single,omitempty"`
 }
 
 // noFault stands for the rounds with nothing but the cut.
@@ -156,12 +157,16 @@ func (s *summary) slow() bool { return s.Classes[reaches].P99 > quick.Seconds() 
 
 // Failed reports whether the run shows what it must not: a round that failed, rounds that were not played, slow losers.
 func (s *summary) Failed() bool {
-	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow()
+	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow() || s.Single.broken()
 }
 
 // command plays a round again.
 func command(o *options, round int) string {
-	return fmt.Sprintf("go run ./test/hosts/soak --seed %d --round %d", o.seed, round)
+	text := fmt.Sprintf("go run ./test/hosts/soak --seed %d --round %d", o.seed, round)
+	if o.singleton {
+		text += " --singleton"
+	}
+	return text
 }
 
 func writeProgress(w io.Writer, r *result, done, total int, o *options) {
@@ -194,6 +199,9 @@ func (r *result) times() string {
 		if x, ok := worst[c]; ok {
 			parts = append(parts, fmt.Sprintf("double-active %s (%s)", short(x), c))
 		}
+	}
+	if r.Single != nil {
+		parts = append(parts, r.Single.String())
 	}
 	return strings.Join(parts, ", ")
 }

@@ -120,12 +120,12 @@ func TestTake_PrefersTheModeOfTheStage(t *testing.T) {
 	s := &soak{todo: []plan{{Round: 1, Mode: ownMode}, {Round: 2, Mode: moduleMode}, {Round: 3, Mode: ownMode}}}
 	var got []int
 	for _, m := range []mode{moduleMode, moduleMode, ownMode} {
-		p, ok := s.take(m)
+		p, ok := s.take(stageKind{mode: m})
 		require.True(t, ok)
 		got = append(got, p.Round)
 	}
 	require.Equal(t, []int{2, 1, 3}, got)
-	_, ok := s.take(ownMode)
+	_, ok := s.take(stageKind{mode: ownMode})
 	require.False(t, ok)
 }
 

@@ -1,0 +1,73 @@
+package leasing_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/inbox"
+	"github.com/serf-sbr/serf-sbr/internal/leasing"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func open(t *testing.T, store *memory.Store, owner string) (*leasing.Leasing, func()) {
+	b := inbox.New()
+	l, err := lease.New(store.View(owner), owner, lease.Settings{HeartbeatTimeout: 20 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}, lease.Options{})
+	require.NoError(t, err)
+	g := leasing.New(l, b)
+	t.Cleanup(g.Close)
+	return g, func() { // empties the inbox once something is in it
+		<-b.Wake()
+		for _, f := range b.Take() {
+			f()
+		}
+	}
+}
+
+// What is asked for is done in turn: a release ends the waiting before it, and the next acquire comes after it.
+func TestLeasing_InTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewStore()
+		holder, _ := open(t, store, "holder")
+		require.True(t, holder.Lease().TryAcquire(t.Context()))
+		g, wait := open(t, store, "n1")
+		var got []string
+		lost := func(string) { got = append(got, "lost") }
+		g.Acquire(func(a leasing.Answer) { got = append(got, a.Outcome.String()+", "+a.Why) }, lost)
+		time.Sleep(time.Minute)
+		require.Empty(t, got, "it waits for as long as the holder lives")
+		g.Release(func() { got = append(got, "released") })
+		g.Acquire(func(a leasing.Answer) {
+			got = append(got, a.Outcome.String())
+			require.Equal(t, sbr.Granted, a.Outcome)
+			require.NotZero(t, a.Token)
+		}, lost)
+		synctest.Wait()
+		wait()
+		require.Equal(t, []string{"held, held by holder", "released"}, got)
+		holder.Lease().Release(t.Context())
+		wait()
+		require.Equal(t, "granted", got[2])
+	})
+}
+
+// A release whose answer is lost is tried again: whoever is next would have to wait until the lease runs out.
+func TestLeasing_ReleaseIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewStore()
+		g, wait := open(t, store, "n1")
+		g.Acquire(func(leasing.Answer) {}, func(string) {})
+		wait()
+		require.Equal(t, "n1", store.Snapshot().Record.Holder)
+		store.View("n1").LoseRequests(1)
+		released := false
+		g.Release(func() { released = true })
+		wait()
+		require.True(t, released)
+		require.Empty(t, store.Snapshot().Record.Holder)
+	})
+}

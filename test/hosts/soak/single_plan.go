@@ -1,0 +1,202 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+)
+
+// scene is what a round with a singleton is about.
+type scene string
+
+const (
+	cutScene     scene = "cut" // the cut and the faults of a plan without a singleton
+	stillScene   scene = "host stands still"
+	crashScene   scene = "host crashes"
+	rollingScene scene = "rolling update"
+	agentScene   scene = "sbr agent killed"
+	runScene     scene = "sbr run killed"
+	programScene scene = "program killed"
+)
+
+var scenes = []scene{cutScene, stillScene, crashScene, rollingScene, agentScene, runScene, programScene}
+
+// whole is no cut at all.
+const whole shape = "no cut"
+
+// What else may go wrong where there is a singleton.
+const (
+	crash         kind = "power failure"
+	runKilled     kind = "kill -9 sbr run"
+	programKilled kind = "kill -9 of the program"
+)
+
+// singlePlan is what a plan has to say of a singleton.
+type singlePlan struct {
+	Scene scene         `json:"scene"`
+	Guard cluster.Guard `json:"guard"`
+	// Aim lets the hosts change roles at the beginning, so that the program runs where it hurts.
+	Aim bool `json:"aim"`
+	// WakesFirst is for how long a program that has stood still is the only one on its host to go on.
+	WakesFirst span `json:"wakes-first,omitempty"`
+	// NoLedger are cut off from what the program writes to, while the cut lasts.
+	NoLedger []string `json:"no-ledger,omitempty"`
+	// Order is that of a rolling update. In peace: `sbr run` is stopped before its agent; otherwise it stays and attaches again.
+	Order   []string `json:"order,omitempty"`
+	InPeace bool     `json:"in-peace,omitempty"`
+}
+
+// another keeps what is drawn for the singleton apart from what is drawn for the rest.
+const another = 1 << 32
+
+// newSinglePlan is the plan of a round with a singleton: each other one has a lease.
+func newSinglePlan(seed uint64, round int) plan {
+	p := newPlan(seed, round)
+	d := dice{rand.New(rand.NewPCG(seed, another|uint64(round)))}
+	s := &singlePlan{Scene: cutScene, Guard: cluster.ByMembers, Aim: d.IntN(4) > 0, InPeace: d.IntN(2) == 0}
+	p.Single = s
+	if round%2 == 0 {
+		s.Guard = cluster.ByBoth
+	}
+	if d.IntN(2) == 0 {
+		s.WakesFirst = d.between(100*time.Millisecond, 500*time.Millisecond)
+	}
+	victim := []string{hosts[d.IntN(len(hosts))]}
+	switch x := d.IntN(100); {
+	case x < 48:
+		if n := len(p.Sides); n > 0 && d.IntN(6) == 0 {
+			s.NoLedger = sorted(p.Sides[n-1])
+		}
+		return p
+	case x < 62:
+		s.Scene = stillScene
+		p.quiet(fault{Kind: pause, Hosts: victim, Target: both})
+	case x < 75:
+		s.Scene = crashScene
+		p.quiet(fault{Kind: crash, Hosts: victim})
+	case x < 85:
+		s.Scene = rollingScene
+		s.Order = slices.Clone(hosts)
+		d.Shuffle(len(s.Order), func(i, j int) { s.Order[i], s.Order[j] = s.Order[j], s.Order[i] })
+		p.quiet()
+	case x < 90:
+		s.Scene = agentScene
+		p.quiet(fault{Kind: kill, Hosts: victim, Target: agent})
+	case x < 95:
+		s.Scene = runScene
+		p.quiet(fault{Kind: runKilled, Hosts: victim})
+	default:
+		s.Scene = programScene
+		p.quiet(fault{Kind: programKilled, Hosts: victim})
+	}
+	return p
+}
+
+// quiet replaces the cut and all faults by these faults.
+func (p *plan) quiet(faults ...fault) {
+	p.Shape, p.Sides, p.Links, p.Percent, p.Lossy = whole, [][]string{slices.Clone(hosts)}, nil, 0, nil
+	p.Down, p.Up, p.Lasts, p.Faults = 0, 0, 0, append([]fault{}, faults...)
+	p.RestartEarly, p.ContinueEarly = false, true
+}
+
+// victim is the host on which the singleton would suffer most.
+func (p *plan) victim() string {
+	for _, k := range []kind{pause, crash, kill, runKilled, programKilled} {
+		if h := p.hit(k); len(h) > 0 {
+			return h[0]
+		}
+	}
+	switch n := len(p.Sides); {
+	case n > 0:
+		return p.Sides[n-1][0]
+	case len(p.Lossy) > 0:
+		return p.Lossy[0]
+	default:
+		return p.Links[0].From
+	}
+}
+
+// swap lets two hosts change roles.
+func (p *plan) swap(a, b string) {
+	other := func(name string) string {
+		switch name {
+		case a:
+			return b
+		case b:
+			return a
+		default:
+			return name
+		}
+	}
+	all := func(names []string) []string {
+		if names == nil {
+			return nil
+		}
+		changed := make([]string, len(names))
+		for i, name := range names {
+			changed[i] = other(name)
+		}
+		return changed
+	}
+	groups := func(sides [][]string) (changed [][]string) {
+		for _, side := range sides {
+			changed = append(changed, all(side))
+		}
+		return changed
+	}
+	p.Sides, p.Lossy = groups(p.Sides), all(p.Lossy)
+	p.Links, p.Faults = slices.Clone(p.Links), append([]fault{}, p.Faults...)
+	for i, l := range p.Links {
+		p.Links[i] = link{other(l.From), other(l.To)}
+	}
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		f.Hosts, f.Sides = all(f.Hosts), groups(f.Sides)
+	}
+	single := *p.Single
+	single.NoLedger, single.Order = all(single.NoLedger), all(single.Order)
+	p.Single = &single
+}
+
+// guard is that of the plan's singleton; empty: there is none.
+func (p *plan) guard() cluster.Guard {
+	if p.Single == nil {
+		return ""
+	}
+	return p.Single.Guard
+}
+
+// alone reports whether one fault at one instant is all that the singleton has to bear, so that a bound can be computed for it.
+func (p *plan) alone() bool {
+	switch p.Single.Scene {
+	case stillScene, crashScene:
+		return true
+	case cutScene:
+		return p.bounded() && !slices.ContainsFunc(p.Faults, func(f fault) bool { return f.ofStore() })
+	default:
+		return false
+	}
+}
+
+// String is what the singleton adds to what is going to happen.
+func (s *singlePlan) String() string {
+	text := string(s.Guard)
+	if s.Scene == rollingScene {
+		text += fmt.Sprintf(", %s %v", s.Scene, s.Order)
+	}
+	if len(s.NoLedger) > 0 {
+		text += fmt.Sprintf(", no ledger for %v", s.NoLedger)
+	}
+	if s.WakesFirst > 0 && s.Scene == stillScene {
+		text += fmt.Sprintf(", the program goes on %v before the rest", s.WakesFirst)
+	}
+	if s.Aim {
+		text += ", aimed at the holder"
+	}
+	return text
+}
