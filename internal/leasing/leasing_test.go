@@ -63,7 +63,11 @@ func TestLeasing_ReleaseIsTriedAgain(t *testing.T) {
 		g.Acquire(func(leasing.Answer) {}, func(string) {})
 		wait()
 		require.Equal(t, "n1", store.Snapshot().Record.Holder)
-		store.View("n1").LoseRequests(1)
+		store.View("n1").SetUnavailable(true)
+		go func() {
+			time.Sleep(1500 * time.Millisecond) // one release takes at most a second
+			store.View("n1").Heal()
+		}()
 		released := false
 		g.Release(func() { released = true })
 		wait()
