@@ -28,11 +28,21 @@ func (*staysDown) rested(w *World) {
 			continue
 		}
 		watches := w.opts.Store.Watch && p.node.fault.Access == Open
-		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer)
+		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer) || p.forming() && !hears(w, p, v)
 		if watches || !unheard {
 			w.violate("S2", "%s is up although the last verdict (%d) leaves it out", p.id, v.Token)
 		} // else nothing ever told it; the next partition brings it up
 	}
+}
+
+// hears reports whether somebody who is up, knows the verdict and knows p can tell it.
+func hears(w *World, p *process, v *sbr.Verdict) bool {
+	for _, q := range w.up() {
+		if q != p && !strangers(p, q) && !w.apart(p, q) && q.r.Verdict().Token >= v.Token {
+			return true
+		}
+	}
+	return false
 }
 
 // known reports whether anybody who is up knows the verdict.

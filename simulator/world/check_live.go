@@ -7,22 +7,42 @@ import "github.com/serf-sbr/serf-sbr/sbr"
 //
 // Not held to it are members of a side that went down for a reason of its own: a view that was never stable, or members that reach
 // each other only in part, both of which down everybody (down-all-when-unstable, down-all-when-indirectly-connected); nor members
-// that joined during the partition, which decide nothing and go with their side.
+// that joined during the partition, which decide nothing and go with their side; nor members whose own attempt had no answer in time
+// while somebody who is no member wrote the record: each write over what was read before fails then, so they reached the store in vain.
 type oneSideLives struct {
-	unchecked
 	excused map[sbr.ID]bool
+	// own is how many of the writes to the record were made by members.
+	own uint64
+	// began is how many others there had been when a member's attempt began.
+	began map[sbr.ID]uint64
 }
 
-func (c *oneSideLives) took(_ *World, p *process, e sbr.Event) {
-	o, ok := e.(sbr.Ordered)
-	if ok && (o.Order.Kind == sbr.DownAll || o.Order.Kind == sbr.DownUnreachable && p.watch.late) {
-		c.mark(p)
+func (c *oneSideLives) committed(*World, *process, *sbr.Record, *sbr.Record) { c.own++ }
+
+// foreign is how many writes to the record were made by somebody who is no member.
+func (c *oneSideLives) foreign(w *World) uint64 { return w.store.version - c.own }
+
+func (c *oneSideLives) took(w *World, p *process, e sbr.Event) {
+	switch e := e.(type) {
+	case sbr.Ordered:
+		if e.Order.Kind == sbr.DownAll || e.Order.Kind == sbr.DownUnreachable && p.watch.late {
+			c.mark(p)
+		}
+	case sbr.LeaseAnswer:
+		if began, ok := c.began[p.id]; ok && e.Outcome == sbr.Unknown && c.foreign(w) > began {
+			c.mark(p)
+		}
 	}
 }
 
-func (c *oneSideLives) stepped(_ *World, p *process, effects []sbr.Effect) {
+func (c *oneSideLives) stepped(w *World, p *process, effects []sbr.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
+		case sbr.AcquireLease:
+			if c.began == nil {
+				c.began = make(map[sbr.ID]uint64)
+			}
+			c.began[p.id] = c.foreign(w)
 		case sbr.Explain:
 			if e.Decision != nil && e.Decision.Final == sbr.DownAll {
 				c.mark(p)

@@ -1,10 +1,15 @@
 package world
 
+import "github.com/serf-sbr/serf-sbr/sbr"
+
 // oneSide is promise S1: two sides of one partition never both survive its resolution. Between the cut and the decision both
 // run, so it is checked when the world has come to rest; chain checks what the store has to say at every moment.
 //
 // Two members that never heard of each other are not held to it: if whoever knew both went away without a verdict, nobody can
 // tell that they belong together. Where there is a verdict, staysDown holds them to that.
+//
+// Nor is a member that has never armed, and cannot because fewer than min-members are there: to it there is no cluster yet. It
+// decides nothing, and nothing may run on it, even if others count it. One that could have armed, or has, is held to the promise.
 type oneSide struct{ unchecked }
 
 func (*oneSide) rested(w *World) {
@@ -18,6 +23,7 @@ func (*oneSide) rested(w *World) {
 		for _, q := range up[:i] {
 			switch {
 			case len(w.violations) >= maxViolations || strangers(p, q):
+			case w.apart(p, q) && (p.forming() || q.forming()):
 			case !w.net.connected(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other", q.id, p.id)
 			case w.opts.Network.Probes && !w.net.direct(p.node.index, q.node.index):
@@ -27,6 +33,20 @@ func (*oneSide) rested(w *World) {
 			}
 		}
 	}
+}
+
+// forming reports whether the process still waits, as it must, for its cluster to form.
+func (p *process) forming() bool {
+	if p.r.State() != sbr.StateArming {
+		return false
+	}
+	here, s := 0, p.r.Snapshot()
+	for i := range s.Members {
+		if s.Members[i].Downable() {
+			here++
+		}
+	}
+	return here < p.w.opts.Resolver.MinMembers
 }
 
 // keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one of them says of everybody
