@@ -76,10 +76,14 @@ func runAgent(ctx context.Context, o agent.Options) error {
 // untilTerminated returns a context that ends with the first SIGTERM or SIGINT; the second one ends the process as it always does.
 // A hangup of the terminal is no reason to leave a cluster.
 func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) {
-	signal.Ignore(syscall.SIGHUP)
+	hangups := make(chan os.Signal, 1) // not ignored: what is started meanwhile would ignore them, too
+	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	return ctx, func() {
+		stop()
+		signal.Stop(hangups)
+	}
 }
 
 // exitStatus ends the program with a status that is no error.

@@ -17,7 +17,7 @@ import (
 func TestCompletion_EveryFlag(t *testing.T) {
 	free := []string{"bool", "int", "duration", "A-B"}
 	names := []string{
-		"api", "context", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "split", "system", "url",
+		"agent", "api", "context", "endpoint", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
 	}
 	available(func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
