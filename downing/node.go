@@ -92,9 +92,24 @@ func (n *embedded) done() <-chan struct{} { return n.serf.ShutdownCh() }
 func (n *embedded) tag(all map[string]string) error {
 	n.tagging.take()
 	defer n.tagging.give()
-	if n.hasTags(all) {
-		return nil
+	return insist(func() error { return n.setTags(all) }, func() bool { return n.hasTags(all) })
+}
+
+// insist sets what Serf may drop without a word: memberlist does when this node refutes what is said of it at the same moment, as it has to when it comes back under the name
+// of one that was downed. All that is seen of it is that the time for telling the others runs out, and the tags are not listed.
+func insist(set func() error, listed func() bool) (err error) {
+	for tries := 0; !listed(); tries++ {
+		if tries == maxTagTries {
+			return err
+		}
+		if err = set(); err == nil {
+			return nil
+		}
 	}
+	return nil
+}
+
+func (n *embedded) setTags(all map[string]string) error {
 	told := make(chan error, 1)
 	n.asking.take()
 	go func() { told <- n.serf.SetTags(all) }()
@@ -117,6 +132,8 @@ func (n *embedded) tag(all map[string]string) error {
 const (
 	tagWait     = time.Millisecond
 	maxTagWaits = 100
+	// maxTagTries is how often tags are set that are not listed then.
+	maxTagTries = 5
 )
 
 func (n *embedded) hasTags(all map[string]string) bool {

@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -147,4 +148,38 @@ func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 		total += got
 	}
 	require.Equal(t, queries, total)
+}
+
+// Tags that Serf has dropped are set again; a change that is listed is made, whoever has heard of it.
+func TestInsist(t *testing.T) {
+	dropped := errors.New("timeout waiting for update broadcast")
+	for _, tc := range []struct {
+		name       string
+		works      int // the try that is listed; 0: none
+		told       bool
+		tries      int
+		wantsError bool
+	}{
+		{"at once", 1, true, 1, false},
+		{"listed, and nobody has confirmed it", 1, false, 1, false},
+		{"dropped twice", 3, true, 3, false},
+		{"dropped always", 0, false, maxTagTries, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tries := 0
+			err := insist(func() error {
+				if tries++; tries == tc.works && tc.told {
+					return nil
+				}
+				return dropped
+			}, func() bool { return tc.works > 0 && tries >= tc.works })
+			require.Equal(t, tc.tries, tries)
+			if tc.wantsError {
+				require.ErrorIs(t, err, dropped)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+	require.NoError(t, insist(nil, func() bool { return true }), "there is nothing to do")
 }
