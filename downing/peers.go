@@ -38,6 +38,16 @@ type Peers struct {
 	List []Peer
 }
 
+// Find returns a member of the list, nil if it is not there.
+func (p *Peers) Find(id sbr.ID) *Peer {
+	for i := range p.List {
+		if p.List[i].ID == id && id != "" {
+			return &p.List[i]
+		}
+	}
+	return nil
+}
+
 // Peers returns the members as this one sees them now: the zero Peers before it has looked for the first time, and for a downing provider that has none to
 // show ("none", or one of your own). It never blocks, and costs a copy of the list.
 func (p *Provider) Peers() Peers {

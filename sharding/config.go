@@ -11,6 +11,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 	"github.com/serf-sbr/serf-sbr/sharding/message"
@@ -84,14 +85,7 @@ func Numbered(n int) []string {
 
 func (c Config) withDefaults(p downing.Config) Config {
 	d := DefaultConfig()
-	for _, f := range []struct{ to, from *time.Duration }{
-		{&c.HandOverRetryInterval, &d.HandOverRetryInterval}, {&c.LeaseRetryInterval, &d.LeaseRetryInterval}, {&c.RestartAfter, &d.RestartAfter},
-		{&c.RemovalMargin, &p.Resolver.StableAfter},
-	} {
-		if *f.to == 0 {
-			*f.to = *f.from
-		}
-	}
+	conduct.Fill(c.settings(p))
 	for _, f := range []struct{ to, from *int }{{&c.NumberOfRetries, &d.NumberOfRetries}, {&c.MaxMoves, &d.MaxMoves}, {&c.MaxRecoveries, &d.MaxRecoveries}} {
 		if *f.to == 0 {
 			*f.to = *f.from
@@ -114,6 +108,17 @@ func (c *Config) allocation() allocation.Config {
 	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries}
 }
 
+// settings are the durations, with their defaults under a provider.
+func (c *Config) settings(p downing.Config) []conduct.Setting {
+	d := DefaultConfig()
+	return []conduct.Setting{
+		{Key: "hand-over-retry-interval", Value: &c.HandOverRetryInterval, Default: d.HandOverRetryInterval},
+		{Key: "removal-margin", Value: &c.RemovalMargin, Default: p.Resolver.StableAfter},
+		{Key: "restart-after", Value: &c.RestartAfter, Default: d.RestartAfter},
+		{Key: "lease-retry-interval", Value: &c.LeaseRetryInterval, Default: d.LeaseRetryInterval},
+	}
+}
+
 // Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
 func (c Config) Validate() error {
 	var errs []error
@@ -127,17 +132,7 @@ func (c Config) Validate() error {
 	if _, err := allocation.New(c.Type, d.Shards, d.allocation()); err != nil {
 		errs = append(errs, err)
 	}
-	for _, t := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"hand-over-retry-interval", c.HandOverRetryInterval}, {"removal-margin", c.RemovalMargin}, {"restart-after", c.RestartAfter},
-		{"lease-retry-interval", c.LeaseRetryInterval},
-	} {
-		if t.value < 0 {
-			errs = append(errs, fmt.Errorf("sharding: %s is %v: it must not be negative", t.name, t.value))
-		}
-	}
+	errs = append(errs, conduct.NotNegative("sharding", c.settings(downing.Config{})))
 	if c.NumberOfRetries < 0 {
 		errs = append(errs, fmt.Errorf("sharding: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
 	}

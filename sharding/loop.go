@@ -25,25 +25,23 @@ func (m *Manager) loop(closeTopic func()) {
 	defer closeTopic()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	downed, left, stopping := m.cluster.Downed(), m.cluster.Left(), m.stopping
-	for !m.finished(stopping == nil) {
+	downed, left := m.cluster.Downed(), m.cluster.Left()
+	for !m.host.Finished() {
 		timer.Reset(m.wait())
 		select {
 		case <-downed:
 			downed = nil
 			m.tellHost(host.Downed{Why: "its resolver has decided so"})
 		case <-left:
-			left, stopping = nil, nil
+			left = nil
 			m.tellHost(host.Leave{})
-		case <-stopping:
-			stopping = nil
 		case <-m.inbox.Wake():
 		case <-timer.C:
 		}
 		if m.cfg.Pause != nil {
 			m.cfg.Pause()
 		}
-		if downed != nil && isClosed(downed) {
+		if downed != nil && conduct.Closed(downed) {
 			continue // nothing comes before that
 		}
 		m.look()
@@ -56,33 +54,14 @@ func (m *Manager) loop(closeTopic func()) {
 	m.withdraw()
 }
 
-// finished reports whether nothing runs here and nothing will. A member without the role waits to be stopped.
-func (m *Manager) finished(stopped bool) bool {
-	if m.host == nil {
-		return stopped || isClosed(m.cluster.Downed())
-	}
-	return m.host.Finished()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // wait is how long the loop may sleep.
 func (m *Manager) wait() time.Duration {
 	d := time.Hour
-	if m.host != nil {
-		if at, ok := m.host.NextDeadline(); ok {
-			d = at - m.now()
-		}
-		if _, ok := m.host.Until(); ok {
-			d = min(d, m.trust/4) // the deadline moves as long as the member is sure: renew it in time
-		}
+	if at, ok := m.host.NextDeadline(); ok {
+		d = at - m.now()
+	}
+	if _, ok := m.host.Until(); ok {
+		d = min(d, m.trust/4) // the deadline moves as long as the member is sure: renew it in time
 	}
 	if m.coord != nil {
 		if at, ok := m.coord.NextDeadline(); ok {
@@ -93,9 +72,7 @@ func (m *Manager) wait() time.Duration {
 }
 
 func (m *Manager) tellHost(e host.Event) {
-	if m.host != nil {
-		m.carryHost(m.host.Step(m.now(), e))
-	}
+	m.carryHost(m.host.Step(m.now(), e))
 }
 
 func (m *Manager) tellCoordinator(e coordinator.Event) {
@@ -105,9 +82,7 @@ func (m *Manager) tellCoordinator(e coordinator.Event) {
 }
 
 func (m *Manager) tick() {
-	if m.host != nil {
-		m.carryHost(m.host.Tick(m.now()))
-	}
+	m.carryHost(m.host.Tick(m.now()))
 	if m.coord != nil {
 		m.carryCoordinator(m.coord.Tick(m.now()))
 	}
@@ -138,9 +113,6 @@ func (m *Manager) look() {
 
 // trustUntil renews how long runs without leases are trusted.
 func (m *Manager) trustUntil() {
-	if m.host == nil {
-		return
-	}
 	if at, ok := m.host.Until(); ok {
 		m.until.Set(m.origin.Add(at))
 	}
@@ -148,7 +120,7 @@ func (m *Manager) trustUntil() {
 
 // withdraw takes the topic out of this member's tag, as far as there still is a node.
 func (m *Manager) withdraw() {
-	if m.host == nil || isClosed(m.cluster.Downed()) || isClosed(m.cluster.Left()) {
+	if !m.hosts || conduct.Closed(m.cluster.Downed()) || conduct.Closed(m.cluster.Left()) {
 		return
 	}
 	known.Store(memory{m.self, m.digest}, m.host.Known())

@@ -43,28 +43,27 @@ type Manager struct {
 	alloc   *allocation.Allocator
 	single  *singleton.Manager
 
-	inbox    *inbox.Inbox
-	ctx      context.Context // ends when everything is over
-	cancel   context.CancelFunc
-	workers  sync.WaitGroup
-	looped   chan struct{} // the loop has ended
-	over     chan struct{} // and nothing is left
-	begun    atomic.Bool
-	stopping chan struct{}
-	stopOnce sync.Once
+	inbox   *inbox.Inbox
+	ctx     context.Context // ends when everything is over
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+	looped  chan struct{} // the loop has ended
+	over    chan struct{} // and nothing is left
+	begun   atomic.Bool
 
 	// Owned by the loop.
 	origin    time.Time
 	self      sbr.ID
 	ids       map[message.Key]sbr.ID // of the members, for places
-	host      *host.Machine          // nil on a member that lacks the role
-	coord     *coordinator.Machine   // nil where none runs
-	coordEnd  func()                 // ends its run
+	host      *host.Machine
+	hosts     bool                 // this member has the role: it offers to run shards
+	coord     *coordinator.Machine // nil where none runs
+	coordEnd  func()               // ends its run
 	hostRefs  conduct.Questions[message.Message]
 	coordRefs conduct.Questions[message.Message]
 	table     *places.Table
 	leases    []*shardLease
-	runs      []*run // by shard; nil: none
+	runs      []*conduct.Run // by shard; nil: none
 	published uint64
 
 	// until is when runs without leases are over.
@@ -82,12 +81,6 @@ type shardLease struct {
 	store lease.Store
 }
 
-// run is a run that the manager looks after.
-type run struct {
-	number uint64
-	cancel context.CancelCauseFunc
-}
-
 // New returns a manager that does nothing yet. The error is everything that Config.Validate finds.
 func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	if err := cfg.Validate(); err != nil {
@@ -102,7 +95,7 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	n := len(cfg.Shards)
 	m := &Manager{cfg: cfg, cluster: c, topic: topic(cfg.Type), digest: message.Digest(cfg.Type, cfg.Shards, cfg.usesLease()),
 		trust: handover.TrustFor(p.Resolver.StableAfter, cfg.RemovalMargin), alloc: alloc, inbox: inbox.New(), looped: make(chan struct{}), over: make(chan struct{}),
-		stopping: make(chan struct{}), leases: make([]*shardLease, n), runs: make([]*run, n), owners: make([]Owner, n), changed: make(chan struct{})}
+		leases: make([]*shardLease, n), runs: make([]*conduct.Run, n), owners: make([]Owner, n), changed: make(chan struct{})}
 	m.table = places.New(n, m.digest)
 	for i, name := range cfg.Shards {
 		m.owners[i].Shard = name
@@ -122,11 +115,10 @@ func (m *Manager) Start(ctx context.Context) error {
 	if !m.begun.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	peers := m.cluster.Peers()
-	self := peerOf(&peers, peers.Self)
-	if self == nil {
+	self, err := conduct.Self(ctx, m.cluster)
+	if err != nil {
 		m.end()
-		return fmt.Errorf("shards of %s: start them after the provider: %w", m.cfg.Type, downing.ErrNotMember)
+		return fmt.Errorf("shards of %s: start them after the provider: %w", m.cfg.Type, err)
 	}
 	m.origin, m.self = time.Now(), self.ID
 	if err := m.prepare(self); err != nil {
@@ -146,7 +138,6 @@ func (m *Manager) Start(ctx context.Context) error {
 	})
 	if err := m.join(ctx); err != nil {
 		m.inbox.Post(func() { m.tellHost(host.Leave{}) })
-		m.stopOnce.Do(func() { close(m.stopping) })
 		return err
 	}
 	return nil
@@ -154,9 +145,7 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // prepare makes what the loop drives.
 func (m *Manager) prepare(self *downing.Peer) error {
-	if !self.HasRole(m.cfg.Role) {
-		return nil
-	}
+	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
 	h, err := host.New(host.Config{Self: self.ID, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest),
 		HandOverRetryInterval: m.cfg.HandOverRetryInterval, NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust,
 		UseLease: m.cfg.usesLease(), LeaseRetryInterval: m.cfg.LeaseRetryInterval}, 0)
@@ -169,7 +158,7 @@ func (m *Manager) prepare(self *downing.Peer) error {
 
 // join makes this member one that runs shards, and that may coordinate.
 func (m *Manager) join(ctx context.Context) error {
-	if m.host == nil {
+	if !m.hosts {
 		return nil
 	}
 	if err := m.cluster.Offer(ctx, m.topic, true); err != nil {
@@ -188,7 +177,6 @@ func (m *Manager) Stop(ctx context.Context) error {
 		m.end()
 		return nil
 	}
-	m.stopOnce.Do(func() { close(m.stopping) })
 	m.inbox.Post(func() {
 		m.tellHost(host.Leave{Patience: time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval})
 	})
@@ -218,15 +206,6 @@ func (m *Manager) end() {
 	m.cancel()
 	m.workers.Wait()
 	close(m.over)
-}
-
-func peerOf(p *downing.Peers, id sbr.ID) *downing.Peer {
-	for i := range p.List {
-		if p.List[i].ID == id && id != "" {
-			return &p.List[i]
-		}
-	}
-	return nil
 }
 
 // known is what hosts of this process have known: a manager that follows another one of the same member refuses what that one has refused.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
@@ -116,6 +115,14 @@ func (c *crew) start(name string) {
 	c.managers[name] = m
 }
 
+// views are a member's ways to the stores of the shards' leases.
+func (c *crew) views(name string) (views []*memory.View) {
+	for _, s := range c.leases {
+		views = append(views, s.View(name))
+	}
+	return views
+}
+
 func (c *crew) startAll(n int) {
 	c.t.Helper()
 	c.Form(n)
@@ -155,15 +162,10 @@ func (c *crew) settles(within time.Duration) {
 	c.Eventually(within, "not all shards run", func() bool { return c.register.all() == c.shards })
 }
 
-func quick(_ string, c *downing.Config) {
-	c.Resolver.StableAfter = 5 * time.Second
-	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
-}
-
 func eachWay(t *testing.T, n, shards int, test func(t *testing.T, c *crew)) {
 	for _, way := range []string{"without leases", "with leases"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 				c := newCrew(t, cl, shards)
 				if way == "with leases" {
 					c.leases = make(map[string]*memory.Store)

@@ -81,10 +81,7 @@ func (m *Manager) settleOwners(shards []int) {
 			continue
 		}
 		changed = true
-		m.owners[s].ID, m.owners[s].Name = id, ""
-		if id != "" {
-			m.owners[s].Name = downing.NameOf(id)
-		}
+		m.owners[s].ID, m.owners[s].Name = id, downing.NameOf(id)
 	}
 	if changed {
 		close(m.changed)
@@ -158,7 +155,7 @@ func (m *Manager) list(st coordinator.Status) Listing {
 	l := Listing{Coordinator: true, Recovered: st.Recovered, Running: st.Running, Moving: st.Moving, Waiting: st.Waiting, Unowned: st.Unowned,
 		Silent: names(st.Silent), Strangers: names(st.Strangers)}
 	for _, s := range st.Shards {
-		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: s.State.String(), Owner: nameOf(s.Owner), To: nameOf(s.To), Token: s.Token,
+		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: s.State.String(), Owner: downing.NameOf(s.Owner), To: downing.NameOf(s.To), Token: s.Token,
 			Since: m.origin.Add(s.Since)})
 	}
 	return l
@@ -166,14 +163,7 @@ func (m *Manager) list(st coordinator.Status) Listing {
 
 func names(ids []sbr.ID) (names []string) {
 	for _, id := range ids {
-		names = append(names, nameOf(id))
+		names = append(names, downing.NameOf(id))
 	}
 	return names
-}
-
-func nameOf(id sbr.ID) string {
-	if id == "" {
-		return ""
-	}
-	return downing.NameOf(id)
 }

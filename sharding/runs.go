@@ -15,47 +15,47 @@ import (
 
 // start starts the function of a shard.
 func (m *Manager) start(e host.Start) {
-	ctx, cancel := context.WithCancelCause(m.ctx)
-	m.runs[e.Shard] = &run{number: e.Run, cancel: cancel}
 	m.trustUntil()
-	l := m.leases[e.Shard]
-	s := &Shard{name: m.cfg.Shards[e.Shard], number: e.Run, token: e.Token, state: e.State, check: func() error { return m.mayWork(ctx, l, e.Token) }}
-	if e.From != "" {
-		s.from = downing.NameOf(e.From)
+	s := &Shard{name: m.cfg.Shards[e.Shard]}
+	s.run = &conduct.Run{Of: "shard " + s.name, Number: e.Run, Token: e.Token, State: e.State, From: downing.NameOf(e.From), Until: &m.until}
+	if l := m.leases[e.Shard]; l != nil {
+		s.run.Holding = l.Lease()
 	}
-	ctx = context.WithValue(fence.WithToken(ctx, e.Token), shardKey{}, s)
-	m.cfg.Logger.Debug("sbr: a shard starts", "type", m.cfg.Type, "shard", s.name, "token", e.Token, "from", s.from)
-	conduct.Go(func() error { return m.cfg.Run(ctx, s) }, func(err error) {
-		cancel(nil)
+	if err := s.run.Begin(m.ctx); err != nil {
+		m.notStarted(e, err)
+		return
+	}
+	m.runs[e.Shard] = s.run
+	m.cfg.Logger.Debug("sbr: a shard starts", "type", m.cfg.Type, "shard", s.name, "token", e.Token, "from", s.run.From)
+	s.run.Start(func(ctx context.Context) error {
+		return m.cfg.Run(context.WithValue(fence.WithToken(ctx, e.Token), shardKey{}, s), s)
+	}, func(err error) {
 		m.inbox.Post(func() { m.ended(e.Shard, s, err) })
 	})
 }
 
-// mayWork says why a run may not work any more; nil while it may.
-func (m *Manager) mayWork(ctx context.Context, l *shardLease, token uint64) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case l != nil && l.Lease().Token() != token:
-		return ErrLeaseLost
-	case l == nil && m.until.Passed():
-		return ErrUnsure
-	default:
-		return nil
+// notStarted tells the host that nothing came of a run: this process stood still since it was decided on.
+func (m *Manager) notStarted(e host.Start, why error) {
+	m.cfg.Logger.Warn("sbr: a shard does not start", "type", m.cfg.Type, "shard", m.cfg.Shards[e.Shard], "token", e.Token, "because", why)
+	if l := m.leases[e.Shard]; l != nil {
+		l.Doubt(why.Error())
 	}
+	m.inbox.Post(func() {
+		m.tellHost(host.RunEnded{Shard: e.Shard, Run: e.Run, State: e.State, Rest: m.cfg.RestartAfter, Why: why.Error()})
+	})
 }
 
 // stop asks the function of a shard to end.
 func (m *Manager) stop(e host.Stop) {
-	if r := m.runs[e.Shard]; r != nil && r.number == e.Run {
-		r.cancel(fmt.Errorf("%w: %s", causes[e.Cause], e.Why))
+	if r := m.runs[e.Shard]; r != nil && r.Number == e.Run {
+		r.Stop(causes[e.Cause], e.Why)
 	}
 }
 
 // ended takes in that the function of a shard has returned.
 func (m *Manager) ended(shard int, s *Shard, err error) {
 	m.runs[shard] = nil
-	e := host.RunEnded{Shard: shard, Run: s.number, State: s.handedOver(), Rest: m.cfg.RestartAfter}
+	e := host.RunEnded{Shard: shard, Run: s.run.Number, State: s.run.Left(), Rest: m.cfg.RestartAfter}
 	if err != nil {
 		e.Why = err.Error()
 		m.cfg.Logger.Warn("sbr: the run of a shard has ended", append(conduct.Attributes(err), "type", m.cfg.Type, "shard", s.name)...)

@@ -48,7 +48,7 @@ func TestThousandShards_OneOfTwentyMembersLeaves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while: left out by -short")
 	}
-	clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, 1000)
 		c.change = func(_ string, cfg *sharding.Config) { cfg.MaxMoves = 100 } // the twentieth member need not wait for long
 		c.startAll(20)
@@ -95,7 +95,7 @@ func TestThousandShards_AnIdleHour(t *testing.T) {
 	}
 	for _, leases := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leases=%v", leases), func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, cl *clustertest.Cluster) {
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
 				c := newCrew(t, cl, 1000)
 				if leases {
 					c.leases = make(map[string]*memory.Store)

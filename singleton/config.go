@@ -9,6 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
@@ -80,14 +81,7 @@ func DefaultConfig() Config {
 
 func (c Config) withDefaults(p downing.Config) Config {
 	d := DefaultConfig()
-	for _, f := range []struct{ to, from *time.Duration }{
-		{&c.HandOverRetryInterval, &d.HandOverRetryInterval}, {&c.LeaseRetryInterval, &d.LeaseRetryInterval}, {&c.RestartAfter, &d.RestartAfter},
-		{&c.RestartAtMost, &d.RestartAtMost}, {&c.StopTimeout, &d.StopTimeout}, {&c.RemovalMargin, &p.Resolver.StableAfter},
-	} {
-		if *f.to == 0 {
-			*f.to = *f.from
-		}
-	}
+	conduct.Fill(c.settings(p))
 	if c.NumberOfRetries == 0 {
 		c.NumberOfRetries = d.NumberOfRetries
 	}
@@ -103,6 +97,19 @@ func (c Config) withDefaults(p downing.Config) Config {
 	return c
 }
 
+// settings are the durations, with their defaults under a provider.
+func (c *Config) settings(p downing.Config) []conduct.Setting {
+	d := DefaultConfig()
+	return []conduct.Setting{
+		{Key: "hand-over-retry-interval", Value: &c.HandOverRetryInterval, Default: d.HandOverRetryInterval},
+		{Key: "removal-margin", Value: &c.RemovalMargin, Default: p.Resolver.StableAfter},
+		{Key: "restart-after", Value: &c.RestartAfter, Default: d.RestartAfter},
+		{Key: "restart-at-most", Value: &c.RestartAtMost, Default: d.RestartAtMost},
+		{Key: "stop-timeout", Value: &c.StopTimeout, Default: d.StopTimeout},
+		{Key: "lease-retry-interval", Value: &c.LeaseRetryInterval, Default: d.LeaseRetryInterval},
+	}
+}
+
 // Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
 func (c Config) Validate() error {
 	var errs []error
@@ -115,17 +122,7 @@ func (c Config) Validate() error {
 	if len(c.Endpoint) > MaxEndpoint {
 		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), MaxEndpoint))
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"hand-over-retry-interval", c.HandOverRetryInterval}, {"removal-margin", c.RemovalMargin}, {"restart-after", c.RestartAfter},
-		{"restart-at-most", c.RestartAtMost}, {"stop-timeout", c.StopTimeout}, {"lease-retry-interval", c.LeaseRetryInterval},
-	} {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("singleton: %s is %v: it must not be negative", d.name, d.value))
-		}
-	}
+	errs = append(errs, conduct.NotNegative("singleton", c.settings(downing.Config{})))
 	if c.NumberOfRetries < 0 {
 		errs = append(errs, fmt.Errorf("singleton: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
 	}

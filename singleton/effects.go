@@ -3,7 +3,6 @@ package singleton
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -86,73 +85,73 @@ func (m *Manager) heard(round uint64, a downing.Answer) {
 
 // start starts the function.
 func (m *Manager) start(e handover.Start) {
-	ctx, cancel := context.WithCancelCause(m.ctx)
-	m.run = &started{number: e.Run, ctx: ctx, cancel: cancel, begun: time.Now()}
-	m.stopAt = time.Time{}
-	if at, ok := m.machine.Until(); ok {
-		m.until.Set(m.origin.Add(at))
+	m.trustUntil()
+	r := &started{Run: &conduct.Run{Of: "singleton " + m.cfg.Name, Number: e.Run, Token: e.Token, State: e.State, From: downing.NameOf(e.From), Until: &m.until}}
+	if m.leasing != nil {
+		r.Holding = m.leasing.Lease()
 	}
-	r := &Run{name: m.cfg.Name, number: e.Run, token: e.Token, state: e.State, from: nameOf(e.From), check: func() error { return m.mayWork(ctx, e.Token) }, until: m.validUntil}
-	ctx = context.WithValue(fence.WithToken(ctx, e.Token), runKey{}, r)
-	m.cfg.Logger.Info("sbr: a singleton starts", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "from", r.from)
+	if err := r.Begin(m.ctx); err != nil {
+		m.notStarted(e, err)
+		return
+	}
+	m.run, m.stopAt, r.begun = r, time.Time{}, time.Now()
+	m.cfg.Logger.Info("sbr: a singleton starts", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "from", r.From)
 	m.observe(OccurredStarted, "the function starts", e.Run, e.Token)
 	m.locator.Load().told(m.self, whereabouts{what: newsRuns, token: e.Token, endpoint: m.cfg.Endpoint})
-	conduct.Go(func() error { return m.cfg.Run(ctx, r) }, func(err error) {
-		cancel(nil)
+	run := &Run{r.Run}
+	r.Start(func(ctx context.Context) error {
+		return m.cfg.Run(context.WithValue(fence.WithToken(ctx, e.Token), runKey{}, run), run)
+	}, func(err error) {
 		m.inbox.Post(func() { m.ended(r, err) })
 	})
 }
 
-// mayWork says why a run may not work any more; nil while it may.
-func (m *Manager) mayWork(ctx context.Context, token uint64) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case m.leasing != nil && m.leasing.Lease().Token() != token:
-		return ErrLeaseLost
-	case m.leasing == nil && m.until.Passed():
-		return ErrUnsure
-	default:
-		return nil
+// notStarted tells the machine that nothing came of a run: this process stood still since it was decided on.
+func (m *Manager) notStarted(e handover.Start, why error) {
+	m.cfg.Logger.Warn("sbr: a singleton does not start", "singleton", m.cfg.Name, "run", e.Run, "token", e.Token, "because", why)
+	if m.leasing != nil {
+		m.leasing.Doubt(why.Error())
 	}
+	m.inbox.Post(func() {
+		m.step(handover.RunEnded{Run: e.Run, State: e.State, Again: true, Rest: m.cfg.RestartAfter, Why: why.Error()})
+	})
 }
 
-// validUntil is when mayWork fails unless something is renewed before.
-func (m *Manager) validUntil() (at time.Time, ok bool) {
-	if m.leasing != nil {
-		return m.leasing.Lease().ValidUntil()
+// trustUntil renews how long a run without a lease is trusted.
+func (m *Manager) trustUntil() {
+	if at, ok := m.machine.Until(); ok {
+		m.until.Set(m.origin.Add(at))
 	}
-	return m.until.Time(), true
 }
 
 // stop asks the function to end.
 func (m *Manager) stop(e handover.Stop) {
-	if m.run == nil || m.run.number != e.Run {
+	if m.run == nil || m.run.Number != e.Run {
 		return
 	}
-	m.run.cancel(fmt.Errorf("%w: %s", causes[e.Cause], e.Why))
+	m.run.Stop(causes[e.Cause], e.Why)
 	m.stopAt = time.Now().Add(m.cfg.StopTimeout)
 	m.observe(OccurredStop, e.Why, e.Run, m.machine.Token())
 	m.locator.Load().told(m.self, whereabouts{what: newsEnded, token: m.machine.Token()})
 }
 
 // ended takes in that the function has returned.
-func (m *Manager) ended(r *Run, err error) {
-	took := time.Since(m.run.begun)
+func (m *Manager) ended(r *started, err error) {
+	took := time.Since(r.begun)
 	if m.stopAt.IsZero() {
-		m.locator.Load().told(m.self, whereabouts{what: newsEnded, token: r.token})
+		m.locator.Load().told(m.self, whereabouts{what: newsEnded, token: r.Token})
 	}
 	m.run, m.stopAt = nil, time.Time{}
-	e := handover.RunEnded{Run: r.number, State: r.handedOver(), Again: !errors.Is(err, ErrDone)}
+	e := handover.RunEnded{Run: r.Number, State: r.Left(), Again: !errors.Is(err, ErrDone)}
 	if took >= m.cfg.RestartAtMost {
 		m.backoff.Reset()
 	}
 	e.Rest = m.backoff.NextBackOff()
 	if err != nil {
 		e.Why = err.Error()
-		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(conduct.Attributes(err), "singleton", m.cfg.Name, "run", r.number)...)
+		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(conduct.Attributes(err), "singleton", m.cfg.Name, "run", r.Number)...)
 	}
-	m.observe(OccurredEnded, "the function has returned", r.number, r.token)
+	m.observe(OccurredEnded, "the function has returned", r.Number, r.Token)
 	m.step(e)
 }
 

@@ -182,7 +182,7 @@ func (l *Locator) look() {
 		return
 	}
 	p := l.cluster.Peers()
-	if q := peer(&p, at.ID); q == nil || q.Status == sbr.Down {
+	if q := p.Find(at.ID); q == nil || q.Status == sbr.Down {
 		l.set(Location{})
 	}
 }

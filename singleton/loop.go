@@ -37,7 +37,7 @@ func (m *Manager) loop(closeTopics func()) {
 		if m.cfg.Pause != nil {
 			m.cfg.Pause()
 		}
-		if downed != nil && isClosed(downed) {
+		if downed != nil && conduct.Closed(downed) {
 			continue // nothing comes before that
 		}
 		m.look()
@@ -50,15 +50,6 @@ func (m *Manager) loop(closeTopics func()) {
 	}
 	m.publish()
 	m.withdraw()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // wait is how long the loop may sleep.
@@ -92,16 +83,14 @@ func (m *Manager) look() {
 			Leaving: q.Status == sbr.Leaving || q.Status == sbr.Exiting, Down: q.Status == sbr.Down}
 	}
 	m.step(handover.Viewed{View: v})
-	if at, ok := m.machine.Until(); ok {
-		m.until.Set(m.origin.Add(at))
-	}
+	m.trustUntil()
 }
 
 // withdraw takes the singleton out of this member's tag, as far as there still is a node.
 func (m *Manager) withdraw() {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.StopTimeout)
 	defer cancel()
-	if isClosed(m.cluster.Downed()) || isClosed(m.cluster.Left()) {
+	if conduct.Closed(m.cluster.Downed()) || conduct.Closed(m.cluster.Left()) {
 		return
 	}
 	if err := m.cluster.Offer(ctx, m.topic, false); err != nil {
@@ -125,7 +114,6 @@ func (m *Manager) remind() {
 		return
 	}
 	m.stopAt = time.Now().Add(m.cfg.StopTimeout)
-	cause := context.Cause(m.run.ctx)
-	m.cfg.Logger.Error("sbr: the run of a singleton does not end: nothing can start it elsewhere meanwhile", "singleton", m.cfg.Name, "run", m.run.number,
-		"told", fmt.Sprint(cause))
+	m.cfg.Logger.Error("sbr: the run of a singleton does not end: nothing can start it elsewhere meanwhile", "singleton", m.cfg.Name, "run", m.run.Number,
+		"told", fmt.Sprint(m.run.Cause()))
 }

@@ -116,11 +116,10 @@ func (m *Manager) Start(ctx context.Context) error {
 	if !m.begun.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	peers := m.cluster.Peers()
-	self := peer(&peers, peers.Self)
-	if self == nil {
+	self, err := conduct.Self(ctx, m.cluster)
+	if err != nil {
 		m.end()
-		return fmt.Errorf("singleton %s: start it after the provider: %w", m.cfg.Name, downing.ErrNotMember)
+		return fmt.Errorf("singleton %s: start it after the provider: %w", m.cfg.Name, err)
 	}
 	if err := m.prepare(ctx, self); err != nil {
 		m.end()
@@ -246,13 +245,4 @@ func (m *Manager) end() {
 		l.Close()
 	}
 	close(m.over)
-}
-
-func peer(p *downing.Peers, id sbr.ID) *downing.Peer {
-	for i := range p.List {
-		if p.List[i].ID == id && id != "" {
-			return &p.List[i]
-		}
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/singleton"
@@ -169,7 +168,7 @@ func (c *crew) stop() {
 func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
 	for _, way := range []string{"without a lease", "with a lease"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 				store := memory.NewStore()
 				c := newCrew(t, cl, func(name string, cfg *singleton.Config) {
 					if way == "with a lease" {
@@ -182,12 +181,6 @@ func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
 			})
 		})
 	}
-}
-
-// quick is a resolver that decides within seconds.
-func quick(_ string, c *downing.Config) {
-	c.Resolver.StableAfter = 5 * time.Second
-	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
 }
 
 func TestManager_RunsOnTheOldest(t *testing.T) {

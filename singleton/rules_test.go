@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
@@ -23,7 +24,7 @@ import (
 // with runs a test on a formed cluster of n members, with one configuration of the singleton.
 func with(t *testing.T, n int, change func(name string, c *singleton.Config), test func(t *testing.T, c *crew)) {
 	t.Helper()
-	clustertest.Virtual(t, clustertest.Options{Config: quick}, func(t *testing.T, cl *clustertest.Cluster) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, change)
 		c.startAll(n)
 		defer c.stop()
@@ -68,7 +69,7 @@ func TestDowned_StopsBeforeAnythingElse(t *testing.T) {
 // Without a lease a member that is not sure of its place stops by itself, whatever its resolver does: here the store is away, and the policy is to wait.
 func TestUnsure_StopsBeforeOthersMayStart(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: func(name string, c *downing.Config) {
-		quick(name, c)
+		clustertest.Quick(name, c)
 		c.Resolver.WhenLeaseUnknown = 1 // suspend
 	}}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, nil)
@@ -117,7 +118,7 @@ func TestRun_IsRunAgainWithinBoundsUntilItIsDone(t *testing.T) {
 }
 
 func TestRole_OthersNeverRunItAndStillLocateIt(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: quick, Serf: func(name string, conf *serf.Config) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: func(name string, conf *serf.Config) {
 		if name == "n2" {
 			conf.Tags = map[string]string{downing.TagRole: "worker"}
 		}
@@ -166,7 +167,7 @@ func TestLocator_FollowsTheSingleton(t *testing.T) {
 }
 
 func TestLeaders_TheOldestThatStays(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: quick, Serf: func(name string, conf *serf.Config) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: func(name string, conf *serf.Config) {
 		if name != "n1" {
 			conf.Tags = map[string]string{downing.TagRole: "worker"}
 		}
@@ -192,7 +193,7 @@ func TestLeaders_TheOldestThatStays(t *testing.T) {
 }
 
 func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
-	var run *singleton.Run
+	runs := make(chan *singleton.Run, 1)
 	with(t, 1, func(_ string, c *singleton.Config) {
 		c.Run = func(ctx context.Context, r *singleton.Run) error {
 			token, ok := fence.FromContext(ctx)
@@ -203,7 +204,7 @@ func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
 			require.Same(t, r, same)
 			require.NoError(t, r.Check())
 			require.ErrorContains(t, r.HandOver(make([]byte, singleton.MaxState+1)), "513 bytes of state cannot be handed over, only 512")
-			run = r
+			runs <- r
 			<-ctx.Done()
 			err := r.Check()
 			require.ErrorIs(t, err, singleton.ErrNotRunning)
@@ -211,7 +212,8 @@ func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
 			return nil
 		}
 	}, func(t *testing.T, c *crew) {
-		c.Eventually(time.Minute, "it does not run", func() bool { return c.managers["n1"].Status().Phase == "active" })
+		run := <-runs
+		synctest.Wait()
 		require.Equal(t, run.Token(), c.managers["n1"].Status().Token)
 		require.ErrorIs(t, c.managers["n1"].Start(t.Context()), singleton.ErrStarted)
 	})

@@ -3,10 +3,9 @@ package singleton
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
@@ -14,20 +13,20 @@ import (
 var ErrDone = errors.New("singleton: done")
 
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
-var ErrNotRunning = errors.New("singleton: this run may not work any more")
+var ErrNotRunning = conduct.ErrNotRunning
 
-// The causes for which a run's context ends: context.Cause wraps one of them.
+// The causes for which a run's context ends: context.Cause wraps one of them. Package sharding has the same.
 var (
 	// ErrHandOver: an older member takes over.
-	ErrHandOver = errors.New("singleton: handing over")
+	ErrHandOver = conduct.ErrHandOver
 	// ErrResigned: this member leaves, or its Manager was stopped.
-	ErrResigned = errors.New("singleton: resigned")
+	ErrResigned = conduct.ErrResigned
 	// ErrLeaseLost: the lease is lost.
-	ErrLeaseLost = errors.New("singleton: the lease is lost")
+	ErrLeaseLost = conduct.ErrLeaseLost
 	// ErrUnsure: without a lease, this member has not been sure of its place for too long.
-	ErrUnsure = errors.New("singleton: not sure to be a member")
+	ErrUnsure = conduct.ErrUnsure
 	// ErrDowned: this member was downed.
-	ErrDowned = errors.New("singleton: downed")
+	ErrDowned = conduct.ErrDowned
 )
 
 var causes = map[handover.Cause]error{
@@ -36,63 +35,28 @@ var causes = map[handover.Cause]error{
 }
 
 // Run is one execution of the function. All methods are safe for concurrent use.
-type Run struct {
-	name   string
-	number uint64
-	token  uint64
-	state  []byte
-	from   string
-	check  func() error
-	until  func() (time.Time, bool)
-
-	mu   sync.Mutex
-	left []byte
-}
+type Run struct{ run *conduct.Run }
 
 // Token is the fencing token: send it with everything that must not happen twice, and let the resource refuse smaller ones.
-func (r *Run) Token() uint64 { return r.token }
+func (r *Run) Token() uint64 { return r.run.Token }
 
 // State is what the run before has handed over: nil at the first start, after a crash, or if it left nothing. Do not change it.
-func (r *Run) State() []byte { return r.state }
+func (r *Run) State() []byte { return r.run.State }
 
 // From is the name of the member that handed over; empty if none did.
-func (r *Run) From() string { return r.from }
+func (r *Run) From() string { return r.run.From }
 
 // HandOver sets what the next run gets, at most MaxState bytes; the last call before the function returns counts. It is lost in a crash. It returns an
 // error that names the size if there is too much of it.
-func (r *Run) HandOver(state []byte) error {
-	if len(state) > MaxState {
-		return fmt.Errorf("singleton %s: %d bytes of state cannot be handed over, only %d: keep them in a store, under the token", r.name, len(state), MaxState)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = append([]byte(nil), state...)
-	return nil
-}
+func (r *Run) HandOver(state []byte) error { return r.run.HandOver(state, MaxState) }
 
 // Check returns nil while this run certainly may work. It asks nobody and never blocks. After a pause of the process it is right at once, before the
 // context has ended. The error wraps ErrNotRunning.
-func (r *Run) Check() error {
-	if err := r.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotRunning, err)
-	}
-	return nil
-}
+func (r *Run) Check() error { return r.run.Check() }
 
 // Until is the moment at which Check fails unless this member has renewed the lease, or was sure of its place again, meanwhile; zero: never. ok is false when
 // Check fails already. It is for work that takes time to end: begin before that moment, and have ended at it. It never blocks.
-func (r *Run) Until() (at time.Time, ok bool) {
-	if r.check() != nil {
-		return time.Time{}, false
-	}
-	return r.until()
-}
-
-func (r *Run) handedOver() []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.left
-}
+func (r *Run) Until() (at time.Time, ok bool) { return r.run.ValidUntil() }
 
 type runKey struct{}
 
@@ -104,8 +68,6 @@ func FromContext(ctx context.Context) (r *Run, ok bool) {
 
 // started is a run that the manager looks after.
 type started struct {
-	number uint64
-	cancel context.CancelCauseFunc
-	ctx    context.Context
-	begun  time.Time
+	*conduct.Run
+	begun time.Time
 }

@@ -3,12 +3,10 @@ package singleton_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/singleton"
@@ -18,16 +16,9 @@ import (
 func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 	for way, want := range map[string]error{"without a lease": singleton.ErrUnsure, "with a lease": singleton.ErrLeaseLost} {
 		t.Run(way, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				trouble := clustertest.NewTrouble(3, 1)
+			clustertest.Troubled(t, 3, 1, func(t *testing.T, c *clustertest.Cluster, trouble *clustertest.Trouble) {
 				store := memory.NewStore()
 				trouble.Stores = func(name string) []*memory.View { return []*memory.View{store.View(name)} }
-				c := clustertest.New(t, clustertest.Options{Config: func(name string, cfg *downing.Config) {
-					quick(name, cfg)
-					cfg.Pause = func() { trouble.Pass(name) }
-				}})
-				trouble.For(c)
-				defer c.Stop()
 				runs := make(chan *singleton.Run, 10)
 				crew := newCrew(t, c, func(name string, cfg *singleton.Config) {
 					cfg.Pause = func() { trouble.Pass(name) }
@@ -56,6 +47,51 @@ func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 				require.ErrorIs(t, err, want)
 				time.Sleep(time.Minute)
 				require.ErrorIs(t, r.Check(), want)
+			})
+		})
+	}
+}
+
+// A process that stood still while its run rested does not start the run that others have taken over meanwhile.
+func TestRest_NothingStartsAfterAStandstill(t *testing.T) {
+	for _, way := range []string{"without a lease", "with a lease"} {
+		t.Run(way, func(t *testing.T) {
+			clustertest.Troubled(t, 3, 1, func(t *testing.T, c *clustertest.Cluster, trouble *clustertest.Trouble) {
+				store := memory.NewStore()
+				trouble.Stores = func(name string) []*memory.View { return []*memory.View{store.View(name)} }
+				type run struct {
+					member string
+					token  uint64
+				}
+				runs, end := make(chan run, 10), make(chan struct{})
+				crew := newCrew(t, c, func(name string, cfg *singleton.Config) {
+					cfg.Pause = func() { trouble.Pass(name) }
+					if way == "with a lease" {
+						cfg.Store = store.View(name)
+					}
+					cfg.Run = func(ctx context.Context, r *singleton.Run) error {
+						runs <- run{name, r.Token()}
+						select {
+						case <-end:
+						case <-ctx.Done():
+						}
+						return nil
+					}
+				})
+				crew.startAll(3)
+				defer crew.stop()
+				require.Equal(t, "n1", (<-runs).member)
+				end <- struct{}{}
+				time.Sleep(singleton.DefaultConfig().RestartAfter / 2)
+				trouble.Pause("n1")
+				next := <-runs
+				require.Equal(t, "n2", next.member)
+				trouble.End()
+				time.Sleep(2 * time.Minute)
+				for len(runs) > 0 {
+					r := <-runs
+					require.GreaterOrEqual(t, r.token, next.token, "%s", r.member)
+				}
 			})
 		})
 	}

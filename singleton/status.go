@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Occurrence is something that happened to a singleton on this member, for people who watch.
@@ -65,11 +64,4 @@ func (m *Manager) publish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.status = next
-}
-
-func nameOf(id sbr.ID) string {
-	if id == "" {
-		return ""
-	}
-	return downing.NameOf(id)
 }

@@ -18,7 +18,7 @@ func TestRun_UntilIsWhenCheckFails(t *testing.T) {
 	for _, way := range []string{"without a lease", "with a lease"} {
 		t.Run(way, func(t *testing.T) {
 			clustertest.Virtual(t, clustertest.Options{Config: func(name string, c *downing.Config) {
-				quick(name, c)
+				clustertest.Quick(name, c)
 				c.Resolver.WhenLeaseUnknown = 1 // suspend: the resolver stops nothing here
 			}}, func(t *testing.T, cl *clustertest.Cluster) {
 				stores, runs := memory.NewStore(), make(chan *singleton.Run, 10)

@@ -27,15 +27,16 @@ type Leasing struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	// waiting ends the acquire that is under way.
+	// waiting ends the acquire that is under way, lost is whom its loss is told.
 	waiting context.CancelFunc
+	lost    func(why string)
 	// before is closed when everything that was begun is done.
 	before chan struct{}
 }
 
 // New returns the driver of a lease, which it closes with Close.
 func New(l *lease.Lease, b *inbox.Inbox) *Leasing {
-	g := &Leasing{lease: l, inbox: b, waiting: func() {}, before: make(chan struct{})}
+	g := &Leasing{lease: l, inbox: b, waiting: func() {}, lost: func(string) {}, before: make(chan struct{})}
 	close(g.before)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
@@ -59,7 +60,7 @@ func (g *Leasing) inTurn(f func()) {
 // inbox; lost may come first.
 func (g *Leasing) Acquire(answered func(Answer), lost func(why string)) {
 	ctx, cancel := context.WithCancel(g.ctx)
-	g.waiting = cancel
+	g.waiting, g.lost = cancel, lost
 	g.inTurn(func() {
 		defer cancel()
 		out := g.lease.AcquireWait(ctx, lease.Proposal{}, func(reason error) {
@@ -76,6 +77,12 @@ func (g *Leasing) Acquire(answered func(Answer), lost func(why string)) {
 		}
 		g.inbox.Post(func() { answered(a) })
 	})
+}
+
+// Doubt posts the loss of the lease that was acquired last: its own clock says that it is over, and nobody may have noticed yet.
+func (g *Leasing) Doubt(why string) {
+	lost := g.lost
+	g.inbox.Post(func() { lost(why) })
 }
 
 // releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait until the lease runs out.
