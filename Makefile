@@ -10,6 +10,10 @@ FUZZTIME ?= 10s
 MODULES  := . test/fence test/kube test/serfagent test/versus tools
 ROUNDS   ?= 20
 SEED     ?= 1
+CHECKS   ?= 2000
+
+# Property tests draw the same cases in every run, so that a red run means the change; `make properties` draws others.
+export RAPID_SEED ?= 1
 
 # The tools are built once for each Go version and content of tools/go.sum.
 TOOLS_KEY := $(shell { $(GO) env GOVERSION; cat tools/go.mod tools/go.sum; } | cksum | cut -d ' ' -f 1)
@@ -86,6 +90,11 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 		echo "$$pkg $$name"; \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
 	done < .cache/fuzz-targets.txt
+
+.PHONY: properties
+properties: ## Run the property tests with CHECKS (2000) cases each, drawn anew
+	RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -timeout 60m $$(grep -rl --include='*_test.go' 'rapid\.Check' . | xargs -n1 dirname | grep -v ^./test/fence | sort -u)
+	RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) -C test/fence test -count=1 -timeout 20m .
 
 .PHONY: mutants
 mutants: ## Seed bugs into the resolver, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")

@@ -23,12 +23,12 @@ func onlyFor(name string, change func(*serf.Config)) func(string, *serf.Config) 
 // the member is protected as ever.
 func TestApplication_NeverReadsItsEvents(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) { conf.EventCh = make(chan serf.Event) }
-		c.startAll(3)
-		requireAlive(t, c.members["n1"].serf)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.EventCh = make(chan serf.Event) }
+		c.Form(3)
+		requireAlive(t, c.Member("n1").Serf)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.requireOneSide([][]string{{"n1", "n2"}}, 2*time.Minute)
-		requireAlive(t, c.members["n1"].serf)
+		requireAlive(t, c.Member("n1").Serf)
 	})
 }
 
@@ -36,11 +36,11 @@ func TestApplication_NeverReadsItsEvents(t *testing.T) {
 func TestApplication_GetsEveryEvent(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		events := make(chan serf.Event)
-		c.serf = onlyFor("n1", func(conf *serf.Config) { conf.EventCh = events })
-		c.startAll(2)
+		c.Options.Serf = onlyFor("n1", func(conf *serf.Config) { conf.EventCh = events })
+		c.Form(2)
 		const n = 3000
 		for i := range n {
-			require.NoError(t, c.members["n1"].serf.UserEvent(fmt.Sprint(i), nil, false))
+			require.NoError(t, c.Member("n1").Serf.UserEvent(fmt.Sprint(i), nil, false))
 		}
 		joined, next := map[string]bool{}, 0
 		for next < n {
@@ -62,8 +62,8 @@ func TestApplication_GetsEveryEvent(t *testing.T) {
 func TestApplication_QueriesPassThrough(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		events := make(chan serf.Event, 4096)
-		c.serf = onlyFor("n2", func(conf *serf.Config) { conf.EventCh = events })
-		c.startAll(3)
+		c.Options.Serf = onlyFor("n2", func(conf *serf.Config) { conf.EventCh = events })
+		c.Form(3)
 		var mu sync.Mutex
 		var asked []string
 		done := make(chan struct{})
@@ -78,21 +78,21 @@ func TestApplication_QueriesPassThrough(t *testing.T) {
 				}
 			}
 		}()
-		resp, err := c.members["n1"].serf.Query("ping", nil, &serf.QueryParam{Timeout: 5 * time.Second})
+		resp, err := c.Member("n1").Serf.Query("ping", nil, &serf.QueryParam{Timeout: 5 * time.Second})
 		require.NoError(t, err)
 		answer := <-resp.ResponseCh()
 		require.Equal(t, "n2", answer.From)
 		require.Equal(t, "pong", string(answer.Payload))
 		// Reports and a verdict travel as queries as well.
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.requireOneSide([][]string{{"n1", "n2"}}, 2*time.Minute)
 		time.Sleep(time.Minute)
 		mu.Lock()
 		require.Equal(t, []string{"ping"}, asked)
 		mu.Unlock()
-		require.NoError(t, c.members["n2"].serf.Shutdown())
+		require.NoError(t, c.Member("n2").Serf.Shutdown())
 		time.Sleep(time.Minute) // the tap ends with Serf; nobody sends any more
-		stop(t, c.members["n2"].provider)
+		require.NoError(t, c.Member("n2").Stop())
 		close(events)
 		<-done
 	})
@@ -121,8 +121,8 @@ func (g *gatekeeper) NotifyMerge(members []*serf.Member) error {
 func TestApplication_MergeDelegateIsChained(t *testing.T) {
 	g := &gatekeeper{asked: map[string]int{}, deny: "stranger"}
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) { conf.Merge = g }
-		names := c.startAll(3)
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Merge = g }
+		names := c.Form(3)
 		g.mu.Lock()
 		require.Contains(t, g.asked, "n1")
 		require.Contains(t, g.asked, "n3")
@@ -132,7 +132,7 @@ func TestApplication_MergeDelegateIsChained(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, stranger.Shutdown())
 		for _, n := range names {
-			require.Len(t, c.members[n].serf.Members(), 3, n)
+			require.Len(t, c.Member(n).Serf.Members(), 3, n)
 		}
 	})
 }

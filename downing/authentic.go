@@ -74,7 +74,7 @@ func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
 		began := time.Now()
 		rec, err := e.lease.Read(ctx)
 		e.leaseRead(began, err)
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			e.verifying--
 			switch {
 			case err != nil:

@@ -12,23 +12,25 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // A member tells a verdict that is not in the lease: whoever can read the lease does not believe it, and says so.
 func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
-	var log lines
-	virtual(t, func(_ string, c *downing.Config) { c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
-		names := c.startAll(3)
+	var log logtest.Log
+	virtual(t, func(_ string, c *downing.Config) { c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
+		names := c.Form(3)
 		p := c.puppet()
 		for token := range uint64(3) {
 			verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: token + 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2"), c.id("n3")}}
 			require.Empty(t, p.say(verdict))
 		}
 		time.Sleep(time.Minute)
-		require.Equal(t, names, c.up())
-		require.Zero(t, c.members["n1"].provider.Status().Verdict.Token)
-		require.NotEmpty(t, log.with("ignored a message"))
+		require.Equal(t, names, c.Up())
+		require.Zero(t, c.provider("n1").Status().Verdict.Token)
+		require.NotEmpty(t, log.With("ignored a message"))
 		require.NoError(t, p.serf.Shutdown())
 	})
 }
@@ -38,7 +40,7 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 	for _, strategy := range []string{"lease-majority", "keep-majority"} {
 		t.Run(strategy, func(t *testing.T) {
 			virtual(t, func(name string, c *downing.Config) { patient(name, c); c.Strategy = strategy }, func(t *testing.T, c *cluster) {
-				names := c.startAll(4)
+				names := c.Form(4)
 				p := c.puppet()
 				order := func(from sbr.ID, kind sbr.Kind, down ...sbr.ID) {
 					t.Helper()
@@ -52,12 +54,12 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 					order(c.id("n1"), sbr.DownAll, c.id("n1"), c.id("n2"), c.id("n3"), c.id("n4"), p.id)
 				}
 				forge()
-				require.NoError(t, c.net.Freeze("n4"))
-				c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n1"].provider.Status().Unreachable, "n4") }, "n4 is not missed")
+				require.NoError(t, c.Net.Freeze("n4"))
+				c.Eventually(time.Minute, "n4 is not missed", func() bool { return slices.Contains(c.provider("n1").Status().Unreachable, "n4") })
 				forge()
-				require.NoError(t, c.net.Thaw("n4"))
+				require.NoError(t, c.Net.Thaw("n4"))
 				time.Sleep(time.Minute)
-				require.Equal(t, names, c.up())
+				require.Equal(t, names, c.Up())
 				require.NoError(t, p.serf.Shutdown())
 			})
 		})
@@ -67,35 +69,56 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 // Ten thousand events and queries a second that mean nothing down nobody, fill no memory, and do not keep a member from its work: a
 // partition that comes in the middle of them is resolved.
 func TestFlood_JunkDownsNobodyAndKeepsNothing(t *testing.T) {
-	var log lines
-	virtual(t, func(name string, c *downing.Config) { majorityFirst(name, c); c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
-		taps := make(map[string]chan<- serf.Event)
-		c.serf = func(name string, conf *serf.Config) { conf.EventCh = nil }
-		c.prepared = func(name string, conf *serf.Config) { taps[name] = conf.EventCh }
-		names := c.startAll(3)
+	var log logtest.Log
+	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
+		tap := c.tapped("n2")
 		forged := gossip.Encode(gossip.Message{Kind: gossip.KindOrder, From: c.id("n3"), Decided: sbr.DownAll.String(), Down: []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}})[0]
 		report := gossip.Encode(gossip.Message{Kind: gossip.KindReport, From: "nobody#u", Down: []sbr.ID{c.id("n2"), "who#ever"}})[0]
-		flood := func(d time.Duration) {
-			for i := range int(d / time.Millisecond) {
-				for j := range 10 {
-					payload := [][]byte{[]byte(fmt.Sprintf("junk %d %d", i, j)), forged, report}[j%3]
-					taps["n2"] <- serf.UserEvent{LTime: serf.LamportTime(i), Name: "sbr", Payload: payload}
-					taps["n2"] <- &serf.Query{LTime: serf.LamportTime(i), Name: gossip.QueryName, Payload: payload}
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
-		flood(time.Second)
-		before := heap()
-		flood(10 * time.Second)
-		require.Equal(t, names, c.up())
-		require.Less(t, heap(), before+4<<20, "bytes: 200,000 messages left something behind")
-		require.Less(t, len(log.with("ignored a message")), 20, "lines")
-
-		require.NoError(t, c.net.Partition(names[:2], names[2:]))
-		flood(10 * time.Second)
-		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
+		c.outlasts(tap, func(i int) []serf.Event {
+			payload := [][]byte{[]byte(fmt.Sprintf("junk %d", i)), forged, report}[i%3]
+			at := serf.LamportTime(i / 10)
+			return []serf.Event{serf.UserEvent{LTime: at, Name: "sbr", Payload: payload}, &serf.Query{LTime: at, Name: gossip.QueryName, Payload: payload}}
+		})
+		require.Less(t, len(log.With("ignored a message")), 20, "lines")
 	})
+}
+
+// tapped forms a cluster of three, and returns where the events of one of them go in.
+func (c *cluster) tapped(name string) (tap chan<- serf.Event) {
+	c.t.Helper()
+	c.Options.Serf = func(_ string, conf *serf.Config) { conf.EventCh = nil }
+	c.Options.Prepared = func(n string, conf *serf.Config) {
+		if n == name {
+			tap = conf.EventCh
+		}
+	}
+	c.Form(3)
+	return tap
+}
+
+// outlasts floods a member with what the i-th of ten thousand moments a second brings. It must down nobody and leave nothing behind, and a partition that
+// comes in the middle must be resolved.
+func (c *cluster) outlasts(tap chan<- serf.Event, moment func(i int) []serf.Event) {
+	c.t.Helper()
+	flood := func(d time.Duration) {
+		for i := range int(d / time.Millisecond) {
+			for j := range 10 {
+				for _, e := range moment(10*i + j) {
+					tap <- e
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	names := c.Up()
+	flood(time.Second)
+	before := heap()
+	flood(10 * time.Second)
+	require.Equal(c.t, names, c.Up())
+	require.Less(c.t, heap(), before+4<<20, "bytes: the flood left something behind")
+	require.NoError(c.t, c.Net.Partition(names[:2], names[2:]))
+	flood(10 * time.Second)
+	c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
 }
 
 func heap() uint64 {

@@ -44,7 +44,7 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 	}
 	if e.adopted {
 		e.self.Seen = seen // it is not younger than the verdicts that its predecessor missed
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			e.hold(byAdoption, "an earlier process stopped, and nobody knows yet what was decided meanwhile")
 		})
 	}
@@ -59,7 +59,7 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 		return err
 	}
 	if e.adopted { // after the first look, so that it knows whom to ask
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			e.askedFate = true
 			e.step(sbr.Resumed{Gap: e.cfg.PauseAfter})
 		})

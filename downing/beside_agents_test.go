@@ -100,53 +100,45 @@ func whole(t *testing.T, hosts []*host) {
 // One of three stock agents is stopped. The member beside it is down within the bound, the other two remove it, and when all is over and it
 // comes back, it is a new incarnation.
 func TestBeside_StockAgents(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a stock Serf agent, which is built first: run without -short")
-	}
-	for _, flavour := range []serftest.Flavour{serftest.Module, serftest.Debian} {
-		t.Run(flavour.String(), func(t *testing.T) {
-			if _, err := serftest.Ensure(t.Context(), flavour, t.Output()); flavour == serftest.Debian && err != nil {
-				t.Skip(err) // the machine has no Debian packages
+	serftest.EachFlavour(t, func(t *testing.T, flavour serftest.Flavour) {
+		before := goleak.IgnoreCurrent()
+		t.Cleanup(func() { goleak.VerifyNone(t, before) })
+		store := memory.NewStore()
+		var hosts []*host
+		for i := range 3 {
+			o := serftest.Options{Flavour: flavour, Node: fmt.Sprintf("n%d", i+1), Profile: "local"}
+			if i > 0 {
+				o.Join = []string{hosts[0].agent.Bind()}
 			}
-			before := goleak.IgnoreCurrent()
-			t.Cleanup(func() { goleak.VerifyNone(t, before) })
-			store := memory.NewStore()
-			var hosts []*host
-			for i := range 3 {
-				o := serftest.Options{Flavour: flavour, Node: fmt.Sprintf("n%d", i+1), Profile: "local"}
-				if i > 0 {
-					o.Join = []string{hosts[0].agent.Bind()}
-				}
-				h := &host{agent: serftest.Start(t, o)}
-				h.start(t, store, nil)
-				hosts = append(hosts, h)
-			}
-			whole(t, hosts)
+			h := &host{agent: serftest.Start(t, o)}
+			h.start(t, store, nil)
+			hosts = append(hosts, h)
+		}
+		whole(t, hosts)
 
-			n3 := hosts[2]
-			incarnation := n3.provider.Status().Incarnation
-			stopped := time.Now()
-			n3.agent.Stop()
-			soon(t, "it is suspended", func() bool { return n3.provider.Status().State == sbr.StateSuspended })
-			require.Less(t, time.Since(stopped), 10*time.Second)
-			<-n3.provider.Downed()
-			require.Less(t, time.Since(stopped), 15*time.Second, "2 s until it is noticed, and 4 s of patience")
-			require.Contains(t, n3.provider.Reason(), "the Serf agent has not answered for 4s")
-			for _, h := range hosts[:2] {
-				soon(t, "it is removed", func() bool {
-					return len(h.provider.Status().Members) == 2 && h.serfSays(t, "n3") == serf.StatusLeft.String() && h.provider.Status().State == sbr.StateUp
-				})
-				require.False(t, isDown(h.provider))
-			}
-			require.Equal(t, downing.ExitDowned, <-n3.exited)
-
-			n3.agent.Continue()
-			n3.start(t, store, func(c *downing.Config) {
-				c.WasDowned = func(id string) bool { return id == incarnation }
+		n3 := hosts[2]
+		incarnation := n3.provider.Status().Incarnation
+		stopped := time.Now()
+		n3.agent.Stop()
+		soon(t, "it is suspended", func() bool { return n3.provider.Status().State == sbr.StateSuspended })
+		require.Less(t, time.Since(stopped), 10*time.Second)
+		<-n3.provider.Downed()
+		require.Less(t, time.Since(stopped), 15*time.Second, "2 s until it is noticed, and 4 s of patience")
+		require.Contains(t, n3.provider.Reason(), "the Serf agent has not answered for 4s")
+		for _, h := range hosts[:2] {
+			soon(t, "it is removed", func() bool {
+				return len(h.provider.Status().Members) == 2 && h.serfSays(t, "n3") == serf.StatusLeft.String() && h.provider.Status().State == sbr.StateUp
 			})
-			require.NotEqual(t, incarnation, n3.provider.Status().Incarnation)
-			whole(t, hosts)
-			require.Equal(t, uint64(1), hosts[0].provider.Status().Verdict.Token, "nothing else was decided")
+			require.False(t, isDown(h.provider))
+		}
+		require.Equal(t, downing.ExitDowned, <-n3.exited)
+
+		n3.agent.Continue()
+		n3.start(t, store, func(c *downing.Config) {
+			c.WasDowned = func(id string) bool { return id == incarnation }
 		})
-	}
+		require.NotEqual(t, incarnation, n3.provider.Status().Incarnation)
+		whole(t, hosts)
+		require.Equal(t, uint64(1), hosts[0].provider.Status().Verdict.Token, "nothing else was decided")
+	})
 }

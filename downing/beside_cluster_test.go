@@ -1,13 +1,11 @@
 package downing_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -18,9 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/memnet"
-	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -36,6 +32,7 @@ type stockAgent struct {
 	drained chan struct{} // closed by the end of the node's events
 	events  downing.AgentEvents
 	silent  bool
+	refuse  error // what a removal is answered with
 	opened  bool
 	known   map[string]serf.Member // as last told
 	lost    map[string]serf.Member // those that an earlier process knew
@@ -47,13 +44,12 @@ var _ downing.Agent = (*stockAgent)(nil)
 func (a *stockAgent) boot(tags map[string]string, join ...string) {
 	a.c.t.Helper()
 	ch := make(chan serf.Event, 1024)
-	node, err := serfnet.Start(a.c.net, a.name, func(conf *serf.Config) {
+	node := a.c.Node(a.name, func(conf *serf.Config) {
 		conf.EventCh, conf.Tags = ch, tags
-		if a.c.serf != nil {
-			a.c.serf(a.name, conf)
+		if a.c.Options.Serf != nil {
+			a.c.Options.Serf(a.name, conf)
 		}
 	})
-	require.NoError(a.c.t, err)
 	drained := make(chan struct{})
 	a.mu.Lock()
 	a.node, a.drained, a.lost = node, drained, a.known
@@ -62,10 +58,7 @@ func (a *stockAgent) boot(tags map[string]string, join ...string) {
 		defer close(drained)
 		a.stream(node, ch)
 	}()
-	if len(join) > 0 {
-		_, err = node.Join(a.c.addresses(join), true)
-		require.NoError(a.c.t, err)
-	}
+	require.NoError(a.c.t, a.c.Join(node, join...))
 }
 
 // halt ends the process without a leave.
@@ -86,6 +79,13 @@ func (a *stockAgent) setSilent(silent bool) {
 	if changed != nil {
 		changed()
 	}
+}
+
+// refuseRemovals makes the agent answer removals with an error; nil: not any more.
+func (a *stockAgent) refuseRemovals(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refuse = err
 }
 
 // stream passes events on until a while after the shutdown: Serf's goroutines end only once their last event was taken.
@@ -185,6 +185,9 @@ func (a *stockAgent) Join(_ context.Context, name, addr string) error {
 
 func (a *stockAgent) Remove(_ context.Context, name string) (bool, error) {
 	node, err := a.answering()
+	a.mu.Lock()
+	err = cmp.Or(err, a.refuse)
+	a.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
@@ -274,86 +277,49 @@ type besides struct {
 // beside runs a test in virtual time.
 func beside(t *testing.T, config func(name string, c *downing.Config), f func(t *testing.T, b *besides)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &besides{agents: make(map[string]*stockAgent), announced: make(map[string]sbr.ID)}
-		b.cluster = &cluster{t: t, net: memnet.New(memnet.Config{Latency: time.Millisecond}), store: memory.NewStore(), config: config, members: make(map[string]*member)}
+		b := &besides{cluster: newCluster(t, config), agents: make(map[string]*stockAgent), announced: make(map[string]sbr.ID)}
 		defer b.stop()
 		f(t, b)
 	})
 }
 
 // boot starts an agent and a provider beside it.
-func (b *besides) boot(name string, join ...string) *member {
+func (b *besides) boot(name string, join ...string) *clustertest.Member {
 	b.t.Helper()
 	a := &stockAgent{c: b.cluster, name: name}
 	b.agents[name] = a
 	a.boot(map[string]string{"team": "blue"}, join...)
-	return b.protect(name, nil)
+	return b.protect(name)
 }
 
 // protect starts a provider beside an agent that runs; an earlier one has stopped.
-func (b *besides) protect(name string, change func(*downing.Config)) *member {
+func (b *besides) protect(name string, change ...func(*downing.Config)) *clustertest.Member {
 	b.t.Helper()
-	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store = "payments", b.store.View(name)
-	cfg.Exit, cfg.Observe = func(int) {}, b.observe
-	cfg.Logger = slog.New(slog.DiscardHandler)
-	if os.Getenv("SBR_TEST_LOG") != "" {
-		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
-	}
-	if b.config != nil {
-		b.config(name, &cfg)
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	p, err := downing.New(cfg)
-	require.NoError(b.t, err)
-	m := &member{provider: p, serf: b.agents[name].node}
-	b.members[name] = m
-	p.OnDown(func(string) { m.toldAt.Store(new(time.Now())) })
-	require.NoError(b.t, p.Beside(b.t.Context(), b.agents[name], &probes{b: b, agent: b.agents[name]}))
+	m, a := b.NewMember(name, change...), b.agents[name]
+	m.Serf = a.node
+	require.NoError(b.t, m.Provider.Beside(b.t.Context(), a, &probes{b: b, agent: a}))
 	return m
 }
 
 // bootAll starts n1..nN and waits until they are armed.
-func (b *besides) bootAll(n int) (names []string) {
+func (b *besides) bootAll(n int) {
 	b.t.Helper()
-	for i := 1; i <= n; i++ {
-		name := fmt.Sprintf("n%d", i)
-		names = append(names, name)
-		if i == 1 {
-			b.boot(name)
-		} else {
-			b.boot(name, "n1")
-		}
+	names := clustertest.Names(n)
+	for i, name := range names {
+		b.boot(name, names[:min(i, 1)]...)
 	}
-	b.whole(n)
-	return names
+	b.Whole(n)
 }
 
-// whole waits until everybody that is up sees n members and is up.
-func (b *besides) whole(n int) {
-	b.t.Helper()
-	b.eventually(2*time.Minute, func() bool {
-		for _, name := range b.up() {
-			if s := b.members[name].provider.Status(); s.State != "up" || len(s.Members) != n {
-				return false
-			}
-		}
-		return true
-	}, "the cluster is not whole")
-}
-
-func (b *besides) state(name string) sbr.State { return b.members[name].provider.Status().State }
+func (b *besides) state(name string) sbr.State { return b.provider(name).Status().State }
 
 // stop ends everything and lets Serf's background work run out.
 func (b *besides) stop() {
-	for _, m := range b.members {
-		stop(b.t, m.provider)
+	for _, m := range b.Members() {
+		require.NoError(b.t, m.Stop())
 	}
 	for _, a := range b.agents {
 		a.halt()
 	}
-	time.Sleep(2 * time.Minute)
-	synctest.Wait()
+	clustertest.Drain()
 }

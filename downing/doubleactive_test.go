@@ -1,20 +1,20 @@
 package downing_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
@@ -24,7 +24,7 @@ func splits(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("SBR_SPLITS")); err == nil && n > 0 {
 		return n
 	}
-	if testing.Short() || underRace {
+	if testing.Short() || race.Enabled {
 		return max(usual/5, 1)
 	}
 	return usual
@@ -36,31 +36,29 @@ const storeDelay = 5 * time.Millisecond
 // measureSplit cuts a cluster of real Serf nodes in virtual time and returns how long losers were up after the verdict
 // was written.
 func measureSplit(t *testing.T, nodes int, losers []string, cutStore bool) (doubleActive time.Duration) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, nil)
-		defer c.stop()
-		all := c.startAll(nodes)
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		all := c.Form(nodes)
 		for _, n := range all {
-			c.store.View(n).SetDelay(storeDelay)
+			c.Store.View(n).SetDelay(storeDelay)
 		}
 		// A cut can come at any moment of everything periodic.
 		time.Sleep(time.Duration(rand.Int64N(int64(40 * time.Second))))
 		var written time.Time
-		c.store.OnCommit(func(r lease.Record) {
+		c.Store.OnCommit(func(r lease.Record) {
 			if written.IsZero() && r.Verdict != nil {
 				written = time.Now()
 			}
 		})
 		winners := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(losers, n) })
-		require.NoError(t, c.net.Partition(winners, losers))
+		require.NoError(t, c.Net.Partition(winners, losers))
 		if cutStore {
 			for _, n := range losers {
-				c.store.View(n).SetUnavailable(true)
+				c.Store.View(n).SetUnavailable(true)
 			}
 		}
 		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)
-		for _, m := range c.members {
-			if at := m.downAt(); !at.IsZero() {
+		for _, m := range c.Members() {
+			if at := m.DownAt(); !at.IsZero() {
 				doubleActive = max(doubleActive, at.Sub(written))
 			}
 		}
@@ -68,27 +66,16 @@ func measureSplit(t *testing.T, nodes int, losers []string, cutStore bool) (doub
 	return doubleActive
 }
 
-type quantiles []time.Duration
-
-func (q quantiles) at(share float64) time.Duration {
-	slices.Sort(q)
-	return q[min(int(share*float64(len(q))), len(q)-1)].Round(100 * time.Microsecond)
-}
-
-func (q quantiles) String() string {
-	return fmt.Sprintf("%d splits: p50 %v, p99 %v, max %v", len(q), q.at(0.5), q.at(0.99), q.at(1))
-}
-
 // Losers that reach the store are down within 100 ms of virtual time after the verdict was written, whatever their own failure
 // detector thinks.
 func TestDoubleActive_LosersReachTheStore(t *testing.T) {
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
-	var q quantiles
+	var q clustertest.Times
 	for i := range splits(20) {
 		q = append(q, measureSplit(t, 5, shapes[i%len(shapes)], false))
 	}
 	t.Logf("double-active time, losers reach the store: %v", q)
-	require.LessOrEqual(t, q.at(0.99), 100*time.Millisecond)
+	require.LessOrEqual(t, q.At(0.99), 100*time.Millisecond)
 }
 
 // Losers that do not reach the store are down within the computed worst case.
@@ -96,27 +83,27 @@ func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 	cfg := downing.DefaultConfig()
 	bound := timing.Compute(cfg.Timing(5, memberlist.DefaultLANConfig())).DoubleActive.CutOff
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
-	var q quantiles
+	var q clustertest.Times
 	for i := range splits(20) {
 		q = append(q, measureSplit(t, 5, shapes[i%len(shapes)], true))
 	}
 	t.Logf("double-active time, losers cut off from the store: %v; computed worst case %v", q, bound)
-	require.LessOrEqual(t, q.at(1), bound)
+	require.LessOrEqual(t, q.At(1), bound)
 }
 
 // BenchmarkDoubleActive_RealAPIServer reports how long losers are up after the verdict was written into a real kube-apiserver, in
 // round trips to that server that are measured beside it.
 func BenchmarkDoubleActive_RealAPIServer(b *testing.B) {
 	a := newAPIServer(b)
-	var q, trips quantiles
+	var q, trips clustertest.Times
 	for b.Loop() {
 		d, trip := a.split(b)
 		q, trips = append(q, d), append(trips, trip)
 	}
-	b.ReportMetric(float64(q.at(0.99))/float64(trips.at(0.5)), "roundtrips/p99")
-	b.ReportMetric(float64(q.at(0.5))/float64(time.Millisecond), "ms/p50")
-	b.ReportMetric(float64(q.at(0.99))/float64(time.Millisecond), "ms/p99")
-	b.ReportMetric(float64(trips.at(0.5))/float64(time.Millisecond), "ms/roundtrip")
+	b.ReportMetric(float64(q.At(0.99))/float64(trips.At(0.5)), "roundtrips/p99")
+	b.ReportMetric(float64(q.At(0.5))/float64(time.Millisecond), "ms/p50")
+	b.ReportMetric(float64(q.At(0.99))/float64(time.Millisecond), "ms/p99")
+	b.ReportMetric(float64(trips.At(0.5))/float64(time.Millisecond), "ms/roundtrip")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -125,16 +112,16 @@ func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) 
 		quick(cfg)
 		cfg.Store = a.store()
 	})
-	defer c.shutdown()
-	c.startAll(5)
+	defer c.Shutdown()
+	c.Form(5)
 	winners, losers := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
-	require.NoError(b, c.net.Partition(winners, losers))
+	require.NoError(b, c.Net.Partition(winners, losers))
 	c.requireOneSide([][]string{winners, losers}, time.Minute)
 	roundTrip = a.roundTrip(b)
 	// The clock starts when the winner knows: on loopback that is within a round trip of the commit itself, which it is given here.
 	granted := c.first(downing.OccurredGranted).At.Add(-roundTrip)
 	for _, n := range losers {
-		doubleActive = max(doubleActive, c.members[n].downAt().Sub(granted))
+		doubleActive = max(doubleActive, c.Member(n).DownAt().Sub(granted))
 	}
 	c.forget(a)
 	return doubleActive, roundTrip
@@ -143,7 +130,7 @@ func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) 
 // roundTrip is the median of some conditional writes of another lease through the same proxy, the way the product makes them.
 func (a *apiServer) roundTrip(b *testing.B) time.Duration {
 	s := a.store()
-	var q quantiles
+	var q clustertest.Times
 	for range 20 {
 		began := time.Now()
 		snap, err := s.Read(b.Context())
@@ -155,18 +142,16 @@ func (a *apiServer) roundTrip(b *testing.B) time.Duration {
 		require.NoError(b, err)
 		q = append(q, max(read, time.Since(began)))
 	}
-	return q.at(0.5)
+	return q.At(0.5)
 }
 
-func (c *cluster) first(kind string) downing.Occurrence {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range c.log {
-		if o.Kind == kind {
-			return o
-		}
+// first is the first thing of a kind that has happened to anybody; the zero Occurrence if nothing has.
+func (c *cluster) first(kind string) (first downing.Occurrence) {
+	log := c.Occurred("")
+	if i := slices.IndexFunc(log, func(o downing.Occurrence) bool { return o.Kind == kind }); i >= 0 {
+		first = log[i]
 	}
-	return downing.Occurrence{}
+	return first
 }
 
 // forget deletes the lease, so that the next cluster starts without a verdict.

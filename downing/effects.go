@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -69,7 +70,7 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 		defer func() {
 			if p := recover(); p != nil {
 				e.log.Error("sbr: a worker of the resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				e.inbox.post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("panic: %v", p)}) })
+				e.inbox.Post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("panic: %v", p)}) })
 			}
 		}()
 		f()
@@ -145,7 +146,7 @@ func (e *engine) readLease(eff sbr.ReadLease) {
 	if err != nil {
 		answer = sbr.LeaseRead{Attempt: eff.Attempt, Err: oneLine(err)}
 	}
-	e.inbox.post(func() { e.step(answer) })
+	e.inbox.Post(func() { e.step(answer) })
 }
 
 func (e *engine) acquireLease(eff sbr.AcquireLease) {
@@ -164,7 +165,7 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 	default:
 		answer.Outcome, answer.Err = sbr.Unknown, oneLine(out.Err)
 	}
-	e.inbox.post(func() {
+	e.inbox.Post(func() {
 		switch answer.Outcome {
 		case sbr.Granted:
 			e.observe(OccurredGranted, "", "holds the lease %s, token %d", e.cfg.leaseName(), answer.Record.Token)
@@ -181,14 +182,14 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 func (e *engine) onLost(reason error) {
 	e.metrics.leaseLosses.add("")
 	e.log.Warn("sbr: the lease was lost", "lease", e.cfg.leaseName(), "reason", reason)
-	e.inbox.post(func() { e.step(sbr.LeaseReleased{Done: true}) })
+	e.inbox.Post(func() { e.step(sbr.LeaseReleased{Done: true}) })
 }
 
 func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
 	out := e.lease.Release(ctx)
-	e.inbox.post(func() {
+	e.inbox.Post(func() {
 		if out.Kind == lease.Released {
 			e.observe(OccurredReleased, "", "released the lease %s", e.cfg.leaseName())
 		}
@@ -204,7 +205,7 @@ func (e *engine) watch() {
 		err := e.lease.Watch(e.ctx, func(rec lease.Record) {
 			e.metrics.answered()
 			r := recordOf(rec)
-			e.inbox.post(func() { e.step(sbr.LeaseObserved{Record: r}) })
+			e.inbox.Post(func() { e.step(sbr.LeaseObserved{Record: r}) })
 		})
 		e.metrics.watching(false)
 		if e.ctx.Err() == nil {
@@ -216,14 +217,7 @@ func (e *engine) watch() {
 }
 
 // rest waits, at most until the engine is released.
-func (e *engine) rest(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-e.ctx.Done():
-	}
-}
+func (e *engine) rest(d time.Duration) { _ = sleep.For(e.ctx, d) }
 
 // removeLimit is how many members are removed at the same time.
 const removeLimit = 16
@@ -260,12 +254,12 @@ func (e *engine) remove(ids []sbr.ID) {
 			} else if removed {
 				e.metrics.removed(nil)
 				e.episodes.happened(stepRemoved, memberKey.String(NameOf(id)))
-				e.inbox.post(func() { e.observe(OccurredRemoved, NameOf(id), "%s is removed", NameOf(id)) })
+				e.inbox.Post(func() { e.observe(OccurredRemoved, NameOf(id), "%s is removed", NameOf(id)) })
 			}
 		})
 	}
 	wg.Wait()
-	e.inbox.post(func() {
+	e.inbox.Post(func() {
 		for _, id := range ids {
 			delete(e.removing, id)
 		}
@@ -292,7 +286,7 @@ func (e *engine) refreshDenyList() {
 // onRefused runs under memberlist's node lock: it only posts.
 func (e *engine) onRefused(m *serf.Member) {
 	name, uid := m.Name, m.Tags[TagUID]
-	e.inbox.post(func() {
+	e.inbox.Post(func() {
 		e.metrics.knocks.add("")
 		e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", name, "incarnation", uid)
 		e.observe(OccurredRefused, name, "%s is refused: its incarnation was downed", name)

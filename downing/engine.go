@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/internal/inbox"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -45,7 +46,7 @@ type engine struct {
 	firstEventIn time.Duration
 	keepOut      *keepOut
 
-	inbox    inbox
+	inbox    *inbox.Inbox
 	looking  atomic.Bool  // a look at the membership is in the inbox
 	pending  atomic.Int64 // messages in the inbox
 	complain complaints
@@ -125,7 +126,7 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: newInbox(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
+	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: inbox.New(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.talk = newTalker(e)
 	e.record()
@@ -193,7 +194,7 @@ func (e *engine) run() error {
 	}
 	e.newcomer = e.lease != nil
 	e.running = true
-	e.inbox.post(e.poll)
+	e.inbox.Post(e.poll)
 	if e.lease != nil && !e.cfg.NoWatch {
 		e.spawn(&e.workers, e.watch)
 	}
@@ -226,8 +227,8 @@ func (e *engine) Stop(ctx context.Context) error {
 		return fmt.Errorf("downing: still stopping: %w", ctx.Err())
 	}
 	if e.isRunning() {
-		e.inbox.post(func() { e.step(sbr.Left{}) })
-		e.inbox.post(func() { e.ended = true })
+		e.inbox.Post(func() { e.step(sbr.Left{}) })
+		e.inbox.Post(func() { e.ended = true })
 	}
 	defer e.metrics.stop()
 	return e.release(ctx)

@@ -20,13 +20,7 @@ func (e *engine) record() {
 		e.spawn(&e.workers, func() { e.tracing.write(ep) }) // a span processor may block
 	}}
 	e.life.called = e.metrics.called
-	e.metrics.set(func(r *readings) { r.queue = e.inbox.len })
-}
-
-func (b inbox) len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(*b.queue)
+	e.metrics.set(func(r *readings) { r.queue = e.inbox.Len })
 }
 
 // introduce says in every trace who this member is, once that is known.

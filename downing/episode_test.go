@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 )
 
 // tracers collects the traces of each member of a cluster.
@@ -83,14 +84,14 @@ func events(s *tracetest.SpanStub, name string) (found []sdktrace.Event) {
 // One trace tells of a partition as all members lived through it: both sides, who asked for the lease, who won, who was told, who went down.
 func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	x := newTracers(t)
-	config := func(name string, c *downing.Config) { x.config(name, c); majorityFirst(name, c) }
+	config := func(name string, c *downing.Config) { x.config(name, c); clustertest.MajorityFirst(name, c) }
 	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		c.Form(5)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		cut := time.Now()
-		c.eventually(time.Minute, func() bool { return c.down("n4") && c.down("n5") }, "nobody won")
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		time.Sleep(2 * time.Minute)
-		verdict := c.store.Snapshot().Record.Verdict
+		verdict := c.Store.Snapshot().Record.Verdict
 
 		n1 := x.episode("n1")
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
@@ -142,14 +143,15 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 func TestEpisode_Heal(t *testing.T) {
 	x := newTracers(t)
 	virtual(t, x.config, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		c.Form(5)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		time.Sleep(15 * time.Second)
-		c.net.Heal()
+		c.Net.Heal()
 		healed := time.Now()
 		time.Sleep(3 * time.Minute)
 		ids := make(map[trace.TraceID]bool)
-		for name := range c.members {
+		for _, m := range c.Members() {
+			name := m.Name
 			ep := x.episode(name)
 			require.Equal(t, "healed", attr(ep.Attributes, "sbr.outcome"))
 			require.Nil(t, attr(ep.Attributes, "sbr.verdict.token"))
@@ -167,16 +169,16 @@ func TestEpisode_FlappingIsOneTrace(t *testing.T) {
 	x := newTracers(t)
 	config := func(name string, c *downing.Config) { x.config(name, c); c.Resolver.DownAllWhenUnstable = 0 }
 	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		for range 40 {
-			require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 			time.Sleep(10 * time.Second)
-			c.net.Heal()
+			c.Net.Heal()
 			time.Sleep(20 * time.Second)
 		}
 		require.Empty(t, x.episodes("n1"), "it is not over")
 		time.Sleep(3 * time.Minute)
-		require.Len(t, c.up(), 3)
+		require.Len(t, c.Up(), 3)
 		ep := x.episode("n1")
 		require.Greater(t, ep.EndTime.Sub(ep.StartTime), 19*time.Minute)
 		require.Greater(t, attr(ep.Attributes, "sbr.flaps"), int64(35))
@@ -209,14 +211,15 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 		}
 	}
 	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		for name := range c.members {
-			c.store.View(name).SetUnavailable(true)
+		c.Form(3)
+		for _, m := range c.Members() {
+			name := m.Name
+			c.Store.View(name).SetUnavailable(true)
 		}
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		c.eventually(2*time.Minute, func() bool { return len(c.up()) == 0 }, "somebody is up")
-		for _, m := range c.members {
-			<-m.provider.Done()
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(2*time.Minute, "somebody is up", func() bool { return len(c.Up()) == 0 })
+		for _, m := range c.Members() {
+			<-m.Provider.Done()
 		}
 		time.Sleep(time.Minute)
 		n1 := x.episode("n1")
@@ -272,14 +275,14 @@ func (brokenExporter) Shutdown(context.Context) error                           
 // Telemetry that breaks downs nobody.
 func TestEpisode_BrokenExporter(t *testing.T) {
 	virtual(t, func(name string, c *downing.Config) {
-		majorityFirst(name, c)
+		clustertest.MajorityFirst(name, c)
 		c.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(brokenExporter{}))
 	}, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Form(3)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		time.Sleep(3 * time.Minute)
-		require.Equal(t, []string{"n1", "n2"}, c.up())
-		require.Contains(t, c.members["n3"].provider.Reason(), "does not list this member")
+		require.Equal(t, []string{"n1", "n2"}, c.Up())
+		require.Contains(t, c.provider("n3").Reason(), "does not list this member")
 	})
 }
 
@@ -287,15 +290,15 @@ func TestEpisode_BrokenExporter(t *testing.T) {
 func TestEpisode_FailureAndStop(t *testing.T) {
 	x := newTracers(t)
 	virtual(t, x.config, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		require.NoError(t, c.members["n2"].serf.Shutdown())
-		<-c.members["n2"].provider.Done()
+		c.Form(3)
+		require.NoError(t, c.Member("n2").Serf.Shutdown())
+		<-c.provider("n2").Done()
 		n2 := x.episode("n2")
 		require.Equal(t, "failure", attr(n2.Attributes, "sbr.cause"))
 		require.Contains(t, n2.Status.Description, "shut down under it")
 
 		time.Sleep(10 * time.Second)
-		stop(t, c.members["n3"].provider)
+		require.NoError(t, c.Member("n3").Stop())
 		n3 := x.episode("n3")
 		require.Equal(t, "stopped", attr(n3.Attributes, "sbr.outcome"))
 	})

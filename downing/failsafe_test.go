@@ -66,15 +66,15 @@ func TestWatchdog_StuckLoopDoesNothingMore(t *testing.T) {
 			}
 		}
 	}, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		c.eventually(2*time.Minute, func() bool { return c.down("n1") }, "n1 is stuck and still up")
-		require.Contains(t, c.members["n1"].provider.Reason(), "no progress")
+		c.Form(3)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(2*time.Minute, "n1 is stuck and still up", func() bool { return c.Member("n1").Down() })
+		require.Contains(t, c.provider("n1").Reason(), "no progress")
 		time.Sleep(5 * time.Minute)
-		for _, o := range c.occurred("n1") {
+		for _, o := range c.Occurred("n1") {
 			require.NotEqual(t, downing.OccurredAsking, o.Kind)
 		}
-		require.Len(t, c.up(), 1, "one of the others went on without it")
+		require.Len(t, c.Up(), 1, "one of the others went on without it")
 	})
 }
 
@@ -137,7 +137,7 @@ func (m *moody) Watch(ctx context.Context, f func(lease.Snapshot)) error {
 // F1: a panic beside the loop, here in the embedder's store, fails the member as well, and in an orderly way.
 func TestFailSafe_StorePanics(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		store := &moody{View: s.store.View("n1"), watch: func(int64) error { panic("a broken store") }}
+		store := &moody{View: s.Store.View("n1"), watch: func(int64) error { panic("a broken store") }}
 		p, end := s.protected(func(c *downing.Config) { c.Store = store })
 		<-p.Done()
 		require.Contains(t, p.Reason(), "the resolver failed: panic: a broken store")
@@ -148,7 +148,7 @@ func TestFailSafe_StorePanics(t *testing.T) {
 // A watch that ends although it should not is begun again: a loser would hear of its verdict too late.
 func TestWatch_BeginsAgain(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		store := &moody{View: s.store.View("n1"), watch: func(n int64) error {
+		store := &moody{View: s.Store.View("n1"), watch: func(n int64) error {
 			if n < 4 {
 				return errors.New("the connection is gone")
 			}
@@ -156,7 +156,7 @@ func TestWatch_BeginsAgain(t *testing.T) {
 		}}
 		p, end := s.protected(func(c *downing.Config) { c.Store = store })
 		require.Equal(t, int64(4), store.calls.Load())
-		s.store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
+		s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, isDown(p))
 		require.Contains(t, p.Reason(), "somebody else won")

@@ -5,25 +5,16 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
-
-// virtual runs a test on a fresh cluster in virtual time.
-func virtual(t *testing.T, config func(string, *downing.Config), f func(t *testing.T, c *cluster)) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, config)
-		defer c.stop()
-		f(t, c)
-	})
-}
 
 var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}
 
@@ -31,15 +22,15 @@ var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"},
 // bound: its own probes, stable-after, the minority delay and the lease deadline.
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 	virtual(t, func(_ string, c *downing.Config) { c.NoWatch = true }, func(t *testing.T, c *cluster) {
-		c.startAll(10)
-		c.store.View("n10").SetUnavailable(true)
-		require.NoError(t, c.net.Partition(nineOne...))
+		c.Form(10)
+		c.Store.View("n10").SetUnavailable(true)
+		require.NoError(t, c.Net.Partition(nineOne...))
 		cut := time.Now()
 		c.requireOneSide(nineOne, 90*time.Second)
-		took := c.members["n10"].downAt().Sub(cut)
-		t.Logf("the lone node was down %v after the cut: %s", took, c.members["n10"].provider.Reason())
+		took := c.Member("n10").DownAt().Sub(cut)
+		t.Logf("the lone node was down %v after the cut: %s", took, c.provider("n10").Reason())
 		require.Less(t, took, 60*time.Second)
-		require.Equal(t, nineOne[0], sortedLikeNames(c.up()))
+		require.Equal(t, nineOne[0], sortedLikeNames(c.Up()))
 	})
 }
 
@@ -59,26 +50,26 @@ func sortedLikeNames(names []string) []string {
 // S2: a member that stood still through everything reads its fate before it does anything else, and goes down although the
 // cut has healed and everybody answers it.
 func TestPause_DownedWhileItStoodStill(t *testing.T) {
-	var gates gates
+	var gates clustertest.Gates
 	// Without the watch nothing but the pause itself makes it look.
 	virtual(t, func(name string, c *downing.Config) {
-		gates.config(name, c)
+		gated(&gates)(name, c)
 		c.NoWatch = true
 	}, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		gates.close("n5")
-		require.NoError(t, c.net.Freeze("n5"))
+		c.Form(5)
+		gates.Of("n5").Close()
+		require.NoError(t, c.Net.Freeze("n5"))
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, []string{"n1", "n2", "n3", "n4", "n5"}, c.up(), "n5 does not know yet")
-		require.Len(t, c.store.Snapshot().Record.Verdict.Down, 1)
+		require.Equal(t, []string{"n1", "n2", "n3", "n4", "n5"}, c.Up(), "n5 does not know yet")
+		require.Len(t, c.Store.Snapshot().Record.Verdict.Down, 1)
 
-		require.NoError(t, c.net.Thaw("n5"))
-		gates.open("n5")
+		require.NoError(t, c.Net.Thaw("n5"))
+		gates.Of("n5").Open()
 		time.Sleep(time.Second)
-		require.True(t, c.down("n5"))
-		require.Contains(t, c.members["n5"].provider.Reason(), "does not list this member")
-		require.True(t, slices.ContainsFunc(c.occurred("n5"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) }), "the pause was noticed")
-		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.up())
+		require.True(t, c.Member("n5").Down())
+		require.Contains(t, c.provider("n5").Reason(), "does not list this member")
+		require.True(t, slices.ContainsFunc(c.Occurred("n5"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) }), "the pause was noticed")
+		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.Up())
 	})
 }
 
@@ -86,14 +77,14 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 // it was downed.
 func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		c.store.View("n5").SetUnavailable(true)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
-		c.eventually(time.Minute, func() bool { return c.store.Snapshot().Record.Verdict != nil }, "no verdict")
-		require.False(t, c.down("n5"), "it cannot know")
-		c.net.Heal()
-		c.eventually(time.Minute, func() bool { return c.down("n5") }, "n5 was not told")
-		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.up())
+		c.Form(5)
+		c.Store.View("n5").SetUnavailable(true)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
+		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
+		require.False(t, c.Member("n5").Down(), "it cannot know")
+		c.Net.Heal()
+		c.Eventually(time.Minute, "n5 was not told", func() bool { return c.Member("n5").Down() })
+		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.Up())
 	})
 }
 
@@ -102,64 +93,64 @@ func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 func TestHeal_LoserThatNoticedNothingIsTold(t *testing.T) {
 	blind := func(_ string, c *downing.Config) { c.NoWatch, c.Probe.Neighbours = true, 0 }
 	virtual(t, blind, func(t *testing.T, c *cluster) {
-		c.serf = func(name string, conf *serf.Config) {
+		c.Options.Serf = func(name string, conf *serf.Config) {
 			if name == "n4" {
 				conf.MemberlistConfig.ProbeInterval = time.Hour
 			}
 		}
-		c.startAll(4)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
-		c.eventually(2*time.Minute, func() bool { return c.store.Snapshot().Record.Verdict != nil }, "no verdict")
+		c.Form(4)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
+		c.Eventually(2*time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
 		time.Sleep(time.Minute)
-		require.Equal(t, sbr.StateUp, c.members["n4"].provider.Status().State, "it has noticed nothing")
-		c.net.Heal()
-		c.eventually(2*time.Minute, func() bool { return c.down("n4") }, "n4 was not told")
-		require.Equal(t, []string{"n1", "n2", "n3"}, c.up())
+		require.Equal(t, sbr.StateUp, c.provider("n4").Status().State, "it has noticed nothing")
+		c.Net.Heal()
+		c.Eventually(2*time.Minute, "n4 was not told", func() bool { return c.Member("n4").Down() })
+		require.Equal(t, []string{"n1", "n2", "n3"}, c.Up())
 	})
 }
 
 // A heal before anybody has decided downs nobody, ends the suspension and writes nothing.
 func TestHeal_BeforeTheDecision(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(5)
+		c.Form(5)
 		var heard []string
-		c.members["n5"].provider.OnSuspend(func(string) { heard = append(heard, "suspended") })
-		c.members["n5"].provider.OnResume(func(string) { heard = append(heard, "resumed") })
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		c.provider("n5").OnSuspend(func(string) { heard = append(heard, "suspended") })
+		c.provider("n5").OnResume(func(string) { heard = append(heard, "resumed") })
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		time.Sleep(15 * time.Second)
-		require.Equal(t, sbr.StateSuspended, c.members["n5"].provider.Status().State)
-		c.net.Heal()
+		require.Equal(t, sbr.StateSuspended, c.provider("n5").Status().State)
+		c.Net.Heal()
 		time.Sleep(3 * time.Minute)
-		require.Len(t, c.up(), 5)
+		require.Len(t, c.Up(), 5)
 		require.Equal(t, []string{"suspended", "resumed"}, heard)
-		require.Empty(t, c.store.History())
+		require.Empty(t, c.Store.History())
 	})
 }
 
 // L3: while the cluster is whole nothing is written, for hours, with members that come and go gracefully.
 func TestWhole_NothingIsWritten(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		time.Sleep(10 * time.Minute)
-		c.start("n4", "n1")
+		c.Boot("n4", "n1")
 		time.Sleep(time.Minute)
-		require.NoError(t, c.members["n4"].serf.Leave())
-		require.NoError(t, c.members["n4"].serf.Shutdown())
+		require.NoError(t, c.Member("n4").Serf.Leave())
+		require.NoError(t, c.Member("n4").Serf.Shutdown())
 		time.Sleep(10 * time.Minute)
-		require.Empty(t, c.store.History())
-		require.False(t, c.down("n4"), "a graceful leave is not a downing")
-		require.Len(t, c.members["n1"].provider.Status().Members, 3)
+		require.Empty(t, c.Store.History())
+		require.False(t, c.Member("n4").Down(), "a graceful leave is not a downing")
+		require.Len(t, c.provider("n1").Status().Members, 3)
 	})
 }
 
 // F1: a node whose Serf is shut down under it fails safe.
 func TestFailSafe_SerfClosedUnderIt(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		require.NoError(t, c.members["n3"].serf.Shutdown())
+		c.Form(3)
+		require.NoError(t, c.Member("n3").Serf.Shutdown())
 		time.Sleep(time.Second)
-		require.True(t, c.down("n3"))
-		require.Contains(t, c.members["n3"].provider.Reason(), "the resolver failed")
+		require.True(t, c.Member("n3").Down())
+		require.Contains(t, c.provider("n3").Reason(), "the resolver failed")
 	})
 }
 
@@ -173,66 +164,67 @@ func TestFailSafe_Panic(t *testing.T) {
 			}
 		}
 	}, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		armed.Store(true)
 		time.Sleep(2 * time.Second)
-		require.True(t, c.down("n2"))
-		require.Contains(t, c.members["n2"].provider.Reason(), "panic: a broken hook")
+		require.True(t, c.Member("n2").Down())
+		require.Contains(t, c.provider("n2").Reason(), "panic: a broken hook")
 	})
 }
 
 // S1: the answer to the winning write is lost, and the writer dies. Its side still survives: another member finds the verdict.
 func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
-	var gates gates
-	virtual(t, gates.config, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		c.store.View("n1").LoseResponses(1)
-		c.store.OnCommit(func(lease.Record) { gates.close("n1") })
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-		c.eventually(time.Minute, func() bool { return c.store.Snapshot().Record.Verdict != nil }, "no verdict")
-		c.store.View("n1").SetUnavailable(true)
-		require.NoError(t, c.net.Freeze("n1"))
-		defer gates.open("n1")
-		c.eventually(2*time.Minute, func() bool { return c.down("n4") && c.down("n5") }, "the losers are still up")
+	var gates clustertest.Gates
+	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
+		c.Form(5)
+		c.Store.View("n1").LoseResponses(1)
+		c.Store.OnCommit(func(lease.Record) { gates.Of("n1").Close() })
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
+		c.Store.View("n1").SetUnavailable(true)
+		require.NoError(t, c.Net.Freeze("n1"))
+		defer gates.Of("n1").Open()
+		c.Eventually(2*time.Minute, "the losers are still up", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		time.Sleep(3 * time.Minute)
-		require.False(t, c.down("n2"))
-		require.False(t, c.down("n3"))
+		require.False(t, c.Member("n2").Down())
+		require.False(t, c.Member("n3").Down())
 	})
 }
 
 // L1: the leader of the only side that reaches the store cannot reach it itself; another member of its side races in its place.
 func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
-	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
-		c.startAll(5)
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(5)
 		for _, n := range []string{"n1", "n2", "n4", "n5"} {
-			c.store.View(n).SetUnavailable(true)
+			c.Store.View(n).SetUnavailable(true)
 		}
 		groups := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
-		require.NoError(t, c.net.Partition(groups...))
+		require.NoError(t, c.Net.Partition(groups...))
 		c.requireOneSide(groups, 2*time.Minute)
-		require.Equal(t, groups[0], c.up())
-		require.Equal(t, "n3", downing.NameOf(c.store.Snapshot().Record.Verdict.DecidedBy))
+		require.Equal(t, groups[0], c.Up())
+		require.Equal(t, "n3", downing.NameOf(c.Store.Snapshot().Record.Verdict.DecidedBy))
 	})
 }
 
 // S4: when nobody reaches the store, nobody takes that for a grant: every side goes down.
 func TestLease_StoreUnreachableForAll(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		for _, n := range c.startAll(5) {
-			c.store.View(n).SetUnavailable(true)
+		for _, n := range c.Form(5) {
+			c.Store.View(n).SetUnavailable(true)
 		}
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-		c.eventually(2*time.Minute, func() bool { return len(c.up()) == 0 }, "somebody is still up")
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		c.Eventually(2*time.Minute, "somebody is still up", func() bool { return len(c.Up()) == 0 })
 	})
 }
 
 // A member that must not be counted, because it runs no resolver, neither decides nor is told; it is named in the status.
 func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
-		plain := startPlain(t, c, "plain")
+		c.Form(2)
+		plain, err := startAt(c, "plain")
+		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
-		s := c.members["n1"].provider.Status()
+		s := c.provider("n1").Status()
 		require.Equal(t, []string{"plain"}, s.Untagged)
 		require.Equal(t, "joining", s.Members[slices.IndexFunc(s.Members, func(m downing.MemberStatus) bool { return m.Name == "plain" })].Status)
 		require.NoError(t, plain.Shutdown())
@@ -241,20 +233,20 @@ func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 
 // A restarted member under its old name is another incarnation: it is admitted although the old one was downed.
 func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
-	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
-		c.startAll(5)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
-		c.eventually(2*time.Minute, func() bool { return c.down("n5") }, "n5 is still up")
-		old := c.members["n5"].provider
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(5)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
+		c.Eventually(2*time.Minute, "n5 is still up", func() bool { return c.Member("n5").Down() })
+		old := c.provider("n5")
 		<-old.Done()
-		c.net.Heal()
-		c.start("n5", "n1")
-		c.eventually(time.Minute, func() bool {
-			s := c.members["n1"].provider.Status()
+		c.Net.Heal()
+		c.Boot("n5", "n1")
+		c.Eventually(time.Minute, "the new n5 is no member", func() bool {
+			s := c.provider("n1").Status()
 			return len(s.Members) == 5 && len(s.Unreachable) == 0 && s.State == sbr.StateUp
-		}, "the new n5 is no member")
+		})
 		time.Sleep(3 * time.Minute)
-		require.Len(t, c.up(), 5)
+		require.Len(t, c.Up(), 5)
 		require.NoError(t, old.Stop(context.Background()))
 	})
 }
@@ -270,13 +262,13 @@ func TestSplit_StrategiesWithoutALease(t *testing.T) {
 				c.Strategies.StaticQuorum.QuorumSize = 3
 				c.Strategies.KeepReferee.Address = "n4"
 			}, func(t *testing.T, c *cluster) {
-				c.startAll(5)
-				require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+				c.Form(5)
+				require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 				c.requireOneSide([][]string{winners}, 2*time.Minute)
 				time.Sleep(2 * time.Minute)
-				c.net.Heal()
+				c.Net.Heal()
 				time.Sleep(2 * time.Minute)
-				require.Equal(t, winners, c.up())
+				require.Equal(t, winners, c.Up())
 			})
 		})
 	}

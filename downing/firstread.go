@@ -40,7 +40,7 @@ func (e *engine) openLease(ctx context.Context) error {
 	if rec.Verdict != nil {
 		e.keepOut.list.Store(&denyList{self: e.self.ID, verdict: *rec.Verdict})
 	}
-	e.inbox.post(func() {
+	e.inbox.Post(func() {
 		e.recordTaken = true
 		e.step(sbr.LeaseObserved{Record: recordOf(rec)})
 	})

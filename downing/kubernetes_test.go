@@ -108,15 +108,15 @@ func TestSplit_RealAPIServer(t *testing.T) {
 				quick(cfg)
 				cfg.Store = a.store()
 			})
-			defer c.shutdown()
-			c.startAll(5)
+			defer c.Shutdown()
+			c.Form(5)
 			whole := time.NewTimer(2 * time.Second) // long enough for several rounds of everything periodic
 			<-whole.C
 			require.Empty(t, a.written(), "the cluster was whole")
 
-			require.NoError(t, c.net.Partition(tc.winners, tc.losers))
+			require.NoError(t, c.Net.Partition(tc.winners, tc.losers))
 			c.requireOneSide([][]string{tc.winners, tc.losers}, time.Minute)
-			require.Equal(t, tc.winners, c.up(), "the majority wins")
+			require.Equal(t, tc.winners, c.Up(), "the majority wins")
 
 			object := a.do(http.MethodGet, a.path()+"/"+leaseName, nil)
 			meta := object["metadata"].(map[string]any)

@@ -9,16 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // noLeak requires that f leaves no goroutine behind, once Serf's own background work is over.
 func noLeak(t *testing.T, f func(t *testing.T, s *single)) {
 	synctest.Test(t, func(t *testing.T) {
 		before := goleak.IgnoreCurrent()
-		f(t, &single{t: t, net: memnet.New(memnet.Config{}), store: memory.NewStore()})
+		f(t, newSingle(t))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		goleak.VerifyNone(t, before)
@@ -61,7 +59,7 @@ func TestLeak_StartAndDown(t *testing.T) {
 func TestLeak_CreateFailed(t *testing.T) {
 	noLeak(t, func(t *testing.T, s *single) {
 		p := s.provider()
-		_, err := serfnet.Start(s.net, "n1", func(conf *serf.Config) {
+		_, err := serfnet.Start(s.Net, "n1", func(conf *serf.Config) {
 			conf.EventCh = make(chan serf.Event)
 			require.NoError(t, p.Prepare(t.Context(), conf))
 			conf.ProtocolVersion = 99

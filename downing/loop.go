@@ -4,50 +4,10 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
-
-// inbox is the queue of what the loop has to do. Posting never blocks.
-type inbox struct {
-	mu     *sync.Mutex
-	queue  *[]func()
-	closed *bool
-	wake   chan struct{}
-}
-
-func newInbox() inbox {
-	return inbox{mu: new(sync.Mutex), queue: new([]func()), closed: new(bool), wake: make(chan struct{}, 1)}
-}
-
-func (b inbox) post(f func()) {
-	b.mu.Lock()
-	if !*b.closed {
-		*b.queue = append(*b.queue, f)
-	}
-	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (b inbox) take() []func() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q := *b.queue
-	*b.queue = nil
-	return q
-}
-
-// close drops everything, now and later: the loop has ended, but Serf's events may go on for as long as the process.
-func (b inbox) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	*b.closed, *b.queue = true, nil
-}
 
 // now is the resolver's clock: monotonic, since Start. It stands still while this member is blind or waits to be admitted, so that nothing
 // comes due.
@@ -67,7 +27,7 @@ func (e *engine) clock() time.Duration { return time.Since(e.origin) }
 // loop runs the resolver until the member is down or leaves. If anything in it breaks, the member fails safe (promise F1).
 func (e *engine) loop() {
 	defer close(e.looped)
-	defer e.inbox.close()
+	defer e.inbox.Close()
 	defer e.talk.close()
 	finished := false
 	defer func() {
@@ -86,7 +46,7 @@ func (e *engine) loop() {
 		p.waiting(e.wait())
 		timer.Reset(e.wait())
 		select {
-		case <-e.inbox.wake:
+		case <-e.inbox.Wake():
 		case <-timer.C:
 		case <-e.node.done():
 			e.serfClosed()
@@ -98,7 +58,7 @@ func (e *engine) loop() {
 			e.metrics.paused(gap)
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})
 		}
-		for _, f := range e.inbox.take() {
+		for _, f := range e.inbox.Take() {
 			if e.over() {
 				break
 			}

@@ -40,7 +40,7 @@ func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 // lookSoon makes the loop look at the membership; one look is enough for a burst.
 func (e *engine) lookSoon() {
 	if e.looking.CompareAndSwap(false, true) {
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			e.looking.Store(false)
 			e.poll()
 		})
@@ -71,7 +71,7 @@ func (e *engine) onQuery(q query) {
 		e.ignore(&q, m.Kind, "too many messages are waiting")
 	default:
 		e.pending.Add(1)
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			e.pending.Add(-1)
 			e.onMessage(&q, m)
 		})
@@ -207,7 +207,7 @@ func (e *engine) askStanding() {
 			}
 			for a := range answers {
 				if m, err := gossip.Decode(a.Payload); err == nil {
-					e.inbox.post(func() { e.onMessage(&query{from: a.From, asked: true}, m) })
+					e.inbox.Post(func() { e.onMessage(&query{from: a.From, asked: true}, m) })
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 )
 
 // meters collects the metrics of each member of a cluster.
@@ -120,16 +121,16 @@ func keysOf(m map[string]float64) func(func(string) bool) {
 // A whole cluster, a split, its resolution and the heal after it, as the metrics show them.
 func TestMetrics_Split(t *testing.T) {
 	m := newMeters(t)
-	config := func(name string, c *downing.Config) { m.config(name, c); majorityFirst(name, c) }
+	config := func(name string, c *downing.Config) { m.config(name, c); clustertest.MajorityFirst(name, c) }
 	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.start("n1")
+		c.Boot("n1")
 		m.require("n1", "sbr.state{state=arming} = 1", "sbr.armed = 0", "sbr.responsible = 0")
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
-			c.start(name, "n1")
+			c.Boot(name, "n1")
 		}
-		for _, x := range c.members {
-			x.provider.OnSuspend(func(string) {})
-			x.provider.OnResume(func(string) {})
+		for _, x := range c.Members() {
+			x.Provider.OnSuspend(func(string) {})
+			x.Provider.OnResume(func(string) {})
 		}
 		time.Sleep(30 * time.Second)
 		for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
@@ -144,14 +145,14 @@ func TestMetrics_Split(t *testing.T) {
 		m.require("n1", "sbr.responsible = 1")
 		m.require("n2", "sbr.responsible = 0")
 
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		time.Sleep(15 * time.Second)
 		m.require("n1", "sbr.unreachable = 2", "sbr.reports > 1", "sbr.state{state=suspended} = 1", "sbr.state{state=up} = 0", "sbr.suspended.age > 8",
 			"sbr.suspended.time > 8", "sbr.suspensions{cause=resolver} = 1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.active = 1",
 			"sbr.probes{outcome=unanswered} > 2", "sbr.messages.sent{kind=report} > 0", "sbr.messages.received{kind=report} > 0", "sbr.callback.duration{callback=suspend} = 1")
 		m.require("n4", "sbr.unreachable = 3", "sbr.responsible = 1")
 
-		c.eventually(time.Minute, func() bool { return c.down("n4") && c.down("n5") }, "nobody won")
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		m.require("n1", "sbr.lease.held = 1")
 		time.Sleep(2 * time.Minute)
 		m.require("n1", "sbr.members = 3", "sbr.unreachable = 0", "sbr.state{state=up} = 1", "sbr.suspended.age = 0", "sbr.suspended.time > 15",
@@ -174,7 +175,8 @@ func TestMetrics_Move(t *testing.T) {
 		do     func(t *testing.T, c *cluster, m *meters)
 	}{
 		{"a node without a resolver is untagged", 2, nil, func(t *testing.T, c *cluster, m *meters) {
-			s := startPlain(t, c, "plain")
+			s, err := startAt(c, "plain")
+			require.NoError(t, err)
 			time.Sleep(5 * time.Second)
 			m.require("n1", "sbr.untagged = 1", "sbr.members = 3")
 			require.NoError(t, s.Shutdown())
@@ -188,19 +190,20 @@ func TestMetrics_Move(t *testing.T) {
 			m.require("n2", "sbr.disagreeing = 1")
 		}},
 		{"a heal", 5, nil, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 			time.Sleep(15 * time.Second)
-			c.net.Heal()
+			c.Net.Heal()
 			time.Sleep(2 * time.Minute)
 			m.require("n1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.duration{outcome=healed} = 1", "sbr.downs = 0", "sbr.partition.active = 0",
 				"sbr.decisions{kind=acquire-lease-and-down-unreachable} = 0")
 		}},
 		{"nobody reaches the store", 3, nil, func(t *testing.T, c *cluster, m *meters) {
-			for name := range c.members {
-				c.store.View(name).SetUnavailable(true)
+			for _, m := range c.Members() {
+				name := m.Name
+				c.Store.View(name).SetUnavailable(true)
 			}
-			require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-			c.eventually(2*time.Minute, func() bool { return len(c.up()) == 0 }, "somebody is up")
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+			c.Eventually(2*time.Minute, "somebody is up", func() bool { return len(c.Up()) == 0 })
 			time.Sleep(20 * time.Second)
 			m.require("n1", "sbr.lease.acquire.duration{outcome=unknown} > 0", "sbr.decisions{kind=down-reachable} = 1", "sbr.messages.sent{kind=ask} > 0",
 				"sbr.messages.sent{kind=order} > 0", "sbr.partition.duration{outcome=down} = 1", "sbr.lease.answer.age > 20")
@@ -211,21 +214,21 @@ func TestMetrics_Move(t *testing.T) {
 			c.NoWatch = true
 		}, func(t *testing.T, c *cluster, m *meters) {
 			m.require("n1", "sbr.lease.watch.running = 0")
-			require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-			c.eventually(2*time.Minute, func() bool { return c.down("n3") }, "n3 is up")
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+			c.Eventually(2*time.Minute, "n3 is up", func() bool { return c.Member("n3").Down() })
 			m.require("n3", "sbr.lease.acquire.duration{outcome=held} = 1")
 		}},
 		{"a strategy without a lease", 5, func(_ string, c *downing.Config) { c.Strategy = "keep-majority" }, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 			time.Sleep(3 * time.Minute)
 			m.require("n1", "sbr.decisions{kind=down-unreachable} = 1", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.verdict.token = 0")
 			m.require("n2", "sbr.partition.duration{outcome=resolved} = 1", "sbr.messages.received{kind=order} > 0")
 			m.require("n4", "sbr.decisions{kind=down-reachable} = 1", "sbr.downs = 1")
 		}},
 		{"a callback that panics", 1, nil, func(t *testing.T, c *cluster, m *meters) {
-			c.members["n1"].provider.OnDown(func(string) { panic("no") })
-			require.NoError(t, c.members["n1"].serf.Shutdown())
-			<-c.members["n1"].provider.Done()
+			c.provider("n1").OnDown(func(string) { panic("no") })
+			require.NoError(t, c.Member("n1").Serf.Shutdown())
+			<-c.provider("n1").Done()
 			m.require("n1", "sbr.callback.panics{callback=down} = 1", "sbr.downs = 1", "sbr.partitions{cause=failure} = 1")
 		}},
 		{"a resolver that panics", 3, func(name string, c *downing.Config) {
@@ -235,14 +238,14 @@ func TestMetrics_Move(t *testing.T) {
 				}
 			}
 		}, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-			c.eventually(time.Minute, func() bool { return c.down("n1") }, "it goes on")
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+			c.Eventually(time.Minute, "it goes on", func() bool { return c.Member("n1").Down() })
 			m.require("n1", "sbr.state{state=down} = 1", "sbr.state{state=up} = 0", "sbr.downs = 1")
 		}},
 		{"a member that is stopped in the middle", 3, nil, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 			time.Sleep(10 * time.Second)
-			stop(t, c.members["n3"].provider)
+			require.NoError(t, c.Member("n3").Stop())
 			all := m.collect("n3")
 			require.InDelta(t, 1, all["sbr.partition.duration{outcome=stopped}"], 0)
 			require.NotContains(t, all, "sbr.members", "nobody follows it any more")
@@ -257,7 +260,7 @@ func TestMetrics_Move(t *testing.T) {
 				}
 			}
 			virtual(t, config, func(t *testing.T, c *cluster) {
-				c.startAll(tc.n)
+				c.Form(tc.n)
 				tc.do(t, c, m)
 			})
 		})

@@ -1,7 +1,6 @@
 package downing_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -17,24 +16,14 @@ func minorityWins(t *testing.T, c *cluster) {
 	t.Helper()
 	larger := []string{"n1", "n2", "n3"}
 	for _, n := range larger {
-		c.store.View(n).SetUnavailable(true)
+		c.Store.View(n).SetUnavailable(true)
 	}
-	require.NoError(t, c.net.Partition(larger, []string{"n4", "n5"}))
+	require.NoError(t, c.Net.Partition(larger, []string{"n4", "n5"}))
 	c.requireOneSide([][]string{{"n4", "n5"}}, 5*time.Minute)
 	for _, n := range larger {
-		<-c.members[n].provider.Done()
-		c.store.View(n).SetUnavailable(false)
+		<-c.provider(n).Done()
+		c.Store.View(n).SetUnavailable(false)
 	}
-}
-
-// leaveFor stops a node in peace, if it was not downed.
-func (c *cluster) leaveFor(name string) {
-	m := c.members[name]
-	if !c.down(name) {
-		require.NoError(c.t, m.serf.Leave())
-		require.NoError(c.t, m.provider.Stop(context.Background()))
-	}
-	require.NoError(c.t, m.serf.Shutdown())
 }
 
 func three(_ string, c *downing.Config) { c.Resolver.MinMembers = 3 }
@@ -43,38 +32,37 @@ func three(_ string, c *downing.Config) { c.Resolver.MinMembers = 3 }
 // the one that the verdict has left. After the heal they join it.
 func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 	virtual(t, three, func(t *testing.T, c *cluster) {
-		c.startAll(5)
+		c.Form(5)
 		minorityWins(t, c)
-		c.start("n1")
-		c.start("n2", "n1")
-		c.start("n3", "n1")
+		c.Boot("n1")
+		c.Boot("n2", "n1")
+		c.Boot("n3", "n1")
 		time.Sleep(10 * time.Minute)
 		for _, n := range []string{"n1", "n2", "n3"} {
-			s := c.members[n].provider.Status()
+			s := c.provider(n).Status()
 			require.Equal(t, sbr.StateSuspended, s.State, n)
 			require.Equal(t, []string{"n4", "n5"}, s.Awaiting, n)
 			require.Contains(t, s.SuspendedBecause, "nobody is to be found here: n4, n5", n)
 		}
-		require.Equal(t, sbr.StateUp, c.members["n4"].provider.Status().State)
+		require.Equal(t, sbr.StateUp, c.provider("n4").Status().State)
 
 		// One of them crashes: the others, who wait, decide nothing that could reach the winners.
-		require.NoError(t, c.net.Freeze("n3"))
+		require.NoError(t, c.Net.Freeze("n3"))
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, uint64(1), c.store.Snapshot().Record.Verdict.Token)
-		require.NoError(t, c.net.Thaw("n3"))
+		require.Equal(t, uint64(1), c.Store.Snapshot().Record.Verdict.Token)
+		require.NoError(t, c.Net.Thaw("n3"))
 
-		c.net.Heal()
-		_, err := c.members["n1"].serf.Join(c.addresses([]string{"n4"}), true)
-		require.NoError(t, err)
-		c.eventually(5*time.Minute, func() bool {
-			for _, m := range c.members {
-				if s := m.provider.Status(); s.State != sbr.StateUp || len(s.Unreachable) > 0 {
+		c.Net.Heal()
+		require.NoError(t, c.Join(c.Member("n1").Serf, "n4"))
+		c.Eventually(5*time.Minute, "not all are up again", func() bool {
+			for _, m := range c.Members() {
+				if s := m.Provider.Status(); s.State != sbr.StateUp || len(s.Unreachable) > 0 {
 					return false
 				}
 			}
 			return true
-		}, "not all are up again")
-		require.Len(t, c.up(), 5)
+		})
+		require.Len(t, c.Up(), 5)
 	})
 }
 
@@ -82,43 +70,43 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 // that were admitted. A survivor that does not come back is waited for, until an operator says that it will not.
 func TestNewcomer_ColdStart(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Form(3)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.requireOneSide([][]string{{"n1", "n2"}, {"n3"}}, 5*time.Minute)
 		for _, n := range []string{"n1", "n2", "n3"} {
-			c.leaveFor(n)
+			require.NoError(t, c.Member(n).Leave())
 		}
-		c.net.Heal()
+		c.Net.Heal()
 		time.Sleep(time.Minute)
-		left := c.store.Snapshot().Record.Verdict.Survivors
+		left := c.Store.Snapshot().Record.Verdict.Survivors
 		first, others := downing.NameOf(left[0]), []string{"n1", "n2", "n3"}
 
-		c.start("n1")
+		c.Boot("n1")
 		time.Sleep(time.Minute)
 		if len(left) > 1 || first != "n1" {
-			require.NotEqual(t, sbr.StateUp, c.members["n1"].provider.Status().State)
+			require.NotEqual(t, sbr.StateUp, c.provider("n1").Status().State)
 		}
 		for _, n := range others[1:] {
-			c.start(n, "n1")
+			c.Boot(n, "n1")
 		}
-		c.eventually(time.Minute, func() bool { return len(c.up()) == 3 && c.members["n3"].provider.Status().State == sbr.StateUp }, "they wait")
-		c.start("n9", "n1")
-		c.eventually(time.Minute, func() bool { return c.members["n9"].provider.Status().State == sbr.StateUp }, "a newcomer after them waits")
+		c.Eventually(time.Minute, "they wait", func() bool { return len(c.Up()) == 3 && c.provider("n3").Status().State == sbr.StateUp })
+		c.Boot("n9", "n1")
+		c.Eventually(time.Minute, "a newcomer after them waits", func() bool { return c.provider("n9").Status().State == sbr.StateUp })
 	})
 }
 
 func TestNewcomer_Bootstrap(t *testing.T) {
 	virtual(t, func(name string, c *downing.Config) { c.Bootstrap = name == "n1" && c.Store != nil }, func(t *testing.T, c *cluster) {
-		c.startAll(5)
+		c.Form(5)
 		minorityWins(t, c)
 		for _, n := range []string{"n4", "n5"} { // gone for good
-			c.leaveFor(n)
+			require.NoError(t, c.Member(n).Leave())
 		}
-		c.start("n2")
+		c.Boot("n2")
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"n4", "n5"}, c.members["n2"].provider.Status().Awaiting)
-		c.start("n1", "n2")
-		c.eventually(time.Minute, func() bool { return c.members["n2"].provider.Status().State == sbr.StateUp }, "it has found a member that was admitted")
+		require.Equal(t, []string{"n4", "n5"}, c.provider("n2").Status().Awaiting)
+		c.Boot("n1", "n2")
+		c.Eventually(time.Minute, "it has found a member that was admitted", func() bool { return c.provider("n2").Status().State == sbr.StateUp })
 	})
 }
 
@@ -126,26 +114,26 @@ func TestNewcomer_Bootstrap(t *testing.T) {
 // lease was released since.
 func TestNewcomer_BesideAgents(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
-		b.store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
 		b.boot("n1")
 		b.boot("n2", "n1")
 		time.Sleep(10 * time.Minute)
 		for _, n := range []string{"n1", "n2"} {
-			s := b.members[n].provider.Status()
+			s := b.provider(n).Status()
 			require.True(t, s.Newcomer, n)
 			require.Equal(t, []string{"n9"}, s.Awaiting, n)
 			require.Equal(t, sbr.StateSuspended, s.State, n)
 		}
 		b.boot("n9", "n1") // its host is there again: nobody of the old cluster is left
-		b.whole(3)
-		require.False(t, b.members["n1"].provider.Status().Newcomer)
+		b.Whole(3)
+		require.False(t, b.provider("n1").Status().Newcomer)
 	})
 }
 
 // What a downed predecessor left in the tags of its agent does not vouch for the member that begins after it.
 func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
-		b.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		b.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
 		a := &stockAgent{c: b.cluster, name: "n1"}
 		b.agents["n1"] = a
 		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "5", downing.TagIn: "5"})
@@ -153,7 +141,7 @@ func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 		b.boot("n2", "n1")
 		time.Sleep(time.Minute)
 		for _, n := range []string{"n1", "n2"} {
-			require.True(t, b.members[n].provider.Status().Newcomer, n)
+			require.True(t, b.provider(n).Status().Newcomer, n)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func (e *engine) keepTags(list []serf.Member) {
 		return
 	}
 	list[i].Tags = tags // this member knows better what it is
-	if list[i].Status != serf.StatusAlive || e.tagging || e.leaving {
+	if list[i].Status != serf.StatusAlive || e.tagging || e.offering.writing || e.leaving {
 		return
 	}
 	if !e.offering.failed {
@@ -80,7 +80,7 @@ func (e *engine) tagged() {
 	e.tagging = true
 	e.spawn(&e.workers, func() {
 		e.rest(tagsEvery)
-		e.inbox.post(func() { e.tagging = false })
+		e.inbox.Post(func() { e.tagging = false })
 	})
 }
 
@@ -152,7 +152,7 @@ func (e *engine) probe() {
 	e.probing = true
 	e.spawn(&e.workers, func() {
 		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
-		e.inbox.post(func() {
+		e.inbox.Post(func() {
 			for id, p := range results {
 				e.metrics.probed(p)
 				e.tracker.Probed(id, p.answered)

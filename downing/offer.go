@@ -37,7 +37,7 @@ func (e *engine) Offer(ctx context.Context, topic string, on bool) error {
 		return fmt.Errorf("%w: this member is not started, down, or stopped", ErrNotMember)
 	}
 	done := make(chan error, 1)
-	e.inbox.post(func() { e.offer(topic, on, done) })
+	e.inbox.Post(func() { e.offer(topic, on, done) })
 	select {
 	case err := <-done:
 		return err
@@ -141,7 +141,7 @@ func (e *engine) setTags() {
 		if err != nil {
 			e.log.Error("sbr: the tags of this member could not be set", "error", err)
 		}
-		e.inbox.post(func() { e.tagsSet(made, err) })
+		e.inbox.Post(func() { e.tagsSet(made, err) })
 	})
 }
 

@@ -26,8 +26,8 @@ func (c *cluster) serves(of, name string) []string {
 // What is offered the others see, sorted; what is taken back is gone, and so is the tag.
 func TestOffer_SeenByTheOthers(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{"team": "blue"} }
-		c.startAll(3)
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{"team": "blue"} }
+		c.Form(3)
 		p := c.provider("n2")
 		for _, topic := range []string{"reports", "backup", "backup"} {
 			require.NoError(t, p.Offer(t.Context(), topic, true))
@@ -44,7 +44,7 @@ func TestOffer_SeenByTheOthers(t *testing.T) {
 		require.NoError(t, p.Offer(t.Context(), "reports", false))
 		time.Sleep(time.Second)
 		require.Empty(t, c.serves("n1", "n2"))
-		tags := c.members["n2"].serf.LocalMember().Tags
+		tags := c.Member("n2").Serf.LocalMember().Tags
 		require.NotContains(t, tags, downing.TagServes)
 		require.Equal(t, "blue", tags["team"], "those of others stay")
 		require.NotEmpty(t, tags[downing.TagUID])
@@ -54,7 +54,7 @@ func TestOffer_SeenByTheOthers(t *testing.T) {
 // Offers of different topics at the same time do not lose each other.
 func TestOffer_AtTheSameTime(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		var wg sync.WaitGroup
 		var want []string
 		began := time.Now()
@@ -62,7 +62,7 @@ func TestOffer_AtTheSameTime(t *testing.T) {
 			topic := fmt.Sprintf("topic-%02d", i)
 			wg.Go(func() {
 				require.NoError(t, c.provider("n2").Offer(t.Context(), topic, true))
-				require.Contains(t, c.members["n2"].serf.LocalMember().Tags[downing.TagServes], topic, "it is set when Offer returns")
+				require.Contains(t, c.Member("n2").Serf.LocalMember().Tags[downing.TagServes], topic, "it is set when Offer returns")
 				if i%2 == 1 {
 					require.NoError(t, c.provider("n2").Offer(t.Context(), topic, false))
 				}
@@ -81,10 +81,10 @@ func TestOffer_AtTheSameTime(t *testing.T) {
 // The tags never exceed what Serf allows, and room for what the resolver still has to set is kept.
 func TestOffer_TagsFull(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) {
+		c.Options.Serf = func(_ string, conf *serf.Config) {
 			conf.Tags = map[string]string{"short": "x", "long": strings.Repeat("x", 100), "at-the-limit-of-31-bytes-of-text": strings.Repeat("y", 31)}
 		}
-		c.startAll(2)
+		c.Form(2)
 		p := c.provider("n2")
 		offered := 0
 		var err error
@@ -93,7 +93,7 @@ func TestOffer_TagsFull(t *testing.T) {
 		}
 		require.ErrorIs(t, err, downing.ErrTagsFull)
 		require.ErrorContains(t, err, "512")
-		node := c.members["n2"].serf
+		node := c.Member("n2").Serf
 		used := len(node.Memberlist().LocalNode().Meta)
 		t.Logf("%d topics, %d bytes of tags", offered-1, used)
 		require.Less(t, used, memberlist.MetaMaxSize-20)
@@ -111,8 +111,8 @@ func TestOffer_TagsFull(t *testing.T) {
 // An application that replaces the tags does not end what is offered, and what it brings back is not offered again.
 func TestOffer_TagsThatTheApplicationSets(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
-		node := c.members["n2"].serf
+		c.Form(2)
+		node := c.Member("n2").Serf
 		require.NoError(t, c.provider("n2").Offer(t.Context(), "backup", true))
 		old := maps.Clone(node.LocalMember().Tags)
 		require.NoError(t, node.SetTags(map[string]string{"team": "green"}))
@@ -129,8 +129,8 @@ func TestOffer_TagsThatTheApplicationSets(t *testing.T) {
 // A process that starts offers nothing, whatever its configuration says; nor is rubbish in another one's tag a topic.
 func TestOffer_BeginsWithout(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{downing.TagServes: "backup"} }
-		c.startAll(2)
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{downing.TagServes: "backup"} }
+		c.Form(2)
 		require.Empty(t, c.serves("n1", "n2"))
 		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagServes: "b,,A b,a,b,\x00,../c"})
 		require.Equal(t, []string{"a", "b"}, c.serves("n1", "stranger"))
@@ -141,7 +141,7 @@ func TestOffer_BeginsWithout(t *testing.T) {
 // An offer whose caller gives up holds all the same.
 func TestOffer_CallerGivesUp(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		err := c.provider("n2").Offer(ctx, "backup", true)

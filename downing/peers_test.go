@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -34,15 +35,14 @@ func namesOf(peers downing.Peers) (names []string) {
 // All members list the same, oldest first, whatever their addresses are; a node without a provider is not among them.
 func TestPeers_OldestFirst(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.start("n3")
+		c.Boot("n3")
 		require.Zero(t, c.provider("n3").Peers(), "it has not looked yet")
-		c.members["n1"] = c.members["n3"] // startAt and start join n1
 		time.Sleep(time.Second)
-		c.start("n2", "n3")
-		plain, err := startAt(c, "plain")
-		require.NoError(t, err)
+		c.Boot("n2", "n3")
+		plain := c.Node("plain", nil)
+		require.NoError(t, c.Join(plain, "n3"))
 		time.Sleep(time.Second)
-		c.start("n4", "n3")
+		c.Boot("n4", "n3")
 		time.Sleep(20 * time.Second)
 		for _, name := range []string{"n2", "n3", "n4"} {
 			peers := c.provider(name).Peers()
@@ -56,15 +56,14 @@ func TestPeers_OldestFirst(t *testing.T) {
 			}
 		}
 		require.NoError(t, plain.Shutdown())
-		delete(c.members, "n1")
 	})
 }
 
 // What one caller does to its copy nobody else sees.
 func TestPeers_ShareNothing(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{"role": "db,web"} }
-		c.startAll(2)
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{"role": "db,web"} }
+		c.Form(2)
 		require.NoError(t, c.provider("n1").Offer(t.Context(), "who", true))
 		time.Sleep(time.Second)
 		before := c.provider("n1").Peers()
@@ -93,14 +92,14 @@ func (c *cluster) sureSince(name string) time.Duration {
 // Sure goes with the time while nothing is amiss, stands still from the moment in which somebody is unreachable, on both sides, and goes on for the winners
 // once it is decided, although those that were downed are not removed yet.
 func TestPeers_SureStandsStillInAPartition(t *testing.T) {
-	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
-		c.start("n1")
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Boot("n1")
 		time.Sleep(time.Millisecond)
 		require.Zero(t, c.provider("n1").Peers().Sure, "it is not armed")
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
-			c.start(name, "n1")
+			c.Boot(name, "n1")
 		}
-		c.eventually(time.Minute, func() bool { return c.provider("n5").Status().State == sbr.StateUp }, "not armed")
+		c.Eventually(time.Minute, "not armed", func() bool { return c.provider("n5").Status().State == sbr.StateUp })
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			require.LessOrEqual(t, c.sureSince("n5"), downing.DefaultConfig().PollInterval)
@@ -111,10 +110,10 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 				downed.Store(true)
 			}
 		})
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		cut := time.Now()
 		for _, name := range []string{"n1", "n5"} {
-			c.eventually(time.Minute, func() bool { return c.provider(name).Status().State != sbr.StateUp }, "it notices nothing")
+			c.Eventually(time.Minute, "it notices nothing", func() bool { return c.provider(name).Status().State != sbr.StateUp })
 			require.LessOrEqual(t, c.provider(name).Peers().Sure, time.Now())
 		}
 		stood := map[string]time.Time{"n1": c.provider("n1").Peers().Sure, "n5": c.provider("n5").Peers().Sure}
@@ -132,39 +131,39 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 		require.LessOrEqual(t, c.sureSince("n1"), downing.DefaultConfig().PollInterval)
 		require.Equal(t, stood["n5"], c.provider("n5").Peers().Sure)
 		t.Logf("sure for %v after the cut; again after %v", stood["n1"].Sub(cut), time.Since(cut))
-		c.eventually(5*time.Minute, func() bool { return len(c.provider("n1").Peers().List) == 3 }, "nobody is removed")
+		c.Eventually(5*time.Minute, "nobody is removed", func() bool { return len(c.provider("n1").Peers().List) == 3 })
 	})
 }
 
 // A process that stood still is not sure again before it knows its fate, and never of the time in which it stood still.
 func TestPeers_SureAfterAPause(t *testing.T) {
-	var gates gates
-	virtual(t, gates.config, func(t *testing.T, c *cluster) {
-		c.startAll(3)
-		gates.close("n3")
+	var gates clustertest.Gates
+	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
+		c.Form(3)
+		gates.Of("n3").Close()
 		time.Sleep(time.Second)
 		before := c.provider("n3").Peers().Sure
 		time.Sleep(time.Minute)
 		require.Equal(t, before, c.provider("n3").Peers().Sure, "it does not run")
-		c.store.View("n3").SetUnavailable(true)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		gates.open("n3")
+		c.Store.View("n3").SetUnavailable(true)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		gates.Of("n3").Open()
 		for range 40 {
 			time.Sleep(50 * time.Millisecond)
 			require.Equal(t, before, c.provider("n3").Peers().Sure, "nobody has told it its fate")
 		}
-		c.net.Heal()
-		c.store.View("n3").SetUnavailable(false)
-		c.eventually(10*time.Second, func() bool { return c.sureSince("n3") <= time.Second }, "it is never sure again")
-		require.Equal(t, []string{"n1", "n2", "n3"}, c.up())
+		c.Net.Heal()
+		c.Store.View("n3").SetUnavailable(false)
+		c.Eventually(10*time.Second, "it is never sure again", func() bool { return c.sureSince("n3") <= time.Second })
+		require.Equal(t, []string{"n1", "n2", "n3"}, c.Up())
 	})
 }
 
 // A newcomer that has not found the cluster which the last verdict left is sure of nothing, even where it would be armed at once.
 func TestPeers_SureOfANewcomer(t *testing.T) {
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.SettleAfter = 0 }, func(t *testing.T, c *cluster) {
-		c.store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u", Survivors: []sbr.ID{"old#u"}, Reason: "before"}})
-		c.start("n1")
+		c.Store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u", Survivors: []sbr.ID{"old#u"}, Reason: "before"}})
+		c.Boot("n1")
 		for range 20 {
 			time.Sleep(500 * time.Millisecond)
 			require.Zero(t, c.provider("n1").Peers().Sure)
@@ -175,12 +174,12 @@ func TestPeers_SureOfANewcomer(t *testing.T) {
 // A member that leaves shows it to what runs on top, is sure of nothing more, and the others see it.
 func TestPeers_Leaving(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		require.NoError(t, c.provider("n3").Offer(t.Context(), "who", true))
 		time.Sleep(time.Second)
 		began := time.Now()
 		leave := make(chan error, 1)
-		go func() { leave <- c.members["n3"].serf.Leave() }()
+		go func() { leave <- c.Member("n3").Serf.Leave() }()
 		seen := make(map[string]time.Duration)
 		for len(seen) < 3 {
 			time.Sleep(10 * time.Millisecond)
@@ -205,8 +204,8 @@ func TestPeers_Leaving(t *testing.T) {
 
 // Each change is told after it can be read, and in peace nothing is.
 func TestFollow_EachChange(t *testing.T) {
-	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(3)
 		time.Sleep(5 * time.Second)
 		p := c.provider("n1")
 		var calls atomic.Int32
@@ -221,12 +220,12 @@ func TestFollow_EachChange(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"who"}, last.Load().List[1].Serves)
 
-		c.start("n4", "n1")
+		c.Boot("n4", "n1")
 		time.Sleep(10 * time.Second)
 		require.Len(t, last.Load().List, 4)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
-		c.eventually(2*time.Minute, func() bool { return last.Load().Verdict == 1 }, "the verdict was not told")
-		c.eventually(2*time.Minute, func() bool { return len(last.Load().List) == 3 }, "the removal was not told")
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
+		c.Eventually(2*time.Minute, "the verdict was not told", func() bool { return last.Load().Verdict == 1 })
+		c.Eventually(2*time.Minute, "the removal was not told", func() bool { return len(last.Load().List) == 3 })
 		require.Equal(t, sbr.StateUp, last.Load().State)
 
 		stop()
@@ -240,8 +239,8 @@ func TestFollow_EachChange(t *testing.T) {
 
 // One that panics and one that hangs keep nobody from being told that the member is down, and nobody from anything.
 func TestFollow_Downed(t *testing.T) {
-	virtual(t, majorityFirst, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(3)
 		p := c.provider("n3")
 		hang := make(chan struct{})
 		p.Follow(func() { <-hang })
@@ -257,7 +256,7 @@ func TestFollow_Downed(t *testing.T) {
 			default:
 			}
 		})
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		<-p.Downed()
 		at := time.Now()
 		require.Equal(t, at, <-told)
@@ -279,12 +278,12 @@ func TestPeers_LoopThatIsStuck(t *testing.T) {
 		}
 	}
 	virtual(t, hook, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		p := c.provider("n1")
 		states := make(chan sbr.State, 16)
 		p.Follow(func() { states <- p.Peers().State })
 		block.Store(true)
-		require.NoError(t, c.net.Freeze("n2"))
+		require.NoError(t, c.Net.Freeze("n2"))
 		<-p.Downed()
 		require.Equal(t, sbr.StateDown, p.Peers().State)
 		synctest.Wait()
@@ -297,6 +296,6 @@ func TestPeers_LoopThatIsStuck(t *testing.T) {
 		require.ErrorIs(t, err, downing.ErrNotMember)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, sbr.StateDown, p.Peers().State, "the loop goes on, and shows what it knew")
-		require.NoError(t, c.net.Thaw("n2"))
+		require.NoError(t, c.Net.Thaw("n2"))
 	})
 }

@@ -2,9 +2,6 @@ package downing_test
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,46 +11,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// one is a single node's world, for tests of what a provider does to its node.
+// single is a cluster of a single node, for tests of what a provider does to its node.
 type single struct {
-	t     *testing.T
-	net   *memnet.Network
-	store *memory.Store
+	*clustertest.Cluster
+	t testing.TB
 }
+
+func newSingle(t testing.TB) *single { return &single{clustertest.New(t, clustertest.Options{}), t} }
 
 // alone runs a test in virtual time. When it ends every goroutine must have ended: the bubble sees to that.
 func alone(t *testing.T, f func(t *testing.T, s *single)) {
 	synctest.Test(t, func(t *testing.T) {
-		f(t, &single{t: t, net: memnet.New(memnet.Config{}), store: memory.NewStore()})
-		time.Sleep(2 * time.Minute) // Serf's background work
+		f(t, newSingle(t))
+		clustertest.Drain()
 	})
 }
 
 func (s *single) provider(change ...func(*downing.Config)) *downing.Provider {
 	s.t.Helper()
-	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store = "payments", s.store.View("n1")
-	cfg.Logger = slog.New(slog.DiscardHandler)
-	cfg.Exit = func(int) {}
-	for _, f := range change {
-		f(&cfg)
-	}
-	p, err := downing.New(cfg)
-	require.NoError(s.t, err)
-	return p
+	return s.NewMember("n1", change...).Provider
 }
 
 // create prepares and creates a node, without starting the provider.
 func (s *single) create(p *downing.Provider, before, after func(*serf.Config)) *serf.Serf {
 	s.t.Helper()
-	node, err := serfnet.Start(s.net, "n1", func(conf *serf.Config) {
+	node, err := serfnet.Start(s.Net, "n1", func(conf *serf.Config) {
 		if before != nil {
 			before(conf)
 		}
@@ -131,7 +119,7 @@ func TestProvider_StopBeforeThereIsANode(t *testing.T) {
 		stop(t, p)
 
 		p = s.provider()
-		_, err := serfnet.Start(s.net, "n1", func(conf *serf.Config) {
+		_, err := serfnet.Start(s.Net, "n1", func(conf *serf.Config) {
 			require.NoError(t, p.Prepare(t.Context(), conf))
 			conf.ProtocolVersion = 99
 		})
@@ -163,7 +151,7 @@ func TestProvider_StopWhileSerfLives(t *testing.T) {
 
 // A node that was created but never given to Start does not freeze when its provider is stopped.
 func TestProvider_StopBetweenCreateAndStart(t *testing.T) {
-	s := &single{t: t, net: memnet.New(memnet.Config{}), store: memory.NewStore()}
+	s := newSingle(t)
 	p := s.provider()
 	node := s.create(p, nil, nil)
 	stop(t, p)
@@ -176,8 +164,7 @@ func TestProvider_StartFails(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p := s.provider()
 		node := s.create(p, nil, nil)
-		other, err := serfnet.Start(s.net, "n2", nil)
-		require.NoError(t, err)
+		other := s.Node("n2", nil)
 		require.ErrorIs(t, p.Start(t.Context(), other), downing.ErrNotPrepared, "another node")
 		require.NoError(t, other.Shutdown())
 		ended, cancel := context.WithCancel(t.Context())
@@ -232,121 +219,6 @@ func TestProvider_CoalescedEvents(t *testing.T) {
 	})
 }
 
-// A node that does not know the last verdict must not join: Prepare waits for the store, until its ctx ends, and may be repeated.
-func TestPrepare_WaitsForTheStore(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		view := s.store.View("n1")
-		view.SetUnavailable(true)
-		p := s.provider()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		conf := serf.DefaultConfig()
-		conf.Init()
-		err := p.Prepare(ctx, conf)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, memory.ErrUnavailable)
-		require.ErrorContains(t, err, "must be readable before this node may join")
-		require.Nil(t, conf.EventCh, "nothing was changed")
-
-		time.AfterFunc(time.Minute, func() { view.SetUnavailable(false) })
-		began := time.Now()
-		node := s.create(p, nil, nil)
-		require.GreaterOrEqual(t, time.Since(began), time.Minute)
-		require.NoError(t, p.Start(t.Context(), node))
-		require.NoError(t, node.Leave())
-		s.end(p, node)
-	})
-}
-
-// Stop ends a Prepare that waits for the store.
-func TestPrepare_StoppedWhileItWaits(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		s.store.View("n1").LoseRequests(memory.Always)
-		p := s.provider()
-		conf := serf.DefaultConfig()
-		conf.Init()
-		failed := make(chan error)
-		go func() { failed <- p.Prepare(context.Background(), conf) }()
-		time.Sleep(time.Minute)
-		go stop(t, p)
-		require.Error(t, <-failed)
-		require.Nil(t, conf.EventCh)
-	})
-}
-
-// hanging is a store whose preflight answers only when its ctx ends.
-type hanging struct{ *memory.View }
-
-func (hanging) Preflight(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// A preflight that hangs is loud, but it holds nobody up for ever: what counts is the read.
-func TestPrepare_PreflightHangs(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		p := s.provider(func(c *downing.Config) { c.Store = hanging{s.store.View("n1")} })
-		conf := serf.DefaultConfig()
-		conf.Init()
-		require.NoError(t, p.Prepare(context.Background(), conf))
-		stop(t, p)
-	})
-}
-
-// Names that messages could not carry, and a Serf that cannot carry messages, are refused before anything is done.
-func TestPrepare_RefusesWhatCannotWork(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		p := s.provider()
-		for word, change := range map[string]func(*serf.Config){
-			"is empty":        func(c *serf.Config) { c.NodeName = "" },
-			"at most 128":     func(c *serf.Config) { c.NodeName = strings.Repeat("n", 129) },
-			"UTF-8":           func(c *serf.Config) { c.NodeName = "n\xff" },
-			"not begin with":  func(c *serf.Config) { c.NodeName = "?n1" },
-			"ProtocolVersion": func(c *serf.Config) { c.ProtocolVersion = 3 },
-		} {
-			conf := serf.DefaultConfig()
-			conf.Init()
-			change(conf)
-			require.ErrorContains(t, p.Prepare(t.Context(), conf), word)
-			require.Nil(t, conf.EventCh)
-		}
-		require.Zero(t, s.store.View("n1").Counters().Reads)
-		stop(t, p)
-	})
-}
-
-// Prepare keeps what the application configured, and makes room where a long name leaves none.
-func TestPrepare_KeepsTheApplicationsConfiguration(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		p := s.provider()
-		require.Zero(t, p.Status())
-		conf := serf.DefaultConfig()
-		conf.Init()
-		conf.NodeName = "n1"
-		tags := map[string]string{"role": "db", downing.TagUID: "copied"}
-		conf.Tags = tags
-		require.NoError(t, p.Prepare(t.Context(), conf))
-		require.Equal(t, "db", conf.Tags["role"])
-		require.Equal(t, map[string]string{"role": "db", downing.TagUID: "copied"}, tags, "the application's own map is not touched")
-		require.Equal(t, "n1#"+conf.Tags[downing.TagUID], p.Status().Incarnation)
-		require.NotEqual(t, "copied", conf.Tags[downing.TagUID])
-		require.Equal(t, sbr.StateArming, p.Status().State)
-		require.Equal(t, conf.Tags[downing.TagConfig], p.Status().ConfigDigest)
-		require.Equal(t, 1024, conf.QuerySizeLimit, "Serf's default is enough for a short name")
-		stop(t, p)
-
-		p = s.provider()
-		conf = serf.DefaultConfig()
-		conf.Init()
-		conf.NodeName = strings.Repeat("n", 128)
-		conf.QueryResponseSizeLimit = 100
-		require.NoError(t, p.Prepare(t.Context(), conf))
-		require.Greater(t, conf.QuerySizeLimit, 1024)
-		require.Greater(t, conf.QueryResponseSizeLimit, 1024)
-		stop(t, p)
-	})
-}
-
 // A member can be stopped once it is down, also by its own callback, and everything of it ends.
 func TestProvider_StopAfterDowned(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
@@ -392,19 +264,20 @@ func TestLeave_IsNotADowning(t *testing.T) {
 // never in its own eyes: without the token that it read it would be out by an old verdict.
 func TestTags_PutBack(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"}, DecidedBy: "n1#old", Reason: "long ago"}})
-		c.startAll(3)
-		before := c.members["n1"].provider.Status().Incarnation
-		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{}))
+		c.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"}, DecidedBy: "n1#old", Reason: "long ago"}})
+		c.Form(3)
+		before := c.provider("n1").Status().Incarnation
+		require.NoError(t, c.Member("n1").Serf.SetTags(map[string]string{}))
 		time.Sleep(20 * time.Second)
-		uid := c.members["n1"].serf.LocalMember().Tags[downing.TagUID]
-		require.NoError(t, c.members["n1"].serf.SetTags(map[string]string{"role": "db", downing.TagUID: uid}))
+		uid := c.Member("n1").Serf.LocalMember().Tags[downing.TagUID]
+		require.NoError(t, c.Member("n1").Serf.SetTags(map[string]string{"role": "db", downing.TagUID: uid}))
 		time.Sleep(20 * time.Second)
-		tags := c.members["n1"].serf.LocalMember().Tags
+		tags := c.Member("n1").Serf.LocalMember().Tags
 		require.Equal(t, "db", tags["role"])
 		require.Equal(t, before, "n1#"+tags[downing.TagUID])
-		for name, m := range c.members {
-			s := m.provider.Status()
+		for _, m := range c.Members() {
+			name := m.Name
+			s := m.Provider.Status()
 			require.Equal(t, sbr.StateUp, s.State, name)
 			require.Len(t, s.Members, 3, name)
 			require.Empty(t, s.Untagged, name)
@@ -412,41 +285,7 @@ func TestTags_PutBack(t *testing.T) {
 				require.Equal(t, "up", x.Status, x.Name)
 			}
 		}
-		require.Len(t, c.up(), 3)
-	})
-}
-
-// closing is a store that wants to be closed.
-type closing struct {
-	lease.Store
-	closed *bool
-}
-
-func (c closing) Close() error { *c.closed = true; return nil }
-
-// A configuration names an implementation; whoever registered it is asked for the store, and Stop closes what was opened.
-func TestPrepare_OpensTheImplementation(t *testing.T) {
-	alone(t, func(t *testing.T, s *single) {
-		closed := false
-		lease.Register("of-my-own", func(_ context.Context, spec lease.Spec) (lease.Store, error) {
-			var set struct{ Place string }
-			require.NoError(t, spec.Configure(&set))
-			require.Equal(t, "here", set.Place)
-			require.Equal(t, "test-sbr", spec.Name)
-			require.NotEmpty(t, spec.Owner)
-			require.Equal(t, lease.DefaultSettings().OperationTimeout, spec.Settings.OperationTimeout)
-			return closing{s.store.View("n1"), &closed}, nil
-		})
-		p := s.provider(func(c *downing.Config) {
-			c.Store, c.LeaseImplementation, c.LeaseName = nil, "of-my-own", "test-sbr"
-			c.LeaseDecode = func(into any) error { return json.Unmarshal([]byte(`{"Place": "here"}`), into) }
-		})
-		conf := serf.DefaultConfig()
-		conf.Init()
-		require.NoError(t, p.Prepare(context.Background(), conf))
-		require.NotZero(t, s.store.View("n1").Counters().Reads)
-		stop(t, p)
-		require.True(t, closed)
+		require.Len(t, c.Up(), 3)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -34,18 +35,18 @@ func TestRealTime_SplitAndHeal(t *testing.T) {
 		cfg.Resolver.SettleAfter = 300 * time.Millisecond
 		cfg.Resolver.ReleaseAfter = 500 * time.Millisecond
 		cfg.TellFor = 2 * time.Second
-		if underRace {
+		if race.Enabled {
 			cfg.PauseAfter = 30 * time.Second // a busy machine is no pause
 		}
 	})
-	c.serf = hurried
-	defer c.shutdown()
-	names := c.startAll(3)
+	c.Options.Serf = hurried
+	defer c.Shutdown()
+	names := c.Form(3)
 	groups := [][]string{{"n1", "n2"}, {"n3"}}
 	state := func(want sbr.State) func() bool {
 		return func() bool {
 			for _, n := range names {
-				if c.members[n].provider.Status().State != want {
+				if c.provider(n).Status().State != want {
 					return false
 				}
 			}
@@ -64,26 +65,26 @@ func TestRealTime_SplitAndHeal(t *testing.T) {
 			case <-done:
 				return
 			case <-tick.C:
-				_, _ = c.members["n1"].provider.Status(), c.members["n3"].provider.Reason()
+				_, _ = c.provider("n1").Status(), c.provider("n3").Reason()
 			}
 		}
 	}()
 
-	require.NoError(t, c.net.Partition(groups...))
-	c.eventually(30*time.Second, state(sbr.StateSuspended), "the cut is not noticed")
-	c.net.Heal()
-	c.eventually(30*time.Second, state(sbr.StateUp), "the heal is not noticed")
-	require.Len(t, c.up(), 3)
-	require.Empty(t, c.store.History())
+	require.NoError(t, c.Net.Partition(groups...))
+	c.Eventually(30*time.Second, "the cut is not noticed", state(sbr.StateSuspended))
+	c.Net.Heal()
+	c.Eventually(30*time.Second, "the heal is not noticed", state(sbr.StateUp))
+	require.Len(t, c.Up(), 3)
+	require.Empty(t, c.Store.History())
 
-	require.NoError(t, c.net.Partition(groups...))
+	require.NoError(t, c.Net.Partition(groups...))
 	c.requireOneSide(groups[:1], 30*time.Second)
-	<-c.members["n3"].provider.Done()
-	c.net.Heal()
-	c.eventually(30*time.Second, func() bool {
-		s := c.members["n2"].provider.Status()
+	<-c.provider("n3").Done()
+	c.Net.Heal()
+	c.Eventually(30*time.Second, "the loser is not removed", func() bool {
+		s := c.provider("n2").Status()
 		return s.State == sbr.StateUp && len(s.Members) == 2
-	}, "the loser is not removed")
-	require.Equal(t, groups[0], c.up())
-	require.Equal(t, uint64(1), c.members["n2"].provider.Status().Verdict.Token)
+	})
+	require.Equal(t, groups[0], c.Up())
+	require.Equal(t, uint64(1), c.provider("n2").Status().Verdict.Token)
 }

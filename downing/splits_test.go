@@ -2,7 +2,6 @@ package downing_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,16 +21,14 @@ func TestSplit_ExactlyOneSideSurvives(t *testing.T) {
 		{"9|1", 10, [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t, nil)
-				c.startAll(tc.nodes)
-				defer c.stop()
-				require.NoError(t, c.net.Partition(tc.groups...))
+			virtual(t, nil, func(t *testing.T, c *cluster) {
+				c.Form(tc.nodes)
+				require.NoError(t, c.Net.Partition(tc.groups...))
 				cut := time.Now()
 				c.requireOneSide(tc.groups, 2*time.Minute)
-				t.Logf("resolved after %v, up: %v", time.Since(cut), c.up())
+				t.Logf("resolved after %v, up: %v", time.Since(cut), c.Up())
 				time.Sleep(3 * time.Minute)
-				c.net.Heal()
+				c.Net.Heal()
 				time.Sleep(2 * time.Minute)
 				c.requireOneSide(tc.groups, time.Second)
 			})
@@ -42,15 +39,15 @@ func TestSplit_ExactlyOneSideSurvives(t *testing.T) {
 // requireOneSide waits until the members that are up are exactly one of the sides.
 func (c *cluster) requireOneSide(groups [][]string, within time.Duration) {
 	c.t.Helper()
-	c.eventually(within, func() bool {
-		up := c.up()
+	c.Eventually(within, "the members that are up are no side", func() bool {
+		up := c.Up()
 		for _, g := range groups {
 			if equalSets(up, g) {
 				return true
 			}
 		}
 		return false
-	}, "the members that are up are no side")
+	})
 }
 
 func equalSets(a, b []string) bool {

@@ -53,7 +53,7 @@ func TestBeside_Talk_FitsIntoSerfsLimits(t *testing.T) {
 				b.boot(long(name), long("n1"))
 			}
 		}
-		b.whole(4)
+		b.Whole(4)
 		topic, full := strings.Repeat("t", 63), bytes.Repeat([]byte{0xff}, downing.MaxTalk)
 		for _, name := range []string{"n2", "n3", "n4"} {
 			_, err := b.provider(long(name)).Serve(topic, func(q downing.Question) {
@@ -85,8 +85,8 @@ func TestBeside_Talk_SilentAgent(t *testing.T) {
 		require.Equal(t, sbr.StateSuspended, b.provider("n1").Peers().State)
 
 		b.agents["n1"].setSilent(false)
-		b.eventually(10*time.Second, func() bool { return len(b.serves("n2", "n1")) == 1 }, "what was offered last does not hold")
-		b.eventually(10*time.Second, func() bool { return b.sureSince("n1") < time.Second }, "it is never sure again")
+		b.Eventually(10*time.Second, "what was offered last does not hold", func() bool { return len(b.serves("n2", "n1")) == 1 })
+		b.Eventually(10*time.Second, "it is never sure again", func() bool { return b.sureSince("n1") < time.Second })
 	})
 }
 
@@ -100,7 +100,7 @@ func TestBeside_Offer(t *testing.T) {
 					require.NoError(t, b.provider("n3").Offer(t.Context(), topic, true))
 				}
 				require.NoError(t, b.provider("n3").Offer(t.Context(), "nothing", false))
-				b.eventually(5*time.Second, func() bool { return strings.Join(b.serves("n1", "n3"), " ") == "backup reports" }, "the others do not see it")
+				b.Eventually(5*time.Second, "the others do not see it", func() bool { return strings.Join(b.serves("n1", "n3"), " ") == "backup reports" })
 				require.Equal(t, "blue", b.agents["n3"].node.LocalMember().Tags["team"])
 
 				before := b.stopKeeping("n3")
@@ -109,8 +109,8 @@ func TestBeside_Offer(t *testing.T) {
 				require.Equal(t, config != nil, tags[downing.TagUID] != "")
 				time.Sleep(time.Second)
 				require.Empty(t, b.serves("n1", "n3"))
-				b.protect("n3", nil)
-				b.whole(3)
+				b.protect("n3")
+				b.Whole(3)
 				require.Equal(t, config != nil, before.Incarnation == string(b.id("n3")))
 				require.Empty(t, b.serves("n1", "n3"))
 			})
@@ -125,10 +125,10 @@ func TestBeside_Offer_OfAnEarlierProcess(t *testing.T) {
 		a := &stockAgent{c: b.cluster, name: "n3"}
 		b.agents["n3"] = a
 		a.boot(map[string]string{downing.TagUID: "abcdefgh", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagServes: "backup"}, "n1")
-		b.eventually(5*time.Second, func() bool { return len(b.serves("n1", "n3")) == 1 }, "n3 is not seen")
-		b.protect("n3", nil)
+		b.Eventually(5*time.Second, "n3 is not seen", func() bool { return len(b.serves("n1", "n3")) == 1 })
+		b.protect("n3")
 		require.Equal(t, sbr.ID("n3#abcdefgh"), b.id("n3"))
-		b.eventually(5*time.Second, func() bool { return len(b.serves("n1", "n3")) == 0 }, "it still offers what nobody serves")
+		b.Eventually(5*time.Second, "it still offers what nobody serves", func() bool { return len(b.serves("n1", "n3")) == 0 })
 	})
 }
 
@@ -139,8 +139,8 @@ func TestBeside_Offer_AgentRestarts(t *testing.T) {
 		require.NoError(t, b.provider("n3").Offer(t.Context(), "backup", true))
 		time.Sleep(5 * time.Second)
 		b.reboot("n3", "n1")
-		b.whole(3)
-		b.eventually(10*time.Second, func() bool { return b.agents["n3"].node.LocalMember().Tags[downing.TagServes] == "backup" }, "the tag is lost")
+		b.Whole(3)
+		b.Eventually(10*time.Second, "the tag is lost", func() bool { return b.agents["n3"].node.LocalMember().Tags[downing.TagServes] == "backup" })
 		require.Equal(t, []string{"backup"}, b.serves("n1", "n3"))
 	})
 }

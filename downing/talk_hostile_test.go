@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
 	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -24,8 +25,7 @@ type stranger struct {
 func (c *cluster) stranger(answer func(q *serf.Query) []byte, tags map[string]string) *stranger {
 	c.t.Helper()
 	events := make(chan serf.Event, 1024)
-	s, err := serfnet.Start(c.net, "stranger", func(conf *serf.Config) { conf.EventCh, conf.Tags = events, tags })
-	require.NoError(c.t, err)
+	s := c.Node("stranger", func(conf *serf.Config) { conf.EventCh, conf.Tags = events, tags })
 	go func() {
 		for {
 			select {
@@ -38,8 +38,7 @@ func (c *cluster) stranger(answer func(q *serf.Query) []byte, tags map[string]st
 			}
 		}
 	}()
-	_, err = s.Join(c.addresses([]string{"n1"}), true)
-	require.NoError(c.t, err)
+	require.NoError(c.t, c.Join(s, "n1"))
 	time.Sleep(10 * time.Second)
 	return &stranger{t: c.t, serf: s}
 }
@@ -66,7 +65,7 @@ func encode(t testing.TB, m talk.Message) []byte {
 func TestForged_Question(t *testing.T) {
 	m := newMeters(t)
 	virtual(t, m.config, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		c.serve("who", "n1", "n2", "n3")
 		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
 		question := func(from sbr.ID) []byte {
@@ -86,7 +85,7 @@ func TestForged_Question(t *testing.T) {
 func TestForged_Answer(t *testing.T) {
 	var answer []byte
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		c.hold("who", "n2")
 		s := c.stranger(func(*serf.Query) []byte { return answer }, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
 		is := func(from sbr.ID) talk.Message {
@@ -111,9 +110,9 @@ func TestForged_Answer(t *testing.T) {
 
 // A handler that panics or hangs keeps nobody from anything: neither other topics nor the resolver.
 func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
-	var log lines
-	virtual(t, func(name string, c *downing.Config) { majorityFirst(name, c); c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
-		names := c.startAll(3)
+	var log logtest.Log
+	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
+		names := c.Form(3)
 		hang := make(chan struct{})
 		_, err := c.provider("n1").Serve("hangs", func(downing.Question) { <-hang })
 		require.NoError(t, err)
@@ -133,10 +132,10 @@ func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
 		}
 		require.Empty(t, all(c.ask("n2", "panics", n1, "", time.Second)))
 		require.Len(t, all(c.ask("n2", "panics", n1, "", 5*time.Second)), 1, "it is called again")
-		require.NotEmpty(t, log.with("a handler of questions panicked"))
+		require.NotEmpty(t, log.With("a handler of questions panicked"))
 		require.Equal(t, map[string]string{"n1": "n1 heard x"}, all(c.ask("n2", "who", n1, "x", 5*time.Second)))
 
-		require.NoError(t, c.net.Partition(names[:2], names[2:]))
+		require.NoError(t, c.Net.Partition(names[:2], names[2:]))
 		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
 		close(hang)
 	})
@@ -145,13 +144,11 @@ func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
 // Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody, fill no memory, and do not keep a member from
 // its work: a partition in the middle of them is resolved.
 func TestFlood_OfQuestions(t *testing.T) {
-	var log lines
-	virtual(t, func(name string, c *downing.Config) { majorityFirst(name, c); c.Logger = log.logger() }, func(t *testing.T, c *cluster) {
-		taps := make(map[string]chan<- serf.Event)
-		c.serf = func(_ string, conf *serf.Config) { conf.EventCh = nil }
-		c.prepared = func(name string, conf *serf.Config) { taps[name] = conf.EventCh }
-		names := c.startAll(3)
+	var log logtest.Log
+	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
+		tap := c.tapped("n2")
 		hang := make(chan struct{})
+		defer close(hang)
 		_, err := c.provider("n2").Serve("hangs", func(downing.Question) { <-hang })
 		require.NoError(t, err)
 		payloads := [][]byte{
@@ -159,24 +156,9 @@ func TestFlood_OfQuestions(t *testing.T) {
 			encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(c.id("n3")), Within: time.Minute, Topic: "hangs"}),
 			bytes.Repeat([]byte{1}, 800), nil,
 		}
-		flood := func(d time.Duration) {
-			for range int(d / time.Millisecond) {
-				for j := range 10 {
-					taps["n2"] <- &serf.Query{Name: talk.QueryName, Payload: payloads[j%len(payloads)]}
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
-		flood(time.Second)
-		before := heap()
-		flood(10 * time.Second)
-		require.Equal(t, names, c.up())
-		require.Less(t, heap(), before+4<<20, "bytes: 100,000 questions left something behind")
-		require.Less(t, len(log.with("ignored a question")), 20, "lines")
-
-		require.NoError(t, c.net.Partition(names[:2], names[2:]))
-		flood(10 * time.Second)
-		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
-		close(hang)
+		c.outlasts(tap, func(i int) []serf.Event {
+			return []serf.Event{&serf.Query{Name: talk.QueryName, Payload: payloads[i%10%len(payloads)]}}
+		})
+		require.Less(t, len(log.With("ignored a question")), 20, "lines")
 	})
 }

@@ -19,8 +19,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func (c *cluster) provider(name string) *downing.Provider { return c.members[name].provider }
-
 // serve makes a member answer a topic with its name and what it heard.
 func (c *cluster) serve(topic string, names ...string) {
 	c.t.Helper()
@@ -63,7 +61,7 @@ func all(answers <-chan downing.Answer) map[string]string {
 // Everybody who serves a topic answers, who does not says so, nobody asks itself, and the channel is closed at the time-out.
 func TestAsk_Everybody(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(5)
+		c.Form(5)
 		c.serve("who", "n1", "n2", "n3", "n4")
 		began := time.Now()
 		require.Equal(t, map[string]string{"n2": "n2 heard hello", "n3": "n3 heard hello", "n4": "n4 heard hello", "n5": "-"}, all(c.ask("n1", "who", "", "hello", 2*time.Second)))
@@ -74,7 +72,7 @@ func TestAsk_Everybody(t *testing.T) {
 // One who is asked answers, whoever hears it besides does not, and then nothing more is waited for.
 func TestAsk_One(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		c.serve("who", "n2")
 		others := c.hold("who", "n3")
 		began := time.Now()
@@ -88,7 +86,7 @@ func TestAsk_One(t *testing.T) {
 // The sender that a handler sees is the one that asked, and the payload is whole, up to the limit.
 func TestAsk_QuestionAndAnswerArriveWhole(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		topic := strings.Repeat("t", 63)
 		held := c.hold(topic, "n2")
 		full := bytes.Repeat([]byte{0, 0xff}, downing.MaxTalk/2)
@@ -105,7 +103,7 @@ func TestAsk_QuestionAndAnswerArriveWhole(t *testing.T) {
 // Who serves nothing of the kind says so at once; also when a handler has stopped.
 func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		requireUnserved := func() {
 			t.Helper()
 			began := time.Now()
@@ -129,7 +127,7 @@ func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 // An answer that comes too late says so and is not delivered; so does a second one. The question is over for whoever asked.
 func TestAnswer_TooLate(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		held := c.hold("who", "n2")
 		answers := c.ask("n1", "who", "", "", 3*time.Second)
 		q := <-held
@@ -149,7 +147,7 @@ func TestAnswer_TooLate(t *testing.T) {
 // What cannot be asked is refused, with the reason.
 func TestAsk_Refuses(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		p := c.provider("n1")
 		for name, tc := range map[string]struct {
 			topic   string
@@ -218,7 +216,7 @@ func TestTalk_WithoutAMember(t *testing.T) {
 // Whoever asks too much is told so; the questions that are open stay open.
 func TestAsk_TooMuch(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(2)
+		c.Form(2)
 		asked, refused := 0, 0
 		for range 3000 {
 			if _, err := c.provider("n1").Ask("who", "", nil, time.Minute); err != nil {
@@ -239,14 +237,14 @@ func TestAsk_TooMuch(t *testing.T) {
 		}
 		require.Equal(t, 3000-256+800, refused, "in one moment 200 may be asked")
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"n1", "n2"}, c.up())
+		require.Equal(t, []string{"n1", "n2"}, c.Up())
 	})
 }
 
 // A member that is down asks nothing, what it had asked is over, and it answers nothing, not even what it was asked before.
 func TestTalk_MemberThatIsDown(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		held := c.hold("who", "n3")
 		fromN1 := c.ask("n1", "who", c.id("n3"), "", 5*time.Minute)
 		q := <-held
@@ -254,7 +252,7 @@ func TestTalk_MemberThatIsDown(t *testing.T) {
 		fromN3 := c.ask("n3", "who", c.id("n2"), "", 5*time.Minute)
 		before := c.id("n3")
 
-		require.NoError(t, c.net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		<-c.provider("n3").Downed()
 		began := time.Now()
 		require.Empty(t, all(fromN3))
@@ -265,10 +263,10 @@ func TestTalk_MemberThatIsDown(t *testing.T) {
 		require.ErrorIs(t, c.provider("n3").Offer(t.Context(), "who", true), downing.ErrNotMember)
 		require.Equal(t, sbr.StateDown, c.provider("n3").Peers().State)
 
-		c.eventually(time.Minute, func() bool { return c.provider("n1").Peers().Verdict == 1 }, "the others do not decide")
+		c.Eventually(time.Minute, "the others do not decide", func() bool { return c.provider("n1").Peers().Verdict == 1 })
 		_, err = c.provider("n1").Ask("who", before, nil, time.Second)
 		require.ErrorIs(t, err, downing.ErrNotMember)
-		c.net.Heal()
+		c.Net.Heal()
 		require.Empty(t, all(fromN1))
 	})
 }
@@ -276,15 +274,15 @@ func TestTalk_MemberThatIsDown(t *testing.T) {
 // A member that leaves while it is asked answers until its node is gone: with its last words it hands over.
 func TestTalk_MemberThatLeavesStillAnswers(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(3)
+		c.Form(3)
 		held := c.hold("who", "n3")
 		answers := c.ask("n1", "who", c.id("n3"), "", time.Minute)
 		q := <-held
-		require.NoError(t, c.members["n3"].serf.Leave())
-		c.eventually(10*time.Second, func() bool { return len(c.provider("n1").Peers().List) == 2 }, "n3 has not gone")
+		require.NoError(t, c.Member("n3").Serf.Leave())
+		c.Eventually(10*time.Second, "n3 has not gone", func() bool { return len(c.provider("n1").Peers().List) == 2 })
 		require.NoError(t, q.Answer([]byte("last words")))
 		require.Equal(t, map[string]string{"n3": "last words"}, all(answers))
-		require.NoError(t, c.members["n3"].serf.Shutdown())
+		require.NoError(t, c.Member("n3").Serf.Shutdown())
 		time.Sleep(time.Second)
 		_, err := c.provider("n3").Ask("who", "", nil, time.Second)
 		require.ErrorIs(t, err, downing.ErrNotMember)
@@ -299,7 +297,7 @@ func TestAsk_HowLongItTakes(t *testing.T) {
 				t.Skip("starts 20 nodes: run without -short")
 			}
 			virtual(t, nil, func(t *testing.T, c *cluster) {
-				names := c.startAll(n)
+				names := c.Form(n)
 				c.serve("who", names...)
 				var everybody, one []time.Duration
 				missed := 0 // gossip is left to chance: now and then a question passes somebody by
@@ -363,7 +361,7 @@ func TestLeak_OpenQuestions(t *testing.T) {
 // Everything at once, from many goroutines: for the race detector.
 func TestTalk_Concurrently(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		names := c.startAll(3)
+		names := c.Form(3)
 		var wg sync.WaitGroup
 		for _, name := range names {
 			p := c.provider(name)
@@ -391,6 +389,6 @@ func TestTalk_Concurrently(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		require.Equal(t, names, c.up())
+		require.Equal(t, names, c.Up())
 	})
 }

@@ -1,11 +1,8 @@
 package downing_test
 
 import (
-	"context"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,20 +11,19 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // startAt starts a plain Serf node and joins it to n1; the node is returned whether or not it may join.
 func startAt(c *cluster, name string, tags ...string) (*serf.Serf, error) {
-	s, err := serfnet.Start(c.net, name, func(conf *serf.Config) {
+	s := c.Node(name, func(conf *serf.Config) {
 		for i := 0; i+1 < len(tags); i += 2 {
 			conf.Tags[tags[i]] = tags[i+1]
 		}
 	})
-	require.NoError(c.t, err)
-	_, err = s.Join(c.addresses([]string{"n1"}), true)
-	return s, err
+	return s, c.Join(s, "n1")
 }
 
 // puppet is a member in whose place the test speaks.
@@ -45,16 +41,14 @@ func (c *cluster) puppet() *puppet {
 
 // leadingPuppet starts a puppet that joins later: the first address leads.
 func (c *cluster) leadingPuppet() *puppet {
-	s, err := serfnet.Start(c.net, "puppet", func(conf *serf.Config) {
+	s := c.Node("puppet", func(conf *serf.Config) {
 		conf.Tags[downing.TagUID], conf.Tags[downing.TagBorn], conf.Tags[downing.TagSeen] = "u", "1", "0"
 	})
-	require.NoError(c.t, err)
 	return &puppet{t: c.t, serf: s, id: "puppet#u"}
 }
 
 func (p *puppet) join(c *cluster) {
-	_, err := p.serf.Join(c.addresses([]string{"n1"}), true)
-	require.NoError(p.t, err)
+	require.NoError(p.t, c.Join(p.serf, "n1"))
 	time.Sleep(10 * time.Second)
 }
 
@@ -80,7 +74,7 @@ func (p *puppet) send(payload []byte) map[string]gossip.Message {
 }
 
 func (c *cluster) id(name string) sbr.ID {
-	return sbr.ID(c.members[name].provider.Status().Incarnation)
+	return sbr.ID(c.provider(name).Status().Incarnation)
 }
 
 // patient keeps members from deciding anything by themselves.
@@ -98,16 +92,16 @@ func kinds(answers map[string]gossip.Message) map[string]gossip.Kind {
 // asks for its fate afterwards hears it from everybody.
 func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		for _, n := range c.startAll(3) {
-			c.store.View(n).SetUnavailable(true)
+		for _, n := range c.Form(3) {
+			c.Store.View(n).SetUnavailable(true)
 		}
 		p := c.puppet()
 		verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
 			Up: []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
 		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindDone, "n2": gossip.KindDone, "n3": gossip.KindDone}, kinds(p.say(verdict)))
-		require.Equal(t, []string{"n1", "n2"}, c.up())
-		require.Contains(t, c.members["n3"].provider.Reason(), "a test")
-		require.Equal(t, uint64(1), c.members["n1"].provider.Status().Verdict.Token)
+		require.Equal(t, []string{"n1", "n2"}, c.Up())
+		require.Contains(t, c.provider("n3").Reason(), "a test")
+		require.Equal(t, uint64(1), c.provider("n1").Status().Verdict.Token)
 
 		ask := gossip.Message{Kind: gossip.KindStanding, From: p.id}
 		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindClear, "n2": gossip.KindClear}, kinds(p.say(ask)))
@@ -125,11 +119,11 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 // A verdict or an order of somebody who is no member here is ignored, and not answered: it was not taken in.
 func TestTell_ForgedByANonMember(t *testing.T) {
 	virtual(t, patient, func(t *testing.T, c *cluster) {
-		names := c.startAll(3)
+		names := c.Form(3)
 		p := c.puppet()
 		all := []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}
-		require.NoError(t, c.net.Freeze("n3")) // orders are obeyed only in a partition
-		c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n1"].provider.Status().Unreachable, "n3") }, "n3 is not missed")
+		require.NoError(t, c.Net.Freeze("n3")) // orders are obeyed only in a partition
+		c.Eventually(time.Minute, "n3 is not missed", func() bool { return slices.Contains(c.provider("n1").Status().Unreachable, "n3") })
 		for _, m := range []gossip.Message{
 			{Kind: gossip.KindVerdict, From: "nobody#u", Token: 99, By: "nobody#u", Whole: true, Down: all},
 			{Kind: gossip.KindVerdict, From: "puppet#other", Token: 99, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: all},
@@ -142,10 +136,10 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 		for _, junk := range []string{"", "junk", `{"k":"order","f":"puppet#u","x":"acquire-lease-and-down-unreachable","d":["` + string(all[0]) + `"]}`} {
 			require.Empty(t, p.send([]byte(junk)))
 		}
-		require.NoError(t, c.net.Thaw("n3"))
+		require.NoError(t, c.Net.Thaw("n3"))
 		time.Sleep(time.Minute)
-		require.Equal(t, names, c.up())
-		require.Zero(t, c.members["n1"].provider.Status().Verdict.Token)
+		require.Equal(t, names, c.Up())
+		require.Zero(t, c.provider("n1").Status().Verdict.Token)
 		require.NoError(t, p.serf.Shutdown())
 	})
 }
@@ -155,19 +149,19 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 	virtual(t, patient, func(t *testing.T, c *cluster) {
 		p := c.leadingPuppet()
-		c.startAll(3)
+		c.Form(3)
 		p.join(c)
 		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
 		require.Empty(t, p.say(order))
 		alone := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(), Reason: "forged", Down: []sbr.ID{c.id("n2")}}
 		require.Empty(t, p.say(alone), "with a lease nobody is downed without a verdict while all is well")
-		require.Len(t, c.up(), 3)
-		require.NoError(t, c.net.Freeze("n3"))
-		c.eventually(time.Minute, func() bool { return slices.Contains(c.members["n2"].provider.Status().Unreachable, "n3") }, "n3 is not missed")
+		require.Len(t, c.Up(), 3)
+		require.NoError(t, c.Net.Freeze("n3"))
+		c.Eventually(time.Minute, "n3 is not missed", func() bool { return slices.Contains(c.provider("n2").Status().Unreachable, "n3") })
 		require.Equal(t, map[string]gossip.Kind{"n2": gossip.KindDone}, kinds(p.say(order)))
-		require.True(t, c.down("n2"))
-		require.Contains(t, c.members["n2"].provider.Reason(), "unstable")
-		require.NoError(t, c.net.Thaw("n3"))
+		require.True(t, c.Member("n2").Down())
+		require.Contains(t, c.provider("n2").Reason(), "unstable")
+		require.NoError(t, c.Net.Thaw("n3"))
 		require.NoError(t, p.serf.Shutdown())
 	})
 }
@@ -176,67 +170,39 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 // nobody gives any more: their processes end soon.
 func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.startAll(6)
-		require.NoError(t, c.net.Partition([]string{"n1", "n2", "n6"}, []string{"n3", "n4", "n5"}))
-		c.eventually(2*time.Minute, func() bool { return len(c.up()) == 3 }, "no side went down")
-		for name, m := range c.members {
-			if c.down(name) {
-				<-m.provider.Done()
-				require.Less(t, time.Since(m.downAt()), 9*time.Second, name) // a round of telling that got lost is two seconds
+		c.Form(6)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n6"}, []string{"n3", "n4", "n5"}))
+		c.Eventually(2*time.Minute, "no side went down", func() bool { return len(c.Up()) == 3 })
+		for _, m := range c.Members() {
+			name := m.Name
+			if c.Member(name).Down() {
+				<-m.Provider.Done()
+				require.Less(t, time.Since(m.DownAt()), 9*time.Second, name) // a round of telling that got lost is two seconds
 			}
 		}
 	})
 }
 
-// lines is a log that a test reads.
-type lines struct {
-	mu   sync.Mutex
-	text []string
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(l) }
-
-func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *lines) WithGroup(string) slog.Handler            { return l }
-func (l *lines) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, r.Message)
-	return nil
-}
-
-func (l *lines) with(part string) (found []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.text {
-		if strings.Contains(s, part) {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
 // A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom any part names.
 func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
-	var log lines
-	virtual(t, func(name string, c *downing.Config) { c.Logger = log.logger(); majorityFirst(name, c) }, func(t *testing.T, c *cluster) {
+	var log logtest.Log
+	virtual(t, func(name string, c *downing.Config) { c.Logger = log.Logger(); clustertest.MajorityFirst(name, c) }, func(t *testing.T, c *cluster) {
 		long := strings.Repeat("x", 110)
 		names := []string{"n1" + long, "n2" + long, "n3" + long, "n4" + long, "n5" + long}
-		c.start(names[0])
+		c.Boot(names[0])
 		for _, n := range names[1:] {
-			c.start(n, names[0])
+			c.Boot(n, names[0])
 		}
 		time.Sleep(time.Minute)
-		require.NoError(t, c.net.Partition(names[:3], names[3:]))
+		require.NoError(t, c.Net.Partition(names[:3], names[3:]))
 		c.requireOneSide([][]string{names[:3]}, 2*time.Minute)
 		time.Sleep(time.Minute)
 		for _, n := range names[:3] {
-			v := c.members[n].provider.Status().Verdict
+			v := c.provider(n).Status().Verdict
 			require.Len(t, v.Survivors, 3, n)
 			require.Len(t, v.Down, 2, n)
 		}
-		require.Empty(t, log.with("did not answer"))
-		require.Empty(t, log.with("not sent"))
+		require.Empty(t, log.With("did not answer"))
+		require.Empty(t, log.With("not sent"))
 	})
 }

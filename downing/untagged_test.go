@@ -15,22 +15,22 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 		virtual(t, nil, func(t *testing.T, c *cluster) {
 			names := []string{"n1"}
 			if lone {
-				c.start("n1")
+				c.Boot("n1")
 				time.Sleep(10 * time.Second)
 			} else {
-				names = c.startAll(3)
+				names = c.Form(3)
 			}
 			plain, err := startAt(c, "plain")
 			require.NoError(t, err)
 			time.Sleep(time.Minute)
-			require.Equal(t, []string{"plain"}, c.members["n1"].provider.Status().Untagged)
-			require.NoError(t, c.net.Freeze("plain"))
+			require.Equal(t, []string{"plain"}, c.provider("n1").Status().Untagged)
+			require.NoError(t, c.Net.Freeze("plain"))
 			time.Sleep(5 * time.Minute)
 			for _, n := range names {
-				require.Equal(t, sbr.StateUp, c.members[n].provider.Status().State, n)
+				require.Equal(t, sbr.StateUp, c.provider(n).Status().State, n)
 			}
-			require.Equal(t, names, c.up())
-			require.NoError(t, c.net.Thaw("plain"))
+			require.Equal(t, names, c.Up())
+			require.NoError(t, c.Net.Thaw("plain"))
 			require.NoError(t, plain.Shutdown())
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Agent is a stock Serf agent, reached over RPC. It implements downing.Agent.
@@ -83,7 +84,7 @@ func (a *Agent) openAll(ctx context.Context) (*link, []*messages, error) {
 			return nil, nil, err
 		}
 		a.log.Info("sbr: waiting for the Serf agent", "addr", a.opts.Addr, "error", err)
-		if !sleep(ctx, pause.NextBackOff()) {
+		if sleep.For(ctx, pause.NextBackOff()) != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
@@ -146,18 +147,6 @@ func pauses() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.Multiplier, b.MaxInterval = 50*time.Millisecond, 2, time.Second
 	return b
-}
-
-// sleep reports false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (a *Agent) changed() {
@@ -278,7 +267,7 @@ func (a *Agent) followRoster(l *link) {
 func retry[T any](a *Agent, what string, open func(context.Context) (*T, error)) *T {
 	pause := pauses()
 	var said string
-	for sleep(a.ctx, pause.NextBackOff()) {
+	for sleep.For(a.ctx, pause.NextBackOff()) == nil {
 		x, err := open(a.ctx)
 		if err == nil {
 			return x
@@ -317,7 +306,7 @@ func (a *Agent) poll(l *link) error {
 			a.changed()
 		}
 		rest := min(restBetween, a.opts.Interval)
-		if !sleep(a.ctx, rest) {
+		if sleep.For(a.ctx, rest) != nil {
 			return a.ctx.Err()
 		}
 		timer.Reset(a.opts.Interval - rest)

@@ -30,20 +30,6 @@ func TestMain(m *testing.M) {
 // within bounds everything that is awaited, on a machine that is busy with other things.
 const within = 30 * time.Second
 
-func flavours(t *testing.T, test func(t *testing.T, f serftest.Flavour)) {
-	if testing.Short() {
-		t.Skip("needs a stock Serf agent, which is built first: run without -short")
-	}
-	for _, f := range []serftest.Flavour{serftest.Module, serftest.Debian} {
-		t.Run(f.String(), func(t *testing.T) {
-			if _, err := serftest.Ensure(t.Context(), f, t.Output()); f == serftest.Debian && err != nil {
-				t.Skip(err) // the machine has no Debian packages
-			}
-			test(t, f)
-		})
-	}
-}
-
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
 	require.Eventually(t, check, within, 10*time.Millisecond, what)
@@ -162,7 +148,7 @@ func tagsOf(s *sidecar, name string) map[string]string {
 }
 
 func TestAgent_MembersTagsAndQueries(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 3)
 		require.Equal(t, "n1", s[0].self.Name)
 		require.Equal(t, agents[0].Bind(), fmt.Sprintf("%s:%d", s[0].self.Addr, s[0].self.Port))
@@ -198,7 +184,7 @@ func TestAgent_MembersTagsAndQueries(t *testing.T) {
 }
 
 func TestOpen_RefusedKeyIsPermanent(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agent := serftest.Start(t, serftest.Options{Flavour: f, RPCAuth: "secret"})
 		for _, key := range []string{"", "wrong"} {
 			o := options(t, agent.RPC())

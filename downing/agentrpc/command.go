@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/serf/client"
 	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // command runs requests on a connection of their own: an agent works through those of one connection in order, and some take long.
@@ -108,7 +110,7 @@ func (a *Agent) rejoin() {
 				a.log.Info("sbr: the Serf agent had forgotten the others and was made to join them", "addrs", addrs)
 				a.readSoon()
 			}
-			if !sleep(a.ctx, pause.NextBackOff()) {
+			if sleep.For(a.ctx, pause.NextBackOff()) != nil {
 				return
 			}
 		}

@@ -43,7 +43,7 @@ func (s *sidecar) watch(t *testing.T, check func(statuses map[string]string)) {
 // The agent restarts and remembers nobody: not for a moment does its sidecar see a cluster of one. The others are joined again, and the
 // tags are back.
 func TestRestart_LosesNobody(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 3)
 		require.NoError(t, s[2].Tag(bounded(t), map[string]string{"uid": "x"}, nil))
 		s[2].sees(t, allAlive)
@@ -78,7 +78,7 @@ func TestRestart_LosesNobody(t *testing.T) {
 
 // Those that nobody can join stay failed, for as long as they are not removed.
 func TestRestart_TheUnreachableStayFailedUntilRemoved(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 2)
 		agents[0].Kill()
 		s[1].sees(t, map[string]string{"n1": "failed", "n2": "alive"})
@@ -96,7 +96,7 @@ func TestRestart_TheUnreachableStayFailedUntilRemoved(t *testing.T) {
 }
 
 func TestAgentGone_IsNotCurrent(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 1)
 		agents[0].Kill()
 		require.Eventually(t, func() bool { return !s[0].current() }, noticed, time.Millisecond)
@@ -117,7 +117,7 @@ func TestAgentGone_IsNotCurrent(t *testing.T) {
 
 // A stopped agent takes connections and says nothing.
 func TestAgentStopped_IsNotCurrentUntilItContinues(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 2)
 		for range 2 {
 			stopped := time.Now()
@@ -240,7 +240,7 @@ func TestAgentReplaced_IsNotCurrent(t *testing.T) {
 }
 
 func TestRemove_OnlyTheFailed(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 3)
 		refuse := func(name string) {
 			t.Helper()
@@ -265,7 +265,7 @@ func TestRemove_OnlyTheFailed(t *testing.T) {
 }
 
 func TestLeave_EndsTheAgent(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 2)
 		leaving := make(chan struct{}, 1)
 		s[1].watch(t, func(all map[string]string) {
@@ -287,7 +287,7 @@ func TestLeave_EndsTheAgent(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		n1 := serftest.Start(t, serftest.Options{Flavour: f, Node: "n1", Profile: "local"})
 		n2 := serftest.Start(t, serftest.Options{Flavour: f, Node: "n2", Profile: "local"})
 		s := open(t, options(t, n1.RPC()))

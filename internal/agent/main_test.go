@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent"
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	_ "github.com/serf-sbr/serf-sbr/lease/file"
 	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -47,28 +46,10 @@ func parse(t *testing.T, yaml string) *config.File {
 	return f
 }
 
-// logs is a log that a test reads.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // running is an agent in this process.
 type running struct {
 	t     *testing.T
-	log   *logs
+	log   *logtest.Log
 	url   string
 	leave context.CancelFunc
 	done  chan struct{}
@@ -81,7 +62,7 @@ type running struct {
 func start(t *testing.T, yaml string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{t: t, log: &logs{}, leave: cancel, done: make(chan struct{})}
+	r := &running{t: t, log: new(logtest.Log), leave: cancel, done: make(chan struct{})}
 	listening := make(chan string, 1)
 	o := agent.Options{
 		File: parse(t, yaml), Logger: slog.New(slog.NewTextHandler(r.log, nil)), Listening: func(address string) { listening <- address },

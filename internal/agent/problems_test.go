@@ -13,6 +13,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/agent"
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/internal/serftest"
 )
 
@@ -21,7 +22,7 @@ func fails(t *testing.T, yaml string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	l := &logs{}
+	l := new(logtest.Log)
 	status, err := agent.Run(ctx, agent.Options{File: parse(t, yaml), Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.Error(t, err, l.String())
 	require.ErrorAs(t, err, new(agent.Problem), err.Error())

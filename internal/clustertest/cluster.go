@@ -3,11 +3,12 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,37 +23,46 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Options change a cluster before it is started. The zero Options is a cluster under lease-majority in which the larger side always wins.
+// Options change a cluster. The zero Options is a cluster as the defaults make it.
 type Options struct {
 	// Config changes the configuration of each provider; may be nil.
 	Config func(name string, c *downing.Config)
 	// Serf changes that of each node; may be nil.
 	Serf func(name string, conf *serf.Config)
+	// Prepared sees what the provider has made of a node's configuration; may be nil.
+	Prepared func(name string, conf *serf.Config)
+}
+
+// MajorityFirst makes the smaller side wait long enough that the larger one always asks first, for tests that need to know who wins.
+func MajorityFirst(_ string, c *downing.Config) {
+	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
+}
+
+// Quick is a resolver that decides within seconds, for the larger side.
+func Quick(name string, c *downing.Config) {
+	MajorityFirst(name, c)
+	c.Resolver.StableAfter = 5 * time.Second
+	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
 }
 
 // Cluster is a set of members on one network.
 type Cluster struct {
-	t       testing.TB
-	options Options
+	t testing.TB
+	// Options hold for what is started from now on.
+	Options Options
 
 	// Net is the network; Store keeps the verdicts.
 	Net     *memnet.Network
 	Store   *memory.Store
 	members map[string]*Member
-}
 
-// Member is a Serf node and its provider.
-type Member struct {
-	Name     string
-	Serf     *serf.Serf
-	Provider *downing.Provider
-	// Store is the member's way to the store of verdicts.
-	Store *memory.View
+	mu  sync.Mutex
+	log []downing.Occurrence
 }
 
 // New returns a cluster without members.
 func New(t testing.TB, o Options) *Cluster {
-	return &Cluster{t: t, options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}), Store: memory.NewStore(), members: make(map[string]*Member)}
+	return &Cluster{t: t, Options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}), Store: memory.NewStore(), members: make(map[string]*Member)}
 }
 
 // Virtual runs a test in virtual time, and ends the cluster's members after it.
@@ -65,67 +75,92 @@ func Virtual(t *testing.T, o Options, test func(t *testing.T, c *Cluster)) {
 	})
 }
 
-// Logger discards, unless SBR_TEST_LOG is set.
-func Logger(name string) *slog.Logger {
-	if os.Getenv("SBR_TEST_LOG") == "" {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
-}
+// T is the test that the cluster is for.
+func (c *Cluster) T() testing.TB { return c.t }
 
-// Start starts a member and joins it to the others.
+// Start starts a member and joins it to all others that run.
 func (c *Cluster) Start(name string) *Member {
 	c.t.Helper()
-	view := c.Store.View(name)
-	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", view, func(int) {}, Logger(name)
-	cfg.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
-	if c.options.Config != nil {
-		c.options.Config(name, &cfg)
-	}
-	p, err := downing.New(cfg)
-	require.NoError(c.t, err)
-	m := &Member{Name: name, Provider: p, Store: view}
-	m.Serf, err = serfnet.Start(c.Net, name, func(conf *serf.Config) {
-		if c.options.Serf != nil {
-			c.options.Serf(name, conf)
+	var running []string
+	for _, m := range c.Members() {
+		if m.Name != name && m.Serf != nil && m.Serf.State() == serf.SerfAlive && !m.Down() {
+			running = append(running, m.Name)
 		}
-		require.NoError(c.t, p.Prepare(context.Background(), conf))
+	}
+	return c.Boot(name, running...)
+}
+
+// Boot starts a member and joins it to those named.
+func (c *Cluster) Boot(name string, join ...string) *Member {
+	c.t.Helper()
+	m := c.NewMember(name)
+	var err error
+	m.Serf, err = serfnet.Start(c.Net, name, func(conf *serf.Config) {
+		if c.Options.Serf != nil {
+			c.Options.Serf(name, conf)
+		}
+		require.NoError(c.t, m.Provider.Prepare(context.Background(), conf))
+		if c.Options.Prepared != nil {
+			c.Options.Prepared(name, conf)
+		}
 	})
 	require.NoError(c.t, err)
-	require.NoError(c.t, p.Start(context.Background(), m.Serf))
-	if seeds := c.seeds(name); len(seeds) > 0 {
-		_, err = m.Serf.Join(seeds, true)
-		require.NoError(c.t, err)
-	}
-	c.members[name] = m
+	require.NoError(c.t, m.Provider.Start(context.Background(), m.Serf))
+	require.NoError(c.t, c.Join(m.Serf, join...))
 	return m
 }
 
-// seeds are the addresses of the members that run, other than name. One that answers is enough.
-func (c *Cluster) seeds(name string) (addrs []string) {
-	for other, m := range c.members {
-		if other != name && m.Serf.State() == serf.SerfAlive && !m.Down() {
-			addrs = append(addrs, other+"/"+m.Serf.Memberlist().LocalNode().Address())
-		}
+// Node starts a Serf node without a provider, which is no member. Change may be nil; the cluster's Options do not hold.
+func (c *Cluster) Node(name string, change func(conf *serf.Config)) *serf.Serf {
+	c.t.Helper()
+	node, err := serfnet.Start(c.Net, name, change)
+	require.NoError(c.t, err)
+	return node
+}
+
+// Join joins a node to members. One that answers is enough; without any it does nothing.
+func (c *Cluster) Join(node *serf.Serf, members ...string) error {
+	if len(members) == 0 {
+		return nil
 	}
-	slices.Sort(addrs)
-	return addrs
+	addrs := make([]string, len(members))
+	for i, name := range members {
+		addrs[i] = name + "/" + c.members[name].Serf.Memberlist().LocalNode().Address()
+	}
+	_, err := node.Join(addrs, true)
+	return err
 }
 
 // Name is the name of the i-th member, from 1.
 func Name(i int) string { return fmt.Sprintf("n%d", i) }
 
-// Form starts n1 to nN, the oldest first, and waits until all of them are armed and know each other.
-func (c *Cluster) Form(n int) {
+// Names are the names of the first n members.
+func Names(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = Name(i + 1)
+	}
+	return names
+}
+
+// Form starts n1 to nN, the oldest first, and waits until the cluster is whole.
+func (c *Cluster) Form(n int) []string {
 	c.t.Helper()
-	for i := 1; i <= n; i++ {
-		c.Start(Name(i))
+	names := Names(n)
+	for i, name := range names {
+		c.Boot(name, names[:min(i, 1)]...)
 		time.Sleep(10 * time.Millisecond) // births differ
 	}
-	c.Eventually(time.Minute, "the cluster does not form", func() bool {
-		for _, m := range c.members {
-			if p := m.Provider.Peers(); p.State != sbr.StateUp || len(p.List) != n {
+	c.Whole(n)
+	return names
+}
+
+// Whole waits until everybody who is not down is armed and lists n members.
+func (c *Cluster) Whole(n int) {
+	c.t.Helper()
+	c.Eventually(2*time.Minute, "the cluster is not whole", func() bool {
+		for _, m := range c.Members() {
+			if p := m.Provider.Peers(); !m.Down() && (p.State != sbr.StateUp || len(p.List) != n) {
 				return false
 			}
 		}
@@ -133,39 +168,55 @@ func (c *Cluster) Form(n int) {
 	})
 }
 
-// Member returns the member called name as it was started last.
+// Member returns the member called name as it was started last; nil if it never was.
 func (c *Cluster) Member(name string) *Member { return c.members[name] }
 
-// Down reports whether the member was downed.
-func (m *Member) Down() bool {
-	select {
-	case <-m.Provider.Downed():
-		return true
-	default:
-		return false
-	}
+// Members are all that were started, each as it was started last, sorted by name.
+func (c *Cluster) Members() []*Member {
+	return slices.SortedFunc(maps.Values(c.members), func(a, b *Member) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Eventually waits until ok is true, and fails the test if it is not within that time.
+// Up are the names of the members that were not downed, sorted.
+func (c *Cluster) Up() (names []string) {
+	for _, m := range c.Members() {
+		if !m.Down() {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// Eventually waits until ok is true. If it is not within that time, it fails the test, and logs what has happened to the members.
 func (c *Cluster) Eventually(within time.Duration, failure string, ok func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(within); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
+			c.dump()
 			require.FailNow(c.t, "not within "+within.String(), failure)
 		}
 	}
 }
 
-// Stop ends all members, and lets the background work of Serf run out.
+// Stop ends all members, and lets the background work of Serf run out. It is for virtual time.
 func (c *Cluster) Stop() {
-	for _, m := range c.members {
-		_ = m.Serf.Shutdown()
-	}
-	for _, m := range c.members {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		require.NoError(c.t, m.Provider.Stop(ctx))
-		cancel()
-	}
+	c.Shutdown()
+	Drain()
+}
+
+// Drain lets the background work of Serf nodes that were shut down run out, in virtual time.
+func Drain() {
 	time.Sleep(2 * time.Minute)
 	synctest.Wait()
+}
+
+// Shutdown ends all members.
+func (c *Cluster) Shutdown() {
+	for _, m := range c.members {
+		if m.Serf != nil {
+			_ = m.Serf.Shutdown()
+		}
+	}
+	for _, m := range c.members {
+		require.NoError(c.t, m.Stop())
+	}
 }

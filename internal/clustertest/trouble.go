@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // Trouble lets things happen to a cluster's members: partitions, pauses, crashes, rolling updates, stores that are away. A seed decides which.
 type Trouble struct {
-	c   *Cluster
-	rng *rand.Rand
-	// Names are the members.
+	c      *Cluster
+	rng    *rand.Rand
 	names  []string
-	gates  map[string]*gate
+	gates  Gates // each lets a whole member stand still: its resolver, what runs on top of it, its packets
 	paused map[string]bool
 
 	// Restart ends a member in good order, and starts it again. Settle waits until the cluster has dealt with what has happened. Stores are a member's
@@ -31,35 +31,22 @@ type Trouble struct {
 	Log []string
 }
 
-// gate lets a whole member stand still: its resolver, what runs on top of it, its packets.
-type gate struct {
-	mu   sync.Mutex
-	shut chan struct{}
+// Troubled runs a test in virtual time, on a cluster that decides quickly, and with trouble for its members n1 to nN, which are yet to be started. What runs
+// on top of them calls Pass where a member that stands still stops. The members are ended after the test; nobody may stand still any more then.
+func Troubled(t *testing.T, n int, seed uint64, test func(t *testing.T, c *Cluster, trouble *Trouble)) {
+	t.Helper()
+	trouble := &Trouble{rng: rand.New(rand.NewPCG(seed, 1)), names: Names(n), paused: make(map[string]bool)}
+	Virtual(t, Options{Config: func(name string, cfg *downing.Config) {
+		Quick(name, cfg)
+		cfg.Pause = func() { trouble.Pass(name) }
+	}}, func(t *testing.T, c *Cluster) {
+		trouble.c = c
+		test(t, c, trouble)
+	})
 }
-
-// NewTrouble returns trouble for the members n1 to nN, which are yet to be started: their configurations call Pass where a member that stands still stops.
-func NewTrouble(n int, seed uint64) *Trouble {
-	t := &Trouble{rng: rand.New(rand.NewPCG(seed, 1)), gates: make(map[string]*gate), paused: make(map[string]bool)}
-	for i := 1; i <= n; i++ {
-		t.names = append(t.names, Name(i))
-		t.gates[Name(i)] = new(gate)
-	}
-	return t
-}
-
-// For says which cluster is meant.
-func (t *Trouble) For(c *Cluster) { t.c = c }
 
 // Pass returns at once, or when the member goes on.
-func (t *Trouble) Pass(name string) {
-	g := t.gates[name]
-	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
-	if shut != nil {
-		<-shut
-	}
-}
+func (t *Trouble) Pass(name string) { t.gates.Of(name).Pass() }
 
 // Paused reports whether a member stands still.
 func (t *Trouble) Paused(name string) bool { return t.paused[name] }
@@ -139,10 +126,7 @@ func (t *Trouble) partition(names []string) {
 // Pause lets a member stand still.
 func (t *Trouble) Pause(name string) {
 	t.paused[name] = true
-	g := t.gates[name]
-	g.mu.Lock()
-	g.shut = make(chan struct{})
-	g.mu.Unlock()
+	t.gates.Of(name).Close()
 	t.away(name) // what stands still renews nothing
 	require.NoError(t.c.t, t.c.Net.Freeze(name))
 }
@@ -150,11 +134,7 @@ func (t *Trouble) Pause(name string) {
 func (t *Trouble) resume(name string) {
 	require.NoError(t.c.t, t.c.Net.Thaw(name))
 	t.back(name)
-	g := t.gates[name]
-	g.mu.Lock()
-	close(g.shut)
-	g.shut = nil
-	g.mu.Unlock()
+	t.gates.Of(name).Open()
 	delete(t.paused, name)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/filelock"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // AgentOptions are the settings of OverAgent. URL, Singleton, StopTimeout and Lock are required.
@@ -129,7 +130,7 @@ func (a *Agent) takeLock(ctx context.Context) error {
 			said = true
 			a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
 		}
-		if err := sleep(ctx, lockEvery); err != nil {
+		if err := sleep.For(ctx, lockEvery); err != nil {
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ func (a *Agent) connect(ctx context.Context) error {
 			last = err.Error()
 			a.log.Warn("sbr: not attached to the agent; trying again and again", "agent", a.opt.URL, "problem", last)
 		}
-		if err := sleep(ctx, wait.NextBackOff()); err != nil {
+		if err := sleep.For(ctx, wait.NextBackOff()); err != nil {
 			return err
 		}
 	}

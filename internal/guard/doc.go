@@ -1,6 +1,7 @@
 // Package guard runs a program only while somebody allows it.
 //
-// A Guard gives turns, one after the other: a time in which the program may run, with a fencing token. OverLease makes one of a lease. Run
+// A Guard gives turns, one after the other: a time in which the program may run, with a fencing token. OverLease makes one of a lease,
+// OverAgent one of a singleton that an agent of this machine decides about. Run
 // waits for a turn, starts the program (see package program), tells it how long the turn is certain, ends it with the turn, and gives the turn
 // back when nothing of the program is left.
 //

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -118,7 +119,7 @@ func (g *overLease) once(ctx context.Context, out lease.Outcome, lost func(error
 		if out.Kind == lease.Held {
 			err = g.observe(ctx, out)
 		} else {
-			err = sleep(ctx, min(time.Second, g.lease.Settings().Interval()))
+			err = sleep.For(ctx, min(time.Second, g.lease.Settings().Interval()))
 		}
 		if err != nil {
 			out.Err = err
@@ -151,17 +152,5 @@ func (g *overLease) observe(ctx context.Context, refused lease.Outcome) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	return sleep(ctx, refused.RetryAfter)
-}
-
-// sleep waits for d, or until ctx ends: then its error is the cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep.For(ctx, refused.RetryAfter)
 }

@@ -41,7 +41,14 @@ func (b *Inbox) Take() []func() {
 	return q
 }
 
-// Close drops everything, now and later.
+// Len returns how many functions are queued. It keeps nothing alive but the inbox.
+func (b *Inbox) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue)
+}
+
+// Close drops everything, now and later: the owner has ended, but who posts may go on for as long as the process.
 func (b *Inbox) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

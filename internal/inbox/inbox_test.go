@@ -14,12 +14,14 @@ func TestInbox_KeepsTheOrderAndWakesOnce(t *testing.T) {
 	for i := range 3 {
 		b.Post(func() { got = append(got, i) })
 	}
+	require.Equal(t, 3, b.Len())
 	<-b.Wake()
 	for _, f := range b.Take() {
 		f()
 	}
 	require.Equal(t, []int{0, 1, 2}, got)
 	require.Empty(t, b.Take())
+	require.Zero(t, b.Len())
 	select {
 	case <-b.Wake():
 		t.Fatal("woken without a reason")
@@ -32,5 +34,6 @@ func TestInbox_ClosedDropsEverything(t *testing.T) {
 	b.Post(func() {})
 	b.Close()
 	b.Post(func() {})
+	require.Zero(t, b.Len())
 	require.Empty(t, b.Take())
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // FaultKind says what becomes of a request.
@@ -74,7 +76,7 @@ func (p *Proxy) applyFault(next http.Handler) http.Handler {
 			defer cancel()
 			r = kept
 		}
-		if !sleep(r.Context(), fault.Delay) {
+		if sleep.For(r.Context(), fault.Delay) != nil {
 			return
 		}
 		switch fault.Kind {
@@ -112,18 +114,5 @@ func (p *Proxy) outliveClient(r *http.Request) (*http.Request, func()) {
 	return kept, func() {
 		stop()
 		cancel()
-	}
-}
-
-// sleep tells whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }

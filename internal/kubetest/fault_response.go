@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 type faultKey struct{}
@@ -17,7 +19,7 @@ func changeResponse(response *http.Response) error {
 	if fault.Answered != nil {
 		fault.Answered(response.StatusCode)
 	}
-	if !sleep(response.Request.Context(), fault.ResponseDelay) {
+	if sleep.For(response.Request.Context(), fault.ResponseDelay) != nil {
 		return http.ErrAbortHandler
 	}
 	switch fault.Kind {

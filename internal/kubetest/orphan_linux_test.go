@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 const orphanEnv = "KUBETEST_ORPHAN_HELPER"
@@ -42,12 +43,6 @@ func TestKilledTest_LeavesNoProcess(t *testing.T) {
 	_ = helper.Wait()
 	require.NotZero(t, server, "the helper did not start a cluster")
 	for _, pid := range []int{etcd, server} {
-		require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, pollEvery)
+		require.Eventually(t, func() bool { return !process.Running(pid) }, 10*time.Second, pollEvery)
 	}
-}
-
-// running is false for a zombie too: whoever inherits it may take its time.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
 }

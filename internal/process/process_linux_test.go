@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -58,12 +57,6 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// running is false for a zombie too: whoever inherits it may take its time.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
 func TestProcess_ExitAndOutput(t *testing.T) {
@@ -124,10 +117,10 @@ func TestProcess_TakesItsGroupAlong(t *testing.T) {
 			var pid int
 			require.Eventually(t, func() bool { _, err := fmt.Sscan(p.Log(), &pid); return err == nil }, 10*time.Second, time.Millisecond)
 			if tc.name == "killed" {
-				require.True(t, running(pid))
+				require.True(t, process.Running(pid))
 				p.Kill()
 			}
-			require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !process.Running(pid) }, 10*time.Second, time.Millisecond)
 		})
 	}
 }
@@ -185,7 +178,7 @@ func TestKilledParent_TakesItsChildAlong(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	require.NoError(t, err, line)
-	require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !process.Running(pid) }, 10*time.Second, time.Millisecond)
 }
 
 // A test in a network namespace locks its thread and lets it die: that must not take a child along.

@@ -28,3 +28,9 @@ func isPaused(pid int) bool {
 	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
 	return bytes.HasPrefix(state, []byte("T"))
 }
+
+// Running reports whether any process of that number runs. A zombie does not: whoever inherits it may take its time. It exists on Linux only.
+func Running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -125,12 +126,6 @@ func started(t *testing.T, file string, n int) (pids []int) {
 	return pids
 }
 
-// running is true for what has not ended; a zombie has.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
 func stateOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -150,7 +145,7 @@ func ended(t *testing.T, p *program.Program, pids []int) time.Duration {
 	}
 	took := time.Since(began)
 	for _, pid := range pids {
-		require.False(t, running(pid), "process %d still runs", pid)
+		require.False(t, process.Running(pid), "process %d still runs", pid)
 	}
 	return took
 }

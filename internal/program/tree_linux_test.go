@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -47,7 +48,7 @@ func gone(t *testing.T, pids []int, within time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !running(pid) }, within, time.Millisecond, "process %d still runs", pid)
+		require.Eventually(t, func() bool { return !process.Running(pid) }, within, time.Millisecond, "process %d still runs", pid)
 	}
 	return time.Since(began)
 }
@@ -186,7 +187,7 @@ func TestKeeper_KilledBesideAnotherChild(t *testing.T) {
 	pids := started(t, file, stubbornProcesses)
 	require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
 	ended(t, p, pids)
-	require.True(t, running(other.Process.Pid))
+	require.True(t, process.Running(other.Process.Pid))
 }
 
 // Two programs at a time do not know each other.
@@ -197,5 +198,5 @@ func TestKill_OnlyItsOwn(t *testing.T) {
 	one.Kill("the lease is lost")
 	ended(t, one, []int{one.Pid()})
 	require.ElementsMatch(t, []int{one.Pid(), other.Pid()}, pids)
-	require.True(t, running(other.Pid()))
+	require.True(t, process.Running(other.Pid()))
 }

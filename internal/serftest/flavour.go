@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/serf-sbr/serf-sbr/internal/buildcache"
 )
@@ -131,4 +132,20 @@ func run(ctx context.Context, dir, program string, args ...string) error {
 	}
 	lines := strings.Split(string(bytes.TrimSpace(said)), "\n")
 	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, lines[len(lines)-1])
+}
+
+// EachFlavour runs a test with each flavour, as far as the machine has it; with -short with none.
+func EachFlavour(t *testing.T, test func(t *testing.T, f Flavour)) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a stock Serf agent, which is built first: run without -short")
+	}
+	for _, f := range []Flavour{Module, Debian} {
+		t.Run(f.String(), func(t *testing.T) {
+			if _, err := Ensure(t.Context(), f, t.Output()); f == Debian && err != nil {
+				t.Skip(err) // the machine has no Debian packages
+			}
+			test(t, f)
+		})
+	}
 }

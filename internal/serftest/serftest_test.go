@@ -16,21 +16,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const gossipKey = "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s="
 
-func flavours(t *testing.T, test func(t *testing.T, f serftest.Flavour)) {
-	if testing.Short() {
-		t.Skip("needs a stock Serf agent, which is built first: run without -short")
-	}
-	for _, f := range []serftest.Flavour{serftest.Module, serftest.Debian} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			if _, err := serftest.Ensure(t.Context(), f, t.Output()); f == serftest.Debian && err != nil {
-				t.Skip(err) // the machine has no Debian packages
-			}
-			test(t, f)
-		})
-	}
-}
-
 func statuses(t *testing.T, c *client.RPCClient) map[string]string {
 	members, err := c.Members()
 	require.NoError(t, err)
@@ -48,7 +33,8 @@ func eventually(t *testing.T, what string, check func() bool) {
 
 // Two agents with keys and tags find each other; one is killed, comes back with its options, is stopped, continues, and leaves.
 func TestAgent_Life(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
+		t.Parallel()
 		common := serftest.Options{Flavour: f, Encrypt: gossipKey, RPCAuth: "secret", Profile: "local"}
 		first, second := common, common
 		first.Node, second.Node = "n1", "n2"
@@ -89,7 +75,8 @@ func TestAgent_Life(t *testing.T) {
 }
 
 func TestAgent_RPCNeedsTheKey(t *testing.T) {
-	flavours(t, func(t *testing.T, f serftest.Flavour) {
+	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
+		t.Parallel()
 		agent := serftest.Start(t, serftest.Options{Flavour: f, RPCAuth: "secret"})
 		_, err := client.ClientFromConfig(&client.Config{Addr: agent.RPC(), AuthKey: "wrong", Timeout: time.Second})
 		require.ErrorContains(t, err, "Invalid authentication token")

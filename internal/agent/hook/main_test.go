@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,22 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const waitMost = 20 * time.Second
 
 // journal is a log that tests look into.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
+type journal struct{ logtest.Log }
 
 // lines returns what was logged with that message.
 func (j *journal) lines(t *testing.T, message string) (all []map[string]any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for line := range strings.Lines(j.text.String()) {
+	for _, line := range j.With("") {
 		var m map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &m))
 		if m["msg"] == message {

@@ -21,7 +21,7 @@ import (
 
 // suspends is a resolver that waits, and downs nobody here, while its store is away.
 var suspends = clustertest.Options{Config: func(name string, c *downing.Config) {
-	quick(name, c)
+	clustertest.Quick(name, c)
 	c.Resolver.WhenLeaseUnknown = 1
 }}
 
@@ -153,13 +153,13 @@ func TestAgentSilent_TheProgramEndsInTime(t *testing.T) {
 		c.runs(p, 30*time.Second)
 		time.Sleep(10 * time.Second)
 		silent := time.Now()
-		c.agents["n1"].listener.gate.set(false)
+		c.agents["n1"].listener.gate.Close()
 		c.Eventually(time.Minute, "it goes on", func() bool { return !p.running() })
 		lasted := p.last().end.Sub(silent)
 		t.Logf("told after %v, ended after %v", p.last().told.Sub(silent), lasted)
 		require.Contains(t, p.last().because, "nearly over")
 		require.Less(t, lasted, 12*time.Second, "as long as trust and lease last here")
-		c.agents["n1"].listener.gate.set(true)
+		c.agents["n1"].listener.gate.Open()
 		c.Eventually(time.Minute, "it is not started again", p.running)
 		c.alone()
 	})
@@ -170,9 +170,9 @@ func TestAgentSilent_AShortPauseIsNothing(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		p := c.attach("n1", nil)
 		c.runs(p, 30*time.Second)
-		c.agents["n1"].listener.gate.set(false)
+		c.agents["n1"].listener.gate.Close()
 		time.Sleep(2 * time.Second)
-		c.agents["n1"].listener.gate.set(true)
+		c.agents["n1"].listener.gate.Open()
 		time.Sleep(time.Minute)
 		require.True(t, p.running())
 		require.Equal(t, 1, p.count())

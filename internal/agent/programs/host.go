@@ -18,8 +18,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
-// MaxPrograms is how many may be attached.
-const MaxPrograms = 64
+// MaxPrograms is how many may be attached. Their names travel in a tag of the node, which may have no room for so many: Serf allows 512 bytes for all tags.
+const MaxPrograms = 32
 
 // margin is for whatever takes time between the end of a connection and the end of the program.
 const margin = 5 * time.Second

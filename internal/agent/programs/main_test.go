@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
@@ -29,12 +28,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick is a resolver that decides within seconds.
-func quick(_ string, c *downing.Config) {
-	c.Resolver.StableAfter = 5 * time.Second
-	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
-}
-
 // stopTimeout is that of the programs in these tests.
 const stopTimeout = 2 * time.Second
 
@@ -42,19 +35,19 @@ const stopTimeout = 2 * time.Second
 type conn struct {
 	net.Conn
 	peer string
-	gate *gate
+	gate *clustertest.Gate
 }
 
 func (c conn) RemoteAddr() net.Addr { return addr(c.peer) }
 
 func (c conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.gate.pass()
+	c.gate.Pass()
 	return n, err
 }
 
 func (c conn) Write(p []byte) (int, error) {
-	c.gate.pass()
+	c.gate.Pass()
 	return c.Conn.Write(p)
 }
 
@@ -63,38 +56,12 @@ type addr string
 func (addr) Network() string  { return "tcp" }
 func (a addr) String() string { return string(a) }
 
-// gate lets pass unless it is closed.
-type gate struct {
-	mu     sync.Mutex
-	closed chan struct{} // nil: open
-}
-
-func (g *gate) pass() {
-	g.mu.Lock()
-	closed := g.closed
-	g.mu.Unlock()
-	if closed != nil {
-		<-closed
-	}
-}
-
-func (g *gate) set(open bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !open && g.closed == nil {
-		g.closed = make(chan struct{})
-	} else if open && g.closed != nil {
-		close(g.closed)
-		g.closed = nil
-	}
-}
-
 // listener takes connections in memory.
 type listener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
-	gate  gate
+	gate  clustertest.Gate
 	peer  string
 
 	mu   sync.Mutex
@@ -161,7 +128,7 @@ func with(t *testing.T, n int, o clustertest.Options, change func(name string, c
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	if o.Config == nil {
-		o.Config = quick
+		o.Config = clustertest.Quick
 	}
 	clustertest.Virtual(t, o, func(t *testing.T, cl *clustertest.Cluster) {
 		c := &crew{Cluster: cl, t: t, agents: make(map[string]*agent)}
@@ -198,7 +165,7 @@ func (c *crew) end() {
 		p.end()
 	}
 	for _, a := range c.agents {
-		a.listener.gate.set(true)
+		a.listener.gate.Open()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		a.host.Close(ctx)
 		require.NoError(c.t, ctx.Err(), "something of %s is left", a.name)

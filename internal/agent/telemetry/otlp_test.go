@@ -1,7 +1,6 @@
 package telemetry_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +27,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -277,24 +276,6 @@ func TestHandler_Disabled(t *testing.T) {
 	require.Contains(t, scrape(t, tel, "application/openmetrics-text"), "# EOF")
 }
 
-// lines is a log.
-type lines struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Buffer.Write(p)
-}
-
-func (l *lines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Split(strings.TrimSpace(l.String()), "\n")
-}
-
 // A collector that accepts and never answers holds Shutdown up for as long as its bound, and what goes wrong is a line in the log.
 func TestShutdown_Bounded(t *testing.T) {
 	unset(t)
@@ -315,14 +296,14 @@ func TestShutdown_Bounded(t *testing.T) {
 // Errors of the SDK are one line a minute, and begin as all lines do.
 func TestQuiet_OneLine(t *testing.T) {
 	unset(t)
-	var log lines
+	var log logtest.Log
 	tel := start(t, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 1000 {
 		otel.Handle(errors.New("connection refused"))
 	}
 	end(t, tel)
-	require.Len(t, log.all(), 1)
-	require.Contains(t, log.all()[0], `level=WARN msg="sbr: telemetry was not sent" error=`)
+	require.Len(t, log.All(), 1)
+	require.Contains(t, log.All()[0], `level=WARN msg="sbr: telemetry was not sent" error=`)
 }
 
 // Nothing is left running after Shutdown.
