@@ -22,7 +22,6 @@ func (m *Manager) loop(closeTopic func()) {
 	defer m.end()
 	defer m.partFromCoordinator()
 	defer close(m.looped)
-	defer closeTopic()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	downed, left := m.cluster.Downed(), m.cluster.Left()
@@ -50,6 +49,10 @@ func (m *Manager) loop(closeTopic func()) {
 		}
 		m.tick()
 		m.publish()
+	}
+	closeTopic() // whoever asks from now on is told that nothing runs here
+	for _, f := range m.inbox.Take() {
+		f() // who has asked before is answered, before the tags are changed
 	}
 	m.withdraw()
 }

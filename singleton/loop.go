@@ -18,7 +18,6 @@ func (m *Manager) now() time.Duration { return time.Since(m.origin) }
 // loop drives the machine until nothing can happen any more.
 func (m *Manager) loop(closeTopics func()) {
 	defer m.end()
-	defer closeTopics()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	downed, left := m.cluster.Downed(), m.cluster.Left()
@@ -49,6 +48,10 @@ func (m *Manager) loop(closeTopics func()) {
 		m.publish()
 	}
 	m.publish()
+	closeTopics() // whoever asks from now on is told that nothing of it is here
+	for _, f := range m.inbox.Take() {
+		f() // who has asked before is answered, before the tags are changed
+	}
 	m.withdraw()
 }
 

@@ -219,3 +219,17 @@ func TestManager_RunsOnTheWinningSide(t *testing.T) {
 		c.diary.tokensGrow(t)
 	})
 }
+
+// A manager that is stopped takes a moment to be out of its member's tags. Whoever asks it meanwhile is answered all the same.
+func TestStop_NobodyWaitsForAManagerThatHasJustStopped(t *testing.T) {
+	eachWay(t, 3, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		for _, name := range []string{"n2", "n1"} {
+			go func() { _ = c.managers[name].Stop(context.Background()) }()
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		c.runsOn("n3", 30*time.Second)
+		require.Less(t, c.diary.last("starts").at.Sub(began), singleton.DefaultConfig().HandOverRetryInterval, "without a question that is repeated")
+	})
+}

@@ -15,6 +15,9 @@ func (m *Machine) asked(e Asked) {
 		return // who is out is told so by others, and who is down says nothing
 	}
 	m.hear(q.Token)
+	if s := m.quitter(e.From); s != nil && s.done && q.Kind == Take && q.Round <= s.round && m.now < s.late {
+		return
+	}
 	if q.Kind == Take || q.Kind == HandOver {
 		if slices.ContainsFunc(m.gone, func(d departure) bool { return d.id == e.From }) {
 			return // it does not know yet that it was removed, or its view will show it again
@@ -25,14 +28,15 @@ func (m *Machine) asked(e Asked) {
 	}
 	switch q.Kind {
 	case Take:
-		m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return q.id == e.From }) // it has a new manager
-		m.emit(Answer{Ref: e.Ref, Message: m.consent(e.From, q)})
+		m.quitters = slices.DeleteFunc(m.quitters, func(s quitter) bool { return s.id == e.From && (s.done || s.round < q.Round) }) // it has a new manager
+		m.keep(e)
+		m.answerKept()
 	case HandOver:
 		m.askedToStop(e)
 	case Resigning:
-		m.quits(e.From, false)
+		m.quits(e.From, false, q.Round)
 	case Resigned:
-		m.quits(e.From, true)
+		m.quits(e.From, true, q.Round)
 	}
 }
 
@@ -51,20 +55,64 @@ func (m *Machine) askedLater(id sbr.ID, round uint64) bool {
 }
 
 // quits notes that a member goes. done: nothing of it runs.
-func (m *Machine) quits(id sbr.ID, done bool) {
+func (m *Machine) quits(id sbr.ID, done bool, round uint64) {
 	i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) })
 	if !ok {
 		m.quitters = slices.Insert(m.quitters, i, quitter{id: id})
 	}
-	m.quitters[i].done = m.quitters[i].done || done
+	q := &m.quitters[i]
+	q.done, q.round, q.late = q.done || done, max(q.round, round), m.now+m.cfg.HandOverRetryInterval
+	m.kept = slices.DeleteFunc(m.kept, func(k kept) bool { return k.From == id })
 	if done {
 		m.gone = slices.DeleteFunc(m.gone, func(d departure) bool { return d.id == id })
 	}
+	m.recognise()
+	m.askAgain(id, done)
 }
 
-// consent answers a member that wants to run the slot.
-func (m *Machine) consent(from sbr.ID, q *Message) Message {
-	a := Message{Round: q.Round, Token: max(m.maxToken, m.token)}
+// askAgain asks a member that goes once more where it would answer otherwise now. done: nothing of it runs.
+func (m *Machine) askAgain(id sbr.ID, done bool) {
+	if m.phase != Taking && m.phase != Acquiring {
+		return
+	}
+	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		return
+	}
+	switch what := m.answers[i].what; {
+	case what == Refuse, done && what == 0:
+		m.ask(id, Take)
+	case done && what == HandOver:
+		m.ask(id, HandOver)
+	}
+}
+
+// keep keeps the question of a member that wants to run the slot, until it is answered or repeated.
+func (m *Machine) keep(e Asked) {
+	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { return q.From == e.From })
+	m.kept = append(m.kept, kept{Asked: e, until: m.now + m.cfg.HandOverRetryInterval})
+}
+
+// answerKept answers those questions that can be answered by now.
+func (m *Machine) answerKept() {
+	left := m.kept[:0]
+	for _, q := range m.kept {
+		if m.now > q.until {
+			continue
+		}
+		if a, ok := m.consent(q.From, &q.Message); ok {
+			m.emit(Answer{Ref: q.Ref, Message: a})
+		} else {
+			left = append(left, q)
+		}
+	}
+	m.kept = left
+}
+
+// consent answers a member that wants to run the slot. ok is false while this one knows of an older candidate. Without a lease that has to wait until it has
+// heard what the other one has: that the older one goes, or of the verdict, and then it knows of a margin.
+func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
+	a = Message{Round: q.Round, Token: max(m.maxToken, m.token)}
 	first := older(m.cfg.Born, m.cfg.Self, q.Born, from)
 	switch m.phase {
 	case Active, Stopping, Releasing, Resting:
@@ -73,25 +121,28 @@ func (m *Machine) consent(from sbr.ID, q *Message) Message {
 			a.Kind = Refuse
 		}
 		a.Token = m.token
-		return a
+		return a, true
 	case Taking, Acquiring:
-		if first {
+		switch {
+		case first && !m.resigned && !m.leaving():
 			a.Kind = Refuse
-			return a
+			return a, true
+		case m.bound:
+			a.Kind = Running
+			return a, true
 		}
-		m.yield("an older candidate asks for the slot")
+		m.yield(from, "an older candidate asks for the slot")
 	case Idle:
 		if first && m.view.Armed && !m.over() && !m.leaving() {
 			a.Kind = Refuse
-			return a
+			return a, true
 		}
 	}
 	if !m.cfg.UseLease && m.elder(from, q.Born) {
-		a.Kind = Refuse // until this member has heard of the verdict, too: then it knows of a margin
-		return a
+		return a, false
 	}
 	a.Kind, a.Wait, a.State = Clear, m.margins(), m.lend(from)
-	return a
+	return a, true
 }
 
 // elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks.
@@ -130,7 +181,7 @@ func (m *Machine) askedToStop(e Asked) {
 		m.await(w)
 		m.release()
 	case Taking, Acquiring:
-		m.yield("an older candidate asks for the slot")
+		m.yield(w.from, "another candidate takes it over before it runs here")
 		m.handedOver(w)
 	case Idle:
 		m.handedOver(w)
@@ -205,7 +256,7 @@ func (m *Machine) takeIn(a *answer, msg *Message) {
 			m.inherit(a.id, msg)
 		}
 		if p := m.peer(a.id); p != nil && p.Leaving || m.quitter(a.id) != nil {
-			m.quits(a.id, true)
+			m.quits(a.id, true, 0)
 		}
 	}
 }
@@ -254,7 +305,9 @@ func (m *Machine) viewed(v View) {
 	}
 	m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return m.peer(q.id) == nil })
 	m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return m.peer(a.id) == nil })
+	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { p := m.peer(q.From); return p == nil || p.Down })
 	m.answers = slices.DeleteFunc(m.answers, func(a answer) bool { p := m.peer(a.id); return p == nil || p.Down })
+	m.recognise()
 }
 
 // reoffered takes in that a member has taken its manager out of its tags, or has a new one.

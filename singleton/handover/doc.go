@@ -9,6 +9,9 @@
 // stops, waits until the run has really ended, gives its lease back and answers with its state; only then the next run starts. A member that was downed,
 // or is gone without a word, is not asked any more: the removal margin is waited for in its place.
 //
+// Whoever has asked a run to end is bound: it runs the slot next, even if an older candidate has come or it resigns meanwhile, and hands it over at
+// once. So whatever members come and go, nobody has to ask everybody while nothing runs.
+//
 // # Guarantees
 //
 //   - Of two members that know each other, the later one to ask sees what the earlier one does: as long as they can talk, they never both run.
@@ -20,9 +23,13 @@
 //   - Tokens grow: with a lease they are the lease's. Without one, a run that follows a verdict has a larger token than every run before that
 //     verdict, and a run that was handed over than its predecessor.
 //   - A member that is down stops before it does anything else, and never starts again.
+//   - Where nothing is lost and nobody fails, a planned change costs no pause of the Config: between two runs is one answer, and with a lease the
+//     two requests to give it back and to get it.
 //
 // # Non-guarantees
 //
+//   - After a run that ended by itself for good, and wherever nothing runs, one more question and its answers are on the way to the next run. An older
+//     candidate that is not armed yet is waited for.
 //   - Stop asks a run to end. How long it takes to, is the run's business; nothing else starts meanwhile, if this member can still say so.
 //   - Without a lease, two clusters that never heard of each other each run the slot. When they meet, the younger run stops.
 //   - Without a lease, a strategy that needs none leaves no verdict behind: tokens then grow by hearsay. When no member is left that remembers one, they

@@ -5,8 +5,8 @@ import "github.com/serf-sbr/serf-sbr/sbr"
 // tryLease asks for the lease when it is time to.
 func (m *Machine) tryLease() {
 	switch {
-	case !m.mine():
-		m.yield("an older candidate is there")
+	case !m.goesOn():
+		m.yield("", "an older candidate is there")
 	case m.newcomers():
 		// Whoever has come since everybody agreed has to agree as well.
 		m.emit(ReleaseLease{Attempt: m.attempt})
@@ -79,8 +79,8 @@ func (m *Machine) leaseAnswered(e LeaseAnswer) {
 		return
 	}
 	m.held = true
-	if !m.mine() {
-		m.yield("an older candidate is there")
+	if !m.goesOn() {
+		m.yield("", "an older candidate is there")
 		return
 	}
 	m.start(e.Token)

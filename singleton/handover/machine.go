@@ -128,8 +128,12 @@ type Machine struct {
 	round   uint64
 	answers []answer // by ID
 	askAt   time.Duration
-	// notBefore is when taking may begin again after this member has given way to one that its view does not show yet.
+	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot, and hands over then, so that nobody has to ask
+	// everybody while nothing runs.
+	bound bool
+	// notBefore is when taking may begin again after this member has given way to one, gaveWay, that its view does not show as a candidate yet.
 	notBefore time.Duration
+	gaveWay   sbr.ID
 	// waitUntil is the end of margins that others know of.
 	waitUntil time.Duration
 	gone      []departure // by ID
@@ -146,6 +150,8 @@ type Machine struct {
 	restAt time.Duration
 	// waiting are the questions that are answered once the run has ended.
 	waiting []waiting
+	// kept are those that are answered once this member, too, knows of no older candidate than the one that asks.
+	kept []kept
 
 	attempt  uint64
 	inFlight bool // an AcquireLease is unanswered
@@ -169,16 +175,24 @@ type departure struct {
 	until time.Duration
 }
 
-// quitter is a member that has said that it resigns. done: nothing of it runs.
+// quitter is a member that has said that it resigns. done: nothing of it runs. What comes until late of no later a round is what it had said before.
 type quitter struct {
-	id   sbr.ID
-	done bool
+	id    sbr.ID
+	done  bool
+	round uint64
+	late  time.Duration
 }
 
 // asker is a member that has asked for the slot, in this round at the latest: it has a manager, whether its tags say so by now or not.
 type asker struct {
 	id    sbr.ID
 	round uint64
+}
+
+// kept is a question to take the slot, and until when it is kept: it is repeated by then.
+type kept struct {
+	Asked
+	until time.Duration
 }
 
 type waiting struct {
@@ -279,6 +293,10 @@ func (m *Machine) explain(t Topic, format string, args ...any) {
 // advance does what time and the newest facts make due.
 func (m *Machine) advance() {
 	m.gone = slices.DeleteFunc(m.gone, func(d departure) bool { return d.until <= m.now })
+	m.answerKept()
+	if m.leaving() && m.phase != Active && !m.over() {
+		m.resign(m.usualPatience())
+	}
 	switch m.phase {
 	case Idle:
 		if m.mine() && m.now >= m.notBefore && m.trusted() {
@@ -309,6 +327,9 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 		}
 	case Taking:
 		due(m.askAt)
+		if m.patience > 0 {
+			due(m.patience)
+		}
 		for _, d := range m.gone {
 			due(d.until)
 		}
@@ -318,6 +339,9 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	case Acquiring:
 		if !m.inFlight {
 			due(m.leaseAt)
+		}
+		if m.patience > 0 {
+			due(m.patience)
 		}
 		if m.passedOverSome() {
 			due(m.askAt)

@@ -13,10 +13,9 @@ func (m *Machine) start(token uint64) {
 		last = estate{} // there was a newer run, or may have been: the lease counts its grants
 	}
 	m.estate, m.lent = estate{}, ""
-	m.phase = Active
+	m.phase, m.bound = Active, false
 	m.run++
 	m.token, m.maxToken = token, max(m.maxToken, token)
-	m.patience = 0
 	for i := range m.answers {
 		m.answers[i].tries = 0
 	}
@@ -38,7 +37,7 @@ func (m *Machine) guard() {
 		return
 	}
 	if m.leaving() && !m.resigned {
-		m.resign(time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval)
+		m.resign(m.usualPatience())
 		return
 	}
 	if m.patience > 0 && (m.now >= m.patience || !m.successor()) {
@@ -161,8 +160,8 @@ func (m *Machine) rest() {
 // resign hands the slot over, if there is anything to hand over, and never takes it again.
 func (m *Machine) resign(patience time.Duration) {
 	if m.over() {
-		if m.phase == Active && patience <= 0 {
-			m.stop(CauseResigned, "this member has to leave at once", "")
+		if patience <= 0 {
+			m.leaveAtOnce()
 		}
 		return
 	}
@@ -171,8 +170,12 @@ func (m *Machine) resign(patience time.Duration) {
 	case Idle:
 		m.ask("", Resigned)
 	case Taking, Acquiring:
-		m.yield("this member resigns")
-		m.ask("", Resigned)
+		if m.bound && patience > 0 && m.successor() {
+			m.patience = m.now + patience
+			m.ask("", Resigning)
+			return
+		}
+		m.yield("", "this member resigns")
 	case Resting:
 		m.release()
 	case Active:
@@ -185,17 +188,27 @@ func (m *Machine) resign(patience time.Duration) {
 	}
 }
 
+// leaveAtOnce ends the patience of a member that resigns.
+func (m *Machine) leaveAtOnce() {
+	switch m.phase {
+	case Active:
+		m.stop(CauseResigned, "this member has to leave at once", "")
+	case Taking, Acquiring:
+		m.yield("", "this member has to leave at once")
+	}
+}
+
 // downed stops everything, for good.
 func (m *Machine) downed(why string) {
 	if m.down {
 		return
 	}
-	m.down = true
+	m.down, m.kept = true, nil
 	switch m.phase {
 	case Active:
 		m.stop(CauseDown, "this member is down: "+why, "")
 	case Taking, Acquiring:
-		m.yield("this member is down: " + why)
+		m.yield("", "this member is down: "+why)
 	case Resting:
 		m.release()
 	}

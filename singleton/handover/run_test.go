@@ -37,8 +37,9 @@ func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 		a.hear("y", handover.Clear, nil)
 		a.see(younger, further, handover.Peer{ID: "x", Born: 11}) // one more to ask
 		a.hear("z", handover.HandedOver, func(m *handover.Message) { m.Token, m.State = 3, []byte("old") })
-		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "whoever is let through gets it")
-		require.Equal(t, "old", string(a.asked(older, handover.Take, 1).State), "also if it has to ask again")
+		require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind, "it is about to")
+		require.Equal(t, "old", string(a.asked(older, handover.HandOver, 1).State), "whoever is let through gets it")
+		require.Equal(t, "old", string(a.asked(older, handover.HandOver, 1).State), "also if it has to ask again")
 		a.now = 2 * time.Second
 		a.see()
 		a.now = 30 * time.Second

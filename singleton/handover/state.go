@@ -16,6 +16,7 @@ func (m *Machine) Clone() *Machine {
 	c.quitters = slices.Clone(m.quitters)
 	c.askers = slices.Clone(m.askers)
 	c.waiting = slices.Clone(m.waiting)
+	c.kept = slices.Clone(m.kept)
 	c.out = nil
 	return &c
 }
@@ -24,7 +25,7 @@ func (m *Machine) Clone() *Machine {
 // Times are relative to the last call. The numbers of rounds, attempts and questions are left out, and how often a member was asked where that only says when
 // something is explained; tokens are not.
 func (m *Machine) AppendState(b []byte) []byte {
-	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held, m.lost))
+	b = append(b, byte(m.phase), bits(m.resigned, m.down, m.inFlight, m.held, m.lost, m.bound))
 	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, m.restAt, m.leaseAt} {
 		b = binary.AppendVarint(b, int64(max(t-m.now, -1)))
 	}
@@ -39,6 +40,9 @@ func (m *Machine) AppendState(b []byte) []byte {
 	b = append(b, '|')
 	for _, q := range m.quitters {
 		b = append(appendText(b, q.id), bits(q.done))
+		if q.late > m.now {
+			b = binary.AppendVarint(binary.AppendUvarint(b, m.since(q.id, q.round)), int64(q.late-m.now))
+		}
 	}
 	b = append(b, '|')
 	for _, a := range m.askers {
@@ -46,7 +50,18 @@ func (m *Machine) AppendState(b []byte) []byte {
 	}
 	b = append(b, '|')
 	for _, w := range m.waiting {
-		b = binary.AppendUvarint(appendText(b, w.from), m.since(w))
+		b = binary.AppendUvarint(appendText(b, w.from), m.since(w.from, w.round))
+	}
+	b = append(b, '|')
+	for _, q := range m.kept {
+		if m.now <= q.until {
+			b = binary.AppendUvarint(appendText(b, q.From), m.since(q.From, q.Message.Round))
+			b = binary.AppendVarint(b, int64(q.until-m.now))
+		}
+	}
+	b = append(b, '|')
+	if m.notBefore > m.now {
+		b = appendText(b, m.gaveWay)
 	}
 	b = append(b, '|')
 	b = binary.AppendUvarint(b, m.token)
@@ -61,11 +76,11 @@ func (m *Machine) AppendState(b []byte) []byte {
 	return m.view.appendState(b)
 }
 
-// since returns how many rounds older a question is than the newest one of the same member.
-func (m *Machine) since(w waiting) uint64 {
+// since returns how many rounds older a question of a member is than its newest one.
+func (m *Machine) since(from sbr.ID, round uint64) uint64 {
 	for _, a := range m.askers {
-		if a.id == w.from {
-			return a.round - w.round
+		if a.id == from {
+			return a.round - round
 		}
 	}
 	return 0

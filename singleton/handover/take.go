@@ -106,10 +106,18 @@ func (m *Machine) known(id sbr.ID) (a answer) {
 	return a
 }
 
+// goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask for it, and one that resigns hands it over.
+func (m *Machine) goesOn() bool {
+	if !m.bound {
+		return m.mine()
+	}
+	return m.view.Armed && !m.down && (!m.resigned || m.now < m.patience)
+}
+
 // pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage when nothing is in the way.
 func (m *Machine) pursue() {
-	if !m.mine() {
-		m.yield("an older candidate is there")
+	if !m.goesOn() {
+		m.yield("", "an older candidate is there")
 		return
 	}
 	m.askNew()
@@ -157,6 +165,7 @@ func (m *Machine) askNew() {
 func (m *Machine) askRunners() {
 	for _, p := range m.others() {
 		if a := m.answerOf(p.ID); a.what == Running {
+			m.bound = true
 			a.what, a.tries = HandOver, 1
 			m.ask(p.ID, HandOver)
 		}
@@ -204,7 +213,7 @@ func (m *Machine) taken() {
 		m.startNext()
 		return
 	}
-	m.phase = Acquiring
+	m.phase, m.bound = Acquiring, true
 	m.leaseAt = m.now
 	m.tryLease()
 }
@@ -221,8 +230,8 @@ func (m *Machine) startNext() {
 		m.start(last + 1)
 		return
 	}
-	m.phase = Idle
-	m.notBefore = m.now + time.Duration(m.cfg.NumberOfRetries)*m.cfg.HandOverRetryInterval
+	m.phase, m.bound = Idle, false
+	m.gaveWay, m.notBefore = "", m.now+m.usualPatience()
 	m.explain(TopicStuck, "nothing starts: there is no token after %d; a member has a wrong one, stop the managers of all members and start them again", uint64(maxToken))
 }
 
@@ -247,13 +256,36 @@ func FloorAt(unix int64, bits int) uint64 {
 // hear takes in a token that others know of.
 func (m *Machine) hear(token uint64) { m.maxToken = max(m.maxToken, min(token, maxToken)) }
 
-// yield gives taking up.
-func (m *Machine) yield(why string) {
+// yield gives taking up, for another member if it is not empty.
+func (m *Machine) yield(to sbr.ID, why string) {
 	if m.phase == Acquiring {
 		m.emit(ReleaseLease{Attempt: m.attempt})
 		m.inFlight, m.held = false, false
 	}
-	m.phase = Idle
-	m.notBefore = m.now + m.cfg.HandOverRetryInterval
+	m.phase, m.bound = Idle, false
+	m.gaveWay, m.notBefore = to, m.now
+	if to != "" {
+		m.notBefore += m.cfg.HandOverRetryInterval
+	}
 	m.explain(TopicYielded, "%s", why)
+	if m.resigned && !m.down {
+		m.ask("", Resigned)
+	}
+}
+
+// recognise ends the pause of a member that has given way once its view shows for whom: as a candidate, or as one that does not stay.
+func (m *Machine) recognise() {
+	if p := m.peer(m.gaveWay); p != nil && (p.Candidate || !m.stays(p)) {
+		m.gaveWay, m.notBefore = "", m.now
+	}
+}
+
+// usualPatience is how long a successor may take to ask when this member's node leaves. Once it has left, others take it for gone, and without a lease nothing
+// but the margin keeps them from starting.
+func (m *Machine) usualPatience() time.Duration {
+	patience := time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval
+	if !m.cfg.UseLease {
+		patience = min(patience, m.cfg.Margin/2)
+	}
+	return patience
 }

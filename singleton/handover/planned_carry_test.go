@@ -1,0 +1,168 @@
+package handover_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// step shows a member how things are, as a driver does, and lets an event happen to it; nil: time alone.
+func (p *planned) step(n *node, e handover.Event) {
+	if n.m == nil {
+		return
+	}
+	v := handover.View{Armed: n.armed, Sure: -1}
+	if n.armed {
+		v.Sure = p.now
+	}
+	for _, f := range n.known {
+		if !f.gone {
+			v.Peers = append(v.Peers, f.Peer)
+		}
+	}
+	slices.SortFunc(v.Peers, func(a, b handover.Peer) int { return int(a.Born - b.Born) })
+	p.carry(n, n.m.Step(p.now, handover.Viewed{View: v}))
+	if n.m != nil && e != nil {
+		p.carry(n, n.m.Step(p.now, e))
+	}
+	if n.m != nil {
+		p.carry(n, n.m.Tick(p.now))
+	}
+	p.finish(n)
+}
+
+// finish closes a manager that is done with.
+func (p *planned) finish(n *node) {
+	if n.m == nil || !n.m.Finished() {
+		return
+	}
+	n.m = nil
+	p.say("%s: its manager is over", n.id)
+	if n.leaves {
+		p.soon(func() { p.depart(n) })
+	}
+	n.fact.Candidate = false
+	p.publish(n)
+}
+
+func (p *planned) carry(n *node, effects []handover.Effect) {
+	for _, e := range slices.Clone(effects) {
+		switch e := e.(type) {
+		case handover.Ask:
+			p.ask(n, e)
+		case handover.Answer:
+			p.answer(n, e)
+		case handover.AcquireLease:
+			p.say("%s asks for the lease", n.id)
+			n.attempt = e.Attempt
+			p.inTurn(n, func() { p.wait(n, e.Attempt) })
+		case handover.ReleaseLease:
+			p.say("%s releases the lease", n.id)
+			p.inTurn(n, func() { p.release(n, e) })
+		case handover.Start:
+			p.start(n, e)
+		case handover.Stop:
+			p.say("%s STOP (%v)", n.id, e.Cause)
+			p.soon(func() { p.end(n, handover.RunEnded{Run: e.Run, State: []byte("state of " + string(n.id))}) })
+		case handover.Explain:
+			if e.Topic == handover.TopicYielded || e.Topic == handover.TopicWaiting {
+				p.say("%s: %s", n.id, e.Text)
+			}
+		}
+	}
+}
+
+func (p *planned) start(n *node, e handover.Start) {
+	require.Zero(p.t, p.runs, "%s starts while another run is active\n%s", n.id, &p.trace)
+	text := fmt.Sprintf("%s START, token %d", n.id, e.Token)
+	if e.State != nil {
+		text += fmt.Sprintf(", with %q", e.State)
+	}
+	if p.ended > 0 {
+		gap := p.now - p.ended
+		p.gaps = append(p.gaps, gap)
+		text += fmt.Sprintf(", %v after the run before", gap)
+	}
+	p.say("%s", text)
+	n.running, n.asked = true, e.Run
+	p.runs++
+}
+
+func (p *planned) ask(n *node, e handover.Ask) {
+	to := string(e.To)
+	if to == "" {
+		to = "all"
+	}
+	p.say("%s -> %s: %v", n.id, to, e.Message.Kind)
+	for _, o := range p.nodes {
+		if o != n && !o.left && (e.To == "" || e.To == o.id) {
+			p.soon(func() { p.question(n, o, e.Message) })
+		}
+	}
+}
+
+// question is heard. That of a stranger is not.
+func (p *planned) question(from, to *node, msg handover.Message) {
+	f, known := to.known[from.id]
+	switch {
+	case to.left || !known || f.gone:
+	case to.m == nil:
+		p.soon(func() {
+			p.step(from, handover.Answered{From: to.id, Unserved: true, Message: handover.Message{Round: msg.Round}})
+		})
+	default:
+		ref := uint64(len(to.refs) + 1)
+		to.refs[ref] = question{from, msg.Round}
+		p.step(to, handover.Asked{Ref: ref, From: from.id, Message: msg})
+	}
+}
+
+func (p *planned) answer(n *node, e handover.Answer) {
+	q := n.refs[e.Ref]
+	text := e.Message.Kind.String()
+	if e.Message.Wait > 0 {
+		text += fmt.Sprintf(" in %v", e.Message.Wait)
+	}
+	p.say("%s -> %s: %s", n.id, q.from.id, text)
+	p.soon(func() { p.step(q.from, handover.Answered{From: n.id, Message: e.Message}) })
+}
+
+// inTurn lets a request of a member come to the store of the lease, after those before it.
+func (p *planned) inTurn(n *node, f func()) {
+	n.requested = max(n.requested, p.now) + p.takes()
+	p.after(n.requested-p.now, f)
+}
+
+// wait is a request at the store of the lease, which grants it once it is free.
+func (p *planned) wait(n *node, attempt uint64) {
+	if n.attempt == attempt && !n.left {
+		p.store.queue = append(p.store.queue, n)
+		p.grant()
+	}
+}
+
+func (p *planned) grant() {
+	if p.store.holder != nil || len(p.store.queue) == 0 {
+		return
+	}
+	n := p.store.queue[0]
+	p.store.queue = p.store.queue[1:]
+	p.store.holder = n
+	p.store.token++
+	token, attempt := p.store.token, n.attempt
+	p.soon(func() { p.step(n, handover.LeaseAnswer{Attempt: attempt, Outcome: sbr.Granted, Token: token}) })
+}
+
+// release comes after the request before it, as in the driver.
+func (p *planned) release(n *node, e handover.ReleaseLease) {
+	p.store.queue = slices.DeleteFunc(p.store.queue, func(q *node) bool { return q == n })
+	if p.store.holder == n {
+		p.store.holder = nil
+		p.soon(p.grant)
+	}
+	p.soon(func() { p.step(n, handover.LeaseReleased(e)) })
+}

@@ -1,0 +1,416 @@
+package handover_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/singleton/handover"
+)
+
+// second is older than m and younger than b.
+var second = handover.Peer{ID: "c", Born: 3, Candidate: true}
+
+// answered is what became of a question, by the number that alone.asked has given it.
+func (a *alone) answered(ref uint64) (kinds []handover.Kind) {
+	for _, answer := range only[handover.Answer](a.got) {
+		if answer.Ref == ref {
+			kinds = append(kinds, answer.Message.Kind)
+		}
+	}
+	return kinds
+}
+
+func TestTake_IsAnsweredOnceTheOlderOneIsKnownToGo(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*handover.Config)
+		hear   func(a *alone)
+		want   []handover.Kind
+	}{
+		{"it says so", nil, func(a *alone) {
+			a.step(handover.Asked{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+		}, []handover.Kind{handover.Clear}},
+		{"the view says so", nil, func(a *alone) {
+			gone := older
+			gone.Leaving = true
+			a.see(gone, second)
+		}, []handover.Kind{handover.Clear}},
+		{"the one that asks resigns first", nil, func(a *alone) {
+			a.step(handover.Asked{Ref: 9, From: second.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+			a.step(handover.Asked{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+		}, nil},
+		{"so late that it asks again", nil, func(a *alone) {
+			a.now += time.Second + 1
+			a.see(older, second)
+			a.see(second)
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAlone(t, c.change, older, second)
+			require.Zero(t, a.asked(second, handover.Take, 1).Kind)
+			a.see(older, second)
+			require.Empty(t, a.got, "as long as nothing is new")
+			c.hear(a)
+			require.Equal(t, c.want, a.answered(1))
+			a.see(second)
+			require.Empty(t, a.answered(1), "once")
+		})
+	}
+}
+
+func TestTake_IsKeptBesideThatOfAnOlderOne(t *testing.T) {
+	oldest := handover.Peer{ID: "0", Born: -1, Candidate: true}
+	a := newAlone(t, nil, oldest, older, second)
+	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
+	require.Zero(t, a.asked(second, handover.Take, 2).Kind, "it asks again")
+	require.Zero(t, a.asked(older, handover.Take, 3).Kind)
+	a.see(older, second)
+	require.Equal(t, []handover.Kind{handover.Clear}, a.answered(3))
+	require.Empty(t, a.answered(2))
+	a.see(second)
+	require.Equal(t, []handover.Kind{handover.Clear}, a.answered(2))
+	require.Empty(t, a.answered(1), "the newest question counts")
+}
+
+func TestTake_OfWhoIsGoneIsForgotten(t *testing.T) {
+	a := newAlone(t, nil, older, second)
+	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
+	a.see(older)
+	a.see()
+	require.Empty(t, a.answered(1))
+}
+
+func TestTake_IsNotAnsweredByWhoIsDown(t *testing.T) {
+	a := newAlone(t, nil, older, second)
+	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
+	a.step(handover.Downed{})
+	a.see(second)
+	require.Empty(t, a.answered(1))
+}
+
+func TestTake_IsAnsweredByEachClone(t *testing.T) {
+	a := newAlone(t, nil, older, second)
+	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
+	original := a.m
+	a.m = original.Clone()
+	a.step(handover.Asked{From: second.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+	a.see(second)
+	require.Empty(t, a.answered(1), "it does not want it any more")
+	a.m = original
+	a.see(second)
+	require.Equal(t, []handover.Kind{handover.Clear}, a.answered(1))
+}
+
+func TestTake_OfAMemberThatIsBoundAndResignsIsAnswered(t *testing.T) {
+	a := newAlone(t, nil, older)
+	a.step(handover.Asked{From: older.ID, Message: handover.Message{Kind: handover.Resigning, Round: 7}})
+	require.Equal(t, handover.Taking, a.m.Phase())
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 7).Kind)
+	a.see(older)
+	require.Equal(t, handover.Taking, a.m.Phase(), "it still resigns")
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 8).Kind)
+	a.see(older)
+	require.Equal(t, handover.Idle, a.m.Phase(), "a new manager does not")
+}
+
+func TestTake_WithALeaseNobodyHasToHaveHeard(t *testing.T) {
+	a := newAlone(t, useLease, older, second)
+	require.Equal(t, handover.Clear, a.asked(second, handover.Take, 1).Kind)
+}
+
+func TestTake_ThatIsOlderThanTheWordThatItsSenderGoesIsLate(t *testing.T) {
+	a := newAlone(t, nil, older)
+	a.step(handover.Asked{From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 7}})
+	require.Equal(t, handover.Taking, a.m.Phase())
+	require.Zero(t, a.asked(older, handover.Take, 7).Kind)
+	require.Equal(t, handover.Taking, a.m.Phase(), "nobody gives way to it")
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 8).Kind, "a new manager")
+	require.Equal(t, handover.Idle, a.m.Phase())
+
+	a = newAlone(t, nil, older)
+	a.step(handover.Asked{From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 7}})
+	a.now += time.Second
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 7).Kind, "whose clock is behind that of the one before: it asks again")
+}
+
+func TestRefused_AsksAgainAtOnceWhenTheOtherOneGoes(t *testing.T) {
+	for _, goes := range []handover.Kind{handover.Resigning, handover.Resigned} {
+		a := newAlone(t, nil, younger)
+		a.hear("z", handover.Refuse, nil)
+		a.step(handover.Asked{From: "z", Message: handover.Message{Kind: goes, Round: 1}})
+		asks := only[handover.Ask](a.got)
+		require.Len(t, asks, 1, goes.String())
+		require.Equal(t, sbr.ID("z"), asks[0].To)
+		require.Equal(t, handover.Take, asks[0].Message.Kind)
+		a.hear("z", handover.Clear, nil)
+		require.Len(t, only[handover.Start](a.got), 1)
+	}
+}
+
+func TestHandOver_IsAskedAgainAtOnceWhenNothingIsLeftToHandOver(t *testing.T) {
+	a := newAlone(t, nil, younger)
+	a.hear("z", handover.Running, nil)
+	a.step(handover.Asked{From: "z", Message: handover.Message{Kind: handover.Resigning, Round: 1}})
+	require.Empty(t, only[handover.Ask](a.got), "its run has to end first")
+	a.step(handover.Asked{From: "z", Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+	asks := only[handover.Ask](a.got)
+	require.Len(t, asks, 1)
+	require.Equal(t, handover.HandOver, asks[0].Message.Kind)
+}
+
+// bound has asked z to end its run.
+func bound(t *testing.T, change func(*handover.Config), peers ...handover.Peer) *alone {
+	a := newAlone(t, change, append(peers, younger)...)
+	for _, p := range peers {
+		a.hear(p.ID, handover.Clear, nil)
+	}
+	a.hear("z", handover.Running, nil)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	return a
+}
+
+func TestBound_GoesOnUntilAnOlderCandidateAsksForTheSlot(t *testing.T) {
+	attached := older
+	attached.Candidate = false
+	a := bound(t, nil, attached)
+	a.see(older, younger)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
+	a.hear("z", handover.HandedOver, nil)
+	require.Len(t, only[handover.Start](a.got), 1)
+
+	a = bound(t, nil, attached)
+	a.see(older, younger)
+	require.Equal(t, handover.HandedOver, a.asked(older, handover.HandOver, 1).Kind)
+	require.Equal(t, handover.Idle, a.m.Phase())
+	a.hear("z", handover.HandedOver, nil)
+	require.Empty(t, only[handover.Start](a.got))
+
+	a = newAlone(t, nil, attached, younger)
+	a.see(older, younger)
+	require.Equal(t, handover.Idle, a.m.Phase(), "before it has asked for a run to end it gives way")
+}
+
+func TestBound_IsOverWithTheTurn(t *testing.T) {
+	attached := older
+	attached.Candidate = false
+	gaveUp := bound(t, nil, attached)
+	require.Equal(t, handover.HandedOver, gaveUp.asked(older, handover.HandOver, 1).Kind)
+	ran := bound(t, nil, attached)
+	ran.hear("z", handover.HandedOver, nil)
+	ran.asked(older, handover.HandOver, 1)
+	ran.step(handover.RunEnded{Run: 1})
+	for _, a := range []*alone{gaveUp, ran} {
+		a.see(attached, younger)
+		a.now += 2 * time.Second
+		a.see(attached, younger)
+		require.Equal(t, handover.Taking, a.m.Phase())
+		a.see(older, younger)
+		require.Equal(t, handover.Idle, a.m.Phase(), "it has not asked anybody to stop this time")
+	}
+}
+
+func TestBound_NotWithoutItsPlace(t *testing.T) {
+	a := bound(t, nil)
+	a.step(handover.Viewed{View: handover.View{Sure: a.now, Peers: a.v.Peers}})
+	require.Equal(t, handover.Idle, a.m.Phase())
+}
+
+func TestBound_WithALeaseFromWhenItAsksForIt(t *testing.T) {
+	attached := older
+	attached.Candidate = false
+	a := newAlone(t, useLease, attached)
+	a.hear("b", handover.Clear, nil)
+	require.Equal(t, handover.Acquiring, a.m.Phase())
+	a.see(older)
+	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
+	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
+	require.Len(t, only[handover.Start](a.got), 1)
+}
+
+func TestBound_ResignsOnlyOnceItHasTakenOver(t *testing.T) {
+	a := bound(t, nil, further)
+	a.step(handover.Resign{Patience: 3 * time.Second})
+	require.Equal(t, handover.Resigning, only[handover.Ask](a.got)[0].Message.Kind)
+	require.False(t, a.m.Finished())
+	require.Equal(t, handover.Running, a.asked(further, handover.Take, 1).Kind, "it refuses nobody")
+	a.hear("z", handover.HandedOver, nil)
+	require.Len(t, only[handover.Start](a.got), 1)
+	a.asked(further, handover.HandOver, 1)
+	require.Len(t, only[handover.Stop](a.got), 1)
+	a.step(handover.RunEnded{Run: 1})
+	require.True(t, a.m.Finished())
+}
+
+func TestBound_ANodeThatLeavesTakesOverAllTheSame(t *testing.T) {
+	a := bound(t, nil, further)
+	leaver := myself
+	leaver.Leaving = true
+	a.step(handover.Viewed{View: handover.View{Armed: true, Sure: a.now, Peers: []handover.Peer{leaver, younger, further}}})
+	require.Equal(t, handover.Resigning, only[handover.Ask](a.got)[0].Message.Kind)
+	a.hear("z", handover.HandedOver, nil)
+	require.Len(t, only[handover.Start](a.got), 1)
+}
+
+func TestBound_AGrantThatComesWithTheEndOfItsPatienceIsGivenBack(t *testing.T) {
+	a := bound(t, useLease, further)
+	a.hear("z", handover.HandedOver, nil)
+	a.step(handover.Resign{Patience: time.Second / 2})
+	a.now = time.Second / 2
+	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
+	require.Empty(t, only[handover.Start](a.got))
+	require.Len(t, only[handover.ReleaseLease](a.got), 1)
+}
+
+func TestBound_ResignsBeforeItHasTakenOver(t *testing.T) {
+	resigned := func(t *testing.T, a *alone) {
+		asks := only[handover.Ask](a.got)
+		require.Equal(t, handover.Resigned, asks[len(asks)-1].Message.Kind)
+		require.True(t, a.m.Finished())
+	}
+	t.Run("its successor asks it first", func(t *testing.T) {
+		a := bound(t, nil, further)
+		a.step(handover.Resign{Patience: 3 * time.Second})
+		require.Equal(t, handover.HandedOver, a.asked(further, handover.HandOver, 1).Kind)
+		resigned(t, a)
+	})
+	t.Run("its patience is over", func(t *testing.T) {
+		for _, change := range []func(*handover.Config){nil, useLease} {
+			a := bound(t, change, further)
+			if change != nil {
+				a.hear("z", handover.HandedOver, nil)
+				require.Equal(t, handover.Acquiring, a.m.Phase())
+			}
+			a.step(handover.Resign{Patience: 300 * time.Millisecond})
+			at, ok := a.m.NextDeadline()
+			require.True(t, ok)
+			require.Equal(t, 300*time.Millisecond, at)
+			a.now = at
+			a.see(further, younger)
+			resigned(t, a)
+		}
+	})
+	t.Run("there is no time", func(t *testing.T) {
+		a := bound(t, nil, further)
+		a.step(handover.Resign{})
+		require.Len(t, only[handover.Ask](a.got), 1)
+		resigned(t, a)
+		a = bound(t, nil, further)
+		a.step(handover.Resign{Patience: 3 * time.Second})
+		a.step(handover.Resign{})
+		resigned(t, a)
+	})
+	t.Run("there is nobody else", func(t *testing.T) {
+		a := bound(t, nil)
+		a.step(handover.Asked{From: "z", Message: handover.Message{Kind: handover.Resigning, Round: 1}})
+		a.step(handover.Resign{Patience: 3 * time.Second})
+		resigned(t, a)
+	})
+}
+
+func TestLeaving_SaysThatNothingRuns(t *testing.T) {
+	for _, others := range [][]handover.Peer{{older}, {younger}} { // idle, and taking
+		a := newAlone(t, nil, others...)
+		leaver := myself
+		leaver.Leaving = true
+		a.step(handover.Viewed{View: handover.View{Armed: true, Sure: a.now, Peers: append([]handover.Peer{leaver}, others...)}})
+		asks := only[handover.Ask](a.got)
+		require.Equal(t, handover.Resigned, asks[len(asks)-1].Message.Kind)
+		require.True(t, a.m.Finished())
+	}
+}
+
+func TestGivingWay_ToACandidateThatIsSeenIsNoPause(t *testing.T) {
+	hidden := older
+	hidden.Candidate = false
+	a := newAlone(t, nil, hidden)
+	a.see(older)
+	require.Equal(t, handover.Idle, a.m.Phase())
+	a.see(hidden)
+	require.Equal(t, handover.Taking, a.m.Phase())
+}
+
+func TestGivingWay_PausesUntilItIsSeenForWhom(t *testing.T) {
+	hidden := handover.Peer{ID: "b", Born: 1}
+	gone := hidden
+	gone.Leaving = true
+	for _, c := range []struct {
+		name string
+		hear func(a *alone)
+	}{
+		{"a candidate that is none any more", func(a *alone) {
+			a.see(older)
+			a.see(hidden)
+		}},
+		{"a member that leaves", func(a *alone) { a.see(gone) }},
+		{"one that resigns", func(a *alone) {
+			a.step(handover.Asked{From: "b", Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAlone(t, nil, hidden)
+			require.Equal(t, handover.Taking, a.m.Phase())
+			require.Equal(t, handover.Clear, a.asked(older, handover.Take, 1).Kind)
+			a.see(hidden)
+			require.Equal(t, handover.Idle, a.m.Phase())
+			c.hear(a)
+			require.Equal(t, handover.Taking, a.m.Phase())
+		})
+	}
+}
+
+func TestAppendState_TellsWhetherItIsBound(t *testing.T) {
+	asked, unasked := bound(t, nil), newAlone(t, nil, younger)
+	for _, a := range []*alone{asked, unasked} {
+		a.see(younger, further) // one more to ask
+		a.hear("z", handover.HandedOver, nil)
+		require.Equal(t, handover.Taking, a.m.Phase())
+	}
+	require.NotEqual(t, asked.m.AppendState(nil), unasked.m.AppendState(nil))
+	a := newAlone(t, nil, further, younger)
+	a.hear("z", handover.HandedOver, nil)
+	a.see(younger, further)
+	require.Equal(t, unasked.m.AppendState(nil), a.m.AppendState(nil), "and nothing else is told apart")
+}
+
+// Others take a node that has left for gone, and start after the margin.
+func TestLeaving_WithoutALeaseTheRunEndsWithinHalfTheMargin(t *testing.T) {
+	leaver := myself
+	leaver.Leaving = true
+	for name, c := range map[string]struct {
+		change func(*handover.Config)
+		want   func(handover.Config) time.Duration
+	}{
+		"without a lease": {func(c *handover.Config) { c.Margin = 4 * time.Second }, func(handover.Config) time.Duration { return 2 * time.Second }},
+		"a margin longer than the patience": {func(c *handover.Config) { c.Margin = time.Hour }, func(c handover.Config) time.Duration {
+			return time.Duration(c.NumberOfRetries) * c.HandOverRetryInterval
+		}},
+		"with a lease": {useLease, func(c handover.Config) time.Duration {
+			return time.Duration(c.NumberOfRetries) * c.HandOverRetryInterval
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(self, myself.Born)
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			a := newAlone(t, c.change)
+			if cfg.UseLease {
+				a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+			}
+			require.Equal(t, handover.Active, a.m.Phase())
+			a.see(younger)
+			began := a.now
+			for a.m.Phase() == handover.Active {
+				a.step(handover.Viewed{View: handover.View{Armed: true, Sure: a.now, Peers: []handover.Peer{leaver, younger}}})
+				if at, ok := a.m.NextDeadline(); ok && a.m.Phase() == handover.Active {
+					a.now = at
+				}
+			}
+			require.Equal(t, c.want(cfg), a.now-began)
+		})
+	}
+}
