@@ -36,6 +36,8 @@ type Peers struct {
 	Verdict uint64
 	// List has this member and all others that run a provider, oldest first (sbr.Older).
 	List []Peer
+	// Gone are members that were downed, or are gone, within the last hour, the oldest first, at most a thousand; none of them is in List unless it is Down.
+	Gone []Departure
 }
 
 // Find returns a member of the list, nil if it is not there.
@@ -118,6 +120,10 @@ func (p Peers) clone() Peers {
 	for i := range p.List {
 		p.List[i].Serves, p.List[i].Roles = own(p.List[i].Serves), own(p.List[i].Roles)
 	}
+	p.Gone = slices.Clone(p.Gone)
+	for i := range p.Gone {
+		p.Gone[i].Serves = slices.Clone(p.Gone[i].Serves)
+	}
 	return p
 }
 
@@ -130,7 +136,9 @@ func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
 	if b.outdated(e, s) {
 		same = false
 		b.members, b.serves, b.leaving = s.Members, e.members.serves, e.leaving
+		last := next.List
 		next.List = e.peerList(s)
+		next.Gone = departures(next.Gone, last, next.List, e.lookedAt)
 		index = indexOf(next.List)
 	}
 	next.Self, next.State, next.Leader, next.Verdict = s.Self, state, s.Leader, s.Verdict.Token

@@ -30,7 +30,7 @@ func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 // coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never begins a second time under one token: numbers of orders would
 // repeat.
 func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
-	resigned := make(chan struct{})
+	resigned := make(chan error, 1)
 	gone := make(chan struct{})
 	m.inbox.Post(func() {
 		c, err := coordinator.New(coordinator.Config{Self: m.self, Term: r.Token(), Allocator: m.alloc, Digest: m.digest, UseLease: m.cfg.usesLease(),
@@ -38,19 +38,18 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 			AuditInterval: coordinator.DefaultConfig().AuditInterval}, m.now())
 		if err != nil {
 			m.cfg.Logger.Error("sbr: the coordinator of shards cannot start", "type", m.cfg.Type, "error", err)
-			close(resigned)
+			resigned <- singleton.ErrDone
 			return
 		}
-		m.coord, m.coordEnd = c, func() { close(resigned) }
+		m.coord, m.coordEnd = c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
 		m.published = 0
 		m.look()
 	})
-	var done bool
+	var why error
 	select {
 	case <-ctx.Done():
 	case <-m.looped:
-	case <-resigned:
-		done = true // another member goes on, under a larger token
+	case why = <-resigned: // whoever goes on has a larger token
 	}
 	m.inbox.Post(func() {
 		m.coord, m.coordEnd = nil, nil
@@ -60,10 +59,7 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	case <-gone:
 	case <-m.looped:
 	}
-	if done {
-		return singleton.ErrDone
-	}
-	return nil
+	return why
 }
 
 // partFromCoordinator hands the coordinator's part over, if it is this member's.

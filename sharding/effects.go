@@ -44,7 +44,7 @@ func (m *Manager) carryCoordinator(effects []coordinator.Effect) {
 			m.debug(m.coordRefs.Answer(e.Ref, e.Message))
 		case coordinator.Resign:
 			m.cfg.Logger.Warn("sbr: the coordinator of shards resigns", "type", m.cfg.Type, "reason", e.Why)
-			m.coordEnd()
+			m.coordEnd(e.Term)
 		case coordinator.Explain:
 			m.explain(e.Text, string(e.Topic), e.Shard)
 		}

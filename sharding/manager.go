@@ -58,7 +58,7 @@ type Manager struct {
 	host      *host.Machine
 	hosts     bool                 // this member has the role: it offers to run shards
 	coord     *coordinator.Machine // nil where none runs
-	coordEnd  func()               // ends its run
+	coordEnd  func(newer uint64)   // ends its run, because of a term
 	hostRefs  conduct.Questions[message.Message]
 	coordRefs conduct.Questions[message.Message]
 	table     *places.Table
@@ -148,7 +148,7 @@ func (m *Manager) prepare(self *downing.Peer) error {
 	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
 	h, err := host.New(host.Config{Self: self.ID, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest),
 		HandOverRetryInterval: m.cfg.HandOverRetryInterval, NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust,
-		UseLease: m.cfg.usesLease(), LeaseRetryInterval: m.cfg.LeaseRetryInterval}, 0)
+		UseLease: m.cfg.usesLease(), LeaseRetryInterval: m.cfg.LeaseRetryInterval, Gone: conduct.Margins(m.cluster.Peers(), m.topic, m.cfg.RemovalMargin)}, 0)
 	if err != nil {
 		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
 	}

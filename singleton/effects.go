@@ -147,6 +147,9 @@ func (m *Manager) ended(r *started, err error) {
 		m.backoff.Reset()
 	}
 	e.Rest = m.backoff.NextBackOff()
+	if s, ok := errors.AsType[*Superseded](err); ok {
+		e.Newer = s.Token
+	}
 	if err != nil {
 		e.Why = err.Error()
 		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(conduct.Attributes(err), "singleton", m.cfg.Name, "run", r.Number)...)

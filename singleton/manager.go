@@ -168,7 +168,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	machine, err := handover.New(handover.Config{
 		Self: self.ID, Born: self.Born, FirstRound: uint64(m.origin.UnixMicro()), CounterBits: m.cfg.counterBits(), Floor: handover.FloorAt(m.origin.Unix(), m.cfg.counterBits()), HandOverRetryInterval: m.cfg.HandOverRetryInterval,
 		NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust, UseLease: m.cfg.usesLease(),
-		LeaseRetryInterval: m.cfg.LeaseRetryInterval,
+		LeaseRetryInterval: m.cfg.LeaseRetryInterval, Gone: conduct.Margins(m.cluster.Peers(), m.topic, m.cfg.RemovalMargin),
 	}, 0)
 	if err != nil {
 		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)

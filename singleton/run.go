@@ -3,6 +3,7 @@ package singleton
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/conduct"
@@ -11,6 +12,15 @@ import (
 
 // ErrDone is returned by Config.Run to say that this member is not to run the function again. It hands over to another one.
 var ErrDone = errors.New("singleton: done")
+
+// Superseded is returned by Config.Run when it has found a newer run, by its token: a resource has refused that of this one. The function is run again
+// after RestartAfter, here or elsewhere, under a token that is larger than that.
+type Superseded struct{ Token uint64 }
+
+// Error says by which token.
+func (s *Superseded) Error() string {
+	return fmt.Sprintf("singleton: there was a run with token %d", s.Token)
+}
 
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
 var ErrNotRunning = conduct.ErrNotRunning

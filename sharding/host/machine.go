@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,8 @@ type Config struct {
 	Margin time.Duration
 	// Trust is how long runs without leases go on after the member was last sure of its place (handover.TrustFor). Margin must cover the rest.
 	Trust time.Duration
+	// Gone are the members that were downed, or were gone without a word, before this machine began, and when their margin is over, on the driver's clock.
+	Gone map[sbr.ID]time.Duration
 	// UseLease says that each shard runs only with its lease.
 	UseLease bool
 	// LeaseRetryInterval is the pause between two attempts to get a lease.
@@ -132,7 +135,19 @@ func New(cfg Config, now time.Duration) (*Machine, error) {
 	}
 	m := &Machine{cfg: cfg, self: message.KeyOf(cfg.Self), now: now, view: membership.View{Sure: -1}, known: cfg.Known, slots: make([]slot, cfg.Shards)}
 	m.known.Coordinator = "" // a machine follows whoever has its report
+	for _, id := range slices.Sorted(maps.Keys(cfg.Gone)) {
+		m.gone = append(m.gone, departure{id, cfg.Gone[id]})
+	}
 	return m, nil
+}
+
+// Gone returns the members for whose margin the machine waits, for Config.Gone of the one that follows it.
+func (m *Machine) Gone() map[sbr.ID]time.Duration {
+	gone := make(map[sbr.ID]time.Duration, len(m.gone))
+	for _, d := range m.gone {
+		gone[d.id] = d.until
+	}
+	return gone
 }
 
 // Known returns whose orders the machine follows.
@@ -238,7 +253,7 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 		due(until)
 	}
 	for _, a := range m.asks {
-		if m.ids[a.of] != "" {
+		if m.ids[a.of] != "" && m.able() {
 			due(a.at)
 		}
 	}
@@ -255,6 +270,9 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 
 // over reports whether this member takes nothing any more.
 func (m *Machine) over() bool { return m.leaving || m.down }
+
+// able reports whether this member may run anything that it does not run yet.
+func (m *Machine) able() bool { return m.view.Armed && m.trusted() }
 
 // trusted reports whether, without a lease, this member may run anything at this moment.
 func (m *Machine) trusted() bool {

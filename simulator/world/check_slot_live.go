@@ -49,16 +49,16 @@ func (s *slot) lives() {
 		return
 	}
 	for _, r := range s.live {
-		if first == nil || r.seat != first {
-			w.violate("X4", "the slot %s runs on %s, whose turn it is not, %v after the last change", s.Name, r.seat.p.id, s.bound())
+		if first == nil || r.berth != &first.berth {
+			s.broken(4, "%s runs on %s, whose turn it is not, %v after the last change", s, r.berth.p.id, s.bound())
 		}
 	}
 	if first == nil {
 		return
 	}
 	if phase := first.m.Phase(); phase != handover.Resting && (first.run == nil || first.run.asked || !first.run.trusted()) {
-		w.violate("X4", "the slot %s does not run on %s, whose turn it is, %v after the last change: it is %s, and waits for %v",
-			s.Name, first.p.id, s.bound(), phase.String(), first.m.Status().Asked)
+		s.broken(4, "%s does not run on %s, whose turn it is, %v after the last change: it is %s, and waits for %v",
+			s, first.p.id, s.bound(), phase.String(), first.m.Status().Asked)
 	}
 }
 
@@ -93,6 +93,9 @@ type slotsLive struct{ unchecked }
 
 func (slotsLive) rested(w *World) {
 	for _, s := range w.slots {
+		s.lives()
+	}
+	for _, s := range w.shards {
 		s.lives()
 	}
 }

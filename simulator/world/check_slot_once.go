@@ -6,7 +6,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// look is promise X1: no two runs of a slot are active at once. A run is active from its start until nothing of it is left, also after it
+// look is promise X1, of shards Y1: no two runs of a slot are active at once. A run is active from its start until nothing of it is left, also after it
 // was asked to stop, while its process runs and its own Check says yes. With a lease there is no exception. Without one, the promise is held to the
 // assumptions of package handover: see excuse.
 func (s *slot) look() {
@@ -34,10 +34,10 @@ func (s *slot) overlap(older, newer *run) {
 			s.outcome.Why = make(map[string]int)
 		}
 		s.outcome.Why[why]++
-		s.w.note(newer.seat.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.seat.p.id, why)
+		s.w.note(newer.berth.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.berth.p.id, why)
 		return
 	}
-	s.w.violate("X1", "run %d of the slot %s on %s is active, and so is run %d on %s", older.seq, s.Name, older.seat.p.id, newer.seq, newer.seat.p.id)
+	s.broken(1, "run %d of %s on %s is active, and so is run %d on %s", older.seq, s, older.berth.p.id, newer.seq, newer.berth.p.id)
 }
 
 // Why two runs of a slot without a lease may be active at once.
@@ -53,13 +53,13 @@ const (
 // stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
 // comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
 func (s *slot) excuse(older, newer *run) string {
-	a, b := older.seat.p, newer.seat.p
+	a, b := older.berth.p, newer.berth.p
 	switch {
 	case s.UseLease:
 		return ""
 	case !sbr.NeedsLease(s.w.opts.Strategy):
 		return whyNoVerdict
-	case strangers(a, b):
+	case strangers(a, b) || newer.unheardOf(older):
 		return whyStrangers
 	}
 	out, ok := s.w.store.outSince(a)
@@ -85,12 +85,12 @@ func (s *store) outSince(p *process) (at time.Duration, ok bool) {
 
 // alone is the part of X1 that is about starts: a member runs a slot once, and a run that was handed over has ended.
 func (s *slot) alone(r *run) {
-	if r.seat.run != nil {
-		s.w.violate("X1", "%s starts a run of the slot %s while its last one has not ended", r.seat.p.id, s.Name)
+	if r.berth.run != nil {
+		s.broken(1, "%s starts a run of %s while its last one has not ended", r.berth.p.id, s)
 	}
 	for _, o := range s.live {
-		if r.from != "" && o.seat.p.id == r.from {
-			s.w.violate("X1", "%s takes the slot %s over from %s, whose run %d has not ended", r.seat.p.id, s.Name, r.from, o.seq)
+		if r.from != "" && o.berth.p.id == r.from {
+			s.broken(1, "%s takes %s over from %s, whose run %d has not ended", r.berth.p.id, s, r.from, o.seq)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		}},
 		"it runs where it should not": {"X4", false, func(w *World) {
 			r := seat(w, 0).run
-			r.seat, seat(w, 0).run = seat(w, 3), nil
+			r.berth, seat(w, 0).run = &seat(w, 3).berth, nil
 			w.Run(w.now + 5*time.Minute)
 		}},
 		"a downed member goes on": {"X5", false, func(w *World) { seat(w, 0).downed() }},
@@ -56,7 +56,7 @@ func TestSlotChecks_CanFail(t *testing.T) {
 			seat(w, 1).start(handover.Start{Run: 1, Token: 100})
 		}},
 		"an answer to nothing":        {"X6", false, func(w *World) { seat(w, 1).answer(handover.Answer{Ref: 7}) }},
-		"a stop of what runs no more": {"X6", false, func(w *World) { seat(w, 1).stop(handover.Stop{Run: 9}) }},
+		"a stop of what runs no more": {"X6", false, func(w *World) { seat(w, 1).stop(9, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := slotted(t, 1, tc.lease, nil, nil)
@@ -97,7 +97,7 @@ func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {
 		w.Run(50 * time.Second)
 		s := w.slots[0]
 		require.Len(t, s.runs, 2)
-		require.Equal(t, "n2", s.runs[1].seat.p.node.Name)
+		require.Equal(t, "n2", s.runs[1].berth.p.node.Name)
 		require.Equal(t, w.nodes[0].proc.id, s.runs[1].from)
 		require.Less(t, s.runs[1].startedAt-s.runs[0].endedAt, 200*time.Millisecond)
 		require.False(t, w.nodes[0].Up())

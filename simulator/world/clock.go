@@ -32,7 +32,8 @@ func (p *process) setRate(rate float64) {
 		p.settle(nil)
 	}
 	p.w.disturb()
-	p.eachSeat((*seat).plan)
+	p.eachSeat(func(t *seat) { t.alarm.plan() })
+	p.eachStation(func(t *station) { t.alarm.plan() })
 }
 
 // together makes steps after which only once the next tick is arranged.

@@ -54,6 +54,7 @@ func (p *process) down(reason string) {
 		t.step(handover.Downed{Why: reason})
 		t.downed()
 	})
+	p.eachStation(func(t *station) { t.downed(reason) })
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()
 }

@@ -54,18 +54,18 @@ func (p *process) tellOnce(t *telling) {
 	p.w.after(p.w.opts.TellEvery, p, func() { p.tellOnce(t) })
 }
 
-// message is one try to tell somebody something, and then its answer.
-type message struct {
+// delivery is one try to tell somebody something, and then its answer.
+type delivery struct {
 	t        *telling
 	from, to *process
 	answered bool
 }
 
 // tellTo tells q, which answers once it has taken it in.
-func (p *process) tellTo(t *telling, q *process) { p.w.post(p, q, &message{t: t, from: p, to: q}) }
+func (p *process) tellTo(t *telling, q *process) { p.w.post(p, q, &delivery{t: t, from: p, to: q}) }
 
 // act is the arrival, of the message or of its answer.
-func (m *message) act() {
+func (m *delivery) act() {
 	switch w := m.from.w; {
 	case !w.carries(m.from, m.to):
 	case m.answered:

@@ -73,6 +73,7 @@ type process struct {
 
 	// seats are its places in the slots, by the slot; see seat.sit.
 	seats    []*seat
+	stations []*station    // and those in the shards of each type
 	sure     time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
 	certain  bool          // nothing is amiss now
 	noticing bool          // its seats look around soon
@@ -283,7 +284,7 @@ func (p *process) settle(effects []sbr.Effect) {
 // pause stops the process without ending it.
 func (p *process) pause() {
 	p.assure()
-	p.eachSeat((*seat).sleeps)
+	p.eachBerth((*berth).sleeps)
 	p.certain = false
 	p.paused, p.pausedAt = true, p.w.now
 	p.drop()
@@ -302,7 +303,7 @@ func (p *process) resume() {
 	p.paused, p.wokeAt = false, p.w.now
 	p.w.note(p, "resume", "after %v", gap)
 	p.w.disturb()
-	p.eachSeat((*seat).wakes)
+	p.eachBerth((*berth).wakes)
 	backlog := p.backlog
 	p.backlog = nil
 	p.unreached = 0
@@ -338,7 +339,7 @@ func (p *process) awake() {
 
 // stop ends the process.
 func (p *process) stop() {
-	p.eachSeat((*seat).vanish)
+	p.eachBerth((*berth).vanish)
 	p.enter(stageStopped)
 	p.paused, p.backlog, p.tells = false, nil, nil
 	p.drop()

@@ -10,30 +10,22 @@ import (
 
 // seat is the place of a slot on one process: the machine, and what drives it.
 type seat struct {
-	p      *process
-	slot   *slot
-	m      *handover.Machine
-	client client
-	trying *attempt // to get the lease
-	grant  uint64   // the attempt that got it
-	run    *run     // nil: none has been started, or nothing of it is left
-	ending uint64   // the number of the last run that has ended
+	berth
+	talk  talk
+	alarm alarm
+	m     *handover.Machine
 	// offered says that the others know that the member would run the slot.
 	offered bool
-
-	questions map[uint64]*inquiry // unanswered ones, by reference
-	refs      uint64
+	// closed says that nothing of it is left, although the process lives on.
+	closed bool
 
 	view  handover.View // the newest that the machine was given
 	state sbr.State     // of the resolver, when it was last told of a change
-	event uint64        // the tick that is arranged; zero: none
-	at    time.Duration // when it comes
-	spins int
 }
 
 // sit lets the process take its place in each slot, a moment after its resolver has started, and the others hear of it.
 func (p *process) sit() {
-	const startsWithin, toldAfter, toldWithin = 500 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond
+	const startsWithin = 500 * time.Millisecond
 	w := p.w
 	if len(w.slots) == 0 {
 		return
@@ -41,38 +33,72 @@ func (p *process) sit() {
 	w.disturb()
 	p.sure = -1
 	p.seats = make([]*seat, len(w.slots))
-	for i, s := range w.slots {
-		if !s.runsOn(p.node) {
+	for _, s := range w.slots {
+		if !s.runsOn(p.node) || s.chiefOf != nil {
 			continue
 		}
 		w.after(w.between(0, startsWithin), p, func() {
-			if p.stage != stageRunning || p.resigned {
-				return
+			if p.stage == stageRunning && !p.resigned {
+				p.seat(s, nil)
 			}
-			p.seats[i] = newSeat(p, s)
-			w.after(w.between(toldAfter, toldWithin), nil, func() {
-				p.seats[i].offered = true
-				w.offers()
-			})
 		})
+	}
+	p.stations = make([]*station, len(w.shards))
+	for _, s := range w.shards {
+		w.after(w.between(0, startsWithin), p, func() { p.open(s, memory{}) })
 	}
 }
 
-func newSeat(p *process, s *slot) *seat {
+// seat makes the process take its place in a slot, and offer to run it.
+func (p *process) seat(s *slot, gone map[sbr.ID]time.Duration) {
+	t := newSeat(p, s, gone)
+	p.seats[s.index] = t
+	p.w.spreadOffer(func() { t.offered = true })
+}
+
+// spreadOffer lets the others hear of an offer to run something, or of its end.
+func (w *World) spreadOffer(set func()) {
+	const after, within = 50 * time.Millisecond, 250 * time.Millisecond
+	w.after(w.between(after, within), nil, func() {
+		set()
+		w.offers()
+	})
+}
+
+func newSeat(p *process, s *slot, gone map[sbr.ID]time.Duration) *seat {
 	rules := s.rules
-	rules.Self, rules.Born = p.id, p.self.Born
+	rules.Self, rules.Born, rules.Gone = p.id, p.self.Born, gone
+	if s.chiefOf != nil { // it may be the second one of its process
+		rules.FirstRound = uint64(p.w.now / time.Microsecond)
+		rules.Floor = p.w.floor(rules.CounterBits)
+	}
 	m, err := handover.New(rules, p.clock())
 	if err != nil {
 		panic(err) // the options were validated
 	}
-	t := &seat{p: p, slot: s, m: m, questions: make(map[uint64]*inquiry)}
-	t.client = client{w: p.w, p: p, s: &s.store, user: t}
+	t := &seat{m: m}
+	t.berth = newBerth(p, s, t)
+	t.client.user = &t.berth
+	t.talk = newTalk(p, s.index, s.HandOverRetryInterval, t)
+	t.alarm = alarm{p: p, of: t}
 	t.look()
 	return t
 }
 
 // works reports whether the seat's process still drives it.
-func (t *seat) works() bool { return t.p.stage != stageStopped && t.p.stage != stageBooting }
+func (t *seat) works() bool { return t.p.drives() && !t.closed }
+
+// drives reports whether the process drives what runs on top of its resolver.
+func (p *process) drives() bool { return p.stage != stageStopped && p.stage != stageBooting }
+
+func (t *seat) trust() time.Duration {
+	if at, ok := t.m.Until(); ok {
+		return at - t.view.Sure
+	}
+	return t.slot.rules.Trust
+}
+
+func (t *seat) tell(_ *berth, e handover.Event) { t.step(e) }
 
 // step hands an event to the machine, after the newest view, as package singleton does, and carries out what it wants.
 func (t *seat) step(e handover.Event) {
@@ -85,7 +111,7 @@ func (t *seat) step(e handover.Event) {
 		t.look()
 	}
 	t.carryOut(t.m.Step(t.p.clock(), e))
-	t.plan()
+	t.alarm.plan()
 	t.slot.look()
 	if t.m.Finished() {
 		t.finished()
@@ -94,7 +120,7 @@ func (t *seat) step(e handover.Event) {
 
 // finished withdraws the offer to run the slot, and lets the process go that has waited for that.
 func (t *seat) finished() {
-	const toldWithin, lastWords = 300 * time.Millisecond, 100 * time.Millisecond
+	const toldWithin = 300 * time.Millisecond
 	w, p := t.p.w, t.p
 	if t.offered {
 		w.after(w.between(0, toldWithin), nil, func() {
@@ -102,8 +128,17 @@ func (t *seat) finished() {
 			w.offers()
 		})
 	}
+	if c := t.slot.chiefOf; c != nil {
+		p.station(c).over()
+	}
+	p.mayGo()
+}
+
+// mayGo lets the process leave that has waited until nothing runs on it.
+func (p *process) mayGo() {
+	const lastWords = 100 * time.Millisecond
 	if p.resigned && !p.seated() {
-		w.after(lastWords, p, p.goodbye)
+		p.w.after(lastWords, p, p.goodbye)
 	}
 }
 
@@ -115,11 +150,18 @@ func (p *process) resign() {
 	p.resigned = true
 	p.w.disturb()
 	p.eachSeat(func(t *seat) {
-		t.step(handover.Resign{Patience: time.Duration(t.slot.NumberOfRetries) * t.slot.HandOverRetryInterval})
+		if t.slot.chiefOf == nil {
+			t.resign()
+		}
 	})
+	p.eachStation((*station).shut)
 	if !p.seated() {
 		p.goodbye()
 	}
+}
+
+func (t *seat) resign() {
+	t.step(handover.Resign{Patience: time.Duration(t.slot.NumberOfRetries) * t.slot.HandOverRetryInterval})
 }
 
 func (p *process) goodbye() {
@@ -136,55 +178,18 @@ func (t *seat) look() {
 	t.step(handover.Viewed{View: v})
 }
 
-// plan arranges the next tick. One that comes too early is left in place and looks again.
-func (t *seat) plan() {
-	if !t.works() || t.p.paused || t.spins > maxSpins {
-		return
-	}
-	at, ok := t.m.NextDeadline()
-	if !ok {
-		return
-	}
-	if due := max(t.p.wall(at), t.p.w.now); t.event == 0 || due < t.at {
-		t.at = due
-		t.event = t.p.w.schedule(due, t.p, t.p.w.queue.keep((*ticking)(t)))
-	}
-}
+func (t *seat) next() (at time.Duration, ok bool) { return t.m.NextDeadline() }
 
-// ticking is a tick of a seat, as an action.
-type ticking seat
-
-func (x *ticking) act() { (*seat)(x).tick() }
-
-// tick lets the machine's deadline come, if it has. A tick that an earlier one has replaced does no harm: it looks, and arranges nothing twice.
+// tick lets the machine's deadline come.
 func (t *seat) tick() {
-	w := t.p.w
-	if t.event != 0 && t.at > w.now || !t.works() {
-		return
-	}
-	t.event = 0
-	at, ok := t.m.NextDeadline()
-	if !ok {
-		return
-	}
-	if at > t.p.clock() {
-		t.plan()
-		return
-	}
 	t.view = t.viewNow()
 	t.carryOut(t.m.Step(t.p.clock(), handover.Viewed{View: t.view}))
 	t.carryOut(t.m.Tick(t.p.clock()))
-	if next, ok := t.m.NextDeadline(); ok && next <= t.p.clock() {
-		if t.spins++; t.spins > maxSpins {
-			w.violate("liveness", "%s: the deadline %v of the slot %s does not move at %v", t.p.id, next, t.slot.Name, t.p.clock())
-			return
-		}
-	} else {
-		t.spins = 0
-	}
-	t.plan()
 	t.slot.look()
 }
+
+// String is for people.
+func (t *seat) String() string { return t.slot.String() }
 
 // carryOut carries out what the machine wants. Nothing of it comes back to the machine before all is done.
 func (t *seat) carryOut(effects []handover.Effect) {
@@ -195,36 +200,57 @@ func (t *seat) carryOut(effects []handover.Effect) {
 		case handover.Answer:
 			t.answer(e)
 		case handover.AcquireLease:
-			t.trying = t.client.acquire(proposal{attempt: e.Attempt})
+			t.acquire(e.Attempt)
 		case handover.ReleaseLease:
-			if t.trying != nil {
-				t.trying.giveUp()
-				t.trying = nil
-			}
-			t.client.release(e.Attempt)
+			t.release(e.Attempt)
 		case handover.Start:
 			t.start(e)
 		case handover.Stop:
-			t.stop(e)
+			t.stop(e.Run, e.Cause.String())
 		case handover.Explain:
 			t.p.w.note(t.p, "slot", "%s: %s", t.slot.Name, e.Text)
 		}
 	}
 }
 
-func (t *seat) answered(attempt uint64, o sbr.Outcome, s state, why string) {
-	if o == sbr.Granted {
-		t.grant = attempt
-	}
-	t.step(handover.LeaseAnswer{Attempt: attempt, Outcome: o, Token: s.record.Token, Why: why})
+// ask sends a question.
+func (t *seat) ask(e handover.Ask) {
+	t.p.w.note(t.p, "asks", "%s: %s of %s, round %d", t.slot.Name, e.Message.Kind.String(), whom(e.To), e.Message.Round)
+	t.talk.ask(e.To, handover.AppendMessage(nil, e.Message), false)
 }
 
-func (t *seat) released(attempt uint64, _ bool) { t.step(handover.LeaseReleased{Attempt: attempt}) }
+// answer answers a question.
+func (t *seat) answer(e handover.Answer) {
+	q := t.talk.open(e.Ref)
+	if q == nil {
+		t.slot.broken(6, "%s answers a question of %s that nobody has asked, or twice", t.p.id, t.slot)
+		return
+	}
+	t.p.w.note(t.p, "answers", "%s: %s to %s, round %d", t.slot.Name, e.Message.Kind.String(), q.by.p.id, e.Message.Round)
+	t.talk.answer(q, handover.AppendMessage(nil, e.Message))
+}
 
-func (t *seat) lost(why string) {
-	attempt := t.grant
-	t.p.w.note(t.p, "lost", "the lease of %s: %s", t.slot.Name, why)
-	t.p.w.after(0, t.p, func() { t.step(handover.LeaseLost{Attempt: attempt, Why: why}) })
+func (t *seat) asked(ref uint64, q *inquiry) {
+	t.step(handover.Asked{Ref: ref, From: q.by.p.id, Message: said(q.wire)})
+}
+
+func (t *seat) answered(q *inquiry, from sbr.ID, wire []byte) {
+	e := handover.Answered{From: from, Unserved: wire == nil}
+	if e.Unserved {
+		e.Message.Round = said(q.wire).Round
+	} else {
+		e.Message = said(wire)
+	}
+	t.step(e)
+}
+
+// said is a message that a seat has sent.
+func said(wire []byte) handover.Message {
+	m, err := handover.Decode(wire)
+	if err != nil {
+		panic(err) // it was encoded by the same package
+	}
+	return m
 }
 
 // eachSeat is about the places that the process has taken.
@@ -236,7 +262,18 @@ func (p *process) eachSeat(f func(*seat)) {
 	}
 }
 
+// eachBerth is about all places where something may run on the process.
+func (p *process) eachBerth(f func(*berth)) {
+	p.eachSeat(func(t *seat) { f(&t.berth) })
+	p.eachStation(func(t *station) {
+		for i := range t.berths {
+			f(&t.berths[i])
+		}
+	})
+}
+
 // seated reports whether any of the process's machines has something left to end.
 func (p *process) seated() bool {
-	return slices.ContainsFunc(p.seats, func(t *seat) bool { return t != nil && !t.m.Finished() })
+	return slices.ContainsFunc(p.seats, func(t *seat) bool { return t != nil && !t.m.Finished() }) ||
+		slices.ContainsFunc(p.stations, func(t *station) bool { return t != nil && t.stage != stationClosed })
 }

@@ -51,6 +51,7 @@ func (p *process) tellSeats() {
 				t.look()
 			}
 		})
+		p.eachStation((*station).notice)
 	})
 }
 
@@ -63,23 +64,28 @@ func (w *World) offers() {
 	}
 }
 
-// viewNow is what the process knows at this moment. Who was leaving when it failed has left, as Serf has it.
+// viewNow is what the process knows at this moment.
 func (t *seat) viewNow() handover.View {
 	p := t.p
 	v := handover.View{Armed: p.r.State() != sbr.StateArming, Verdict: p.r.Verdict().Token, Sure: p.sureAt()}
-	s := p.r.Snapshot()
-	v.Peers = make([]handover.Peer, 0, len(s.Members))
-	for i := range s.Members {
-		m := &s.Members[i]
-		leaving := m.Status == sbr.Leaving || m.Status == sbr.Exiting || m.ID == p.id && p.stage == stageLeaving
-		if leaving && m.Unreachable {
-			continue
-		}
+	p.eachMember(func(m *sbr.Member, leaving bool) {
 		v.Peers = append(v.Peers, handover.Peer{
 			ID: m.ID, Born: m.Born, Candidate: p.w.byID[m.ID].offers(t.slot), Leaving: leaving, Down: m.Status == sbr.Down, Unreachable: m.Unreachable,
 		})
-	}
+	})
 	return v
+}
+
+// eachMember is about those that the process knows. Who was leaving when it failed has left, as Serf has it.
+func (p *process) eachMember(f func(m *sbr.Member, leaving bool)) {
+	s := p.r.Snapshot()
+	for i := range s.Members {
+		m := &s.Members[i]
+		leaving := m.Status == sbr.Leaving || m.Status == sbr.Exiting || m.ID == p.id && p.stage == stageLeaving
+		if !leaving || !m.Unreachable {
+			f(m, leaving)
+		}
+	}
 }
 
 // offers reports whether the others know that the process would run a slot.

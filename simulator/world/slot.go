@@ -45,9 +45,11 @@ func DefaultSlotOptions() SlotOptions {
 type slot struct {
 	SlotOptions
 	w     *World
-	index int
+	index int             // among the world's, or the shards of its type
 	rules handover.Config // Self and Born are each member's
 	store store           // of its lease
+	// chiefOf are the shards that whoever runs the slot coordinates, shardOf those that it is one of; nil: it is neither.
+	chiefOf, shardOf *shards
 
 	runs []*run // in the order in which they were started
 	live []*run // those of them that have not ended
@@ -61,32 +63,52 @@ type slot struct {
 // slotsOf makes the slots of a world.
 func slotsOf(w *World) error {
 	var errs []error
-	if len(w.opts.Slots) > 0 && w.witnesses != nil {
-		errs = append(errs, errors.New("a world with slots needs members that all know each other: see Options.Resolvers"))
+	if len(w.opts.Slots)+len(w.opts.Shards) > 0 && w.witnesses != nil {
+		errs = append(errs, errors.New("a world with slots or shards needs members that all know each other: see Options.Resolvers"))
 	}
 	for i, o := range w.opts.Slots {
-		s := &slot{SlotOptions: o, w: w, index: i, outcome: SlotOutcome{Name: o.Name}, met: make(map[[2]*run]bool)}
-		s.store = store{w: w, slot: s}
-		s.rules = handover.Config{
-			Self: "nobody", HandOverRetryInterval: o.HandOverRetryInterval, NumberOfRetries: o.NumberOfRetries, Margin: o.Margin,
-			Trust: handover.TrustFor(w.opts.Resolver.StableAfter, o.Margin), UseLease: o.UseLease, LeaseRetryInterval: o.LeaseRetryInterval,
-		}
-		if err := s.rules.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("the slot %q: %w", o.Name, err))
-		}
+		s := newSlot(w, i, o)
+		errs = append(errs, s.validate())
 		if o.Name == "" || slices.ContainsFunc(w.slots, func(t *slot) bool { return t.Name == o.Name }) {
 			errs = append(errs, fmt.Errorf("the slot %q needs a name of its own", o.Name))
 		}
-		if o.StopTakes < 0 || o.EndsAfter < 0 || o.WritesEvery <= 0 {
-			errs = append(errs, fmt.Errorf("the slot %q: its times must not be negative, and it must write now and then: %+v", o.Name, o))
-		}
 		w.slots = append(w.slots, s)
 	}
+	errs = append(errs, shardsOf(w))
 	if err := errors.Join(errs...); err != nil || len(w.slots) == 0 {
 		return err
 	}
 	w.checks = append(w.checks, slotsLive{})
 	return nil
+}
+
+func newSlot(w *World, index int, o SlotOptions) *slot {
+	s := &slot{SlotOptions: o, w: w, index: index, outcome: SlotOutcome{Name: o.Name}, met: make(map[[2]*run]bool)}
+	s.store = store{w: w, slot: s}
+	s.rules = handover.Config{
+		Self: "nobody", HandOverRetryInterval: o.HandOverRetryInterval, NumberOfRetries: o.NumberOfRetries, Margin: o.Margin,
+		Trust: handover.TrustFor(w.opts.Resolver.StableAfter, o.Margin), UseLease: o.UseLease, LeaseRetryInterval: o.LeaseRetryInterval,
+	}
+	return s
+}
+
+func (s *slot) validate() error {
+	var errs []error
+	if err := s.rules.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", s, err))
+	}
+	if s.StopTakes < 0 || s.EndsAfter < 0 || s.WritesEvery <= 0 {
+		errs = append(errs, fmt.Errorf("%s: its times must not be negative, and it must write now and then: %+v", s, s.SlotOptions))
+	}
+	return errors.Join(errs...)
+}
+
+// String is for people.
+func (s *slot) String() string {
+	if s.shardOf != nil {
+		return "the shard " + s.Name
+	}
+	return "the slot " + s.Name
 }
 
 // runsOn reports whether a node would run the slot.
@@ -119,14 +141,20 @@ type SlotOutcome struct {
 
 // Slots returns what became of the slots, in the order of Options.Slots.
 func (w *World) Slots() []SlotOutcome {
-	all := make([]SlotOutcome, len(w.slots))
-	for i, s := range w.slots {
-		all[i] = s.outcome
-		for _, r := range s.live {
-			if r.active() && !r.asked {
-				all[i].On = r.seat.p.node.Name
-			}
-		}
+	all := make([]SlotOutcome, len(w.opts.Slots))
+	for i, s := range w.slots[:len(all)] {
+		all[i] = s.result()
 	}
 	return all
+}
+
+// result is the outcome so far, and where the slot runs now.
+func (s *slot) result() SlotOutcome {
+	o := s.outcome
+	for _, r := range s.live {
+		if r.active() && !r.asked {
+			o.On = r.berth.p.node.Name
+		}
+	}
+	return o
 }

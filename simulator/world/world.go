@@ -35,6 +35,8 @@ type Options struct {
 	Store     StoreOptions
 	// Slots are what runs on one member each, beside the resolvers. They need a world of at most Resolvers nodes.
 	Slots []SlotOptions
+	// Shards are types of shards that are spread over the members, beside the resolvers. They need what Slots need.
+	Shards []ShardsOptions
 
 	// TellFor bounds how long a member that does not answer is told something, TellEvery is the pause between two tries.
 	TellFor, TellEvery time.Duration
@@ -95,7 +97,8 @@ type World struct {
 	byID     map[sbr.ID]*process
 	net      network
 	store    store
-	slots    []*slot
+	slots    []*slot // those of Options.Slots, and then those of the coordinators of shards
+	shards   []*shards
 
 	// full are the processes whose resolvers know the whole cluster, see Options.Resolvers: all, where witnesses is nil.
 	full      []*process
@@ -156,6 +159,9 @@ func New(o Options) (*World, error) {
 	}
 	w.start(members)
 	for _, s := range w.slots {
+		s.watch()
+	}
+	for _, s := range w.shards {
 		s.watch()
 	}
 	if o.History {

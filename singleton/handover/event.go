@@ -54,6 +54,8 @@ type RunEnded struct {
 	// Again asks for another run here after the pause Rest, if the run ended by itself.
 	Again bool
 	Rest  time.Duration
+	// Newer is the token of a run elsewhere, larger than that of this one: with Again the next run gets a larger one. Zero: none is known.
+	Newer uint64
 	// Why says how it ended, where it ended by itself.
 	Why string
 }

@@ -3,6 +3,7 @@ package handover
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,6 +32,8 @@ type Config struct {
 	Margin time.Duration
 	// Trust is how long a run without a lease goes on after the member was last sure of its place. Margin must cover the rest.
 	Trust time.Duration
+	// Gone are the members that were downed, or were gone without a word, before this machine began, and when their margin is over, on the driver's clock.
+	Gone map[sbr.ID]time.Duration
 	// UseLease says that the slot runs only with its lease.
 	UseLease bool
 	// LeaseRetryInterval is the pause between two attempts to get the lease.
@@ -210,7 +213,20 @@ func New(cfg Config, now time.Duration) (*Machine, error) {
 	if cfg.CounterBits == 0 {
 		cfg.CounterBits = DefaultCounterBits
 	}
-	return &Machine{cfg: cfg, now: now, round: cfg.FirstRound, view: View{Sure: -1}}, nil
+	m := &Machine{cfg: cfg, now: now, round: cfg.FirstRound, view: View{Sure: -1}}
+	for _, id := range slices.Sorted(maps.Keys(cfg.Gone)) {
+		m.gone = append(m.gone, departure{id, cfg.Gone[id]})
+	}
+	return m, nil
+}
+
+// Gone returns the members for whose margin the machine waits, for Config.Gone of the one that follows it.
+func (m *Machine) Gone() map[sbr.ID]time.Duration {
+	gone := make(map[sbr.ID]time.Duration, len(m.gone))
+	for _, d := range m.gone {
+		gone[d.id] = d.until
+	}
+	return gone
 }
 
 // Phase returns what the machine is doing.

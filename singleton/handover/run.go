@@ -129,6 +129,10 @@ func (m *Machine) runEnded(e RunEnded) {
 	switch {
 	case m.phase == Stopping:
 		m.release()
+	case e.Newer > m.token && e.Again && !m.resigned && !m.leaving():
+		m.hear(e.Newer)
+		m.gaveWay, m.notBefore = "", m.now+e.Rest
+		m.release() // and take it anew: a lease has another token then
 	case e.Again && !m.resigned && !m.leaving():
 		m.phase = Resting
 		m.restAt = m.now + e.Rest
