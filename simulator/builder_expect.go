@@ -66,3 +66,14 @@ func (b *Scenario) ExpectSingleton(name, on string) *Scenario {
 	b.s.Expect.Singletons = all
 	return b
 }
+
+// ExpectShards says on which members the shards of a type run at the end: all of them run, and each of the members runs some.
+func (b *Scenario) ExpectShards(kind string, on ...string) *Scenario {
+	all := maps.Clone(b.s.Expect.Shards)
+	if all == nil {
+		all = make(map[string][]string)
+	}
+	all[kind] = append([]string{}, on...)
+	b.s.Expect.Shards = all
+	return b
+}

@@ -126,6 +126,17 @@ func (b *Scenario) Network(latency, jitter time.Duration, loss float64) *Scenari
 	return b
 }
 
+// Shards adds shards of a type, with the keys of the block shards, written as there:
+//
+//	Shards("orders", "{count: 4, use-lease: on}")
+func (b *Scenario) Shards(kind, yaml string) *Scenario {
+	x := scenario.Shards{Type: kind}
+	if yaml == "" || b.decode("Shards", yaml, &x) {
+		b.s.Cluster.Shards = append(slices.Clip(b.s.Cluster.Shards), x)
+	}
+	return b
+}
+
 // Singleton adds something that runs on one member only, with the keys of the block singletons, written as there:
 //
 //	Singleton("backup", "{use-lease: on, removal-margin: 20s}")

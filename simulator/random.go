@@ -29,6 +29,7 @@ func Random(seed uint64) *scenario.Scenario {
 	r.places(b)
 	notice := r.detection(b)
 	r.singletons(b)
+	shardsOf(seed).shards(b)
 	decision := notice + b.s.Cluster.SplitBrainResolver.StableAfter
 	b.At(r.span(0, 15*time.Second), r.story(decision))
 	s, err := b.Build(seed)

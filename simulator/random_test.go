@@ -56,6 +56,8 @@ func TestRandom_SaysEverything(t *testing.T) {
 		"unstable off": 100, "unstable on": 100, "unstable for": 50, "min-members": 50,
 		"singletons": 500, "two singletons": 300, "singleton with a lease": 300, "singleton without a lease": 300, "singleton with a role": 30,
 		"singleton that ends by itself": 200,
+		"shards":                        350, "one shard": 20, "eight shards": 20, "shards with leases": 150, "shards without leases": 150, "shards with a role": 20,
+		"shards that end by themselves": 80, "shards reopened": 50,
 	} {
 		require.GreaterOrEqual(t, seen[what], least, "%s in %d of %d", what, seen[what], seeds)
 	}
@@ -93,6 +95,16 @@ func contents(s *scenario.Scenario) (all []string) {
 		add(!bool(x.UseLease), "singleton without a lease")
 		add(x.Role != "", "singleton with a role")
 		add(x.EndsAfter > 0, "singleton that ends by itself")
+	}
+	for _, x := range s.Cluster.Shards {
+		add(true, "shards")
+		add(x.Count == 1, "one shard")
+		add(x.Count == 8, "eight shards")
+		add(bool(x.UseLease), "shards with leases")
+		add(!bool(x.UseLease), "shards without leases")
+		add(x.Role != "", "shards with a role")
+		add(x.EndsAfter > 0, "shards that end by themselves")
+		add(x.ReopenedAfter > 0, "shards reopened")
 	}
 	partitions, healed := 0, false
 	for i := range s.Steps {

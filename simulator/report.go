@@ -30,6 +30,12 @@ var promises = map[string]string{
 	"X4":       "a singleton runs again within the bound, on the oldest member that would run it",
 	"X5":       "who was downed runs nothing",
 	"X6":       "questions are answered once, and runs stopped once",
+	"Y1":       "a shard is never active twice",
+	"Y2":       "tokens of shards grow with each start",
+	"Y3":       "a fence keeps out exactly what comes from an older run of a shard",
+	"Y4":       "shards run again within the bound, on members that would run them, and come to rest there",
+	"Y5":       "who was downed runs no shards",
+	"Y6":       "questions about shards are answered once, and their runs stopped once",
 	// What "explained" is about its text says itself.
 }
 

@@ -2,12 +2,9 @@ package simulator_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,15 +18,15 @@ import (
 // resolvers are the promises of the resolvers alone. Other tests, and sbr explore, look for them.
 var resolvers = regexp.MustCompile(`^(S[1-4]|L[1-3]|chain|token|stable|explained) `)
 
-// singletonTotals add up what became of the singletons of many runs.
-type singletonTotals struct {
-	runs, failed, slots, leases, starts, handedOver, overlaps, writes, rejected, interleaved, unordered int
-	why                                                                                                 map[string]int
-	failures                                                                                            []string
+// slotTotals add up what became of the singletons or of the shards of many runs.
+type slotTotals struct {
+	scenario.Totals
+	failed   int
+	failures []string
 }
 
-func (a *singletonTotals) add(s *scenario.Scenario, r *scenario.Result) {
-	a.runs++
+func (a *slotTotals) add(r *scenario.Result, t *scenario.Totals) {
+	a.Totals.Add(t)
 	for i, f := range r.Failures {
 		if i == 0 {
 			a.failed++
@@ -38,46 +35,22 @@ func (a *singletonTotals) add(s *scenario.Scenario, r *scenario.Result) {
 			a.failures = append(a.failures, fmt.Sprintf("seed %d: %s", r.Seed, f))
 		}
 	}
-	for i, x := range r.Singletons {
-		a.slots++
-		if s.Cluster.Singletons[i].UseLease {
-			a.leases++
-			if x.Overlaps > 0 {
-				a.failures = append(a.failures, fmt.Sprintf("seed %d: an overlap with a lease was excused", r.Seed))
-			}
-		}
-		a.starts += x.Starts
-		a.handedOver += x.HandedOver
-		a.overlaps += x.Overlaps
-		a.writes += x.Writes
-		a.rejected += x.Rejected
-		a.interleaved += x.Interleaved
-		a.unordered += x.Unordered
-		for why, n := range x.Why {
-			a.why[why] += n
-		}
-	}
 }
 
 // String is for people.
-func (a *singletonTotals) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs, in %d of which something is broken; %d singletons, %d of them with a lease; %d runs of theirs, %d handed over; %d writes, %d from an older run after a newer one, %d rejected; ",
-		a.runs, a.failed, a.slots, a.leases, a.starts, a.handedOver, a.writes, a.interleaved, a.rejected)
-	fmt.Fprintf(&b, "%d starts with a token that was no larger, %d overlaps, all without a lease", a.unordered, a.overlaps)
-	for _, why := range slices.Sorted(maps.Keys(a.why)) {
-		fmt.Fprintf(&b, "\n    %d: %s", a.why[why], why)
-	}
-	return b.String()
+func (a *slotTotals) String() string {
+	return fmt.Sprintf("in %d runs something is broken; %s; writes of an older run after a newer one %d, starts under a token that was no larger %d", a.failed,
+		&a.Totals, a.Interleaved, a.Unordered)
 }
 
-// Random clusters with singletons keep the promises X1 to X6. SBR_SINGLETON_SEEDS=1-100000 plays more seeds; overlaps without a lease that are nobody's
-// fault are counted and shown.
-func TestRandom_SingletonsKeepTheirPromises(t *testing.T) {
-	from, to := uint64(1), uint64(2000)
-	if text := os.Getenv("SBR_SINGLETON_SEEDS"); text != "" {
+// playSlots plays the random clusters of the seeds that the environment names, or of the first few, as far as they have what is looked for.
+func playSlots(t *testing.T, variable string, few uint64, has func(s *scenario.Scenario) bool, totals func(s *scenario.Scenario, r *scenario.Result) scenario.Totals) (
+	all slotTotals, seeds uint64) {
+	t.Helper()
+	from, to := uint64(1), few
+	if text := os.Getenv(variable); text != "" {
 		_, err := fmt.Sscanf(text, "%d-%d", &from, &to)
-		require.NoError(t, err, "SBR_SINGLETON_SEEDS must be a range such as 1-100000")
+		require.NoError(t, err, "%s must be a range such as 1-100000", variable)
 	} else if testing.Short() {
 		to /= 10
 	}
@@ -85,7 +58,6 @@ func TestRandom_SingletonsKeepTheirPromises(t *testing.T) {
 		mu   sync.Mutex
 		wg   sync.WaitGroup
 		next = from
-		all  = singletonTotals{why: make(map[string]int)}
 	)
 	take := func() (seed uint64, ok bool) {
 		mu.Lock()
@@ -97,22 +69,45 @@ func TestRandom_SingletonsKeepTheirPromises(t *testing.T) {
 		wg.Go(func() {
 			for seed, ok := take(); ok; seed, ok = take() {
 				s := simulator.Random(seed)
-				if len(s.Cluster.Singletons) == 0 {
+				if !has(s) {
 					continue
 				}
 				r := scenario.Judge(s, seed)
+				sum := totals(s, &r)
 				mu.Lock()
-				all.add(s, &r)
+				all.add(&r, &sum)
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
 	t.Logf("seeds %d-%d: %s", from, to, &all)
+	return all, to - from
+}
+
+// leased fails a run in which an overlap with a lease was excused.
+func leased(t *testing.T, seed uint64, lease bool, overlaps int) {
+	t.Helper()
+	if lease && overlaps > 0 {
+		t.Errorf("seed %d: an overlap with a lease was excused", seed)
+	}
+}
+
+// Random clusters with singletons keep the promises X1 to X6. SBR_SINGLETON_SEEDS=1-100000 plays more seeds; overlaps without a lease that are nobody's
+// fault are counted and shown.
+func TestRandom_SingletonsKeepTheirPromises(t *testing.T) {
+	all, seeds := playSlots(t, "SBR_SINGLETON_SEEDS", 2000, func(s *scenario.Scenario) bool { return len(s.Cluster.Singletons) > 0 },
+		func(s *scenario.Scenario, r *scenario.Result) scenario.Totals {
+			for i, x := range r.Singletons {
+				leased(t, r.Seed, bool(s.Cluster.Singletons[i].UseLease), x.Overlaps)
+			}
+			sum, _ := r.Totals(s)
+			return sum
+		})
 	require.Empty(t, all.failures)
-	if enough := uint64(1000); to-from > enough { // otherwise nothing of this need happen
-		require.Greater(t, all.handedOver, int(to-from)/40)
-		require.Greater(t, all.rejected, int(to-from)/200)
+	if enough := uint64(1000); seeds > enough { // otherwise nothing of this need happen
+		require.Greater(t, all.HandedOver, seeds/40)
+		require.Greater(t, all.Rejected, seeds/200)
 	}
 }
 

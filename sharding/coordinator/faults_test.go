@@ -69,6 +69,7 @@ func (n *node) isolate() {
 // leasesRunOut has a member that cannot renew find out, before others can have its leases.
 func (n *node) leasesRunOut() {
 	w := n.w
+	n.renewed = w.now
 	w.after(stableAfter/2, func() {
 		if !n.cut && !n.paused {
 			return
@@ -117,12 +118,14 @@ func (n *node) resume() {
 	if n.coord != nil && n.w.now >= n.sureAt+trust {
 		n.coord = nil
 	}
+	n.behind = n.w.now >= n.renewed+stableAfter/2
 	n.tick() // the clock comes first
 	backlog := n.backlog
 	n.backlog = nil
 	for _, do := range backlog {
 		do()
 	}
+	n.behind = false
 	n.back()
 }
 

@@ -14,6 +14,14 @@ import (
 func (n *node) start(e host.Start) {
 	w := n.w
 	require.Nil(w.t, n.runs[e.Shard], "%s runs shard %d already", n.id, e.Shard)
+	if w.useLease && n.behind {
+		n.refused[e.Shard] = e.Run
+		w.after(0, func() {
+			n.toHostLater(host.LeaseLost{Shard: e.Shard, Attempt: n.granted[e.Shard], Why: "it has run out"})
+			n.toHostLater(host.RunEnded{Shard: e.Shard, Run: e.Run, State: e.State, Rest: 200 * time.Millisecond})
+		})
+		return
+	}
 	w.trace("%s STARTS shard %d, token %s%s", n.name, e.Shard, number(e.Token), from(e))
 	n.runs[e.Shard] = &run{number: e.Run, token: e.Token}
 	if w.owners[e.Shard] == n.id {
@@ -35,6 +43,9 @@ func from(e host.Start) string {
 
 func (n *node) stop(e host.Stop) {
 	n.w.trace("%s stops shard %d (%s)", n.name, e.Shard, e.Cause)
+	if e.Run == n.refused[e.Shard] {
+		return
+	}
 	r := n.runs[e.Shard]
 	require.NotNil(n.w.t, r)
 	r.stopping = true
@@ -75,7 +86,7 @@ func (n *node) acquire(e host.AcquireLease) {
 		return
 	}
 	l.token++
-	l.holder, l.attempt = n.id, e.Attempt
+	l.holder, l.attempt, n.granted[e.Shard] = n.id, e.Attempt, e.Attempt
 	n.toHost(host.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Outcome: sbr.Granted, Token: l.token})
 }
 

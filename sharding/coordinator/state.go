@@ -1,11 +1,10 @@
 package coordinator
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sharding/message"
 )
 
 // Clone returns an independent copy, for model checkers that try several continuations of one state. The allocator is shared: it does not change.
@@ -21,51 +20,56 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// AppendState appends a canonical encoding of everything that decides how the machine will behave, and returns the extended slice. Times are relative to
-// the last call. The numbers of questions and reports are left out; those of orders are not.
-func (m *Machine) AppendState(b []byte) []byte {
-	due := func(t time.Duration) { b = binary.AppendVarint(b, int64(max(t-m.now, -1))) }
-	b = append(b, bits(m.over, m.recovered, m.dirty))
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last call.
+func (m *Machine) AppendState(c *message.Canon) {
+	c.Flags(m.over, m.recovered, m.dirty)
 	for _, t := range []time.Duration{m.waitUntil, m.planAt, m.repeatAt, m.auditAt, m.tellAt} {
-		due(t)
+		c.Due(t, m.now)
 	}
-	b = binary.AppendUvarint(b, uint64(m.telling))
+	c.Uint(uint64(m.telling))
 	for i := range m.members {
-		w := &m.members[i]
-		b = append(appendText(b, w.peer.ID), bits(w.known, w.serves, w.foreign, w.leaving, w.passed))
-		b = binary.AppendUvarint(b, uint64(w.silent))
-		b = binary.AppendUvarint(b, uint64(w.cursor))
-		due(w.until)
-		due(w.askAt)
-		due(w.unableUntil)
+		m.members[i].appendState(c, m.now, m.cfg.NumberOfRetries)
 	}
 	for s := range m.shards {
-		h := &m.shards[s]
-		b = append(b, '|')
-		for _, c := range h.claims {
-			b = append(appendText(b, c.id), byte(c.phase))
-			b = binary.AppendUvarint(b, c.number)
-			b = binary.AppendUvarint(b, c.ordered)
-		}
-		b = binary.AppendUvarint(b, h.order.number)
-		b = appendText(b, h.order.from)
-		b = appendText(b, h.order.origin)
-		b = append(appendText(b, h.order.to), bits(h.order.loud))
-		due(h.order.since + m.cfg.HandOverRetryInterval)
-		due(h.order.since + time.Duration(m.cfg.NumberOfRetries)*m.cfg.HandOverRetryInterval)
+		m.shards[s].appendState(c, s, m)
 	}
-	return m.view.AppendState(b, m.now)
+	c.Text(string(m.view.AppendState(nil, m.view.Sure))) // the coordinator does not ask when it was sure
 }
 
-func bits(all ...bool) (b byte) {
-	for i, set := range all {
-		if set {
-			b |= 1 << i
-		}
-	}
-	return b
+func (w *member) appendState(c *message.Canon, now time.Duration, retries int) {
+	c.Text(string(w.peer.ID))
+	c.Flags(w.known, w.serves, w.foreign, w.leaving, w.passed, w.peer.Candidate, w.peer.Leaving, w.silent > 1)
+	c.Uint(uint64(max(w.silent, 1)-1) % uint64(retries))
+	c.Uint(uint64(w.cursor))
+	c.Question(w.key, w.heard)
+	c.Seq(w.key, w.seq)
+	c.Due(w.until, now)
+	c.Due(w.askAt, now)
+	c.Due(w.unableUntil, now)
 }
 
-func appendText(b []byte, s sbr.ID) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+func (h *shard) appendState(c *message.Canon, s int, m *Machine) {
+	for i := range h.claims {
+		x := &h.claims[i]
+		c.Text(string(x.id))
+		c.Uint(uint64(x.phase))
+		c.Order(s, x.number)
+		c.Order(s, x.ordered)
+	}
+	c.Text("|")
+	o := &h.order
+	c.Order(s, o.number)
+	if o.number == 0 {
+		return
+	}
+	c.Text(string(o.from))
+	c.Text(string(o.origin))
+	c.Text(string(o.to))
+	c.Flags(o.loud)
+	interval := m.cfg.HandOverRetryInterval
+	c.Due(o.since+interval, m.now)
+	c.Due(o.since+time.Duration(m.cfg.NumberOfRetries)*interval, m.now)
+	if o.loud {
+		c.Uint(uint64((m.now - o.since) % (5 * interval))) // it is repeated less often
+	}
 }

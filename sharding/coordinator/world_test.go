@@ -95,7 +95,11 @@ type node struct {
 	stale   bool
 	seen    map[sbr.ID]bool // unreachable from here
 	runs    map[int]*run
+	granted map[int]uint64 // the attempts that got leases
+	refused map[int]uint64 // runs that were not started: too late
 	backlog []func()
+	renewed time.Duration // when its leases were renewed for the last time, while it is silent
+	behind  bool          // it goes on after a pause, and has not heard yet what has become of its leases
 }
 
 type run struct {
@@ -162,7 +166,7 @@ func (w *world) digest() uint64 { return message.Digest("orders", w.names(), w.u
 // join adds a member that begins now.
 func (w *world) join(id sbr.ID) *node {
 	name, _, _ := strings.Cut(string(id), "#")
-	n := &node{w: w, id: id, name: name, seen: make(map[sbr.ID]bool), runs: make(map[int]*run), sureAt: w.now}
+	n := &node{w: w, id: id, name: name, seen: make(map[sbr.ID]bool), runs: make(map[int]*run), granted: make(map[int]uint64), refused: make(map[int]uint64), sureAt: w.now}
 	n.open(host.Known{})
 	w.nodes = append(w.nodes, n)
 	w.look()

@@ -33,8 +33,11 @@ func (m *Machine) askSoon(of message.Key) {
 	m.asks[i].at = m.now
 }
 
-// askFormer asks the members that have shards which this one takes.
+// askFormer asks the members that have shards which this one takes, once it may run them: until then they do.
 func (m *Machine) askFormer() {
+	if !m.able() {
+		return
+	}
 	m.asks = slices.DeleteFunc(m.asks, func(a asking) bool { return len(m.wanted(a.of)) == 0 })
 	for i := range m.asks {
 		a := &m.asks[i]
@@ -138,6 +141,11 @@ func (m *Machine) handTo(b *begging) bool {
 	}
 	a := message.Message{Kind: message.HandedOver, Digest: m.cfg.Digest, Term: m.known.Term, Handed: list}
 	a.Handed = list[:message.Fit(&a)]
+	for _, h := range a.Handed {
+		if h.State != nil {
+			m.slots[h.Shard].given = h.Number
+		}
+	}
 	m.emit(Answer{Ref: b.ref, Message: a})
 	return true
 }
@@ -151,7 +159,7 @@ func (m *Machine) ended(b *begging) (list []message.Handed) {
 			h.Refused = true
 		case m.slots[t.Shard].phase != Idle:
 			continue
-		default:
+		case m.slots[t.Shard].given == 0 || m.slots[t.Shard].given == t.Number:
 			h.State = m.slots[t.Shard].left
 		}
 		list = append(list, h)

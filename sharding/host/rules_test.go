@@ -382,13 +382,18 @@ func TestConfig_Validate(t *testing.T) {
 func TestClone_SharesNothing(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")
-	before := b.m.AppendState(nil)
+	written := func(m *host.Machine) []byte {
+		var c message.Canon
+		m.AppendState(&c)
+		return c.Append(nil)
+	}
+	before := written(b.m)
 	c := b.m.Clone()
-	require.Equal(t, before, c.AppendState(nil))
+	require.Equal(t, before, written(c))
 	c.Step(b.now, host.Downed{})
 	c.Step(b.now, host.RunEnded{Shard: 0, Run: 1})
-	require.Equal(t, before, b.m.AppendState(nil))
-	require.NotEqual(t, before, c.AppendState(nil))
+	require.Equal(t, before, written(b.m))
+	require.NotEqual(t, before, written(c))
 	require.Len(t, b.m.Status(), 1)
 	require.Empty(t, c.Status())
 }

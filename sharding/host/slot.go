@@ -53,6 +53,7 @@ type slot struct {
 	run      uint64
 	token    uint64 // of the run; kept after its end
 	left     []byte // what the last run here has left
+	given    uint64 // the order by which that was handed over: for another one it is out of date; 0: none yet
 	// again: once it has stopped it is taken again; with next, by that order and from this member.
 	again    bool
 	next     uint64
@@ -93,6 +94,8 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 	sl.number, sl.from = number, from
 	if from == m.self {
 		sl.from = message.Nobody
+	} else {
+		sl.left = nil // somebody else may have run it since
 	}
 	m.enter(s, Taking)
 	if sl.from != message.Nobody {
@@ -104,7 +107,7 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 func (m *Machine) progress(s int) {
 	switch sl := &m.slots[s]; sl.phase {
 	case Taking:
-		if sl.from != message.Nobody || !m.view.Armed || !m.trusted() {
+		if sl.from != message.Nobody || !m.able() {
 			return
 		}
 		if !m.cfg.UseLease {
@@ -136,7 +139,7 @@ func (m *Machine) start(s int, token uint64) {
 	}
 	sl.run++
 	sl.token = token
-	sl.left, sl.handed, sl.handedBy = nil, nil, ""
+	sl.left, sl.given, sl.handed, sl.handedBy = nil, 0, nil, ""
 	m.enter(s, Active)
 	m.emit(Start{Shard: s, Run: sl.run, Token: token, State: state, From: from})
 	if from != "" {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -23,73 +22,73 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// AppendState appends a canonical encoding of everything that decides how the machine will behave, and returns the extended slice. Times are relative to
-// the last call. The numbers of runs, attempts, reports and questions are left out; those of orders are not.
-func (m *Machine) AppendState(b []byte) []byte {
-	due := func(t time.Duration) { b = binary.AppendVarint(b, int64(max(t-m.now, -1))) }
-	b = append(b, bits(m.down, m.leaving, m.resigned, m.foreign))
-	b = binary.AppendUvarint(b, m.known.Term)
-	b = appendText(b, m.known.Coordinator)
-	b = binary.AppendUvarint(b, m.floor)
-	due(m.patience)
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last call. The numbers of runs and attempts are left out.
+func (m *Machine) AppendState(c *message.Canon) {
+	c.Flags(m.down, m.leaving, m.resigned, m.foreign, m.floor > 0)
+	c.Uint(m.known.Term)
+	c.Text(string(m.known.Coordinator))
+	c.Due(m.patience, m.now)
 	for s := range m.slots {
-		sl := &m.slots[s]
-		b = append(b, byte(sl.phase), bits(sl.again, sl.inFlight, sl.leased, sl.toldIn > 0))
-		for _, n := range []uint64{sl.seen, sl.number, uint64(sl.from), sl.token, sl.next, uint64(sl.nextFrom)} {
-			b = binary.AppendUvarint(b, n)
-		}
-		b = appendText(b, string(sl.handed))
-		b = appendText(b, sl.handedBy)
-		b = appendText(b, string(sl.left))
-		due(sl.leaseAt)
-		due(sl.restAt)
+		m.slots[s].appendState(c, s, m)
+		c.Order(s, m.floor) // it is compared with those
 	}
 	for _, a := range m.asks {
-		b = binary.AppendUvarint(b, uint64(a.of))
-		due(a.at)
+		c.Uint(uint64(a.of))
+		c.Due(a.at, m.now)
 	}
-	b = append(b, '|')
+	c.Text("|")
 	for _, d := range m.duties {
+		c.Question(m.self, d.number)
 		for _, o := range d.orders {
-			b = binary.AppendUvarint(b, o.Number)
+			c.Order(o.Shard, o.Number)
 		}
-		b = append(b, ';')
+		c.Text(";")
 	}
-	b = append(b, '|')
+	c.Text("|")
 	for _, g := range m.begs {
-		b = appendText(b, g.from)
+		c.Text(string(g.from))
 		for _, t := range g.takes {
-			b = binary.AppendUvarint(b, t.Number)
+			c.Order(t.Shard, t.Number)
 		}
-		due(g.at)
+		c.Due(g.at, m.now)
 	}
-	b = append(b, '|')
+	c.Text("|")
 	for _, s := range m.news {
-		b = binary.AppendUvarint(b, uint64(s))
+		c.Uint(uint64(s))
+		c.Seq(m.self, m.slots[s].toldIn)
 	}
-	due(m.newsAt)
+	c.Due(m.newsAt, m.now)
 	for _, g := range m.gone {
-		b = appendText(b, g.id)
-		due(g.until)
+		c.Text(string(g.id))
+		c.Due(g.until, m.now)
 	}
-	b = append(b, '|')
+	c.Text("|")
 	for _, id := range m.quit {
-		b = appendText(b, id)
+		c.Text(string(id))
 	}
-	return m.view.AppendState(b, m.now)
+	c.Text(string(m.view.AppendState(nil, m.now)))
 }
 
-func bits(all ...bool) (b byte) {
-	for i, set := range all {
-		if set {
-			b |= 1 << i
-		}
+func (sl *slot) appendState(c *message.Canon, s int, m *Machine) {
+	c.Uint(uint64(sl.phase))
+	c.Flags(sl.again, sl.inFlight, sl.leased)
+	for _, n := range []uint64{sl.seen, sl.number, sl.given, sl.next} {
+		c.Order(s, n)
 	}
-	return b
-}
-
-func appendText[T ~string](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	switch {
+	case sl.phase != Active && sl.phase != Resting:
+	case m.cfg.UseLease:
+		c.Token(s, sl.token)
+	default:
+		c.Order(s, sl.token)
+	}
+	c.Uint(uint64(sl.from))
+	c.Uint(uint64(sl.nextFrom))
+	c.Text(string(sl.handed))
+	c.Text(string(sl.handedBy))
+	c.Text(string(sl.left))
+	c.Due(sl.leaseAt, m.now)
+	c.Due(sl.restAt, m.now)
 }
 
 // ShardStatus is what a member does with one shard, for people.

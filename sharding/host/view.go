@@ -38,8 +38,18 @@ func (m *Machine) viewed(v membership.View) {
 	if me := v.Peer(m.cfg.Self); me != nil && me.Down {
 		m.downed("its cluster says so")
 	} else if me != nil && me.Leaving {
-		m.leave(time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval)
+		m.leave(m.nodePatience())
 	}
+}
+
+// nodePatience is how long others may ask for what runs here when this member's node leaves. Once it has left they take it for gone, and without leases nothing but the
+// margin keeps them from starting.
+func (m *Machine) nodePatience() time.Duration {
+	patience := time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval
+	if !m.cfg.UseLease {
+		patience = min(patience, m.cfg.Margin/2)
+	}
+	return patience
 }
 
 // departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of it runs.
@@ -94,6 +104,7 @@ func (m *Machine) downed(why string) {
 		return
 	}
 	m.down = true
+	m.duties, m.begs = nil, nil // who is down says nothing any more
 	for _, s := range slices.Clone(m.held) {
 		m.giveUp(s, CauseDown, "this member is down: "+why)
 	}

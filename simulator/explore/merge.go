@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 // Schema is the number of the form of a Report. A report of another form is refused.
@@ -41,6 +42,9 @@ type Report struct {
 	Interrupted bool `json:"interrupted" yaml:"interrupted"`
 	// Elapsed is how long the runs took, as Go writes durations; of joined reports it is that of the slowest.
 	Elapsed Span `json:"elapsed" yaml:"elapsed"`
+	// Singletons and Shards are what became of those. In runs that only provoke a transition there are none.
+	Singletons scenario.Totals `json:"singletons" yaml:"singletons"`
+	Shards     scenario.Totals `json:"shards" yaml:"shards"`
 	// Failures are one of each kind, the lowest seed first.
 	Failures []*Failure `json:"failures" yaml:"failures"`
 	// Coverage is how often each transition was taken: by chance, or where it is in Provoked, only by a scenario that provokes it.
@@ -75,6 +79,7 @@ func (s *Span) UnmarshalText(text []byte) error {
 func (r *Report) Take(f *Findings) {
 	r.Runs, r.Failed, r.Complete = f.Runs, f.Failed, f.Complete
 	r.Failures, r.Coverage = f.Failures(), f.Coverage.Counts()
+	r.Singletons, r.Shards = f.Singletons, f.Shards
 	r.compare()
 }
 
@@ -89,6 +94,9 @@ func (r *Report) compare() {
 	}
 	if r.Failures == nil {
 		r.Failures = []*Failure{}
+	}
+	for _, t := range []*scenario.Totals{&r.Singletons, &r.Shards} {
+		t.Add(new(scenario.Totals)) // as well
 	}
 }
 
@@ -169,6 +177,10 @@ func (r *Report) problems() (p strictyaml.Problems) {
 		need(f.Text != "", at+".text", "is not set")
 		need(f.Runs > 0 && f.Runs <= r.Failed, at+".runs", "are %d of %d failed ones", f.Runs, r.Failed)
 	}
+	for name, t := range map[string]*scenario.Totals{"singletons": &r.Singletons, "shards": &r.Shards} {
+		need(t.Runs <= r.Runs, name+".runs", "are %d of %d", t.Runs, r.Runs)
+		need(t.Largest() <= maxCount, name, "count up to %d: it must be at most %d", t.Largest(), uint64(maxCount))
+	}
 	for name, n := range r.Coverage {
 		need(n > 0 && n <= maxCount, "coverage."+name, "is %d: it must be 1 to %d", n, uint64(maxCount))
 	}
@@ -207,6 +219,8 @@ func Merge(parts []NamedReport) (*Report, error) {
 		all.Interrupted = all.Interrupted || p.Interrupted
 		all.Elapsed = max(all.Elapsed, p.Elapsed)
 		all.mergeCoverage(p.Report)
+		all.Singletons.Add(&p.Singletons)
+		all.Shards.Add(&p.Shards)
 		mergeFailures(kinds, p.Failures)
 	}
 	for _, f := range kinds {

@@ -32,6 +32,8 @@ type Findings struct {
 	Complete bool
 	// Coverage are the transitions that were taken.
 	Coverage world.Coverage
+	// Singletons and Shards are what became of those.
+	Singletons, Shards scenario.Totals
 
 	failures map[kind]*Failure
 }
@@ -56,7 +58,14 @@ func Random(ctx context.Context, o RandomOptions) *Findings {
 }
 
 func (f *Findings) play(seed uint64, generate func(uint64) *scenario.Scenario) {
-	all := broken(func() scenario.Result { return scenario.Cover(generate(seed), seed, &f.Coverage) })
+	all := broken(func() scenario.Result {
+		s := generate(seed)
+		r := scenario.Cover(s, seed, &f.Coverage)
+		singletons, shards := r.Totals(s)
+		f.Singletons.Add(&singletons)
+		f.Shards.Add(&shards)
+		return r
+	})
 	f.Runs++
 	if len(all) > 0 {
 		f.Failed++
@@ -94,6 +103,8 @@ func Join(parts ...*Findings) *Findings {
 		all.Runs += f.Runs
 		all.Failed += f.Failed
 		all.Coverage.Add(&f.Coverage)
+		all.Singletons.Add(&f.Singletons)
+		all.Shards.Add(&f.Shards)
 		for k, x := range f.failures {
 			c := *x
 			all.found(k, &c)

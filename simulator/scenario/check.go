@@ -100,6 +100,7 @@ func (c *checker) cluster() {
 		c.Add("cluster.network.loss", "is %v: it must be a number from 0 to 1", l)
 	}
 	c.singletons()
+	c.shards()
 }
 
 // nodes checks names. A zone must not be called like a node: where nodes are listed it stands for all in it.

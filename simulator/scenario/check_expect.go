@@ -33,6 +33,7 @@ func (c *checker) expect(e *Expect) {
 	}
 	c.decisions(e.Decisions)
 	c.expectSingletons(e.Singletons)
+	c.expectShards(e.Shards)
 }
 
 // decisions are checked in the order of their names, so that the same file has the same problems.

@@ -38,6 +38,7 @@ func (s *Scenario) unmet(r *Result, p *player, after time.Duration, resolved boo
 		fail("resolved-within: expected %v, it took %v", *d, after)
 	}
 	failures = append(failures, s.misplaced(p.w.Slots())...)
+	failures = append(failures, s.misplacedShards(r.Shards)...)
 	return append(failures, s.undecided(p)...)
 }
 

@@ -60,6 +60,13 @@ func (f formatter) cluster(c, d *Cluster) *yaml.Node {
 		}
 		f.add(m, f.pair("singletons", list))
 	}
+	if len(c.Shards) > 0 {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for i := range c.Shards {
+			list.Content = append(list.Content, flow(f.plain(&c.Shards[i], new(Shards))))
+		}
+		f.add(m, f.pair("shards", list))
+	}
 	return m
 }
 

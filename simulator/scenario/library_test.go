@@ -91,6 +91,9 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 		for _, x := range s.Cluster.Singletons {
 			keysSet("singleton", reflect.ValueOf(x), used)
 		}
+		for _, x := range s.Cluster.Shards {
+			keysSet("shards", reflect.ValueOf(x), used)
+		}
 		for _, kind := range s.Expect.Decisions {
 			used["decision "+kind] = true
 		}
@@ -110,7 +113,7 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 		want = append(want, "detection "+p)
 	}
 	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](), "clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect](),
-		"singleton": reflect.TypeFor[Singleton]()} {
+		"singleton": reflect.TypeFor[Singleton](), "shards": reflect.TypeFor[Shards]()} {
 		for f := range of.Fields() {
 			want = append(want, prefix+" "+f.Tag.Get("yaml"))
 		}
@@ -211,6 +214,13 @@ func contradicted(s *Scenario) map[string]Expect {
 		}
 		wrong["singletons"] = Expect{Singletons: other}
 	}
+	if x := e.Shards; len(x) > 0 {
+		other := make(map[string][]string)
+		for kind := range x {
+			other[kind] = []string{}
+		}
+		wrong["shards"] = Expect{Shards: other}
+	}
 	return wrong
 }
 
@@ -218,6 +228,7 @@ func contradicted(s *Scenario) map[string]Expect {
 func TestLibrary_ExpectationsAreReal(t *testing.T) {
 	unresolved := []string{ // nothing that is cut is left to be resolved, or it is never resolved
 		"flapping-for-long", "flapping-link", "missing-link-unseen", "one-node", "orphaned-lease-infinite", "rolling-update-while-whole",
+		"shards-lease-lost", "shards-planned-leave", "shards-rolling-update",
 		"singleton-lease-lost", "singleton-planned-leave", "singleton-rolling-update", "singleton-two-in-a-row", "store-down-while-whole", "swizzle-slow",
 	}
 	for name, s := range library(t) {

@@ -34,7 +34,7 @@ func (s *Scenario) options() (world.Options, error) {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow
 	}
 	o.Store.Watch = bool(r.LeaseMajority.Watch)
-	o.Slots = s.slots()
+	o.Slots, o.Shards = s.slots(), s.shards()
 	o.Refuse, o.KeepNames = true, true // as package downing does, and as Serf does
 	return o, nil
 }

@@ -65,7 +65,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) (Result, 
 	r.Survivors = append(r.Survivors, w.Survivors()...)
 	r.Down = append(r.Down, w.Down()...)
 	r.LeaseHolder = w.Holder()
-	r.Singletons = singletonResults(w.Slots())
+	r.Singletons, r.Shards = singletonResults(w.Slots()), shardsResults(w.Shards())
 	after, resolved := s.resolved(w)
 	if resolved {
 		r.ResolvedAfter = after.String()

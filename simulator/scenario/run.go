@@ -27,6 +27,8 @@ type Result struct {
 	ResolvedAfter string `json:"resolved-after"`
 	// Singletons are in the order of the file.
 	Singletons []SingletonResult `json:"singletons,omitempty"`
+	// Shards are in the order of the file.
+	Shards []ShardsResult `json:"shards,omitempty"`
 	// TraceHash is the same for equal runs.
 	TraceHash string  `json:"trace-hash"`
 	Events    []Event `json:"events"`

@@ -28,6 +28,8 @@ type Cluster struct {
 	Network            Network                   `yaml:"network"`
 	// Singletons run on one member each. They need a cluster in which all know each other: see world.Options.Resolvers.
 	Singletons []Singleton `yaml:"singletons"`
+	// Shards are spread over the members. They need what Singletons need.
+	Shards []Shards `yaml:"shards"`
 }
 
 // Node is a member of the cluster.
@@ -100,6 +102,8 @@ type Expect struct {
 	Decisions map[string]string `yaml:"decisions"`
 	// Singletons are the nodes on which they run at the end, by the name of the singleton, or none.
 	Singletons map[string]string `yaml:"singletons"`
+	// Shards are the nodes on which all shards of a type run at the end, by the type: each of the nodes runs some.
+	Shards map[string][]string `yaml:"shards"`
 }
 
 // Default is the scenario of an empty file: five nodes without steps. RunFor must be set before it validates.

@@ -242,6 +242,18 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "string", "pattern": singletonName.String()}, true
 	case "cluster.singletons.number-of-retries":
 		return object{"type": "integer", "minimum": 0, "maximum": maxRetries}, true
+	case "cluster.shards":
+		item := with(g.structure(reflect.TypeFor[Shards](), at), "required", []string{"type"})
+		item["type"] = "object"
+		return object{"type": []any{"array", "null"}, "items": item, "maxItems": maxTypes}, true
+	case "cluster.shards.type":
+		return object{"type": "string", "pattern": shardsType.String()}, true
+	case "cluster.shards.count":
+		return object{"type": "integer", "minimum": 0, "maximum": maxShards}, true
+	case "cluster.shards.number-of-retries":
+		return object{"type": "integer", "minimum": 0, "maximum": maxRetries}, true
+	case "expect.shards":
+		return object{"type": []any{"object", "null"}, "additionalProperties": list(0), "propertyNames": object{"pattern": shardsType.String()}}, true
 	case "expect.singletons":
 		names := object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}
 		return object{"type": []any{"object", "null"}, "additionalProperties": names, "propertyNames": object{"pattern": singletonName.String()}}, true

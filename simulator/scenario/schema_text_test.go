@@ -42,6 +42,19 @@ var scenarioTexts = map[string]string{
 	"cluster.singletons.stop-takes":               "How long a run takes to end at most once it was asked to. Default: 1s.",
 	"cluster.singletons.ends-after":               "About how long a run lasts before it ends by itself. Default: it does not.",
 
+	"cluster.shards":                          "What is spread over the members, each shard on one: see docs/exactly-one.md.",
+	"cluster.shards.type":                     "What the expectations call these shards: 1 to 40 of a-z, 0-9, and the signs - . and _.",
+	"cluster.shards.count":                    "How many shards there are. Default: 8.",
+	"cluster.shards.role":                     "Only nodes with this role run them. Default: all do.",
+	"cluster.shards.use-lease":                "Each runs only with a lease of its own, and so does their coordinator. Default: off.",
+	"cluster.shards.removal-margin":           "How long after the removal of a member nothing starts elsewhere that it may have run. Default: stable-after.",
+	"cluster.shards.hand-over-retry-interval": "The pause between two tries to ask the others. Default: 1s.",
+	"cluster.shards.number-of-retries":        "How often a silent member is asked before leases decide. Default: 15.",
+	"cluster.shards.lease-retry-interval":     "The pause between two tries to get a lease. Default: 5s.",
+	"cluster.shards.stop-takes":               "How long a run takes to end at most once it was asked to. Default: 1s.",
+	"cluster.shards.ends-after":               "About how long a run lasts before it ends by itself. Default: it does not.",
+	"cluster.shards.reopened-after":           "About how long a member hosts shards before its manager is stopped and another one started. Default: it is not.",
+
 	"steps":                  "What happens. Those at the same time happen in the order of the file. Each has a time and exactly one action.",
 	"steps.at":               "When it happens, counted from the start of the run.",
 	"steps.partition":        "Cuts the network into groups of nodes or zones; who is not named is in one group more. Replaces the last partition.",
@@ -71,6 +84,7 @@ var scenarioTexts = map[string]string{
 	"expect.lease-holder":     "Who holds the lease, or none.",
 	"expect.resolved-within":  "Limit of the time from the last step that cut something (without one: that crashed, restarted or paused somebody) until all was settled.",
 	"expect.singletons":       "Where each of these singletons runs at the end, or none.",
+	"expect.shards":           "The nodes on which all shards of these types run at the end; each runs some.",
 	"expect.decisions":        "The last decision of each of these nodes; none: it made none.",
 
 	"cluster.split-brain-resolver.probe":          "The resolver's own reachability probes.",

@@ -59,38 +59,47 @@ func (c *checker) singletons() {
 		if slices.ContainsFunc(all[:i], func(o Singleton) bool { return o.Name == s.Name }) {
 			c.Add(at+".name", "%q is the name of another one", s.Name)
 		}
-		if s.NumberOfRetries < 0 || s.NumberOfRetries > maxRetries {
-			c.Add(at+".number-of-retries", "is %d: it must be 0 to %d", s.NumberOfRetries, maxRetries)
-		}
-		for _, d := range []struct {
-			key     string
-			value   time.Duration
-			bounded bool // below
-		}{
-			{"removal-margin", s.RemovalMargin, false}, {"hand-over-retry-interval", s.HandOverRetryInterval, true},
-			{"lease-retry-interval", s.LeaseRetryInterval, true}, {"stop-takes", s.StopTakes, false}, {"ends-after", s.EndsAfter, true},
-		} {
-			c.span(at+"."+d.key, d.value, false)
-			if d.bounded && d.value > 0 && d.value < minLeaseTime {
-				c.Add(at+"."+d.key, "is %v: the simulator plays nothing below %v", d.value, minLeaseTime)
-			}
-		}
+		c.slot(at, s)
+	}
+}
+
+// slot checks what singletons and shards have in common.
+func (c *checker) slot(at string, s *Singleton) {
+	if s.NumberOfRetries < 0 || s.NumberOfRetries > maxRetries {
+		c.Add(at+".number-of-retries", "is %d: it must be 0 to %d", s.NumberOfRetries, maxRetries)
+	}
+	c.slotSpan(at+".removal-margin", s.RemovalMargin, false)
+	c.slotSpan(at+".hand-over-retry-interval", s.HandOverRetryInterval, true)
+	c.slotSpan(at+".lease-retry-interval", s.LeaseRetryInterval, true)
+	c.slotSpan(at+".stop-takes", s.StopTakes, false)
+	c.slotSpan(at+".ends-after", s.EndsAfter, true)
+}
+
+// slotSpan checks a time, that may be bounded below.
+func (c *checker) slotSpan(at string, d time.Duration, bounded bool) {
+	c.span(at, d, false)
+	if bounded && d > 0 && d < minLeaseTime {
+		c.Add(at, "is %v: the simulator plays nothing below %v", d, minLeaseTime)
 	}
 }
 
 // slots are the simulator's words for the singletons.
 func (s *Scenario) slots() (slots []world.SlotOptions) {
-	for _, x := range s.Cluster.Singletons {
-		o := world.DefaultSlotOptions()
-		o.Name, o.Role, o.UseLease, o.EndsAfter = x.Name, x.Role, bool(x.UseLease), x.EndsAfter
-		o.Margin = cmp.Or(x.RemovalMargin, s.Cluster.SplitBrainResolver.StableAfter)
-		o.HandOverRetryInterval = cmp.Or(x.HandOverRetryInterval, o.HandOverRetryInterval)
-		o.NumberOfRetries = cmp.Or(x.NumberOfRetries, o.NumberOfRetries)
-		o.LeaseRetryInterval = cmp.Or(x.LeaseRetryInterval, o.LeaseRetryInterval)
-		o.StopTakes = cmp.Or(x.StopTakes, o.StopTakes)
-		slots = append(slots, o)
+	for i := range s.Cluster.Singletons {
+		slots = append(slots, s.slot(&s.Cluster.Singletons[i]))
 	}
 	return slots
+}
+
+func (s *Scenario) slot(x *Singleton) world.SlotOptions {
+	o := world.DefaultSlotOptions()
+	o.Name, o.Role, o.UseLease, o.EndsAfter = x.Name, x.Role, bool(x.UseLease), x.EndsAfter
+	o.Margin = cmp.Or(x.RemovalMargin, s.Cluster.SplitBrainResolver.StableAfter)
+	o.HandOverRetryInterval = cmp.Or(x.HandOverRetryInterval, o.HandOverRetryInterval)
+	o.NumberOfRetries = cmp.Or(x.NumberOfRetries, o.NumberOfRetries)
+	o.LeaseRetryInterval = cmp.Or(x.LeaseRetryInterval, o.LeaseRetryInterval)
+	o.StopTakes = cmp.Or(x.StopTakes, o.StopTakes)
+	return o
 }
 
 // expectSingletons checks what is expected of singletons, in the order of their names, so that the same file has the same problems.

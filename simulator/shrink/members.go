@@ -162,4 +162,9 @@ func expectWithout(e *scenario.Expect, gone map[string]bool) {
 		}
 	}
 	e.Singletons = singletons
+	shards := make(map[string][]string)
+	for kind, on := range e.Shards {
+		shards[kind] = names(on, gone)
+	}
+	e.Shards = shards
 }

@@ -27,6 +27,34 @@ func (z *shrinker) settings() {
 	z.rounder(func(s *scenario.Scenario) any { return &s.Cluster }, &d.Cluster)
 	z.roles()
 	z.singletons()
+	z.shards()
+}
+
+// shards leaves out shards, and what is set of the others.
+func (z *shrinker) shards() {
+	all := z.best.Cluster.Shards
+	from := *z.best
+	fewest(len(all), func(keep []int) bool {
+		c := from
+		c.Cluster.Shards = nil
+		for _, i := range keep {
+			c.Cluster.Shards = append(c.Cluster.Shards, all[i])
+		}
+		return z.try(&c)
+	})
+	for i := range z.best.Cluster.Shards {
+		one := func(s *scenario.Scenario) any {
+			s.Cluster.Shards = slices.Clone(s.Cluster.Shards)
+			return &s.Cluster.Shards[i]
+		}
+		plain := scenario.Shards{Type: z.best.Cluster.Shards[i].Type}
+		for n := 1; n < 8 && !z.with(func(c *scenario.Scenario) { one(c).(*scenario.Shards).Count = n }); n++ {
+			continue
+		}
+		plain.Count = z.best.Cluster.Shards[i].Count
+		z.reset(one, &plain)
+		z.rounder(one, &plain)
+	}
 }
 
 // singletons leaves out singletons, and what is set of the others.

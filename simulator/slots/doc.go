@@ -29,6 +29,7 @@
 //   - Time goes in steps of a second or more; all that happens, happens at such a moment. All times of Options are even, so that deadlines meet.
 //   - Messages need no time, but for those that are late. A message is called late only when nothing else keeps the clock from moving: until then it may
 //     come at any moment anyhow. The word that a run has started, which changes later tokens only, comes at once where nothing may be late.
+//   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes on.
 //   - Sides that were cut for good never meet again: a cut does not heal after its verdict.
 //
 // # Assumptions

@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/slots"
 )
 
-var thorough = flag.Bool("thorough", false, "walk what takes hours, too")
+var thorough = flag.Bool("thorough", false, "walk what takes some minutes, too")
 
 // only picks walks by their names.
 var only = flag.String("only", "", "make only the walks whose names match this regular expression")
