@@ -74,6 +74,10 @@ type Change struct {
 	// At is the time of the new run's first accepted work, Gap the time since the old one's last work before that.
 	At  time.Duration `json:"at"`
 	Gap time.Duration `json:"gap"`
+	// Ended is the time of the old run's last accepted entry before that, Began that of the new one's first, whatever they say. Between
+	// them nothing ran: what a run does between two entries of its own does not count. Began is the earlier one where runs interleave.
+	Ended time.Duration `json:"ended"`
+	Began time.Duration `json:"began"`
 	// Planned: the old run had written a stop before.
 	Planned bool `json:"planned"`
 }
@@ -239,8 +243,9 @@ func between(lines []Line, from, to time.Duration) []Line {
 // is a change.
 func changes(lines []Line) (all []Change) {
 	type state struct {
-		worked  time.Duration
-		stopped bool
+		worked      time.Duration
+		first, last time.Duration // accepted
+		stopped     bool
 	}
 	runs := map[run]*state{}
 	owned := map[run]bool{}
@@ -250,14 +255,21 @@ func changes(lines []Line) (all []Change) {
 		if runs[k] == nil {
 			runs[k] = &state{}
 		}
+		if l.Accepted && runs[k].first == 0 {
+			runs[k].first = l.At
+		}
 		if l.Accepted && l.Kind == Work && !owned[k] {
 			if len(owned) > 0 {
 				old := runs[owner]
 				all = append(all, Change{
-					Resource: l.Resource, From: owner.member, To: l.Member, At: l.At, Gap: l.At - old.worked, Planned: old.stopped,
+					Resource: l.Resource, From: owner.member, To: l.Member, At: l.At, Gap: l.At - old.worked, Ended: old.last, Began: runs[k].first,
+					Planned: old.stopped,
 				})
 			}
 			owned[k], owner = true, k
+		}
+		if l.Accepted {
+			runs[k].last = l.At
 		}
 		switch l.Kind {
 		case Work:

@@ -93,7 +93,8 @@ func TestAnalyse_Changes(t *testing.T) {
 		"!110 n2 2 work", "120 n3 3 work", "130 n4 4 start", "140 n1 5 start", "150 n1 5 work", // n4 did nothing; n1 again: 30 ms
 		"!160 n6 2 work", "170 n3 3 work")) // refused, and not for the first time: no owners
 	require.Equal(t, []Change{
-		{"a", "n1", "n2", 30 * ms, 20 * ms, true}, {"a", "n2", "n3", 100 * ms, 60 * ms, false}, {"a", "n3", "n1", 150 * ms, 30 * ms, false},
+		{"a", "n1", "n2", 30 * ms, 20 * ms, 12 * ms, 20 * ms, true}, {"a", "n2", "n3", 100 * ms, 60 * ms, 40 * ms, 90 * ms, false},
+		{"a", "n3", "n1", 150 * ms, 30 * ms, 120 * ms, 140 * ms, false},
 	}, r.Changes)
 	require.Equal(t, Spread{1, 20 * ms, 20 * ms, 20 * ms}, r.Planned)
 	require.Equal(t, Spread{2, 30 * ms, 60 * ms, 60 * ms}, r.Unplanned)
@@ -214,6 +215,17 @@ func (w twin) changes(resource string) (all []Change) {
 	for i := 1; i < len(firsts); i++ {
 		old, begun := firsts[i-1], firsts[i]
 		c := Change{Resource: resource, From: old.Member, To: begun.Member, At: begun.At}
+		for _, o := range w.lines {
+			if w.sameRun(o, begun) && o.Accepted {
+				c.Began = o.At
+				break
+			}
+		}
+		for _, o := range w.lines {
+			if w.sameRun(o, old) && o.Accepted && o.At < begun.At {
+				c.Ended = o.At
+			}
+		}
 		for _, o := range w.lines {
 			if w.sameRun(o, old) && o.At < begun.At {
 				c.Planned = c.Planned || o.Kind == Stop

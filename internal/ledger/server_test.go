@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -257,6 +258,19 @@ func TestWriter_GoesOn(t *testing.T) {
 	require.GreaterOrEqual(t, stats.Refused, 3)
 	require.GreaterOrEqual(t, stats.Failed, 1, "the stop at least")
 	require.ErrorContains(t, stats.Last, "503")
+}
+
+// A run that may not work any more ends by itself. What it looked for before the pause it writes after it.
+func TestWriter_LooksBeforeThePause(t *testing.T) {
+	_, client := open(t, Config{})
+	looks := 0
+	stats := Writer{Client: client, Entry: entry("a", "n1"), Token: 7, Every: time.Millisecond, Check: func() error {
+		if looks++; looks > 3 {
+			return errors.New("no")
+		}
+		return nil
+	}}.Run(t.Context())
+	require.Equal(t, Stats{Accepted: 5}, stats, "a start, three times work, a stop")
 }
 
 // wait asks the ledger until it is as it should be.

@@ -97,6 +97,9 @@ type Writer struct {
 	Token uint64
 	// Every is the time between two entries. Zero: DefaultEvery.
 	Every time.Duration
+	// Check is asked before each pause, after which an entry is written: the pause is the work that takes its time between the look and the
+	// write. The run ends when it returns an error. Nil: only the end of its context ends a run.
+	Check func() error
 }
 
 // Stats counts the attempts of a run.
@@ -107,7 +110,7 @@ type Stats struct {
 	Last   error
 }
 
-// Run writes a start, work every so often until ctx ends, and a stop. An entry that fails is not repeated: the next one follows.
+// Run writes a start, work every so often until ctx ends or Check says no, and a stop. An entry that fails is not repeated: the next one follows.
 // The stop is sent after the end of ctx and bounded by a second.
 func (w Writer) Run(ctx context.Context) Stats {
 	every := w.Every
@@ -119,17 +122,17 @@ func (w Writer) Run(ctx context.Context) Stats {
 	w.send(ctx, Start, &stats)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil && (w.Check == nil || w.Check() == nil) {
 		select {
 		case <-ctx.Done():
-			w.send(ctx, Stop, &stats)
-			return stats
 		case <-tick.C:
 			if ctx.Err() == nil {
 				w.send(ctx, Work, &stats)
 			}
 		}
 	}
+	w.send(ctx, Stop, &stats)
+	return stats
 }
 
 func (w *Writer) send(ctx context.Context, kind Kind, stats *Stats) {

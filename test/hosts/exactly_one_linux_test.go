@@ -29,14 +29,14 @@ const (
 	promptly = 2 * time.Second
 )
 
-// ledgerPrograms are internal/ledger/serve and write, built once.
+// ledgerPrograms are internal/ledger/serve and write, and test/hosts/shardhost, built once.
 var ledgerPrograms = sync.OnceValues(func() (string, error) {
 	root, err := buildcache.Root()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(root, ".cache", "e2e") + string(filepath.Separator)
-	build := exec.Command("go", "build", "-o", dir, "./internal/ledger/serve", "./internal/ledger/write")
+	build := exec.Command("go", "build", "-o", dir, "./internal/ledger/serve", "./internal/ledger/write", "./test/hosts/shardhost")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(said), Err: err}

@@ -46,7 +46,7 @@ func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*
 	if c.kubeconfig, err = api.LeastPrivilegeKubeconfig(ctx, c.namespace, leaseName); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	if err := o.Singleton.allow(ctx, api, c.namespace); err != nil {
+	if err := c.allow(ctx, api, slices.Concat(o.Singleton.leases(), o.Shards.leases())); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Concat(o.Hosts, o.Later) {
@@ -89,11 +89,14 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.SBR, err = c.supervise(h, process.Command{
+	command := process.Command{
 		Name: "sbr", Program: c.options.SBR, Args: []string{"agent", "--config", config, "--log-format", "json"},
 		Env: append(os.Environ(), "STATE_DIRECTORY="+h.File("state")),
-	})
-	if err != nil {
+	}
+	if s := c.options.Shards; s != nil {
+		command = s.command(c, h, config)
+	}
+	if m.SBR, err = c.supervise(h, command); err != nil {
 		return nil, err
 	}
 	if c.options.Singleton != nil {

@@ -7,7 +7,8 @@
 //	up, err := c.WaitOneSide(ctx)
 //	err = c.Verify()
 //
-// With Options.Singleton there is `sbr run` on every host as well, with a program that writes to a [Ledger], a real resource on a host of its own.
+// With Options.Shards an application with shards takes the place of `sbr agent`. With Options.Singleton there is `sbr run` on every host as well, with a program. Both write to a [Ledger],
+// a real resource on a host of its own.
 //
 // # Guarantees
 //

@@ -24,7 +24,7 @@ import (
 // Member is one host of the cluster with what runs on it.
 type Member struct {
 	Host *lab.Host
-	// SBR is the supervisor of `sbr agent`, Serf that of the stock agent; nil for a node of its own.
+	// SBR is the supervisor of `sbr agent`, or of what Options.Shards puts in its place; Serf that of the stock agent, nil for a node of its own.
 	SBR, Serf *lab.Supervisor
 	// Run is that of `sbr run`, which is always started again; nil without Options.Singleton.
 	Run *lab.Supervisor
@@ -147,7 +147,10 @@ func (m *Member) Restart(ctx context.Context) error {
 const leaveTimeout = 30 * time.Second
 
 // Leave makes the member leave the cluster in good order, and ends what runs on the host.
-func (m *Member) Leave(ctx context.Context) error {
+func (m *Member) Leave(ctx context.Context) error { return m.leave(ctx, syscall.SIGTERM) }
+
+// leave sends sig to `sbr agent`, or what is in its place, and waits for the ends.
+func (m *Member) leave(ctx context.Context, sig os.Signal) error {
 	m.SetRestart(false)
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
@@ -158,7 +161,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		_, err := s.Process().Wait(ctx)
 		return err
 	}
-	err := leave(m.SBR, syscall.SIGTERM)
+	err := leave(m.SBR, sig)
 	if m.Serf != nil {
 		err = errors.Join(err, leave(m.Serf, os.Interrupt)) // that is how a stock agent is made to leave
 	}

@@ -74,6 +74,8 @@ type Options struct {
 	RestartAfter time.Duration
 	// Singleton is a program that runs in one place; nil: none does.
 	Singleton *Singleton
+	// Shards replaces `sbr agent` by an application with shards, which is a node of its own; nil: there are none.
+	Shards *Shards
 }
 
 func (o *Options) validate() error {
@@ -83,6 +85,9 @@ func (o *Options) validate() error {
 	}
 	if o.SBR == "" {
 		errs = append(errs, errors.New("cluster: no path of sbr"))
+	}
+	if o.Shards != nil && (!o.Own || o.Singleton != nil) {
+		errs = append(errs, errors.New("cluster: shards are on nodes of their own, without a singleton"))
 	}
 	if o.Serf == "" && !o.Own {
 		errs = append(errs, errors.New("cluster: no path of serf"))

@@ -65,14 +65,22 @@ func (s *Singleton) block() map[string]any {
 	return block
 }
 
-// allow gives the members' account the singleton's lease.
-func (s *Singleton) allow(ctx context.Context, api *kubetest.Cluster, namespace string) error {
+// leases are those that the members need beside the resolver's.
+func (s *Singleton) leases() []string {
 	if s == nil || s.Guard == ByMembers {
 		return nil
 	}
-	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles/sbr-" + leaseName
+	return []string{s.lease()}
+}
+
+// allow gives the members' account further leases beside the resolver's.
+func (c *Cluster) allow(ctx context.Context, api *kubetest.Cluster, leases []string) error {
+	if len(leases) == 0 {
+		return nil
+	}
+	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + c.namespace + "/roles/sbr-" + leaseName
 	rules := []map[string]any{{
-		"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "resourceNames": []string{leaseName, s.lease()},
+		"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "resourceNames": append([]string{leaseName}, leases...),
 		"verbs": []string{"get", "watch", "update", "patch", "create"},
 	}}
 	code, said, err := api.Do(ctx, http.MethodPatch, path, map[string]any{"rules": rules})
@@ -80,7 +88,7 @@ func (s *Singleton) allow(ctx context.Context, api *kubetest.Cluster, namespace 
 		err = fmt.Errorf("%d %s", code, said)
 	}
 	if err != nil {
-		return fmt.Errorf("cluster: rights on %s: %w", s.lease(), err)
+		return fmt.Errorf("cluster: rights on %v: %w", leases, err)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
@@ -44,7 +43,7 @@ type options struct {
 	only                 []int
 	output, write, logs  string
 	keep, plans, jsonOut bool
-	singleton            bool
+	singleton, shards    bool
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -58,6 +57,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
+	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.plans, "plans", false, "print the plans and play nothing")
 	f.Func("round", "play these `rounds` only, with commas between them", func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
@@ -78,6 +78,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case o.rounds < 1 || o.parallel < 1:
 		err = errors.New("--rounds and --parallel must be at least 1")
+	case o.singleton && o.shards:
+		err = errors.New("--singleton and --shards are two ways to play: one at a time")
 	case o.output != "text" && o.output != "json":
 		err = fmt.Errorf("-o %q: it must be text or json", o.output)
 	}
@@ -98,22 +100,26 @@ func (o *options) numbers() []int {
 
 // plan is that of a round.
 func (o *options) plan(round int) plan {
-	if o.singleton {
+	switch {
+	case o.singleton:
 		return newSinglePlan(o.seed, round)
+	case o.shards:
+		return newShardPlan(o.seed, round)
+	default:
+		return newPlan(o.seed, round)
 	}
-	return newPlan(o.seed, round)
 }
 
 // first is the kind of the first stage of a worker.
 func (o *options) first(worker int) stageKind {
-	switch {
-	case !o.singleton:
-		return stageKind{mode: moduleMode}
-	case worker%2 == 0:
-		return stageKind{moduleMode, cluster.ByBoth}
-	default:
-		return stageKind{moduleMode, cluster.ByMembers}
+	k := stageKind{mode: moduleMode}
+	if o.shards {
+		k.mode, k.shards = ownMode, shardCount
 	}
+	if o.singleton || o.shards {
+		k.guard = guards[(worker+1)%2]
+	}
+	return k
 }
 
 // run is the program, but for the process.
@@ -189,6 +195,9 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 		page := sum.page
 		if sum.Single != nil {
 			page = sum.singlePage
+		}
+		if o.shards {
+			page = sum.shardsPage
 		}
 		err = errors.Join(err, os.WriteFile(o.write, []byte(page()), 0o644))
 	}

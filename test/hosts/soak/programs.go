@@ -22,7 +22,7 @@ const binaryEnv = "SBR_BINARY"
 type programs struct {
 	sbr      string
 	serf     map[mode]string
-	ledger   string // the folder of internal/ledger/serve and write
+	ledger   string // the folder of internal/ledger/serve and write, and of test/hosts/shardhost
 	versions []string
 }
 
@@ -34,7 +34,7 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 	if err != nil {
 		return nil, err
 	}
-	if err := p.build(ctx, root, p.ledger+string(filepath.Separator), "./internal/ledger/serve", "./internal/ledger/write"); err != nil {
+	if err := p.build(ctx, root, p.ledger+string(filepath.Separator), "./internal/ledger/serve", "./internal/ledger/write", "./test/hosts/shardhost"); err != nil {
 		return nil, err
 	}
 	if p.sbr == "" {

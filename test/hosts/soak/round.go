@@ -86,6 +86,7 @@ type game struct {
 	token    uint64 // of the newest verdict before the round
 	result   result
 	log      marks
+	holder   string // what runs in one place, or coordinates, is there when the faults come
 }
 
 // play plays a round on a stage that is whole and leaves it whole, unless the round failed.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,14 @@ const (
 	byMore     cause = "cut, and more"
 	byOther    cause = "a fault on other hosts only"
 	byHeal     cause = "after everything is healed"
+	// Of shards only.
+	byDesertion cause = "hosts leave with their shards"
+	byBalance   cause = "for the sake of balance"
 )
 
 // causes are in the order of the tables.
 var causes = []cause{
-	byHandOver, byRolling, byCut, cause(crashScene), cause(stillScene), cause(agentScene), cause(runScene), cause(programScene), byOther, byMore, byHeal,
+	byHandOver, byRolling, cause(leaveScene), byDesertion, byBalance, byCut, cause(crashScene), cause(stillScene), cause(killScene), cause(agentScene), cause(runScene), cause(programScene), byOther, byMore, byHeal,
 }
 
 // move is a change of owner. Times are in seconds.
@@ -43,6 +47,8 @@ type move struct {
 	Gap   float64 `json:"gap"`
 	Since float64 `json:"since-fault,omitempty"`
 	Bound float64 `json:"bound,omitempty"`
+	// Beyond is what of Since came after the verdict and the removal margin, which nobody can do without. Zero with a lease, and where nothing is computed.
+	Beyond float64 `json:"beyond-margin,omitempty"`
 }
 
 // singleResult is what a round has shown of a singleton.
@@ -80,7 +86,11 @@ func (s *stage) singleBound() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return boundOf(f.Timing(len(hosts), f.Gossip()), f.Margin(), s.kind.guard), nil
+	bound := boundOf(f.Timing(len(hosts), f.Gossip()), f.Margin(), s.kind.guard)
+	if s.kind.shards > 0 && s.kind.guard == cluster.ByBoth {
+		bound += f.LeaseSettings(config.ImplementationKubernetes).HeartbeatTimeout // first the coordinator's, then that of the shard
+	}
+	return bound, nil
 }
 
 // boundOf adds up detection, stable-after, the removal margin, and with a lease what may be left of its time: the next one counts that from when it has
@@ -96,7 +106,7 @@ func boundOf(in timing.Input, margin time.Duration, g cluster.Guard) time.Durati
 
 // account fills in what the ledger says of the round, and judges it.
 func (g *game) account(context.Context) error {
-	lines, err := g.ledger.Lines(resource)
+	lines, err := g.written()
 	if err != nil {
 		return err
 	}
@@ -105,16 +115,8 @@ func (g *game) account(context.Context) error {
 		return err
 	}
 	r := g.result.Single
-	var errs []error
 	whole := ledger.Analyse(lines)
-	late := slices.DeleteFunc(whole.Violations, func(v ledger.Violation) bool { return v.At <= g.log.begin })
-	if len(late) > 0 {
-		v := late[0]
-		errs = append(errs, fmt.Errorf("AN OLDER TOKEN AFTER A NEWER ONE, %d times: %d of %s after %d was accepted at %v", len(late), v.Token, v.Member, v.Newest, v.At))
-	}
-	for _, s := range whole.Shared {
-		errs = append(errs, fmt.Errorf("token %d was had by %v", s.Token, s.Members))
-	}
+	errs := disorder(&whole, g.log.begin)
 	for _, o := range whole.Overlaps {
 		if o.From > g.log.begin {
 			r.Overlaps++
@@ -128,11 +130,73 @@ func (g *game) account(context.Context) error {
 			r.Refused++
 		}
 	}
-	r.Moves = movesOf(whole.Changes, g.plan, g.log, bound)
-	if g.plan.Single.Scene == rollingScene && len(g.result.Downs) > 0 {
-		errs = append(errs, fmt.Errorf("a rolling update has downed %v", g.result.Downs))
+	if g.kind.shards > 0 {
+		r.Moves = g.shardMoves(whole.Changes, bound)
+	} else {
+		r.Moves = movesOf(whole.Changes, g.plan, g.log, bound)
+	}
+	if err := g.beyond(r.Moves); err != nil {
+		return err
+	}
+	if g.kind.shards > 0 && r.Overlaps > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0 {
+		errs = append(errs, fmt.Errorf("two runs of a shard wrote at once, %d times, the longest for %v, and nothing had stood still", r.Overlaps, r.Overlap.Max))
+	}
+	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene) && len(g.result.Downs) > 0 {
+		errs = append(errs, fmt.Errorf("%s: it has downed %v", s, g.result.Downs))
 	}
 	return errors.Join(errs...)
+}
+
+// disorder is what no fence may let through, later than after, and what no fence can tell apart.
+func disorder(r *ledger.Report, after time.Duration) (errs []error) {
+	late := slices.DeleteFunc(r.Violations, func(v ledger.Violation) bool { return v.At <= after })
+	if len(late) > 0 {
+		v := late[0]
+		errs = append(errs, fmt.Errorf("AN OLDER TOKEN AFTER A NEWER ONE, %d times: %s: %d of %s after %d was accepted at %v", len(late), v.Resource, v.Token, v.Member, v.Newest, v.At))
+	}
+	for _, s := range r.Shared {
+		errs = append(errs, fmt.Errorf("%s: token %d was had by %v", s.Resource, s.Token, s.Members))
+	}
+	return errs
+}
+
+// beyond tells what of the time from a fault to the first work was neither detection nor one of the waits that are set.
+func (g *game) beyond(moves []move) error {
+	f, err := config.Load(g.lab.Host(hosts[0]).File("sbr.yaml"))
+	if err != nil || g.kind.guard != cluster.ByMembers {
+		return err
+	}
+	for _, e := range g.cluster.Chain().Verdicts() {
+		if e.Token <= g.token || e.Written.IsZero() {
+			continue
+		}
+		afterMargin(moves, e.Written.Sub(g.cutAt)+f.Margin())
+		break // the first is the one that downs whom the fault has hit
+	}
+	return nil
+}
+
+// afterMargin fills in what came after the margin was over, so long after the fault.
+func afterMargin(moves []move, over time.Duration) {
+	for i := range moves {
+		if m := &moves[i]; m.Bound > 0 {
+			m.Beyond = max(m.Since-over.Seconds(), 0)
+		}
+	}
+}
+
+// written is all that was written to the ledger of a stage, in order of time.
+func (s *stage) written() ([]ledger.Line, error) {
+	var lines []ledger.Line
+	for _, resource := range s.load.resources() {
+		own, err := s.ledger.Lines(resource)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, own...)
+	}
+	slices.SortFunc(lines, func(a, b ledger.Line) int { return cmp.Compare(a.At, b.At) })
+	return lines, nil
 }
 
 // movesOf tells the changes of a round apart by when they were.
@@ -166,6 +230,8 @@ func movesOf(changes []ledger.Change, p *plan, log marks, bound time.Duration) (
 // cause is that of what moves during the cut.
 func (p *plan) cause() cause {
 	switch {
+	case p.has(desertion) != nil || p.Single.Shards > 0 && p.Single.Scene == rollingScene && !p.Single.InPeace:
+		return byDesertion
 	case p.Single.Scene == rollingScene:
 		return byRolling
 	case p.Single.Scene != cutScene:
@@ -182,7 +248,7 @@ func (s *soak) settle(st *stage) {
 	if st.ledger == nil {
 		return
 	}
-	lines, err := st.ledger.Lines(resource)
+	lines, err := st.written()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "soak: %v\n", err)
 		return

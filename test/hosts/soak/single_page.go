@@ -20,6 +20,8 @@ type singleRow struct {
 	Guard cluster.Guard `json:"guard"`
 	Gap   figures       `json:"gap"`
 	Since figures       `json:"since-fault"`
+	// Beyond is what of Since came after the verdict and the margin.
+	Beyond figures `json:"beyond-margin"`
 	// Bound is that of Since, Over how many were above.
 	Bound float64 `json:"bound,omitempty"`
 	Over  int     `json:"over"`
@@ -101,19 +103,22 @@ func (o *overlaps) add(r *singleResult) {
 
 func singleRowOf(c cause, g cluster.Guard, moves []move) singleRow {
 	x := singleRow{Cause: c, Guard: g}
-	var gaps, since []float64
+	var gaps, since, beyond []float64
 	for _, m := range moves {
 		gaps = append(gaps, m.Gap)
 		if m.Bound == 0 {
 			continue
 		}
 		since = append(since, m.Since)
-		x.Bound = m.Bound
+		if m.Beyond > 0 {
+			beyond = append(beyond, m.Beyond)
+		}
+		x.Bound = max(x.Bound, m.Bound)
 		if m.Since > m.Bound {
 			x.Over++
 		}
 	}
-	x.Gap, x.Since = distribution(gaps), distribution(since)
+	x.Gap, x.Since, x.Beyond = distribution(gaps), distribution(since), distribution(beyond)
 	return x
 }
 
@@ -121,7 +126,7 @@ func singleRowOf(c cause, g cluster.Guard, moves []move) singleRow {
 func (s *singleSummary) broken() bool { return s != nil && !s.Ledger.Clean() }
 
 func (s *singleSummary) movesTable() table {
-	t := table{{"what happened", "kept in one place by", "moves", "without work, p50 / p99 / max", "from the fault to work, p50 / p99 / max", "computed bound", "above it"}}
+	t := table{{"what happened", "kept in one place by", "moves", "without work, p50 / p99 / max", "from the fault to work, p50 / p99 / max", "computed bound", "above it", "after verdict and margin"}}
 	for _, x := range s.Rows {
 		if x.Gap.Count == 0 {
 			continue
@@ -130,7 +135,7 @@ func (s *singleSummary) movesTable() table {
 		if x.Since.Count > 0 {
 			bound, over = short(x.Bound), fmt.Sprintf("%d of %d", x.Over, x.Since.Count)
 		}
-		t = append(t, []string{string(x.Cause), string(x.Guard), strconv.Itoa(x.Gap.Count), x.Gap.three(), x.Since.three(), bound, over})
+		t = append(t, []string{string(x.Cause), string(x.Guard), strconv.Itoa(x.Gap.Count), x.Gap.three(), x.Since.three(), bound, over, x.Beyond.three()})
 	}
 	return t
 }
@@ -166,19 +171,32 @@ func (s *singleSummary) write(w io.Writer) error {
 	return nil
 }
 
+// texts are what a page says besides its figures.
+type texts struct {
+	intro, times, overlaps, outro string
+	// flags and file are those of the command that writes it.
+	flags, file string
+	scenes      []scene
+}
+
 // singlePage is docs/exactly-one-hosts.md.
 func (s *summary) singlePage() string {
+	return s.loadPage(texts{singleIntro, singleTimes, singleOverlaps, singleOutro, "--singleton", "docs/exactly-one-hosts.md", scenes})
+}
+
+// loadPage is a page about what is written to ledgers.
+func (s *summary) loadPage(t texts) string {
 	var b strings.Builder
-	b.WriteString(singleIntro)
+	b.WriteString(t.intro)
 	x := s.Single
 	fmt.Fprintf(&b, "## The last run\n\n**%s.**\n\n", s.headline())
 	about := append(x.orderTable(), table{
 		{"date", s.Date},
-		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"--singleton --parallel %d --write docs/exactly-one-hosts.md\"`", s.Planned, s.Seed, s.Parallel)},
+		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"%s --parallel %d --write %s\"`", s.Planned, s.Seed, t.flags, s.Parallel, t.file)},
 		{"versions", strings.Join(s.Versions, "; ")},
 		{"beside the stock agent / beside Debian's / own node", fmt.Sprintf("%d / %d / %d rounds", s.Modes[moduleMode], s.Modes[debianMode], s.Modes[ownMode])},
 		{"without a lease / with one", fmt.Sprintf("%d / %d rounds", x.Guards[cluster.ByMembers], x.Guards[cluster.ByBoth])},
-		{"rounds of each kind", x.scenesText()},
+		{"rounds of each kind", x.scenesText(t.scenes)},
 		{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)},
 	}...)
 	b.WriteString(about.markdown())
@@ -188,15 +206,15 @@ func (s *summary) singlePage() string {
 			fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
 		}
 	}
-	b.WriteString("\n## How long nobody works\n\n" + x.movesTable().markdown() + singleTimes)
-	b.WriteString("\n## What the fence is for\n\n" + x.overlapTable().markdown() + singleOverlaps)
-	b.WriteString(singleOutro)
+	b.WriteString("\n## How long nobody works\n\n" + x.movesTable().markdown() + t.times)
+	b.WriteString("\n## What the fence is for\n\n" + x.overlapTable().markdown() + t.overlaps)
+	b.WriteString(t.outro)
 	return b.String()
 }
 
-func (s *singleSummary) scenesText() string {
+func (s *singleSummary) scenesText(of []scene) string {
 	var texts []string
-	for _, x := range scenes {
+	for _, x := range of {
 		texts = append(texts, fmt.Sprintf("%s %d", x, s.Scenes[x]))
 	}
 	return strings.Join(texts, ", ")
@@ -213,6 +231,7 @@ const singleTimes = `
 - **Without work**: from the last write of the old run to the first accepted one of the new.
 - **From the fault**: from the moment at which the hosts were cut, frozen or killed to the first accepted write of the new run. It is computed for faults at one instant only: detection + ` + "`stable-after`" + ` +
   the removal margin + 200 ms, and with a lease its ` + "`heartbeat-timeout`" + `, which is 10 s here.
+- **After verdict and margin**: the part of that which came once the verdict was written and the removal margin over: what it takes to notice, to ask the others and to start. Without a lease only.
 - A planned hand-over: ` + "`sbr run`" + ` gets SIGTERM. Then it starts again, and the older member takes the program back: that counts, too.
   The longest are about as long as hand-over-retry-interval, 1 s, or as the lease's heartbeat-timeout, 10 s; the machine was busy, and what held them up was not looked into.
 - A fault on other hosts only: without a lease the holder stops when it cannot be sure of its place for ` + "`stable-after`" + ` and half the margin, and starts again once the verdict is there.

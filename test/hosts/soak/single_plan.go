@@ -11,7 +11,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// scene is what a round with a singleton is about.
+// scene is what a round with a singleton, or with shards, is about.
 type scene string
 
 const (
@@ -22,9 +22,15 @@ const (
 	agentScene   scene = "sbr agent killed"
 	runScene     scene = "sbr run killed"
 	programScene scene = "program killed"
+	leaveScene   scene = "host leaves"
+	killScene    scene = "process killed"
 )
 
-var scenes = []scene{cutScene, stillScene, crashScene, rollingScene, agentScene, runScene, programScene}
+// scenes are those with a singleton, shardScenes those with shards.
+var (
+	scenes      = []scene{cutScene, stillScene, crashScene, rollingScene, agentScene, runScene, programScene}
+	shardScenes = []scene{cutScene, stillScene, crashScene, rollingScene, leaveScene, killScene}
+)
 
 // whole is no cut at all.
 const whole shape = "no cut"
@@ -34,21 +40,28 @@ const (
 	crash         kind = "power failure"
 	runKilled     kind = "kill -9 sbr run"
 	programKilled kind = "kill -9 of the program"
+	departure     kind = "leave"
+	desertion     kind = "leave with its shards"
 )
 
-// singlePlan is what a plan has to say of a singleton.
+// singlePlan is what a plan has to say of a singleton, or of shards.
 type singlePlan struct {
-	Scene scene         `json:"scene"`
-	Guard cluster.Guard `json:"guard"`
+	// Shards is how many there are; zero: it is a singleton.
+	Shards int           `json:"shards,omitempty"`
+	Scene  scene         `json:"scene"`
+	Guard  cluster.Guard `json:"guard"`
 	// Aim lets the hosts change roles at the beginning, so that the program runs where it hurts.
 	Aim bool `json:"aim"`
 	// WakesFirst is for how long a program that has stood still is the only one on its host to go on.
 	WakesFirst span `json:"wakes-first,omitempty"`
 	// NoLedger are cut off from what the program writes to, while the cut lasts.
 	NoLedger []string `json:"no-ledger,omitempty"`
-	// Order is that of a rolling update. In peace: `sbr run` is stopped before its agent; otherwise it stays and attaches again.
+	// Order is that of a rolling update. In peace: `sbr run` is stopped before its agent, otherwise it stays and attaches again; shards are handed over before their
+	// node leaves, otherwise it leaves with them.
 	Order   []string `json:"order,omitempty"`
 	InPeace bool     `json:"in-peace,omitempty"`
+	// DrainsCoordinator: shards are handed over by the coordinator's host before anything happens, otherwise by another that the round names.
+	DrainsCoordinator bool `json:"drains-coordinator,omitempty"`
 }
 
 // another keeps what is drawn for the singleton apart from what is drawn for the rest.
@@ -106,7 +119,7 @@ func (p *plan) quiet(faults ...fault) {
 
 // victim is the host on which the singleton would suffer most.
 func (p *plan) victim() string {
-	for _, k := range []kind{pause, crash, kill, runKilled, programKilled} {
+	for _, k := range []kind{pause, crash, kill, runKilled, programKilled, departure, desertion} {
 		if h := p.hit(k); len(h) > 0 {
 			return h[0]
 		}
@@ -163,18 +176,10 @@ func (p *plan) swap(a, b string) {
 	p.Single = &single
 }
 
-// guard is that of the plan's singleton; empty: there is none.
-func (p *plan) guard() cluster.Guard {
-	if p.Single == nil {
-		return ""
-	}
-	return p.Single.Guard
-}
-
 // alone reports whether one fault at one instant is all that the singleton has to bear, so that a bound can be computed for it.
 func (p *plan) alone() bool {
 	switch p.Single.Scene {
-	case stillScene, crashScene:
+	case stillScene, crashScene, leaveScene:
 		return true
 	case cutScene:
 		return p.bounded() && !slices.ContainsFunc(p.Faults, func(f fault) bool { return f.ofStore() })
@@ -188,6 +193,9 @@ func (s *singlePlan) String() string {
 	text := string(s.Guard)
 	if s.Scene == rollingScene {
 		text += fmt.Sprintf(", %s %v", s.Scene, s.Order)
+		if s.Shards > 0 && !s.InPeace {
+			text += " with their shards"
+		}
 	}
 	if len(s.NoLedger) > 0 {
 		text += fmt.Sprintf(", no ledger for %v", s.NoLedger)
@@ -196,7 +204,7 @@ func (s *singlePlan) String() string {
 		text += fmt.Sprintf(", the program goes on %v before the rest", s.WakesFirst)
 	}
 	if s.Aim {
-		text += ", aimed at the holder"
+		text += ", aimed at the " + map[bool]string{false: "holder", true: "coordinator"}[s.Shards > 0]
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -27,7 +28,7 @@ const (
 // marks are moments of a round by the ledger's clock.
 type marks struct{ begin, ready, cut, healed, end time.Duration }
 
-// single plays a round with a singleton.
+// single plays a round with a singleton, or with shards.
 func (g *game) single(ctx context.Context) error {
 	g.result.Single = &singleResult{}
 	if err := g.prepare(ctx); err != nil {
@@ -58,21 +59,32 @@ func (g *game) single(ctx context.Context) error {
 	return errors.Join(g.measure(), g.judge(ctx), g.account(ctx))
 }
 
-// working is work that is done later than after, by anybody.
-func (g *game) working(ctx context.Context, after, within time.Duration) (ledger.Line, error) {
+// works waits until all of it is done later than after, on one of these hosts; without names on any.
+func (g *game) works(ctx context.Context, after, within time.Duration, on ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return g.ledger.Work(ctx, resource, after, "")
+	for _, resource := range g.load.resources() {
+		_, err := g.ledger.Find(ctx, resource, after, func(l ledger.Line) bool {
+			return l.Accepted && l.Kind == ledger.Work && (len(on) == 0 || slices.Contains(on, hostOf(l.Member)))
+		})
+		if err != nil {
+			return fmt.Errorf("%v later: %w", within, err)
+		}
+	}
+	return nil
 }
 
-// prepare hands the singleton over once and aims the plan at where it runs then.
+// hostOf is where somebody is that the ledger knows by the host's name, or by an incarnation.
+func hostOf(member string) string { return downing.NameOf(sbr.ID(member)) }
+
+// prepare hands over once and aims the plan at where a fault would hurt most then.
 func (g *game) prepare(ctx context.Context) (err error) {
 	if g.log.begin, err = g.ledger.Mark(ctx, "begin"); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, moveWithin)
 	defer cancel()
-	if err := g.cluster.WaitAttached(within); err != nil {
+	if err := g.load.settled(within, g.stage); err != nil {
 		return err
 	}
 	// An older member that has just been attached takes it now.
@@ -82,25 +94,14 @@ func (g *game) prepare(ctx context.Context) (err error) {
 	if g.log.ready, err = g.ledger.Mark(ctx, "ready"); err != nil {
 		return err
 	}
-	runs, err := g.working(ctx, g.log.ready, moveWithin)
-	if err != nil {
+	if err := g.works(ctx, g.log.ready, moveWithin); err != nil {
 		return err
 	}
-	if _, err := g.cluster.Member(runs.Member).Resign(within); err != nil {
+	if g.holder, err = g.load.handOver(ctx, g); err != nil {
 		return err
-	}
-	next, err := g.ledger.Find(within, resource, runs.At, func(l ledger.Line) bool { return l.Accepted && l.Kind == ledger.Work && l.Run != runs.Run })
-	if err != nil {
-		return fmt.Errorf("after sbr run has ended on %s: %w", runs.Member, err)
-	}
-	// The slot belongs to the oldest member, which wants it back as soon as there is a program for it again.
-	back, cancel := context.WithTimeout(ctx, backWithin)
-	defer cancel()
-	if line, err := g.ledger.Work(back, resource, next.At, runs.Member); err == nil {
-		next = line
 	}
 	if g.plan.Single.Aim {
-		g.plan.swap(g.plan.victim(), next.Member)
+		g.plan.swap(g.plan.victim(), g.holder)
 	}
 	return ctx.Err()
 }
@@ -110,27 +111,17 @@ func (g *game) roll(ctx context.Context) error {
 	g.cutAt = time.Now()
 	g.last = g.cutAt
 	for _, name := range g.plan.Single.Order {
-		m := g.cluster.Member(name)
-		if g.plan.Single.InPeace {
-			m.Run.SetRestart(false)
-			within, cancel := context.WithTimeout(ctx, moveWithin)
-			_, err := m.Resign(within)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("%s: sbr run: %w", name, err)
-			}
-		}
-		if err := m.Leave(ctx); err != nil {
+		if err := g.load.leave(ctx, g.stage, name, g.plan.Single.InPeace); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		g.cluster.Restore(name)
 		within, cancel := context.WithTimeout(ctx, wholeWithin)
-		err := errors.Join(g.cluster.WaitWhole(within), g.cluster.WaitAttached(within))
+		err := errors.Join(g.cluster.WaitWhole(within), g.load.settled(within, g.stage))
 		cancel()
 		if err != nil {
 			return fmt.Errorf("after %s was restarted: %w", name, err)
 		}
-		m.SetRestart(false)
+		g.cluster.Member(name).SetRestart(false)
 	}
 	g.result.Up = slices.Clone(hosts)
 	return nil
@@ -156,7 +147,7 @@ func (g *game) noticed(ctx context.Context) error {
 	}
 }
 
-// runsAgain waits until the singleton runs where it can, during the cut, if that must be so.
+// runsAgain waits until it runs where it can, during the cut, if that must be so.
 func (g *game) runsAgain(ctx context.Context, up []string) error {
 	if len(up) == 0 || !g.plan.alone() {
 		return nil
@@ -174,16 +165,13 @@ func (g *game) runsAgain(ctx context.Context, up []string) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, bound+busySlack)
-	defer cancel()
-	_, err = g.ledger.Find(within, resource, now, func(l ledger.Line) bool { return l.Accepted && l.Kind == ledger.Work && slices.Contains(up, l.Member) })
-	if err != nil {
-		return fmt.Errorf("%v are up and none of them runs it %v later: %w", up, bound+busySlack, err)
+	if err := g.works(ctx, now, bound+busySlack, up...); err != nil {
+		return fmt.Errorf("%v are up and not all of it runs on them: %w", up, err)
 	}
 	return nil
 }
 
-// after waits until the singleton runs again, everything being well.
+// after waits until it runs again, everything being well.
 func (g *game) after(ctx context.Context) error {
 	now, err := g.ledger.Mark(ctx, "whole")
 	if err != nil {
@@ -193,8 +181,11 @@ func (g *game) after(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := g.working(ctx, now, bound+busySlack); err != nil {
-		return fmt.Errorf("all are members again and it does not run %v later: %w", bound+busySlack, err)
+	if err := g.works(ctx, now, bound+busySlack); err != nil {
+		return fmt.Errorf("all are members again and not all of it runs: %w", err)
+	}
+	if err := g.load.once(ctx, g); err != nil {
+		return err
 	}
 	g.log.end, err = g.ledger.Mark(ctx, "end")
 	return err

@@ -18,17 +18,29 @@ const (
 	resource = "backup"
 	// writeEvery is the time between two entries: a gap is measured to within it.
 	writeEvery = 10 * time.Millisecond
+	// shardCount is how many shards there are; each writes as often.
+	shardCount = 8
+	shardEvery = 50 * time.Millisecond
 	// stopTimeout is how long the program may take to end.
 	stopTimeout = 2 * time.Second
 )
 
-// addSingleton puts a ledger beside the hosts, and a program that writes to it on each of them.
-func (s *stage) addSingleton(ctx context.Context, p *programs, o *cluster.Options) error {
+// addLoad puts a ledger beside the hosts, and what writes to it on them: a program, or shards.
+func (s *stage) addLoad(ctx context.Context, p *programs, o *cluster.Options) error {
 	var err error
 	if s.ledger, err = cluster.StartLedger(ctx, s.lab, filepath.Join(p.ledger, "serve")); err != nil {
 		return err
 	}
 	o.Settings.Lease = cluster.Brief().Lease // so that rounds are short
+	if s.kind.shards > 0 {
+		o.Settings.Lease["heartbeat-interval"] = "2s" // there are nine leases on one small store
+		o.Shards = &cluster.Shards{
+			Program: filepath.Join(p.ledger, "shardhost"), Type: "work", Count: s.kind.shards, Guard: s.kind.guard, Ledger: s.ledger.URL(), Every: shardEvery,
+		}
+		s.load = shardLoad{o.Shards}
+		return nil
+	}
+	s.load = singleLoad{}
 	o.Singleton = &cluster.Singleton{
 		Name: resource, Guard: s.kind.guard, StopTimeout: stopTimeout, Env: []string{"LEDGER_URL=" + s.ledger.URL()},
 		Command: func(host string) []string {
@@ -44,6 +56,16 @@ func (s *stage) cutLedger(p *plan) error {
 	for _, name := range p.Single.NoLedger {
 		if err := s.lab.Cut(name, cluster.LedgerHost); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// depart makes hosts leave.
+func (s *stage) depart(ctx context.Context, f *fault) error {
+	for _, name := range f.Hosts {
+		if err := s.load.leave(ctx, s, name, f.Kind == departure); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil

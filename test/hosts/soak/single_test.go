@@ -91,6 +91,23 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	require.Zero(t, moves[3].Bound, "only the first one is the fault's")
 }
 
+func TestAfterMargin_OnlyWhereABoundIsComputed(t *testing.T) {
+	moves := []move{{Since: 10.5, Bound: 12}, {Since: 9, Bound: 12}, {Since: 10.5}}
+	afterMargin(moves, 10*time.Second)
+	require.Equal(t, []move{{Since: 10.5, Bound: 12, Beyond: 0.5}, {Since: 9, Bound: 12}, {Since: 10.5}}, moves)
+}
+
+func TestDisorder(t *testing.T) {
+	r := ledger.Report{
+		Violations: []ledger.Violation{{Resource: "a", At: 5, Token: 1, Newest: 2}, {Resource: "b", At: 7, Token: 3, Newest: 4, Member: "n1"}},
+		Shared:     []ledger.SharedToken{{Resource: "c", Token: 9, Members: []string{"n1", "n2"}}},
+	}
+	errs := disorder(&r, 5)
+	require.Len(t, errs, 2, "what was before is another round's")
+	require.ErrorContains(t, errs[0], "b: 3 of n1 after 4")
+	require.ErrorContains(t, errs[1], "c: token 9")
+}
+
 func TestBoundOf_AddsUp(t *testing.T) {
 	in := timing.Input{Members: 5, Gossip: timing.LAN(), StableAfter: 4 * time.Second, HeartbeatTimeout: 10 * time.Second}
 	d := timing.Compute(in).Detection

@@ -20,20 +20,30 @@ import (
 // settings are quick where the rule does not need the defaults. Fewer than three of five hosts are no cluster of their own.
 func settings() cluster.Settings { return cluster.Fast().With("min-members", 3) }
 
-// stageKind is what rounds must have in common to be played on one stage. Without a singleton the guard is empty.
+// stageKind is what rounds must have in common to be played on one stage. Without a singleton and shards the guard is empty.
 type stageKind struct {
-	mode  mode
-	guard cluster.Guard
+	mode   mode
+	guard  cluster.Guard
+	shards int
 }
 
 func (k stageKind) String() string {
 	if k.guard == "" {
 		return string(k.mode)
 	}
+	if k.shards > 0 {
+		return fmt.Sprintf("%d shards, %s", k.shards, k.guard)
+	}
 	return string(k.mode) + ", " + string(k.guard)
 }
 
-func (p *plan) kind() stageKind { return stageKind{p.Mode, p.guard()} }
+func (p *plan) kind() stageKind {
+	k := stageKind{mode: p.Mode}
+	if p.Single != nil {
+		k.guard, k.shards = p.Single.Guard, p.Single.Shards
+	}
+	return k
+}
 
 // stage is a lab with a cluster on it, on which rounds are played one after the other.
 type stage struct {
@@ -41,7 +51,8 @@ type stage struct {
 	lab     *lab.Lab
 	api     *kubetest.Cluster
 	cluster *cluster.Cluster
-	ledger  *cluster.Ledger // nil without a singleton
+	ledger  *cluster.Ledger // nil where nothing writes to one
+	load    load            // the same
 
 	mu        sync.Mutex
 	stretches []stretch
@@ -63,7 +74,7 @@ func newStage(ctx context.Context, p *programs, k stageKind, dir string) (*stage
 		o.Flavour = serftest.Debian
 	}
 	if k.guard != "" {
-		if err := s.addSingleton(ctx, p, &o); err != nil {
+		if err := s.addLoad(ctx, p, &o); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
@@ -166,6 +177,8 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 		})
 	case kill:
 		return s.each(f, func(_ string, v *lab.Supervisor) error { return killAndRestart(ctx, v) })
+	case departure, desertion:
+		return s.depart(ctx, f)
 	case crash, runKilled, programKilled:
 		return s.hurt(ctx, f)
 	case apiKilled:

@@ -163,8 +163,11 @@ func (s *summary) Failed() bool {
 // command plays a round again.
 func command(o *options, round int) string {
 	text := fmt.Sprintf("go run ./test/hosts/soak --seed %d --round %d", o.seed, round)
-	if o.singleton {
+	switch {
+	case o.singleton:
 		text += " --singleton"
+	case o.shards:
+		text += " --shards"
 	}
 	return text
 }

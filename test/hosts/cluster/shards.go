@@ -1,0 +1,193 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/sharding"
+	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+)
+
+// Shards lets test/hosts/shardhost run on the hosts instead of `sbr agent`: a Serf node of its own with shards that write to a ledger.
+type Shards struct {
+	// Program is test/hosts/shardhost.
+	Program string
+	// Type names the shards, Count is how many there are.
+	Type  string
+	Count int
+	// Guard lets them run: ByMembers or ByBoth.
+	Guard Guard
+	// Ledger is the URL of what they write to, Every how long a run works before each write.
+	Ledger string
+	Every  time.Duration
+}
+
+// Resources are what the shards write to, one each.
+func (s *Shards) Resources() (all []string) {
+	for _, name := range sharding.Numbered(s.Count) {
+		all = append(all, s.Type+"-"+name)
+	}
+	return all
+}
+
+// leases are those that the members need beside the resolver's.
+func (s *Shards) leases() []string {
+	if s == nil || s.Guard == ByMembers {
+		return nil
+	}
+	all := []string{System + "-shards-" + s.Type}
+	for _, name := range sharding.Numbered(s.Count) {
+		all = append(all, System+"-shard-"+s.Type+"-"+name)
+	}
+	return all
+}
+
+// command is what runs on a host.
+func (s *Shards) command(c *Cluster, h *lab.Host, config string) process.Command {
+	args := []string{
+		"--config", config, "--node", c.options.nodeOn(h.Name()), "--bind", h.At(gossipPort), "--join", strings.Join(c.othersThan(h), ","),
+		"--hooks", h.File("hooks.txt"), "--ledger", s.Ledger, "--type", s.Type, "--shards", strconv.Itoa(s.Count), "--every", s.Every.String(),
+	}
+	if s.Guard == ByBoth {
+		args = append(args, "--leases")
+	}
+	return process.Command{Name: "shardhost", Program: s.Program, Args: args}
+}
+
+// ShardsSeen is what one member says of the shards.
+type ShardsSeen struct {
+	Listing sharding.Listing `json:"listing"`
+	Owners  []sharding.Owner `json:"owners"`
+}
+
+// on counts the shards of each member, by name.
+func (s *ShardsSeen) on() map[string]int {
+	count := make(map[string]int)
+	for _, o := range s.Owners {
+		count[o.Name]++
+	}
+	return count
+}
+
+// Shards asks a member what it knows of the shards. An error is returned when it does not answer.
+func (m *Member) Shards(ctx context.Context) (ShardsSeen, error) {
+	var s ShardsSeen
+	code, body, err := m.get(ctx, "/shards")
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("%d %s", code, body)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("cluster: shards of %s: %w", m.Host.Name(), err)
+	}
+	return s, nil
+}
+
+// shardsCalm is for how long nothing may have changed: a move for the sake of balance follows the last one within less.
+const shardsCalm = 1500 * time.Millisecond
+
+// WaitShards returns once one member coordinates and knows that every shard runs, spread as evenly as is demanded, and nothing moves any more. It returns the coordinator's
+// name and who runs what.
+func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen ShardsSeen, err error) {
+	var since time.Time
+	var last string
+	err = await(ctx, func() error {
+		name, now, err := c.coordinator(ctx)
+		if err == nil {
+			err = c.options.Shards.settled(&now, len(c.running()))
+		}
+		look := fmt.Sprint(name, now.Owners)
+		if err != nil || look != last {
+			since, last = time.Now(), look
+		}
+		if err == nil && time.Since(since) < shardsCalm {
+			err = errors.New("cluster: shards have just moved")
+		}
+		coordinator, seen = name, now
+		return err
+	})
+	return coordinator, seen, err
+}
+
+// running are the members that run, paused or not.
+func (c *Cluster) running() []*Member {
+	return slices.DeleteFunc(c.Members(), func(m *Member) bool { return !m.Running() })
+}
+
+// settled says what is missing until all shards run and nothing moves any more.
+func (s *Shards) settled(seen *ShardsSeen, members int) error {
+	l := &seen.Listing
+	if !l.Recovered || l.Running != s.Count || len(l.Silent)+len(l.Strangers) > 0 {
+		return fmt.Errorf("cluster: not all of %d shards run: recovered %v, running %d, moving %d, waiting %d, unowned %d, silent %v, strangers %v",
+			s.Count, l.Recovered, l.Running, l.Moving, l.Waiting, l.Unowned, l.Silent, l.Strangers)
+	}
+	share := (s.Count + members - 1) / members
+	for name, n := range seen.on() {
+		if name == "" || n > share+1 {
+			return fmt.Errorf("cluster: %d shards are on %q, of %d on %d members", n, name, s.Count, members)
+		}
+	}
+	return nil
+}
+
+// coordinator finds the one member that says that it coordinates, and what it knows.
+func (c *Cluster) coordinator(ctx context.Context) (name string, seen ShardsSeen, err error) {
+	for _, m := range c.running() {
+		if m.SBR.Process().Paused() {
+			continue
+		}
+		s, err := m.Shards(ctx)
+		if err != nil {
+			return "", seen, err
+		}
+		if !s.Listing.Coordinator {
+			continue
+		}
+		if name != "" {
+			return "", seen, fmt.Errorf("cluster: %s and %s both coordinate", name, m.Host.Name())
+		}
+		name, seen = m.Host.Name(), s
+	}
+	if name == "" {
+		return "", seen, errors.New("cluster: nobody coordinates the shards")
+	}
+	return name, seen, nil
+}
+
+// drainTimeout bounds Drain.
+const drainTimeout = 30 * time.Second
+
+// Drain lets the member hand all its shards over and take part again. It returns when it does.
+func (m *Member) Drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, pageURL+"/drain", nil)
+	if err != nil {
+		return err
+	}
+	response, err := m.Host.Client().Do(request)
+	if err != nil {
+		return fmt.Errorf("cluster: draining %s: %w", m.Host.Name(), err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("cluster: draining %s: %s", m.Host.Name(), response.Status)
+	}
+	return nil
+}
+
+// LeaveUnasked makes the node of the member's host leave without its shards being handed over first, and ends what runs there: an application that forgets to.
+func (m *Member) LeaveUnasked(ctx context.Context) error { return m.leave(ctx, syscall.SIGINT) }
