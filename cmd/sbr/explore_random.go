@@ -42,6 +42,9 @@ the scenarios that provoke the rare ones which chance has not taken, and fails i
   complete      whether all seeds of the part were played
   interrupted   whether somebody ended it before
   elapsed       how long the runs took
+  singletons    how many of them in how many runs, with a lease, their runs, what was handed over, writes, those that a fence refused, and
+                overlaps that would have done harm without one, with the reason
+  shards        the same of shards
   failures      one of each kind: promise, shape, text, seed, runs, scenario, steps, members, replay
   coverage      how often each transition was taken
   provoked      those of them that only the scenarios of --require-coverage took

@@ -44,6 +44,7 @@ func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
 		o.textFailure(&b, p, f)
 	}
 	o.textTransitions(&b, p, r)
+	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n", &r.Singletons, &r.Shards)
 	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
 	_, err := to.Write(b.Bytes())
 	return err
