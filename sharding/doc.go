@@ -22,7 +22,7 @@
 //   - With leases (Config.UseLease) a shard runs only with its own, "<system>-shard-<type>-<shard>"; lost, it stops at once.
 //   - Orders of a former coordinator are refused: its token is smaller.
 //   - When a member leaves, only its shards move, and those that bounded load forces to.
-//   - Each run of a shard has a token, larger than those of its runs before.
+//   - Each run of a shard has a token, larger than those of former owners. One that is started again in place keeps it.
 //   - Downed, the contexts of all runs are cancelled before anything else happens.
 //
 // # Non-guarantees

@@ -44,8 +44,8 @@ func (s *slot) overlap(older, newer *run) {
 const (
 	whyNoVerdict = "the strategy needs no lease, so nobody wrote down who goes"
 	whyStrangers = "their members never heard of each other"
-	whyHealed    = "the network healed before the older one's member heard that it was downed"
-	whyLate      = "the older one's member was sure of its place for longer than half of the margin after the others had lost it"
+	whyHealed    = "the network healed before the member of one heard that it was downed"
+	whyLate      = "the member of one was sure of its place for longer than half of the margin after the others had lost it"
 )
 
 // excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease is: a run ends before another one
@@ -62,15 +62,17 @@ func (s *slot) excuse(older, newer *run) string {
 	case strangers(a, b) || newer.unheardOf(older):
 		return whyStrangers
 	}
-	out, ok := s.w.store.outSince(a)
-	switch {
-	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
-		return ""
-	case s.w.net.connected(a.node.index, b.node.index):
-		return whyHealed
-	default:
-		return whyLate
+	for _, p := range [2]*process{a, b} { // whose run is the newer one may be the member that is out: it stood still, and takes the word of others that did
+		out, ok := s.w.store.outSince(p)
+		switch {
+		case !ok || p.wall(p.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
+		case s.w.net.connected(a.node.index, b.node.index):
+			return whyHealed
+		default:
+			return whyLate
+		}
 	}
+	return ""
 }
 
 // outSince is when the first verdict was written that leaves a process out.
