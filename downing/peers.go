@@ -138,7 +138,7 @@ func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
 		b.members, b.serves, b.leaving = s.Members, e.members.serves, e.leaving
 		last := next.List
 		next.List = e.peerList(s)
-		next.Gone = departures(next.Gone, last, next.List, e.lookedAt)
+		next.Gone = departures(next.Gone, last, next.List, time.Now())
 		index = indexOf(next.List)
 	}
 	next.Self, next.State, next.Leader, next.Verdict = s.Self, state, s.Leader, s.Verdict.Token

@@ -29,6 +29,22 @@ func TestRandom_ShardsKeepTheirPromises(t *testing.T) {
 	}
 }
 
+// Seeds in which something was broken once, each for a reason of its own.
+func TestRandom_SeedsThatFailedOnce(t *testing.T) {
+	for seed, what := range map[uint64]string{
+		7227:   "coordinators that had met a newer term resigned for good, one after the other",
+		102859: "the same, until nobody was left",
+		111538: "a manager that was opened again did not know of a margin",
+		89120:  "the same, of a shard",
+		24926:  "the state of an older run was inherited, though others had held the lease since",
+		56142:  "the same, handed over while the lease was free",
+		96076:  "members that had stood still together took each other's word",
+	} {
+		r := scenario.Judge(simulator.Random(seed), seed)
+		require.Empty(t, r.Failures, "seed %d: %s", seed, what)
+	}
+}
+
 // The builder says what a file says.
 func TestScenario_Shards(t *testing.T) {
 	s := simulator.New("x").Shards("orders", "{use-lease: on, count: 16}").Shards("carts", "{count: 16}").

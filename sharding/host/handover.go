@@ -93,7 +93,7 @@ func (m *Machine) received(from sbr.ID, h message.Handed) bool {
 	if sl.phase != Taking || sl.from != message.KeyOf(from) || sl.number != h.Number {
 		return false
 	}
-	sl.from, sl.handed, sl.handedBy = message.Nobody, h.State, from
+	sl.from, sl.handed, sl.handedBy, sl.handedToken = message.Nobody, h.State, from, h.Token
 	return true
 }
 
@@ -161,6 +161,9 @@ func (m *Machine) ended(b *begging) (list []message.Handed) {
 			continue
 		case m.slots[t.Shard].given == 0 || m.slots[t.Shard].given == t.Number:
 			h.State = m.slots[t.Shard].left
+			if m.cfg.UseLease {
+				h.Token = m.slots[t.Shard].token
+			}
 		}
 		list = append(list, h)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sharding/host"
 )
 
@@ -56,5 +57,57 @@ func TestState_OfAnOlderRunIsNotInherited(t *testing.T) {
 		b.order("n1", 5, 3, 0, "me", "")
 		b.ends(0, 1)
 		require.Equal(t, []byte("mine"), state(b.order("n1", 5, 4, 0, "me", "me")))
+	})
+}
+
+// A lease counts its grants: between a run and one whose token does not follow on it there may have been another one.
+func TestState_WithLeasesOnlyTheNextRunInherits(t *testing.T) {
+	for name, c := range map[string]struct {
+		token uint64
+		state []byte
+		from  sbr.ID
+	}{
+		"the next grant":       {4, []byte("left"), "n2"},
+		"somebody else had it": {5, nil, ""},
+	} {
+		t.Run("handed over, "+name, func(t *testing.T) {
+			b := following(t, withLease)
+			b.pass(0, true)
+			b.order("n1", 5, 2, 0, "n2", "me")
+			b.handedOverUnder("n2", 5, 2, 3)
+			s := only[host.Start](b.step(host.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: c.token}))
+			require.Len(t, s, 1)
+			require.Equal(t, c.state, s[0].State)
+			require.Equal(t, c.from, s[0].From)
+		})
+	}
+	for name, c := range map[string]struct {
+		token uint64
+		state []byte
+	}{"the next grant": {4, []byte("mine")}, "somebody else had it": {5, nil}} {
+		t.Run("lost and got again, "+name, func(t *testing.T) {
+			b := following(t, withLease)
+			b.pass(0, true)
+			b.order("n1", 5, 2, 0, "", "me")
+			b.step(host.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
+			b.step(host.LeaseLost{Attempt: 1, Why: "not renewed"})
+			b.ends(0, 1)
+			b.step(host.LeaseReleased{Attempt: 1})
+			b.pass(time.Minute, true)
+			s := only[host.Start](b.step(host.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: c.token}))
+			require.Len(t, s, 1)
+			require.Equal(t, c.state, s[0].State)
+		})
+	}
+	t.Run("what is handed over says under which token", func(t *testing.T) {
+		b := following(t, withLease)
+		b.pass(0, true)
+		b.order("n1", 5, 2, 0, "", "me")
+		b.step(host.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
+		b.order("n1", 5, 3, 0, "me", "n2")
+		b.handOver("n2", 5, 3, 0)
+		b.ends(0, 1)
+		answers := only[host.Answer](b.step(host.LeaseReleased{Attempt: 1}))
+		require.Equal(t, uint64(3), answers[len(answers)-1].Message.Handed[0].Token)
 	})
 }

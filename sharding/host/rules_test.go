@@ -87,6 +87,12 @@ func (b *bench) handedOver(from sbr.ID, term, n uint64, shard int) []host.Effect
 	return b.step(host.Answered{From: from, Message: m})
 }
 
+// handedOverUnder is handedOver by a member whose run had a lease with this token.
+func (b *bench) handedOverUnder(from sbr.ID, term, n, token uint64) []host.Effect {
+	m := message.Message{Kind: message.HandedOver, Digest: digest, Handed: []message.Handed{{Number: message.Number(term, n), Token: token, State: []byte("left")}}}
+	return b.step(host.Answered{From: from, Message: m})
+}
+
 func (b *bench) ends(shard int, run uint64) []host.Effect {
 	return b.step(host.RunEnded{Shard: shard, Run: run, State: []byte("mine")})
 }

@@ -50,10 +50,12 @@ type slot struct {
 	// handed is what the run before has left, of the member handedBy.
 	handed   []byte
 	handedBy sbr.ID
-	run      uint64
-	token    uint64 // of the run; kept after its end
-	left     []byte // what the last run here has left
-	given    uint64 // the order by which that was handed over: for another one it is out of date; 0: none yet
+	// handedToken is that of the run before, with a lease.
+	handedToken uint64
+	run         uint64
+	token       uint64 // of the run; kept after its end
+	left        []byte // what the last run here has left
+	given       uint64 // the order by which that was handed over: for another one it is out of date; 0: none yet
 	// again: once it has stopped it is taken again; with next, by that order and from this member.
 	again    bool
 	next     uint64
@@ -82,7 +84,7 @@ func (m *Machine) enter(s int, p Phase) {
 		m.held = slices.Insert(m.held, i, s)
 	}
 	if p == Idle {
-		sl.number, sl.from, sl.handed, sl.handedBy = 0, message.Nobody, nil, ""
+		sl.number, sl.from, sl.handed, sl.handedBy, sl.handedToken = 0, message.Nobody, nil, "", 0
 		sl.again, sl.next = false, 0
 	}
 	sl.phase, sl.since = p, m.now
@@ -133,13 +135,16 @@ func (m *Machine) progress(s int) {
 // start starts a run. Nothing else runs the shard, or the lease is held.
 func (m *Machine) start(s int, token uint64) {
 	sl := &m.slots[s]
-	state, from := sl.handed, sl.handedBy
+	state, from, last := sl.handed, sl.handedBy, sl.handedToken
 	if from == "" {
-		state = sl.left
+		state, last = sl.left, sl.token
+	}
+	if m.cfg.UseLease && last > 0 && token > last+1 {
+		state, from = nil, "" // the lease counts its grants: there may have been a run in between
 	}
 	sl.run++
 	sl.token = token
-	sl.left, sl.given, sl.handed, sl.handedBy = nil, 0, nil, ""
+	sl.left, sl.given, sl.handed, sl.handedBy, sl.handedToken = nil, 0, nil, "", 0
 	m.enter(s, Active)
 	m.emit(Start{Shard: s, Run: sl.run, Token: token, State: state, From: from})
 	if from != "" {

@@ -86,6 +86,10 @@ func (sl *slot) appendState(c *message.Canon, s int, m *Machine) {
 	c.Uint(uint64(sl.nextFrom))
 	c.Text(string(sl.handed))
 	c.Text(string(sl.handedBy))
+	if m.cfg.UseLease && len(sl.handed)+len(sl.left) > 0 {
+		c.Token(s, sl.token)
+		c.Token(s, sl.handedToken)
+	}
 	c.Text(string(sl.left))
 	c.Due(sl.leaseAt, m.now)
 	c.Due(sl.restAt, m.now)

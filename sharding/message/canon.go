@@ -173,6 +173,7 @@ func (c *Canon) Message(m *Message, from, to Key) {
 		c.Uint(uint64(h.Shard))
 		c.Order(h.Shard, h.Number)
 		c.Flags(h.Refused)
+		c.Token(h.Shard, h.Token)
 		c.Text(string(h.State))
 	}
 }

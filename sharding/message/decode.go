@@ -120,7 +120,7 @@ func (r *reader) takes(m *Message) {
 func (r *reader) handed(m *Message) {
 	prev := Take{Shard: -1}
 	for range r.list() {
-		h := Handed{Shard: r.shard(prev.Shard), Number: r.after(prev.Number), Refused: r.byte(1) == 1}
+		h := Handed{Shard: r.shard(prev.Shard), Number: r.after(prev.Number), Refused: r.byte(1) == 1, Token: r.uint(math.MaxInt64)}
 		if n := int(r.uint(MaxState)); n > len(r.b) {
 			r.fail("cut off")
 		} else if n > 0 {

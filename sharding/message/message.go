@@ -183,6 +183,8 @@ type Handed struct {
 	Number uint64
 	// Refused: the sender knows a newer order.
 	Refused bool
+	// Token is that of the last run, where shards have leases: a larger grant that does not follow on it says that there was a run in between.
+	Token uint64
 	// State is what the last run has left, at most MaxState bytes.
 	State []byte
 }

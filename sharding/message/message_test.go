@@ -3,6 +3,7 @@ package message_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func draw(t *rapid.T) message.Message {
 		}
 	case message.HandedOver:
 		for _, s := range shards[:min(len(shards), 20)] {
-			h := message.Handed{Shard: s, Number: number.Draw(t, "number"), Refused: rapid.Bool().Draw(t, "refused")}
+			h := message.Handed{Shard: s, Number: number.Draw(t, "number"), Refused: rapid.Bool().Draw(t, "refused"), Token: rapid.Uint64Range(0, math.MaxInt64).Draw(t, "token")}
 			if b := rapid.SliceOfN(rapid.Byte(), 0, message.MaxState).Draw(t, "state"); len(b) > 0 {
 				h.State = b
 			}
@@ -167,7 +168,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	orders := message.Message{Kind: message.Orders, Term: 1, Number: message.Number(1, 9), Orders: []message.Order{{Shard: 3, From: 7, To: 8, Number: message.Number(1, 8)}}}
 	f.Add(message.Append(nil, &orders))
-	handed := message.Message{Kind: message.HandedOver, Handed: []message.Handed{{Shard: 3, Number: 7, State: []byte("x")}, {Shard: 9, Number: 5, Refused: true}}}
+	handed := message.Message{Kind: message.HandedOver, Handed: []message.Handed{{Shard: 3, Number: 7, Token: 4, State: []byte("x")}, {Shard: 9, Number: 5, Refused: true}}}
 	f.Add(message.Append(nil, &handed))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := message.Decode(b)

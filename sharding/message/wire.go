@@ -128,6 +128,7 @@ func appendHanded(b []byte, prev Take, h Handed) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = binary.AppendUvarint(b, h.Token)
 	b = binary.AppendUvarint(b, uint64(len(h.State)))
 	return append(b, h.State...)
 }
