@@ -2,7 +2,8 @@ package world
 
 import "fmt"
 
-// broken notes that the n-th promise about slots is broken, or that about shards.
+// broken notes that the n-th promise about slots is broken, or that about shards. The names are written out in each call, because a test reads them there and
+// wants a seeded bug for every one (test/mutants).
 func (s *slot) broken(n int, format string, args ...any) {
 	if s.shardOf != nil {
 		s.shardOf.broken(n, format, args...)
