@@ -127,7 +127,7 @@ func (e *engine) onMessage(q *query, m gossip.Message) {
 			e.step(sbr.Asked{From: m.From})
 		}
 	case gossip.KindClear:
-		e.step(sbr.Cleared{From: m.From, Token: m.Token})
+		e.step(sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure})
 	case gossip.KindStanding:
 		e.answerStanding(m, answer)
 	}
@@ -175,7 +175,7 @@ func (e *engine) answerStanding(m gossip.Message, answer func(gossip.Message)) {
 	case sbr.Ordered:
 		answer(gossip.Message{Kind: gossip.KindOrder, Decided: a.Order.Kind.String(), Down: a.Order.Down, Reason: a.Order.Reason})
 	case sbr.Cleared:
-		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token})
+		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token, Unsure: a.Unsure})
 	}
 }
 

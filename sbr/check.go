@@ -19,12 +19,14 @@ type check struct {
 	failed   bool // the store did not answer, or there is none: what the members say counts
 	asking   bool // the members are asked, too
 	cleared  set  // the members that know nothing against this one
+	unsure   set  // those of them that stood still as well
 }
 
 // onResumed follows a pause of the whole process (promise S2): whatever this member knew may be history, so it reads its
 // fate before it does anything else.
 func (r *Resolver) onResumed(gap time.Duration) {
-	r.race, r.changes, r.lastChange = nil, 0, r.now
+	r.race, r.changes, r.lastChange, r.rechecking = nil, 0, r.now, 0
+	r.unsure, r.departed = true, false
 	r.explain(TopicPaused, "this process did not run for %v: it learns its fate before it does anything else", gap)
 	r.startCheck(gap)
 }
@@ -48,7 +50,7 @@ func (r *Resolver) startCheck(gap time.Duration) {
 	if NeedsLease(r.strategy) {
 		until = r.now + r.cfg.SuspendTimeout
 	}
-	r.check = &check{gap: gap, alone: gap > 0 && len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), failed: !NeedsLease(r.strategy), asking: gap > 0 || !NeedsLease(r.strategy)}
+	r.check = &check{gap: gap, alone: gap > 0 && len(r.members) == 1, until: until, retryAt: r.now, cleared: make(set), unsure: make(set), failed: !NeedsLease(r.strategy), asking: gap > 0 || !NeedsLease(r.strategy)}
 }
 
 // standing is what the newest verdict says of this member.
@@ -115,7 +117,9 @@ func (r *Resolver) checkExpired() {
 		r.goDown("neither the lease store nor the other members could tell this member its fate in time")
 		return
 	}
-	r.clear("nobody objects")
+	if r.clear("nobody objects") {
+		r.unsure = false
+	}
 }
 
 // checked follows the read that a check asked for.
@@ -138,15 +142,22 @@ func (r *Resolver) onCleared(e Cleared) {
 		return
 	}
 	r.check.cleared[e.From] = struct{}{}
+	if e.Unsure {
+		r.check.unsure[e.From] = struct{}{}
+	} else {
+		delete(r.check.unsure, e.From)
+	}
 	if r.check.failed {
 		r.allClear()
 	}
 }
 
 // allClear ends the check once everybody who can be reached knows nothing against this member. One answer is not enough: it
-// may come from another member of the same losing side.
+// may come from another member of the same losing side. Those that stood still together know nothing, however many they are: they
+// count only beside one that did not, or while nobody is missing who may have decided. While others are unreachable the member
+// stays suspended, and what it decides needs the store: then it need not be sure.
 func (r *Resolver) allClear() bool {
-	others := 0
+	others, sure := 0, 0
 	for i := range r.members {
 		m := &r.members[i]
 		if m.ID == r.self || m.Unreachable || !m.Downable() || m.Status == Joining && !m.awaiting {
@@ -155,11 +166,21 @@ func (r *Resolver) allClear() bool {
 		if others++; !r.check.cleared.has(m.ID) {
 			return false
 		}
+		if !r.check.unsure.has(m.ID) {
+			sure++
+		}
 	}
-	if others == 0 && r.suspects == 0 && !r.check.alone {
+	switch {
+	case others == 0 && r.suspects == 0 && !r.check.alone:
 		return false // whoever could tell has gone: only the store is left
+	case others > 0 && sure == 0 && r.suspects == 0 && r.unsure && r.departed:
+		return false
 	}
-	return r.clear("nothing against this member is known to " + plural(others, "reachable member", "reachable members"))
+	cleared := r.clear("nothing against this member is known to " + plural(others, "reachable member", "reachable members"))
+	if cleared && (sure > 0 || r.suspects == 0) {
+		r.unsure = false
+	}
+	return cleared
 }
 
 // clear ends the check, unless the newest verdict downs this member (checkStanding has the last word) or is known in part only.
@@ -214,6 +235,6 @@ func (r *Resolver) Answer(id ID, seen uint64) Event {
 	case m != nil && m.Unreachable:
 		return nil
 	default:
-		return Cleared{From: r.self, Token: v.Token}
+		return Cleared{From: r.self, Token: v.Token, Unsure: r.unsure}
 	}
 }

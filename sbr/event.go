@@ -68,10 +68,12 @@ type (
 	// Asked says that a member of this side could not reach the lease store and asks this one to race in its place.
 	Asked struct{ From ID }
 
-	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one.
+	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One that is Unsure
+	// stood still itself, and does not know its own fate yet.
 	Cleared struct {
-		From  ID
-		Token uint64
+		From   ID
+		Token  uint64
+		Unsure bool
 	}
 
 	// Resumed says that this process did not run for Gap: whatever it knows may be history.

@@ -15,7 +15,7 @@ func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.no
 // AppendStateAt is AppendState with times relative to now, a moment between the last call and the next one. So a resolver to
 // which nothing has happened for a while can be compared with another, and with itself as it was.
 func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
-	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding)
+	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.unsure, r.unsure && r.departed)
 	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0, r.changes > 0)
 	b = r.appendTimes(b, now)
 	if r.recheckAt != never {
@@ -94,6 +94,7 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 		b = r.appendAttempt(b, c.inflight, true)
 		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone)
 		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
+		b = appendIDs(b, slices.Sorted(maps.Keys(c.unsure)))
 		b = appendTime(b, c.until, now)
 		b = appendTime(b, c.retryAt, now)
 		if c.inflight != 0 {

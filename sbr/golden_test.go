@@ -216,7 +216,7 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 	case "asked":
 		return sbr.Asked{From: a.id("from")}
 	case "cleared":
-		return sbr.Cleared{From: a.id("from"), Token: a.number("token")}
+		return sbr.Cleared{From: a.id("from"), Token: a.number("token"), Unsure: a.of["unsure"] == "yes"}
 	case "resumed":
 		gap, _ := time.ParseDuration(a.of["gap"])
 		return sbr.Resumed{Gap: gap}

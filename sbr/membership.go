@@ -26,6 +26,9 @@ func (r *Resolver) onMemberSeen(m Member) {
 		if m.Status == Exiting && old.Status != Exiting {
 			r.lastChange = r.now
 		}
+		if old.Downable() && !m.Downable() {
+			r.departed = true
+		}
 		if m.suspect() && !old.suspect() {
 			r.unrest() // a leave was refuted of a member that cannot be reached: as if it had become unreachable now
 		}
@@ -56,6 +59,9 @@ func (r *Resolver) isOut(m *Member) bool {
 func (r *Resolver) onMemberGone(id ID) {
 	if id == r.self {
 		return
+	}
+	if m := r.get(id); m != nil && m.Downable() {
+		r.departed = true
 	}
 	if !r.roster.remove(id) {
 		return

@@ -54,6 +54,10 @@ type Resolver struct {
 	race    *race
 	check   *check // set after a pause, until the member knows its fate
 
+	// unsure: this process stood still, and has not heard since from the store, nor from a member that did not stand still.
+	// departed: meanwhile somebody has gone who may have known more.
+	unsure, departed bool
+
 	recheckAt  time.Duration // when the store is read once more after a check
 	rechecking uint64        // the attempt that does it
 	rechecks   int           // how often that failed

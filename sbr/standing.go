@@ -23,6 +23,9 @@ func (r *Resolver) onLeaseRead(e LeaseRead) {
 		if r.rechecking == e.Attempt {
 			r.recheckAt = never
 		}
+		if racing || checking || r.rechecking == e.Attempt {
+			r.unsure = false // it was asked after the pause
+		}
 	}
 	if racing {
 		r.raceRead(e)

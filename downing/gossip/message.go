@@ -38,7 +38,7 @@ const (
 	KindAsk Kind = "ask"
 	// KindStanding: From, which had read the token Seen, asks whether anything speaks against it.
 	KindStanding Kind = "standing"
-	// KindClear answers KindStanding: nothing up to the verdict Token does.
+	// KindClear answers KindStanding: nothing up to the verdict Token does. The sender is unsure if it does not know its own fate.
 	KindClear Kind = "clear"
 	// KindDone answers a verdict or an order that named From: it was taken in.
 	KindDone Kind = "done"
@@ -53,6 +53,7 @@ type Message struct {
 	Seen    uint64   `json:"s,omitempty"`
 	By      sbr.ID   `json:"b,omitempty"`
 	Whole   bool     `json:"w,omitempty"` // Up and Down are the whole verdict
+	Unsure  bool     `json:"n,omitempty"` // From stood still, and does not know its own fate
 	Up      []sbr.ID `json:"u,omitempty"`
 	Down    []sbr.ID `json:"d,omitempty"`
 	Decided string   `json:"x,omitempty"` // the kind of an order

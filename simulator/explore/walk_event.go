@@ -65,7 +65,7 @@ const (
 	walkTold     // who: the sender
 	walkOrdered  // who: the sender, flag: the kind, mask: who goes down
 	walkAsked    // who: the sender
-	walkCleared  // who: the sender, base: the token it knows
+	walkCleared  // who: the sender, base: the token it knows, flag: unsure of its own fate
 )
 
 // What a member notices of another one.
@@ -112,7 +112,7 @@ func (e walkEvent) event(attempt uint64) sbr.Event {
 	case walkAsked:
 		return sbr.Asked{From: walkID(int(e.who))}
 	case walkCleared:
-		return sbr.Cleared{From: walkID(int(e.who)), Token: uint64(e.base)}
+		return sbr.Cleared{From: walkID(int(e.who)), Token: uint64(e.base), Unsure: e.flag != 0}
 	default:
 		return nil
 	}
@@ -126,7 +126,11 @@ func toWalkEvent(e sbr.Event) walkEvent {
 	case sbr.Ordered:
 		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down)}
 	case sbr.Cleared:
-		return walkEvent{what: walkCleared, who: int8(walkIndex(e.From)), base: uint16(e.Token)}
+		w := walkEvent{what: walkCleared, who: int8(walkIndex(e.From)), base: uint16(e.Token)}
+		if e.Unsure {
+			w.flag = 1
+		}
+		return w
 	default:
 		panic("explore: an answer of an unknown kind")
 	}

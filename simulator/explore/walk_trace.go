@@ -88,6 +88,9 @@ func (e walkEvent) String() string {
 	case walkAsked:
 		return "is asked by " + from + " to race in its place"
 	case walkCleared:
+		if e.flag != 0 {
+			return "hears from " + from + ", which does not know its own fate, that nothing speaks against it"
+		}
 		return "hears from " + from + " that nothing speaks against it"
 	default:
 		return "goes on"

@@ -62,17 +62,15 @@ func (s *slot) excuse(older, newer *run) string {
 	case strangers(a, b) || newer.unheardOf(older):
 		return whyStrangers
 	}
-	for _, p := range [2]*process{a, b} { // whose run is the newer one may be the member that is out: it stood still, and takes the word of others that did
-		out, ok := s.w.store.outSince(p)
-		switch {
-		case !ok || p.wall(p.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
-		case s.w.net.connected(a.node.index, b.node.index):
-			return whyHealed
-		default:
-			return whyLate
-		}
+	out, ok := s.w.store.outSince(a)
+	switch {
+	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
+		return ""
+	case s.w.net.connected(a.node.index, b.node.index):
+		return whyHealed
+	default:
+		return whyLate
 	}
-	return ""
 }
 
 // outSince is when the first verdict was written that leaves a process out.
