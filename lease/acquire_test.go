@@ -332,7 +332,7 @@ func TestAcquire_TokenSpent(t *testing.T) {
 		w.store.Restore(lease.Record{Token: ^uint64(0)})
 		out := w.unknown(w.lease("a"))
 		assert.ErrorIs(t, out.Err, lease.ErrTokenSpent)
-		assert.NotEmpty(t, w.logs.all())
+		assert.NotEmpty(t, w.logs.All())
 	})
 }
 

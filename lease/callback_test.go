@@ -52,7 +52,7 @@ func TestLost_PanicIsContained(t *testing.T) {
 		w.store.Delete()
 		time.Sleep(interval)
 		synctest.Wait()
-		assert.Contains(t, w.logs.all()[len(w.logs.all())-1], "panic=oh")
+		assert.Contains(t, w.logs.All()[len(w.logs.All())-1], "panic=oh")
 		w.granted(a)
 	})
 }

@@ -110,7 +110,7 @@ func TestClocks_HeartbeatsOfAClockThatWasSetBackCount(t *testing.T) {
 			last = now
 		})
 		require.True(t, d.holder.Check())
-		require.Empty(t, d.logs.all())
+		require.Empty(t, d.logs.All())
 		_ = stop()
 	})
 }

@@ -98,8 +98,8 @@ func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
 			w.held(c, "a")
 			time.Sleep(interval)
 		}
-		require.Len(t, w.logs.all(), 1, "%v", w.logs.all())
-		assert.Contains(t, w.logs.all()[0], "recorded=4m0s heartbeat-timeout=2m0s")
+		require.Len(t, w.logs.All(), 1, "%v", w.logs.All())
+		assert.Contains(t, w.logs.All()[0], "recorded=4m0s heartbeat-timeout=2m0s")
 	})
 }
 

@@ -1,9 +1,6 @@
 package lease_test
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -30,11 +28,11 @@ var (
 type world struct {
 	t     testing.TB
 	store *memory.Store
-	logs  *logSink
+	logs  logtest.Log
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, store: memory.NewStore(), logs: &logSink{}}
+	return &world{t: t, store: memory.NewStore()}
 }
 
 func (w *world) view(owner string) *memory.View { return w.store.View(owner) }
@@ -47,7 +45,7 @@ func (w *world) lease(owner string, change ...func(*lease.Settings, *lease.Optio
 
 func (w *world) leaseOver(s lease.Store, owner string, change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
 	w.t.Helper()
-	settings, options := defaults, lease.Options{Logger: slog.New(w.logs)}
+	settings, options := defaults, lease.Options{Logger: w.logs.Warnings()}
 	for _, c := range change {
 		c(&settings, &options)
 	}
@@ -122,28 +120,4 @@ func (l *losses) all() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]error(nil), l.reasons...)
-}
-
-// logSink keeps warnings.
-type logSink struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (s *logSink) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-func (s *logSink) WithAttrs([]slog.Attr) slog.Handler               { return s }
-func (s *logSink) WithGroup(string) slog.Handler                    { return s }
-func (s *logSink) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, line)
-	return nil
-}
-
-func (s *logSink) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.lines...)
 }

@@ -209,7 +209,7 @@ func (w *world) within(l *lease.Lease, d time.Duration) lease.Record {
 // said demands exactly one warning, which has all the parts; none if there are no parts.
 func (w *world) said(parts []string) {
 	w.t.Helper()
-	lines := w.logs.all()
+	lines := w.logs.All()
 	if parts == nil {
 		require.Empty(w.t, lines)
 		return

@@ -42,7 +42,7 @@ func TestRegress_TokenAndVerdictSurviveAStoreThatForgets(t *testing.T) {
 					assert.EqualValues(t, 2, r.Token)
 					assert.Equal(t, newest, r.Verdict)
 				}
-				require.Len(t, w.logs.all(), 1, "said once: %v", w.logs.all())
+				require.Len(t, w.logs.All(), 1, "said once: %v", w.logs.All())
 
 				out := a.Acquire(t.Context(), verdict(1, "a", "a", "b", "c"), nil)
 				require.Equal(t, lease.Held, out.Kind, "an old base stays old")
@@ -68,7 +68,7 @@ func TestRegress_DeletedWhileHeldIsLostAndAcquiredAnew(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, lost.all(), 1)
 		assert.EqualValues(t, 2, w.granted(a).Token)
-		assert.NotEmpty(t, w.logs.all())
+		assert.NotEmpty(t, w.logs.All())
 	})
 }
 

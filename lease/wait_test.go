@@ -128,6 +128,6 @@ func TestTryAcquire_SaysYesOnlyWhenItIsCertain(t *testing.T) {
 		assert.False(t, b.TryAcquire(t.Context()), "held")
 		w.view("b").SetUnavailable(true)
 		assert.False(t, b.TryAcquire(t.Context()), "nobody knows")
-		assert.NotEmpty(t, w.logs.all())
+		assert.NotEmpty(t, w.logs.All())
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -64,9 +65,9 @@ func TestStore_Modes(t *testing.T) {
 
 func TestFactory_Paths(t *testing.T) {
 	dir := t.TempDir()
-	var log logbook
+	var log logtest.Log
 	registry := lease.NewRegistry()
-	registry.Register("file", Factory(log.logger()))
+	registry.Register("file", Factory(log.Logger()))
 	for _, c := range []struct {
 		path string
 		spec lease.Spec

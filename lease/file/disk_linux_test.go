@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -132,8 +133,8 @@ func withoutNotifications() error {
 	if err := os.WriteFile("/proc/sys/user/max_inotify_instances", []byte("0"), 0); err != nil {
 		return fmt.Errorf(noNamespace+": %w", err)
 	}
-	var log logbook
-	s, err := openStore(os.Getenv("CHILD_PATH"), log.logger())
+	var log logtest.Log
+	s, err := openStore(os.Getenv("CHILD_PATH"), log.Logger())
 	if err != nil {
 		return err
 	}

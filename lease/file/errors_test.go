@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -132,12 +133,12 @@ func TestErrors_NetworkFileSystem(t *testing.T) {
 }
 
 func TestErrors_DoubtfulFileSystem(t *testing.T) {
-	var log logbook
-	s := newLoggingStore(t, newPath(t), log.logger())
+	var log logtest.Log
+	s := newLoggingStore(t, newPath(t), log.Logger())
 	s.system.locality = func(string) (locality, error) { return locality{doubtful, "fuse"}, nil }
 	mustWrite(t, s, record("a", 1), "")
 	mustRead(t, s)
-	require.Equal(t, 1, log.count("nobody knows whether this file system is local"))
+	require.Len(t, log.With("nobody knows whether this file system is local"), 1)
 	require.Contains(t, log.String(), "file-system=fuse")
 }
 

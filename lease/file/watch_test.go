@@ -13,6 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -96,9 +97,9 @@ func TestWatch_NotificationsAlone(t *testing.T) {
 }
 
 func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	writer := newStore(t, newPath(t))
-	s := everLooks(newLoggingStore(t, writer.path, log.logger()), syscall.ENOSPC)
+	s := everLooks(newLoggingStore(t, writer.path, log.Logger()), syscall.ENOSPC)
 	w := watch(t, s)
 	prev := mustWrite(t, writer, record("a", 1), "")
 	w.until(1)
@@ -106,15 +107,15 @@ func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
 	w.until(2)
 	require.NoError(t, os.Remove(writer.path))
 	w.until(0)
-	require.Equal(t, 1, log.count("no notifications of changes"), "said once: %s", log.String())
+	require.Len(t, log.With("no notifications of changes"), 1, "said once: %s", log.String())
 	require.Contains(t, log.String(), "max_user_watches")
 	require.Contains(t, log.String(), "every=1ms")
 }
 
 func TestWatch_NotificationsComeBack(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	writer := newStore(t, newPath(t))
-	s := everLooks(newLoggingStore(t, writer.path, log.logger()), syscall.EMFILE)
+	s := everLooks(newLoggingStore(t, writer.path, log.Logger()), syscall.EMFILE)
 	tries := 0
 	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
 		if tries++; tries < 5 {
@@ -123,19 +124,19 @@ func TestWatch_NotificationsComeBack(t *testing.T) {
 		return notify(dir)
 	}
 	watch(t, s)
-	require.Eventually(t, func() bool { return log.count("notifications of changes again") == 1 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("notifications of changes again")) == 1 }, waitFor, time.Millisecond)
 }
 
 // The directory is what is watched. If it is another one, or away, the watch finds the one that is there.
 func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	path := filepath.Join(t.TempDir(), "state", "payments.lease")
 	dir := filepath.Dir(path)
 	writer := newStore(t, path)
-	s := newLoggingStore(t, path, log.logger())
+	s := newLoggingStore(t, path, log.Logger())
 	s.poll = 5 * time.Millisecond
 	w := watch(t, s)
-	require.Eventually(t, func() bool { return log.count("mkdir -p") == 1 }, waitFor, time.Millisecond, "not there yet")
+	require.Eventually(t, func() bool { return len(log.With("mkdir -p")) == 1 }, waitFor, time.Millisecond, "not there yet")
 	require.Empty(t, w.tokens(), "a directory that is away is not a record that is absent")
 
 	for i := range 3 { // gone and made anew
@@ -210,19 +211,19 @@ func TestWatch_TheSameDirectoryComesBack(t *testing.T) {
 }
 
 func TestWatch_PassesOverWhatItCannotRead(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	writer := newStore(t, newPath(t))
-	s := newLoggingStore(t, writer.path, log.logger())
+	s := newLoggingStore(t, writer.path, log.Logger())
 	s.poll = 5 * time.Millisecond
 	mustWrite(t, writer, record("a", 1), "")
 	w := watch(t, s)
 	w.until(1)
 	mustWriteFile(t, writer.path, "{")
-	require.Eventually(t, func() bool { return log.count("passed over") > 0 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("passed over")) > 0 }, waitFor, time.Millisecond)
 	mustWriteFile(t, writer.path, string(mustEncode(t, record("a", 2))))
 	w.until(2)
 	require.Equal(t, []uint64{1, 2}, w.tokens(), "damage is not a deletion")
-	require.Eventually(t, func() bool { return log.count("readable again") == 1 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("readable again")) == 1 }, waitFor, time.Millisecond)
 }
 
 // Not even a disk that does not answer holds a watch up when it is to end.

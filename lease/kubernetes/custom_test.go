@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
@@ -144,7 +145,7 @@ func TestCustom_PoisonedTimes(t *testing.T) {
 // What an operator should know is said once, and again after it was well.
 func TestCustom_SaysWhatItSees(t *testing.T) {
 	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
-	log := &logText{}
+	log := new(logtest.Log)
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.API = w.kubeconfig, w.namespace, w.api
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 )
 
 var (
@@ -101,7 +102,7 @@ func (m *matrix) add(r row, i int, cluster *kubetest.Cluster) *cellRun {
 	}
 	one := &cellRun{name: name, allowed: r.allowed(i), done: make(chan struct{})}
 	one.make = func() *cell {
-		return &cell{cellT: &cellT{}, cluster: cluster, fault: r.fault, step: &steps[i], log: &logText{}}
+		return &cell{cellT: &cellT{}, cluster: cluster, fault: r.fault, step: &steps[i], log: new(logtest.Log)}
 	}
 	m.runs = append(m.runs, one)
 	return one

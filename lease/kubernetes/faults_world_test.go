@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -36,7 +37,7 @@ type cell struct {
 	cluster *kubetest.Cluster
 	fault   *fault
 	step    *step
-	log     *logText
+	log     *logtest.Log
 
 	namespace string
 	rights    string

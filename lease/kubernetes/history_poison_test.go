@@ -59,7 +59,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 	"free, with times": func(w poisonWorld) {
 		w.create(nil, object{"holderIdentity": "", "leaseDurationSeconds": 30, "renewTime": longAgo, "acquireTime": longAgo})
 		w.had(w.party("b"), 0)
-		require.Empty(w, w.log.all(), "as after a release: nothing is wrong")
+		require.Empty(w, w.log.All(), "as after a release: nothing is wrong")
 	},
 	"free, with times in the future": func(w poisonWorld) {
 		w.create(nil, object{"renewTime": atTheEnd, "acquireTime": atTheEnd})
@@ -78,7 +78,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		b := w.party("b")
 		require.Equal(w, lease.Held, w.acquire(b, lease.Proposal{}).Kind)
 		w.had(b, time.Second)
-		require.Empty(w, w.log.all())
+		require.Empty(w, w.log.All())
 	},
 	"as many transitions as there can be": func(w poisonWorld) {
 		w.create(nil, object{"leaseTransitions": math.MaxInt32})
@@ -87,7 +87,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		require.Equal(w, lease.Released, b.Release(w.Context()).Kind)
 		require.EqualValues(w, math.MaxInt32+2, w.had(b, 0).Token, "the annotation counts on")
 		require.EqualValues(w, math.MaxInt32, w.spec()["leaseTransitions"])
-		require.Empty(w, w.log.all())
+		require.Empty(w, w.log.All())
 	},
 	"things of others": func(w poisonWorld) {
 		w.create(object{
@@ -106,7 +106,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		require.Equal(w, "keep", w.annotations()["note"])
 		require.Len(w, w.annotations()["example.com/large"], 50<<10)
 		require.Equal(w, []any{"example.com/hold"}, metadata["finalizers"])
-		require.Empty(w, w.log.all())
+		require.Empty(w, w.log.All())
 	},
 	"no room for us among the annotations": func(w poisonWorld) {
 		w.create(object{"annotations": object{"other": strings.Repeat("x", annotationLimit-len("other")-10)}}, object{})

@@ -1,20 +1,17 @@
 package kubernetes_test
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -30,14 +27,14 @@ type poisonWorld struct {
 	cluster    *kubetest.Cluster
 	namespace  string
 	kubeconfig string
-	log        *poisonLog
+	log        *logtest.Log
 }
 
 func newPoisonWorld(t *testing.T, cluster *kubetest.Cluster) poisonWorld {
 	namespace := cluster.Namespace(t)
 	kubeconfig, err := cluster.LeastPrivilegeKubeconfig(t.Context(), namespace, testName)
 	require.NoError(t, err)
-	return poisonWorld{t, cluster, namespace, kubeconfig, &poisonLog{}}
+	return poisonWorld{t, cluster, namespace, kubeconfig, new(logtest.Log)}
 }
 
 // party opens a lease of owner.
@@ -46,10 +43,10 @@ func (w poisonWorld) party(owner string) *lease.Lease {
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = w.kubeconfig, w.namespace, testName
 	cfg.RequestTimeout = poisonSettings.OperationTimeout * 2 / 5
-	cfg.Logger = slog.New(w.log)
+	cfg.Logger = w.log.Warnings()
 	store, err := kubernetes.New(cfg)
 	require.NoError(w, err)
-	l, err := lease.New(store, owner, poisonSettings, lease.Options{Logger: slog.New(w.log)})
+	l, err := lease.New(store, owner, poisonSettings, lease.Options{Logger: w.log.Warnings()})
 	require.NoError(w, err)
 	w.Cleanup(func() {
 		l.Close()
@@ -146,7 +143,7 @@ func (w poisonWorld) said(parts ...string) {
 	w.Helper()
 	var lines []string
 	require.Eventually(w, func() bool {
-		lines = w.log.all()
+		lines = w.log.All()
 		for _, line := range lines {
 			if hasAll(line, parts) && !strings.Contains(line, "\n") {
 				return true
@@ -163,28 +160,4 @@ func hasAll(line string, parts []string) bool {
 		}
 	}
 	return true
-}
-
-// poisonLog keeps warnings and errors.
-type poisonLog struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (s *poisonLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-func (s *poisonLog) WithAttrs([]slog.Attr) slog.Handler               { return s }
-func (s *poisonLog) WithGroup(string) slog.Handler                    { return s }
-func (s *poisonLog) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, line)
-	return nil
-}
-
-func (s *poisonLog) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.lines...)
 }

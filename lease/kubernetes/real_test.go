@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -176,7 +177,7 @@ func TestReal_LostResponses(t *testing.T) {
 func TestReal_KilledPausedAndStalled(t *testing.T) {
 	cluster := kubetest.New(t)
 	w := newRealWorld(t, cluster)
-	log := &logText{}
+	log := new(logtest.Log)
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace = w.kubeconfig, w.namespace
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -18,30 +19,13 @@ import (
 const quietFor = 150 * time.Millisecond
 
 // newWatched returns a store whose watches retry quickly but poll only when told to.
-func newWatched(t *testing.T, f *fakeAPI, poll time.Duration) (*kubernetes.Store, *logText) {
-	log := &logText{}
+func newWatched(t *testing.T, f *fakeAPI, poll time.Duration) (*kubernetes.Store, *logtest.Log) {
+	log := new(logtest.Log)
 	cfg := testConfig()
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	s := newStoreWith(t, f, cfg)
 	s.Hurry(5*time.Second, poll)
 	return s, log
-}
-
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func TestWatch_AbsentCreatedChangedDeletedCreated(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/race"
 )
 
 // one is one run: a file of the library and a seed.
@@ -44,7 +46,7 @@ func TestDeterminism_SameSeedSameTrace(t *testing.T) {
 		time.Local = time.FixedZone("far", cores*5*3600)
 		for again := range 2 {
 			play := runs
-			if underRace && again == 1 {
+			if race.Enabled && again == 1 {
 				play = slices.DeleteFunc(slices.Clone(runs), func(r one) bool { return len(all[r.file].names().nodes) > 50 })
 			}
 			for run, hash := range together(all, play) {

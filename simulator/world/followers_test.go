@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -41,7 +42,7 @@ func resolve(t testing.TB, o Options) *World {
 
 func TestLarge_SplitOfTenThousandIsResolvedInLittleMemory(t *testing.T) {
 	nodes := 10_000
-	if underRace {
+	if race.Enabled {
 		nodes = 2000
 	}
 	w := resolve(t, large(1, nodes))

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/race"
 )
 
 // What is kept up to date change by change is what one look at everything finds, at every moment of any run.
 func TestIncremental_IsWhatOneLookAtEverythingFinds(t *testing.T) {
 	seeds := uint64(300)
-	if underRace {
+	if race.Enabled {
 		seeds = 40
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {

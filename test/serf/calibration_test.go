@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/race"
 )
 
 var update = flag.Bool("update", false, "write docs/calibration.md anew")
@@ -143,7 +145,7 @@ func (s shape) compare(t *testing.T, runs int) comparison {
 // The model finds a cut when real Serf finds it: the distributions of the times until the first member across the cut was condemned, and
 // until all were by everybody, agree within the tolerance, on both sides.
 func TestCalibration(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() || race.Enabled {
 		t.Skip("cuts hundreds of clusters of real Serf; TestScenarios compares outcomes")
 	}
 	times := more(t)

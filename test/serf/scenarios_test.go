@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -114,7 +115,7 @@ func TestScenarios(t *testing.T) {
 	var rows []row
 	t.Run("files", func(t *testing.T) {
 		for name, s := range library(t) {
-			if (testing.Short() || underRace) && !slices.Contains(short, name) {
+			if (testing.Short() || race.Enabled) && !slices.Contains(short, name) {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
