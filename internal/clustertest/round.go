@@ -2,11 +2,13 @@ package clustertest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +67,11 @@ func (r *Round) Work(ctx context.Context, member, resource string, every time.Du
 
 // client is a member's way to the ledger.
 func (r *Round) client(member string) ledger.Client {
-	return ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{r.server, func() { r.Trouble.Pass(member) }}}}
+	return r.reach(func() { r.Trouble.Pass(member) })
+}
+
+func (r *Round) reach(pass func()) ledger.Client {
+	return ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{r.server, pass}}}
 }
 
 // direct calls a handler without a network in between. Whoever stands still sends later, and then gives up nothing.
@@ -82,18 +88,21 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // PlayRounds plays rounds of partitions, pauses, crashes, rolling updates and stores that are away. In each, no write of an older run may be accepted after
-// one of a newer run; what would have overlapped without a fence is logged. There are few rounds, or as many as SBR_ROUNDS says.
+// one of a newer run; what would have overlapped without a fence is logged. There are few rounds, or as many as SBR_ROUNDS says; "7-9" are those of these
+// seeds.
 func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 	t.Helper()
-	rounds := few
-	if n, err := strconv.ParseUint(os.Getenv("SBR_ROUNDS"), 10, 64); err == nil {
-		rounds = n
-	}
+	first, last, err := seeds(os.Getenv("SBR_ROUNDS"), few)
+	require.NoError(t, err)
 	var overlaps, refused int
 	var longest time.Duration
 	var planned, unplanned Times
-	for seed := range rounds {
+	begun := time.Now()
+	for seed := first; seed <= last; seed++ {
 		report, log := play(t, seed, load)
+		if n := seed - first + 1; n%10 == 0 {
+			t.Logf("%d of %d rounds in %v", n, last-first+1, time.Since(begun).Round(time.Second))
+		}
 		require.True(t, report.Clean(), "seed %d: %v\n%+v %+v", seed, log, report.Violations, report.Shared)
 		overlaps += len(report.Overlaps)
 		refused += report.Refused
@@ -106,7 +115,7 @@ func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 			}
 		}
 	}
-	t.Logf("%d rounds; without the fence %d overlaps, the longest %v; %d writes refused; gaps at changes of owner: planned %v; unplanned %v", rounds,
+	t.Logf("rounds of the seeds %d to %d; without the fence %d overlaps, the longest %v; %d writes refused; gaps at changes of owner: planned %v; unplanned %v", first, last,
 		overlaps, longest, refused, planned, unplanned)
 }
 
@@ -136,7 +145,7 @@ func play(t *testing.T, seed uint64, load func(r *Round) Load) (report ledger.Re
 		for range roundThings {
 			trouble.Happen()
 		}
-		lines, err := r.client(names[0]).Lines(t.Context())
+		lines, err := r.reach(func() {}).Lines(t.Context()) // no member's way: each may stand still
 		require.NoError(t, err)
 		report = ledger.Analyse(lines)
 	})
@@ -182,4 +191,26 @@ func (r *Round) dump() {
 		}
 	}
 	r.load.Dump()
+}
+
+// seeds reads how many seeds, or which of them: "5", "7-9"; by default the first few.
+func seeds(text string, few uint64) (first, last uint64, err error) {
+	if text == "" {
+		return 0, few - 1, nil
+	}
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		from, to = "1", from
+	}
+	first, err = strconv.ParseUint(from, 10, 64)
+	if err == nil {
+		last, err = strconv.ParseUint(to, 10, 64)
+	}
+	if err != nil || last < first {
+		return 0, 0, fmt.Errorf("SBR_ROUNDS=%s: a number of rounds, or the first and the last seed with a dash in between", text)
+	}
+	if !ranged {
+		return 0, last - 1, nil
+	}
+	return first, last, nil
 }
