@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -28,17 +29,19 @@ func Keep() error {
 	}
 	// The kernel kills the program when the thread that started it ends, and this one does not end before the process.
 	runtime.LockOSThread()
+	children := deaf()
 	unix.CloseOnExec(keeperFD)
 	parent := os.NewFile(keeperFD, "parent")
 	decoder := json.NewDecoder(parent)
 	var first order
-	if err := decoder.Decode(&first); err != nil {
+	switch err := decoder.Decode(&first); {
+	case errors.Is(err, io.EOF):
+		return nil // its parent has ended without a program
+	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotKeeper, err)
-	}
-	if first.Start == nil {
+	case first.Start == nil:
 		return ErrNotKeeper
 	}
-	children := deaf()
 	k := &keeper{start: *first.Start, until: first.Start.Until, to: json.NewEncoder(parent), cancel: func() {}}
 	err := adopt()
 	if err == nil {
@@ -98,9 +101,9 @@ type keeper struct {
 	// over ends when the program has had its time to end.
 	over   context.Context
 	cancel context.CancelFunc
-	// blows counts the attempts to kill, warned is when the last complaint was.
-	blows  int
-	warned time.Time
+	// looks counts those for the end of a program that was told to stop, blows the attempts to kill. warned is when the last complaint was.
+	looks, blows int
+	warned       time.Time
 }
 
 // tell reports to the parent. If it is gone, its orders end, which is noticed there.
@@ -138,6 +141,9 @@ func (k *keeper) run(orders <-chan order, children <-chan os.Signal) {
 		case <-k.over.Done():
 			k.kill(context.Cause(k.over).Error())
 		case <-again.C:
+			if k.start.Terminal != 0 && k.status == nil && held(k.pid) {
+				k.signal(-k.pid, unix.SIGCONT) // Ctrl-Z
+			}
 		}
 		again.Stop()
 	}
@@ -203,9 +209,13 @@ const lookAgain = time.Second
 // pause is how long nothing needs to be done unless something happens.
 func (k *keeper) pause() time.Duration {
 	if k.killing {
-		return min(time.Millisecond<<min(k.blows, 8), lookAgain/4)
+		return soon(k.blows)
 	}
 	d := lookAgain
+	if k.stopping { // others wait for the end: it is looked for as well, in case its signal comes late
+		k.looks++
+		d = soon(k.looks)
+	}
 	if left, ok := k.until.left(); ok {
 		for _, next := range []time.Duration{left, left - k.start.Notice} {
 			if next > 0 {
@@ -215,6 +225,9 @@ func (k *keeper) pause() time.Duration {
 	}
 	return d
 }
+
+// soon is a pause that grows with each time.
+func soon(times int) time.Duration { return min(time.Millisecond<<min(times, 8), lookAgain/4) }
 
 func (k *keeper) obey(o order) {
 	switch sig := unix.Signal(o.Signal); {

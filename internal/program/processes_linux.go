@@ -16,6 +16,8 @@ type process struct {
 	// started tells two processes apart that had the same number.
 	started uint64
 	zombie  bool
+	// state is the letter of /proc: D waits and cannot be interrupted, T was stopped by a signal.
+	state byte
 }
 
 var errStat = errors.New("program: not a line of /proc/PID/stat")
@@ -38,7 +40,8 @@ func parseStat(line []byte) (process, error) {
 	p.parent, errs[1] = strconv.Atoi(string(fields[parent]))
 	p.group, errs[2] = strconv.Atoi(string(fields[group]))
 	p.started, errs[3] = strconv.ParseUint(string(fields[started]), 10, 64)
-	p.zombie = fields[0][0] == 'Z' || fields[0][0] == 'X'
+	p.state = fields[0][0]
+	p.zombie = p.state == 'Z' || p.state == 'X'
 	if errors.Join(errs[:]...) != nil {
 		return process{}, errStat
 	}

@@ -55,13 +55,48 @@ func Start(o Options) (*Program, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	r, err := Prepare(o.Keeper)
+	if err != nil {
+		return nil, err
+	}
+	return r.start(o)
+}
+
+// Ready is a keeper that waits for its program. It belongs to one goroutine.
+type Ready struct{ p *Program }
+
+// Prepare starts a keeper alone, so that the program starts sooner when it is its time: that of a process is most of what Start takes. Start or Close it. The
+// calling process adopts orphans from now on. The error says why there is no keeper, or why nothing could be ended for certain here.
+func Prepare(keeper []string) (*Ready, error) {
 	if err := adopt(); err != nil {
 		return nil, err
 	}
-	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}), ended: make(chan struct{})}
-	if err := p.startKeeper(o.Keeper); err != nil {
+	p := &Program{answered: make(chan struct{}), ended: make(chan struct{})}
+	if err := p.startKeeper(keeper); err != nil {
 		return nil, fmt.Errorf("program: its keeper does not start: %w", err)
 	}
+	return &Ready{p}, nil
+}
+
+// Start is what the function Start is, with this keeper, which may do so once. Where it has ended meanwhile it is as if there had been none.
+func (r *Ready) Start(o Options) (*Program, error) {
+	if err := o.Validate(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	p, err := r.start(o)
+	if errors.Is(err, errNoAnswer) {
+		return Start(o)
+	}
+	return p, err
+}
+
+// Close ends a keeper that has no program.
+func (r *Ready) Close() { r.p.bury() }
+
+func (r *Ready) start(o Options) (*Program, error) {
+	p := r.p
+	p.log, p.restore = cmp.Or(o.Log, slog.Default()), terminal()
 	reports := json.NewDecoder(p.conn)
 	err := p.startProgram(o, reports)
 	if err != nil {
@@ -71,6 +106,9 @@ func Start(o Options) (*Program, error) {
 	go p.follow(reports)
 	return p, nil
 }
+
+// errNoAnswer says that a keeper has ended, or cannot be understood. Nothing of its program is left once it was abandoned.
+var errNoAnswer = errors.New("program: its keeper does not answer")
 
 func (p *Program) startKeeper(command []string) error {
 	self, err := os.Executable()
@@ -128,7 +166,7 @@ func (p *Program) startProgram(o Options, reports *json.Decoder) error {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("program: its keeper does not answer: %w", err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	case r.Late:
 		return ErrTooLate
 	case r.Problem != "":

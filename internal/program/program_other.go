@@ -13,6 +13,18 @@ type Program struct{}
 // Start returns ErrUnsupported.
 func Start(Options) (*Program, error) { return nil, ErrUnsupported }
 
+// Ready is a keeper that waits for its program. There is none on this system.
+type Ready struct{}
+
+// Prepare returns ErrUnsupported.
+func Prepare([]string) (*Ready, error) { return nil, ErrUnsupported }
+
+// Start returns ErrUnsupported.
+func (*Ready) Start(Options) (*Program, error) { return nil, ErrUnsupported }
+
+// Close does nothing.
+func (*Ready) Close() {}
+
 // Keep returns ErrUnsupported.
 func Keep() error { return ErrUnsupported }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -57,4 +59,13 @@ func bury(except int) {
 			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
 		}
 	}
+}
+
+// held reports whether a program waits, in a way that it cannot be stopped in, for a child that was stopped before it had become another program (vfork). Its
+// parent is not told of that, so nobody would ever continue the child.
+func held(pid int) bool {
+	if p, err := lookUp(strconv.Itoa(pid)); err != nil || p.state != 'D' {
+		return false
+	}
+	return slices.ContainsFunc(descendants(pid), func(p process) bool { return p.parent == pid && p.group == pid && p.state == 'T' })
 }
