@@ -78,7 +78,8 @@ func OverAgent(o AgentOptions) *Agent {
 	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
 }
 
-// Next implements Guard. The error is ctx's cause, wraps ErrElsewhere, or says why the agent will never take this program.
+// Next implements Guard. The error is ctx's cause, wraps ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
+// to let go of this program.
 func (a *Agent) Next(ctx context.Context) (*Turn, error) {
 	if err := a.takeLock(ctx); err != nil {
 		return nil, err
@@ -97,20 +98,44 @@ func (a *Agent) Next(ctx context.Context) (*Turn, error) {
 				a.giveBack(t, attach.Ended{Again: true})
 				continue
 			}
-			if err := t.prepare(a.opt.Singleton, &a.link.attached); err != nil {
-				a.giveBack(t, attach.Ended{Why: err.Error()})
-				return nil, err
-			}
-			a.turn = t
-			return &t.Turn, nil
+			return a.begin(t)
 		case where := <-elsewhere:
 			return nil, fmt.Errorf("%w: on %s, under token %d", ErrElsewhere, where.Member, where.Token)
 		case <-a.link.ctx.Done():
 			a.log.Warn("sbr: the agent is gone; attaching again", "because", context.Cause(a.link.ctx))
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return a.part(context.Cause(ctx))
 		}
 	}
+}
+
+// begin makes a run ready for its program.
+func (a *Agent) begin(t *turn) (*Turn, error) {
+	if err := t.prepare(a.opt.Singleton, &a.link.attached); err != nil {
+		a.giveBack(t, attach.Ended{Why: err.Error()})
+		return nil, err
+	}
+	a.turn = t
+	return &t.Turn, nil
+}
+
+// part says goodbye and waits until the agent has let go. It may have asked the run before to end already: nothing runs anywhere then until this one has, or
+// somebody has asked everybody anew.
+func (a *Agent) part(why error) (*Turn, error) {
+	a.link.leave()
+	bound := time.NewTimer(closeTime)
+	defer bound.Stop()
+	select {
+	case t := <-a.link.starts:
+		if t.Stop.Err() == nil {
+			return a.begin(t)
+		}
+		a.giveBack(t, attach.Ended{})
+	case <-a.link.ctx.Done():
+	case <-bound.C:
+		a.disconnect() // it has had its time
+	}
+	return nil, why
 }
 
 // takeLock waits until no other process on this machine looks after this singleton.

@@ -13,7 +13,8 @@ var ErrElsewhere = errors.New("guard: it is done elsewhere")
 
 // Guard gives turns, one at a time. It is used by one goroutine.
 type Guard interface {
-	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile.
+	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile. A turn that was given by then is returned although ctx has
+	// ended.
 	Next(ctx context.Context) (*Turn, error)
 	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
 	Done(t *Turn, e End)

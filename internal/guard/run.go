@@ -37,7 +37,9 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		o.Log = slog.Default()
 	}
 	r := &runner{Options: o}
+	defer r.unprepare()
 	for {
+		r.prepare()
 		turn, err := r.wait(ctx)
 		var ended signalled
 		switch {
@@ -69,6 +71,7 @@ func (s signalled) Error() string { return s.String() }
 // runner is one Run.
 type runner struct {
 	Options
+	ready  *program.Ready // nil: none was prepared
 	signal syscall.Signal // that has ended it, if one has
 }
 
@@ -92,7 +95,7 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 				cancel(signalled(s))
 			}
 		case a := <-next:
-			if cause := context.Cause(ctx); cause != nil && a.err == nil {
+			if cause := context.Cause(ctx); cause != nil && a.err == nil && !r.lateTurn(a.turn, cause) {
 				r.Guard.Done(a.turn, End{Why: cause.Error()})
 				return nil, cause
 			}
@@ -101,13 +104,27 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 }
 
+// lateTurn reports whether a turn that has come with the signal that ends this is taken: a Leaver has others that wait for it, and finds one of them sooner while
+// the program runs.
+func (r *runner) lateTurn(t *Turn, cause error) bool {
+	var ended signalled
+	leaver, ok := r.Guard.(Leaver)
+	if !ok || r.Once || !errors.As(cause, &ended) {
+		return false
+	}
+	r.signal = syscall.Signal(ended)
+	r.Log.Info("sbr: leaving, but it is this one's turn; the program runs until a successor is ready", "signal", r.signal.String())
+	leaver.Leave(t)
+	return true
+}
+
 // turn runs the program for one turn, and returns when nothing of it is left. The error says why it was not run, or not to its end.
 func (r *runner) turn(t *Turn) (End, error) {
 	o := r.Program
 	until := t.Valid()
 	o.Env, o.Until, o.Notice, o.Log = environment(o.Env, t.Facts), until, t.Notice, r.Log
 	began := time.Now()
-	p, err := program.Start(o)
+	p, err := r.start(o)
 	switch {
 	case errors.Is(err, program.ErrTooLate):
 		return End{Again: true, Why: err.Error()}, nil
@@ -131,6 +148,28 @@ func (r *runner) turn(t *Turn) (End, error) {
 	}
 	log.Info("sbr: the program has ended, with all that it has started", "because", e.Why)
 	return e, err
+}
+
+// prepare has a keeper ready before the turn comes. Why there is none is said when the program does not start.
+func (r *runner) prepare() {
+	if r.ready == nil && !r.Once {
+		r.ready, _ = program.Prepare(r.Program.Keeper)
+	}
+}
+
+func (r *runner) unprepare() {
+	if r.ready != nil {
+		r.ready.Close()
+		r.ready = nil
+	}
+}
+
+func (r *runner) start(o program.Options) (*program.Program, error) {
+	ready := r.ready
+	if r.ready = nil; ready == nil {
+		return program.Start(o)
+	}
+	return ready.Start(o)
 }
 
 // supervise looks after a program until nothing of it is left.

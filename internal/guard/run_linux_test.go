@@ -237,6 +237,101 @@ func TestRun_Leave(t *testing.T) {
 	}
 }
 
+// watchful counts what this process has started when a turn is asked for.
+type watchful struct {
+	*script
+	children []int
+}
+
+func (w *watchful) Next(ctx context.Context) (*guard.Turn, error) {
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(w.t, err)
+	n := 0
+	for _, path := range tasks {
+		text, _ := os.ReadFile(path) // threads end
+		n += len(strings.Fields(string(text)))
+	}
+	w.children = append(w.children, n)
+	return w.script.Next(ctx)
+}
+
+// The keeper is there before the turn is: what starts in the turn is the program alone. Who waits for nothing needs none before it is its turn.
+func TestRun_TheKeeperIsReadyBeforeTheTurn(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		w := &watchful{script: &script{turns: []*guard.Turn{turn(1).Turn}, after: guard.ErrElsewhere}}
+		run, ready := play(t, w.script, polite, func(o *guard.Options) { o.Guard, o.Once = w, once })
+		end := w.turns[0]
+		stop, cancel := context.WithCancelCause(context.Background())
+		end.Stop = stop
+		go func() { ready(1); cancel(errHandOver) }()
+		_, err := run()
+		if once {
+			require.Error(t, err)
+			require.Equal(t, []int{0}, w.children)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 1}, w.children)
+	}
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	for _, path := range tasks {
+		text, _ := os.ReadFile(path)
+		require.Empty(t, strings.TrimSpace(string(text)), "the last one was not needed")
+	}
+}
+
+// late is a Guard whose turn comes with the signal that ends everything.
+type late struct{ *script }
+
+func (l late) Next(ctx context.Context) (*guard.Turn, error) {
+	<-ctx.Done()
+	return l.script.Next(ctx)
+}
+
+// What comes with the signal is run where others wait for it, and can ask for it; otherwise it is given back.
+func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		first := turn(1)
+		s := &script{turns: []*guard.Turn{first.Turn}}
+		l := &leaver{script: s, left: make(chan *guard.Turn, 1)}
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGTERM
+		run, ready := play(t, s, polite, func(o *guard.Options) {
+			o.Signals, o.Once = signals, once
+			o.Guard = struct {
+				guard.Guard
+				guard.Leaver
+			}{late{s}, l}
+		})
+		go func() {
+			if !once {
+				require.Same(t, first.Turn, <-l.left)
+				ready(1)
+				first.stop(errHandOver)
+			}
+		}()
+		status, err := run()
+		require.NoError(t, err)
+		if once {
+			require.Equal(t, 128+15, status)
+			require.Equal(t, []guard.End{{Why: "terminated"}}, s.ends, "a job is not begun that is to be stopped")
+			continue
+		}
+		require.Equal(t, 4, status)
+		require.Equal(t, []guard.End{{Status: program.Status{Code: 4, Because: "hand-over"}, Why: "hand-over"}}, s.ends)
+	}
+
+	s := &script{turns: []*guard.Turn{turn(1).Turn}}
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	run, _ := play(t, s, polite, func(o *guard.Options) { o.Signals, o.Guard = signals, late{s} })
+	status, err := run()
+	require.NoError(t, err)
+	require.Equal(t, 128+15, status)
+	require.Equal(t, []guard.End{{Why: "terminated"}}, s.ends, "nobody is asked to take over from it")
+}
+
 // A turn is kept for the time that was asked for, unless it ends or somebody ends this.
 func TestRun_HoldFor(t *testing.T) {
 	for name, end := range map[string]func(*ender, chan<- os.Signal){

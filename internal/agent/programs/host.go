@@ -14,6 +14,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
@@ -79,6 +80,9 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 			return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
 		}
 	}
+	if err := h.armed(ctx); err != nil {
+		return nil, err
+	}
 	for {
 		next, before, err := h.place(a, s)
 		if before == nil {
@@ -89,6 +93,27 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 		case <-before.over:
 		case <-ctx.Done():
 			return nil, refuse(http.StatusServiceUnavailable, true, "singleton %s: what was before does not end", a.Singleton)
+		}
+	}
+}
+
+// armed waits until this member takes part. Before that it can run nothing, and others would wait for it: an agent that was restarted may be the oldest.
+func (h *Host) armed(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	defer h.opt.Cluster.Follow(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	for {
+		if p := h.opt.Cluster.Peers(); p.Self == "" || p.State != sbr.StateArming {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
 		}
 	}
 }
@@ -133,7 +158,7 @@ func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &slot{attach: *a, session: s, since: time.Now(), log: h.log.With("singleton", a.Singleton, "pid", a.PID), returned: make(chan struct{}), over: make(chan struct{})}
+	next := &slot{attach: *a, session: s, since: time.Now(), log: h.log.With("singleton", a.Singleton, "pid", a.PID), begun: make(chan struct{}), returned: make(chan struct{}), over: make(chan struct{})}
 	next.started = func(token uint64) { h.keep(a.Singleton, token) }
 	cfg.After = h.tokens[a.Singleton]
 	cfg.Name, cfg.Endpoint, cfg.StopTimeout, cfg.Logger, cfg.Run = a.Singleton, a.Endpoint, time.Duration(a.StopTimeout), h.log, next.run

@@ -1,15 +1,22 @@
 package programs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
 // An agent takes a bounded number of programs, says so, and takes another one once there is room.
@@ -27,6 +34,114 @@ func TestLimit_OfPrograms(t *testing.T) {
 		status, text := x.refused()
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Contains(t, text, fmt.Sprintf("%d programs are attached to this agent: no more are", programs.MaxPrograms))
+	})
+}
+
+// arming is a member that is not armed before it is told to be.
+type arming struct {
+	singleton.Cluster
+
+	mu     sync.Mutex
+	armed  bool
+	follow func()
+}
+
+func (a *arming) Peers() downing.Peers {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.Cluster.Peers()
+	if !a.armed {
+		p.State = sbr.StateArming
+	}
+	return p
+}
+
+func (a *arming) Follow(f func()) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.follow = f
+	return a.Cluster.Follow(f)
+}
+
+func (a *arming) arm() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = true
+	a.follow()
+}
+
+// A member that takes no part yet is no candidate: others would wait for it. Its program waits in its place.
+func TestLimit_ByArming(t *testing.T) {
+	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
+		cluster := &arming{Cluster: c.Member("n1").Provider}
+		c.Eventually(time.Minute, "it is not armed", func() bool { return cluster.Cluster.Peers().State == sbr.StateUp })
+		candidate := func() bool {
+			p := cluster.Peers()
+			return len(p.Find(p.Self).Serves) > 0
+		}
+		a := c.agentOf("arming", cluster, nil)
+
+		x, err := a.post(nil, hello("backup", "client", 4711))
+		require.NoError(t, err)
+		status, text := x.refused()
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, text, "it is arming")
+		require.Equal(t, "1", x.resp.Header.Get("Retry-After"))
+		require.False(t, candidate())
+
+		time.AfterFunc(3*time.Second, cluster.arm)
+		began := time.Now()
+		x, err = a.post(nil, hello("backup", "client", 4711))
+		require.NoError(t, err)
+		defer x.close()
+		require.Equal(t, http.StatusOK, x.resp.StatusCode)
+		require.InDelta(t, 3, time.Since(began).Seconds(), 0.5, "as soon as it is armed")
+		require.True(t, candidate())
+	})
+}
+
+// tagged is a member whose tags take their time.
+type tagged struct {
+	singleton.Cluster
+	err error
+}
+
+const tagging = 3 * time.Second
+
+func (s *tagged) Offer(ctx context.Context, topic string, on bool) error {
+	if !on {
+		return s.Cluster.Offer(ctx, topic, on)
+	}
+	time.Sleep(tagging)
+	if s.err != nil {
+		return s.err
+	}
+	return s.Cluster.Offer(ctx, topic, on)
+}
+
+// Follow tells of a change elsewhere meanwhile.
+func (s *tagged) Follow(f func()) (stop func()) {
+	time.AfterFunc(tagging/10, f)
+	return s.Cluster.Follow(f)
+}
+
+// A run waits for its program, so that one does not wait for the tags. Where they cannot be set after all it ends again.
+func TestLimit_BySlowTags(t *testing.T) {
+	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
+		member := &tagged{Cluster: c.Member("n1").Provider}
+		c.Eventually(time.Minute, "it is not armed", func() bool { return member.Peers().State == sbr.StateUp })
+		c.agentOf("slow", member, nil)
+		p := c.attach("slow", nil)
+		c.runs(p, tagging/2)
+		time.Sleep(time.Minute)
+		require.True(t, p.running())
+		require.Equal(t, 1, p.count())
+		p.end()
+
+		member.err = errors.New("no room")
+		p = c.attach("slow", nil)
+		c.runs(p, tagging/2)
+		c.Eventually(2*tagging, "it runs on", func() bool { return !p.running() })
 	})
 }
 

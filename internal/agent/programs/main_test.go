@@ -1,10 +1,7 @@
 package programs_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,80 +27,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stopTimeout is that of the programs in these tests.
 const stopTimeout = 2 * time.Second
-
-// conn is one end of a connection in memory, with an address. While it is frozen nothing comes through.
-type conn struct {
-	net.Conn
-	peer string
-	gate *clustertest.Gate
-}
-
-func (c conn) RemoteAddr() net.Addr { return addr(c.peer) }
-
-func (c conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.gate.Pass()
-	return n, err
-}
-
-func (c conn) Write(p []byte) (int, error) {
-	c.gate.Pass()
-	return c.Conn.Write(p)
-}
-
-type addr string
-
-func (addr) Network() string  { return "tcp" }
-func (a addr) String() string { return string(a) }
-
-// listener takes connections in memory.
-type listener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-	gate  clustertest.Gate
-	peer  string
-
-	mu   sync.Mutex
-	open []net.Conn
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *listener) Addr() net.Addr { return addr("127.0.0.1:7380") }
-
-func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	l.mu.Lock()
-	l.open = append(l.open, ours, theirs)
-	l.mu.Unlock()
-	select {
-	case l.conns <- conn{theirs, l.peer, &l.gate}:
-		return ours, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// cut ends all connections, as a reset does.
-func (l *listener) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.open {
-		_ = c.Close()
-	}
-	l.open = nil
-}
 
 // agent is what an agent has for its programs, on one member.
 type agent struct {
@@ -142,8 +65,12 @@ func with(t *testing.T, n int, o clustertest.Options, change func(name string, c
 }
 
 func (c *crew) agent(name string, change func(string, *singleton.Config)) *agent {
+	return c.agentOf(name, c.Member(name).Provider, change)
+}
+
+func (c *crew) agentOf(name string, member singleton.Cluster, change func(string, *singleton.Config)) *agent {
 	a := &agent{t: c.t, name: name, listener: &listener{conns: make(chan net.Conn), done: make(chan struct{}), peer: "127.0.0.1:41000"}}
-	a.host = programs.New(programs.Options{Cluster: c.Member(name).Provider, Logger: clustertest.Logger(name), Configure: func(string) (singleton.Config, error) {
+	a.host = programs.New(programs.Options{Cluster: member, Logger: clustertest.Logger(name), Configure: func(string) (singleton.Config, error) {
 		cfg := singleton.DefaultConfig()
 		if change != nil {
 			change(name, &cfg)
@@ -236,7 +163,12 @@ func (p *program) loop(ctx context.Context) error {
 			return err
 		}
 		p.begins(t)
-		why := p.supervise(ctx, t)
+		life := ctx
+		if ctx.Err() != nil { // the signal came while it waited
+			life, p.left = context.WithoutCancel(ctx), true
+			p.agent.Leave(t)
+		}
+		why := p.supervise(life, t)
 		if path := p.last().facts["SBR_STATE_NEXT"]; p.state != "" {
 			require.NoError(p.t, os.WriteFile(path, []byte(p.state), 0o600))
 		}
@@ -356,72 +288,6 @@ func (c *crew) alone() {
 			}
 		}
 	}
-}
-
-// raw is a program's side that says what the test wants.
-type raw struct {
-	t    *testing.T
-	to   *io.PipeWriter
-	resp *http.Response
-	in   *attach.Reader[attach.FromAgent]
-}
-
-// post sends a request to the agent, with the first lines.
-func (a *agent) post(change func(r *http.Request), lines ...string) (*raw, error) {
-	body, to := io.Pipe()
-	r, err := http.NewRequest(http.MethodPost, "http://agent"+attach.Path, body)
-	require.NoError(a.t, err)
-	r.Header.Set("Content-Type", attach.ContentType)
-	if change != nil {
-		change(r)
-	}
-	x := &raw{t: a.t, to: to}
-	go x.say(lines...)
-	if x.resp, err = a.http.Do(r); err != nil {
-		_ = to.Close()
-		return nil, err
-	}
-	x.in = attach.NewReader[attach.FromAgent](x.resp.Body)
-	return x, nil
-}
-
-func (x *raw) say(lines ...string) {
-	for _, line := range lines {
-		if _, err := io.WriteString(x.to, line+"\n"); err != nil {
-			return
-		}
-	}
-}
-
-// hears returns the next message of a kind.
-func (x *raw) hears(is func(m attach.FromAgent) bool) attach.FromAgent {
-	x.t.Helper()
-	for {
-		m, err := x.in.Read()
-		require.NoError(x.t, err)
-		if is(m) {
-			return m
-		}
-	}
-}
-
-func (x *raw) close() {
-	_ = x.to.Close()
-	_ = x.resp.Body.Close()
-}
-
-// refused returns status and text of an answer.
-func (x *raw) refused() (int, string) {
-	defer x.close()
-	line, err := bufio.NewReader(x.resp.Body).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		require.NoError(x.t, err)
-	}
-	return x.resp.StatusCode, strings.TrimSpace(line)
-}
-
-func hello(singleton, client string, pid int) string {
-	return fmt.Sprintf(`{"attach":{"singleton":%q,"client":%q,"pid":%d,"stop-timeout":"2s"}}`, singleton, client, pid)
 }
 
 // list is what the agent answers to GET /singletons.

@@ -1,12 +1,14 @@
 package programs_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/conduct"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -72,6 +74,45 @@ func TestDetach_HandsOverBeforeTheProgramIsStopped(t *testing.T) {
 		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
 		require.Equal(t, "of n1", second.last().state)
 		c.alone()
+	})
+}
+
+// `sbr run` gets a signal while it waits, when its agent has asked the program on another member to end already: it runs it, and hands it over.
+func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
+	eachWay(t, 3, clustertest.Options{}, func(t *testing.T, c *crew) {
+		first := c.attach("n1", nil)
+		c.runs(first, 30*time.Second)
+		second := c.attach("n2", nil)
+		time.Sleep(10 * time.Second)
+		third := c.attach("n3", nil)
+		time.Sleep(10 * time.Second)
+		first.leave <- struct{}{}
+		c.Eventually(5*time.Second, "nobody has asked for it", func() bool { return !first.last().told.IsZero() })
+		require.True(t, first.running(), "it takes its time")
+		second.cancel()
+		c.runs(third, 5*time.Second)
+		require.Equal(t, 1, second.count())
+		require.Contains(t, second.last().because, "(hand-over)")
+		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
+		require.LessOrEqual(t, third.last().start.Sub(second.last().end), 200*time.Millisecond)
+		require.Equal(t, "of n2", third.last().state)
+		c.Eventually(5*time.Second, "its agent does not let it go", func() bool { return conduct.Closed(second.done) })
+		c.alone()
+	})
+}
+
+// A program that waits is let go at once.
+func TestDetach_OfOneThatWaits(t *testing.T) {
+	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
+		first := c.attach("n1", nil)
+		c.runs(first, 30*time.Second)
+		second := c.attach("n2", nil)
+		time.Sleep(10 * time.Second)
+		second.cancel()
+		c.Eventually(time.Second, "its agent does not let it go", func() bool { return conduct.Closed(second.done) })
+		require.ErrorIs(t, second.err, context.Canceled)
+		require.Zero(t, second.count())
+		require.True(t, first.running())
 	})
 }
 

@@ -23,6 +23,7 @@ type slot struct {
 	patience time.Duration
 	started  func(token uint64) // is called with that of each run
 
+	begun    chan struct{} // the first run has begun
 	over     chan struct{} // the manager has ended
 	returned chan struct{} // the program's side says that nothing of it is left
 	once     sync.Once
@@ -43,9 +44,15 @@ type run struct {
 	ended  chan attach.Ended
 }
 
-// attend starts the manager, and looks after everything until nothing is left. ctx bounds the start.
+// attend starts the manager, and looks after everything until nothing is left. ctx bounds the start. It returns when that is done, or when the first run has begun:
+// that one waits for its program, and the tags of the node take their time.
 func (s *slot) attend(ctx context.Context) error {
-	err := s.manager.Start(ctx)
+	bounded, cancel := context.WithTimeout(s.session.ctx, startTime)
+	started := make(chan error, 1)
+	go func() {
+		defer cancel()
+		started <- s.manager.Start(bounded)
+	}()
 	go func() {
 		defer close(s.over)
 		select {
@@ -55,7 +62,20 @@ func (s *slot) attend(ctx context.Context) error {
 		}
 		<-s.manager.Done()
 	}()
-	return err
+	select {
+	case err := <-started:
+		return err
+	case <-ctx.Done():
+		cancel()
+		return <-started
+	case <-s.begun:
+		go func() {
+			if err := <-started; err != nil { // the manager has resigned
+				s.log.Warn("sbr: a program cannot stay attached", "error", err)
+			}
+		}()
+		return nil
+	}
 }
 
 func (s *slot) isOver() bool {
@@ -152,7 +172,9 @@ func (s *slot) begin(r *singleton.Run) *run {
 	if s.session.ctx.Err() != nil {
 		return nil
 	}
-	s.number++
+	if s.number++; s.number == 1 {
+		close(s.begun)
+	}
 	s.now = &run{number: s.number, of: r, ended: make(chan attach.Ended, 1)}
 	s.session.send(attach.FromAgent{Start: &attach.Start{
 		Run: s.number, Token: r.Token(), State: r.State(), From: r.From(), ValidFor: s.promise(), Notice: attach.Duration(s.notice),
