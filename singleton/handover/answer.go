@@ -209,6 +209,10 @@ func (m *Machine) await(w waiting) {
 
 // answered takes in an answer to this member's own question.
 func (m *Machine) answered(e Answered) {
+	if m.phase == Idle && e.From == m.gaveWay && e.Message.Round == m.round && (e.Unserved || e.Message.Kind == Clear) {
+		m.gaveWay, m.notBefore = "", m.now // it does not want the slot any more
+		return
+	}
 	if m.phase != Taking && m.phase != Active && m.phase != Acquiring {
 		return
 	}
@@ -241,6 +245,9 @@ func (m *Machine) takeIn(a *answer, msg *Message) {
 			}
 		}
 	case Refuse:
+		if a.what == Clear && m.bound {
+			return // it has come to want the slot since then, and has to ask
+		}
 		a.what = Refuse
 	case Running:
 		if a.what == HandOver {

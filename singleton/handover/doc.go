@@ -28,6 +28,8 @@
 //
 // # Non-guarantees
 //
+//   - Where several members stop, start again or leave within each other's changes, one question and its answers may be on the way while nothing runs, as long as
+//     one candidate stays. Where none does, nothing runs until there is one and everybody knows.
 //   - After a run that ended by itself for good, and wherever nothing runs, one more question and its answers are on the way to the next run. An older
 //     candidate that is not armed yet is waited for.
 //   - Stop asks a run to end. How long it takes to, is the run's business; nothing else starts meanwhile, if this member can still say so.

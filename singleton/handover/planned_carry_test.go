@@ -100,7 +100,7 @@ func (p *planned) ask(n *node, e handover.Ask) {
 	p.say("%s -> %s: %v", n.id, to, e.Message.Kind)
 	for _, o := range p.nodes {
 		if o != n && !o.left && (e.To == "" || e.To == o.id) {
-			p.soon(func() { p.question(n, o, e.Message) })
+			p.gossips(func() { p.question(n, o, e.Message) })
 		}
 	}
 }

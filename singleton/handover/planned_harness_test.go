@@ -28,8 +28,10 @@ type teller interface {
 type planned struct {
 	t     teller
 	lease bool
-	// takes is how long the next thing takes.
-	takes func() time.Duration
+	// takes is how long the next thing takes; gossip, if there is one, how long a question does, or what is new of a member.
+	takes, gossip func() time.Duration
+	// steady: one member could run the slot all the time, whatever changes of the others.
+	steady bool
 
 	now   time.Duration
 	trace strings.Builder
@@ -164,7 +166,20 @@ func (p *planned) someoneCould() (could bool) {
 }
 
 // changed notes that who could run the slot has changed.
-func (p *planned) changed() { p.idle = p.now }
+func (p *planned) changed() {
+	if !p.steady {
+		p.idle = p.now
+	}
+}
+
+// gossips lets something happen once it has reached another member.
+func (p *planned) gossips(f func()) {
+	takes := p.takes
+	if p.gossip != nil {
+		takes = p.gossip
+	}
+	p.after(takes(), f)
+}
 
 func (p *planned) node(id sbr.ID) *node {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.id == id })
@@ -200,6 +215,7 @@ func (p *planned) join(id sbr.ID, born int64) {
 		}
 	}
 	p.say("%s joins", id)
+	p.changed() // it has to agree as well
 	p.nodes = append(p.nodes, n)
 	p.publish(n)
 	for _, o := range p.nodes { // what was under way when it came
@@ -220,7 +236,7 @@ func (p *planned) publish(n *node) {
 	n.known[n.id] = f
 	for _, o := range p.nodes {
 		if o != n && !o.left {
-			p.soon(func() { p.learn(o, f) })
+			p.gossips(func() { p.learn(o, f) })
 		}
 	}
 	p.step(n, nil)

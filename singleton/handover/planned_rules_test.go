@@ -161,156 +161,6 @@ func TestHandOver_IsAskedAgainAtOnceWhenNothingIsLeftToHandOver(t *testing.T) {
 	require.Equal(t, handover.HandOver, asks[0].Message.Kind)
 }
 
-// bound has asked z to end its run.
-func bound(t *testing.T, change func(*handover.Config), peers ...handover.Peer) *alone {
-	a := newAlone(t, change, append(peers, younger)...)
-	for _, p := range peers {
-		a.hear(p.ID, handover.Clear, nil)
-	}
-	a.hear("z", handover.Running, nil)
-	require.Equal(t, handover.Taking, a.m.Phase())
-	return a
-}
-
-func TestBound_GoesOnUntilAnOlderCandidateAsksForTheSlot(t *testing.T) {
-	attached := older
-	attached.Candidate = false
-	a := bound(t, nil, attached)
-	a.see(older, younger)
-	require.Equal(t, handover.Taking, a.m.Phase())
-	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
-	a.hear("z", handover.HandedOver, nil)
-	require.Len(t, only[handover.Start](a.got), 1)
-
-	a = bound(t, nil, attached)
-	a.see(older, younger)
-	require.Equal(t, handover.HandedOver, a.asked(older, handover.HandOver, 1).Kind)
-	require.Equal(t, handover.Idle, a.m.Phase())
-	a.hear("z", handover.HandedOver, nil)
-	require.Empty(t, only[handover.Start](a.got))
-
-	a = newAlone(t, nil, attached, younger)
-	a.see(older, younger)
-	require.Equal(t, handover.Idle, a.m.Phase(), "before it has asked for a run to end it gives way")
-}
-
-func TestBound_IsOverWithTheTurn(t *testing.T) {
-	attached := older
-	attached.Candidate = false
-	gaveUp := bound(t, nil, attached)
-	require.Equal(t, handover.HandedOver, gaveUp.asked(older, handover.HandOver, 1).Kind)
-	ran := bound(t, nil, attached)
-	ran.hear("z", handover.HandedOver, nil)
-	ran.asked(older, handover.HandOver, 1)
-	ran.step(handover.RunEnded{Run: 1})
-	for _, a := range []*alone{gaveUp, ran} {
-		a.see(attached, younger)
-		a.now += 2 * time.Second
-		a.see(attached, younger)
-		require.Equal(t, handover.Taking, a.m.Phase())
-		a.see(older, younger)
-		require.Equal(t, handover.Idle, a.m.Phase(), "it has not asked anybody to stop this time")
-	}
-}
-
-func TestBound_NotWithoutItsPlace(t *testing.T) {
-	a := bound(t, nil)
-	a.step(handover.Viewed{View: handover.View{Sure: a.now, Peers: a.v.Peers}})
-	require.Equal(t, handover.Idle, a.m.Phase())
-}
-
-func TestBound_WithALeaseFromWhenItAsksForIt(t *testing.T) {
-	attached := older
-	attached.Candidate = false
-	a := newAlone(t, useLease, attached)
-	a.hear("b", handover.Clear, nil)
-	require.Equal(t, handover.Acquiring, a.m.Phase())
-	a.see(older)
-	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
-	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
-	require.Len(t, only[handover.Start](a.got), 1)
-}
-
-func TestBound_ResignsOnlyOnceItHasTakenOver(t *testing.T) {
-	a := bound(t, nil, further)
-	a.step(handover.Resign{Patience: 3 * time.Second})
-	require.Equal(t, handover.Resigning, only[handover.Ask](a.got)[0].Message.Kind)
-	require.False(t, a.m.Finished())
-	require.Equal(t, handover.Running, a.asked(further, handover.Take, 1).Kind, "it refuses nobody")
-	a.hear("z", handover.HandedOver, nil)
-	require.Len(t, only[handover.Start](a.got), 1)
-	a.asked(further, handover.HandOver, 1)
-	require.Len(t, only[handover.Stop](a.got), 1)
-	a.step(handover.RunEnded{Run: 1})
-	require.True(t, a.m.Finished())
-}
-
-func TestBound_ANodeThatLeavesTakesOverAllTheSame(t *testing.T) {
-	a := bound(t, nil, further)
-	leaver := myself
-	leaver.Leaving = true
-	a.step(handover.Viewed{View: handover.View{Armed: true, Sure: a.now, Peers: []handover.Peer{leaver, younger, further}}})
-	require.Equal(t, handover.Resigning, only[handover.Ask](a.got)[0].Message.Kind)
-	a.hear("z", handover.HandedOver, nil)
-	require.Len(t, only[handover.Start](a.got), 1)
-}
-
-func TestBound_AGrantThatComesWithTheEndOfItsPatienceIsGivenBack(t *testing.T) {
-	a := bound(t, useLease, further)
-	a.hear("z", handover.HandedOver, nil)
-	a.step(handover.Resign{Patience: time.Second / 2})
-	a.now = time.Second / 2
-	a.step(handover.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
-	require.Empty(t, only[handover.Start](a.got))
-	require.Len(t, only[handover.ReleaseLease](a.got), 1)
-}
-
-func TestBound_ResignsBeforeItHasTakenOver(t *testing.T) {
-	resigned := func(t *testing.T, a *alone) {
-		asks := only[handover.Ask](a.got)
-		require.Equal(t, handover.Resigned, asks[len(asks)-1].Message.Kind)
-		require.True(t, a.m.Finished())
-	}
-	t.Run("its successor asks it first", func(t *testing.T) {
-		a := bound(t, nil, further)
-		a.step(handover.Resign{Patience: 3 * time.Second})
-		require.Equal(t, handover.HandedOver, a.asked(further, handover.HandOver, 1).Kind)
-		resigned(t, a)
-	})
-	t.Run("its patience is over", func(t *testing.T) {
-		for _, change := range []func(*handover.Config){nil, useLease} {
-			a := bound(t, change, further)
-			if change != nil {
-				a.hear("z", handover.HandedOver, nil)
-				require.Equal(t, handover.Acquiring, a.m.Phase())
-			}
-			a.step(handover.Resign{Patience: 300 * time.Millisecond})
-			at, ok := a.m.NextDeadline()
-			require.True(t, ok)
-			require.Equal(t, 300*time.Millisecond, at)
-			a.now = at
-			a.see(further, younger)
-			resigned(t, a)
-		}
-	})
-	t.Run("there is no time", func(t *testing.T) {
-		a := bound(t, nil, further)
-		a.step(handover.Resign{})
-		require.Len(t, only[handover.Ask](a.got), 1)
-		resigned(t, a)
-		a = bound(t, nil, further)
-		a.step(handover.Resign{Patience: 3 * time.Second})
-		a.step(handover.Resign{})
-		resigned(t, a)
-	})
-	t.Run("there is nobody else", func(t *testing.T) {
-		a := bound(t, nil)
-		a.step(handover.Asked{From: "z", Message: handover.Message{Kind: handover.Resigning, Round: 1}})
-		a.step(handover.Resign{Patience: 3 * time.Second})
-		resigned(t, a)
-	})
-}
-
 func TestLeaving_SaysThatNothingRuns(t *testing.T) {
 	for _, others := range [][]handover.Peer{{older}, {younger}} { // idle, and taking
 		a := newAlone(t, nil, others...)
@@ -331,6 +181,49 @@ func TestGivingWay_ToACandidateThatIsSeenIsNoPause(t *testing.T) {
 	require.Equal(t, handover.Idle, a.m.Phase())
 	a.see(hidden)
 	require.Equal(t, handover.Taking, a.m.Phase())
+}
+
+// A question may come from a manager that was closed since: whoever gives way to it asks whether it is still there.
+func TestGivingWay_AsksWhoIsNotSeenAsACandidate(t *testing.T) {
+	hidden := handover.Peer{ID: "b", Born: 1}
+	for _, c := range []struct {
+		name   string
+		answer handover.Answered
+		want   handover.Phase
+	}{
+		{"it has no manager", handover.Answered{From: "b", Unserved: true}, handover.Taking},
+		{"it runs nothing and does not want to", handover.Answered{From: "b", Message: handover.Message{Kind: handover.Clear}}, handover.Taking},
+		{"it wants the slot", handover.Answered{From: "b", Message: handover.Message{Kind: handover.Refuse}}, handover.Idle},
+		{"it runs it", handover.Answered{From: "b", Message: handover.Message{Kind: handover.Running}}, handover.Idle},
+		{"another one has no manager", handover.Answered{From: "z", Unserved: true}, handover.Idle},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAlone(t, nil, hidden, younger)
+			before := a.round()
+			require.Equal(t, handover.Clear, a.asked(older, handover.Take, 1).Kind)
+			asks := only[handover.Ask](a.got)
+			require.Len(t, asks, 1)
+			require.Equal(t, sbr.ID("b"), asks[0].To)
+			require.Equal(t, handover.Take, asks[0].Message.Kind)
+			a.step(handover.Answered{From: "b", Unserved: true, Message: handover.Message{Round: before}})
+			require.Equal(t, handover.Idle, a.m.Phase(), "that is what it had answered before it asked")
+			c.answer.Message.Round = asks[0].Message.Round
+			a.step(c.answer)
+			require.Equal(t, c.want, a.m.Phase())
+		})
+	}
+	a := bound(t, nil, hidden)
+	a.step(handover.Resign{Patience: time.Minute})
+	require.Equal(t, handover.HandedOver, a.asked(older, handover.HandOver, 1).Kind)
+	asks := only[handover.Ask](a.got)
+	require.Len(t, asks, 1)
+	require.Equal(t, handover.Resigned, asks[0].Message.Kind, "who goes does not want to know")
+	for name, peers := range map[string][]handover.Peer{"a candidate": {older}, "nobody": {younger}} {
+		a := newAlone(t, nil, hidden, younger)
+		a.see(peers...)
+		a.asked(older, handover.Take, 1)
+		require.Empty(t, only[handover.Ask](a.got), name)
+	}
 }
 
 func TestGivingWay_PausesUntilItIsSeenForWhom(t *testing.T) {
@@ -360,20 +253,6 @@ func TestGivingWay_PausesUntilItIsSeenForWhom(t *testing.T) {
 			require.Equal(t, handover.Taking, a.m.Phase())
 		})
 	}
-}
-
-func TestAppendState_TellsWhetherItIsBound(t *testing.T) {
-	asked, unasked := bound(t, nil), newAlone(t, nil, younger)
-	for _, a := range []*alone{asked, unasked} {
-		a.see(younger, further) // one more to ask
-		a.hear("z", handover.HandedOver, nil)
-		require.Equal(t, handover.Taking, a.m.Phase())
-	}
-	require.NotEqual(t, asked.m.AppendState(nil), unasked.m.AppendState(nil))
-	a := newAlone(t, nil, further, younger)
-	a.hear("z", handover.HandedOver, nil)
-	a.see(younger, further)
-	require.Equal(t, unasked.m.AppendState(nil), a.m.AppendState(nil), "and nothing else is told apart")
 }
 
 // Others take a node that has left for gone, and start after the margin.

@@ -132,3 +132,39 @@ func TestProperty_PlannedGap(t *testing.T) {
 		require.LessOrEqual(t, p.longest, most*moment, "%s", &p.trace)
 	})
 }
+
+// A question is gossiped, which takes long; its answer is not. Beside a member that could run the slot all the time, at most one is waited for while nobody runs it,
+// whatever the others do: several stop, start again, leave, in the middle of each other's changes.
+func TestProperty_PlannedGapBesideOneThatStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const moment, question = 10 * time.Millisecond, 200 * time.Millisecond
+		chance := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "times"), 0))
+		between := func(least, most time.Duration) time.Duration {
+			return least + time.Duration(chance.Int64N(int64(most-least)))
+		}
+		p := newPlanned(t, rapid.Bool().Draw(t, "lease"), func() time.Duration { return between(time.Millisecond, moment) })
+		p.gossip, p.steady = func() time.Duration { return between(question/10, question) }, true
+		p.add("abcd"[:rapid.IntRange(2, 4).Draw(t, "members")])
+		for _, n := range p.nodes {
+			p.attach(n.id)
+		}
+		p.pass(3 * time.Second)
+		p.longest = 0
+		stays := p.nodes[rapid.IntRange(0, len(p.nodes)-1).Draw(t, "stays")]
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			p.pass(time.Duration(rapid.SampledFrom([]int{0, 0, 3, 10, 30, 50, 100, 200, 500}).Draw(t, "after")) * time.Millisecond)
+			switch n := p.nodes[rapid.IntRange(0, len(p.nodes)-1).Draw(t, "who")]; {
+			case n == stays || n.left:
+			case n.m == nil && !n.fact.Leaving:
+				p.attach(n.id)
+			case n.m == nil || n.resigned || p.now-n.since < 3*moment:
+			case n.running && rapid.Bool().Draw(t, "leaves"):
+				p.leave(n.id)
+			default:
+				p.resign(n.id)
+			}
+		}
+		p.pass(20 * time.Second)
+		require.LessOrEqual(t, p.longest, question+most*moment, "%s", &p.trace)
+	})
+}

@@ -266,6 +266,10 @@ func (m *Machine) yield(to sbr.ID, why string) {
 	m.gaveWay, m.notBefore = to, m.now
 	if to != "" {
 		m.notBefore += m.cfg.HandOverRetryInterval
+		if p := m.peer(to); p != nil && !p.Candidate && !m.over() {
+			m.round++
+			m.ask(to, Take) // what has come may be a late word of a manager that was closed
+		}
 	}
 	m.explain(TopicYielded, "%s", why)
 	if m.resigned && !m.down {
