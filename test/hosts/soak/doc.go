@@ -6,6 +6,7 @@
 //	go run ./test/hosts/soak --rounds 200 --seed 1 --parallel 5
 //	go run ./test/hosts/soak --seed 1 --round 17
 //	go run ./test/hosts/soak --rounds 100 --seed 1 --singleton
+//	go run ./test/hosts/soak --rounds 300 --seed 1 --planned
 //	go run ./test/hosts/soak --rounds 100 --seed 1 --shards
 //
 // A round cuts the network, adds further faults, waits until one side is up, ends all faults and waits until all five are members again. What
@@ -14,13 +15,15 @@
 // With --singleton a program runs under `sbr run` on one of the hosts and writes to a ledger. Rounds in which hosts stand still, crash or are updated come in
 // between; which host is hit may follow from where the program runs.
 //
+// With --planned nothing goes wrong: `sbr run` is stopped, or its member leaves, one or several at a time, and the time without work is measured.
+//
 // With --shards test/hosts/shardhost runs on all hosts in place of the agents: a node of its own with shards that write to a ledger. Hosts leave in some rounds.
 //
 // # Guarantees
 //
 //   - A round passes only if what was seen from outside allows it: package cluster judges the chain of verdicts, the ends of the processes and
 //     that no downed incarnation returned; judge.go says which outcomes a plan allows.
-//   - With --singleton and --shards: the ledger's own file is what is judged: no older token was accepted after a newer one, and the program, or every shard, runs again
+//   - With --singleton, --planned and --shards: the ledger's own file is what is judged: no older token was accepted after a newer one, and the program, or every shard, runs again
 //     in the end.
 //   - Ctrl-C ends in order: everything is cleaned up, and what is known so far is printed.
 //

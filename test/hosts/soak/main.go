@@ -44,6 +44,7 @@ type options struct {
 	output, write, logs  string
 	keep, plans, jsonOut bool
 	singleton, shards    bool
+	planned              bool
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -58,6 +59,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
+	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
 	f.BoolVar(&o.plans, "plans", false, "print the plans and play nothing")
 	f.Func("round", "play these `rounds` only, with commas between them", func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
@@ -78,8 +80,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case o.rounds < 1 || o.parallel < 1:
 		err = errors.New("--rounds and --parallel must be at least 1")
-	case o.singleton && o.shards:
-		err = errors.New("--singleton and --shards are two ways to play: one at a time")
+	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
+		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
 	case o.output != "text" && o.output != "json":
 		err = fmt.Errorf("-o %q: it must be text or json", o.output)
 	}
@@ -105,6 +107,8 @@ func (o *options) plan(round int) plan {
 		return newSinglePlan(o.seed, round)
 	case o.shards:
 		return newShardPlan(o.seed, round)
+	case o.planned:
+		return newPlannedPlan(o.seed, round)
 	default:
 		return newPlan(o.seed, round)
 	}
@@ -116,7 +120,7 @@ func (o *options) first(worker int) stageKind {
 	if o.shards {
 		k.mode, k.shards = ownMode, shardCount
 	}
-	if o.singleton || o.shards {
+	if o.singleton || o.planned || o.shards {
 		k.guard = guards[(worker+1)%2]
 	}
 	return k
@@ -193,10 +197,12 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 	}
 	if o.write != "" && len(s.results) > 0 {
 		page := sum.page
-		if sum.Single != nil {
+		switch {
+		case o.singleton:
 			page = sum.singlePage
-		}
-		if o.shards {
+		case o.planned:
+			page = sum.plannedPage
+		case o.shards:
 			page = sum.shardsPage
 		}
 		err = errors.Join(err, os.WriteFile(o.write, []byte(page()), 0o644))

@@ -73,12 +73,15 @@ func (s *summary) classTable() table {
 
 // write prints the summary.
 func (s *summary) write(w io.Writer) error {
-	fmt.Fprintf(w, "\n%s\n\nDouble-active time (p50, p99, max below: of each row)\n", s.headline())
-	for _, t := range []table{s.classTable(), rowsTable("shape", append(s.Shapes, s.All)), rowsTable("further fault", s.Faults)} {
-		if err := t.text(w); err != nil {
-			return err
+	fmt.Fprintf(w, "\n%s\n\n", s.headline())
+	if s.Single == nil || s.Single.Planned == nil {
+		fmt.Fprintln(w, "Double-active time (p50, p99, max below: of each row)")
+		for _, t := range []table{s.classTable(), rowsTable("shape", append(s.Shapes, s.All)), rowsTable("further fault", s.Faults)} {
+			if err := t.text(w); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w)
 	}
 	if s.Single != nil {
 		if err := s.Single.write(w); err != nil {
@@ -87,6 +90,9 @@ func (s *summary) write(w io.Writer) error {
 	}
 	if s.slow() {
 		fmt.Fprintf(w, "TOO SLOW: the p99 of losers that reach the store is above %v\n", quick)
+	}
+	if s.Single.late() {
+		fmt.Fprintf(w, "TOO SLOW: the p99 of planned changes of one member is above %v\n", handOverTime)
 	}
 	for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
 		fmt.Fprintf(w, "FAILED: round %d: %s\n", round, s.Problems[round])

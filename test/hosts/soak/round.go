@@ -119,6 +119,10 @@ func (g *game) run(ctx context.Context) error {
 	}
 	g.result.Bound = g.bounds.CutOff.Seconds()
 	if g.plan.Single != nil {
+		g.result.Single = &singleResult{}
+		if len(g.plan.Single.Farewells) > 0 {
+			return g.planned(ctx)
+		}
 		return g.single(ctx)
 	}
 	if err := g.cutAndResolve(ctx); err != nil {

@@ -35,7 +35,9 @@ type singleSummary struct {
 	// Overlaps counts what would have been double work without the fence, by guard.
 	Overlaps map[cluster.Guard]overlaps `json:"overlaps"`
 	Scenes   map[scene]int              `json:"scenes"`
-	Guards   map[cluster.Guard]int      `json:"guards"`
+	// Planned is about rounds of planned changes; nil: there were none.
+	Planned *plannedSummary       `json:"planned,omitempty"`
+	Guards  map[cluster.Guard]int `json:"guards"`
 }
 
 // overlaps are those of some rounds.
@@ -73,6 +75,7 @@ func summarizeSingle(results []result, reports []ledger.Report) *singleSummary {
 	if len(s.Scenes) == 0 {
 		return nil
 	}
+	s.Planned = summarizePlanned(results)
 	for _, c := range causes {
 		for _, g := range guards {
 			s.Rows = append(s.Rows, singleRowOf(c, g, moves[g][c]))
@@ -125,6 +128,9 @@ func singleRowOf(c cause, g cluster.Guard, moves []move) singleRow {
 // broken reports whether the fence has let through what it must not, or could not tell runs apart.
 func (s *singleSummary) broken() bool { return s != nil && !s.Ledger.Clean() }
 
+// late reports whether planned changes took longer than is promised.
+func (s *singleSummary) late() bool { return s != nil && s.Planned.late() }
+
 func (s *singleSummary) movesTable() table {
 	t := table{{"what happened", "kept in one place by", "moves", "without work, p50 / p99 / max", "from the fault to work, p50 / p99 / max", "computed bound", "above it", "after verdict and margin"}}
 	for _, x := range s.Rows {
@@ -162,11 +168,20 @@ func (s *singleSummary) orderTable() table {
 }
 
 func (s *singleSummary) write(w io.Writer) error {
-	for _, t := range []table{s.orderTable(), s.movesTable(), s.overlapTable()} {
+	tables := []table{s.orderTable(), s.movesTable(), s.overlapTable()}
+	if s.Planned != nil {
+		tables = []table{s.orderTable(), s.Planned.table(), s.Planned.phaseTable()}
+	}
+	for _, t := range tables {
 		if err := t.text(w); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
+	}
+	if s.Planned != nil {
+		for _, line := range s.Planned.slow() {
+			fmt.Fprintf(w, "SLOW: %s\n", line)
+		}
 	}
 	return nil
 }

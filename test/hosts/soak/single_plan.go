@@ -60,6 +60,8 @@ type singlePlan struct {
 	// node leaves, otherwise it leaves with them.
 	Order   []string `json:"order,omitempty"`
 	InPeace bool     `json:"in-peace,omitempty"`
+	// Farewells are those of a round of planned changes; nil: it is none.
+	Farewells []farewell `json:"farewells,omitempty"`
 	// DrainsCoordinator: shards are handed over by the coordinator's host before anything happens, otherwise by another that the round names.
 	DrainsCoordinator bool `json:"drains-coordinator,omitempty"`
 }
@@ -119,6 +121,9 @@ func (p *plan) quiet(faults ...fault) {
 
 // victim is the host on which the singleton would suffer most.
 func (p *plan) victim() string {
+	if f := p.Single.Farewells; len(f) > 0 {
+		return f[0].Host
+	}
 	for _, k := range []kind{pause, crash, kill, runKilled, programKilled, departure, desertion} {
 		if h := p.hit(k); len(h) > 0 {
 			return h[0]
@@ -173,6 +178,10 @@ func (p *plan) swap(a, b string) {
 	}
 	single := *p.Single
 	single.NoLedger, single.Order = all(single.NoLedger), all(single.Order)
+	single.Farewells = slices.Clone(single.Farewells)
+	for i := range single.Farewells {
+		single.Farewells[i].Host = other(single.Farewells[i].Host)
+	}
 	p.Single = &single
 }
 
@@ -191,6 +200,9 @@ func (p *plan) alone() bool {
 // String is what the singleton adds to what is going to happen.
 func (s *singlePlan) String() string {
 	text := string(s.Guard)
+	if len(s.Farewells) > 0 {
+		return text + ", " + s.farewells()
+	}
 	if s.Scene == rollingScene {
 		text += fmt.Sprintf(", %s %v", s.Scene, s.Order)
 		if s.Shards > 0 && !s.InPeace {

@@ -30,7 +30,6 @@ type marks struct{ begin, ready, cut, healed, end time.Duration }
 
 // single plays a round with a singleton, or with shards.
 func (g *game) single(ctx context.Context) error {
-	g.result.Single = &singleResult{}
 	if err := g.prepare(ctx); err != nil {
 		return fmt.Errorf("before the cut: %w", err)
 	}

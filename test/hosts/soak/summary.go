@@ -157,7 +157,7 @@ func (s *summary) slow() bool { return s.Classes[reaches].P99 > quick.Seconds() 
 
 // Failed reports whether the run shows what it must not: a round that failed, rounds that were not played, slow losers.
 func (s *summary) Failed() bool {
-	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow() || s.Single.broken()
+	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow() || s.Single.broken() || s.Single.late()
 }
 
 // command plays a round again.
@@ -168,6 +168,8 @@ func command(o *options, round int) string {
 		text += " --singleton"
 	case o.shards:
 		text += " --shards"
+	case o.planned:
+		text += " --planned"
 	}
 	return text
 }
@@ -193,6 +195,9 @@ func writeProgress(w io.Writer, r *result, done, total int, o *options) {
 
 // times are the figures of a round on one line.
 func (r *result) times() string {
+	if r.Single != nil && len(r.Plan.Single.Farewells) > 0 {
+		return r.Single.String()
+	}
 	worst := make(map[class]float64)
 	for _, a := range r.Active {
 		worst[a.Class] = max(worst[a.Class], a.Seconds)

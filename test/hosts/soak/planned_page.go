@@ -1,0 +1,201 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+)
+
+// plannedRow is one scene under one guard.
+type plannedRow struct {
+	Scene  scene         `json:"scene"`
+	Guard  cluster.Guard `json:"guard"`
+	Rounds int           `json:"rounds"`
+	Gap    figures       `json:"gap"`
+	// Prompt are the changes that took no longer than is promised.
+	Prompt int `json:"prompt"`
+}
+
+// slowMove is a change that took longer.
+type slowMove struct {
+	Round int   `json:"round"`
+	Scene scene `json:"scene"`
+	Move  move  `json:"move"`
+}
+
+// plannedSummary is what rounds of planned changes have shown.
+type plannedSummary struct {
+	Rows []plannedRow `json:"rows"`
+	// Single and Several sum up the scenes in which one member changes, and the others.
+	Single  plannedRow `json:"single"`
+	Several plannedRow `json:"several"`
+	// Phases are the parts of the changes, in the order of their names.
+	Phases []figures  `json:"phases"`
+	Slow   []slowMove `json:"slow"`
+}
+
+// phaseNames say what the parts are.
+var phaseNames = []string{"the program ends", "its agent hears of it", "the other agent starts the next run", "the program starts there", "the last write before, the first write after"}
+
+func (p *phases) all() []float64 { return []float64{p.Stop, p.Tell, p.Agree, p.Start, p.Rest} }
+
+// summarizePlanned sums up rounds of planned changes; nil: there were none.
+func summarizePlanned(results []result) *plannedSummary {
+	s := &plannedSummary{Phases: make([]figures, len(phaseNames)), Slow: []slowMove{}}
+	parts := make([][]float64, len(phaseNames))
+	var single, several []result
+	for _, r := range results {
+		if r.Single == nil || len(r.Plan.Single.Farewells) == 0 {
+			continue
+		}
+		if r.Plan.Single.Scene.single() {
+			single = append(single, r)
+		} else {
+			several = append(several, r)
+		}
+		for _, m := range r.ownMoves() {
+			if m.Phases != nil {
+				for i, x := range m.Phases.all() {
+					parts[i] = append(parts[i], x)
+				}
+			}
+			if m.Gap > handOverTime.Seconds() {
+				s.Slow = append(s.Slow, slowMove{r.Plan.Round, r.Plan.Single.Scene, m})
+			}
+		}
+	}
+	if len(single)+len(several) == 0 {
+		return nil
+	}
+	for _, x := range plannedScenes {
+		for _, g := range guards {
+			s.Rows = append(s.Rows, plannedRowOf(x, g, slices.Concat(single, several), func(p *singlePlan) bool { return p.Scene == x && p.Guard == g }))
+		}
+	}
+	every := func(*singlePlan) bool { return true }
+	s.Single, s.Several = plannedRowOf("one at a time, in all", "", single, every), plannedRowOf("several at a time, in all", "", several, every)
+	for i := range parts {
+		s.Phases[i] = distribution(parts[i])
+	}
+	slices.SortStableFunc(s.Slow, func(a, b slowMove) int { return a.Round - b.Round })
+	return s
+}
+
+// ownMoves are the changes that belong to what the round was about.
+func (r *result) ownMoves() []move {
+	return slices.DeleteFunc(slices.Clone(r.Single.Moves), func(m move) bool { return m.Cause != cause(r.Plan.Single.Scene) })
+}
+
+func plannedRowOf(name scene, g cluster.Guard, results []result, of func(*singlePlan) bool) plannedRow {
+	x := plannedRow{Scene: name, Guard: g}
+	var gaps []float64
+	for _, r := range results {
+		if !of(r.Plan.Single) {
+			continue
+		}
+		x.Rounds++
+		for _, m := range r.ownMoves() {
+			gaps = append(gaps, m.Gap)
+			if m.Gap <= handOverTime.Seconds() {
+				x.Prompt++
+			}
+		}
+	}
+	x.Gap = distribution(gaps)
+	return x
+}
+
+// late reports whether changes of one member took longer than is promised, but for one in a hundred.
+func (s *plannedSummary) late() bool { return s != nil && s.Single.Gap.P99 > handOverTime.Seconds() }
+
+func (s *plannedSummary) table() table {
+	t := table{{"what happened", "kept in one place by", "rounds", "changes", "p50", "p99", "max", "at most " + handOverTime.String()}}
+	for _, x := range append(slices.Clone(s.Rows), s.Single, s.Several) {
+		if x.Gap.Count == 0 {
+			continue
+		}
+		share := fmt.Sprintf("%d (%.1f %%)", x.Prompt, 100*float64(x.Prompt)/float64(x.Gap.Count))
+		t = append(t, []string{string(x.Scene), string(x.Guard), strconv.Itoa(x.Rounds), strconv.Itoa(x.Gap.Count), short(x.Gap.P50), short(x.Gap.P99), short(x.Gap.Max), share})
+	}
+	return t
+}
+
+func (s *plannedSummary) phaseTable() table {
+	t := table{{"part", "p50 / p99 / max"}}
+	for i, x := range s.Phases {
+		t = append(t, []string{phaseNames[i], x.three()})
+	}
+	return t
+}
+
+// slow are the changes that took longer than is promised, one a line.
+func (s *plannedSummary) slow() (lines []string) {
+	for _, x := range s.Slow {
+		line := fmt.Sprintf("round %d, %s, %s to %s: %s", x.Round, x.Scene, x.Move.From, x.Move.To, short(x.Move.Gap))
+		if x.Move.Phases != nil {
+			line += " (" + x.Move.Phases.String() + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// plannedPage is docs/planned-hosts.md.
+func (s *summary) plannedPage() string {
+	var b strings.Builder
+	b.WriteString(plannedIntro)
+	fmt.Fprintf(&b, "## The last run\n\n**%s.**\n\n", s.headline())
+	about := append(s.Single.orderTable(), table{
+		{"date", s.Date},
+		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"--planned --parallel %d --write docs/planned-hosts.md\"`", s.Planned, s.Seed, s.Parallel)},
+		{"versions", strings.Join(s.Versions, "; ")},
+		{"beside the stock agent / beside Debian's / own node", fmt.Sprintf("%d / %d / %d rounds", s.Modes[moduleMode], s.Modes[debianMode], s.Modes[ownMode])},
+		{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)},
+	}...)
+	b.WriteString(about.markdown())
+	if len(s.Problems) > 0 {
+		b.WriteString("\n**Rounds that failed:**\n\n")
+		for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
+			fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
+		}
+	}
+	p := s.Single.Planned
+	b.WriteString("\n## How long nobody works\n\n" + p.table().markdown() + plannedTimes)
+	b.WriteString("\n## Where the time goes\n\n" + p.phaseTable().markdown())
+	if slow := p.slow(); len(slow) > 0 {
+		fmt.Fprintf(&b, "\nLonger than %v took:\n\n- %s\n", handOverTime, strings.Join(slow, "\n- "))
+	}
+	b.WriteString(plannedOutro)
+	return b.String()
+}
+
+var plannedIntro = "# Planned changes, on hosts\n\n" + `How long nobody works when a program that ` + "`sbr run --singleton`" + ` keeps in one place moves because it is told to. Nothing goes wrong here: what faults do is in
+[exactly one, on hosts](exactly-one-hosts.md). Five hosts, as there; the program writes every ` + writeEvery.String() + ` to a ledger on a host of its own. Source:
+` + "`test/hosts/soak --planned`" + `, which writes this page.
+
+`
+
+const plannedTimes = `
+The time is from the last write of the old run to the first accepted one of the new: the program's own end and start are in it.
+
+- sbr run is stopped: it gets SIGTERM, and starts again 300 ms after its end; then the oldest member takes the program back, which is a second change.
+- Its member leaves: ` + "`sbr agent`" + ` gets SIGTERM, hands over and leaves, and Serf's agent leaves after it; in half of the rounds ` + "`sbr run`" + ` is stopped before that. It is back a second later.
+- Several, others, four: that many of the five hosts lose and regain ` + "`sbr run`" + `, so that whoever takes over may be told to go before it runs, and older ones come back in the middle of it.
+`
+
+const plannedOutro = `
+A round fails if the ledger has accepted an older token after a newer one, if two members had one token, if two runs wrote at once, if anybody was downed, or if the program does not run in the end. The whole run fails
+if of the changes of one member alone more than one in a hundred take longer than is promised.
+
+## Again
+
+` + "```text\nmake soak ROUNDS=300 SEED=1 ARGS=--planned\ngo run ./test/hosts/soak --seed 1 --round 31 --planned\n```" + `
+
+Both need root, iproute2 and nftables. On a machine that is busy with something else the times are longer.
+`

@@ -1,0 +1,157 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/ledger"
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+)
+
+func TestNewPlannedPlan_IsSound(t *testing.T) {
+	count := make(map[any]int)
+	for round := range 3000 {
+		p := newPlannedPlan(3, round)
+		require.Equal(t, planText(t, p), planText(t, newPlannedPlan(3, round)), "it follows from seed and round")
+		s := p.Single
+		count[s.Scene]++
+		count[s.Guard]++
+		require.Equal(t, whole, p.Shape)
+		require.Empty(t, p.Faults, "nothing goes wrong")
+		require.False(t, p.alone(), "there is no fault to which a bound belongs")
+		require.Equal(t, s.Farewells[0].Host, p.victim())
+		require.Zero(t, s.Farewells[0].At, "times count from the first one")
+		require.Equal(t, s.Scene.single(), len(s.Farewells) == 1)
+		away := 0
+		var names []string
+		for _, f := range s.Farewells {
+			require.LessOrEqual(t, f.At, span(1200*time.Millisecond))
+			names = append(names, f.Host)
+			if f.Leaves {
+				away++
+			}
+		}
+		require.Len(t, slices.Compact(sorted(names)), len(names), "each host once")
+		require.LessOrEqual(t, away, 2, "those that are left are a cluster")
+	}
+	for _, s := range plannedScenes {
+		require.Greater(t, count[s], 200, s)
+	}
+	require.Equal(t, count[cluster.ByMembers], count[cluster.ByBoth], "half with a lease, half without")
+}
+
+func TestPlannedPlan_IsAimedAtTheHolder(t *testing.T) {
+	p := plan{Shape: whole, Single: &singlePlan{Guard: cluster.ByMembers, Scene: chaseScene, Farewells: []farewell{{Host: "n2"}, {Host: "n4", At: span(30 * time.Millisecond)}}}}
+	q := p
+	q.swap(q.victim(), "n4")
+	require.Equal(t, "no cut; members, stop n4 at 0s + stop n2 at 30ms", q.String())
+	require.Equal(t, "no cut; members, stop n2 at 0s + stop n4 at 30ms", p.String(), "the plan that was drawn is not touched")
+	p.Single.Farewells[0].Leaves = true
+	require.Contains(t, p.String(), "leave n2 at 0s")
+}
+
+func TestMovesOf_APlannedRound(t *testing.T) {
+	change := func(at time.Duration) ledger.Change { return ledger.Change{From: "n1", To: "n2", At: at, Gap: 1} }
+	log := marks{begin: 10, ready: 20, cut: 30, end: 90}
+	p := plan{Shape: whole, Single: &singlePlan{Scene: resignScene, Farewells: []farewell{{Host: "n1"}}}}
+	var causes []cause
+	for _, m := range movesOf([]ledger.Change{change(9), change(15), change(31), change(80)}, &p, log, time.Second) {
+		require.Zero(t, m.Bound)
+		causes = append(causes, m.Cause)
+	}
+	require.Equal(t, []cause{byHeal, cause(resignScene), cause(resignScene)}, causes, "what the round before has set going is not counted")
+}
+
+// logs are those of n1, which hands over, and n2, which runs it next; times in milliseconds.
+func logs(t *testing.T) (old, next *hostLog) {
+	t.Helper()
+	write := func(name, text string) []logLine {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		lines, err := readLog(path)
+		require.NoError(t, err)
+		return lines
+	}
+	at := func(ms, rest string) string { return `{"time":"2026-01-02T03:04:05.` + ms + `Z",` + rest + "}\n" }
+	return &hostLog{
+			run: write("run", "Usage\n"+at("002", `"msg":"sbr: stopping the program","pid":7`)+at("009", `"msg":"sbr: the program has ended, with all that it has started"`)+
+				at("300", `"msg":"sbr: stopping the program"`)+at("310", `"msg":"sbr: the program has ended"`)),
+			agent: write("agent", at("010", `"msg":"sbr: run 3 has ended"`)+at("311", `"msg":"sbr: run 4 has ended: done"`)+"{cut off"),
+		}, &hostLog{
+			agent: write("agent", at("050", `"msg":"sbr: a singleton starts","token":5`)+at("400", `"msg":"sbr: a singleton starts","token":6`)),
+			run:   write("run", at("065", `"msg":"sbr: running the program","token":5`)+at("420", `"msg":"sbr: running the program","token":6`)),
+		}
+}
+
+func TestPhasesOf_AddUpToTheGap(t *testing.T) {
+	old, next := logs(t)
+	for token, want := range map[uint64]phases{5: {0.007, 0.001, 0.040, 0.015, 0.017}, 6: {0.010, 0.001, 0.089, 0.020, 0.010}} {
+		gap := map[uint64]float64{5: 0.080, 6: 0.130}[token]
+		p := phasesOf(old, next, token, gap)
+		require.NotNil(t, p)
+		require.InDeltaSlice(t, want.all(), p.all(), 1e-9, "token %d", token)
+	}
+	require.Nil(t, phasesOf(old, next, 7, 1), "nobody has logged that")
+	require.Nil(t, phasesOf(&hostLog{}, next, 5, 1))
+}
+
+// plannedRound is a round of planned changes with these gaps, in seconds.
+func plannedRound(round int, s scene, g cluster.Guard, gaps ...float64) result {
+	r := result{Plan: plan{Round: round, Mode: moduleMode, Single: &singlePlan{Scene: s, Guard: g, Farewells: []farewell{{Host: "n1"}}}}, Single: &singleResult{}}
+	r.Single.Moves = append(r.Single.Moves, move{Cause: byHeal, Gap: 9})
+	for _, gap := range gaps {
+		r.Single.Moves = append(r.Single.Moves, move{Cause: cause(s), From: "n1", To: "n2", Gap: gap, Phases: &phases{Stop: 0.01, Agree: gap - 0.01}})
+	}
+	return r
+}
+
+func TestPlannedPage_ShowsEachSceneAndWhatWasSlow(t *testing.T) {
+	results := []result{
+		plannedRound(4, stormScene, cluster.ByBoth, 0.05, 0.9), plannedRound(1, resignScene, cluster.ByMembers, 0.04, 0.2), plannedRound(2, departScene, cluster.ByBoth, 0.1),
+	}
+	s := sum(results...)
+	s.Single = summarizeSingle(results, nil)
+	require.False(t, s.Failed(), "of several at a time nothing is promised")
+	page := s.plannedPage()
+	for _, want := range []string{
+		"| sbr run is stopped | members | 1 | 2 | 40 ms | 200 ms | 200 ms | 2 (100.0 %) |\n", "| its member leaves | members and lease | 1 | 1 | 100 ms |",
+		"| four are stopped within 1.2 s | members and lease | 1 | 2 | 50 ms | 900 ms | 900 ms | 1 (50.0 %) |\n", "| one at a time, in all |  | 2 | 3 |",
+		"| the program ends | 10 ms / 10 ms / 10 ms |\n", "- round 4, four are stopped within 1.2 s, n1 to n2: 900 ms (stop 10 ms, tell 0, agree 890 ms, start 0, rest 0)\n",
+	} {
+		require.Contains(t, page, want)
+	}
+	var text bytes.Buffer
+	require.NoError(t, s.write(&text))
+	require.Contains(t, text.String(), "SLOW: round 4")
+	require.NotContains(t, text.String(), "Double-active")
+	require.NotContains(t, text.String(), "TOO SLOW")
+
+	late := append(results, plannedRound(5, resignScene, cluster.ByMembers, 0.201))
+	s = sum(late...)
+	s.Single = summarizeSingle(late, nil)
+	require.True(t, s.Failed())
+	text.Reset()
+	require.NoError(t, s.write(&text))
+	require.Contains(t, text.String(), "TOO SLOW: the p99 of planned changes")
+	require.Nil(t, summarizePlanned([]result{{}, {Plan: newSinglePlan(1, 1), Single: &singleResult{}}}))
+}
+
+func TestOptions_OneWayToPlayAtATime(t *testing.T) {
+	for _, args := range [][]string{{"--planned", "--singleton"}, {"--planned", "--shards"}, {"--singleton", "--shards"}} {
+		_, err := parseOptions(args, new(bytes.Buffer))
+		require.Error(t, err, args)
+	}
+	o, err := parseOptions([]string{"--planned"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, newPlannedPlan(1, 7), o.plan(7))
+	require.NotEmpty(t, o.first(1).guard)
+	require.Equal(t, "go run ./test/hosts/soak --seed 1 --round 7 --planned", command(&o, 7))
+}
