@@ -29,6 +29,7 @@
 //   - Tokens of a shard grow with each owner.
 //   - No more shards are under way at once than the allocator's configuration allows, apart from those that an earlier coordinator left under way.
 //   - A member with another list of shards gets none, and is named. It stops what it runs; until it has, shards without owner wait.
+//   - A member that offers to serve anew is asked what it runs before it gets anything: its manager may be another one than before.
 //   - A shard whose member does not take it is said loudly. It goes to another one as soon as that is safe: once the member has given it up.
 //
 // # Non-guarantees

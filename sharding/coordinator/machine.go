@@ -18,7 +18,7 @@ type Config struct {
 	// Term is the fencing token of the singleton's run that this machine is. Required, at most message.MaxTerm.
 	Term uint64
 	// Allocator says what belongs where, and how much may move at once. Required; its shards are the type's.
-	Allocator *allocation.Allocator
+	Allocator Allocator
 	// Digest is message.Digest of their list.
 	Digest uint64
 	// UseLease says that each shard runs only with its lease: it then decides where a member stays silent.
@@ -31,6 +31,14 @@ type Config struct {
 	Margin time.Duration
 	// AuditInterval is the pause between two questions to all members what they run, in case that something was missed; who owns what is then told to all.
 	AuditInterval time.Duration
+}
+
+// Allocator says where shards belong: *allocation.Allocator does. It says the same whenever it is asked the same.
+type Allocator interface {
+	// Shards returns the names of the shards, in order.
+	Shards() []string
+	// Next returns the moves that may begin now; see allocation.Allocator.Next.
+	Next(members []allocation.Member, current map[string]allocation.Placement) []allocation.Move
 }
 
 // DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.

@@ -91,6 +91,9 @@ func (m *Machine) there(p *membership.Peer) {
 			}
 		}
 	}
+	if p.Candidate && !w.peer.Candidate {
+		w.serves = false // its manager may be another one, that knows nothing of what this one was told
+	}
 	if p.Candidate && !w.peer.Candidate || w.gone() {
 		w.askAt = m.now
 	}

@@ -295,6 +295,21 @@ func TestMember_BackUnderAMarginKeepsItsShards(t *testing.T) {
 	require.Equal(t, 2, d.m.Status().Running)
 }
 
+// A manager that is opened again in the same incarnation knows nothing of what the one before was told.
+func TestMember_ThatOffersAgainIsAskedFirst(t *testing.T) {
+	d := known(t, nil)
+	d.change(1, func(p *membership.Peer) { p.Candidate = false })
+	d.pass(0)
+	d.change(1, func(p *membership.Peer) { p.Candidate = true })
+	var asked []sbr.ID
+	for _, e := range d.pass(0) {
+		if e, ok := e.(coordinator.Ask); ok && e.Message.Kind == message.Report {
+			asked = append(asked, e.To)
+		}
+	}
+	require.Equal(t, []sbr.ID{"n2"}, asked)
+}
+
 func TestConfig_Validate(t *testing.T) {
 	err := coordinator.Config{}.Validate()
 	for _, field := range []string{"Self", "Term", "Allocator", "NumberOfRetries", "AuditInterval"} {

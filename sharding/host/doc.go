@@ -11,7 +11,8 @@
 // # Guarantees
 //
 //   - Orders of a coordinator with a smaller term than the largest known are refused, and so are orders older than the newest one on the same shard. An
-//     order from before the host has first reported under the term is not followed: it was not meant for this host.
+//     order from before the host has first reported under the term is not followed: it was not meant for this host. When it is repeated after the report it is
+//     answered like one of which nothing comes.
 //   - A shard that another member has is started only once that member has answered the very order by which it was asked for.
 //   - An order that gives a shard to another member stops it here: at once, unless it is to be handed over from here.
 //   - With Config.UseLease nothing runs without the shard's lease. A run whose lease is lost is stopped at once; the lease is asked for again once the run

@@ -108,6 +108,8 @@ func (m *Machine) askedToHandOver(e Asked) {
 	}
 	m.returned(e.From)
 	for _, t := range q.Takes {
+		// What is asked for by an older order than that of this host is not given away. Between the two, an order that this host has only seen counts as well: a second line
+		// of defence, because a coordinator orders nothing anew before it knows that nothing comes of the older order. The same is true of Refused in ended.
 		if t.Shard >= len(m.slots) || t.Number < m.slots[t.Shard].seen || t.Number <= m.slots[t.Shard].number {
 			continue
 		}

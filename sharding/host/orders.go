@@ -131,8 +131,10 @@ func (m *Machine) ordered(e Asked) {
 		}
 		m.returned(m.ids[o.To])
 		switch {
-		case o.To == m.self && (m.floor == 0 || o.Number <= m.floor):
+		case o.To == m.self && m.floor == 0:
 			continue
+		case o.To == m.self && o.Number <= m.floor:
+			m.slots[o.Shard].seen = max(m.slots[o.Shard].seen, o.Number) // nothing comes of it, which its coordinator has to hear
 		case o.Number > m.slots[o.Shard].seen && o.To == m.self:
 			m.orderedToTake(o)
 		case o.Number > m.slots[o.Shard].seen && (o.To != message.Nobody || o.From == m.self):

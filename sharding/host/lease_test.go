@@ -1,0 +1,65 @@
+package host_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sharding/host"
+)
+
+func TestLease_NothingRunsWithoutIt(t *testing.T) {
+	b := following(t, withLease)
+	e := b.order("n1", 5, 2, 0, "", "me")
+	require.Equal(t, []host.AcquireLease{{Shard: 0, Attempt: 1}}, only[host.AcquireLease](e))
+	require.Zero(t, starts(e))
+	b.step(host.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Held})
+	require.Empty(t, only[host.AcquireLease](b.pass(4*time.Second, true)))
+	require.Len(t, only[host.AcquireLease](b.pass(time.Second, true)), 1)
+	require.Zero(t, starts(b.step(host.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 6})), "of an older attempt")
+	require.Equal(t, uint64(7), only[host.Start](b.step(host.LeaseAnswer{Shard: 0, Attempt: 2, Outcome: sbr.Granted, Token: 7}))[0].Token)
+}
+
+func TestLease_Lost(t *testing.T) {
+	b := following(t, withLease)
+	b.order("n1", 5, 2, 0, "", "me")
+	b.step(host.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 7})
+	require.Empty(t, only[host.Stop](b.step(host.LeaseLost{Shard: 0, Attempt: 9})))
+	require.Equal(t, host.CauseLeaseLost, cause(t, b.step(host.LeaseLost{Shard: 0, Attempt: 1})))
+	require.Len(t, only[host.ReleaseLease](b.ends(0, 1)), 1)
+	require.Empty(t, only[host.AcquireLease](b.step(host.LeaseReleased{Shard: 0, Attempt: 1})))
+	require.Len(t, only[host.AcquireLease](b.pass(5*time.Second, true)), 1)
+	s := only[host.Start](b.step(host.LeaseAnswer{Shard: 0, Attempt: 2, Outcome: sbr.Granted, Token: 8}))
+	require.Equal(t, []host.Start{{Shard: 0, Run: 2, Token: 8, State: []byte("mine")}}, s)
+}
+
+func TestLease_GivenBackBeforeTheHandOver(t *testing.T) {
+	b := following(t, withLease)
+	b.order("n1", 5, 2, 0, "", "me")
+	b.step(host.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 7})
+	b.handOver("n2", 5, 3, 0)
+	require.Empty(t, only[host.Answer](b.ends(0, 1)))
+	require.Len(t, only[host.Answer](b.step(host.LeaseReleased{Shard: 0, Attempt: 1})), 1)
+}
+
+func TestTrust_UnsureStopsAndStaysStopped(t *testing.T) {
+	b := following(t, nil)
+	b.order("n1", 5, 2, 0, "", "me")
+	at, ok := b.m.Until()
+	require.True(t, ok)
+	require.Equal(t, host.DefaultConfig().Trust, at)
+	require.Empty(t, only[host.Stop](b.pass(host.DefaultConfig().Trust-1, false)))
+	require.Equal(t, host.CauseUnsure, cause(t, b.pass(1, false)))
+	b.ends(0, 1)
+	require.Zero(t, starts(b.pass(time.Second, true)))
+	require.Equal(t, 1, starts(b.order("n1", 5, 3, 0, "", "me")), "until it is told to")
+}
+
+func TestTrust_NothingStartsWhileUnsure(t *testing.T) {
+	b := following(t, nil)
+	b.pass(time.Minute, false)
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")))
+	require.Equal(t, 1, starts(b.pass(time.Second, true)))
+}
