@@ -2,6 +2,7 @@ package shards
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
@@ -62,12 +63,12 @@ func (w *walker) carry(s *state, i int, effects []host.Effect) {
 			if l := &s.leases[e.Shard]; int(l.holder) == i {
 				l.holder = nobody
 			}
-			s.mail.Post(toSelf(i, walk.Within, own(leaseReleased, e.Shard, e.Attempt, 0)))
+			s.Mail.Post(toSelf(i, walk.Within, own(leaseReleased, e.Shard, e.Attempt, 0)))
 		case host.Start:
 			w.start(s, i, e)
 		case host.Stop:
 			s.hosts[i].runs[e.Shard].stopping = true
-			s.mail.Post(toSelf(i, walk.Ending, own(runEnded, e.Shard, e.Run, 0)))
+			s.Mail.Post(toSelf(i, walk.Ending, own(runEnded, e.Shard, e.Run, 0)))
 		}
 	}
 	if m := &s.Members[i]; m.Told && m.Up && s.hosts[i].m.Finished() {
@@ -93,7 +94,7 @@ func (w *walker) start(s *state, i int, e host.Start) {
 	}
 	for j := range w.Members {
 		o := &s.hosts[j].runs[n]
-		if j != i && o.running && (e.From == name(j) || !w.UseLease && !s.Losers.Has(j)) {
+		if j != i && o.running && (e.From == name(j) && o.token < e.Token || !w.UseLease && !s.Losers.Has(j)) {
 			broken("A", "before run %d of %s has ended", o.number, name(j))
 		}
 	}
@@ -131,11 +132,11 @@ func (w *walker) send(s *state, from, to int, b body) {
 		w.inside = append(w.inside, l)
 	default:
 		if b.kind == question && s.Members[to].Paused { // the newest is enough for one that stands still
-			s.mail.Drop(func(o *letter) bool {
+			s.Mail.Drop(func(o *letter) bool {
 				return o.From == l.From && o.To == l.To && o.Body.kind == question && o.Body.term == b.term && o.Body.msg.Kind == b.msg.Kind
 			})
 		}
-		s.mail.Post(l)
+		s.Mail.Post(l)
 	}
 }
 
@@ -188,7 +189,7 @@ func (w *walker) deliver(s *state, l letter) {
 
 // lose tells a host that a lease is lost, after it was told that it was granted.
 func (w *walker) lose(s *state, i int, lost *body) {
-	s.mail.Drop(func(l *letter) bool {
+	s.Mail.Drop(func(l *letter) bool {
 		b := &l.Body
 		granted := int(l.To) == i && b.kind == leaseAnswer && b.shard == lost.shard && b.number == lost.number
 		if granted {
@@ -226,12 +227,26 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 	if old {
 		before = hostState(s.hosts[i].m)
 	}
+	newer := newerThan(s.hosts[i].m.Status(), b.msg.Takes)
 	m := s.host(i)
 	effects := m.Step(s.Now, host.Asked{Ref: uint64(from) | b.term<<8, From: name(from), Message: *b.msg})
 	if old && before != hostState(m) {
 		w.search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over", name(i), name(from), b.term))
 	}
+	after := m.Status()
+	for _, x := range newer {
+		if !slices.ContainsFunc(after, func(y host.ShardStatus) bool { return y.Shard == x.Shard && y.Phase == x.Phase && y.Number == x.Number }) {
+			w.search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one", name(i), x.Shard, number(x.Number), name(from)))
+		}
+	}
 	w.carry(s, i, effects)
+}
+
+// newerThan are the shards of those asked for that a member has by a newer order than that under which they are asked for.
+func newerThan(has []host.ShardStatus, asked []message.Take) []host.ShardStatus {
+	return slices.DeleteFunc(has, func(x host.ShardStatus) bool {
+		return !slices.ContainsFunc(asked, func(t message.Take) bool { return t.Shard == x.Shard && t.Number < x.Number })
+	})
 }
 
 func hostState(m *host.Machine) string {

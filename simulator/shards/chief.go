@@ -75,7 +75,7 @@ func (w *walker) lookChief(s *state, k int) {
 
 func (w *walker) stepChief(s *state, k int, e coordinator.Event) {
 	if s.chiefs[k].m != nil {
-		w.carryChief(s, k, s.coordinator(k).Step(s.Now, e))
+		w.carryChief(s, k, w.coordinator(s, k).Step(s.Now, e))
 	}
 }
 
@@ -87,7 +87,7 @@ func (w *walker) tickChief(s *state, k int) {
 	if at, ok := c.m.NextDeadline(); !ok || at > s.Now {
 		return
 	}
-	w.carryChief(s, k, s.coordinator(k).Tick(s.Now))
+	w.carryChief(s, k, w.coordinator(s, k).Tick(s.Now))
 	if c.m == nil {
 		return
 	}

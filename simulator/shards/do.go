@@ -11,9 +11,9 @@ import (
 func (w *walker) Do(s *state, mv walk.Move) {
 	switch mv.Kind {
 	case walk.Waits:
-		w.wait(s, w.next(s, w.anything(s)))
+		w.wait(s, w.next(s))
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		if l, delivered := s.mail.Do(mv, &s.Cluster); delivered {
+		if l, delivered := s.Mail.Do(mv, &s.Cluster); delivered {
 			w.deliver(s, l)
 			w.flush(s)
 		}
@@ -28,6 +28,11 @@ func (w *walker) Do(s *state, mv walk.Move) {
 	case changes:
 		s.changes--
 		w.appoint(s, int(mv.At))
+	case wants:
+		i, n := member(mv)
+		s.whims--
+		s.wishes[n] = int8(i)
+		w.lookChief(s, 0)
 	case appoints:
 		w.appoint(s, int(mv.At))
 	case retires:
@@ -38,16 +43,6 @@ func (w *walker) Do(s *state, mv walk.Move) {
 	w.check(s)
 }
 
-// anything reports whether something but waiting is possible: then time goes in single steps.
-func (w *walker) anything(s *state) bool {
-	for k := range s.mail.Len() {
-		if s.Live(int(s.mail.At(k).To)) {
-			return true
-		}
-	}
-	return len(w.faults(w.ofLeases(s.Views(nil), s), s)) > 0
-}
-
 func (w *walker) doLease(s *state, mv walk.Move) {
 	i, n := member(mv)
 	l := &s.leases[n]
@@ -56,11 +51,11 @@ func (w *walker) doLease(s *state, mv walk.Move) {
 	case grants:
 		l.token++
 		l.holder, r.waits, r.granted = int8(i), false, l.token
-		s.mail.Post(toSelf(i, walk.Within, own(leaseAnswer, n, r.attempt, l.token)))
+		s.Mail.Post(toSelf(i, walk.Within, own(leaseAnswer, n, r.attempt, l.token)))
 	case doubts:
 		s.Budget.Doubts--
 		r.waits = false
-		s.mail.Post(toSelf(i, walk.Within, own(leaseUnknown, n, r.attempt, 0)))
+		s.Mail.Post(toSelf(i, walk.Within, own(leaseUnknown, n, r.attempt, 0)))
 	case strays:
 		s.strays--
 		l.token++
@@ -75,7 +70,7 @@ func (w *walker) doLease(s *state, mv walk.Move) {
 			s.Budget.Losses--
 		}
 		if s.Members[i].Up {
-			s.mail.Post(toSelf(i, walk.Within, own(leaseLost, n, r.attempt, 0)))
+			s.Mail.Post(toSelf(i, walk.Within, own(leaseLost, n, r.attempt, 0)))
 		}
 	}
 }

@@ -6,7 +6,8 @@
 //
 // One or two shards are placed by the real allocator. The coordinator runs on the oldest member, as its singleton would have it: it goes elsewhere when its member leaves, or
 // was removed and the margin is over, and it ends where a member without leases is not sure of its place any more. Options.Changes lets it change although nothing is wrong: then
-// the one before goes on as long as time stands still, and both give orders.
+// the one before goes on as long as time stands still, and both give orders. Options.Whims lets the allocator want a shard elsewhere although it runs well: it stands for all that makes
+// the real one move shards to and fro in longer lives.
 //
 // # Promises
 //
@@ -16,9 +17,10 @@
 //   - B: tokens of a shard grow in the order in which its runs start, but for a run that starts again where it has ended. A run whose lease was lost before it
 //     has heard of it may be late: its own check says no from the beginning.
 //   - C: from every state that was reached, once faults stop (the network is whole or one side has won, messages flow, runs end), each shard is active on exactly one member
-//     within Options.Bound.
+//     within Options.Bound, and no other member takes, stops or waits for it.
 //   - D: a deadline that has come is over after a tick.
 //   - E: a coordinator whose term is smaller than one that a host knows changes nothing on that host, and has it do nothing but refuse.
+//   - F: a host that has a shard does not give it away to a member that asks for it by an older order.
 //
 // # Guarantees
 //

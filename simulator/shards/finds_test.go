@@ -8,31 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/simulator/shards"
+	"github.com/serf-sbr/serf-sbr/simulator/walk/walktest"
 )
 
 // TestWalk_FindsWhatBreaksAPromise walks under settings that packages host and coordinator forbid.
 func TestWalk_FindsWhatBreaksAPromise(t *testing.T) {
-	for _, c := range []struct {
-		name, promise string
-		change        func(*shards.Options)
-	}{
+	model.Finds(t, func() shards.Options { return shards.Plan(false, "three")[0] }, "STARTS shard 0, run 1", walktest.Findings[shards.Options]{
 		{"runs that trust their membership for longer than others wait", "A", func(o *shards.Options) { o.Host.Trust, o.Cuts = 10*o.Step, 1 }},
 		{"no margin, and a member that notices late", "A", func(o *shards.Options) { o.Host.Margin, o.Cuts, o.Host.Trust = 2*o.Step, 1, 6*o.Step }},
 		{"a process that stands still and trusts for too long", "A", func(o *shards.Options) { o.Host.Trust, o.Pauses = 12*o.Step, 1 }},
 		{"a bound that cannot be kept", "C", func(o *shards.Options) { o.Bound, o.Crashes = o.Step, 1 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o := shards.Plan(false, "three")[0]
-			c.change(&o)
-			r, err := shards.Walk(context.Background(), o)
-			require.NoError(t, err)
-			require.NotEmpty(t, r.Broken)
-			require.False(t, r.Complete)
-			require.Equal(t, c.promise, r.Broken[0].Promise)
-			require.Contains(t, strings.Join(r.Broken[0].Steps, "\n"), "STARTS shard 0, run 1", "the way to it is told")
-			t.Log(r.Broken[0])
-		})
-	}
+	})
 }
 
 func TestOptions_EveryProblemIsReported(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 	appoints
 	changes
 	retires
+	wants
 )
 
 func at(i, shard int) uint8 { return uint8(shard*walk.MaxMembers + i) }
@@ -27,8 +28,15 @@ func member(mv walk.Move) (i, shard int) {
 	return int(mv.At) % walk.MaxMembers, int(mv.At) / walk.MaxMembers
 }
 
-// duties are what happens before time passes.
-func (w *walker) duties(to []walk.Move, s *state) []walk.Move {
+// passenger is what runs on the members in a state.
+type passenger struct {
+	w *walker
+	s *state
+}
+
+// Duties are what happens before time passes.
+func (p passenger) Duties(to []walk.Move) []walk.Move {
+	w, s := p.w, p.s
 	to = s.Duties(to, func(i int) bool { return s.hosts[i].m.Finished() })
 	for n := range w.Shards {
 		for i := range w.Members {
@@ -46,8 +54,9 @@ func (w *walker) duties(to []walk.Move, s *state) []walk.Move {
 	return to
 }
 
-// ofLeases are leases that run out, and strangers that give one back.
-func (w *walker) ofLeases(to []walk.Move, s *state) []walk.Move {
+// Lapses are leases that run out, and strangers that give one back.
+func (p passenger) Lapses(to []walk.Move) []walk.Move {
+	w, s := p.w, p.s
 	for n := range w.Shards {
 		switch h := int(s.leases[n].holder); {
 		case h == nobody:
@@ -60,8 +69,9 @@ func (w *walker) ofLeases(to []walk.Move, s *state) []walk.Move {
 	return to
 }
 
-// faults are what may happen as long as there is a budget.
-func (w *walker) faults(to []walk.Move, s *state) []walk.Move {
+// Faults are what may happen as long as there is a budget.
+func (p passenger) Faults(to []walk.Move) []walk.Move {
+	w, s := p.w, p.s
 	to = s.Faults(to)
 	for n := range w.Shards {
 		for i := range w.Members {
@@ -84,29 +94,15 @@ func (w *walker) faults(to []walk.Move, s *state) []walk.Move {
 			to = append(to, walk.Move{Kind: strays, At: at(0, n)})
 		}
 	}
-	return w.changing(to, s)
+	return w.wanting(w.changing(to, s), s)
 }
 
-// Moves appends what can happen next. It is complete: whatever is not in it, cannot be.
-func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
-	to, prompt := s.mail.Moves(to, &s.Cluster, s.mail.Sorted(letterKey))
-	duties := len(to)
-	to = w.duties(to, s)
-	idle := duties == len(to) && prompt == 0 && !s.Overdue()
-	to = w.ofLeases(s.Views(to), s)
-	to = w.faults(to, s)
-	if idle && w.next(s, len(to) > 0) > 0 {
-		to = append(to, walk.Move{Kind: walk.Waits})
-	}
-	return to
-}
-
-// next is how long it takes until something more can happen: a step while anything may happen at any moment. Zero: nothing will.
-func (w *walker) next(s *state, anything bool) time.Duration {
-	deadlines := make([]time.Duration, 0, 16)
+// Deadlines are those of the machines, of coordinators that are not sure of their place, and of the next one.
+func (p passenger) Deadlines(to []time.Duration) []time.Duration {
+	w, s := p.w, p.s
 	note := func(at time.Duration, ok bool) {
 		if ok && at < s.Now+horizon {
-			deadlines = append(deadlines, at)
+			to = append(to, at)
 		}
 	}
 	for i := range w.Members {
@@ -123,7 +119,7 @@ func (w *walker) next(s *state, anything bool) time.Duration {
 	if at := int(s.chiefs[0].at); at != nobody && s.Losers.Has(at) {
 		note(s.Decided+w.Host.Margin, true)
 	}
-	return s.Pass(anything, deadlines...)
+	return to
 }
 
 // wait lets time pass.
@@ -144,12 +140,6 @@ func (w *walker) wait(s *state, by time.Duration) {
 	for k := range s.chiefs {
 		w.tickChief(s, k)
 	}
-}
-
-// passenger is what the moves of a cluster make something of.
-type passenger struct {
-	w *walker
-	s *state
 }
 
 func (p passenger) Shown(i int) {
@@ -176,7 +166,7 @@ func (p passenger) Resumed(i int) {
 	s := p.s
 	p.w.check(s) // its runs may go on before its manager has looked around
 	var lost []body
-	s.mail.Drop(func(l *letter) bool {
+	s.Mail.Drop(func(l *letter) bool {
 		if l.Body.kind != leaseLost || int(l.To) != i {
 			return false
 		}
@@ -196,14 +186,31 @@ func (p passenger) Ended(i int) {
 		r.running, r.stopping, r.waits = false, false, false
 	}
 	p.w.dismiss(p.s, i, p.s.Members[i].Left)
-	p.s.mail.End(i)
+	p.s.Mail.End(i)
 }
 
-func (p passenger) Split() { p.s.mail.Split(p.s.Cut) }
+func (p passenger) Split() { p.s.Mail.Split(p.s.Cut) }
 
 func (p passenger) Downed(i int) {
 	p.w.dismiss(p.s, i, false)
 	p.w.step(p.s, i, host.Downed{Why: "a verdict leaves it out"})
+}
+
+// Returned has a machine that remembers what the one before knew. What that one asked is not answered any more.
+func (p passenger) Returned(i int) {
+	h := &p.s.hosts[i]
+	cfg := p.w.Options.host(i)
+	cfg.Known, cfg.Gone = h.m.Known(), h.m.Gone()
+	*h = hosted{m: newHost(cfg, p.s.Now)}
+	p.s.Mail.Drop(func(l *letter) bool { return int(l.To) == i && l.Body.kind != question && l.Body.term == 0 })
+}
+
+func newHost(c host.Config, now time.Duration) *host.Machine {
+	m, err := host.New(c, now)
+	if err != nil {
+		panic(err) // Validate has looked at it
+	}
+	return m
 }
 
 func (p passenger) Resigned(i int) { p.w.step(p.s, i, host.Leave{Patience: p.w.patience()}) }

@@ -21,6 +21,8 @@ type Options struct {
 	Shards int
 	// Changes is how often another member coordinates although the one before is well, and does not know of it at once.
 	Changes int
+	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where members come and go for long enough.
+	Whims int
 	// Strangers is how often somebody out of the cluster takes a lease that nobody holds, for any time.
 	Strangers int
 	// Host and Coordinator have the times of the machines; what they have in common counts as Host has it.
@@ -51,7 +53,7 @@ func (o *Options) host(i int) host.Config {
 }
 
 // coordinator is the configuration of a coordinator.
-func (o *Options) coordinator(i int, term uint64, a *allocation.Allocator) coordinator.Config {
+func (o *Options) coordinator(i int, term uint64, a coordinator.Allocator) coordinator.Config {
 	h, c := &o.Host, o.Coordinator
 	c.Self, c.Term, c.Allocator, c.Digest, c.UseLease = name(i), term, a, 1, o.UseLease
 	c.HandOverRetryInterval, c.NumberOfRetries, c.Margin = h.HandOverRetryInterval, h.NumberOfRetries, h.Margin
@@ -70,7 +72,7 @@ func (o *Options) patience() time.Duration {
 // Validate reports every problem at once, one line each.
 func (o *Options) Validate() error {
 	h := &o.Host
-	errs := []error{o.Options.Validate("shards", []walk.Count{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}},
+	errs := []error{o.Options.Validate("shards", []walk.Count{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}, {Name: "Whims", N: o.Whims}},
 		[]walk.Time{{Name: "HandOverRetryInterval", D: h.HandOverRetryInterval}, {Name: "Margin", D: h.Margin}, {Name: "Trust", D: h.Trust},
 			{Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}, {Name: "AuditInterval", D: o.Coordinator.AuditInterval}})}
 	if o.Shards < 1 || o.Shards > MaxShards {

@@ -2,40 +2,36 @@ package shards
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/sharding/host"
 	"github.com/serf-sbr/serf-sbr/simulator/walk"
 )
 
+// Moves appends what can happen next.
+func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
+	return s.World.Moves(to, passenger{w, s}, letterKey)
+}
+
 // Fair is what happens next where nothing goes wrong. ok is false when all is well and will remain so.
 func (w *walker) Fair(s *state) (mv walk.Move, ok bool) {
-	for _, k := range s.mail.Sorted(letterKey) {
-		if s.Live(int(s.mail.At(k).To)) {
-			return walk.Move{Kind: walk.Delivers, At: uint8(k)}, true
-		}
-	}
-	for _, mv := range w.duties(nil, s) {
-		return mv, true
-	}
-	if mv, ok := s.Cluster.Fair(); ok {
-		return mv, true
-	}
-	for _, mv := range w.ofLeases(nil, s) {
-		return mv, true
-	}
-	if s.Hopeless() || !w.asItShouldBe(s) {
-		return walk.Move{Kind: walk.Waits}, true
-	}
-	return walk.Move{}, false
+	return s.World.Fair(passenger{w, s}, letterKey, func() bool { return w.asItShouldBe(s) })
+}
+
+// next is how long it takes until something more can happen. Zero: nothing will.
+func (w *walker) next(s *state) time.Duration {
+	p := passenger{w, s}
+	return s.Next(p, s.Anything(p))
 }
 
 // Stuck reports whether waiting changes nothing.
-func (w *walker) Stuck(s *state) bool { return w.next(s, w.anything(s)) == 0 }
+func (w *walker) Stuck(s *state) bool { return w.next(s) == 0 }
 
 // Now is the time.
 func (w *walker) Now(s *state) time.Duration { return s.Now }
 
-// asItShouldBe reports whether each shard is active on one member, or on none where nobody may run it.
+// asItShouldBe reports whether each shard is active on one member, or on none where nobody may run it, and nobody else has to do with it.
 func (w *walker) asItShouldBe(s *state) bool {
 	may := 0
 	for i := range w.Members {
@@ -51,6 +47,11 @@ func (w *walker) asItShouldBe(s *state) bool {
 			}
 		}
 		if runs != may {
+			return false
+		}
+	}
+	for i := range w.Members {
+		if s.Live(i) && slices.ContainsFunc(s.hosts[i].m.Status(), func(x host.ShardStatus) bool { return x.Phase != host.Active }) {
 			return false
 		}
 	}
@@ -77,5 +78,5 @@ func (w *walker) Standing(s *state) (text string) {
 			text += ", "
 		}
 	}
-	return text + fmt.Sprintf("%d letters are under way", s.mail.Len())
+	return text + fmt.Sprintf("%d letters are under way", s.Mail.Len())
 }

@@ -48,18 +48,20 @@ type lease struct {
 
 // state is everything.
 type state struct {
-	walk.Cluster
+	walk.World[body]
 	hosts [walk.MaxMembers]hosted
 	// chiefs are the coordinator, and the one before that does not know of it yet.
 	chiefs [2]chief
 	term   uint64 // the largest
-	mail   walk.Mail[body]
 	leases [MaxShards]lease
 	// tokens are the largest of the runs so far, owners whose.
 	tokens  [MaxShards]uint64
 	owners  [MaxShards]int8
 	changes int8
 	strays  int8
+	whims   int8
+	// wishes are where the allocation wants shards; nobody: where it would have them by itself.
+	wishes [MaxShards]int8
 }
 
 // bodyKind says what a letter is.
@@ -166,7 +168,8 @@ func (s *state) host(i int) *host.Machine {
 }
 
 // coordinator returns the machine of a coordinator, to be changed.
-func (s *state) coordinator(k int) *coordinator.Machine {
+func (w *walker) coordinator(s *state, k int) *coordinator.Machine {
+	w.alloc.wishes = s.wishes
 	s.chiefs[k].m = s.chiefs[k].m.Clone()
 	return s.chiefs[k].m
 }
@@ -200,14 +203,15 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 	for n := range w.Shards {
 		c.Uint(uint64(s.leases[n].holder + 1))
 		c.Uint(uint64(s.owners[n] + 1))
+		c.Uint(uint64(s.wishes[n] + 1))
 		w.appendToken(n, s.leases[n].token)
 		w.appendToken(n, s.tokens[n])
 	}
-	for _, n := range []uint64{s.term, uint64(s.changes), uint64(s.strays)} {
+	for _, n := range []uint64{s.term, uint64(s.changes), uint64(s.strays), uint64(s.whims)} {
 		c.Uint(n)
 	}
-	for _, k := range s.mail.Order(letterKey) {
-		w.appendLetter(s, s.mail.At(k))
+	for _, k := range s.Mail.Order(letterKey) {
+		w.appendLetter(s, s.Mail.At(k))
 	}
 	return c.Append(b)
 }

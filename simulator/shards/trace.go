@@ -106,7 +106,7 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 	i, n := member(mv)
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.mail.At(int(mv.At))
+		l := s.Mail.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case ends:
 		return fmt.Sprintf("the run of shard %d on %s ends by itself", n, name(i))
@@ -126,6 +126,8 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 		return fmt.Sprintf("%s COORDINATES", name(i))
 	case changes:
 		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.chiefs[0].at)))
+	case wants:
+		return fmt.Sprintf("shard %d belongs on %s NOW", n, name(i))
 	case retires:
 		return fmt.Sprintf("%s does not coordinate any more", name(int(s.chiefs[1].at)))
 	default:

@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 
-	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
 	"github.com/serf-sbr/serf-sbr/sharding/host"
 	"github.com/serf-sbr/serf-sbr/sharding/message"
@@ -14,7 +13,7 @@ import (
 type walker struct {
 	Options
 	search *walk.Search[state]
-	alloc  *allocation.Allocator
+	alloc  *fickle
 	canon  message.Canon
 	// inside is what comes at once.
 	inside    []letter
@@ -39,7 +38,7 @@ func newWalker(o Options) *walker {
 	if err != nil {
 		panic(err) // Validate has looked at it
 	}
-	w := &walker{Options: o, alloc: a, canon: message.Canon{Horizon: horizon, Unserved: o.Resigns > 0}}
+	w := &walker{Options: o, alloc: &fickle{Allocator: a}, canon: message.Canon{Horizon: horizon, Unserved: o.Resigns > 0}}
 	w.search = walk.Muted[state](&w.Options.Options)
 	return w
 }
@@ -54,14 +53,10 @@ func (w *walker) First() (s state) {
 	s.Cluster = walk.NewCluster(&w.Options.Options)
 	s.chiefs = [2]chief{{at: nobody}, {at: nobody}}
 	for n := range s.leases {
-		s.leases[n].holder, s.owners[n] = nobody, nobody
+		s.leases[n].holder, s.owners[n], s.wishes[n] = nobody, nobody, nobody
 	}
 	for i := range w.Members {
-		m, err := host.New(w.Options.host(i), 0)
-		if err != nil {
-			panic(err) // Validate has looked at it
-		}
-		s.hosts[i].m = m
+		s.hosts[i].m = newHost(w.Options.host(i), 0)
 		s.Members[i].Sure = -w.Host.Trust
 	}
 	passenger{w, &s}.Everyone()
@@ -69,7 +64,7 @@ func (w *walker) First() (s state) {
 		w.form(&s)
 	}
 	s.Endanger()
-	s.changes, s.strays = int8(w.Changes), int8(w.Strangers)
+	s.changes, s.strays, s.whims = int8(w.Changes), int8(w.Strangers), int8(w.Whims)
 	return s
 }
 
@@ -79,7 +74,7 @@ func (w *walker) form(s *state) {
 		mv, more := w.Fair(s)
 		if !more {
 			k := string(w.AppendKey(nil, s))
-			if seen[k] || w.next(s, false) == 0 {
+			if seen[k] || s.Next(passenger{w, s}, false) == 0 {
 				return
 			}
 			seen[k], mv = true, walk.Move{Kind: walk.Waits}

@@ -49,12 +49,12 @@ func (w *walker) carry(s *state, i int, effects []handover.Effect) {
 			if int(s.holder) == i {
 				s.holder = -1
 			}
-			s.mail.Post(toSelf(i, walk.Within, body{kind: leaseReleased, number: e.Attempt}))
+			s.Mail.Post(toSelf(i, walk.Within, body{kind: leaseReleased, number: e.Attempt}))
 		case handover.Start:
 			w.start(s, i, e)
 		case handover.Stop:
 			x.stopping = true
-			s.mail.Post(toSelf(i, walk.Ending, body{kind: runEnded, number: e.Run}))
+			s.Mail.Post(toSelf(i, walk.Ending, body{kind: runEnded, number: e.Run}))
 		}
 	}
 	w.settleDown(s, i)
@@ -81,7 +81,7 @@ func (w *walker) start(s *state, i int, e handover.Start) {
 	}
 	for j := range w.Members {
 		o := &s.slots[j]
-		if j != i && o.running && (e.From == name(j) || !w.UseLease && !s.Losers.Has(j)) {
+		if j != i && o.running && (e.From == name(j) && o.token < e.Token || !w.UseLease && !s.Losers.Has(j)) {
 			w.search.Broken(s, "A", fmt.Sprintf("%s starts before run %d of %s has ended", name(i), o.run, name(j)))
 		}
 	}
@@ -114,11 +114,11 @@ func (w *walker) send(s *state, from, to int, b body) {
 		return
 	}
 	if b.kind == question && s.Members[to].Paused { // the newest is enough for one that stands still
-		s.mail.Drop(func(o *letter) bool {
+		s.Mail.Drop(func(o *letter) bool {
 			return o.From == l.From && o.To == l.To && o.Body.kind == question && o.Body.msg.Kind == b.msg.Kind
 		})
 	}
-	s.mail.Post(l)
+	s.Mail.Post(l)
 }
 
 // deliver hands a letter over.

@@ -9,9 +9,9 @@ import (
 func (w *walker) Do(s *state, mv walk.Move) {
 	switch mv.Kind {
 	case walk.Waits:
-		w.wait(s, w.next(s, w.anything(s)))
+		w.wait(s, w.next(s))
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		if l, delivered := s.mail.Do(mv, &s.Cluster); delivered {
+		if l, delivered := s.Mail.Do(mv, &s.Cluster); delivered {
 			w.deliver(s, l)
 		}
 	case grants, expires, loses, doubts:
@@ -27,16 +27,6 @@ func (w *walker) Do(s *state, mv walk.Move) {
 	w.check(s)
 }
 
-// anything reports whether something but waiting is possible: then time goes in single steps.
-func (w *walker) anything(s *state) bool {
-	for k := range s.mail.Len() {
-		if s.Live(int(s.mail.At(k).To)) {
-			return true
-		}
-	}
-	return len(w.faults(w.ofLease(s.Views(nil), s), s)) > 0
-}
-
 func (w *walker) doLease(s *state, mv walk.Move) {
 	i := int(mv.At)
 	x := &s.slots[i]
@@ -44,11 +34,11 @@ func (w *walker) doLease(s *state, mv walk.Move) {
 	case grants:
 		s.granted++
 		s.holder, x.waits, x.granted = int8(i), false, s.granted
-		s.mail.Post(toSelf(i, walk.Within, body{kind: leaseAnswer, number: x.attempt, token: s.granted}))
+		s.Mail.Post(toSelf(i, walk.Within, body{kind: leaseAnswer, number: x.attempt, token: s.granted}))
 	case doubts:
 		s.Budget.Doubts--
 		x.waits = false
-		s.mail.Post(toSelf(i, walk.Within, body{kind: leaseUnknown, number: x.attempt}))
+		s.Mail.Post(toSelf(i, walk.Within, body{kind: leaseUnknown, number: x.attempt}))
 	case expires, loses:
 		i = int(s.holder)
 		x = &s.slots[i]
@@ -58,7 +48,7 @@ func (w *walker) doLease(s *state, mv walk.Move) {
 			s.Budget.Losses--
 			w.step(s, i, handover.LeaseLost{Attempt: x.attempt})
 		case s.Members[i].Up:
-			s.mail.Post(toSelf(i, walk.Within, body{kind: leaseLost, number: x.attempt}))
+			s.Mail.Post(toSelf(i, walk.Within, body{kind: leaseLost, number: x.attempt}))
 		}
 	}
 }

@@ -23,6 +23,7 @@
 //   - Nothing reads a clock or a random source: the same options find the same.
 //   - A walk that is complete has tried every order of everything that its Options allow. Each state is visited once, by a hash of 128 bits.
 //   - Machines are compared by handover.Machine.AppendState.
+//   - A manager that is opened again begins with a Floor beyond all tokens so far: for the wall clock of the real one.
 //
 // # Non-guarantees
 //

@@ -8,32 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/simulator/slots"
+	"github.com/serf-sbr/serf-sbr/simulator/walk/walktest"
 )
 
 // TestWalk_FindsWhatBreaksAPromise walks under settings that package handover forbids.
 func TestWalk_FindsWhatBreaksAPromise(t *testing.T) {
-	for _, c := range []struct {
-		name, promise string
-		change        func(*slots.Options)
-	}{
+	model.Finds(t, func() slots.Options {
+		o := slots.Default()
+		o.Members, o.Formed = 3, true
+		return o
+	}, "a STARTS run 1", walktest.Findings[slots.Options]{
 		{"a run that trusts its membership for longer than others wait", "A", func(o *slots.Options) { o.Handover.Trust, o.Cuts = 10*o.Step, 1 }},
 		{"no margin, and a member that notices late", "A", func(o *slots.Options) { o.Handover.Margin, o.Cuts, o.Handover.Trust = 2*o.Step, 1, 6*o.Step }},
 		{"a process that stands still and trusts for too long", "A", func(o *slots.Options) { o.Handover.Trust, o.Pauses = 10*o.Step, 1 }},
 		{"a bound that cannot be kept", "C", func(o *slots.Options) { o.Bound, o.Crashes = o.Step, 1 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o := slots.Default()
-			o.Members, o.Formed = 3, true
-			c.change(&o)
-			r, err := slots.Walk(context.Background(), o)
-			require.NoError(t, err)
-			require.NotEmpty(t, r.Broken)
-			require.False(t, r.Complete)
-			require.Equal(t, c.promise, r.Broken[0].Promise)
-			require.Contains(t, strings.Join(r.Broken[0].Steps, "\n"), "a STARTS run 1", "the way to it is told")
-			t.Log(r.Broken[0])
-		})
-	}
+	})
 }
 
 func TestOptions_EveryProblemIsReported(t *testing.T) {

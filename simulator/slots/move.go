@@ -17,8 +17,15 @@ const (
 	doubts
 )
 
-// duties are what happens before time passes.
-func (w *walker) duties(to []walk.Move, s *state) []walk.Move {
+// passenger is what runs on the members in a state.
+type passenger struct {
+	w *walker
+	s *state
+}
+
+// Duties are what happens before time passes.
+func (p passenger) Duties(to []walk.Move) []walk.Move {
+	w, s := p.w, p.s
 	to = s.Duties(to, func(i int) bool { return s.slots[i].m.Finished() })
 	for i := range w.Members {
 		if s.Live(i) && s.slots[i].waits && s.holder < 0 {
@@ -28,16 +35,18 @@ func (w *walker) duties(to []walk.Move, s *state) []walk.Move {
 	return to
 }
 
-// ofLease are a lease that runs out.
-func (w *walker) ofLease(to []walk.Move, s *state) []walk.Move {
+// Lapses are a lease that runs out.
+func (p passenger) Lapses(to []walk.Move) []walk.Move {
+	s := p.s
 	if s.holder >= 0 && (!s.Members[s.holder].Up || s.Members[s.holder].Paused) {
 		to = append(to, walk.Move{Kind: expires})
 	}
 	return to
 }
 
-// faults are what may happen as long as there is a budget.
-func (w *walker) faults(to []walk.Move, s *state) []walk.Move {
+// Faults are what may happen as long as there is a budget.
+func (p passenger) Faults(to []walk.Move) []walk.Move {
+	w, s := p.w, p.s
 	to = s.Faults(to)
 	for i := range w.Members {
 		x, at := &s.slots[i], uint8(i)
@@ -57,31 +66,17 @@ func (w *walker) faults(to []walk.Move, s *state) []walk.Move {
 	return to
 }
 
-// Moves appends what can happen next. It is complete: whatever is not in it, cannot be.
-func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
-	to, prompt := s.mail.Moves(to, &s.Cluster, s.mail.Sorted(s.letterKey))
-	duties := len(to)
-	to = w.duties(to, s)
-	idle := duties == len(to) && prompt == 0 && !s.Overdue()
-	to = w.ofLease(s.Views(to), s)
-	to = w.faults(to, s)
-	if idle && w.next(s, len(to) > 0) > 0 {
-		to = append(to, walk.Move{Kind: walk.Waits})
-	}
-	return to
-}
-
-// next is how long it takes until something more can happen: a step while anything may happen at any moment. Zero: nothing will.
-func (w *walker) next(s *state, anything bool) time.Duration {
-	deadlines := make([]time.Duration, 0, 8)
-	for i := range w.Members {
+// Deadlines are those of the machines.
+func (p passenger) Deadlines(to []time.Duration) []time.Duration {
+	s := p.s
+	for i := range p.w.Members {
 		if s.Live(i) {
 			if at, ok := s.slots[i].m.NextDeadline(); ok {
-				deadlines = append(deadlines, at)
+				to = append(to, at)
 			}
 		}
 	}
-	return s.Pass(anything, deadlines...)
+	return to
 }
 
 // wait lets time pass.
@@ -101,13 +96,10 @@ func (w *walker) wait(s *state, by time.Duration) {
 	}
 }
 
-const patience = 2 // of a member that resigns, in retry intervals
+// counterBits is the default of the machines.
+const counterBits = 40
 
-// passenger is the slot, of which the moves of a cluster make something.
-type passenger struct {
-	w *walker
-	s *state
-}
+const patience = 2 // of a member that resigns, in retry intervals
 
 func (p passenger) Shown(i int) {
 	p.s.slots[i].peers = nil
@@ -134,13 +126,25 @@ func (p passenger) Resumed(i int) {
 func (p passenger) Ended(i int) {
 	x := &p.s.slots[i]
 	x.running, x.stopping, x.waits = false, false, false
-	p.s.mail.End(i)
+	p.s.Mail.End(i)
 }
 
-func (p passenger) Split() { p.s.mail.Split(p.s.Cut) }
+func (p passenger) Split() { p.s.Mail.Split(p.s.Cut) }
 
 func (p passenger) Downed(i int) {
 	p.w.step(p.s, i, handover.Downed{Why: "a verdict leaves it out"})
+}
+
+// Returned has a machine whose rounds, and whose tokens without a lease, are beyond all before, as the wall clock has it. What the one before asked is not answered any more.
+func (p passenger) Returned(i int) {
+	x := &p.s.slots[i]
+	cfg := p.w.config(i)
+	cfg.FirstRound, cfg.Gone = x.m.Round()+1, x.m.Gone()
+	if !p.w.UseLease {
+		cfg.Floor = p.s.token & (1<<counterBits - 1)
+	}
+	*x = slot{m: newMachine(cfg, p.s.Now)}
+	p.s.Mail.Drop(func(l *letter) bool { return int(l.To) == i && l.Body.kind != question })
 }
 
 func (p passenger) Resigned(i int) {

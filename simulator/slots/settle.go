@@ -7,30 +7,24 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/walk"
 )
 
+// Moves appends what can happen next.
+func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
+	return s.World.Moves(to, passenger{w, s}, s.letterKey)
+}
+
 // Fair is what happens next where nothing goes wrong. ok is false when all is well and will remain so.
 func (w *walker) Fair(s *state) (mv walk.Move, ok bool) {
-	for _, k := range s.mail.Sorted(s.letterKey) {
-		if s.Live(int(s.mail.At(k).To)) {
-			return walk.Move{Kind: walk.Delivers, At: uint8(k)}, true
-		}
-	}
-	for _, mv := range w.duties(nil, s) {
-		return mv, true
-	}
-	if mv, ok := s.Cluster.Fair(); ok {
-		return mv, true
-	}
-	for _, mv := range w.ofLease(nil, s) {
-		return mv, true
-	}
-	if s.Hopeless() || !w.asItShouldBe(s) {
-		return walk.Move{Kind: walk.Waits}, true
-	}
-	return walk.Move{}, false
+	return s.World.Fair(passenger{w, s}, s.letterKey, func() bool { return w.asItShouldBe(s) })
+}
+
+// next is how long it takes until something more can happen. Zero: nothing will.
+func (w *walker) next(s *state) time.Duration {
+	p := passenger{w, s}
+	return s.Next(p, s.Anything(p))
 }
 
 // Stuck reports whether waiting changes nothing.
-func (w *walker) Stuck(s *state) bool { return w.next(s, w.anything(s)) == 0 }
+func (w *walker) Stuck(s *state) bool { return w.next(s) == 0 }
 
 // Now is the time.
 func (w *walker) Now(s *state) time.Duration { return s.Now }
@@ -56,5 +50,5 @@ func (w *walker) Standing(s *state) (text string) {
 			text += fmt.Sprintf("%s is %v, ", name(i), s.slots[i].m.Phase())
 		}
 	}
-	return text + fmt.Sprintf("%d letters are under way", s.mail.Len())
+	return text + fmt.Sprintf("%d letters are under way", s.Mail.Len())
 }

@@ -23,9 +23,8 @@ type slot struct {
 
 // state is everything.
 type state struct {
-	walk.Cluster
+	walk.World[body]
 	slots [MaxMembers]slot
-	mail  walk.Mail[body]
 	// holder is who has the lease, -1 for nobody; granted is the last token.
 	holder  int8
 	granted uint64
@@ -97,7 +96,7 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 	b = binary.AppendUvarint(b, s.granted)
 	b = binary.AppendUvarint(b, s.token)
 	b = binary.AppendUvarint(b, s.tokenVerdict)
-	return s.mail.AppendKey(b, s.letterKey)
+	return s.Mail.AppendKey(b, s.letterKey)
 }
 
 // letterKey tells letters apart. Of a round, attempt or run counts whether it is the newest.

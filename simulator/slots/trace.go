@@ -38,7 +38,7 @@ var moveTexts = map[walk.Kind]string{endsAgain: "the run of %s ends by itself, f
 func (w *walker) Describe(s *state, mv walk.Move) string {
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.mail.At(int(mv.At))
+		l := s.Mail.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case endsAgain, endsDone, grants, doubts:
 		return fmt.Sprintf(moveTexts[mv.Kind], name(int(mv.At)))

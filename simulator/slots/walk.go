@@ -2,6 +2,7 @@ package slots
 
 import (
 	"context"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/simulator/walk"
 	"github.com/serf-sbr/serf-sbr/singleton/handover"
@@ -35,13 +36,7 @@ func (w *walker) First() (s state) {
 	s.Cluster = walk.NewCluster(&w.Options.Options)
 	s.holder = -1
 	for i := range w.Members {
-		cfg := w.Handover
-		cfg.Self, cfg.Born, cfg.UseLease = name(i), w.Born(i), w.UseLease
-		m, err := handover.New(cfg, 0)
-		if err != nil {
-			panic(err) // Validate has looked at it
-		}
-		s.slots[i].m = m
+		s.slots[i].m = newMachine(w.config(i), 0)
 		s.Members[i].Sure = -w.Handover.Trust
 	}
 	passenger{w, &s}.Everyone()
@@ -54,4 +49,18 @@ func (w *walker) First() (s state) {
 	}
 	s.Endanger()
 	return s
+}
+
+func (w *walker) config(i int) handover.Config {
+	cfg := w.Handover
+	cfg.Self, cfg.Born, cfg.UseLease = name(i), w.Born(i), w.UseLease
+	return cfg
+}
+
+func newMachine(c handover.Config, now time.Duration) *handover.Machine {
+	m, err := handover.New(c, now)
+	if err != nil {
+		panic(err) // Validate has looked at it
+	}
+	return m
 }

@@ -1,50 +1,16 @@
 package slots_test
 
 import (
-	"context"
-	"flag"
-	"regexp"
-	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/serf-sbr/serf-sbr/simulator/slots"
+	"github.com/serf-sbr/serf-sbr/simulator/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/walk/walktest"
 )
 
-var thorough = flag.Bool("thorough", false, "walk what takes some minutes, too")
+var model = walktest.Model[slots.Options]{Walk: slots.Walk, Common: func(o *slots.Options) *walk.Options { return &o.Options }}
 
-// only picks walks by their names.
-var only = flag.String("only", "", "make only the walks whose names match this regular expression")
-
-// workers is how many walks are made at a time.
-const workers = 2
-
-// TestWalk_KeepsEveryPromise walks everything that slots.Normal allows.
+// TestWalk_KeepsEveryPromise walks everything that the plan allows; see package walktest for its flags.
 func TestWalk_KeepsEveryPromise(t *testing.T) {
-	all := slots.Normal()
-	if *thorough {
-		all = append(all, slots.Thorough()...)
-	}
-	pick, err := regexp.Compile(*only)
-	require.NoError(t, err)
-	all = slices.DeleteFunc(all, func(o slots.Options) bool { return !pick.MatchString(o.Name) })
-	if testing.Short() {
-		for k := range all {
-			all[k].Limit = 20000
-		}
-	}
-	reports, err := slots.Walks(context.Background(), all, workers)
-	require.NoError(t, err)
-	var sum slots.Counts
-	for _, r := range reports {
-		sum = sum.Add(r.Counts)
-		t.Logf("%8d states, %9d edges, %6d starts, one again within %4v: %s", r.States, r.Edges, r.Starts, r.Slowest, r.Name)
-		assert.True(t, r.Complete || testing.Short(), r.Name)
-		for _, v := range r.Broken {
-			assert.Fail(t, r.Name, v.String())
-		}
-	}
-	t.Logf("%8d states, %9d edges, %6d starts, one again within %4v", sum.States, sum.Edges, sum.Starts, sum.Slowest)
+	model.Keeps(t, walktest.Plan[slots.Options]{Normal: slots.Normal(), Thorough: slots.Thorough(), Short: 20000})
 }

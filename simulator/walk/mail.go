@@ -59,7 +59,7 @@ func (m *Mail[B]) Split(side Set) {
 func (m *Mail[B]) End(i int) { m.Drop(func(l *Letter[B]) bool { return int(l.To) == i }) }
 
 // AppendKey appends the letters in an order of their own. key tells their bodies apart.
-func (m *Mail[B]) AppendKey(b []byte, key func(b []byte, l *Letter[B]) []byte) []byte {
+func (m *Mail[B]) AppendKey(b []byte, key LetterKey[B]) []byte {
 	keys := m.keys(key)
 	slices.SortFunc(keys, bytes.Compare)
 	for _, k := range keys {
@@ -68,7 +68,7 @@ func (m *Mail[B]) AppendKey(b []byte, key func(b []byte, l *Letter[B]) []byte) [
 	return b
 }
 
-func (m *Mail[B]) keys(key func(b []byte, l *Letter[B]) []byte) [][]byte {
+func (m *Mail[B]) keys(key LetterKey[B]) [][]byte {
 	keys := make([][]byte, len(m.letters))
 	for k := range m.letters {
 		l := &m.letters[k]
@@ -82,13 +82,13 @@ func (m *Mail[B]) keys(key func(b []byte, l *Letter[B]) []byte) [][]byte {
 }
 
 // Sorted returns the letters' numbers in an order of their own, equal ones once.
-func (m *Mail[B]) Sorted(key func(b []byte, l *Letter[B]) []byte) []int {
+func (m *Mail[B]) Sorted(key LetterKey[B]) []int {
 	keys := m.keys(key)
 	return slices.CompactFunc(inOrder(keys), func(x, y int) bool { return bytes.Equal(keys[x], keys[y]) })
 }
 
 // Order returns the letters' numbers in an order of their own.
-func (m *Mail[B]) Order(key func(b []byte, l *Letter[B]) []byte) []int { return inOrder(m.keys(key)) }
+func (m *Mail[B]) Order(key LetterKey[B]) []int { return inOrder(m.keys(key)) }
 
 func inOrder(keys [][]byte) []int {
 	order := make([]int, len(keys))

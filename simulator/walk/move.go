@@ -35,6 +35,7 @@ const (
 	resigns
 	leaves
 	withdraws
+	returns
 	departs
 	// Own is the first kind of a model.
 	Own
@@ -147,6 +148,9 @@ func (c *Cluster) Faults(to []Move) []Move {
 		if c.Budget.Resigns > 0 && m.Armed && !m.Resigns {
 			to = append(to, Move{resigns, at})
 		}
+		if c.Budget.Returns > 0 && m.Closed && !c.Leaving.Has(i) && !c.Losers.Has(i) {
+			to = append(to, Move{returns, at})
+		}
 		if c.Budget.Leaves > 0 && whole && m.Armed && !m.Resigns && !c.Losers.Has(i) {
 			to = append(to, Move{leaves, at})
 		}
@@ -213,9 +217,10 @@ type Passenger interface {
 	Ended(i int)
 	// Split: the network was cut.
 	Split()
-	// Downed: a member hears that it is down. Resigned: its manager is stopped.
+	// Downed: a member hears that it is down. Resigned: its manager is stopped. Returned: it has another one.
 	Downed(i int)
 	Resigned(i int)
+	Returned(i int)
 }
 
 // Do lets a move of the cluster happen.
@@ -315,6 +320,11 @@ func (c *Cluster) doMember(mv Move, on Passenger) {
 	case withdraws:
 		m.Closed = true
 		on.Everyone()
+	case returns:
+		c.Budget.Returns--
+		m.Closed, m.Resigns = false, false
+		on.Returned(i)
+		on.Everyone()
 	case departs:
 		m.Left = true
 		c.End(i, on)
@@ -345,7 +355,7 @@ func (c *Cluster) join(i int) {
 
 var texts = map[Kind]string{arms: "%s is armed", joins: "%s joins", crashes: "%s CRASHES", pauses: "%s is PAUSED", resumes: "%s goes on after its pause",
 	seesDown: "%s sees the losers as down", seesGone: "%s sees the losers removed", notices: "%s notices whom it reaches", hearsDown: "%s hears that it is DOWN",
-	resigns: "%s RESIGNS", leaves: "%s LEAVES", withdraws: "%s has no manager any more", departs: "%s is gone in good order"}
+	resigns: "%s RESIGNS", leaves: "%s LEAVES", withdraws: "%s has no manager any more", returns: "%s has a manager AGAIN", departs: "%s is gone in good order"}
 
 // Describe says what a move of the cluster is, in a line.
 func (c *Cluster) Describe(mv Move) string {

@@ -27,8 +27,8 @@ type Options struct {
 	Skewed bool
 	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands still.
 	Cuts, Crashes, Pauses int
-	// Resigns is how many managers are stopped, Leaves how many members leave.
-	Resigns, Leaves int
+	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is how many members leave.
+	Resigns, Returns, Leaves int
 	// Ends is how often a run ends by itself.
 	Ends int
 	// Late is how many messages come late, Twice how many come a second time, late. Lost is how many never come.
@@ -83,7 +83,7 @@ func (o *Options) Validate(pkg string, counts []Count, times []Time) error {
 	if o.Joins < 0 || o.Joins >= max(o.Members, 1) {
 		say("Joins is %d: at least one of %d members has to be there", o.Joins, o.Members)
 	}
-	for _, n := range append([]Count{{"Cuts", o.Cuts}, {"Crashes", o.Crashes}, {"Pauses", o.Pauses}, {"Resigns", o.Resigns}, {"Leaves", o.Leaves}, {"Ends", o.Ends},
+	for _, n := range append([]Count{{"Cuts", o.Cuts}, {"Crashes", o.Crashes}, {"Pauses", o.Pauses}, {"Resigns", o.Resigns}, {"Returns", o.Returns}, {"Leaves", o.Leaves}, {"Ends", o.Ends},
 		{"Late", o.Late}, {"Twice", o.Twice}, {"Lost", o.Lost}, {"Removals", o.Removals}, {"Slow", o.Slow}, {"Losses", o.Losses}, {"Doubts", o.Doubts}}, counts...) {
 		if n.N < 0 || n.N > 15 {
 			say("%s is %d: 0 to 15 are possible", n.Name, n.N)
@@ -132,6 +132,7 @@ var faults = map[string]func(*Options){
 	"a crash":         func(o *Options) { o.Crashes++ },
 	"a pause":         func(o *Options) { o.Pauses++ },
 	"a resignation":   func(o *Options) { o.Resigns++ },
+	"a return":        func(o *Options) { o.Returns++ },
 	"a leave":         func(o *Options) { o.Leaves++ },
 	"an end":          func(o *Options) { o.Ends++ },
 	"a late letter":   func(o *Options) { o.Late++ },

@@ -15,6 +15,11 @@ type Counts struct {
 	Slowest time.Duration
 }
 
+// String says it in a line.
+func (c Counts) String() string {
+	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v", c.States, c.Edges, c.Starts, c.Slowest)
+}
+
 // Add returns the sum of both.
 func (c Counts) Add(d Counts) Counts {
 	return Counts{c.States + d.States, c.Edges + d.Edges, c.Starts + d.Starts, max(c.Slowest, d.Slowest)}

@@ -11,6 +11,7 @@ import (
 
 const (
 	maxBroken  = 3
+	maxTold    = 40      // steps to rest that a report tells
 	maxWay     = 1 << 12 // steps from a state to rest: more go round in circles
 	checkEvery = 1 << 10 // states between two looks at the context
 	reportEach = 1 << 15 // states between two reports of progress
@@ -198,11 +199,11 @@ func (w *Search[S]) Broken(s *S, promise, text string) {
 	if w.settling > 0 && promise != "C" {
 		text += fmt.Sprintf(" (%v later, on the way to rest)", w.model.Now(s)-w.model.Now(&w.stack[w.depth-1].state))
 	}
-	w.report.Broken = append(w.report.Broken, Violation{Promise: promise, Text: text, Steps: w.steps()})
+	w.report.Broken = append(w.report.Broken, Violation{Promise: promise, Text: text, Steps: w.steps(w.settling > 0)})
 }
 
-// steps tells the way to the present state, one line for each step.
-func (w *Search[S]) steps() (lines []string) {
+// steps tells the way to the present state, one line for each step, and how it goes on from there where nothing goes wrong.
+func (w *Search[S]) steps(on bool) (lines []string) {
 	var s S
 	var again Model[S]
 	say := func(text string) {
@@ -210,15 +211,24 @@ func (w *Search[S]) steps() (lines []string) {
 	}
 	again = w.model.Telling(func(text string) { say("    " + text) })
 	s = again.First()
-	for _, f := range w.stack[:w.depth] {
-		if f.next == 0 || f.next > len(f.moves) {
-			continue // the last one, which has not moved yet
-		}
-		mv := f.moves[f.next-1]
+	do := func(mv Move) {
 		if mv.Kind != Waits {
 			say(again.Describe(&s, mv))
 		}
 		again.Do(&s, mv)
+	}
+	for _, f := range w.stack[:w.depth] {
+		if f.next == 0 || f.next > len(f.moves) {
+			continue // the last one, which has not moved yet
+		}
+		do(f.moves[f.next-1])
+	}
+	for range maxTold {
+		mv, more := again.Fair(&s)
+		if !on || !more {
+			break
+		}
+		do(mv)
 	}
 	return lines
 }
