@@ -48,7 +48,7 @@ e2e: kube build hosts ## Run real agents on hosts of their own (network namespac
 	SBR_E2E=1 $(GO) test -count=1 -p 1 -parallel 4 -timeout 40m ./test/hosts ./test/hosts/lab
 
 .PHONY: soak
-soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md", ARGS="--singleton --write docs/exactly-one-hosts.md", or ARGS="--shards --write docs/shards-hosts.md")
+soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md", ARGS="--singleton --write docs/exactly-one-hosts.md", --planned to docs/planned-hosts.md, or --shards to docs/shards-hosts.md)
 	$(GO) run ./test/hosts/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
 
 # What the hosts need: ip and nft.

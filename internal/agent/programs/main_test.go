@@ -132,6 +132,19 @@ type runOf struct {
 	because    string
 }
 
+// starts attaches a program that is the first to run. waits attaches one that has to wait, and lets it become known.
+func (c *crew) starts(name string) *program {
+	p := c.attach(name, nil)
+	c.runs(p, 30*time.Second)
+	return p
+}
+
+func (c *crew) waits(name string) *program {
+	p := c.attach(name, nil)
+	time.Sleep(10 * time.Second)
+	return p
+}
+
 // attach starts a program next to the agent of a member.
 func (c *crew) attach(name string, change func(p *program, o *guard.AgentOptions)) *program {
 	p := &program{t: c.t, name: name, takes: 100 * time.Millisecond, state: "of " + name, done: make(chan struct{}), leave: make(chan struct{}, 1)}

@@ -42,8 +42,7 @@ func TestAttach_StartsTheProgramAndTellsItTheFacts(t *testing.T) {
 // The agent leaves: the program on the other member starts where this one has stopped, with its state and a larger token.
 func TestLeave_HandsOverWithState(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		first := c.attach("n1", nil)
-		c.runs(first, 30*time.Second)
+		first := c.starts("n1")
 		second := c.attach("n2", nil)
 		time.Sleep(time.Minute)
 		require.Zero(t, second.count())
@@ -65,10 +64,8 @@ func TestLeave_HandsOverWithState(t *testing.T) {
 // `sbr run` gets a signal: its program runs on until the other one asks, and is stopped then.
 func TestDetach_HandsOverBeforeTheProgramIsStopped(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		first := c.attach("n1", nil)
-		c.runs(first, 30*time.Second)
-		second := c.attach("n2", nil)
-		time.Sleep(10 * time.Second)
+		first := c.starts("n1")
+		second := c.waits("n2")
 		first.leave <- struct{}{}
 		c.runs(second, 5*time.Second)
 		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
@@ -80,12 +77,9 @@ func TestDetach_HandsOverBeforeTheProgramIsStopped(t *testing.T) {
 // `sbr run` gets a signal while it waits, when its agent has asked the program on another member to end already: it runs it, and hands it over.
 func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
 	eachWay(t, 3, clustertest.Options{}, func(t *testing.T, c *crew) {
-		first := c.attach("n1", nil)
-		c.runs(first, 30*time.Second)
-		second := c.attach("n2", nil)
-		time.Sleep(10 * time.Second)
-		third := c.attach("n3", nil)
-		time.Sleep(10 * time.Second)
+		first := c.starts("n1")
+		second := c.waits("n2")
+		third := c.waits("n3")
 		first.leave <- struct{}{}
 		c.Eventually(5*time.Second, "nobody has asked for it", func() bool { return !first.last().told.IsZero() })
 		require.True(t, first.running(), "it takes its time")
@@ -104,10 +98,8 @@ func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
 // A program that waits is let go at once.
 func TestDetach_OfOneThatWaits(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		first := c.attach("n1", nil)
-		c.runs(first, 30*time.Second)
-		second := c.attach("n2", nil)
-		time.Sleep(10 * time.Second)
+		first := c.starts("n1")
+		second := c.waits("n2")
 		second.cancel()
 		c.Eventually(time.Second, "its agent does not let it go", func() bool { return conduct.Closed(second.done) })
 		require.ErrorIs(t, second.err, context.Canceled)
