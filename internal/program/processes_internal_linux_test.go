@@ -20,7 +20,7 @@ func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "a b", ") Z 1 1", "(", "\xff\n"} {
 		p, err := parseStat([]byte(statLine(name)))
 		require.NoError(t, err)
-		require.Equal(t, process{pid: 4711, parent: 12, group: 13, started: 98765}, p)
+		require.Equal(t, process{pid: 4711, parent: 12, group: 13, started: 98765, state: 'S'}, p)
 	}
 	p, err := parseStat([]byte(strings.Replace(statLine("sh"), " S ", " Z ", 1)))
 	require.NoError(t, err)
