@@ -73,6 +73,41 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 	})
 }
 
+// S2: members that stood still together know nothing of what the others may have decided before they left. With a silent store they do not take each other's
+// word; once the store answers they go on.
+func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
+	var gates clustertest.Gates
+	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
+		c.Form(4)
+		sleepers := []string{"n3", "n4"}
+		for _, name := range sleepers {
+			gates.Of(name).Close()
+			c.Store.View(name).SetUnavailable(true)
+		}
+		for _, name := range []string{"n1", "n2"} {
+			require.NoError(t, c.Member(name).Serf.Leave())
+			require.NoError(t, c.Member(name).Serf.Shutdown())
+		}
+		time.Sleep(time.Minute)
+		for _, name := range sleepers {
+			gates.Of(name).Open()
+		}
+		for range 20 {
+			time.Sleep(500 * time.Millisecond)
+			for _, name := range sleepers {
+				require.NotEqual(t, sbr.StateUp, c.provider(name).Status().State, name)
+			}
+		}
+		for _, name := range sleepers {
+			c.Store.View(name).SetUnavailable(false)
+		}
+		time.Sleep(10 * time.Second)
+		for _, name := range sleepers {
+			require.Equal(t, sbr.StateUp, c.provider(name).Status().State, name)
+		}
+	})
+}
+
 // S2: a lone node whose partition heals before it has decided, and which cannot reach the store, hears from the winners that
 // it was downed.
 func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
