@@ -106,7 +106,7 @@ func seeds() uint64 {
 }
 
 // row is one line of the table of TestScenarios.
-type row struct{ file, model, serf, agree string }
+type row struct{ file, model, serf, agree, why string }
 
 // Each scenario file has the outcome over real Serf that it has in the model, or one that the file allows as well; and no promise is
 // broken there either.
@@ -121,10 +121,15 @@ func TestScenarios(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				for seed := range seeds() {
-					r := compare(t, name, s, seed+1)
-					mu.Lock()
-					rows = append(rows, r)
-					mu.Unlock()
+					r := row{file: name, agree: "NO", why: "it was not played to the end"}
+					func() {
+						defer func() {
+							mu.Lock()
+							defer mu.Unlock()
+							rows = append(rows, r)
+						}()
+						r = compare(t, name, s, seed+1)
+					}()
 				}
 			})
 		}
@@ -138,6 +143,11 @@ func TestScenarios(t *testing.T) {
 	}
 	require.NoError(t, w.Flush())
 	t.Log("\n" + text.String())
+	for _, r := range rows { // once more, where the end of a long log shows it
+		if r.why != "" {
+			t.Logf("%s: %s: %s", r.file, r.serf, r.why)
+		}
+	}
 	require.NotEmpty(t, rows)
 }
 
@@ -173,8 +183,8 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 	}
 	switch {
 	case len(failures) > 0:
-		r.agree = "NO"
-		t.Errorf("seed %d: %s: %s", seed, r.serf, strings.Join(failures, "\n"))
+		r.agree, r.why = "NO", fmt.Sprintf("seed %d: %s", seed, strings.Join(failures, ", "))
+		t.Errorf("%s: %s", r.serf, r.why)
 	case why != "":
 		r.agree = "promises only: " + why
 	case same(o.survivors, m.survivors) && same(o.down, m.down):
