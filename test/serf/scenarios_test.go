@@ -40,6 +40,8 @@ var differs = map[string]string{
 		"the model knows only pairs that miss each other",
 	"one-way-sides": "rumours of the smaller side still reach the larger one, whose members take each other for dead until they refute it: " +
 		"its view settles later, and either side may win",
+	"rolling-update-during-split": "when Serf calls a member of the larger side left, which restarts that side's deadline, is a matter of seconds: " +
+		"in three plays of ten the smaller side is first",
 }
 
 // promisesOnly says why the expectations of a file do not hold over real Serf, where only the promises are checked then; empty: they do.
@@ -176,9 +178,13 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 	failures, why := o.broken, promisesOnly(name)
 	if why == "" && len(failures) == 0 {
 		failures = o.unmet(s, !fixed)
-		if len(failures) > 0 && again(t, s, seed, !fixed) {
-			r.agree = "in two plays of three; in this one: " + strings.Join(failures, ", ")
-			return r
+		if len(failures) > 0 {
+			met, unmet := again(t, s, seed, !fixed)
+			if met > unmet {
+				r.agree = fmt.Sprintf("in %d plays of %d; in this one: %s", met, met+unmet, strings.Join(failures, ", "))
+				return r
+			}
+			failures = append(failures, fmt.Sprintf("met in %d plays of %d", met, met+unmet))
 		}
 	}
 	switch {
@@ -195,18 +201,24 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 	return r
 }
 
-// again plays a file twice more whose expectations were not met. Real goroutines are scheduled by chance that no seed decides, and who comes
-// first, or how long it takes, is sometimes what only most plays come to. Promises are not left to chance: they hold in every play.
-func again(t *testing.T, s *scenario.Scenario, seed uint64, timed bool) bool {
-	for n := range uint64(2) {
-		o := play(t, s, seed+1000*(n+1))
+// most is more than half of the plays of a file whose expectations were not met at first.
+const most = 5
+
+// again plays such a file until one outcome has come most often. Real goroutines are scheduled by chance that no seed decides, and who comes first, or how long
+// it takes, is sometimes what only most plays come to: a file whose sides are two seconds apart has the other winner in one play of ten. Promises are not left
+// to chance: they hold in every play.
+func again(t *testing.T, s *scenario.Scenario, seed uint64, timed bool) (met, unmet int) {
+	for unmet = 1; met < most && unmet < most; {
+		o := play(t, s, seed+1000*uint64(met+unmet))
 		require.NoError(t, o.err)
 		require.Empty(t, o.broken)
 		if len(o.unmet(s, timed)) > 0 {
-			return false
+			unmet++
+		} else {
+			met++
 		}
 	}
-	return true
+	return met, unmet
 }
 
 // The files that are named here exist, and the reasons are true of them.
