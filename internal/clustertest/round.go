@@ -92,16 +92,16 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 // seeds.
 func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 	t.Helper()
-	first, last, err := seeds(os.Getenv("SBR_ROUNDS"), few)
+	first, end, err := seeds(os.Getenv("SBR_ROUNDS"), few)
 	require.NoError(t, err)
 	var overlaps, refused int
 	var longest time.Duration
 	var planned, unplanned Times
 	begun := time.Now()
-	for seed := first; seed <= last; seed++ {
+	for seed := first; seed < end; seed++ {
 		report, log := play(t, seed, load)
 		if n := seed - first + 1; n%10 == 0 {
-			t.Logf("%d of %d rounds in %v", n, last-first+1, time.Since(begun).Round(time.Second))
+			t.Logf("%d of %d rounds in %v", n, end-first, time.Since(begun).Round(time.Second))
 		}
 		require.True(t, report.Clean(), "seed %d: %v\n%+v %+v", seed, log, report.Violations, report.Shared)
 		overlaps += len(report.Overlaps)
@@ -115,7 +115,7 @@ func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 			}
 		}
 	}
-	t.Logf("rounds of the seeds %d to %d; without the fence %d overlaps, the longest %v; %d writes refused; gaps at changes of owner: planned %v; unplanned %v", first, last,
+	t.Logf("rounds of the seeds %d to %d; without the fence %d overlaps, the longest %v; %d writes refused; gaps at changes of owner: planned %v; unplanned %v", first, end-1,
 		overlaps, longest, refused, planned, unplanned)
 }
 
@@ -193,24 +193,18 @@ func (r *Round) dump() {
 	r.load.Dump()
 }
 
-// seeds reads how many seeds, or which of them: "5", "7-9"; by default the first few.
-func seeds(text string, few uint64) (first, last uint64, err error) {
-	if text == "" {
-		return 0, few - 1, nil
+// seeds reads how many seeds are played, from 0, or which: "5", "7-9". end is the one after the last.
+func seeds(text string, few uint64) (first, end uint64, err error) {
+	end = few
+	switch {
+	case strings.Contains(text, "-"):
+		_, err = fmt.Sscanf(text, "%d-%d", &first, &end)
+		end++
+	case text != "":
+		end, err = strconv.ParseUint(text, 10, 64)
 	}
-	from, to, ranged := strings.Cut(text, "-")
-	if !ranged {
-		from, to = "1", from
-	}
-	first, err = strconv.ParseUint(from, 10, 64)
-	if err == nil {
-		last, err = strconv.ParseUint(to, 10, 64)
-	}
-	if err != nil || last < first {
+	if err != nil || first >= end {
 		return 0, 0, fmt.Errorf("SBR_ROUNDS=%s: a number of rounds, or the first and the last seed with a dash in between", text)
 	}
-	if !ranged {
-		return 0, last - 1, nil
-	}
-	return first, last, nil
+	return first, end, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/guard"
+	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -244,14 +245,9 @@ type watchful struct {
 }
 
 func (w *watchful) Next(ctx context.Context) (*guard.Turn, error) {
-	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	pids, err := process.Children()
 	require.NoError(w.t, err)
-	n := 0
-	for _, path := range tasks {
-		text, _ := os.ReadFile(path) // threads end
-		n += len(strings.Fields(string(text)))
-	}
-	w.children = append(w.children, n)
+	w.children = append(w.children, len(pids))
 	return w.script.Next(ctx)
 }
 
@@ -273,12 +269,9 @@ func TestRun_TheKeeperIsReadyBeforeTheTurn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 1}, w.children)
 	}
-	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	pids, err := process.Children()
 	require.NoError(t, err)
-	for _, path := range tasks {
-		text, _ := os.ReadFile(path)
-		require.Empty(t, strings.TrimSpace(string(text)), "the last one was not needed")
-	}
+	require.Empty(t, pids, "the last one was not needed")
 }
 
 // late is a Guard whose turn comes with the signal that ends everything.

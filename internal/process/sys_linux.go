@@ -2,8 +2,12 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -33,4 +37,17 @@ func isPaused(pid int) bool {
 func Running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// Children returns the numbers of the processes that this one has started, or adopted, and that nobody has waited for. It exists on Linux only.
+func Children() (pids []int, err error) {
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	for _, path := range tasks {
+		text, _ := os.ReadFile(path) // threads end
+		for word := range strings.FieldsSeq(string(text)) {
+			pid, bad := strconv.Atoi(word)
+			pids, err = append(pids, pid), errors.Join(err, bad)
+		}
+	}
+	return pids, err
 }

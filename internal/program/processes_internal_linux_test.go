@@ -24,7 +24,7 @@ func TestParseStat(t *testing.T) {
 	}
 	p, err := parseStat([]byte(strings.Replace(statLine("sh"), " S ", " Z ", 1)))
 	require.NoError(t, err)
-	require.True(t, p.zombie)
+	require.True(t, p.zombie())
 	for _, bad := range []string{"", "1 (sh", "1 sh) S 1 1", "1 (sh) S 1 1 1", "x" + statLine("sh"), strings.Replace(statLine("sh"), "98765", "-1", 1)} {
 		_, err := parseStat([]byte(bad))
 		require.ErrorIs(t, err, errStat, "%q", bad)

@@ -15,10 +15,12 @@ type process struct {
 	pid, parent, group int
 	// started tells two processes apart that had the same number.
 	started uint64
-	zombie  bool
 	// state is the letter of /proc: D waits and cannot be interrupted, T was stopped by a signal.
 	state byte
 }
+
+// zombie reports whether the process has ended, and nobody has waited for it.
+func (p process) zombie() bool { return p.state == 'Z' || p.state == 'X' }
 
 var errStat = errors.New("program: not a line of /proc/PID/stat")
 
@@ -41,7 +43,6 @@ func parseStat(line []byte) (process, error) {
 	p.group, errs[2] = strconv.Atoi(string(fields[group]))
 	p.started, errs[3] = strconv.ParseUint(string(fields[started]), 10, 64)
 	p.state = fields[0][0]
-	p.zombie = p.state == 'Z' || p.state == 'X'
 	if errors.Join(errs[:]...) != nil {
 		return process{}, errStat
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,18 +18,10 @@ import (
 )
 
 // children are the processes that this one has started.
-func children(t *testing.T) (pids []int) {
+func children(t *testing.T) []int {
 	t.Helper()
-	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	pids, err := process.Children()
 	require.NoError(t, err)
-	for _, path := range tasks {
-		text, _ := os.ReadFile(path) // threads end
-		for word := range strings.FieldsSeq(string(text)) {
-			pid, err := strconv.Atoi(word)
-			require.NoError(t, err)
-			pids = append(pids, pid)
-		}
-	}
 	return pids
 }
 

@@ -32,7 +32,7 @@ func stray(sig unix.Signal, except int) (found int, refused []int) {
 			continue
 		}
 		found++
-		if p.zombie {
+		if p.zombie() {
 			continue
 		}
 		if err := p.send(sig); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -45,7 +45,7 @@ func stray(sig unix.Signal, except int) (found int, refused []int) {
 // alive are the descendants of this process that have not ended, but for those in the group except.
 func alive(except int) (pids []int) {
 	for _, p := range descendants(os.Getpid()) {
-		if !p.zombie && p.group != except {
+		if !p.zombie() && p.group != except {
 			pids = append(pids, p.pid)
 		}
 	}
@@ -55,7 +55,7 @@ func alive(except int) (pids []int) {
 // bury waits for the ended children of this process that are not in the group except: nobody else knows of them.
 func bury(except int) {
 	for _, p := range descendants(os.Getpid()) {
-		if p.zombie && p.parent == os.Getpid() && p.group != except {
+		if p.zombie() && p.parent == os.Getpid() && p.group != except {
 			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
 		}
 	}

@@ -43,14 +43,14 @@ func (x *World[B]) Fair(on Course, key LetterKey[B], well func() bool) (mv Move,
 			return Move{Kind: Delivers, At: uint8(k)}, true
 		}
 	}
-	for _, mv := range on.Duties(nil) {
-		return mv, true
+	if due := on.Duties(nil); len(due) > 0 {
+		return due[0], true
 	}
 	if mv, ok := x.Cluster.Fair(); ok {
 		return mv, true
 	}
-	for _, mv := range on.Lapses(nil) {
-		return mv, true
+	if lapses := on.Lapses(nil); len(lapses) > 0 {
+		return lapses[0], true
 	}
 	return Move{Kind: Waits}, x.Hopeless() || !well()
 }

@@ -108,6 +108,19 @@ func (s *summary) headline() string {
 	return text
 }
 
+// failures are the rounds that failed, with a heading; empty: there were none.
+func (s *summary) failures() string {
+	if len(s.Problems) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n**Rounds that failed:**\n\n")
+	for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
+		fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
+	}
+	return b.String()
+}
+
 // page is docs/reliability.md.
 func (s *summary) page() string {
 	var b strings.Builder
@@ -125,12 +138,7 @@ func (s *summary) page() string {
 		{"back as a member after the heal, p50 / p99 / max", s.Rejoin.three()},
 	}
 	b.WriteString(about.markdown())
-	if len(s.Problems) > 0 {
-		b.WriteString("\n**Rounds that failed:**\n\n")
-		for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
-			fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
-		}
-	}
+	b.WriteString(s.failures())
 	b.WriteString("\n## Double-active time\n\n")
 	b.WriteString(s.classTable().markdown())
 	b.WriteString("\nThe bound is that of `sbr explain timing` for these settings and a clean cut; it says nothing where the cut changes or processes are killed or stopped.\n")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +50,7 @@ func summarizePlanned(results []result) *plannedSummary {
 	parts := make([][]float64, len(phaseNames))
 	var single, several []result
 	for _, r := range results {
-		if r.Single == nil || len(r.Plan.Single.Farewells) == 0 {
+		if r.Single == nil || !r.Plan.Single.planned() {
 			continue
 		}
 		if r.Plan.Single.Scene.single() {
@@ -149,22 +148,7 @@ func (s *plannedSummary) slow() (lines []string) {
 // plannedPage is docs/planned-hosts.md.
 func (s *summary) plannedPage() string {
 	var b strings.Builder
-	b.WriteString(plannedIntro)
-	fmt.Fprintf(&b, "## The last run\n\n**%s.**\n\n", s.headline())
-	about := append(s.Single.orderTable(), table{
-		{"date", s.Date},
-		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"--planned --parallel %d --write docs/planned-hosts.md\"`", s.Planned, s.Seed, s.Parallel)},
-		{"versions", strings.Join(s.Versions, "; ")},
-		{"beside the stock agent / beside Debian's / own node", fmt.Sprintf("%d / %d / %d rounds", s.Modes[moduleMode], s.Modes[debianMode], s.Modes[ownMode])},
-		{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)},
-	}...)
-	b.WriteString(about.markdown())
-	if len(s.Problems) > 0 {
-		b.WriteString("\n**Rounds that failed:**\n\n")
-		for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
-			fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
-		}
-	}
+	b.WriteString(s.opening(texts{intro: plannedIntro, flags: "--planned", file: "docs/planned-hosts.md"}))
 	p := s.Single.Planned
 	b.WriteString("\n## How long nobody works\n\n" + p.table().markdown() + plannedTimes)
 	b.WriteString("\n## Where the time goes\n\n" + p.phaseTable().markdown())

@@ -120,7 +120,7 @@ func (g *game) run(ctx context.Context) error {
 	g.result.Bound = g.bounds.CutOff.Seconds()
 	if g.plan.Single != nil {
 		g.result.Single = &singleResult{}
-		if len(g.plan.Single.Farewells) > 0 {
+		if g.plan.Single.planned() {
 			return g.planned(ctx)
 		}
 		return g.single(ctx)

@@ -140,7 +140,7 @@ func (g *game) account(context.Context) error {
 	if err := g.beyond(r.Moves); err != nil {
 		return err
 	}
-	if len(g.plan.Single.Farewells) > 0 {
+	if g.plan.Single.planned() {
 		if err := g.explain(r.Moves, whole.Changes, lines); err != nil {
 			return err
 		}
@@ -148,11 +148,10 @@ func (g *game) account(context.Context) error {
 	if g.kind.shards > 0 && r.Overlaps > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0 {
 		errs = append(errs, fmt.Errorf("two runs of a shard wrote at once, %d times, the longest for %v, and nothing had stood still", r.Overlaps, r.Overlap.Max))
 	}
-	inPeace := len(g.plan.Single.Farewells) > 0
-	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || inPeace) && len(g.result.Downs) > 0 {
+	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || g.plan.Single.planned()) && len(g.result.Downs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: it has downed %v", s, g.result.Downs))
 	}
-	if inPeace && r.Overlaps > 0 {
+	if g.plan.Single.planned() && r.Overlaps > 0 {
 		errs = append(errs, fmt.Errorf("two runs wrote at once, %d times, the longest for %v, and nothing had gone wrong", r.Overlaps, r.Overlap.Max))
 	}
 	return errors.Join(errs...)

@@ -5,8 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -191,7 +189,8 @@ type texts struct {
 	intro, times, overlaps, outro string
 	// flags and file are those of the command that writes it.
 	flags, file string
-	scenes      []scene
+	// scenes are counted; nil: the page has a table of its own for them.
+	scenes []scene
 }
 
 // singlePage is docs/exactly-one-hosts.md.
@@ -199,28 +198,30 @@ func (s *summary) singlePage() string {
 	return s.loadPage(texts{singleIntro, singleTimes, singleOverlaps, singleOutro, "--singleton", "docs/exactly-one-hosts.md", scenes})
 }
 
-// loadPage is a page about what is written to ledgers.
-func (s *summary) loadPage(t texts) string {
-	var b strings.Builder
-	b.WriteString(t.intro)
+// opening is how a page about what is written to ledgers begins: what it is about, and the last run.
+func (s *summary) opening(t texts) string {
 	x := s.Single
-	fmt.Fprintf(&b, "## The last run\n\n**%s.**\n\n", s.headline())
 	about := append(x.orderTable(), table{
 		{"date", s.Date},
 		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"%s --parallel %d --write %s\"`", s.Planned, s.Seed, t.flags, s.Parallel, t.file)},
 		{"versions", strings.Join(s.Versions, "; ")},
 		{"beside the stock agent / beside Debian's / own node", fmt.Sprintf("%d / %d / %d rounds", s.Modes[moduleMode], s.Modes[debianMode], s.Modes[ownMode])},
-		{"without a lease / with one", fmt.Sprintf("%d / %d rounds", x.Guards[cluster.ByMembers], x.Guards[cluster.ByBoth])},
-		{"rounds of each kind", x.scenesText(t.scenes)},
-		{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)},
 	}...)
-	b.WriteString(about.markdown())
-	if len(s.Problems) > 0 {
-		b.WriteString("\n**Rounds that failed:**\n\n")
-		for _, round := range slices.Sorted(maps.Keys(s.Problems)) {
-			fmt.Fprintf(&b, "- round %d: %s\n", round, strings.ReplaceAll(s.Problems[round], "\n", "; "))
-		}
+	if t.scenes != nil {
+		about = append(about, table{
+			{"without a lease / with one", fmt.Sprintf("%d / %d rounds", x.Guards[cluster.ByMembers], x.Guards[cluster.ByBoth])},
+			{"rounds of each kind", x.scenesText(t.scenes)},
+		}...)
 	}
+	about = append(about, []string{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)})
+	return t.intro + fmt.Sprintf("## The last run\n\n**%s.**\n\n", s.headline()) + about.markdown() + s.failures()
+}
+
+// loadPage is a page about what is written to ledgers while things go wrong.
+func (s *summary) loadPage(t texts) string {
+	var b strings.Builder
+	x := s.Single
+	b.WriteString(s.opening(t))
 	b.WriteString("\n## How long nobody works\n\n" + x.movesTable().markdown() + t.times)
 	b.WriteString("\n## What the fence is for\n\n" + x.overlapTable().markdown() + t.overlaps)
 	b.WriteString(t.outro)

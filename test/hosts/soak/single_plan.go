@@ -197,10 +197,13 @@ func (p *plan) alone() bool {
 	}
 }
 
+// planned reports whether the round is one of planned changes.
+func (s *singlePlan) planned() bool { return len(s.Farewells) > 0 }
+
 // String is what the singleton adds to what is going to happen.
 func (s *singlePlan) String() string {
 	text := string(s.Guard)
-	if len(s.Farewells) > 0 {
+	if s.planned() {
 		return text + ", " + s.farewells()
 	}
 	if s.Scene == rollingScene {

@@ -195,7 +195,7 @@ func writeProgress(w io.Writer, r *result, done, total int, o *options) {
 
 // times are the figures of a round on one line.
 func (r *result) times() string {
-	if r.Single != nil && len(r.Plan.Single.Farewells) > 0 {
+	if r.Single != nil && r.Plan.Single.planned() {
 		return r.Single.String()
 	}
 	worst := make(map[class]float64)
