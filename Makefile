@@ -1,4 +1,4 @@
-# Nothing here needs root, but for `make e2e`, `make soak`, and `make browser` where a Chromium has to be installed. `make` alone lists the targets.
+# Nothing here needs root, but for `make e2e`, `make soak`, `make starts`, and `make browser` where a Chromium has to be installed. `make` alone lists the targets.
 
 SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
@@ -11,6 +11,8 @@ MODULES  := . test/fence test/kube test/serfagent test/versus tools
 ROUNDS   ?= 20
 SEED     ?= 1
 CHECKS   ?= 2000
+TIMES    ?= 5
+RUN      ?= TestStarts
 
 # Property tests draw the same cases in every run, so that a red run means the change; `make properties` draws others.
 export RAPID_SEED ?= 1
@@ -48,8 +50,12 @@ e2e: kube build hosts ## Run real agents on hosts of their own (network namespac
 	SBR_E2E=1 $(GO) test -count=1 -p 1 -parallel 4 -timeout 40m ./test/hosts ./test/hosts/lab
 
 .PHONY: soak
-soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md", ARGS="--singleton --write docs/exactly-one-hosts.md", --planned to docs/planned-hosts.md, or --shards to docs/shards-hosts.md)
+soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md", ARGS="--singleton --write docs/exactly-one-hosts.md", --planned to docs/planned-hosts.md, or --shards to docs/shards-hosts.md; ARGS="--family force-leave" or "--family record" for one kind of rounds)
 	$(GO) run ./test/hosts/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
+
+.PHONY: starts
+starts: kube build hosts ## Start clusters on such hosts after power loss, lost disks, lost rights …, TIMES times each (5), in both modes (RUN=TestStarts/islands)
+	SBR_E2E=all $(GO) test -count=$(TIMES) -parallel 3 -timeout 180m -v -run '$(RUN)' ./test/hosts
 
 # What the hosts need: ip and nft.
 .PHONY: hosts
@@ -97,7 +103,7 @@ properties: ## Run the property tests with CHECKS (2000) cases each, drawn anew
 	RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) -C test/fence test -count=1 -timeout 20m .
 
 .PHONY: mutants
-mutants: ## Seed bugs into the resolver, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
+mutants: ## Seed bugs into the resolver and the lease, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
 	$(GO) run ./test/mutants --tier each $(ARGS)
 
 .PHONY: check

@@ -2,11 +2,26 @@ package downing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Why a Serf agent beside a member does not answer.
+var (
+	// ErrAgentSilent: no answer came, and nothing more is known.
+	ErrAgentSilent = errors.New("nothing more is known")
+	// ErrAgentRefused: nothing listens at the RPC address.
+	ErrAgentRefused = errors.New("connection refused (does it run, with this rpc_addr?)")
+	// ErrAgentAuth: the agent wants an auth key, or another one.
+	ErrAgentAuth = errors.New("the Serf agent refuses the RPC auth key: set rpc-auth-key to the agent's rpc_auth")
+	// ErrAgentTimeout: the agent is there and says nothing, as one that is frozen.
+	ErrAgentTimeout = errors.New("time-out")
+	// ErrAgentClosed: the agent ended the connection before it answered.
+	ErrAgentClosed = errors.New("the connection was closed")
 )
 
 // Agent is a Serf node in another process, beside which a Provider works (see Provider.Beside). Package agentrpc has the one that
@@ -24,7 +39,8 @@ type Agent interface {
 }
 
 // AgentRoster is the membership that the agent knows. If it has a method ReadAt() time.Time as well, that says when the present list was asked for: this
-// member is sure of nothing younger (Peers.Sure). Without it a list that is current counts as read just now.
+// member is sure of nothing younger (Peers.Sure). Without it a list that is current counts as read just now. If it has a method Silence() error, that says why
+// the list is not current: one of the errors below, or whatever wraps it.
 type AgentRoster interface {
 	// Members is Serf's list as it was last read; it never blocks. It is current from one reading to the moment in which the agent fails to
 	// answer the next. A restarted agent has forgotten the others: whoever it does not list any more, and did not list as left or

@@ -31,7 +31,8 @@ func (e *engine) forged(q *query, m *gossip.Message) string {
 
 // unfit says why a member cannot be the one that gives this order.
 func (e *engine) unfit(from *sbr.Member, m *gossip.Message) string {
-	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp {
+	strange := func(id sbr.ID) bool { _, known := e.resolver.Member(id); return !known }
+	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp && !slices.ContainsFunc(m.Suspects, strange) {
 		return "with a lease only a verdict downs anybody while nobody is unreachable"
 	}
 	s := e.resolver.Snapshot()
@@ -59,7 +60,7 @@ const maxVerifying = 4
 func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
 	v := e.resolver.Verdict()
 	news := m.Token > v.Token || m.Token == v.Token && v.Partial
-	if e.lease == nil || !news {
+	if e.lease == nil || !news || e.isAstray() { // an other store than the cluster's disproves nothing
 		e.learn(m, answer)
 		return
 	}
@@ -77,7 +78,7 @@ func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
 		e.inbox.Post(func() {
 			e.verifying--
 			switch {
-			case err != nil:
+			case err != nil, rec.Behind: // a store that forgot disproves nothing
 				e.learn(m, answer)
 			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
 				e.metrics.dropped(string(m.Kind), ignoredUnverified)

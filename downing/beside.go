@@ -49,7 +49,9 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 		})
 	}
 	node.adopted = e.adopted
-	e.announce(p)
+	if err := e.announce(p); err != nil {
+		return err
+	}
 	if err := e.firstTag(ctx, agent); err != nil {
 		return err
 	}
@@ -70,6 +72,9 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 // firstTag sets the tags, retrying until ctx ends: an agent that has gone meanwhile may come back.
 func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 	stale := []string{TagServes} // an earlier process served it
+	if e.storeID == "" {
+		stale = append(stale, TagStore)
+	}
 	if !e.adopted {
 		stale = append(stale, TagIn) // of a downed predecessor: it would vouch for this one, which has found nobody yet
 	}
@@ -88,42 +93,61 @@ func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 }
 
 // part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
-func (n *beside) part(ctx context.Context, down, keepTags bool) {
+func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) {
 	switch {
 	case down:
 	case keepTags:
 		n.unserve(ctx) // until the next process is there nobody answers
 	default:
 		n.untag(ctx)
+		resigned = true
 	}
 	n.agent.Close()
+	return resigned
 }
 
 // identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an incarnation, it is this one's
 // predecessor that stopped in the middle of its life, and whatever was decided about that one meanwhile holds.
 func (e *engine) identify(self *serf.Member) {
-	e.adopted = false
+	e.adopted, e.adoptedIn = false, 0
 	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
 		e.self = memberOf(self, sbr.Joining)
-		e.adopted = true
+		e.adopted, e.adoptedIn = true, parse36(self.Tags[TagIn])
 		e.log.Warn("sbr: goes on as the incarnation that the Serf agent's tags name: an earlier process stopped without taking them back", "incarnation", string(old))
 		return
 	}
 	e.self = newIncarnation(self.Name)
 }
 
-// isOver reports whether an incarnation has gone down, by what the embedder remembers.
-func (c *Config) isOver(id sbr.ID) bool { return c.WasDowned != nil && c.WasDowned(string(id)) }
+// isOver reports whether an incarnation has gone down, as far as it is remembered.
+func (c *Config) isOver(id sbr.ID) bool {
+	r := c.Memory.load()
+	return r.Over && r.Incarnation == string(id)
+}
 
 // ourTags are those that a member without a resolver does not have.
-var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagIn, TagProbe, TagServes}
+var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagStore, TagIn, TagProbe, TagServes, TagVersion, TagWas}
 
-// announce puts together the tags of this member.
-func (e *engine) announce(p Prober) {
-	e.tags = map[string]string{TagUID: uidOf(e.self.ID), TagBorn: format36(e.self.Born), TagSeen: format36(int64(e.self.Seen)), TagConfig: e.digest}
+// announce puts together the tags of this member, and remembers that it begins.
+func (e *engine) announce(p Prober) error {
+	was, err := e.begin()
+	if err != nil {
+		return err
+	}
+	e.tags = map[string]string{
+		TagUID: uidOf(e.self.ID), TagBorn: format36(e.self.Born), TagSeen: format36(int64(e.self.Seen)),
+		TagConfig: e.digest, TagVersion: wireVersion,
+	}
+	if was != "" {
+		e.tags[TagWas] = was
+	}
+	if e.storeID != "" {
+		e.tags[TagStore] = e.storeID
+	}
 	if p != nil {
 		e.tags[TagProbe] = p.Announce(e.self.ID)
 	}
+	return nil
 }
 
 // onAgentQuery takes in a query that the agent has heard.
@@ -164,13 +188,21 @@ func (n *beside) readAt(now time.Time) time.Time {
 func (n *beside) done() <-chan struct{} { return nil }
 
 func (n *beside) leaving(self string) bool {
+	s := n.status(self)
+	return s == serf.StatusLeaving || s == serf.StatusLeft
+}
+
+func (n *beside) left(self string) bool { return n.status(self) == serf.StatusLeft }
+
+// status is what the agent says of its own node.
+func (n *beside) status(self string) serf.MemberStatus {
 	list, _ := n.agent.Members()
 	for i := range list {
 		if list[i].Name == self {
-			return list[i].Status == serf.StatusLeaving || list[i].Status == serf.StatusLeft
+			return list[i].Status
 		}
 	}
-	return false
+	return serf.StatusNone
 }
 
 func (n *beside) remove(id sbr.ID) (bool, error) {
@@ -240,7 +272,7 @@ func (n *beside) answerProbes(id sbr.ID, yes bool) {
 }
 
 // goAway makes the agent leave. The tags stay: to those who cannot hear the leave it has failed, as what it was. Should the agent keep them in a
-// file, Config.WasDowned knows the incarnation.
+// file, Config.Memory knows the incarnation.
 func (n *beside) goAway(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()

@@ -124,7 +124,7 @@ func TestBeside_StockAgents(t *testing.T) {
 		require.Less(t, time.Since(stopped), 10*time.Second)
 		<-n3.provider.Downed()
 		require.Less(t, time.Since(stopped), 15*time.Second, "2 s until it is noticed, and 4 s of patience")
-		require.Contains(t, n3.provider.Reason(), "the Serf agent has not answered for 4s")
+		require.Contains(t, n3.provider.Reason(), "the Serf agent did not answer for 4s")
 		for _, h := range hosts[:2] {
 			soon(t, "it is removed", func() bool {
 				return len(h.provider.Status().Members) == 2 && h.serfSays(t, "n3") == serf.StatusLeft.String() && h.provider.Status().State == sbr.StateUp
@@ -135,7 +135,7 @@ func TestBeside_StockAgents(t *testing.T) {
 
 		n3.agent.Continue()
 		n3.start(t, store, func(c *downing.Config) {
-			c.WasDowned = func(id string) bool { return id == incarnation }
+			c.Memory = remembering(t, `{"incarnation": "`+incarnation+`", "over": true}`)
 		})
 		require.NotEqual(t, incarnation, n3.provider.Status().Incarnation)
 		whole(t, hosts)

@@ -3,7 +3,6 @@ package downing_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -19,8 +18,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
-
-var errSilent = errors.New("the agent does not answer")
 
 // stockAgent stands for a Serf agent in another process: a real Serf node of which only what an RPC port offers can be had.
 type stockAgent struct {
@@ -125,7 +122,7 @@ func (a *stockAgent) answering() (*serf.Serf, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.silent || a.node.State() == serf.SerfShutdown {
-		return nil, errSilent
+		return nil, downing.ErrAgentTimeout
 	}
 	return a.node, nil
 }
@@ -160,6 +157,12 @@ func (a *stockAgent) Members() (list []serf.Member, current bool) {
 	}
 	a.known = known
 	return slices.Collect(maps.Values(known)), true
+}
+
+// Silence implements what downing.Agent may have.
+func (a *stockAgent) Silence() error {
+	_, err := a.answering()
+	return err
 }
 
 func (a *stockAgent) Tag(_ context.Context, set map[string]string, remove []string) error {

@@ -36,10 +36,10 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 			{at: 10*bareFor + 1, list: one(serf.StatusAlive), want: []string{"n2#u not failed"}},
 		},
 		"one that fails without tags is the member it was": {
-			known, {list: bare(serf.StatusFailed), want: []string{"n2#u failed"}}, {list: nil, want: []string{"n2#u gone"}},
+			known, {list: bare(serf.StatusFailed), want: []string{"n2#u failed"}}, {list: nil, want: []string{"n2#u unlisted"}},
 		},
 		"alive without tags for too long it runs no resolver any more": {
-			known, {at: 1, list: bare(serf.StatusAlive)}, {at: 1 + bareFor, list: bare(serf.StatusAlive), want: []string{"?n2 joining", "n2#u gone"}},
+			known, {at: 1, list: bare(serf.StatusAlive)}, {at: 1 + bareFor, list: bare(serf.StatusAlive), want: []string{"?n2 joining", "n2#u unlisted"}},
 			{at: 10 * bareFor, list: bare(serf.StatusAlive)},
 		},
 		"the time counts anew after tags were there": {
@@ -48,16 +48,17 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 		},
 		"another incarnation is another member": {
 			known, {list: bare(serf.StatusAlive)},
-			{list: []serf.Member{listed("n2", "v", serf.StatusAlive)}, want: []string{"n2#u gone", "n2#v up"}},
+			{list: []serf.Member{listed("n2", "v", serf.StatusAlive)}, want: []string{"n2#u ended", "n2#v up"}},
 		},
 		"at another address it is another node": {
-			known, {list: []serf.Member{at(listed("n2", "", serf.StatusAlive), 1)}, want: []string{"?n2 joining", "n2#u gone"}},
+			known, {list: []serf.Member{at(listed("n2", "", serf.StatusAlive), 1)}, want: []string{"?n2 joining", "n2#u unlisted"}},
 		},
 		"one that resigned is gone at once": {
-			known, {list: []serf.Member{resigned("n2")}, want: []string{"?n2 joining", "n2#u gone"}},
+			known, {list: []serf.Member{resigned("n2")}, want: []string{"?n2 joining", "n2#u ended"}},
 		},
 		"one that leaves without tags leaves": {
-			known, {list: bare(serf.StatusLeaving), want: []string{"n2#u leaving"}}, {list: bare(serf.StatusLeft), want: []string{"n2#u gone"}},
+			known, {list: bare(serf.StatusLeaving), do: bye("n2#u"), want: []string{"n2#u leaving"}},
+			{list: bare(serf.StatusLeft), want: []string{"n2#u ended"}},
 		},
 		"one that never had tags is no member": {
 			{list: bare(serf.StatusAlive), want: []string{"?n2 joining"}}, {list: bare(serf.StatusAlive)},

@@ -90,7 +90,7 @@ func TestBeside_SilentAgent_GoesDown(t *testing.T) {
 				took := time.Since(began)
 				require.Greater(t, took, 14*time.Second)
 				require.LessOrEqual(t, took, downing.DefaultConfig().AgentTimeout+2*downing.DefaultConfig().PollInterval+2*time.Second)
-				require.Contains(t, b.provider("n1").Reason(), "the Serf agent has not answered for 15s")
+				require.Contains(t, b.provider("n1").Reason(), "the Serf agent did not answer for 15s: time-out")
 				<-b.provider("n1").Done()
 				b.Eventually(2*time.Minute, "it is not removed", func() bool { return len(b.provider("n2").Status().Members) == 2 })
 				require.Equal(t, []string{"n2", "n3"}, b.Up())
@@ -140,7 +140,7 @@ func TestBeside_AnswersAgainAfterTheVerdict(t *testing.T) {
 	late := func(name string, c *downing.Config) {
 		clustertest.MajorityFirst(name, c)
 		c.AgentTimeout = time.Hour
-		c.NoWatch = true
+		c.Resolver.Watched = false
 	}
 	beside(t, late, func(t *testing.T, b *besides) {
 		b.bootAll(3)
@@ -240,7 +240,7 @@ func TestBeside_Adoption_NotOfWhatWasDownedHere(t *testing.T) {
 		b.bootAll(3)
 		before := b.stopKeeping("n3")
 		m := b.protect("n3", func(c *downing.Config) {
-			c.WasDowned = func(incarnation string) bool { return incarnation == before.Incarnation }
+			c.Memory = remembering(t, `{"incarnation": "`+before.Incarnation+`", "over": true}`)
 		})
 		after := m.Provider.Status()
 		require.NotEqual(t, before.Incarnation, after.Incarnation)

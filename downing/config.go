@@ -53,8 +53,6 @@ type Config struct {
 	LeaseImplementation string
 	// LeaseDecode fills the implementation's own configuration (see lease.Spec). Nil: its defaults. LoadConfig sets both.
 	LeaseDecode func(into any) error
-	// NoWatch switches the watch of the verdict off. A loser then learns its fate only when it asks or is told.
-	NoWatch bool
 	// PollInterval is how often the membership is read, events or not. Default 500 ms.
 	PollInterval time.Duration
 	// PauseAfter is how long this process may stand still before it has to learn its fate anew. Default 2 s.
@@ -72,15 +70,16 @@ type Config struct {
 	AgentTimeout time.Duration
 	// Gossip are the settings of that agent's failure detector, for the warnings about unsafe times. Nil: Serf's LAN settings.
 	Gossip *memberlist.Config
-	// WasDowned, if set, tells whether an incarnation went down in an earlier process: a Serf agent in another process may still carry its
-	// tags. Only Provider.Beside asks.
-	WasDowned func(incarnation string) bool
-	// Bootstrap lets this member take part although it has found none of the survivors of the last verdict. It is for an operator who knows that they are
-	// gone for good, on one member, once: where they are not, it makes a second cluster.
-	Bootstrap bool
-	// RefuseStart makes Prepare and Beside return ErrLease at once when the store refuses what a member needs (credentials, rights), instead of
-	// saying so in the log and trying again: for programs that an operator starts.
-	RefuseStart bool
+	// Memory keeps what must outlive this process (see NewMemory); it stays the caller's. Nil: nothing does. Then a member that restarts in
+	// the middle of a partition forgets whom it could not reach, members that start in a network that is cut do not miss each other unless a
+	// verdict names them, nobody can tell that the earlier incarnation has ended, and beside a Serf agent an incarnation that went down may be
+	// gone on with once.
+	Memory *Memory
+	// Bootstrap is the word of an operator who knows that everybody whom the last verdict left has ended for good; it is the token of that
+	// verdict. This member looks for them all the same. If it finds nobody it begins a new cluster with the members that are here, by a verdict of
+	// its own: of several such members one wins, and whoever runs after all goes down. Under any other verdict than that one it has no
+	// effect, so that a configuration that keeps it does no harm later. Zero: nobody said so.
+	Bootstrap uint64
 	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on as the same incarnation.
 	KeepTags bool
 

@@ -13,7 +13,7 @@ import (
 
 // sharing is an engine of a cluster of n members, as far as it puts them up, and what it puts up.
 func sharing(n int) (*engine, *sbr.Snapshot) {
-	e := &engine{life: &Lifecycle{}, members: newMembership("n000#u"), lookedAt: time.Now()}
+	e := &engine{life: &Lifecycle{}, members: newMembership("n000#u", reachable), lookedAt: time.Now()}
 	s := &sbr.Snapshot{Self: "n000#u", State: sbr.StateUp}
 	var list []serf.Member
 	for i := range n {

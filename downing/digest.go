@@ -18,8 +18,16 @@ func (c *Config) Digest() string {
 	r := c.Resolver
 	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)
 	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter, r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
-	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil))[:8])
+	return short(h.Sum(nil))
 }
+
+// shortHash makes eight characters of a text, for a tag.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return short(sum[:])
+}
+
+func short(sum []byte) string { return strings.ToLower(base32.StdEncoding.EncodeToString(sum)[:8]) }
 
 // Version is the version of this module as it was built.
 func Version() string {

@@ -24,7 +24,7 @@
 //   - An incarnation that a verdict or an order has downed is refused by the merge delegate, is told so when it knocks, and is removed again
 //     should it appear all the same. A node that restarts is another incarnation, and is welcome.
 //   - A node does not join before it has read the last verdict from the lease.
-//   - Nothing is written to the lease while nobody is unreachable, but for the release of an earlier decision. (Prepare tries the rights
+//   - Nothing is written to the lease while nobody is unreachable, but for the release of an earlier decision, and what Down asks for. (Prepare tries the rights
 //     with dry runs, where the store can do that.)
 //   - A member is removed only if Serf calls it failed at that moment: a live node would become a ghost.
 //   - Start fails if s is not the node that was prepared, or if the event channel or the merge delegate was replaced after Prepare.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -17,7 +18,7 @@ import (
 
 // step feeds the resolver and carries out what it wants. Loop only.
 func (e *engine) step(ev sbr.Event) {
-	e.hearing = kindOf(ev)
+	e.hearing, e.answering = kindOf(ev), answeringOf(ev)
 	e.carry(e.resolver.Step(e.now(), ev))
 }
 
@@ -29,15 +30,29 @@ func (e *engine) carry(effects []sbr.Effect) {
 		}
 		switch eff := eff.(type) {
 		case sbr.ReadLease:
-			e.spawn(&e.workers, func() { e.readLease(eff) })
+			e.spawn(&e.workers, func() { e.readLease(eff.Attempt, e.lease.Read) })
+		case sbr.RestoreVerdict:
+			if e.isAstray() {
+				e.inbox.Post(func() { e.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: astray}) })
+				continue
+			}
+			e.spawn(&e.workers, func() {
+				e.readLease(eff.Attempt, func(ctx context.Context) (lease.Record, error) { return e.lease.Restore(ctx, eff.Verdict) })
+			})
 		case sbr.AcquireLease:
 			if e.isBlind() {
 				continue // what it proposes rests on what it no longer sees; it begins anew once it sees again
 			}
-			e.observe(OccurredAsking, "", "asks for the lease %s: %d would stay, %d would go down", e.cfg.leaseName(), len(eff.Verdict.Survivors), len(eff.Verdict.Down))
+			if e.isAstray() {
+				e.inbox.Post(func() { e.step(sbr.LeaseAnswer{Attempt: eff.Attempt, Outcome: sbr.Unknown, Err: astray}) })
+				continue
+			}
+			e.occur(e.asking(&eff.Verdict))
 			e.spawn(&e.workers, func() { e.acquireLease(eff) })
 		case sbr.ReleaseLease:
 			e.spawn(&e.tells, func() { e.releaseLease(eff) })
+		case sbr.RecordLeave:
+			e.recordLeave(eff)
 		case sbr.TellVerdict:
 			e.tellVerdict(eff)
 		case sbr.TellOrder:
@@ -52,6 +67,8 @@ func (e *engine) carry(effects []sbr.Effect) {
 			e.hold(byResolver, eff.Reason)
 		case sbr.Resume:
 			e.free(byResolver, eff.Reason)
+		case sbr.AnswerDownRequest:
+			e.answerOperator(eff)
 		case sbr.DownSelf:
 			e.down(eff.Reason)
 		case sbr.Explain:
@@ -70,7 +87,7 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 		defer func() {
 			if p := recover(); p != nil {
 				e.log.Error("sbr: a worker of the resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				e.inbox.Post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("panic: %v", p)}) })
+				e.inbox.Post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("the resolver failed: panic: %v", p)}) })
 			}
 		}()
 		f()
@@ -81,12 +98,13 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 func (e *engine) down(reason string) {
 	e.ended = true
 	defer e.fall(reason) // whatever a hook or a logger does in between
+	o := because(OccurredDown, "down", reason)
+	e.safely(func() { e.note(&o) })
 	e.safely(func() {
-		e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason)
 		e.metrics.downed()
 		e.publish()
 	})
-	e.safely(func() { e.observe(OccurredDown, "", "down: %s", reason) })
+	e.safely(func() { e.emit(o) })
 }
 
 // safely runs what must not keep a failing member from going down: it may be what has failed.
@@ -108,8 +126,12 @@ func (e *engine) fall(reason string) {
 	e.mu.Unlock()
 	e.talk.close()
 	e.life.Down(reason, func(deadline time.Time) {
+		e.rememberEnd()
 		e.waitForTells(deadline)
 		e.lastTrace(deadline)
+		for _, b := range gossip.Encode(gossip.Message{Kind: gossip.KindBye, From: e.self.ID}) {
+			_, _ = e.query(gossip.KindBye, b) // members that do not hear it find out by the verdict
+		}
 		e.node.goAway(deadline)
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()
@@ -133,18 +155,18 @@ func (e *engine) waitForTells(deadline time.Time) {
 }
 
 func recordOf(r lease.Record) sbr.Record {
-	return sbr.Record{Holder: sbr.ID(r.Holder), Token: r.Token, Verdict: r.Verdict.Clone()}
+	return sbr.Record{Holder: sbr.ID(r.Holder), Token: r.Token, Verdict: r.Verdict.Clone(), Behind: r.Behind}
 }
 
-func (e *engine) readLease(eff sbr.ReadLease) {
+func (e *engine) readLease(attempt uint64, read func(context.Context) (lease.Record, error)) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
 	began := time.Now()
-	rec, err := e.lease.Read(ctx)
+	rec, err := read(ctx)
 	e.leaseRead(began, err)
-	answer := sbr.LeaseRead{Attempt: eff.Attempt, Record: recordOf(rec)}
+	answer := sbr.LeaseRead{Attempt: attempt, Record: recordOf(rec)}
 	if err != nil {
-		answer = sbr.LeaseRead{Attempt: eff.Attempt, Err: oneLine(err)}
+		answer = sbr.LeaseRead{Attempt: attempt, Err: oneLine(err)}
 	}
 	e.inbox.Post(func() { e.step(answer) })
 }
@@ -153,7 +175,9 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
 	began := time.Now()
-	p := lease.Proposal{Verdict: eff.Verdict.Clone(), Base: eff.Base, TakeOver: texts(eff.TakeOver)}
+	p := lease.Proposal{
+		Verdict: eff.Verdict.Clone(), Base: eff.Base, BaseBy: string(eff.BaseBy), TakeOver: texts(eff.TakeOver),
+	}
 	out := e.lease.Acquire(ctx, p, e.onLost)
 	e.acquired(began, &out)
 	answer := sbr.LeaseAnswer{Attempt: eff.Attempt, Record: recordOf(out.Record)}
@@ -166,13 +190,8 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 		answer.Outcome, answer.Err = sbr.Unknown, oneLine(out.Err)
 	}
 	e.inbox.Post(func() {
-		switch answer.Outcome {
-		case sbr.Granted:
-			e.observe(OccurredGranted, "", "holds the lease %s, token %d", e.cfg.leaseName(), answer.Record.Token)
-		case sbr.Held:
-			e.observe(OccurredHeld, NameOf(answer.Record.Holder), "did not get the lease: %s", out)
-		default:
-			e.observe(OccurredUnknown, "", "does not know whether it got the lease: %s", answer.Err)
+		if o, ok := e.leaseAnswered(&out); ok {
+			e.occur(o)
 		}
 		e.step(answer)
 	})
@@ -181,8 +200,10 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 // onLost follows the loss of the lease. Nothing that was decided changes by it, but whatever stands in the store now is news.
 func (e *engine) onLost(reason error) {
 	e.metrics.leaseLosses.add("")
-	e.log.Warn("sbr: the lease was lost", "lease", e.cfg.leaseName(), "reason", reason)
-	e.inbox.Post(func() { e.step(sbr.LeaseReleased{Done: true}) })
+	e.inbox.Post(func() {
+		e.occur(because(OccurredLost, "lost the lease "+e.cfg.leaseName(), oneLine(reason)))
+		e.step(sbr.LeaseReleased{Done: true})
+	})
 }
 
 func (e *engine) releaseLease(eff sbr.ReleaseLease) {
@@ -190,9 +211,6 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	defer cancel()
 	out := e.lease.Release(ctx)
 	e.inbox.Post(func() {
-		if out.Kind == lease.Released {
-			e.observe(OccurredReleased, "", "released the lease %s", e.cfg.leaseName())
-		}
 		e.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: out.Kind != lease.ReleaseUnknown})
 	})
 }
@@ -224,7 +242,6 @@ const removeLimit = 16
 
 // startRemoving removes members that are not being removed already. Loop only.
 func (e *engine) startRemoving(ids []sbr.ID) {
-	e.members.removing(ids)
 	due := make([]sbr.ID, 0, len(ids))
 	for _, id := range ids {
 		if _, busy := e.removing[id]; !busy {
@@ -253,8 +270,7 @@ func (e *engine) remove(ids []sbr.ID) {
 				e.log.Warn("sbr: could not remove a downed member, trying again", "member", NameOf(id), "error", err)
 			} else if removed {
 				e.metrics.removed(nil)
-				e.episodes.happened(stepRemoved, memberKey.String(NameOf(id)))
-				e.inbox.Post(func() { e.observe(OccurredRemoved, NameOf(id), "%s is removed", NameOf(id)) })
+				e.inbox.Post(func() { e.occur(about(OccurredRemoved, id, " is removed")) })
 			}
 		})
 	}
@@ -288,7 +304,6 @@ func (e *engine) onRefused(m *serf.Member) {
 	name, uid := m.Name, m.Tags[TagUID]
 	e.inbox.Post(func() {
 		e.metrics.knocks.add("")
-		e.log.Warn("sbr: a downed incarnation wants to come back and is refused", "member", name, "incarnation", uid)
-		e.observe(OccurredRefused, name, "%s is refused: its incarnation was downed", name)
+		e.occur(about(OccurredRefused, incarnation(name, uid), " is refused: its incarnation was downed"))
 	})
 }

@@ -25,7 +25,7 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
 	defer func() { leave(err) }()
 	ctx, cancel := e.unlessStopped(ctx)
 	defer cancel()
-	if err := checkSerf(conf, e.log); err != nil {
+	if err := checkSerf(conf); err != nil {
 		return err
 	}
 	e.self = newIncarnation(conf.NodeName)
@@ -36,7 +36,10 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
 			return err
 		}
 	}
-	e.announce(nil)
+	advise(conf, e.log) // once, however often Prepare was tried
+	if err := e.announce(nil); err != nil {
+		return err
+	}
 	conf.Tags = withTags(conf.Tags, e.tags)
 	conf.Merge = e.keepOut
 	e.firstEventIn = conf.CoalescePeriod + conf.QuiescentPeriod + 5*time.Second
@@ -47,8 +50,8 @@ func (e *engine) Prepare(ctx context.Context, conf *serf.Config) (err error) {
 	return nil
 }
 
-// checkSerf refuses configurations under which the resolver cannot work and warns of those that bite later.
-func checkSerf(conf *serf.Config, log *slog.Logger) error {
+// checkSerf refuses configurations under which the resolver cannot work.
+func checkSerf(conf *serf.Config) error {
 	switch name := conf.NodeName; {
 	case name == "":
 		return errors.New("downing: serf.Config.NodeName is empty: set it before Prepare")
@@ -57,13 +60,17 @@ func checkSerf(conf *serf.Config, log *slog.Logger) error {
 	case conf.ProtocolVersion < 4:
 		return fmt.Errorf("downing: serf.Config.ProtocolVersion is %d: queries need at least 4", conf.ProtocolVersion)
 	}
+	return nil
+}
+
+// advise speaks of configurations that bite later.
+func advise(conf *serf.Config, log *slog.Logger) {
 	if conf.CoalescePeriod > 0 {
 		log.Info("sbr: event coalescing is on; the resolver reads the member list and is not disturbed by it")
 	}
 	if conf.EnableNameConflictResolution {
 		log.Info("sbr: name conflict resolution is on: a node that comes back under its old name at a new address within the failure window shuts itself down; prefer a name per incarnation")
 	}
-	return nil
 }
 
 // queryOverhead is more than what Serf's queries and relayed answers hold beside the payload and names.

@@ -34,14 +34,17 @@ type engine struct {
 	tracing  *tracing
 	episodes *chronicle
 	digest   string
+	storeID  string // which store keeps the lease; empty: that is not known
 
 	self sbr.Member
 	// adopted says that this process goes on as an incarnation that an earlier one began.
 	adopted bool
-	tags    map[string]string // those of this member that are ours
-	origin  time.Time
-	node    node
-	tap     *tap
+	// adoptedIn is the TagIn that this one had, zero if it had none.
+	adoptedIn int64
+	tags      map[string]string // those of this member that are ours
+	origin    time.Time
+	node      node
+	tap       *tap
 	// firstEventIn is how long a node's first event may take until it is here.
 	firstEventIn time.Duration
 	keepOut      *keepOut
@@ -71,25 +74,39 @@ type engine struct {
 	nextPoll    time.Duration
 	nextProbe   time.Duration
 	nextJoin    time.Duration
+	nextSeek    time.Duration
+	seeking     bool
 	probing     bool
 	lastWarning string
 	gossip      *memberlist.Config
 	sawDigests  map[string]struct{}
+	saidStores  []string // whose store is said not to be the cluster's
 	removing    map[sbr.ID]struct{}
 	tagging     bool
+	saidBare    time.Time // when a member without its tags last said that it is there
 	offering    offering
 	wokeAt      time.Time // when this step began
 	lookedAt    time.Time // when the step began in which the membership was last seen
 	verifying   int
 	askedFate   bool        // an adopted incarnation has begun to learn what was decided meanwhile
 	recordTaken bool        // what was read before the start has been taken in
-	newcomer    bool        // it has not found the cluster that the last verdict left
+	remembering bool        // the state file is being written
+	refused     string      // why the lease store refuses this member; before the loop runs the start's
+	newcomer    bool        // it has not found the cluster that it belongs to
 	awaited     []sbr.ID    // for whom it waits
+	hasLeft     atomic.Bool // it has left the others in peace
 	hearing     gossip.Kind // what the resolver is being told
-	held        held
-	blindSince  time.Time // zero: the node answers
-	leaving     bool
-	ended       bool
+	answering   string      // the kind of what it says of the lease meanwhile, see answeringOf
+	// saidDeadline is the deadline that was said last, on the resolver's clock.
+	saidDeadline  time.Duration
+	held          held
+	blindSince    time.Time // zero: the node answers
+	leaving       bool
+	leaveBy       time.Time // when it must have left: it may be recorded
+	inheriting    bool      // the record is being handed to who is here
+	bootstrapping bool      // an operator's word is being written
+	ended         bool
+	operator      chan<- error // who asked for a member to go down waits here for the answer
 
 	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be given up.
 	phase chan struct{}
@@ -184,7 +201,10 @@ func (e *engine) run() error {
 		return err
 	}
 	e.resolver = r
-	e.members = newMembership(e.self.ID)
+	e.members = newMembership(e.self.ID, func(id sbr.ID) bool {
+		m, known := r.Member(id)
+		return known && m.Unreachable
+	})
 	e.tracker = reachability.New(e.cfg.Probe, e.self.ID)
 	e.introduce()
 	e.mu.Lock()
@@ -192,10 +212,19 @@ func (e *engine) run() error {
 	if e.state == stageStopped {
 		return ErrStarted
 	}
-	e.newcomer = e.lease != nil
+	e.newcomer = e.lease != nil || e.cfg.Memory != nil
+	e.recordTaken = e.recordTaken || e.lease == nil
 	e.running = true
+	e.inbox.Post(e.recall)
 	e.inbox.Post(e.poll)
-	if e.lease != nil && !e.cfg.NoWatch {
+	if e.held.by[byStart] { // after the first look, which may find another reason
+		e.inbox.Post(func() { e.free(byStart, "the lease can be used") })
+	}
+	if e.lease != nil {
+		e.spawn(&e.workers, e.watchRights)
+		e.spawn(&e.workers, e.watchIdentity)
+	}
+	if e.lease != nil && e.cfg.Resolver.Watched {
 		e.spawn(&e.workers, e.watch)
 	}
 	e.workers.Go(e.watchdog)
@@ -208,8 +237,15 @@ func (e *engine) run() error {
 func (e *engine) setFirstStatus() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.status = Status{System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: sbr.StateArming, Members: []MemberStatus{},
-		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: LeaseStatus{Name: e.cfg.leaseName()}, ConfigDigest: e.digest, Version: Version()}
+	e.status = e.firstStatus(sbr.StateArming)
+	e.metrics.set(func(r *readings) { r.state = sbr.StateArming })
+}
+
+func (e *engine) firstStatus(s sbr.State) Status {
+	return Status{
+		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s, Members: []MemberStatus{},
+		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: e.leaseStatus(), ConfigDigest: e.digest, Version: Version(),
+	}
 }
 
 // Stop implements Engine.
@@ -227,8 +263,7 @@ func (e *engine) Stop(ctx context.Context) error {
 		return fmt.Errorf("downing: still stopping: %w", ctx.Err())
 	}
 	if e.isRunning() {
-		e.inbox.Post(func() { e.step(sbr.Left{}) })
-		e.inbox.Post(func() { e.ended = true })
+		e.inbox.Post(e.resign)
 	}
 	defer e.metrics.stop()
 	return e.release(ctx)
@@ -251,12 +286,16 @@ func (e *engine) release(ctx context.Context) error {
 		e.tells.Wait()
 		e.episodes.stop()
 		e.withdraw()
+		resigned := false
 		if n, ok := e.node.(*beside); ok {
-			n.part(ctx, e.life.isOver(), e.cfg.KeepTags)
+			resigned = n.part(ctx, e.life.isOver(), e.cfg.KeepTags)
 		}
 		e.cancel()
 		e.workers.Wait()
 		e.talk.work.Wait()
+		if resigned {
+			e.rememberLeave()
+		}
 		if e.lease != nil {
 			e.lease.Close()
 			if c, ok := e.opened.(io.Closer); ok {

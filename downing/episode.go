@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -13,6 +14,8 @@ import (
 
 // episode is one partition as this member lives through it: from the first sign until it is over.
 type episode struct {
+	incident trace.TraceID
+
 	cause   string
 	began   time.Time
 	ended   time.Time
@@ -40,6 +43,8 @@ const (
 	causeAgent       = "agent"       // the Serf agent does not answer
 	causeNewcomer    = "newcomer"    // it has not found its cluster yet
 	causeAdoption    = "adoption"    // an earlier process of this incarnation stopped
+	causeTags        = "tags"        // its tags cannot be kept
+	causeStore       = "store"       // its lease is in another store than the cluster's
 	causeVerdict     = "verdict"     // others have decided already
 	causeFailure     = "failure"     // this member goes down, and nothing announced it
 )
@@ -53,7 +58,7 @@ const (
 )
 
 var (
-	causes   = []string{causeUnreachable, causePause, causeAgent, causeNewcomer, causeAdoption, causeVerdict, causeFailure}
+	causes   = []string{causeUnreachable, causePause, causeAgent, causeNewcomer, causeAdoption, causeTags, causeStore, causeVerdict, causeFailure}
 	outcomes = []string{outcomeResolved, outcomeHealed, outcomeDown, outcomeStopped}
 )
 
@@ -74,36 +79,115 @@ type chronicle struct {
 	cur  *episode // nil: all is well
 	over bool     // this member is down, and its last episode is written
 	work int      // what is under way and belongs to an episode
+
+	// incident is the id of the present episode, or of the one that begins with what happens just now.
+	incident trace.TraceID
+	early    []step            // unreachable members, before the suspension that begins an episode
+	leased   string            // the incident in which the lease was granted: it may be over when the lease is released
+	said     map[string]string // what a retried kind of occurrence said last in this incident
 }
 
 // open begins an episode unless one is under way.
 func (c *chronicle) open(cause string) *episode {
 	if c.cur == nil {
-		c.cur = &episode{cause: cause, began: time.Now()}
+		c.begin()
+		c.cur = &episode{incident: c.incident, cause: cause, began: time.Now()}
+		for _, s := range c.early {
+			c.cur.add(s)
+		}
+		c.early = nil
 		c.metrics.partitions.add(cause)
 		c.metrics.set(func(r *readings) { r.active = true })
 	}
 	return c.cur
 }
 
-// suspended notes the first sign of trouble, or that it has begun again. cause counts if it is the first.
-func (c *chronicle) suspended(cause, reason string) {
+// begin makes an id for the episode that begins now, or is about to.
+func (c *chronicle) begin() {
+	if !c.incident.IsValid() {
+		c.incident, _ = TraceIDs{}.NewIDs(background)
+	}
+}
+
+// id is the incident that is under way; empty if there is none.
+func (c *chronicle) id() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.idLocked()
+}
+
+func (c *chronicle) idLocked() string {
+	if !c.incident.IsValid() {
+		return ""
+	}
+	return c.incident.String()
+}
+
+// note puts an occurrence into the episode that it belongs to, or begins, and tells it the id of that. repeated says that it is of a
+// retried kind and says nothing new.
+func (c *chronicle) note(o *Occurrence) (repeated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch o.Kind {
+	case OccurredUnreachable, OccurredDown:
+		c.begin()
+	case OccurredSuspended:
+		c.begun(o.cause)
+	case OccurredVerdict:
+		c.judged(o.Verdict)
+	}
+	switch o.Incident = c.idLocked(); o.Kind {
+	case OccurredGranted:
+		c.leased = o.Incident
+	case OccurredReleased, OccurredLost:
+		o.Incident = c.leased
+	}
+	switch ep := c.cur; {
+	case ep != nil:
+		ep.note(c, o)
+	case o.Kind == OccurredUnreachable && len(c.early) < keepAlike:
+		c.early = append(c.early, step{name: OccurredUnreachable, from: o.At, attrs: o.traced()})
+	}
+	return c.repeats(o)
+}
+
+// repeats reports whether an occurrence of a retried kind says what the last one of that kind has said.
+func (c *chronicle) repeats(o *Occurrence) bool {
+	if !slices.Contains(retried, o.Kind) {
+		return false
+	}
+	text := o.Incident + o.SubjectIncarnation + o.Text
+	if c.said == nil {
+		c.said = make(map[string]string)
+	}
+	defer func() { c.said[o.Kind] = text }()
+	return c.said[o.Kind] == text
+}
+
+// begun notes a suspension: the first sign of trouble, or that it has begun again. cause counts if it is the first.
+func (c *chronicle) begun(cause string) {
 	fresh := c.cur == nil
 	ep := c.open(cause)
-	if !fresh {
+	if !fresh && !ep.suspended {
 		ep.flaps++
 	}
 	ep.suspended = true
-	ep.event(stepSuspended, textKey.String(reason))
 }
 
-func (c *chronicle) resumed(reason string) {
-	c.during(func(ep *episode) {
-		ep.suspended, ep.calmSince = false, time.Now()
-		ep.event(stepResumed, textKey.String(reason))
-	})
+// note makes an occurrence a step, unless a span tells of it.
+func (ep *episode) note(c *chronicle, o *Occurrence) {
+	switch o.Kind {
+	case OccurredUnreachable, OccurredReachable:
+		ep.changed = o.At
+	case OccurredResumed:
+		ep.suspended, ep.calmSince = false, o.At
+	case string(sbr.TopicDecision):
+		ep.decided(c, o.decision)
+	case OccurredDeadline, OccurredAsking, OccurredGranted, OccurredHeld, OccurredRefused, OccurredDown, string(sbr.TopicArmed),
+		string(sbr.TopicIgnored):
+		return
+	}
+	ep.event(o.Kind, o.traced()...)
 }
 
 // during runs f on the present episode, if there is one.
@@ -115,30 +199,15 @@ func (c *chronicle) during(f func(*episode)) {
 	}
 }
 
-// reached notes a change of reachability. By itself it is no first sign: a cluster that is still forming has no partition.
-func (c *chronicle) reached(member string, unreachable bool) {
-	c.during(func(ep *episode) {
-		ep.changed = time.Now()
-		if unreachable {
-			ep.event(stepUnreachable, memberKey.String(member))
-		} else {
-			ep.event(stepReachable, memberKey.String(member))
-		}
-	})
-}
-
-func (c *chronicle) decided(d *sbr.Decision) {
-	c.during(func(ep *episode) {
-		since := ep.changed
-		if since.IsZero() {
-			since = ep.began
-		}
-		ep.span(stepStable, since, "")
-		ep.event(stepDecision, decisionKey.String(d.Final.String()), textKey.String(d.Reason), downKey.Int(len(d.Down)))
-		if !d.Final.NeedsLease() {
-			c.settle(ep)
-		}
-	})
+func (ep *episode) decided(c *chronicle, d *sbr.Decision) {
+	since := ep.changed
+	if since.IsZero() {
+		since = ep.began
+	}
+	ep.span(stepStable, since, "")
+	if !d.Final.NeedsLease() {
+		c.settle(ep)
+	}
 }
 
 // ordered notes the order of another member that this one obeys.
@@ -150,15 +219,12 @@ func (c *chronicle) ordered(by string, m *gossip.Message) {
 }
 
 // judged notes a verdict that is news. Others may have come to it before this member noticed anything.
-func (c *chronicle) judged(v sbr.Verdict) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *chronicle) judged(v *sbr.Verdict) {
 	ep := c.open(causeVerdict)
 	if ep.verdict.Token == 0 {
-		ep.verdict = v
+		ep.verdict = *v.Clone()
 	}
 	c.settle(ep)
-	ep.event(stepVerdict, tokenKey.Int64(int64(v.Token)), byKey.String(string(v.DecidedBy)), survivorsKey.Int(len(v.Survivors)), downKey.Int(len(v.Down)), textKey.String(v.Reason))
 }
 
 func (c *chronicle) settle(ep *episode) {
@@ -180,16 +246,12 @@ func (c *chronicle) worked(name string, began time.Time, failed string, attrs ..
 	c.during(func(ep *episode) { ep.span(name, began, failed, attrs...) })
 }
 
-func (c *chronicle) happened(name string, attrs ...attribute.KeyValue) {
-	c.during(func(ep *episode) { ep.event(name, attrs...) })
-}
-
 // look takes in what the loop sees on every turn, and ends the episode once it is over. removing says that members are just being removed.
 func (c *chronicle) look(s *sbr.Snapshot, removing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ep := c.cur
-	if ep == nil || ep.outcome != "" {
+	if ep != nil && ep.outcome != "" {
 		return
 	}
 	reachable, cutOff, downed := 0, 0, 0
@@ -202,6 +264,12 @@ func (c *chronicle) look(s *sbr.Snapshot, removing bool) {
 		case m.Downable():
 			reachable++
 		}
+	}
+	if ep == nil {
+		if cutOff == 0 { // what was unreachable before this member was armed began nothing
+			c.incident, c.early = trace.TraceID{}, nil
+		}
+		return
 	}
 	if cutOff > 0 && cutOff >= ep.cutOff {
 		ep.reachable, ep.cutOff = reachable, cutOff
@@ -257,7 +325,7 @@ func (c *chronicle) stop() {
 
 func (c *chronicle) close(outcome string, at time.Time) {
 	ep := c.cur
-	c.cur = nil
+	c.cur, c.incident = nil, trace.TraceID{}
 	c.finish(ep, outcome, "", at)
 	c.publish(ep)
 }
@@ -290,7 +358,7 @@ const (
 	keepAlike = 16
 )
 
-var alike = []string{stepUnreachable, stepReachable, stepRemoved, stepTold, stepOrder}
+var alike = []string{OccurredUnreachable, OccurredReachable, OccurredRemoved, OccurredTold, stepOrder}
 
 func (s *steps) event(name string, attrs ...attribute.KeyValue) {
 	s.add(step{name: name, from: time.Now(), attrs: attrs})

@@ -38,44 +38,39 @@ func (e *engine) lastTrace(deadline time.Time) {
 	}
 }
 
-// trouble notes that the application was suspended. Loop only.
-func (e *engine) trouble(by holder, reason string) {
-	e.metrics.suspended(by)
-	cause := causePause
+// causeOf is the cause of a suspension. Loop only.
+func (e *engine) causeOf(by holder) string {
 	switch {
 	case by == byBlindness:
-		cause = causeAgent
+		return causeAgent
 	case by == byNewness:
-		cause = causeNewcomer
+		return causeNewcomer
 	case by == byAdoption:
-		cause = causeAdoption
+		return causeAdoption
+	case by == byTags:
+		return causeTags
+	case by == byStore:
+		return causeStore
 	case e.resolver.Suspects() > 0:
-		cause = causeUnreachable
+		return causeUnreachable
+	default:
+		return causePause
 	}
-	e.episodes.suspended(cause, reason)
 }
 
-// explained notes what the resolver has to say. Loop only.
-func (e *engine) explained(x *sbr.Explain) {
+// count counts what the resolver has to say. Loop only.
+func (e *engine) count(x *sbr.Explain) {
 	switch x.What {
 	case sbr.TopicArmed:
 		e.metrics.arm()
 	case sbr.TopicDecision:
-		if d := x.Decision; d != nil {
-			e.metrics.decided(d)
-			e.episodes.decided(d)
-		}
-	case sbr.TopicVerdict:
-		v := e.resolver.Verdict()
-		e.episodes.judged(*v.Clone())
+		e.metrics.decided(x.Decision)
+	case sbr.TopicBackwards:
+		e.metrics.backwards.add("")
+	case sbr.TopicConflict:
+		e.metrics.conflicts.add("")
 	case sbr.TopicIgnored:
 		e.metrics.dropped(string(e.hearing), ignoredResolver)
-	case sbr.TopicLease:
-		e.episodes.happened(stepLease, textKey.String(x.Text))
-	case sbr.TopicHealed:
-		e.episodes.happened(stepHealed, textKey.String(x.Text))
-	case sbr.TopicPaused:
-		e.episodes.happened(stepPaused, textKey.String(x.Text))
 	}
 }
 

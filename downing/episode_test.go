@@ -186,7 +186,7 @@ func TestEpisode_FlappingIsOneTrace(t *testing.T) {
 		require.LessOrEqual(t, len(x.spans["n1"].GetSpans())+len(ep.Events), 90)
 		require.Zero(t, ep.DroppedEvents)
 		first, last := ep.Events[0], ep.Events[len(ep.Events)-2]
-		require.Equal(t, "suspended", first.Name)
+		require.Equal(t, "unreachable", first.Name)
 		require.WithinDuration(t, ep.EndTime, last.Time, time.Second, "the last steps are there: %s", last.Name)
 	})
 }

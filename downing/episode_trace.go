@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,18 +23,8 @@ const (
 	stepTell      = "sbr.tell"
 	stepRemoval   = "sbr.removal"
 
-	stepSuspended   = "suspended"
-	stepResumed     = "resumed"
-	stepUnreachable = "unreachable"
-	stepReachable   = "reachable"
-	stepDecision    = "decision"
-	stepVerdict     = "verdict"
-	stepOrder       = "order"
-	stepTold        = "told"
-	stepRemoved     = "removed"
-	stepLease       = "lease"
-	stepHealed      = "healed"
-	stepPaused      = "paused"
+	// The other events are called as the occurrences that they are.
+	stepOrder = "order"
 )
 
 // The keys of attributes.
@@ -55,6 +46,7 @@ const (
 	tokenKey      = attribute.Key("sbr.verdict.token")
 	byKey         = attribute.Key("sbr.verdict.decided_by")
 	survivorsKey  = attribute.Key("sbr.survivors")
+	incidentKey   = attribute.Key("sbr.incident")
 	downKey       = attribute.Key("sbr.down")
 	textKey       = attribute.Key("sbr.text")
 	decisionKey   = attribute.Key("sbr.decision")
@@ -65,6 +57,23 @@ const (
 	targetsKey    = attribute.Key("sbr.targets")
 	unansweredKey = attribute.Key("sbr.unanswered")
 )
+
+// traced are the attributes of the event that tells of an occurrence.
+func (o *Occurrence) traced() []attribute.KeyValue {
+	switch v, d := o.Verdict, o.decision; {
+	case v != nil:
+		return []attribute.KeyValue{tokenKey.Int64(int64(v.Token)), byKey.String(string(v.DecidedBy)),
+			survivorsKey.Int(len(v.Survivors)), downKey.Int(len(v.Down)), textKey.String(v.Reason)}
+	case d != nil:
+		return []attribute.KeyValue{decisionKey.String(d.Final.String()), textKey.String(d.Reason), downKey.Int(len(d.Down))}
+	case o.Kind == OccurredTold:
+		return []attribute.KeyValue{memberKey.String(o.Subject), kindKey.String(o.Details[0].Value.String())}
+	case o.Subject != "":
+		return []attribute.KeyValue{memberKey.String(o.Subject)}
+	default:
+		return []attribute.KeyValue{textKey.String(cmp.Or(o.Reason, o.Text))}
+	}
+}
 
 // tracing turns episodes into traces. An episode becomes a trace when it is over: a span that is open is seen by nobody, and lost with
 // its process, so nothing is lost by that; and only then it is known which verdict settled it, and so which trace it is part of.
@@ -94,8 +103,8 @@ func (t *tracing) write(ep *episode) {
 			t.log.Error("sbr: a trace could not be written", "panic", fmt.Sprint(p))
 		}
 	}()
-	ctx := context.Background()
-	attrs := append(slices.Clip(t.always), causeKey.String(ep.cause), outcomeKey.String(ep.outcome),
+	ctx := withTraceID(context.Background(), ep.incident)
+	attrs := append(slices.Clip(t.always), incidentKey.String(ep.incident.String()), causeKey.String(ep.cause), outcomeKey.String(ep.outcome),
 		reachableKey.Int(ep.reachable), cutOffKey.Int(ep.cutOff), flapsKey.Int(ep.flaps))
 	if v := &ep.verdict; v.Token > 0 {
 		id := traceOf(v)

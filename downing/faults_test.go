@@ -21,7 +21,7 @@ var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"},
 // A lone node of ten learns last. Even without the watch, and cut off from the lease store as well, it is down within the
 // bound: its own probes, stable-after, the minority delay and the lease deadline.
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
-	virtual(t, func(_ string, c *downing.Config) { c.NoWatch = true }, func(t *testing.T, c *cluster) {
+	virtual(t, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
 		c.Form(10)
 		c.Store.View("n10").SetUnavailable(true)
 		require.NoError(t, c.Net.Partition(nineOne...))
@@ -54,7 +54,7 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 	// Without the watch nothing but the pause itself makes it look.
 	virtual(t, func(name string, c *downing.Config) {
 		gated(&gates)(name, c)
-		c.NoWatch = true
+		c.Resolver.Watched = false
 	}, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		gates.Of("n5").Close()
@@ -126,7 +126,7 @@ func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 // A loser that never noticed the partition, and does not watch the lease, asks nobody. When it comes back, the winners do not keep
 // it waiting outside for ever: they let it in to tell it.
 func TestHeal_LoserThatNoticedNothingIsTold(t *testing.T) {
-	blind := func(_ string, c *downing.Config) { c.NoWatch, c.Probe.Neighbours = true, 0 }
+	blind := func(_ string, c *downing.Config) { c.Resolver.Watched, c.Probe.Neighbours = false, 0 }
 	virtual(t, blind, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(name string, conf *serf.Config) {
 			if name == "n4" {
@@ -185,7 +185,7 @@ func TestFailSafe_SerfClosedUnderIt(t *testing.T) {
 		require.NoError(t, c.Member("n3").Serf.Shutdown())
 		time.Sleep(time.Second)
 		require.True(t, c.Member("n3").Down())
-		require.Contains(t, c.provider("n3").Reason(), "the resolver failed")
+		require.Equal(t, "the Serf node was shut down under it", c.provider("n3").Reason())
 	})
 }
 

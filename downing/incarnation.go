@@ -13,17 +13,32 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The tags that tell incarnations apart. Together they take about 50 of Serf's 512 bytes.
+// The tags that tell incarnations apart. Together they take about 80 of Serf's 512 bytes.
 const (
-	TagUID    = "sbr_uid"  // random, new at each start
-	TagBorn   = "sbr_born" // Unix milliseconds, base 36
-	TagSeen   = "sbr_seen" // fencing token read at the start, base 36
-	TagConfig = "sbr_cfg"  // digest of the safety-relevant settings
-	TagIn     = "sbr_in"   // fencing token of the verdict whose cluster it has found, base 36
-	TagProbe  = "sbr_udp"  // where this member answers probes, if its node cannot
-	TagServes = "sbr_one"  // the topics that it serves (Provider.Offer), separated by commas
-	TagRole   = "role"     // Serf's own convention; several roles are separated by commas
+	TagUID     = "sbr_uid"   // random, new at each start
+	TagBorn    = "sbr_born"  // Unix milliseconds, base 36
+	TagSeen    = "sbr_seen"  // fencing token read at the start, base 36
+	TagConfig  = "sbr_cfg"   // digest of the safety-relevant settings
+	TagStore   = "sbr_store" // which store keeps the lease; absent: that is not known
+	TagIn      = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36
+	TagProbe   = "sbr_udp"   // where this member answers probes, if its node cannot
+	TagServes  = "sbr_one"   // the topics that it serves (Provider.Offer), separated by commas
+	TagVersion = "sbr_v"     // version of what members say to each other; absent: 1, whose members say no goodbye
+	TagWas     = "sbr_was"   // the uids of its predecessors, which have ended for certain, separated by commas
+	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
 )
+
+// wireVersion is this one's TagVersion.
+const wireVersion = "2"
+
+// maxPredecessors bounds TagWas: those before the last few that nobody saw start have long been decided about.
+const maxPredecessors = 3
+
+// predecessors reads a TagWas of another member.
+func predecessors(tag string) []string {
+	uids := strings.Split(tag, ",")
+	return uids[:min(len(uids), maxPredecessors)]
+}
 
 // untaggedPrefix marks the ids of members that run no resolver.
 const untaggedPrefix = "?"

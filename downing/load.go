@@ -32,7 +32,6 @@ func fromFile(f *config.File) Config {
 	c.LeaseName = f.LeaseName()
 	c.LeaseImplementation = r.LeaseMajority.LeaseImplementation
 	c.LeaseDecode = f.LeaseBlock(c.LeaseImplementation)
-	c.NoWatch = !bool(r.LeaseMajority.Watch)
 	c.ConfigDigest = f.Digest()
 	return c
 }

@@ -2,6 +2,7 @@ package downing
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -117,7 +118,8 @@ func (e *engine) stuck() {
 	stacks := make([]byte, 1<<16)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	reason := fmt.Sprintf("the resolver failed: it has made no progress for %v", e.stuckAfter())
-	e.log.Error("sbr: this member is down", "member", e.self.Name, "reason", reason, "stacks", string(stacks))
+	o := because(OccurredDown, "down", reason).with(slog.String("stacks", string(stacks)))
+	e.note(&o) // Config.Observe may be what is stuck
 	e.metrics.downed()
 	e.fall(reason)
 }
@@ -127,6 +129,9 @@ func (e *engine) serfClosed() {
 	if !e.leaving && !e.node.leaving(e.self.Name) {
 		e.step(sbr.Failed{Reason: "the Serf node was shut down under it"})
 	} else {
+		if !e.leaving {
+			e.depart()
+		}
 		e.life.leave()
 	}
 	e.ended = true

@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
@@ -8,39 +9,53 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// zombieAfter is how long a member may be leaving before that is taken for what Serf's stale leave intents leave behind: a
-// graceful leave takes at most 11 s.
-const zombieAfter = 30 * time.Second
+// goodbyeWithin is how long the goodbye of a member that Serf calls left may take to arrive. Until then the member is leaving,
+// and not a suspect.
+const goodbyeWithin = 3 * time.Second
 
-// bareFor is how long a member that is alive may lack its tags and still be the member that it was: its agent has restarted, and its
-// resolver sets them again within seconds. Until then the others have long decided about a member without a resolver.
+// bareFor is how long a member that is alive may lack its tags, and say nothing, and still be the member that it was: its agent has restarted,
+// and its resolver sets them again within seconds. Until then the others have long decided about a member without a resolver.
 const bareFor = time.Minute
 
-// membership turns what Serf says of its members into the resolver's events. Serf's list is the truth; its events are dropped,
-// coalesced, reordered and repeated, so they are only a reason to look.
+// membership turns what Serf says of its members into the resolver's events. Serf's list is the truth about who can be reached; its
+// events are dropped, coalesced, reordered and repeated, so they are only a reason to look. It is no proof that a member has ended:
+// any member can make Serf call another one leaving or left (force-leave), and Serf forgets failed members by itself. A member has
+// ended when it said goodbye itself, when it took its tags back, or when its successor names it.
 type membership struct {
 	self  sbr.ID
 	known map[sbr.ID]*known
+	// cutOff reports whether this member cannot reach another one, whatever Serf says.
+	cutOff func(sbr.ID) bool
+	// unlisted are members that Serf lists no longer and that have not ended, by what tells incarnations apart.
+	unlisted map[string]sbr.ID
+	// ended are the incarnations that members name as their predecessors, and those that have left after their goodbye.
+	ended map[string]struct{}
+	// stores are where the members keep the lease, as far as they say, also of those that Serf lists no longer.
+	stores map[sbr.ID]string
 	// serves counts how often what anybody serves has changed.
 	serves uint64
 }
 
 type known struct {
-	serf         serf.MemberStatus
-	member       sbr.Member
-	failed       bool
-	leavingSince time.Duration
-	zombie       bool
-	mark         bool
-	config       string
-	probe        string
-	serves       string
-	tags         map[string]string // as it had them last
-	bareSince    time.Duration     // negative: it has them
+	serf      serf.MemberStatus
+	member    sbr.Member
+	failed    bool
+	goodbye   bool          // it said itself that it leaves
+	leftSince time.Duration // when Serf called it left and it had not said goodbye; negative: Serf does not
+	mark      bool
+	config    string
+	probe     string
+	serves    string
+	version   string
+	tags      map[string]string // as it had them last
+	bareSince time.Duration     // since when it lacks them and was not heard; negative: it has them
 }
 
-func newMembership(self sbr.ID) *membership {
-	return &membership{self: self, known: make(map[sbr.ID]*known)}
+func newMembership(self sbr.ID, cutOff func(sbr.ID) bool) *membership {
+	return &membership{
+		self: self, cutOff: cutOff, known: make(map[sbr.ID]*known), unlisted: make(map[string]sbr.ID), ended: make(map[string]struct{}),
+		stores: make(map[sbr.ID]string),
+	}
 }
 
 // change is one difference between two looks.
@@ -51,37 +66,117 @@ type change struct {
 }
 
 // look compares Serf's list with the last look.
-func (ms *membership) look(now time.Duration, list []serf.Member) []change {
-	var changes []change
+func (ms *membership) look(now time.Duration, list []serf.Member) (changes []change) {
+	changes = ms.successors(list)
+	here := make(map[string]*serf.Member, len(list))
 	for i := range list {
 		m := &list[i]
 		if m.Status == serf.StatusNone {
 			continue
 		}
+		here[m.Name] = m
 		m = ms.dressed(now, m)
 		id := idOf(m)
 		k := ms.known[id]
-		if m.Status == serf.StatusLeft && (k == nil || !k.silentlyLeft()) {
-			continue // gone: not marked below
+		if ms.hasEnded(id) || m.Status == serf.StatusLeft && (k == nil || k.hasLeft(now, ms.cutOff(id))) {
+			continue // not marked below
 		}
 		if k == nil {
-			k = &known{leavingSince: -1, bareSince: -1}
+			k = &known{leftSince: -1, bareSince: -1}
 			ms.known[id] = k
+			delete(ms.unlisted, uidOf(id))
 		}
 		if k.serves != m.Tags[TagServes] {
 			ms.serves++
 		}
+		if store := m.Tags[TagStore]; store != "" {
+			ms.stores[id] = store
+		}
 		k.mark, k.tags = true, m.Tags
-		changes = append(changes, k.update(now, id, m)...)
+		changes = append(changes, k.update(id, m)...)
 	}
 	for id, k := range ms.known {
 		if !k.mark {
 			delete(ms.known, id)
-			changes = append(changes, change{event: sbr.MemberGone{ID: id}, id: id})
+			gone := sbr.MemberGone{ID: id, Ended: ms.hasEnded(id) || k.hasEnded(id, here[k.member.Name], ms.cutOff(id))}
+			switch {
+			case !gone.Ended:
+				ms.unlisted[uidOf(id)] = id
+			case k.goodbye:
+				ms.ended[uidOf(id)] = struct{}{}
+			}
+			changes = append(changes, change{event: gone, id: id})
 		}
 		k.mark = false
 	}
 	return changes
+}
+
+// successors learns which incarnations the members name as their predecessors: they run on the same host, with the same state folder, which
+// only one process can use at a time.
+func (ms *membership) successors(list []serf.Member) (changes []change) {
+	for i := range list {
+		m := &list[i]
+		if m.Status != serf.StatusAlive || m.Tags[TagWas] == "" {
+			continue
+		}
+		for _, uid := range predecessors(m.Tags[TagWas]) {
+			if uid == uidOf(idOf(m)) || uid == uidOf(ms.self) {
+				continue
+			}
+			ms.ended[uid] = struct{}{}
+			if id, ok := ms.unlisted[uid]; ok {
+				delete(ms.unlisted, uid)
+				changes = append(changes, change{event: sbr.MemberGone{ID: id, Ended: true}, id: id})
+			}
+		}
+	}
+	return changes
+}
+
+// hasEnded reports whether it is known for certain that an incarnation has ended.
+func (ms *membership) hasEnded(id sbr.ID) bool {
+	_, ended := ms.ended[uidOf(id)]
+	return ended && !isUntagged(id)
+}
+
+// running leaves out the incarnations that have certainly ended.
+func (ms *membership) running(ids []sbr.ID) []sbr.ID {
+	return slices.DeleteFunc(slices.Clone(ids), ms.hasEnded)
+}
+
+// saidGoodbye notes that a member leaves of its own will. A member that Serf lists no longer is gone with it.
+func (ms *membership) saidGoodbye(id sbr.ID) (gone bool) {
+	if k := ms.known[id]; k != nil {
+		k.goodbye = true
+		return false
+	}
+	_, gone = ms.unlisted[uidOf(id)]
+	delete(ms.unlisted, uidOf(id))
+	return gone
+}
+
+// miss notes that this member was told of one that it does not list.
+func (ms *membership) miss(ids ...sbr.ID) {
+	for _, id := range ids {
+		if ms.known[id] == nil && !ms.hasEnded(id) {
+			ms.unlisted[uidOf(id)] = id
+		}
+	}
+}
+
+// prune forgets the members that the resolver has forgotten.
+func (ms *membership) prune(r *sbr.Resolver) {
+	for id := range ms.stores {
+		if _, known := r.Member(id); !known {
+			delete(ms.stores, id)
+		}
+	}
+	for uid, id := range ms.unlisted {
+		if _, known := r.Member(id); !known {
+			delete(ms.unlisted, uid)
+		}
+	}
 }
 
 // dressed returns a member that lacks its tags as what it was when it had them. One that resigned says so, and one that fails meanwhile
@@ -115,33 +210,57 @@ func (ms *membership) dressed(now time.Duration, m *serf.Member) *serf.Member {
 	return m
 }
 
-// removing says that members are to be removed. One that Serf calls left already needs no removal: it is gone from now on.
-func (ms *membership) removing(ids []sbr.ID) {
-	for _, id := range ids {
-		if k := ms.known[id]; k != nil && k.serf == serf.StatusLeft {
-			k.zombie = false
-		}
+// heard notes that a member has spoken: it is what it was, with its tags or without.
+func (ms *membership) heard(id sbr.ID) {
+	if k := ms.known[id]; k != nil {
+		k.bareSince = -1
 	}
 }
 
-// silentlyLeft reports whether "left" must be read as "failed": the member was only said to be leaving by a stale intent, so
-// its end is a failure that Serf calls a leave.
-func (k *known) silentlyLeft() bool { return k.zombie }
-
-func (k *known) update(now time.Duration, id sbr.ID, m *serf.Member) (changes []change) {
-	status := sbr.Up
-	failed := m.Status == serf.StatusFailed || m.Status == serf.StatusLeft
-	switch m.Status {
-	case serf.StatusLeaving:
-		status = k.leaving(now)
-	case serf.StatusAlive:
-		k.leavingSince, k.zombie = -1, false
+// hasLeft reports whether a member that Serf calls left is listed no longer. One that was not suspected has a moment for its goodbye.
+func (k *known) hasLeft(now time.Duration, cutOff bool) bool {
+	if k.goodbye || k.failed || cutOff || !k.saysGoodbye() {
+		return true
 	}
-	if isUntagged(id) {
+	if k.leftSince < 0 {
+		k.leftSince = now
+	}
+	return now-k.leftSince >= goodbyeWithin
+}
+
+// hasEnded reports whether it is certain that a member which is listed no longer takes no part any more. now is the member that Serf lists
+// under its name, nil if there is none.
+func (k *known) hasEnded(id sbr.ID, now *serf.Member, cutOff bool) bool {
+	switch {
+	case k.goodbye || isUntagged(id): // the second kind runs no resolver: it decides nothing
+		return true
+	case now == nil || k.failed || cutOff:
+		return false
+	case idOf(now) == id:
+		return !k.saysGoodbye() // an older version: Serf's word has to do
+	default:
+		// It took its tags back, or was started again in its place before anybody missed it: only one process can have the address.
+		return hasResigned(now) || !isUntagged(idOf(now)) && now.Status == serf.StatusAlive && addrOf(now) == k.member.Addr
+	}
+}
+
+// saysGoodbye reports whether the member's version says goodbye.
+func (k *known) saysGoodbye() bool { return k.version != "" }
+
+func (k *known) update(id sbr.ID, m *serf.Member) (changes []change) {
+	status := sbr.Up
+	failed := m.Status == serf.StatusFailed
+	k.config, k.probe, k.serves, k.version = m.Tags[TagConfig], m.Tags[TagProbe], m.Tags[TagServes], m.Tags[TagVersion]
+	switch {
+	case isUntagged(id):
 		status = sbr.Joining
+	case k.goodbye || m.Status == serf.StatusLeft || m.Status == serf.StatusLeaving && !k.saysGoodbye():
+		status = sbr.Leaving
+	}
+	if m.Status == serf.StatusAlive {
+		k.leftSince = -1
 	}
 	member := memberOf(m, status)
-	k.config, k.probe, k.serves = m.Tags[TagConfig], m.Tags[TagProbe], m.Tags[TagServes]
 	if k.serf == serf.StatusNone || !sameMember(&k.member, &member) {
 		k.member = member
 		changes = append(changes, change{event: sbr.MemberSeen{Member: member}, id: id})
@@ -152,19 +271,6 @@ func (k *known) update(now time.Duration, id sbr.ID, m *serf.Member) (changes []
 	}
 	k.serf = m.Status
 	return changes
-}
-
-func (k *known) leaving(now time.Duration) sbr.Status {
-	if k.leavingSince < 0 {
-		k.leavingSince = now
-	}
-	if now-k.leavingSince >= zombieAfter {
-		k.zombie = true
-	}
-	if k.zombie {
-		return sbr.Up
-	}
-	return sbr.Leaving
 }
 
 func sameMember(a, b *sbr.Member) bool {

@@ -16,19 +16,23 @@ import (
 func listed(name, uid string, status serf.MemberStatus) serf.Member {
 	m := serf.Member{Name: name, Addr: net.IPv4(10, 0, 0, 1), Port: 7946, Status: status}
 	if uid != "" {
-		m.Tags = map[string]string{TagUID: uid, TagBorn: "z", TagSeen: "3", TagConfig: "cfg"}
+		m.Tags = map[string]string{TagUID: uid, TagBorn: "z", TagSeen: "3", TagConfig: "cfg", TagVersion: wireVersion}
 	}
 	return m
 }
 
-// says turns changes into words: "n2#u up", "n2#u failed", "n2#u not failed", "n2#u gone".
+// says turns changes into words: "n2#u up", "n2#u failed", "n2#u not failed", "n2#u ended", "n2#u unlisted".
 func says(changes []change) (out []string) {
 	for _, c := range changes {
 		switch ev := c.event.(type) {
 		case sbr.MemberSeen:
 			out = append(out, string(c.id)+" "+ev.Member.Status.String())
 		case sbr.MemberGone:
-			out = append(out, string(c.id)+" gone")
+			if ev.Ended {
+				out = append(out, string(c.id)+" ended")
+			} else {
+				out = append(out, string(c.id)+" unlisted")
+			}
 		default:
 			if *c.failed {
 				out = append(out, string(c.id)+" failed")
@@ -44,7 +48,7 @@ func says(changes []change) (out []string) {
 // looks feeds one look after another and compares what each reports.
 func looks(t *testing.T, steps []look) *membership {
 	t.Helper()
-	ms := newMembership("n1#u")
+	ms := newMembership("n1#self", reachable)
 	for i, s := range steps {
 		if s.do != nil {
 			s.do(ms)
@@ -63,6 +67,8 @@ type look struct {
 
 func one(status serf.MemberStatus) []serf.Member { return []serf.Member{listed("n2", "u", status)} }
 
+func reachable(sbr.ID) bool { return false }
+
 // The list is the truth: only what differs from the last look is reported.
 func TestMembership_OnlyDifferencesAreReported(t *testing.T) {
 	looks(t, []look{
@@ -71,70 +77,143 @@ func TestMembership_OnlyDifferencesAreReported(t *testing.T) {
 		{list: one(serf.StatusFailed), want: []string{"n2#u failed"}},
 		{list: one(serf.StatusFailed)},
 		{list: one(serf.StatusAlive), want: []string{"n2#u not failed"}},
-		{list: nil, want: []string{"n2#u gone"}}, // reaped
+		{list: nil, want: []string{"n2#u unlisted"}}, // erased
 		{list: nil},
 		{list: one(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}}, // known from others only
-		{list: one(serf.StatusNone), want: []string{"n2#u gone"}},
+		{list: one(serf.StatusNone), want: []string{"n2#u unlisted"}},            // reaped
 	})
 }
 
-// A graceful leave is no failure, in whichever order it is seen.
-func TestMembership_GracefulLeave(t *testing.T) {
+func bye(id sbr.ID) func(*membership) { return func(ms *membership) { ms.saidGoodbye(id) } }
+
+// A member that says goodbye itself has ended when Serf calls it left, in whichever order the two are seen.
+func TestMembership_Goodbye(t *testing.T) {
 	looks(t, []look{
 		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
-		{at: 1 * time.Second, list: one(serf.StatusLeaving), want: []string{"n2#u leaving"}},
-		{at: 2 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u gone"}},
-		{at: 3 * time.Second, list: one(serf.StatusLeft)},
+		{at: 1 * time.Second, list: one(serf.StatusLeaving)}, // anybody can say so
+		{at: 2 * time.Second, list: one(serf.StatusLeaving), do: bye("n2#u"), want: []string{"n2#u leaving"}},
+		{at: 3 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u ended"}},
+		{at: 4 * time.Second, list: one(serf.StatusLeft)},
+	})
+	looks(t, []look{ // the goodbye comes last
+		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 1 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u leaving"}},
+		{at: 2 * time.Second, list: one(serf.StatusLeft), do: bye("n2#u"), want: []string{"n2#u ended"}},
 	})
 	looks(t, []look{ // the dead message overtakes the intent
 		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
 		{at: 1 * time.Second, list: one(serf.StatusFailed), want: []string{"n2#u failed"}},
-		{at: 2 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u gone"}},
+		{at: 2 * time.Second, list: one(serf.StatusLeft), do: bye("n2#u"), want: []string{"n2#u ended"}},
 	})
-	looks(t, []look{ // refuted: the member stays, and its next leave has its full time again
-		{list: one(serf.StatusLeaving), want: []string{"n2#u leaving"}},
-		{at: 20 * time.Second, list: one(serf.StatusAlive), want: []string{"n2#u up"}},
-		{at: 40 * time.Second, list: one(serf.StatusLeaving), want: []string{"n2#u leaving"}},
-		{at: 60 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u gone"}},
-	})
-}
-
-// A stale leave intent makes a live member `leaving` for ever. It counts as up, and its crash, which Serf then calls a leave, as
-// a failure; once it is to be removed, nothing is left to wait for.
-func TestMembership_ZombieCrashIsAFailure(t *testing.T) {
-	looks(t, []look{
-		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
-		{at: 1 * time.Second, list: one(serf.StatusLeaving), want: []string{"n2#u leaving"}},
-		{at: time.Second + zombieAfter - 1, list: one(serf.StatusLeaving)},
-		{at: time.Second + zombieAfter, list: one(serf.StatusLeaving), want: []string{"n2#u up"}},
-		{at: 10 * time.Minute, list: one(serf.StatusLeaving)},
-		{at: 11 * time.Minute, list: one(serf.StatusLeft), want: []string{"n2#u failed"}},
-		{at: 12 * time.Minute, list: one(serf.StatusLeft)},
-		{at: 13 * time.Minute, list: one(serf.StatusLeft), do: func(ms *membership) { ms.removing([]sbr.ID{"n2#u", "n9#u"}) }, want: []string{"n2#u gone"}},
-	})
-	looks(t, []look{ // it comes back instead
-		{list: one(serf.StatusLeaving), want: []string{"n2#u leaving"}},
-		{at: zombieAfter, list: one(serf.StatusLeaving), want: []string{"n2#u up"}},
-		{at: 5 * time.Minute, list: one(serf.StatusLeft), want: []string{"n2#u failed"}},
-		{at: 6 * time.Minute, list: one(serf.StatusAlive), want: []string{"n2#u not failed"}},
-		{at: 7 * time.Minute, list: one(serf.StatusLeft), want: []string{"n2#u gone"}},
-	})
-	looks(t, []look{ // a removal that Serf has still to carry out changes nothing by itself
+	ms := looks(t, []look{ // it comes after Serf has forgotten the member
 		{list: one(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}},
-		{list: one(serf.StatusFailed), do: func(ms *membership) { ms.removing([]sbr.ID{"n2#u"}) }},
+		{list: nil, want: []string{"n2#u unlisted"}},
+	})
+	require.True(t, ms.saidGoodbye("n2#u"))
+	require.False(t, ms.saidGoodbye("n2#u"))
+}
+
+// Serf's word that a member leaves, or has left, is no goodbye: a force-leave makes it of a member that lives.
+func TestMembership_ForceLeaveIsNoGoodbye(t *testing.T) {
+	looks(t, []look{ // of a member that had failed: at once
+		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 1 * time.Second, list: one(serf.StatusFailed), want: []string{"n2#u failed"}},
+		{at: 2 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u unlisted"}},
+		{at: 3 * time.Second, list: one(serf.StatusLeft)},
+		{at: 4 * time.Second, list: one(serf.StatusAlive), want: []string{"n2#u up"}}, // it lives
+	})
+	looks(t, []look{ // of one that lives, and crashes later: once its goodbye has had its time
+		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 1 * time.Second, list: one(serf.StatusLeaving)},
+		{at: 10 * time.Minute, list: one(serf.StatusLeft), want: []string{"n2#u leaving"}},
+		{at: 10*time.Minute + goodbyeWithin - 1, list: one(serf.StatusLeft)},
+		{at: 10*time.Minute + goodbyeWithin, list: one(serf.StatusLeft), want: []string{"n2#u unlisted"}},
+	})
+	looks(t, []look{ // refuted: the next one has its full time again
+		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 1 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u leaving"}},
+		{at: 2 * time.Second, list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 6 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u leaving"}},
+		{at: 9 * time.Second, list: one(serf.StatusLeft), want: []string{"n2#u unlisted"}},
 	})
 }
 
-// A restart under the same name and address is another member, also when Serf never called the old one failed.
+// Members of version 1 say no goodbye: what Serf says of one that had not failed has to do.
+func TestMembership_VersionOneLeaves(t *testing.T) {
+	old := func(s serf.MemberStatus) []serf.Member {
+		list := one(s)
+		delete(list[0].Tags, TagVersion)
+		return list
+	}
+	looks(t, []look{
+		{list: old(serf.StatusAlive), want: []string{"n2#u up"}},
+		{list: old(serf.StatusLeaving), want: []string{"n2#u leaving"}},
+		{list: old(serf.StatusLeft), want: []string{"n2#u ended"}},
+	})
+	looks(t, []look{
+		{list: old(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}},
+		{list: old(serf.StatusLeft), want: []string{"n2#u unlisted"}},
+	})
+}
+
+// A restart under the same name and address is another member, also when Serf never called the old one failed. Once it did, only
+// a successor that names it proves that the old one has ended: another node may have the name.
 func TestMembership_RestartUnderTheSameName(t *testing.T) {
+	successor := listed("n2", "v", serf.StatusAlive)
+	successor.Tags[TagWas] = "t,u"
+	moved := listed("n2", "v", serf.StatusAlive)
+	moved.Port = 7947
+	resigned := listed("n2", "", serf.StatusAlive)
+	resigned.Tags = map[string]string{TagUID: ""}
+	for name, c := range map[string]struct {
+		before serf.MemberStatus
+		now    serf.Member
+		want   string
+	}{
+		"in its place":                      {serf.StatusAlive, listed("n2", "v", serf.StatusAlive), "n2#u ended"},
+		"at another address":                {serf.StatusAlive, moved, "n2#u unlisted"},
+		"after it failed":                   {serf.StatusFailed, listed("n2", "v", serf.StatusAlive), "n2#u unlisted"},
+		"after it failed, by its successor": {serf.StatusFailed, successor, "n2#u ended"},
+		"a successor that failed as well":   {serf.StatusFailed, listed("n2", "v", serf.StatusFailed), "n2#u unlisted"},
+		"its resolver was stopped in peace": {serf.StatusAlive, resigned, "n2#u ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := newMembership("n1#self", reachable)
+			ms.look(0, one(c.before))
+			require.Contains(t, says(ms.look(0, []serf.Member{c.now})), c.want)
+		})
+	}
+}
+
+// What this member cannot reach itself is as good as failed, although Serf has not said so yet.
+func TestMembership_CutOff(t *testing.T) {
+	again := []serf.Member{listed("n2", "v", serf.StatusAlive)}
+	for list, want := range map[*[]serf.Member]string{&again: "n2#u unlisted", new([]serf.Member): "n2#u unlisted"} {
+		ms := newMembership("n1#self", func(id sbr.ID) bool { return id == "n2#u" })
+		ms.look(0, one(serf.StatusAlive))
+		require.Contains(t, says(ms.look(0, *list)), want)
+	}
+	ms := newMembership("n1#self", func(sbr.ID) bool { return true })
+	ms.look(0, one(serf.StatusAlive))
+	require.Equal(t, []string{"n2#u unlisted"}, says(ms.look(0, one(serf.StatusLeft))), "its goodbye would have been heard before")
+}
+
+// A successor may have another name, and come when the list has forgotten its predecessor, or while that is still called failed.
+func TestMembership_SuccessorUnderAnotherName(t *testing.T) {
+	successor := listed("n7", "v", serf.StatusAlive)
+	successor.Tags[TagWas] = "u"
 	looks(t, []look{
-		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
-		{list: []serf.Member{listed("n2", "v", serf.StatusAlive)}, want: []string{"n2#u gone", "n2#v up"}},
-	})
-	looks(t, []look{ // the failure of the old one is not inherited
 		{list: one(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}},
-		{list: []serf.Member{listed("n2", "v", serf.StatusAlive)}, want: []string{"n2#u gone", "n2#v up"}},
+		{list: append(one(serf.StatusFailed), successor), want: []string{"n2#u ended", "n7#v up"}},
+		{list: append(one(serf.StatusFailed), successor)},
 	})
+	ms := looks(t, []look{
+		{list: one(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}},
+		{list: nil, want: []string{"n2#u unlisted"}},
+		{list: []serf.Member{successor}, want: []string{"n2#u ended", "n7#v up"}},
+		{list: []serf.Member{successor}},
+	})
+	require.Equal(t, []sbr.ID{"n3#x"}, ms.running([]sbr.ID{"n2#u", "n3#x"}), "what others remember of it is history")
 }
 
 // A member without tags runs no resolver: it is joining, whatever it does, until it has tags.
@@ -144,16 +223,16 @@ func TestMembership_Untagged(t *testing.T) {
 		{list: plain(serf.StatusAlive), want: []string{"?n2 joining"}},
 		{list: plain(serf.StatusLeaving)},
 		{list: plain(serf.StatusFailed), want: []string{"?n2 failed"}},
-		{list: one(serf.StatusAlive), want: []string{"?n2 gone", "n2#u up"}},
+		{list: one(serf.StatusAlive), want: []string{"?n2 ended", "n2#u up"}},
 		{at: 1, list: plain(serf.StatusAlive)}, // its tags may come back
-		{at: 1 + bareFor, list: plain(serf.StatusAlive), want: []string{"?n2 joining", "n2#u gone"}},
+		{at: 1 + bareFor, list: plain(serf.StatusAlive), want: []string{"?n2 joining", "n2#u unlisted"}},
 	})
 }
 
 // Changed tags and addresses are news, and the digest of the configuration is always the newest.
 func TestMembership_ChangedTags(t *testing.T) {
 	m := listed("n2", "u", serf.StatusAlive)
-	ms := newMembership("n1#u")
+	ms := newMembership("n1#self", reachable)
 	seen := func() sbr.Member {
 		t.Helper()
 		changes := ms.look(0, []serf.Member{m})

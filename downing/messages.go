@@ -1,7 +1,6 @@
 package downing
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -109,25 +108,36 @@ func (e *engine) onMessage(q *query, m gossip.Message) {
 		e.ignore(q, m.Kind, why)
 		return
 	}
+	e.members.heard(m.From)
 	answer := func(a gossip.Message) { e.respond(q, a) }
 	switch m.Kind {
 	case gossip.KindReport:
 		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
 		e.weigh(false)
 	case gossip.KindVerdict:
-		e.observeTold(m, "verdict %d", m.Token)
+		e.observeTold(&m)
 		e.told(q, m, answer)
 	case gossip.KindOrder:
-		e.observeTold(m, "order %s", m.Decided)
+		e.observeTold(&m)
+		m.Suspects = e.members.running(m.Suspects)
 		e.step(sbr.Ordered{From: m.From, Order: m.Order()})
+		e.members.miss(m.Suspects...)
 		e.obeyed(&m)
 		e.acknowledge(&m, answer)
 	case gossip.KindAsk:
-		if m.Names(e.self.ID) {
-			e.step(sbr.Asked{From: m.From})
+		if slices.Contains(m.Up, e.self.ID) {
+			e.step(sbr.Asked{From: m.From, Suspects: e.members.running(m.Down)})
+			e.members.miss(m.Down...)
 		}
 	case gossip.KindClear:
-		e.step(sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure})
+		e.step(sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure, Suspects: e.members.running(m.Down)})
+		e.members.miss(m.Down...)
+	case gossip.KindBye:
+		e.occur(about(OccurredGoodbye, m.From, " says goodbye"))
+		if e.members.saidGoodbye(m.From) {
+			e.step(sbr.MemberGone{ID: m.From, Ended: true})
+		}
+		e.lookSoon()
 	case gossip.KindStanding:
 		e.answerStanding(m, answer)
 	}
@@ -160,13 +170,6 @@ func (e *engine) tookIn(m *gossip.Message) bool {
 // ordered reports whether an incarnation is kept out by an order, whatever verdicts say.
 func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.MaxUint64) }
 
-func (e *engine) observeTold(m gossip.Message, format string, args ...any) {
-	if m.Names(e.self.ID) {
-		e.episodes.happened(stepTold, memberKey.String(NameOf(m.From)), kindKey.String(string(m.Kind)))
-		e.observe(OccurredTold, NameOf(m.From), "%s told it: "+format, append([]any{NameOf(m.From)}, args...)...)
-	}
-}
-
 // answerStanding answers a member that asks for its fate.
 func (e *engine) answerStanding(m gossip.Message, answer func(gossip.Message)) {
 	switch a := e.resolver.Answer(m.From, m.Seen).(type) {
@@ -175,7 +178,7 @@ func (e *engine) answerStanding(m gossip.Message, answer func(gossip.Message)) {
 	case sbr.Ordered:
 		answer(gossip.Message{Kind: gossip.KindOrder, Decided: a.Order.Kind.String(), Down: a.Order.Down, Reason: a.Order.Reason})
 	case sbr.Cleared:
-		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token, Unsure: a.Unsure})
+		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token, Unsure: a.Unsure, Down: gossip.Some(a.Suspects)})
 	}
 }
 
@@ -192,7 +195,13 @@ func (e *engine) send(m gossip.Message) {
 }
 
 func (e *engine) askToRace(eff sbr.AskToRace) {
-	e.send(gossip.Message{Kind: gossip.KindAsk, From: e.self.ID, Up: eff.Targets})
+	e.send(gossip.Message{Kind: gossip.KindAsk, From: e.self.ID, Up: eff.Targets, Down: gossip.Some(eff.Suspects)})
+}
+
+// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be anybody's.
+func (e *engine) sayGoodbye() {
+	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
+	e.send(gossip.Message{Kind: gossip.KindBye, From: e.self.ID})
 }
 
 // askStanding asks everybody for this member's fate and takes in every answer.
@@ -224,7 +233,20 @@ func (e *engine) tellVerdict(eff sbr.TellVerdict) {
 
 func (e *engine) tellOrder(eff sbr.TellOrder) {
 	o := eff.Order
-	e.tell(gossip.Message{Kind: gossip.KindOrder, From: e.self.ID, Decided: o.Kind.String(), Reason: o.Reason, Down: o.Down, Up: others(eff.Targets, o.Down)}, eff.Targets)
+	m := gossip.Message{
+		Kind: gossip.KindOrder, From: e.self.ID, Decided: o.Kind.String(), Reason: o.Reason,
+		Down: o.Down, Up: others(eff.Targets, o.Down),
+	}
+	// Members of version 1 do not read an order with suspects, and need none unless they forgot them.
+	if slices.ContainsFunc(o.Suspects, e.unlisted) {
+		m.Suspects = gossip.Some(o.Suspects)
+	}
+	e.tell(m, eff.Targets)
+}
+
+func (e *engine) unlisted(id sbr.ID) bool {
+	m, known := e.resolver.Member(id)
+	return known && m.Unlisted
 }
 
 func others(targets, down []sbr.ID) (rest []sbr.ID) {
@@ -328,34 +350,11 @@ func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 }
 
 func (e *engine) explain(x sbr.Explain) {
-	e.explained(&x)
-	level := e.log.Info
+	e.count(&x)
 	if x.What == sbr.TopicArmed {
 		e.warnOfTiming()
 	}
-	if x.What == sbr.TopicDecision {
-		level = e.log.Warn
-	}
-	level("sbr: "+x.Text, "member", e.self.Name, "topic", string(x.What))
-	o := Occurrence{Kind: string(x.What), Text: x.Text}
-	if x.What == sbr.TopicVerdict {
-		v := e.resolver.Verdict()
-		o.Verdict = v.Clone()
-	}
-	e.emit(o)
-}
-
-func (e *engine) observe(kind, subject, format string, args ...any) {
-	if e.cfg.Observe != nil {
-		e.emit(Occurrence{Kind: kind, Subject: subject, Text: fmt.Sprintf(format, args...)})
-	}
-}
-
-func (e *engine) emit(o Occurrence) {
-	if e.cfg.Observe != nil {
-		o.At, o.Member = time.Now(), e.self.Name
-		e.cfg.Observe(o)
-	}
+	e.occur(e.explained(&x))
 }
 
 func oneLine(err error) string {

@@ -2,6 +2,7 @@ package downing
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const scope = "github.com/serf-sbr/serf-sbr/downing"
 type metrics struct {
 	decisions, downs, suspensions                      tally
 	pauses, leaseReads, leaseLosses, leaseWatchFailed  tally
+	backwards, conflicts                               tally
+	agentFailures                                      tally
 	sent, heard                                        tally
 	ignored                                            map[string]tally // by reason
 	talkSent, talkHeard, talkIgnored                   tally
@@ -47,6 +50,11 @@ const (
 	outcomeGone       = "gone"
 	outcomeRemoved    = "removed"
 	outcomeFailed     = "failed"
+	outcomeOther      = "other"
+
+	// What a member waits for at its start.
+	waitingLease    = "lease"    // that it can be read
+	waitingNewcomer = "newcomer" // the cluster that the last verdict left
 
 	callbackSuspend = "suspend"
 	callbackResume  = "resume"
@@ -67,9 +75,13 @@ var (
 		string(gossip.KindReport), string(gossip.KindVerdict), string(gossip.KindOrder), string(gossip.KindAsk),
 		string(gossip.KindStanding), string(gossip.KindClear), string(gossip.KindDone),
 	}
+	agentFaults   = []string{"auth", "closed", "refused", "timeout", outcomeOther}
 	talkKinds     = []string{talk.Question.String(), talk.Answer.String(), talk.Unserved.String()}
 	callbackKinds = []string{callbackSuspend, callbackResume, callbackDown}
-	holderNames   = [holders]string{byResolver: "resolver", byBlindness: "agent", byNewness: "newcomer", byAdoption: "adoption"}
+	holderNames   = [holders]string{
+		byResolver: "resolver", byBlindness: "agent", byStart: "start", byNewness: "newcomer", byAdoption: "adoption",
+		byTags: "tags", byStore: "store",
+	}
 )
 
 func decisionKinds() (names []string) {
@@ -96,10 +108,13 @@ func newMetrics(p metric.MeterProvider) (*metrics, error) {
 		decisions:        b.tally("sbr.decisions", "{decision}", "Decisions of this member, by kind.", "kind", decisionKinds()...),
 		downs:            b.tally("sbr.downs", "{down}", "How often this member was downed: 0 or 1.", ""),
 		suspensions:      b.tally("sbr.suspensions", "{suspension}", "Suspensions, by what began them.", "cause", holderNames[:]...),
+		agentFailures:    b.tally("sbr.agent.failures", "{failure}", "How often the Serf agent beside this member ceased to answer, by what was seen of it.", "reason", agentFaults...),
 		pauses:           b.tally("sbr.pauses", "{pause}", "How often this process stood still for longer than is safe.", ""),
 		leaseReads:       b.tally("sbr.lease.reads", "{read}", "Reads of the lease by the resolver, by outcome.", "outcome", outcomeOK, outcomeError),
 		leaseLosses:      b.tally("sbr.lease.losses", "{loss}", "How often the lease was lost while this member held it.", ""),
 		leaseWatchFailed: b.tally("sbr.lease.watch.failures", "{failure}", "Watches of the lease that ended although they should not.", ""),
+		backwards:        b.tally("sbr.lease.backwards", "{time}", "How often the lease held less than this member knew: it was deleted, emptied or restored.", ""),
+		conflicts:        b.tally("sbr.lease.conflicts", "{conflict}", "How often two verdicts had one token: the store lost one of them, and the chain is broken.", ""),
 		sent:             b.tally("sbr.messages.sent", "{message}", "Messages and answers sent to other members, by kind.", "kind", messageKinds...),
 		heard:            b.tally("sbr.messages.received", "{message}", "Valid messages and answers of other members, by kind.", "kind", messageKinds...),
 		probes:           b.tally("sbr.probes", "{probe}", "Probes of neighbours, by outcome.", "outcome", outcomeAnswered, outcomeUnanswered),
@@ -122,7 +137,7 @@ func newMetrics(p metric.MeterProvider) (*metrics, error) {
 		removing:  b.spread("sbr.partition.removal.duration", "From the verdict or the order until the last downed member is gone from this member's list.", forPartitions, ""),
 		calling:   b.spread("sbr.callback.duration", "Time that callbacks took.", forCallbacks, "callback", callbackKinds...),
 	}
-	m.now.state = sbr.StateArming
+	m.now.state = StateStarting
 	m.gauges = b.gauges()
 	m.unhook = b.observe(m.read)
 	return m, b.err()
@@ -159,7 +174,19 @@ func (m *metrics) leaseRead(err error) {
 		return
 	}
 	m.leaseReads.add(outcomeOK)
+	m.set(func(r *readings) { r.awaitsLease = false })
 	m.answered()
+}
+
+// agentFailed notes why the Serf agent does not answer.
+func (m *metrics) agentFailed(err error) {
+	for i, known := range []error{ErrAgentAuth, ErrAgentClosed, ErrAgentRefused, ErrAgentTimeout} {
+		if errors.Is(err, known) {
+			m.agentFailures.add(agentFaults[i])
+			return
+		}
+	}
+	m.agentFailures.add(outcomeOther)
 }
 
 func (m *metrics) dropped(kind, reason string) { m.ignored[reason].add(kind) }

@@ -13,15 +13,17 @@ import (
 
 // readings are what the gauges show. They are guarded by metrics.mu.
 type readings struct {
-	members, unreachable, untagged, disagreeing, reports int64
+	members, unreachable, untagged, disagreeing, elsewhere, reports int64
 
 	state              sbr.State
 	armed, responsible bool
-	watching           bool
+	watching, refused  bool
 	token              uint64
 
 	suspended, blind stretch
 	active           bool
+	awaitsLease      bool // at the start
+	awaitsCluster    bool
 	paused           time.Duration
 	answered         time.Time // when the lease store answered last
 	queue            func() int
@@ -50,17 +52,19 @@ func (s *stretch) age(now time.Time) time.Duration {
 	return now.Sub(s.since)
 }
 
-var states = []sbr.State{sbr.StateArming, sbr.StateUp, sbr.StateSuspended, sbr.StateWaiting, sbr.StateDown}
+var states = []sbr.State{StateStarting, sbr.StateArming, sbr.StateUp, sbr.StateSuspended, sbr.StateWaiting, sbr.StateDown}
 
 // gauges are the instruments that are read when somebody collects.
 type gauges struct {
 	members, unreachable, untagged, disagreeing, reports metric.Int64Observable
+	elsewhere                                            metric.Int64Observable
 	state, armed, responsible, blind, active, queue      metric.Int64Observable
-	token, held, watching                                metric.Int64Observable
+	token, held, watching, waiting, refused              metric.Int64Observable
 	suspendedAge, answerAge                              metric.Float64Observable
 	suspendedTime, blindTime, pauseTime                  metric.Float64Observable
 
-	in map[sbr.State]metric.ObserveOption
+	in                          map[sbr.State]metric.ObserveOption
+	forTheLease, forTheNewcomer metric.ObserveOption
 }
 
 func (b *instruments) gauges() gauges {
@@ -69,6 +73,7 @@ func (b *instruments) gauges() gauges {
 		unreachable:   b.level("sbr.unreachable", "{member}", "Of these, the unreachable ones."),
 		untagged:      b.level("sbr.untagged", "{member}", "Members that run no resolver."),
 		disagreeing:   b.level("sbr.disagreeing", "{member}", "Members whose configuration has another digest than this one's."),
+		elsewhere:     b.level("sbr.lease.elsewhere", "{member}", "Members that keep the lease in another store than the cluster: they are suspended."),
 		reports:       b.level("sbr.reports", "{report}", "Pairs of members of which the first cannot reach the second, as this member knows."),
 		state:         b.level("sbr.state", "", "1 for the state that this member is in, 0 for the others."),
 		armed:         b.level("sbr.armed", "", "1 once this member decides about partitions."),
@@ -79,13 +84,17 @@ func (b *instruments) gauges() gauges {
 		token:         b.level("sbr.verdict.token", "", "Fencing token of the newest verdict that this member knows, 0 for none."),
 		held:          b.level("sbr.lease.held", "", "1 while this member certainly holds the lease."),
 		watching:      b.level("sbr.lease.watch.running", "", "1 while the lease is being watched."),
+		waiting:       b.level("sbr.waiting", "", "1 while this member waits at its start, by what it waits for."),
+		refused:       b.level("sbr.lease.refused", "", "1 while the lease store refuses what this member needs: rights or credentials."),
 		suspendedAge:  b.age("sbr.suspended.age", "For how long this member has been suspended, 0 if it is not."),
 		answerAge:     b.age("sbr.lease.answer.age", "How long ago the lease store last answered this member, as far as it knows."),
 		suspendedTime: b.time("sbr.suspended.time", "Time that this member has spent suspended."),
 		blindTime:     b.time("sbr.agent.blind.time", "Time for which the Serf agent beside this member did not answer."),
 		pauseTime:     b.time("sbr.pause.time", "Time for which this process stood still."),
 
-		in: make(map[sbr.State]metric.ObserveOption, len(states)),
+		in:             make(map[sbr.State]metric.ObserveOption, len(states)),
+		forTheLease:    metric.WithAttributeSet(attribute.NewSet(attribute.String("for", waitingLease))),
+		forTheNewcomer: metric.WithAttributeSet(attribute.NewSet(attribute.String("for", waitingNewcomer))),
 	}
 	for _, s := range states {
 		g.in[s] = metric.WithAttributeSet(attribute.NewSet(attribute.String("state", string(s))))
@@ -114,6 +123,8 @@ func (m *metrics) set(f func(*readings)) {
 func (m *metrics) answered() { m.set(func(r *readings) { r.answered = time.Now() }) }
 
 func (m *metrics) watching(on bool) { m.set(func(r *readings) { r.watching = on }) }
+
+func (m *metrics) refused(on bool) { m.set(func(r *readings) { r.refused = on }) }
 
 func (m *metrics) arm() { m.set(func(r *readings) { r.armed = true }) }
 
@@ -153,7 +164,9 @@ func (m *metrics) publish(s *sbr.Snapshot, st *Status) {
 		}
 	}
 	r.untagged, r.disagreeing, r.reports = int64(len(st.Untagged)), int64(len(st.Disagree)), int64(len(st.Reports))
+	r.elsewhere = int64(len(st.OtherStore))
 	r.token = s.Verdict.Token
+	r.awaitsCluster = st.Newcomer && st.SuspendedSince != nil
 	if r.state != sbr.StateDown { // nothing comes after that
 		r.state, r.responsible = st.State, s.Responsible
 	}
@@ -169,15 +182,18 @@ func (m *metrics) read(_ context.Context, o metric.Observer) error {
 		gauge metric.Int64Observable
 		value int64
 	}{
-		{g.members, r.members}, {g.unreachable, r.unreachable}, {g.untagged, r.untagged}, {g.disagreeing, r.disagreeing}, {g.reports, r.reports},
+		{g.members, r.members}, {g.unreachable, r.unreachable}, {g.untagged, r.untagged}, {g.disagreeing, r.disagreeing}, {g.reports, r.reports}, {g.elsewhere, r.elsewhere},
 		{g.armed, flag(r.armed)}, {g.responsible, flag(r.responsible)}, {g.blind, flag(!r.blind.since.IsZero())}, {g.active, flag(r.active)},
 		{g.token, int64(r.token)}, {g.held, flag(l != nil && l.Check())}, {g.watching, flag(r.watching)},
+		{g.refused, flag(r.refused)},
 	} {
 		o.ObserveInt64(x.gauge, x.value)
 	}
 	for _, s := range states {
 		o.ObserveInt64(g.state, flag(s == r.state), g.in[s])
 	}
+	o.ObserveInt64(g.waiting, flag(r.awaitsLease), g.forTheLease)
+	o.ObserveInt64(g.waiting, flag(r.awaitsCluster), g.forTheNewcomer)
 	if r.queue != nil {
 		o.ObserveInt64(g.queue, int64(r.queue()))
 	}

@@ -75,7 +75,7 @@ func TestMetrics_UnforeseenValues(t *testing.T) {
 func TestSteps_AreBounded(t *testing.T) {
 	var s steps
 	for range 1000 {
-		s.event(stepUnreachable)
+		s.event(OccurredUnreachable)
 	}
 	require.Len(t, s.first, keepAlike)
 	for i := range 1000 {

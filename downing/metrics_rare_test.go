@@ -113,6 +113,24 @@ func TestMetrics_LeaseLost(t *testing.T) {
 	})
 }
 
+// A store that forgets, and one in which another verdict stands under the token of the last one.
+func TestMetrics_StoreForgets(t *testing.T) {
+	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
+		time.Sleep(3 * time.Minute)
+		m.require("n1", "sbr.lease.backwards = 0", "sbr.lease.conflicts = 0")
+		rec := c.Store.Snapshot().Record
+		c.Store.Delete()
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.lease.backwards = 1", "sbr.lease.conflicts = 0")
+		rec.Verdict.DecidedBy, rec.Nonce, rec.Renewed = c.id("n2"), "another", time.Now()
+		c.Store.Restore(rec)
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.lease.conflicts = 1")
+	})
+}
+
 // answering is a store whose watch ends, and which knows when it had an answer.
 type answering struct {
 	lease.Store
@@ -151,7 +169,7 @@ func TestMetrics_AgentBlind(t *testing.T) {
 
 		a.setSilent(true)
 		time.Sleep(5 * time.Second)
-		m.require("n1", "sbr.agent.blind = 1", "sbr.agent.blind.time > 3", "sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1", "sbr.state{state=suspended} = 1")
+		m.require("n1", "sbr.agent.blind = 1", "sbr.agent.blind.time > 3", "sbr.agent.failures{reason=timeout} = 1", "sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1", "sbr.state{state=suspended} = 1")
 		a.setSilent(false)
 		time.Sleep(2 * time.Minute)
 		m.require("n1", "sbr.agent.blind = 0", "sbr.agent.blind.time < 7", "sbr.partition.duration{outcome=healed} = 1")

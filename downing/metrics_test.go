@@ -211,7 +211,7 @@ func TestMetrics_Move(t *testing.T) {
 		}},
 		{"the smaller side is denied", 3, func(_ string, c *downing.Config) {
 			c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 2 * time.Second
-			c.NoWatch = true
+			c.Resolver.Watched = false
 		}, func(t *testing.T, c *cluster, m *meters) {
 			m.require("n1", "sbr.lease.watch.running = 0")
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))

@@ -1,6 +1,8 @@
 package downing
 
 import (
+	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,86 +13,229 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A member that begins after a verdict belongs to the cluster that this verdict has left, and to no other. Members that were downed and started again
-// while the cut lasts would find each other, be enough of them, and be a second cluster; its first verdict would even down the other one. So a
-// newcomer takes no part until it has found a survivor of the newest verdict, or a member that has; or until every survivor's node is there as a newer
-// incarnation, which means that the old cluster is gone. Until then the resolver's clock stands still, and the application is suspended.
+// A start is decided like a partition (design rule 22). Members that start in a network that is cut find only
+// those of their own part, and would be a second cluster beside the others. So a new member takes no part
+// until it has found the cluster that it belongs to: the resolver's clock stands still, and the application
+// is suspended. It looks for the members that its host remembers, whatever min-members is; where the last
+// verdict is news to it, or nothing is remembered, for the survivors of that verdict. It takes part
+//   - once one of them is here that has been in the cluster all the time: that one knows who is missing;
+//   - once there is somebody on each of their hosts: the earlier cluster has ended;
+//   - once it has looked for them for lookFor: those who have not come are suspects then, and the lease
+//     decides, as about any suspect.
+//
+// The third is not for everybody. Members that were downed, that remember nothing, or that left in peace know
+// of no cluster that would miss them: by a verdict of theirs they would only down those who went on without
+// them. They may decide where more than half of the members are here, of which they were one; without a lease
+// nobody may otherwise.
 
-// sayWaitingAfter is how long a newcomer may look for the others before that is called a suspension: joining takes a moment.
+// sayWaitingAfter is how long a new member may look for the others before that is called a suspension:
+// joining takes a moment.
 const sayWaitingAfter = 2 * time.Second
 
-// awaits lists the survivors of the newest verdict whom this newcomer has to find, any of them; empty when it belongs to the cluster.
-func (e *engine) awaits(list []serf.Member) (missing []sbr.ID) {
-	v := e.resolver.Verdict()
-	if e.cfg.Bootstrap || v.Token == 0 || v.Standing(e.self.ID, e.self.Seen) != sbr.Newer {
-		return nil // whoever is out goes down, by the resolver
-	}
+// lookFor is how long a new member looks for the others before it suspects them. If they live, and it was
+// suspected by them before it started, they have asked for the lease before it does.
+func (e *engine) lookFor() time.Duration {
+	return e.cfg.Resolver.StableAfter + e.cfg.Resolver.LeaseDeadline
+}
+
+// search is how far a new member has come in finding its cluster.
+type search struct {
+	missing []place // members that it looks for, and on whose hosts nobody is
+	knows   bool    // its host was in that cluster, and remembers whom it left there
+	found   bool    // a member is here that has been in the cluster all the time
+	// decides says that the missing ones may be suspected in time; here and all count the hosts of the
+	// cluster, this one's included.
+	decides   bool
+	here, all int
+}
+
+// searched compares the members that are here with those that this new member looks for.
+func (e *engine) searched(list []serf.Member) search {
+	v, last := e.resolver.Verdict(), e.cfg.Memory.load()
+	knows := last.Verdict.Token >= v.Token && (v.Token > 0 || len(last.Members) > 0)
+	places := e.awaits(&v, &last, knows)
 	hosts := make(map[string]sbr.ID) // who runs on each host now
+	s := search{knows: knows}
 	for i := range list {
 		m := &list[i]
 		id := idOf(m)
 		if m.Status != serf.StatusAlive || isUntagged(id) {
 			continue
 		}
-		if slices.Contains(v.Survivors, id) || parse36(m.Tags[TagIn]) >= int64(v.Token) && (id != e.self.ID || e.adopted) {
-			return nil
-		}
 		hosts[hostOf(id)] = id
+		s.found = s.found || id != e.self.ID && wentOn(m, &v, places, knows)
 	}
-	for _, id := range v.Survivors {
-		if now, there := hosts[hostOf(id)]; !there || now == id {
-			missing = append(missing, id)
+	all := map[string]struct{}{hostOf(e.self.ID): {}}
+	for _, p := range places {
+		all[hostOf(p.ID)] = struct{}{}
+		if now, there := hosts[hostOf(p.ID)]; (!there || now == p.ID) && !e.members.hasEnded(p.ID) {
+			s.missing = append(s.missing, p)
 		}
 	}
-	if v.Partial && len(missing) == 0 {
-		return []sbr.ID{v.DecidedBy} // there are survivors that it does not know
+	for host := range all {
+		if _, there := hosts[host]; there {
+			s.here++
+		}
 	}
-	return missing
+	s.all = len(all)
+	s.decides = len(hosts) >= e.cfg.Resolver.MinMembers && e.mayDecide(&s, &v, &last)
+	return s
 }
 
-// perLife is what makes the node names of one host differ from start to start: serf.unique-node, or the uid of a pod.
+// mayDecide reports whether this new member may suspect who is missing.
+func (e *engine) mayDecide(s *search, v *sbr.Verdict, last *remembered) bool {
+	host := hostOf(e.self.ID)
+	hadPlace := slices.ContainsFunc(v.Remaining(), func(id sbr.ID) bool { return hostOf(id) == host })
+	if (s.knows || hadPlace) && 2*s.here > s.all {
+		return true
+	}
+	survived := slices.ContainsFunc(last.Before, func(id string) bool { return slices.Contains(v.Survivors, sbr.ID(id)) })
+	return e.lease != nil && !last.Left && (s.knows || survived)
+}
+
+// awaits are the members whom this new member has to find. knows says that its host was in the cluster of the
+// newest verdict.
+func (e *engine) awaits(v *sbr.Verdict, last *remembered, knows bool) (places []place) {
+	if !knows {
+		for _, id := range v.Remaining() {
+			if id != e.self.ID {
+				places = append(places, place{ID: id, Seen: v.Token})
+			}
+		}
+		if v.Partial { // there are survivors that it does not know
+			places = append(places, place{ID: v.DecidedBy, Seen: v.Token})
+		}
+		return places
+	}
+	for _, p := range last.Members {
+		if !e.resolver.KeptOut(p.ID, p.Seen) && !slices.Contains(v.Left, p.ID) {
+			places = append(places, p)
+		}
+	}
+	return places
+}
+
+// wentOn reports whether a member has been in the cluster that a new member looks for since before that one
+// started, or has found it. To one that knows the cluster, another one of it that started anew is no proof:
+// it knows no more.
+func wentOn(m *serf.Member, v *sbr.Verdict, places []place, knows bool) bool {
+	id := idOf(m)
+	if slices.Contains(v.Remaining(), id) {
+		return true
+	}
+	same := slices.ContainsFunc(places, func(p place) bool { return p.ID == id })
+	if v.Token == 0 {
+		return same
+	}
+	if parse36(m.Tags[TagIn]) < int64(v.Token) {
+		return false
+	}
+	anew := slices.ContainsFunc(places, func(p place) bool { return hostOf(p.ID) == hostOf(id) })
+	return !knows || same || !anew
+}
+
+// perLife is what makes the node names of one host differ from start to start: serf.unique-node, or the uid
+// of a pod.
 var perLife = regexp.MustCompile(`\.(u[0-9]{10}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
 // hostOf is what the incarnations of one host have in common.
 func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(NameOf(id)), "") }
 
-// lookForSurvivors lets a newcomer take part once it has found the cluster that it belongs to. Loop only.
-func (e *engine) lookForSurvivors(list []serf.Member) {
+// lookForOthers lets a new member take part once it has found the cluster that it belongs to. Loop only.
+func (e *engine) lookForOthers(list []serf.Member) {
 	if !e.recordTaken {
 		return // it is still in the inbox, behind a look that an agent asked for
 	}
-	e.awaited = e.awaits(list)
-	if len(e.awaited) == 0 {
-		e.admit()
+	s := e.searched(list)
+	looked := time.Since(e.origin)
+	switch {
+	case e.orphaned():
+		s.missing = nil
+		e.inherit()
+	case s.found:
+		e.admit(nil)
+		return
+	case e.takesPartAlready() || len(s.missing) == 0 || s.decides && looked >= e.lookFor():
+		e.admit(s.missing)
 		return
 	}
-	if !e.held.by[byNewness] && time.Since(e.origin) >= sayWaitingAfter {
-		reason := e.awaitedText()
-		e.log.Warn("sbr: this newcomer waits: "+reason, "member", e.self.Name)
+	e.awaited = nil
+	for _, p := range s.missing {
+		e.awaited = append(e.awaited, p.ID)
+	}
+	if len(s.missing) > 0 {
+		e.bootstrap()
+	}
+	reason := e.awaitedText(&s)
+	switch {
+	case e.held.by[byNewness]:
+		e.held.reason = reason // who is missing changes
+	case looked >= sayWaitingAfter:
+		o := because(OccurredWaiting, "waits at the start", reason)
+		e.occur(o.with(slog.String("for", waitingNewcomer), ids("awaited", e.awaited)))
 		e.hold(byNewness, reason)
 	}
 }
 
-func (e *engine) awaitedText() string {
-	names := make([]string, len(e.awaited))
-	for i, id := range e.awaited {
-		names[i] = NameOf(id)
+// takesPartAlready reports whether the newest verdict was written after this member started, or this process
+// goes on as a member that had found its cluster.
+func (e *engine) takesPartAlready() bool {
+	v := e.resolver.Verdict()
+	if v.Standing(e.self.ID, e.self.Seen) != sbr.Newer {
+		return true // whoever is out goes down, by the resolver
 	}
-	const most = 5
-	if rest := len(names) - most; rest > 0 {
-		names = append(names[:most], "and others")
-	}
-	return "the last verdict left a cluster of which nobody is to be found here: " + strings.Join(names, ", ") + " (if they are gone for good: start one member with --bootstrap)"
+	return e.adopted && (v.Token == 0 || e.adoptedIn >= int64(v.Token))
 }
 
-// admit makes the newcomer a member like any other. The time for which it waited never was, for the resolver.
-func (e *engine) admit() {
-	e.newcomer = false
+func (e *engine) awaitedText(s *search) string {
+	who, token := someOf(e.awaited), e.resolver.Verdict().Token
+	wayOut := fmt.Sprintf("only if all of them have ended for good: start one member with --bootstrap=%d; should one "+
+		"run after all, that downs it", token)
+	if token == 0 {
+		wayOut = "only if all of them have ended for good: start one member without its state folder"
+	}
+	switch {
+	case len(s.missing) == 0:
+		return "everybody of the last cluster has left in peace, and the lease store has not yet made this member " +
+			"its successor: it is asked again and again"
+	case s.decides:
+		return fmt.Sprintf("members of its cluster are not here: %s; it looks for them for %v, then they are suspects",
+			who, e.lookFor())
+	case s.knows:
+		return fmt.Sprintf("members of its cluster are not here: %s; %d of %d hosts are, and it takes more than half "+
+			"of them (%s)", who, s.here, s.all, wayOut)
+	default:
+		return fmt.Sprintf("the last verdict left a cluster of which nobody is to be found here: %s (%s)", who, wayOut)
+	}
+}
+
+// admit makes the new member a member like any other. The time for which it waited never was, for the
+// resolver. The missing ones are its suspects: until the resolver has an opinion of them the application
+// stays suspended.
+func (e *engine) admit(missing []place) {
+	e.judgeBootstrap()
+	e.newcomer, e.awaited = false, nil
 	e.origin = time.Now()
-	e.nextPoll, e.nextProbe, e.nextJoin = e.cfg.PollInterval, 0, 0
+	e.nextPoll, e.nextProbe, e.nextJoin, e.nextSeek = e.cfg.PollInterval, 0, 0, 0
 	if token := e.resolver.Verdict().Token; token > 0 {
 		e.tags[TagIn] = format36(int64(token))
 		e.setTags()
 	}
-	e.free(byNewness, "the cluster that the last verdict left is here")
+	if len(missing) > 0 {
+		e.log.Warn("sbr: members of its cluster did not come, they are suspects now", "members", len(missing))
+		e.suspect(missing)
+	}
+	e.endNewness()
+}
+
+// endNewness lets the application of a member go on that takes part. Suspects from before its start hold it back until the
+// resolver is armed, which has the say then.
+func (e *engine) endNewness() {
+	switch {
+	case e.newcomer:
+	case e.resolver.Suspects() > 0 && e.resolver.State() == sbr.StateArming:
+		e.hold(byNewness, "members that could not be reached before this start are not decided about")
+	case e.held.by[byNewness]:
+		e.free(byNewness, "the cluster that this member belongs to is here")
+	}
 }

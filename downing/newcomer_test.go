@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -66,47 +67,25 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 	})
 }
 
-// When the whole cluster was stopped and starts anew, nobody waits for survivors that are there as newer incarnations; a newcomer after them finds those
-// that were admitted. A survivor that does not come back is waited for, until an operator says that it will not.
+// When the whole cluster lost power and starts anew, nobody waits for survivors that are there as newer incarnations; a newcomer after them finds
+// those that were admitted. A survivor that does not come back is waited for, until an operator says that it will not.
 func TestNewcomer_ColdStart(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(3)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		c.requireOneSide([][]string{{"n1", "n2"}, {"n3"}}, 5*time.Minute)
-		for _, n := range []string{"n1", "n2", "n3"} {
-			require.NoError(t, c.Member(n).Leave())
-		}
+		c.requireOneSide([][]string{{"n1", "n2"}}, 5*time.Minute)
+		c.crash("n1", "n2", "n3")
 		c.Net.Heal()
-		time.Sleep(time.Minute)
-		left := c.Store.Snapshot().Record.Verdict.Survivors
-		first, others := downing.NameOf(left[0]), []string{"n1", "n2", "n3"}
 
 		c.Boot("n1")
 		time.Sleep(time.Minute)
-		if len(left) > 1 || first != "n1" {
-			require.NotEqual(t, sbr.StateUp, c.provider("n1").Status().State)
-		}
-		for _, n := range others[1:] {
+		require.Equal(t, []string{"n2"}, c.provider("n1").Status().Awaiting)
+		for _, n := range []string{"n2", "n3"} {
 			c.Boot(n, "n1")
 		}
 		c.Eventually(time.Minute, "they wait", func() bool { return len(c.Up()) == 3 && c.provider("n3").Status().State == sbr.StateUp })
 		c.Boot("n9", "n1")
 		c.Eventually(time.Minute, "a newcomer after them waits", func() bool { return c.provider("n9").Status().State == sbr.StateUp })
-	})
-}
-
-func TestNewcomer_Bootstrap(t *testing.T) {
-	virtual(t, func(name string, c *downing.Config) { c.Bootstrap = name == "n1" && c.Store != nil }, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		minorityWins(t, c)
-		for _, n := range []string{"n4", "n5"} { // gone for good
-			require.NoError(t, c.Member(n).Leave())
-		}
-		c.Boot("n2")
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"n4", "n5"}, c.provider("n2").Status().Awaiting)
-		c.Boot("n1", "n2")
-		c.Eventually(time.Minute, "it has found a member that was admitted", func() bool { return c.provider("n2").Status().State == sbr.StateUp })
 	})
 }
 
@@ -137,7 +116,7 @@ func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 		a := &stockAgent{c: b.cluster, name: "n1"}
 		b.agents["n1"] = a
 		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "5", downing.TagIn: "5"})
-		b.protect("n1", func(c *downing.Config) { c.WasDowned = func(id string) bool { return id == "n1#old" } })
+		b.protect("n1", func(c *downing.Config) { c.Memory = remembering(t, `{"incarnation": "n1#old", "over": true}`) })
 		b.boot("n2", "n1")
 		time.Sleep(time.Minute)
 		for _, n := range []string{"n1", "n2"} {

@@ -32,10 +32,13 @@ type roster interface {
 	members() (list []serf.Member, current bool)
 	// leaving reports whether the application or an operator has asked Serf to leave.
 	leaving(self string) bool
+	// left reports whether it has done so.
+	left(self string) bool
 	// remove removes a member if Serf calls it failed at this moment.
 	remove(id sbr.ID) (bool, error)
 	// tag makes this node's tags those given.
 	tag(all map[string]string) error
+	// join joins an address; the name of who is expected there may be empty.
 	join(name, addr string) error
 }
 
@@ -147,7 +150,10 @@ func (n *embedded) hasTags(all map[string]string) bool {
 }
 
 func (n *embedded) join(name, addr string) error {
-	_, err := n.serf.Join([]string{name + "/" + addr}, true)
+	if name != "" {
+		addr = name + "/" + addr
+	}
+	_, err := n.serf.Join([]string{addr}, true)
 	return err
 }
 
@@ -166,6 +172,11 @@ func (n *embedded) leaving(self string) bool {
 		}
 		return true // erased: only a node that leaves is
 	}
+}
+
+func (n *embedded) left(string) bool {
+	s := n.serf.State()
+	return s == serf.SerfLeft || s == serf.SerfShutdown
 }
 
 func (n *embedded) query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {

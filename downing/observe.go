@@ -1,11 +1,8 @@
 package downing
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -16,8 +13,10 @@ import (
 func (e *engine) poll() {
 	e.nextPoll = e.clock() + e.cfg.PollInterval
 	if !e.leaving && e.node.leaving(e.self.Name) {
-		e.leaving = true
-		e.step(sbr.Left{})
+		e.depart()
+	}
+	if e.goneByNow(); e.ended {
+		return
 	}
 	seen := e.wokeAt
 	if n, ok := e.node.(*beside); ok {
@@ -46,54 +45,18 @@ func (e *engine) poll() {
 		}
 	}
 	if len(changes) > 0 {
+		e.members.prune(e.resolver)
 		e.checkDigests()
 		e.warn()
 	}
 	if e.newcomer && !e.ended {
-		e.lookForSurvivors(list)
+		e.lookForOthers(list)
+	} else {
+		e.inherit()
 	}
 	e.weigh(false)
+	e.seek(list)
 }
-
-// keepTags puts this member's tags back when the application has replaced them: without them it is a stranger to the others.
-func (e *engine) keepTags(list []serf.Member) {
-	i := slices.IndexFunc(list, func(m serf.Member) bool { return m.Name == e.self.Name })
-	if i < 0 {
-		return
-	}
-	tags := withTags(list[i].Tags, e.tags)
-	if maps.Equal(tags, list[i].Tags) {
-		return
-	}
-	list[i].Tags = tags // this member knows better what it is
-	if list[i].Status != serf.StatusAlive || e.tagging || e.offering.writing || e.leaving {
-		return
-	}
-	if !e.offering.failed {
-		e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: begin with the tags of LocalMember when you call SetTags")
-	}
-	e.setTags()
-}
-
-// tagged says that the tags were set just now: it takes a moment until Serf lists them.
-func (e *engine) tagged() {
-	e.tagging = true
-	e.spawn(&e.workers, func() {
-		e.rest(tagsEvery)
-		e.inbox.Post(func() { e.tagging = false })
-	})
-}
-
-func withTags(tags, ours map[string]string) map[string]string {
-	all := make(map[string]string, len(tags)+len(ours))
-	maps.Copy(all, tags)
-	delete(all, TagServes) // the one of ours that may go
-	maps.Copy(all, ours)
-	return all
-}
-
-// tagsEvery bounds how often this member's tags are put back.
-const tagsEvery = 2 * time.Second
 
 // weigh forms an opinion of who can be reached and passes on what changed.
 func (e *engine) weigh(refresh bool) {
@@ -103,11 +66,10 @@ func (e *engine) weigh(refresh bool) {
 		e.step(sbr.Observations{Reports: o.Reports})
 	}
 	for _, c := range o.Changed {
-		e.episodes.reached(NameOf(c.ID), c.Unreachable)
 		if c.Unreachable {
-			e.observe(OccurredUnreachable, NameOf(c.ID), "%s is unreachable", NameOf(c.ID))
+			e.occur(about(OccurredUnreachable, c.ID, " is unreachable"))
 		} else {
-			e.observe(OccurredReachable, NameOf(c.ID), "%s is reachable again", NameOf(c.ID))
+			e.occur(about(OccurredReachable, c.ID, " is reachable again"))
 		}
 		e.step(c)
 	}
@@ -208,9 +170,10 @@ func (e *engine) publish() {
 	st := Status{
 		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s.State,
 		Leader: NameOf(s.Leader), Responsible: s.Responsible, ConfigDigest: e.digest, Version: Version(),
-		Lease:   LeaseStatus{Name: e.cfg.leaseName(), Holder: string(s.Record.Holder), Token: s.Record.Token},
+		Lease:   e.leaseStatus(),
 		Verdict: verdictStatus(s.Verdict), Unreachable: []string{}, Members: []MemberStatus{}, Reports: e.reportStatus(),
 	}
+	st.Lease.Holder, st.Lease.Token = string(s.Record.Holder), s.Record.Token
 	for i := range s.Members {
 		m := &s.Members[i]
 		st.Members = append(st.Members, MemberStatus{Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable, Address: m.Addr, Roles: m.Roles})
@@ -227,10 +190,11 @@ func (e *engine) publish() {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at
 	}
-	st.Newcomer = e.newcomer
+	st.Newcomer, st.OtherStore = e.newcomer, e.compareStores(&s)
 	for _, id := range e.awaited {
 		st.Awaiting = append(st.Awaiting, NameOf(id))
 	}
+	e.endNewness()
 	e.showSuspension(&st)
 	e.mu.Lock()
 	if !e.halted.Load() {
@@ -240,6 +204,8 @@ func (e *engine) publish() {
 	if !e.halted.Load() {
 		e.share(&s, st.State)
 	}
+	e.remember(&s)
+	e.observeDeadline(&s)
 	e.metrics.publish(&s, &st)
 	e.episodes.look(&s, len(e.removing) > 0)
 }
@@ -248,5 +214,7 @@ func (e *engine) publish() {
 func (e *engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.status
+	st := e.status
+	st.Incident = e.episodes.id() // what happened just now may be ahead of the rest
+	return st
 }

@@ -1,41 +1,252 @@
 package downing
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Occurrence is something that happened to a member, for people who watch: a timeline, a page, a test.
+// Occurrence is something that happened to a member. Log, trace, page and Config.Observe all get it from
+// engine.occur, so that they say the same.
 type Occurrence struct {
 	// At is the wall clock time.
 	At time.Time
-	// Member is the name of the member it happened to.
-	Member string
-	// Kind is one of the Occurred constants.
+	// Member is the name of the member it happened to, Incarnation this start of it.
+	Member, Incarnation string
+	// Incident is the id of the incident that it belongs to, 32 hexadecimal digits; empty when there is
+	// none. An incident is one partition as this member lives through it, from the first unreachable
+	// member until all is well.
+	Incident string
+	// Kind is one of the Occurred constants, or an sbr.Topic.
 	Kind string
-	// Text says it in words.
+	// Text says it in words. It is the message of the log line.
 	Text string
-	// Subject is the other member, where there is one.
-	Subject string
+	// Subject is the name of the other member, where there is one, and SubjectIncarnation which start of it.
+	Subject, SubjectIncarnation string
+	// Reason is why, in one sentence; empty where that is not known, or no question.
+	Reason string
 	// Verdict is set for OccurredVerdict.
 	Verdict *sbr.Verdict
+	// Details are further facts, under the keys that they have in the log.
+	Details []slog.Attr
+
+	cause    string        // of a suspension, see the causes of an episode
+	decision *sbr.Decision // of a decision
+	known    bool          // the log has said it
 }
 
 // The kinds of occurrence. Those of sbr.Topic occur as well.
 const (
-	OccurredUnreachable = "unreachable"
-	OccurredReachable   = "reachable"
-	OccurredSuspended   = "suspended"
-	OccurredResumed     = "resumed"
-	OccurredAsking      = "asking-for-the-lease"
-	OccurredGranted     = "lease-granted"
-	OccurredHeld        = "lease-held"
-	OccurredUnknown     = "lease-unknown"
-	OccurredReleased    = "lease-released"
-	OccurredVerdict     = string(sbr.TopicVerdict)
-	OccurredTold        = "told"
-	OccurredRemoved     = "removed"
-	OccurredRefused     = "refused"
-	OccurredDown        = "down"
+	OccurredWaiting      = "waiting" // at the start, see waitingLease and waitingNewcomer
+	OccurredUnreachable  = "unreachable"
+	OccurredReachable    = "reachable"
+	OccurredSuspended    = "suspended"
+	OccurredDeadline     = "deadline" // when this member decides, unless something changes
+	OccurredResumed      = "resumed"
+	OccurredAsking       = "asking-for-the-lease"
+	OccurredGranted      = "lease-granted"
+	OccurredHeld         = "lease-held"
+	OccurredUnknown      = "lease-unknown"
+	OccurredReleased     = "lease-released"
+	OccurredLost         = "lease-lost"
+	OccurredVerdict      = string(sbr.TopicVerdict)
+	OccurredTold         = "told"
+	OccurredRemoved      = "removed"
+	OccurredRefused      = "refused"
+	OccurredGoodbye      = "goodbye"
+	OccurredAgentSilent  = "agent-silent" // the Serf agent beside this member does not answer
+	OccurredAgentAnswers = "agent-answers"
+	OccurredDown         = "down"
 )
+
+// occurredLevels are those that are not Info.
+var occurredLevels = map[string]slog.Level{
+	OccurredSuspended: slog.LevelWarn, OccurredWaiting: slog.LevelWarn,
+	string(sbr.TopicDecision): slog.LevelWarn, string(sbr.TopicBackwards): slog.LevelWarn,
+	string(sbr.TopicConflict): slog.LevelError,
+	OccurredUnknown:           slog.LevelWarn, OccurredLost: slog.LevelWarn, OccurredRefused: slog.LevelWarn,
+	OccurredAgentSilent: slog.LevelError, OccurredDown: slog.LevelError,
+}
+
+// retried are kinds of what is tried, or heard, again and again. A line that would say the same as the
+// last one of its kind is one for the level Debug.
+var retried = []string{
+	OccurredWaiting, OccurredAsking, OccurredHeld, OccurredUnknown, OccurredTold, OccurredRefused,
+}
+
+// occur says what happened, to everybody who wants to know. Loop only.
+func (e *engine) occur(o Occurrence) {
+	e.note(&o)
+	e.emit(o)
+}
+
+// note puts an occurrence into the incident and into the log.
+func (e *engine) note(o *Occurrence) {
+	o.At, o.Member, o.Incarnation = time.Now(), e.self.Name, string(e.self.ID)
+	repeated := e.episodes.note(o)
+	level := occurredLevels[o.Kind] // the zero Level is Info
+	if repeated || o.known {
+		level = slog.LevelDebug
+	}
+	e.log.LogAttrs(context.Background(), level, "sbr: "+o.Text, o.attrs()...)
+}
+
+// emit hands an occurrence to Config.Observe.
+func (e *engine) emit(o Occurrence) {
+	if e.cfg.Observe != nil {
+		e.cfg.Observe(o)
+	}
+}
+
+// attrs are the keys of the log line, see docs/telemetry.md.
+func (o *Occurrence) attrs() []slog.Attr {
+	all := append(make([]slog.Attr, 0, 8+len(o.Details)),
+		slog.String("topic", o.Kind), slog.String("member", o.Member),
+		slog.String("incarnation", o.Incarnation), slog.String("incident", o.Incident))
+	if o.Subject != "" {
+		all = append(all, slog.String("subject", o.Subject),
+			slog.String("subject-incarnation", o.SubjectIncarnation))
+	}
+	all = append(all, o.Details...)
+	if o.Reason != "" {
+		all = append(all, slog.String("reason", o.Reason))
+	}
+	return all
+}
+
+// about is an occurrence of which another member is the subject. text follows its name.
+func about(kind string, id sbr.ID, text string) Occurrence {
+	name := NameOf(id)
+	return Occurrence{Kind: kind, Subject: name, SubjectIncarnation: string(id), Text: name + text}
+}
+
+// with adds facts.
+func (o Occurrence) with(details ...slog.Attr) Occurrence {
+	o.Details = append(slices.Clip(o.Details), details...)
+	return o
+}
+
+func ids(key string, list []sbr.ID) slog.Attr { return slog.Any(key, texts(list)) }
+
+// because is an occurrence whose text is a word and the reason.
+func because(kind, word, reason string) Occurrence {
+	return Occurrence{Kind: kind, Text: word + ": " + reason, Reason: reason}
+}
+
+// explained is what the resolver has to say.
+func (e *engine) explained(x *sbr.Explain) Occurrence {
+	o := Occurrence{Kind: string(x.What), Text: x.Text}
+	switch x.What {
+	case sbr.TopicArmed:
+		o = o.with(ids("members", e.present()))
+	case sbr.TopicDecision:
+		d := x.Decision
+		o.decision, o.Reason = d, d.Reason
+		o = o.with(slog.String("decision", d.Final.String()), ids("downed", d.Down))
+	case sbr.TopicVerdict:
+		v := e.resolver.Verdict()
+		o.Verdict, o.Reason = v.Clone(), v.Reason
+		o = o.with(slog.Uint64("token", v.Token), slog.String("by", string(v.DecidedBy)),
+			ids("survivors", v.Survivors), ids("downed", v.Down), slog.String("trace", traceOf(&v).String()))
+	case sbr.TopicLease:
+		o = o.with(slog.String("lease", e.cfg.leaseName()))
+		if e.answering != "" {
+			o.Kind = e.answering
+		}
+	}
+	return o
+}
+
+// answeringOf is what the resolver's word of the lease is about while it takes in an event; empty where
+// that has no kind of its own.
+func answeringOf(ev sbr.Event) string {
+	switch ev := ev.(type) {
+	case sbr.LeaseReleased:
+		return OccurredReleased
+	case sbr.LeaseAnswer:
+		if ev.Outcome == sbr.Unknown {
+			return OccurredUnknown
+		}
+	case sbr.LeaseRead:
+		if ev.Err != "" {
+			return OccurredUnknown
+		}
+	}
+	return ""
+}
+
+// present are the members that this one knows, itself included.
+func (e *engine) present() (list []sbr.ID) {
+	s := e.resolver.Snapshot()
+	for i := range s.Members {
+		if m := &s.Members[i]; m.Downable() {
+			list = append(list, m.ID)
+		}
+	}
+	return list
+}
+
+// asking is an attempt to get the lease.
+func (e *engine) asking(v *sbr.Verdict) Occurrence {
+	name := e.cfg.leaseName()
+	text := fmt.Sprintf("asks for the lease %s: %d would stay, %d would go down", name, len(v.Survivors), len(v.Down))
+	return Occurrence{Kind: OccurredAsking, Text: text}.
+		with(slog.String("lease", name), ids("survivors", v.Survivors), ids("downed", v.Down))
+}
+
+// awaitLease says that this member cannot start yet: it does not know the last verdict.
+func (e *engine) awaitLease(err error) {
+	e.metrics.set(func(r *readings) { r.awaitsLease = true })
+	text := "waits and does not join: the lease " + e.cfg.leaseName() + " cannot be used"
+	e.occur(because(OccurredWaiting, text, oneLine(err)).
+		with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
+}
+
+// leaseAnswered is what became of an attempt to get the lease. Of one without an answer the resolver speaks.
+func (e *engine) leaseAnswered(out *lease.Outcome) (o Occurrence, ok bool) {
+	name, r := e.cfg.leaseName(), &out.Record
+	switch out.Kind {
+	case lease.Granted:
+		o = Occurrence{Kind: OccurredGranted, Text: fmt.Sprintf("holds the lease %s, token %d", name, r.Token)}
+	case lease.Held:
+		o = about(OccurredHeld, sbr.ID(r.Holder), "")
+		o.Text = "did not get the lease: " + out.String()
+		o = o.with(slog.String("holder", r.Holder))
+	default:
+		return o, false
+	}
+	return o.with(slog.String("lease", name), slog.Uint64("token", r.Token)), true
+}
+
+// observeTold says what another member told this one, if it was about this one.
+func (e *engine) observeTold(m *gossip.Message) {
+	if !m.Names(e.self.ID) {
+		return
+	}
+	o := about(OccurredTold, m.From, " told it: ").with(slog.String("message", string(m.Kind)))
+	if m.Kind == gossip.KindVerdict {
+		o.Text += fmt.Sprintf("verdict %d", m.Token)
+		o.known = e.resolver.Verdict().Token >= m.Token
+		e.occur(o.with(slog.Uint64("token", m.Token)))
+		return
+	}
+	o.Text, o.Reason = o.Text+"order "+m.Decided, m.Reason
+	e.occur(o.with(slog.String("decision", m.Decided), ids("downed", m.Down)))
+}
+
+// observeDeadline says when this member decides, once for each deadline. Loop only.
+func (e *engine) observeDeadline(s *sbr.Snapshot) {
+	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() || s.Deadline == e.saidDeadline {
+		return
+	}
+	e.saidDeadline = s.Deadline
+	in := max(s.Deadline-e.now(), 0).Round(time.Millisecond)
+	e.occur(Occurrence{Kind: OccurredDeadline, Text: fmt.Sprintf("decides in %v unless something changes", in)}.
+		with(slog.Time("deadline", e.origin.Add(s.Deadline).Round(time.Millisecond)), slog.Duration("in", in)))
+}

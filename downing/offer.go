@@ -71,7 +71,8 @@ func (e *engine) offer(topic string, on bool, done chan<- error) {
 	}
 	tags := withServes(e.tags, topics)
 	has, _ := e.nodeTags()
-	if n := tagSize(withTags(has, tags)); on && n > memberlist.MetaMaxSize {
+	all := withTags(has, tags)
+	if n := tagBytes(all) + reserve(all); on && n > memberlist.MetaMaxSize {
 		done <- fmt.Errorf("%w: with %s they take %d bytes, and Serf allows %d", ErrTagsFull, topic, n, memberlist.MetaMaxSize)
 		return
 	}
@@ -90,25 +91,6 @@ func withServes(tags map[string]string, topics map[string]struct{}) map[string]s
 		tags[TagServes] = strings.Join(slices.Sorted(maps.Keys(topics)), ",")
 	}
 	return tags
-}
-
-// tagSize is how many bytes Serf's encoding of tags takes (msgpack, with a byte in front). Room for a TagIn that may have to be set later is kept free.
-func tagSize(tags map[string]string) int {
-	n := 1 + 3 // the longer head of a map
-	if _, there := tags[TagIn]; !there {
-		n += textSize(TagIn) + textSize("1y2p0ij32e8e7") // the largest token
-	}
-	for key, value := range tags {
-		n += textSize(key) + textSize(value)
-	}
-	return n
-}
-
-func textSize(s string) int {
-	if len(s) < 32 {
-		return 1 + len(s)
-	}
-	return 3 + len(s)
 }
 
 // nodeTags are those of this member's node, as Serf lists them.

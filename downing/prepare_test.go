@@ -3,14 +3,19 @@ package downing_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -74,6 +79,116 @@ func TestPrepare_PreflightHangs(t *testing.T) {
 		conf.Init()
 		require.NoError(t, p.Prepare(context.Background(), conf))
 		stop(t, p)
+	})
+}
+
+// guarded is a store that refuses this member while refusal is set.
+type guarded struct {
+	*memory.View
+	refusal atomic.Pointer[error]
+	asked   atomic.Int64
+}
+
+func (g *guarded) Preflight(context.Context) error {
+	g.asked.Add(1)
+	if e := g.refusal.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+func (g *guarded) DryRun(ctx context.Context) error { return g.Preflight(ctx) }
+
+func (g *guarded) refuse(err error) {
+	g.refusal.Store(nil)
+	if err != nil {
+		g.refusal.Store(&err)
+	}
+}
+
+// busy is an error of a store that wants to be left alone.
+type busy struct{ error }
+
+func (b busy) Unwrap() error           { return b.error }
+func (busy) RetryAfter() time.Duration { return 40 * time.Second }
+
+// Rule 21: rights and credentials that are refused are waited for, loudly, and once they are back the start goes on by itself.
+func TestPrepare_WaitsForRights(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		g, log := &guarded{View: s.Store.View("n1")}, new(logtest.Log)
+		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = g, log.Warnings() })
+		var told []string
+		p.OnSuspend(func(why string) { told = append(told, "suspend: "+why) })
+		p.OnResume(func(string) { told = append(told, "resume") })
+		g.refuse(fmt.Errorf("%w: 403 for request 17\nno right to watch", lease.ErrRefused))
+		began := time.Now()
+		time.AfterFunc(time.Hour, func() { g.refuse(fmt.Errorf("%w: 401", lease.ErrRefused)) })
+		time.AfterFunc(90*time.Minute, func() { g.refuse(nil) })
+		time.AfterFunc(time.Minute, func() {
+			st := p.Status()
+			assert.Equal(t, downing.StateStarting, st.State)
+			assert.Contains(t, st.StartingBecause, "payments-sbr cannot be used: lease: the store refused the request: 403 for request 17; no right to watch")
+			assert.Equal(t, "store", st.Lease.Kind)
+			assert.Contains(t, st.Lease.Refused, "403")
+			g.refuse(fmt.Errorf("%w: 403 for request 18\nno right to watch", lease.ErrRefused))
+		})
+		node := s.create(p, nil, nil)
+		require.GreaterOrEqual(t, time.Since(began), 90*time.Minute)
+		require.Less(t, time.Since(began), 91*time.Minute)
+		require.Less(t, g.asked.Load(), int64(90*60/5), "the pauses grow")
+		require.Len(t, log.With("waits and does not join"), 2, "once for each reason: %s", log)
+		require.NoError(t, p.Start(t.Context(), node))
+		time.Sleep(time.Minute)
+		require.Equal(t, sbr.StateUp, p.Status().State)
+		require.Empty(t, p.Status().StartingBecause)
+		require.Empty(t, p.Status().Lease.Refused)
+		require.Len(t, told, 2, "%v", told)
+		require.Equal(t, "resume", told[1])
+		require.NoError(t, node.Leave())
+		s.end(p, node)
+	})
+}
+
+// A store that says when to come again is left alone until then.
+func TestPrepare_RespectsRetryAfter(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		g := &guarded{View: s.Store.View("n1")}
+		g.refuse(busy{lease.ErrRefused})
+		p := s.provider(func(c *downing.Config) { c.Store = g })
+		conf := serf.DefaultConfig()
+		conf.Init()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		require.ErrorIs(t, p.Prepare(ctx, conf), lease.ErrRefused)
+		require.LessOrEqual(t, g.asked.Load(), int64(8))
+		stop(t, p)
+	})
+}
+
+// While the cluster is whole a member tries its rights now and then; it says once when they are gone, and when they are back.
+func TestRights_GoneAndBack(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		g, log := &guarded{View: s.Store.View("n1")}, new(logtest.Log)
+		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = g, log.Logger() })
+		node := s.create(p, nil, nil)
+		require.NoError(t, p.Start(t.Context(), node))
+		time.Sleep(time.Hour)
+		require.InDelta(t, 12, g.asked.Load(), 4, "one request each five minutes")
+		require.Zero(t, s.Store.View("n1").Counters().Writes, "L3")
+		g.refuse(errors.New("no answer"))
+		time.Sleep(time.Hour)
+		require.Empty(t, p.Status().Lease.Refused, "that says nothing about rights")
+		g.refuse(fmt.Errorf("%w: patch is forbidden", lease.ErrRefused))
+		time.Sleep(time.Hour)
+		require.Contains(t, p.Status().Lease.Refused, "patch is forbidden")
+		require.Equal(t, sbr.StateUp, p.Status().State, "it may well be on the side of one that can")
+		require.Len(t, log.With("the lease store refuses this member"), 1)
+		g.refuse(nil)
+		time.Sleep(time.Hour)
+		require.Empty(t, p.Status().Lease.Refused)
+		require.Len(t, log.With("takes this member's requests again"), 1)
+		require.NoError(t, node.Leave())
+		s.end(p, node)
 	})
 }
 

@@ -14,11 +14,13 @@ var (
 	ErrNotPrepared = errors.New("downing: Prepare must be called with the serf.Config before serf.Create")
 	// ErrStarted is returned by Prepare and Start when they are called a second time.
 	ErrStarted = errors.New("downing: a provider serves one node, once")
-	// ErrLease is returned by Prepare and Beside when the lease cannot be opened: its configuration is wrong. With Config.RefuseStart also when its
-	// store refuses what a member needs.
+	// ErrLease is returned by Prepare and Beside when the lease cannot be opened: its configuration is wrong, or what that names (a
+	// kubeconfig, say) cannot be read. They may be called again.
 	ErrLease = errors.New("downing: the lease cannot be used")
 	// ErrNotBeside is returned by Beside when the downing provider works in the process of its node alone.
 	ErrNotBeside = errors.New("downing: this downing provider cannot work beside a Serf agent: embed it, or use split-brain-resolver")
+	// ErrDownRefused is returned by Down when nothing was decided, and nothing will be by that call.
+	ErrDownRefused = errors.New("downing: refused")
 )
 
 // Provider protects one Serf node. Attach it in this order:
@@ -58,8 +60,9 @@ func (p *Provider) Config() Config { return p.cfg }
 
 // Prepare makes conf ready: it adds the tags that tell incarnations apart, taps the event channel (the application's own
 // EventCh still gets every event, and a slow reader no longer blocks Serf) and chains a merge delegate that keeps downed
-// incarnations out. With a lease it first reads the store, retrying until ctx ends: a member that does not know the last
-// verdict must not join. Do not use conf for anything else than the serf.Create that follows.
+// incarnations out. With a lease it first reads the store and tries its rights, retrying until ctx ends: a member that does not
+// know the last verdict must not join, and one that may not write cannot win. Meanwhile Status says what it waits for, and OnSuspend
+// was called. Do not use conf for anything else than the serf.Create that follows.
 func (p *Provider) Prepare(ctx context.Context, conf *serf.Config) error {
 	return p.engine.Prepare(ctx, conf)
 }
@@ -69,7 +72,7 @@ func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.eng
 
 // Beside protects a node that runs already in another process: it does what Prepare and Start do, without a serf.Config. p makes the members
 // probe each other, as Serf itself cannot be asked to from outside; nil leaves detection to Serf. ctx bounds the start, which takes as long as
-// agent and lease are not to be had. An incarnation that the agent's tags name is gone on with, unless Config.WasDowned knows that it is over.
+// agent and lease are not to be had. An incarnation that the agent's tags name is gone on with, unless Config.Memory knows that it is over.
 //
 // There is no merge delegate beside an agent: a downed incarnation can come back into Serf's list. It is told its fate and is no member
 // for the resolver. While the agent does not answer this member is suspended and decides nothing; after Config.AgentTimeout it goes down.
@@ -86,6 +89,26 @@ func (p *Provider) Beside(ctx context.Context, agent Agent, prober Prober) error
 // besider is an Engine that also works for a node in another process.
 type besider interface {
 	Beside(ctx context.Context, agent Agent, p Prober) error
+}
+
+// Down downs a member at an operator's word: it is told, goes down with ExitDowned as by any decision, and is removed. name is its node name, or its
+// incarnation. With a lease the word is a verdict, so this member asks the lease for it; without one it is an order, which only the first member of
+// a side can give. reason stands in the verdict and may be empty. A member that can be reached is better asked to leave.
+//
+// Down returns nil once it is decided. It returns ErrDownRefused when it is not: the member is this one, unknown or down already, another member
+// cannot be reached and nothing is decided about it, or this member is in no state to decide. With any other error, that of ctx included,
+// nothing is known: the member may have been downed, or will be. ctx does not take the request back.
+func (p *Provider) Down(ctx context.Context, name, reason string) error {
+	d, ok := p.engine.(downer)
+	if !ok {
+		return fmt.Errorf("%w: the downing provider %q decides nothing", ErrDownRefused, p.cfg.Provider)
+	}
+	return d.Down(ctx, name, reason)
+}
+
+// downer is an Engine that takes an operator's word.
+type downer interface {
+	Down(ctx context.Context, name, reason string) error
 }
 
 // Stop ends watching and waits for everything that was started, at most until ctx ends. The node itself stays as it is:

@@ -22,15 +22,21 @@ type Status struct {
 	ConfigDigest string         `json:"config-digest"`
 	// Disagree are the members whose configuration has another digest: two sides that decide by different rules are no resolver.
 	Disagree []string `json:"disagree,omitempty"`
+	// OtherStore are the members that keep the lease in another store than the cluster: they are suspended, and write nothing.
+	OtherStore []string `json:"other-store,omitempty"`
 	// Untagged are members that run no resolver: they cannot be told anything and are not counted.
 	Untagged []string `json:"untagged,omitempty"`
 	Version  string   `json:"version"`
+	// StartingBecause says what a member in StateStarting waits for.
+	StartingBecause string `json:"starting-because,omitempty"`
 	// Reports say which observer cannot reach which subject, by name, as far as this member knows.
 	Reports []ReportStatus `json:"reports"`
-	// Newcomer says that this member takes no part yet: it looks for the cluster that the last verdict left.
+	// Newcomer says that this member takes no part yet: it looks for the cluster that it belongs to.
 	Newcomer bool `json:"newcomer,omitempty"`
-	// Awaiting are survivors of the last verdict, by name, of whom a newcomer has to find one.
+	// Awaiting are members of that cluster, by name, that a newcomer has not found.
 	Awaiting []string `json:"awaiting,omitempty"`
+	// Incident is the id of the partition that is under way, as it stands in the log and in the trace; empty if there is none.
+	Incident string `json:"incident,omitempty"`
 	// SuspendedSince is when the first sign of the present trouble was seen; nil while there is none.
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
 	// SuspendedBecause says what it was.
@@ -54,11 +60,17 @@ type MemberStatus struct {
 	Roles   []string `json:"roles,omitempty"`
 }
 
-// LeaseStatus is what was last heard of the lease.
+// LeaseStatus is what was last heard of the lease; the zero LeaseStatus where the strategy needs none.
 type LeaseStatus struct {
+	// Kind is the key of the implementation that keeps it, "store" for a Config.Store.
+	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Holder string `json:"holder"`
 	Token  uint64 `json:"token"`
+	// Store tells one store from another: members of one cluster have the same. Empty: it is not known.
+	Store string `json:"store,omitempty"`
+	// Refused is why the store does not let this member write or read, as far as it has tried: rights or credentials.
+	Refused string `json:"refused,omitempty"`
 }
 
 // VerdictStatus is the newest verdict; its token is zero when none was ever written.

@@ -1,7 +1,10 @@
 package downing
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -13,44 +16,58 @@ type holder uint8
 const (
 	byResolver  holder = iota // a partition
 	byBlindness               // the node does not answer
+	byStart                   // the lease cannot be used yet
 	byNewness                 // a newcomer that has not found its cluster
 	byAdoption                // an earlier process stopped, and nobody knows yet what was decided meanwhile
+	byTags                    // its tags cannot be kept
+	byStore                   // its lease is in another store than the cluster's
 	holders
 )
 
 // held is why the application is suspended now.
 type held struct {
 	by     [holders]bool
+	why    [holders]string
 	since  time.Time
-	reason string
+	reason string // the one that is shown
 }
 
 func (h *held) any() bool { return h.by != [holders]bool{} }
 
-// hold suspends the application, unless it is suspended already. Loop only.
+// hold suspends the application, unless it is suspended already. What another line has said before is not said again. Loop only.
 func (e *engine) hold(by holder, reason string) {
 	before := e.held.any()
-	e.held.by[by] = true
+	if before && !e.held.by[by] && (by == byTags || by == byStore) {
+		e.log.Error("sbr: this member is suspended for another reason as well: " + reason) // nothing else says so
+	}
+	e.held.by[by], e.held.why[by] = true, reason
 	if before {
 		return
 	}
 	e.held.since, e.held.reason = time.Now(), reason
-	e.observe(OccurredSuspended, "", "suspended: %s", reason)
+	e.metrics.suspended(by)
+	o := because(OccurredSuspended, "suspended", reason)
+	if by == byNewness { // who is waited for stands in the line before
+		o = because(OccurredSuspended, "suspended", "it waits for the cluster that the last verdict left")
+	}
+	o.cause = e.causeOf(by)
+	e.occur(o.with(slog.String("cause", o.cause)))
 	e.life.Suspend(reason)
-	e.trouble(by, reason)
 }
 
 // free takes one reason back; the application resumes with the last one. Loop only.
 func (e *engine) free(by holder, reason string) {
 	before := e.held.any()
-	e.held.by[by] = false
+	if e.held.by[by] = false; e.held.any() && e.held.reason == e.held.why[by] {
+		e.held.reason = e.held.why[slices.Index(e.held.by[:], true)]
+	}
+	e.held.why[by] = ""
 	if !before || e.held.any() {
 		return
 	}
-	e.observe(OccurredResumed, "", "resumed: %s", reason)
-	e.life.Resume(reason)
 	e.metrics.resumed()
-	e.episodes.resumed(reason)
+	e.occur(because(OccurredResumed, "resumed", reason))
+	e.life.Resume(reason)
 }
 
 // showSuspension makes the status say so when it is not the resolver that suspends.
@@ -79,8 +96,8 @@ func (e *engine) see(current bool) bool {
 		e.blindSince = time.Time{}
 		e.metrics.blind(false)
 		e.answerProbes(true)
-		e.log.Warn("sbr: the Serf agent answers again", "after", gap)
-		e.step(sbr.Resumed{Gap: gap})
+		e.occur(Occurrence{Kind: OccurredAgentAnswers, Text: "the Serf agent answers again"}.with(slog.Duration("after", gap)))
+		e.step(sbr.Resumed{Gap: gap, Why: "the Serf agent did not answer"})
 		e.free(byBlindness, "the Serf agent answers again")
 		return !e.ended
 	case current:
@@ -91,13 +108,25 @@ func (e *engine) see(current bool) bool {
 	case !e.isBlind():
 		e.blindSince = time.Now()
 		e.metrics.blind(true)
+		e.metrics.agentFailed(e.silence())
 		e.answerProbes(false)
-		e.log.Error("sbr: the Serf agent does not answer: this member is suspended, and goes down unless it answers again", "within", e.cfg.AgentTimeout)
+		e.occur(because(OccurredAgentSilent, "the Serf agent does not answer", oneLine(e.silence())).
+			with(slog.Duration("down-after", e.cfg.AgentTimeout)))
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:
-		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent has not answered for %v", e.cfg.AgentTimeout)})
+		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent did not answer for %v: %s", e.cfg.AgentTimeout, oneLine(e.silence()))})
 	}
 	return false
+}
+
+// silence is why the Serf agent beside this member does not answer.
+func (e *engine) silence() error {
+	if n, ok := e.node.(*beside); ok {
+		if told, ok := n.agent.(interface{ Silence() error }); ok {
+			return cmp.Or(told.Silence(), ErrAgentSilent)
+		}
+	}
+	return ErrAgentSilent
 }
 
 func (e *engine) answerProbes(yes bool) {

@@ -30,7 +30,7 @@ func (c *Config) Timing(members int, gossip *memberlist.Config) timing.Input {
 		StableAfter: c.Resolver.StableAfter, Unstable: c.Resolver.DownAllWhenUnstable,
 		Lease: err == nil && sbr.NeedsLease(s), MinorityDelay: c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: c.Lease.OperationTimeout, LeaseDeadline: c.Resolver.LeaseDeadline, LeaseRetry: c.Resolver.LeaseRetry,
-		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(), Watch: !c.NoWatch,
+		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(), Watch: c.Resolver.Watched,
 	}
 }
 

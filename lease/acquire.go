@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -89,18 +88,19 @@ func (l *Lease) try(nonce string) {
 // present answers a holder who needs no request: a plain Acquire is granted, an exclusive one refused.
 func (l *Lease) present(a *attempt) (Outcome, bool) {
 	p := &a.proposal
-	if !l.Check() || !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) {
+	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) {
 		return Outcome{}, false
 	}
+	owed, now := l.owed(), l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.tenure
-	if t == nil {
+	t, g := l.tenure, l.holding.Load()
+	if t == nil || !g.live(now) {
 		return Outcome{}, false
 	}
 	out := Outcome{Kind: Granted, Record: l.know.reconcile(l.know.snap).Record.clone()}
-	if p.Exclusive {
-		out.Kind = Held
+	if p.Exclusive || owed > 0 && p.needsCheck() {
+		out.Kind, out.RetryAfter = Held, owed
 		return out, true
 	}
 	if a.lost != nil {
@@ -118,7 +118,7 @@ func (l *Lease) shorten(next terms) {
 	if t == nil || !finite || (!g.forever && g.deadline.Before(deadline)) {
 		return
 	}
-	l.holding.Store(&grant{token: g.token, deadline: deadline})
+	l.holding.Store(&grant{token: g.token, from: g.from, deadline: deadline})
 	wake(t.changed)
 }
 
@@ -132,7 +132,7 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 		if !warm {
 			var err error
 			if s, err = l.fetch(ctx); err != nil {
-				if ctx.Err() != nil || errors.Is(err, ErrRefused) {
+				if ctx.Err() != nil || final(err) {
 					return l.unknown(a, err)
 				}
 				a.last = telling(a.last, err)
@@ -149,8 +149,11 @@ func (l *Lease) run(ctx context.Context, a *attempt) Outcome {
 func (l *Lease) unknown(a *attempt, err error) Outcome {
 	s, _ := l.cached()
 	err = following(err, a.last)
-	if errors.Is(err, ErrRefused) {
+	switch {
+	case errors.Is(err, ErrRefused):
 		l.log.Warn("lease: the store refused", "error", err)
+	case errors.Is(err, ErrTokenSpent):
+		l.log.Error("lease: no grant is possible", "error", err)
 	}
 	if a.isAdrift && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
@@ -172,18 +175,18 @@ func (l *Lease) step(ctx context.Context, a *attempt, s Snapshot, fresh bool) (o
 			return out, true
 		}
 	}
-	silent, patience := l.silence(s)
 	proposal := a.proposal
 	proposal.Exclusive = proposal.Exclusive && !l.isStray(r) // what came late is nobody's
-	switch judge(&proposal, r, l.owner, silent, patience) {
+	switch ruling, wait := l.rule(&proposal, s); ruling {
 	case mayTake:
+		l.owe(&proposal, s)
 		return l.take(ctx, a, s)
 	case superseded:
 		out = Outcome{Kind: Held, Record: *r, Superseded: true}
 	case heldByOther:
 		out = Outcome{Kind: Held, Record: *r}
-		if patience != Infinite {
-			out.RetryAfter = patience - silent
+		if wait != Infinite {
+			out.RetryAfter = wait
 		}
 	}
 	// "For certain not" takes a state that was read for this attempt, and no write that may still be committed.
@@ -206,9 +209,8 @@ func (l *Lease) take(ctx context.Context, a *attempt, s Snapshot) (out Outcome, 
 	if a.started.IsZero() {
 		a.started = start
 	}
-	if s.Record.Token == math.MaxUint64 {
-		l.log.Error("lease: the token in the record cannot grow any more: repair the record by hand", "token", s.Record.Token)
-		return l.unknown(a, ErrTokenSpent), true
+	if s.Record.Token >= MaxToken {
+		return l.unknown(a, fmt.Errorf("%w: it is %d: see sbr lease reset", ErrTokenSpent, s.Record.Token)), true
 	}
 	got, err := l.write(ctx, l.draft(a, s.Record), s.Version)
 	switch {
@@ -278,8 +280,13 @@ func (l *Lease) adopt(ctx context.Context, a *attempt, s Snapshot) (out Outcome,
 		a.last = err
 		return Outcome{}, false
 	}
-	if a.proposal.Verdict == nil {
+	owed := l.owed()
+	switch p := &a.proposal; {
+	case p.Verdict != nil:
+		return Outcome{Kind: Held, Record: s.Record, Superseded: true}, true
+	case owed > 0 && p.needsCheck():
+		return Outcome{Kind: Held, Record: s.Record, RetryAfter: owed}, true
+	default:
 		return Outcome{Kind: Granted, Record: s.Record}, true
 	}
-	return Outcome{Kind: Held, Record: s.Record, Superseded: true}, true
 }

@@ -21,9 +21,11 @@
 // # Guarantees
 //
 //   - One holder: at no instant does Check answer true for two owners, under any loss, delay, reordering or late commit of
-//     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.TakeOver and Override, ForceRelease,
-//     and an operator who edits or deletes the record; then the former holder learns with its next heartbeat, or by a running
+//     requests, any pause of any party, any wall clock. (Exceptions are asked for: Proposal.Override, ForceRelease, and an
+//     operator who edits or deletes the record; then the former holder learns with its next heartbeat, or by a running
 //     Watch at once. A Store that is a Limiter is shared with programs whose own rule counts, wall clocks and all.)
+//   - After a take-over (Proposal.TakeOver) the verdict counts at once. Check is false until the former holder's time is over,
+//     and the lease is not freed before.
 //   - "Don't know" is never "granted": Granted means that the record was committed with this attempt's nonce, and was still
 //     in force when Acquire returned. Held means that this attempt holds nothing and never will: it was not written, or
 //     was already replaced by the record that comes with the answer.

@@ -15,11 +15,14 @@ var (
 	// ErrTooLate is wrapped by an Unknown outcome when the store granted, but so late that the grant could run out
 	// before it is used. The grant is undone.
 	ErrTooLate = errors.New("lease: granted too late to be of use")
-	// ErrTokenSpent is wrapped by an Unknown outcome when the record's token is the largest number there is, so that no
-	// grant can be told from the one before. Only a poisoned record has such a token; somebody has to repair it by hand.
+	// ErrTokenSpent is wrapped by an Unknown outcome when the record's token is MaxToken, so that no grant can be told from the
+	// one before, and by whatever reads a token beyond it. Only a poisoned record has such a token; Reset is the
+	// way out.
 	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
 	// ErrHeld is wrapped by the error of Do when somebody holds the lease: nothing was run.
 	ErrHeld = errors.New("lease: held")
+	// ErrInUse is wrapped by New when the record serves another use in this process: see Options.Use.
+	ErrInUse = errors.New("lease: the record is in use")
 	// ErrOtherHolder is wrapped by a ForceRelease that names a holder who does not hold the lease.
 	ErrOtherHolder = errors.New("lease: somebody else holds it")
 	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the key is empty.

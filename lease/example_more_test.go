@@ -9,6 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // The usual way to use a lease: work while it is held, and stop when the context ends.
@@ -166,10 +167,12 @@ func ExampleProposal() {
 func ExampleSettings() {
 	s := lease.Settings{HeartbeatTimeout: time.Minute, OperationTimeout: 2 * time.Second}
 	fmt.Println("heartbeats each", s.Interval(), "trusted for", s.Window())
+	fmt.Println("one request may take", s.RequestTime(s.OperationTimeout))
 	s.HeartbeatInterval = 30 * time.Second
 	fmt.Println(s.Validate())
 	// Output:
 	// heartbeats each 6s trusted for 50.5s
+	// one request may take 1.8s
 	// heartbeat-interval is 30s: it must be less than half of heartbeat-timeout (1m0s)
 }
 
@@ -208,4 +211,57 @@ func ExampleOptions() {
 	defer l.Close()
 	fmt.Println(l.Owner(), l.Settings().HeartbeatTimeout)
 	// Output: a 2m0s
+}
+
+// A record whose token somebody has made as large as can be is repaired, with all members stopped. What becomes of it can be looked at before.
+func ExampleReset() {
+	store := memory.NewStore()
+	store.Restore(lease.Record{Holder: "nobody knows", Token: lease.MaxToken, Verdict: &sbr.Verdict{Token: 3}})
+	r := store.Snapshot().Record
+	planned, err := lease.Mended(&r, false)
+	fmt.Println(planned.Token, err)
+	_, after, err := lease.Reset(context.Background(), store.View("operator"), false)
+	fmt.Printf("%q %d %d %v\n", after.Holder, after.Token, after.Verdict.Token, err)
+	// Output:
+	// 3 <nil>
+	// "" 3 3 <nil>
+}
+
+// A member that leaves in peace is noted beside the verdict that it survived.
+func ExampleLease_Amend() {
+	store := memory.NewStore()
+	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	ctx := context.Background()
+	fmt.Println(l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}}, nil))
+	r, err := l.Amend(ctx, func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) })
+	fmt.Println(r.Token, r.Verdict.Left, r.Verdict.Remaining(), err)
+	// Output:
+	// granted (token 1)
+	// 1 [b] [a] <nil>
+}
+
+// A store that lost its record is told again what it held, by a member that has seen it.
+func ExampleLease_Restore() {
+	store := memory.NewStore()
+	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	ctx := context.Background()
+	out := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}}}, nil)
+	fmt.Println(out)
+	store.Delete()
+	r, err := l.Read(ctx)
+	fmt.Println(r.Behind, r.Token, err)
+	r, err = l.Restore(ctx, *out.Record.Verdict)
+	fmt.Println(r.Verdict.Survivors, err, store.Snapshot().Record.Token)
+	// Output:
+	// granted (token 1)
+	// true 1 <nil>
+	// [a] <nil> 1
 }

@@ -12,7 +12,7 @@ import (
 // holder names who must hold the lease; empty: whoever does. The outcome is NotReleased if nobody does, or with ErrOtherHolder
 // if somebody else does. A lease that this Lease holds itself is released, without a call of the lost callback.
 func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome {
-	if holder == l.owner || (holder == "" && l.Check()) {
+	if holder == l.owner || (holder == "" && l.held()) {
 		l.giveUp(anyGrant)
 	}
 	ctx, cancel := l.bounded(ctx)

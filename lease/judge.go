@@ -21,7 +21,9 @@ const (
 // local clock; no time in the record is looked at.
 func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) ruling {
 	switch {
-	case p.Verdict != nil && r.Token != p.Base:
+	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
+		return superseded
+	case p.Verdict != nil && p.BaseBy != "" && r.Verdict != nil && string(r.Verdict.DecidedBy) != p.BaseBy:
 		return superseded
 	case r.Holder == "", r.Holder == owner && !p.Exclusive, p.Override, slices.Contains(p.TakeOver, r.Holder):
 		return mayTake
@@ -29,5 +31,18 @@ func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration)
 		return mayTake
 	default:
 		return heldByOther
+	}
+}
+
+// rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for ever, as far as is known.
+func (l *Lease) rule(p *Proposal, s Snapshot) (r ruling, wait time.Duration) {
+	silent, patience := l.silence(s)
+	switch r = judge(p, &s.Record, l.owner, silent, patience); {
+	case r == mayTake && s.Record.Holder == l.owner && !p.Override && p.needsCheck() && l.owed() > 0:
+		return heldByOther, l.owed()
+	case r == heldByOther && patience != Infinite:
+		return r, patience - silent
+	default:
+		return r, Infinite
 	}
 }

@@ -72,11 +72,11 @@ func (k *knowledge) note(r *Record) {
 	k.verdict = newest(k.verdict, r.Verdict)
 }
 
-// reconcile returns s as this lease sees it: a store that forgot does not take the token or the verdict back, and a nonce
-// that it brings back from the past proves nothing. Verdicts are shared, never changed; they are copied where they leave.
+// reconcile returns s as this lease sees it: a store that forgot does not take the token or the verdict back (the record is Behind), and a
+// nonce that it brings back from the past proves nothing. Verdicts are shared, never changed; they are copied where they leave.
 func (k *knowledge) reconcile(s Snapshot) Snapshot {
 	stored := highest(&s.Record)
-	if stored < k.token {
+	if s.Record.Behind = stored < k.token; s.Record.Behind {
 		s.Record.Nonce = ""
 	}
 	s.Record.Token = max(k.token, stored)
@@ -134,9 +134,13 @@ func (l *Lease) hear(s Snapshot) (Record, bool) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.know.older(&s.Record) {
+	spent := s.Record.spent()
+	if spent != nil {
+		l.log.Error(spent.Error())
+	}
+	if spent != nil || l.know.older(&s.Record) {
 		if t := l.tenure; t != nil {
-			t.verify() // either an old report, or the record was taken away: a heartbeat finds out
+			t.verify() // an old report, or a poisoned one, or the record was taken away: a heartbeat finds out
 		}
 		return Record{}, false
 	}
@@ -174,7 +178,7 @@ func (l *Lease) examine(s Snapshot, now time.Time) {
 	if !l.limited { // the records of others say nothing of it
 		l.warnPatience(r)
 	}
-	if _, stray := l.strays[r.Nonce]; stray && r.Holder == l.owner {
+	if l.isStrayLocked(r) {
 		l.tidyLocked(l.grace())
 	}
 }

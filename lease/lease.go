@@ -24,6 +24,10 @@ type Options struct {
 	Backoff func(repetition int) time.Duration
 	// PollInterval is how often Watch reads a store that cannot report changes. Zero: 1 s.
 	PollInterval time.Duration
+	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record serves one use: New refuses
+	// another one in this process (ErrInUse), until all leases of the first are closed. Several members of one use may live in one
+	// process. Empty: whoever calls knows that the record is its own.
+	Use string
 	// Logger receives warnings (a record that went backwards, a lease lost). Nil: silence.
 	Logger *slog.Logger
 }
@@ -62,6 +66,11 @@ type Lease struct {
 	freed   string // the last nonce whose grant a write that may have been committed has ended
 	next    *joint // the attempt that waits for its turn and may still be joined
 	trying  string // the nonce of the attempt under way
+	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
+	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See takeover.go.
+	owedUntil time.Time
+	// unclaim ends the use of the record.
+	unclaim func()
 }
 
 // New returns the lease of owner over store. It calls nothing: the first request is sent by the first operation.
@@ -101,11 +110,15 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	unclaim, err := claim(store, o.Use)
+	if err != nil {
+		return nil, err
+	}
 	root, stop := context.WithCancelCause(context.Background())
 	return &Lease{
 		store: store, owner: owner, settings: s, window: window, limited: limited,
 		opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
-		root: root, stop: stop, op: make(chan struct{}, 1), strays: map[string]stray{},
+		root: root, stop: stop, op: make(chan struct{}, 1), strays: map[string]stray{}, unclaim: unclaim,
 	}, nil
 }
 
@@ -130,13 +143,13 @@ func (l *Lease) Settings() Settings { return l.settings }
 // process that it is over (a pause, a dead connection).
 func (l *Lease) Check() bool {
 	g := l.holding.Load()
-	return g != nil && g.live(l.clock.Now())
+	return g != nil && g.valid(l.clock.Now())
 }
 
 // Token returns the fencing token of the present grant, zero when Check is false. Hand it to whatever the lease protects
 // and let that refuse smaller ones: it is the one guard that also covers what was sent just before the lease was lost.
 func (l *Lease) Token() uint64 {
-	if g := l.holding.Load(); g != nil && g.live(l.clock.Now()) {
+	if g := l.holding.Load(); g != nil && g.valid(l.clock.Now()) {
 		return g.token
 	}
 	return 0
@@ -146,14 +159,14 @@ func (l *Lease) Token() uint64 {
 // takes time to stop: begin to stop before that moment, and have stopped at it. Each heartbeat moves it. It never blocks.
 func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 	g := l.holding.Load()
-	if g == nil || !g.live(l.clock.Now()) {
+	if g == nil || !g.valid(l.clock.Now()) {
 		return time.Time{}, false
 	}
 	return g.deadline, true
 }
 
 // Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a backup) it
-// carries the newest token and verdict this lease has seen.
+// carries the newest token and verdict this lease has seen, and Record.Behind.
 func (l *Lease) Read(ctx context.Context) (Record, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -177,6 +190,7 @@ func (r Record) clone() Record {
 // out for the others. Check is false from here on and the lost callback is not called.
 func (l *Lease) Close() {
 	l.mu.Lock()
+	first := !l.closed
 	l.closed = true
 	if t := l.tenure; t != nil {
 		l.endTenure(t)
@@ -184,6 +198,9 @@ func (l *Lease) Close() {
 	l.mu.Unlock()
 	l.stop(ErrClosed)
 	l.running.Wait()
+	if first {
+		l.unclaim()
+	}
 }
 
 // bounded limits ctx to OperationTimeout and to the life of the lease.
@@ -225,6 +242,9 @@ func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, because(cctx, err)
 	}
+	if err := s.Record.spent(); err != nil {
+		return Snapshot{}, err // nothing of it is learnt: what is known would outlive the repair
+	}
 	return l.learn(s, sent), nil
 }
 
@@ -232,6 +252,7 @@ func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
 func (l *Lease) write(ctx context.Context, r Record, prev Version) (Snapshot, error) {
 	cctx, cancel := l.call(ctx)
 	defer cancel()
+	r.Behind = false
 	s, err := l.store.Write(cctx, r, prev)
 	if err != nil {
 		return Snapshot{}, because(cctx, err)
@@ -240,13 +261,13 @@ func (l *Lease) write(ctx context.Context, r Record, prev Version) (Snapshot, er
 	return s, nil
 }
 
-// call bounds one request. A caller in a hurry gets shorter requests, in the same proportion.
+// call bounds one request.
 func (l *Lease) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	d := l.settings.callTimeout()
+	left := l.settings.OperationTimeout
 	if end, ok := ctx.Deadline(); ok {
-		d = min(d, max(time.Until(end)*2/5, time.Millisecond))
+		left = time.Until(end)
 	}
-	return withTimeout(ctx, l.clock, d, errTimeout)
+	return withTimeout(ctx, l.clock, l.settings.RequestTime(left), errTimeout)
 }
 
 // pause waits before the n-th repetition of an operation; there is none before the first try.
@@ -257,9 +278,10 @@ func (l *Lease) pause(ctx context.Context, n int) error {
 	return sleep(ctx, l.clock, l.opts.Backoff(n))
 }
 
-// newest returns the later of two verdicts.
+// newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring about, it is b, the one that was
+// read last.
 func newest(a, b *sbr.Verdict) *sbr.Verdict {
-	if a == nil || (b != nil && b.Token > a.Token) {
+	if a == nil || (b != nil && b.Token >= a.Token) {
 		return b
 	}
 	return a

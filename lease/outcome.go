@@ -16,10 +16,16 @@ type Proposal struct {
 	// Base is the Record.Token that Verdict builds upon. Any other token in the store means that somebody was faster:
 	// the outcome is Held (Superseded) and nothing is written. Not used without a verdict.
 	Base uint64
+	// BaseBy is who has written the verdict under Base, as far as that is known: a store that forgot may hold another verdict under
+	// that token, which counts as another token. Empty: not compared.
+	BaseBy string
 	// TakeOver names holders that may be replaced although they are alive: a former leader of one's own side.
-	// Until its next heartbeat such a holder does not know; whoever names it here says that this does no harm.
+	// Until its next heartbeat such a holder does not know. So the verdict counts at once, but Check is false until the former
+	// holder's time is over, as if it had crashed; a plain Acquire is Held until then, and a Release frees the record only then
+	// (never, where HeartbeatTimeout is Infinite). It excludes For.
 	TakeOver []string
-	// Override replaces any holder, alive or not. It is for people and tools with that right: see TakeOver.
+	// Override replaces any holder, alive or not, and counts at once. It is for people and tools with that right, who see to it
+	// that the former holder has ended.
 	Override bool
 	// Exclusive makes the lease single-entrant: whoever holds it already is refused like everybody else, this owner included.
 	Exclusive bool
@@ -53,7 +59,7 @@ type Kind uint8
 const (
 	// Unknown: the store may have granted, or not, or may still. Err says why nobody knows.
 	Unknown Kind = iota
-	// Granted: this owner holds the lease.
+	// Granted: this owner holds the lease. After a take-over it may not use it yet: see Proposal.TakeOver.
 	Granted
 	// Held: for certain nothing was granted. Record shows why: a live holder, or a token other than Proposal.Base.
 	Held
@@ -79,7 +85,7 @@ type Outcome struct {
 	// Superseded says that Held means "another token than Proposal.Base", whoever holds the lease.
 	Superseded bool
 	// RetryAfter is how long the holder may stay silent until it counts as gone, as seen from here, when Held by a holder.
-	// Zero where that never happens.
+	// Zero where that never happens. When Held by this owner after a take-over: until it may use the lease.
 	RetryAfter time.Duration
 	// Err is set when Kind is Unknown. It wraps ErrRefused when the store certainly wrote nothing, and ErrClosed,
 	// ErrTooLate, ErrTokenSpent, context.Canceled or context.DeadlineExceeded where these apply. With Held it is nil, except
@@ -106,8 +112,8 @@ type ReleaseKind uint8
 
 // The kinds of release. The zero value is ReleaseUnknown.
 const (
-	// ReleaseUnknown: the record may still name this owner as the holder. Release may be called again; else the record is
-	// tidied up in the background, or runs out.
+	// ReleaseUnknown: the record may still name this owner as the holder, perhaps because it must (Proposal.TakeOver). Release may
+	// be called again; else the record is tidied up in the background, or runs out.
 	ReleaseUnknown ReleaseKind = iota
 	// Released: for certain the record names this owner no more.
 	Released

@@ -94,7 +94,7 @@ var poisons = map[string]poison{
 		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, lease.Held, ttl, nil,
 	},
 	"the largest token but one": {
-		lease.Record{Token: math.MaxUint64 - 1, Nonce: "n", Renewed: past}, lease.Granted, 0, nil,
+		lease.Record{Token: math.MaxInt64 - 1, Nonce: "n", Renewed: past}, lease.Granted, 0, nil,
 	},
 }
 
@@ -124,17 +124,65 @@ func TestPoison_RecordsOfAllKinds(t *testing.T) {
 	}
 }
 
-// The one poison that needs a hand: no grant could be told from the one before. It is said loudly, and nothing is written.
+// The one poison that needs a hand: no grant could be told from the one before, or no fence would take its token. It is said
+// loudly, and nothing is written. A token beyond the limit is not even learnt: once the record is repaired everybody goes on.
 func TestPoison_ATokenThatCannotGrow(t *testing.T) {
+	for name, p := range map[string]struct {
+		record lease.Record
+		beyond bool
+	}{
+		"the largest":                   {lease.Record{Token: lease.MaxToken, Nonce: "n"}, false},
+		"a verdict with the largest":    {lease.Record{Token: 1, Nonce: "n", Verdict: &sbr.Verdict{Token: lease.MaxToken}}, false},
+		"beyond":                        {lease.Record{Token: lease.MaxToken + 1, Nonce: "n"}, true},
+		"far beyond, held":              {lease.Record{Holder: "x", Token: math.MaxUint64, TTL: ttl, Nonce: "n"}, true},
+		"far beyond, by the same owner": {lease.Record{Holder: "b", Token: math.MaxUint64, TTL: ttl, Nonce: "n"}, true},
+		"a verdict beyond":              {lease.Record{Token: 1, Nonce: "n", Verdict: &sbr.Verdict{Token: 1 << 63}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.lease("b")
+				seen, stop := watching(t, b)
+				before := w.store.Restore(p.record)
+				synctest.Wait()
+				began := time.Now()
+				out := w.unknown(b)
+				require.Zero(t, time.Since(began), "another try would end the same way")
+				require.ErrorIs(t, out.Err, lease.ErrTokenSpent)
+				require.NotContains(t, out.Err.Error(), "\n")
+				require.Equal(t, before, w.store.Snapshot())
+				w.said([]string{"the token in the record cannot grow any more", "see sbr lease reset"})
+				_, err := b.Read(t.Context())
+				if !p.beyond {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, lease.ErrTokenSpent)
+				require.ErrorContains(t, err, "9223372036854775807")
+				w.store.Restore(lease.Record{Token: 7})
+				synctest.Wait()
+				for _, r := range seen() {
+					require.LessOrEqual(t, r.Token, lease.MaxToken)
+				}
+				require.EqualValues(t, 8, w.granted(b).Token)
+				_ = stop()
+			})
+		})
+	}
+}
+
+// A holder whose token is poisoned under its hands stops in time, and nobody else begins.
+func TestPoison_ATokenBeyondTheLimitWhileHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		b := w.lease("b")
-		before := w.store.Restore(lease.Record{Token: math.MaxUint64, Nonce: "n"})
-		out := w.unknown(b)
-		require.ErrorIs(t, out.Err, lease.ErrTokenSpent)
-		require.NotContains(t, out.Err.Error(), "\n")
-		require.Equal(t, before, w.store.Snapshot())
-		w.said([]string{"the token in the record cannot grow any more", "repair"})
+		a, lost := holder(w)
+		r := w.record()
+		r.Token = math.MaxUint64
+		w.store.Restore(r)
+		time.Sleep(ttl)
+		require.False(t, a.Check())
+		require.ErrorIs(t, lost.all()[0], lease.ErrTokenSpent)
+		require.ErrorIs(t, w.unknown(w.lease("b")).Err, lease.ErrTokenSpent)
 	})
 }
 

@@ -35,7 +35,7 @@ func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
 		a := w.leaseOver(&each{View: w.view("a"), before: func(n int, v *memory.View) {
 			switch n {
 			case 1:
-				v.CommitLate(1, 4*time.Second)
+				v.CommitLate(1, timeout*19/20)
 			case 2:
 				v.Refuse(1)
 			}

@@ -109,7 +109,11 @@ func (p *Provider) open(ctx context.Context, id leaseKey, e *leaseEntry) {
 		System: p.cfg.System, Name: id.name, Owner: id.owner, Settings: settings, Logger: p.cfg.Options.Logger, Decode: impl.Decode,
 	})
 	if e.err == nil {
-		e.lease, e.err = New(e.store, id.owner, settings, p.cfg.Options)
+		o := p.cfg.Options
+		if o.Use == "" {
+			o.Use = "the lease " + id.name
+		}
+		e.lease, e.err = New(e.store, id.owner, settings, o)
 	}
 }
 

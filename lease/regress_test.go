@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,4 +141,97 @@ func TestPoison_NeverALockOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store that forgot is told again, by one conditional write, and only what it lost.
+func TestRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		first := chain(w, a)
+		newest := w.record()
+		require.NotNil(t, newest.Verdict)
+
+		r, err := b.Restore(t.Context(), *newest.Verdict)
+		require.NoError(t, err)
+		require.Equal(t, newest, r, "nothing was lost")
+		for name, forget := range map[string]func(){"deleted": w.store.Delete, "restored": func() { w.store.Restore(first) }} {
+			forget()
+			r, err = a.Read(t.Context())
+			require.NoError(t, err)
+			require.True(t, r.Behind, name)
+			r, err = b.Restore(t.Context(), *newest.Verdict)
+			require.NoError(t, err)
+			require.Equal(t, newest.Verdict, r.Verdict)
+			require.EqualValues(t, 2, w.record().Token)
+			require.Empty(t, w.record().Holder)
+			r, err = a.Read(t.Context())
+			require.NoError(t, err)
+			require.False(t, r.Behind, name)
+		}
+		other := newest.Verdict.Clone()
+		other.Survivors = []sbr.ID{"c"}
+		r, err = b.Restore(t.Context(), *other)
+		require.NoError(t, err)
+		require.Equal(t, newest.Verdict, r.Verdict, "a verdict under the same token is never replaced")
+	})
+}
+
+// Of two verdicts under one token, which only a store that forgot can bring about, the one that is in the store counts.
+func TestRegress_TwoVerdictsUnderOneToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		first := chain(w, a)
+		w.store.Restore(first)
+		require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind, "b has not seen what was lost")
+		r, err := a.Read(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, r.Token)
+		require.Equal(t, []sbr.ID{"b"}, r.Verdict.Survivors)
+	})
+}
+
+// A running Watch notices that the store went backwards when it happens.
+func TestRegress_WatchTellsThatTheStoreWentBackwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.lease("a")
+		chain(w, a)
+		var last lease.Record
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = a.Watch(ctx, func(r lease.Record) { last = r })
+		}()
+		synctest.Wait()
+		require.False(t, last.Behind)
+		w.store.Delete()
+		synctest.Wait()
+		require.True(t, last.Behind)
+		require.EqualValues(t, 2, last.Verdict.Token, "what is known stays in force")
+		cancel()
+		<-done
+	})
+}
+
+// A verdict is not built on another verdict than the one that its writer knows, although both have one token.
+func TestRegress_AVerdictOverAnotherOneOfItsBaseToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.lease("a"), w.lease("b")
+		first := chain(w, a)
+		w.store.Restore(first)
+		require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind)
+		require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+
+		p := verdict(2, "a", "a")
+		p.BaseBy = "a"
+		out := a.Acquire(t.Context(), p, nil)
+		require.Equal(t, lease.Held, out.Kind)
+		require.True(t, out.Superseded)
+		p.BaseBy = "b"
+		require.Equal(t, lease.Granted, a.Acquire(t.Context(), p, nil).Kind)
+	})
 }

@@ -44,7 +44,7 @@ func (l *Lease) giveUp(token uint64) string {
 		return ""
 	}
 	l.endTenure(t)
-	l.strays[t.nonce] = stray{}
+	l.strays[t.nonce] = stray{terms: t.terms}
 	l.gaveUp++
 	return t.nonce
 }
@@ -72,6 +72,9 @@ func (l *Lease) release(ctx context.Context, nonce string) ReleaseOutcome {
 		return ReleaseOutcome{Kind: Released}
 	case gone:
 		return ReleaseOutcome{Kind: NotReleased}
+	}
+	if left := l.owed(); left > 0 {
+		return l.releaseUnknown(errOwed(left))
 	}
 	s, warm := l.cached()
 	var last error
@@ -128,7 +131,7 @@ func (l *Lease) releaseUnknown(err error) ReleaseOutcome {
 // more: the write may be committed after it has failed.
 func (l *Lease) free(ctx context.Context, s Snapshot) error {
 	l.mu.Lock()
-	l.strays[s.Record.Nonce] = stray{}
+	l.strays[s.Record.Nonce] = stray{terms: l.strays[s.Record.Nonce].terms}
 	l.mu.Unlock()
 	r := l.touched(s.Record)
 	r.Holder = ""
@@ -149,26 +152,33 @@ func (l *Lease) wasFreed(nonce string) bool {
 }
 
 // stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.
-// The zero stray is a grant that was given up: any read that does not show it proves that it is gone.
 type stray struct {
+	// terms are those of the grant.
+	terms terms
 	// attempt: it stems from an Acquire that ended as Unknown, whose write was sent for the version prev, first at started.
-	// As long as the record is at prev it may still come.
+	// As long as the record is at prev it may still come. Otherwise it is a grant that was given up: any read that does not
+	// show it proves that it is gone.
 	attempt bool
 	prev    Version
 	started time.Time
-	terms   terms
 }
 
-// maxStrays bounds the memory of attempts that are all in doubt. What is forgotten runs out by itself.
-const maxStrays = 256
+// maxStrays bounds the memory of attempts that are all in doubt. The ones beyond share the entry anyNonce: no attempt has that
+// nonce, so none of them is adopted.
+const (
+	maxStrays = 256
+	anyNonce  = ""
+)
 
 func (l *Lease) stray(nonce string, s stray, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.strays) < maxStrays {
-		l.strays[nonce] = s
-		l.gaveUp++
+	if len(l.strays) >= maxStrays {
+		nonce = anyNonce // with the newest prev: an older version does not come back
+		s.terms.ttl = max(s.terms.ttl, l.strays[anyNonce].terms.ttl)
 	}
+	l.strays[nonce] = s
+	l.gaveUp++
 	l.tidyLocked(after)
 }
 
@@ -181,8 +191,13 @@ func (l *Lease) strayCount() int {
 func (l *Lease) isStray(r *Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.isStrayLocked(r)
+}
+
+func (l *Lease) isStrayLocked(r *Record) bool {
 	_, ok := l.strays[r.Nonce]
-	return ok && r.Holder == l.owner
+	_, more := l.strays[anyNonce]
+	return (ok || more) && r.Holder == l.owner
 }
 
 // lateGrant tells when the write of an attempt with these terms, that ended as Unknown, was sent.
@@ -196,7 +211,7 @@ func (l *Lease) lateGrant(nonce string, t terms) (started time.Time, ok bool) {
 // settleStrays forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
 func (l *Lease) settleStrays(s Snapshot) {
 	for nonce, st := range l.strays {
-		present := nonce == s.Record.Nonce && s.Record.Holder == l.owner
+		present := (nonce == s.Record.Nonce || nonce == anyNonce) && s.Record.Holder == l.owner
 		if !present && !(st.attempt && st.prev == s.Version) {
 			delete(l.strays, nonce)
 		}
@@ -216,14 +231,15 @@ func (l *Lease) tidyLocked(after time.Duration) {
 }
 
 // tidy reads the record from time to time until no stray is left, and frees what stands there under one.
-// It gives up when the time is over in which others would wait for such a holder; whoever sees one later starts it anew.
+// It gives up when the time is over in which others would wait for such a holder (never, if they would wait for ever); a later
+// read or watch that finds a stray starts it anew.
 func (l *Lease) tidy(after time.Duration) {
 	defer func() {
 		l.mu.Lock()
 		l.tidying = false
 		l.mu.Unlock()
 	}()
-	for waited := time.Duration(0); waited < min(l.settings.HeartbeatTimeout, time.Hour); {
+	for waited := time.Duration(0); waited < l.strayPatience(); {
 		if sleep(l.root, l.clock, after) != nil {
 			return
 		}
@@ -233,6 +249,18 @@ func (l *Lease) tidy(after time.Duration) {
 			return
 		}
 	}
+}
+
+// strayPatience is how long strays are looked for.
+func (l *Lease) strayPatience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.strays {
+		if s.terms.ttl == Infinite {
+			return Infinite
+		}
+	}
+	return min(l.settings.HeartbeatTimeout, time.Hour)
 }
 
 // undo frees the record if it stands under a stray. It reports whether nothing is left to do.
@@ -245,6 +273,9 @@ func (l *Lease) undo() bool {
 	defer l.unlock()
 	if l.strayCount() == 0 {
 		return true
+	}
+	if l.owed() > 0 {
+		return false
 	}
 	s, err := l.fetch(ctx)
 	if err != nil {

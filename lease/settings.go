@@ -84,6 +84,12 @@ func (s Settings) Window() time.Duration {
 	return s.HeartbeatTimeout - s.HeartbeatTimeout/8 - min(s.OperationTimeout, s.HeartbeatTimeout/4)
 }
 
+// RequestTime is how long one request may take of an operation that has so much time left: all of it but for a tenth, so that a slow
+// store is not taken for one that is away. If no answer comes, the tenth is for finding out what became of it.
+func (s Settings) RequestTime(left time.Duration) time.Duration {
+	return max(min(left, s.OperationTimeout)*9/10, time.Millisecond)
+}
+
 // patience is how long a foreign holder must be silent before it may be replaced. The record's own word is capped by the
 // local setting, so that a poisoned record cannot lock everybody out.
 func (s Settings) patience(recorded time.Duration) time.Duration {
@@ -92,6 +98,3 @@ func (s Settings) patience(recorded time.Duration) time.Duration {
 	}
 	return min(recorded, s.HeartbeatTimeout)
 }
-
-// callTimeout bounds one request to the store, so that an answer that never comes leaves time to find out what became of it.
-func (s Settings) callTimeout() time.Duration { return s.OperationTimeout * 2 / 5 }

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -19,6 +20,10 @@ var (
 	ErrTooLarge = errors.New("lease: the record is too large")
 )
 
+// MaxToken is the largest token. It fits a signed number of 64 bits: what databases store (BIGINT in SQL, long in BSON), and what
+// a fence takes.
+const MaxToken uint64 = math.MaxInt64
+
 // Version identifies one state of the stored record; it is opaque. Empty: the record does not exist.
 type Version string
 
@@ -26,7 +31,7 @@ type Version string
 type Record struct {
 	// Holder is the owner that holds the lease, empty when it is free.
 	Holder string
-	// Token is the fencing token: it grows by one with each change of holder or verdict and never goes back.
+	// Token is the fencing token: it grows by one with each change of holder or verdict, never goes back, and ends at MaxToken.
 	Token uint64
 	// Nonce names the attempt that wrote the present token.
 	Nonce string
@@ -36,6 +41,9 @@ type Record struct {
 	Acquired, Renewed time.Time
 	// Verdict is the last verdict, nil if none was ever written. It stays when the lease is released.
 	Verdict *sbr.Verdict
+	// Behind is set by Lease, never by a store, which does not keep it: the store went backwards. Token and Verdict are the newest that this
+	// Lease has seen; the store holds less.
+	Behind bool
 }
 
 // Snapshot is a record together with its version.
@@ -50,7 +58,8 @@ type Store interface {
 	// Read returns the present record. A record that does not exist is the zero Snapshot without an error.
 	// It must not answer from a cache that may be older than the latest write it has acknowledged to anybody.
 	Read(ctx context.Context) (Snapshot, error)
-	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the new version.
+	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the new version, with the
+	// record as a Read shows it: times may have lost precision.
 	// ErrConflict and ErrRefused mean certainly not written; any other error means unknown.
 	Write(ctx context.Context, r Record, prev Version) (Snapshot, error)
 }
@@ -60,6 +69,14 @@ type Limiter interface {
 	// Window returns for how long a holder with these settings may trust one heartbeat, counted from the moment it was sent.
 	// New takes the smaller one of this and Settings.Window. An error says that no such time exists: New fails with it.
 	Window(s Settings) (time.Duration, error)
+}
+
+// Identified is a Store that can tell which store it is, so that members of one cluster find out that they use different ones.
+type Identified interface {
+	// Identity returns one text to all who share the store, and another one to those who use another store, as far as that can be
+	// told. It stays the same for as long as the store exists, whatever becomes of the record. An error says that it is not known:
+	// that is no reason to take the store for another one.
+	Identity(ctx context.Context) (string, error)
 }
 
 // Watcher is a Store that can report changes as they happen.

@@ -9,12 +9,16 @@ import (
 
 // grant is what Check looks at. It is never changed, only replaced.
 type grant struct {
-	token    uint64
+	token uint64
+	// from is the moment at which a former holder that was replaced knows it for certain: see Lease.owed.
+	from     time.Time
 	deadline time.Time
 	forever  bool
 }
 
-func (g *grant) live(now time.Time) bool { return g.forever || now.Before(g.deadline) }
+// live reports whether the time is not over yet, valid whether the grant may be used.
+func (g *grant) live(now time.Time) bool  { return g.forever || now.Before(g.deadline) }
+func (g *grant) valid(now time.Time) bool { return g.live(now) && !now.Before(g.from) }
 
 // tenure is one time of holding the lease, from the grant to its loss or release. Its fields are guarded by Lease.mu.
 type tenure struct {
@@ -45,7 +49,7 @@ func wake(sleeper chan struct{}) {
 func (l *Lease) hold(t *tenure, r *Record, start time.Time) {
 	t.token = r.Token
 	deadline, finite := t.terms.deadline(start)
-	l.holding.Store(&grant{token: r.Token, deadline: deadline, forever: !finite})
+	l.holding.Store(&grant{token: r.Token, from: l.owedUntil, deadline: deadline, forever: !finite})
 }
 
 // begin starts or goes on with a tenure for the record s, whose write was sent at start. The error is ErrTooLate when the

@@ -22,6 +22,8 @@ func (l *Lease) terms(p *Proposal) (terms, error) {
 		return terms{}, fmt.Errorf("%w: Proposal.KeepAlive needs Proposal.For; without either the settings' heartbeats apply", ErrRefused)
 	case p.For == 0:
 		return terms{l.settings.HeartbeatTimeout, l.window, l.settings.Interval()}, nil
+	case p.For != 0 && len(p.TakeOver) > 0:
+		return terms{}, fmt.Errorf("%w: Proposal.For and Proposal.TakeOver exclude each other: the holder that is replaced may believe longer", ErrRefused)
 	case p.For < 0:
 		return terms{}, fmt.Errorf("%w: Proposal.For is %v: it must be positive", ErrRefused, p.For)
 	case l.limited:

@@ -102,14 +102,11 @@ func (w *waiter) left() time.Duration {
 	if !known {
 		return 0
 	}
-	silent, patience := l.silence(s)
-	if judge(w.proposal, &s.Record, l.owner, silent, patience) != heldByOther {
+	ruling, wait := l.rule(w.proposal, s)
+	if ruling != heldByOther {
 		return 0
 	}
-	if patience == Infinite {
-		return l.settings.Interval()
-	}
-	return min(patience-silent, l.settings.Interval())
+	return min(wait, l.settings.Interval())
 }
 
 func (w *waiter) watch(ctx context.Context) {

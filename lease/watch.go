@@ -7,7 +7,8 @@ import (
 
 // Watch calls fn, one call at a time, with the present record (if there is one) and again after each change, until ctx ends
 // or the lease is closed; the error says which. It uses the store's Watcher, or reads every Options.PollInterval where the store has none or
-// refuses to be watched. It may skip intermediate states, never ends on an old one, and never goes backwards.
+// refuses to be watched. It may skip intermediate states, never ends on an old one, and never goes backwards: a store that does is reported with
+// the newest token and verdict and Record.Behind.
 //
 // A running Watch also makes the lease faster and more alert: an Acquire finds the version known and needs one request, a
 // silent holder is timed from its last sign of life, and a loss is noticed when it happens.
@@ -17,7 +18,11 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	defer context.AfterFunc(l.root, func() { cancel(ErrClosed) })()
 	if w, ok := l.store.(Watcher); ok {
 		err := w.Watch(ctx, func(s Snapshot) {
-			if r, ok := l.hear(s); ok {
+			r, ok := l.hear(s)
+			if !ok {
+				r, ok = l.verify(ctx)
+			}
+			if ok {
 				fn(r.clone())
 			}
 		})
@@ -30,6 +35,15 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 		l.log.Warn("lease: the store cannot be watched, reading it instead", "error", err, "every", l.opts.PollInterval)
 	}
 	return l.poll(ctx, fn)
+}
+
+// verify reads the record after a report that is older than what is known: either the report is late, or the store went backwards, which is
+// news.
+func (l *Lease) verify(ctx context.Context) (r Record, news bool) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	s, err := l.fetch(ctx)
+	return s.Record, err == nil && s.Record.Behind
 }
 
 // poll is Watch over a store without one.

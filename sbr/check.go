@@ -1,6 +1,7 @@
 package sbr
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 type check struct {
 	gap      time.Duration // how long the process did not run; zero after a heal
 	untold   bool          // it is about a verdict that is known in part only
+	conflict bool          // two verdicts have one token: only the store can say which one counts
 	alone    bool          // there was no other member before the pause, so nobody else needs to be asked
 	until    time.Duration
 	retryAt  time.Duration
@@ -24,11 +26,13 @@ type check struct {
 
 // onResumed follows a pause of the whole process (promise S2): whatever this member knew may be history, so it reads its
 // fate before it does anything else.
-func (r *Resolver) onResumed(gap time.Duration) {
+func (r *Resolver) onResumed(e Resumed) {
+	r.endRequest("this process did not run for %v", e.Gap)
 	r.race, r.changes, r.lastChange, r.rechecking = nil, 0, r.now, 0
 	r.unsure, r.departed = true, false
-	r.explain(TopicPaused, "this process did not run for %v: it learns its fate before it does anything else", gap)
-	r.startCheck(gap)
+	why := cmp.Or(e.Why, "this process did not run")
+	r.explain(TopicPaused, "%s for %v: it learns its fate before it does anything else", why, e.Gap)
+	r.startCheck(e.Gap)
 }
 
 // onHealed follows an event after which nobody is unreachable any more, though no verdict says why: the last one came back, left,
@@ -38,8 +42,12 @@ func (r *Resolver) onHealed(e Event) {
 		return
 	}
 	if !NeedsLease(r.strategy) {
-		if _, ordered := e.(Ordered); ordered || r.now < r.suspendedAt+r.cfg.StableAfter {
-			return // its own side decided, or nobody can have decided yet
+		switch e.(type) {
+		case Ordered, DownRequested:
+			return // its own side decided
+		}
+		if r.now < r.suspendedAt+r.cfg.StableAfter {
+			return // nobody can have decided yet
 		}
 	}
 	r.startCheck(0)
@@ -107,7 +115,7 @@ func (r *Resolver) runCheck() {
 		c.answerBy = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
 		r.emit(ReadLease{Attempt: c.inflight})
 	}
-	if c.asking {
+	if c.asking && !c.conflict {
 		r.emit(AskStanding{})
 	}
 }
@@ -126,21 +134,20 @@ func (r *Resolver) checkExpired() {
 func (r *Resolver) checked(err string) {
 	c := r.check
 	c.inflight, c.retryAt = 0, r.now+r.cfg.LeaseRetry
-	if err == "" && r.clear("the lease does not speak against this member") {
+	if err == "" && !r.behind() && r.clear("the lease does not speak against this member") {
 		return
 	}
 	c.failed, c.asking = true, true
-	if r.allClear() {
-		return
+	if !c.conflict && !r.allClear() {
+		r.emit(AskStanding{})
 	}
-	r.emit(AskStanding{})
 }
 
 func (r *Resolver) onCleared(e Cleared) {
-	from := r.get(e.From)
-	if r.check == nil || from == nil || e.Token < r.verdict.Token {
+	if r.check == nil || r.get(e.From) == nil || e.Token < r.verdict.Token {
 		return
 	}
+	r.inherit(e.Suspects)
 	r.check.cleared[e.From] = struct{}{}
 	if e.Unsure {
 		r.check.unsure[e.From] = struct{}{}
@@ -157,6 +164,9 @@ func (r *Resolver) onCleared(e Cleared) {
 // count only beside one that did not, or while nobody is missing who may have decided. While others are unreachable the member
 // stays suspended, and what it decides needs the store: then it need not be sure.
 func (r *Resolver) allClear() bool {
+	if r.check.conflict {
+		return false
+	}
 	others, sure := 0, 0
 	for i := range r.members {
 		m := &r.members[i]
@@ -200,13 +210,17 @@ func (r *Resolver) clear(why string) bool {
 	return true
 }
 
+// readers is how many members read a lease that is not watched: one is enough, the others stand in for it.
+const readers = 3
+
 // maxBackoff is how often the pause between two rechecks doubles while the store does not answer.
 const maxBackoff = 4
 
 // recheck reads the store once more some time after a check: others may have suspected this member longer than it knows, and
-// have decided, or been about to, when it asked. It matters where the verdict is not watched; nobody waits for it.
+// have decided, or been about to, when it asked. It matters where the verdict is not watched; nobody waits for it. There the first
+// members go on reading now and then: somebody has to notice that the store has forgotten (design rule 16).
 func (r *Resolver) recheck() {
-	if r.now < r.recheckAt || r.check != nil {
+	if r.now < r.recheckDue() {
 		return
 	}
 	r.recheckAt = r.now + (r.cfg.LeaseTimeout+r.cfg.HolderRetry)<<min(r.rechecks, maxBackoff)
@@ -216,10 +230,19 @@ func (r *Resolver) recheck() {
 }
 
 func (r *Resolver) recheckDue() time.Duration {
-	if r.check != nil {
+	switch {
+	case r.check != nil:
 		return never
+	case r.recheckAt == never && r.readsNowAndThen():
+		return r.readAt + max(r.cfg.StableAfter, r.cfg.LeaseTimeout)
+	default:
+		return r.recheckAt
 	}
-	return r.recheckAt
+}
+
+// readsNowAndThen reports whether this member is one of those that read a lease that is not watched.
+func (r *Resolver) readsNowAndThen() bool {
+	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil && r.position(r.self) < readers
 }
 
 // Answer is what to tell the incarnation id, which had read the token seen when it started, when it asks for its standing
@@ -231,10 +254,10 @@ func (r *Resolver) Answer(id ID, seen uint64) Event {
 	case v.Standing(id, seen) == Out:
 		return Told{From: r.self, Verdict: Verdict{Token: v.Token, Down: []ID{id}, DecidedBy: v.DecidedBy, Reason: v.Reason, Partial: true}}
 	case r.KeptOut(id, seen):
-		return Ordered{From: r.self, Order: Order{Kind: DownUnreachable, Down: []ID{id}, Reason: "this incarnation was downed while it could not be reached"}}
+		return Ordered{From: r.self, Order: Order{Kind: DownUnreachable, Down: []ID{id}, Reason: "this incarnation was downed before"}}
 	case m != nil && m.Unreachable:
 		return nil
 	default:
-		return Cleared{From: r.self, Token: v.Token, Unsure: r.unsure}
+		return Cleared{From: r.self, Token: v.Token, Unsure: r.unsure, Suspects: r.undecided()}
 	}
 }

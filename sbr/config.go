@@ -53,6 +53,9 @@ type Config struct {
 	LeaseRetry time.Duration
 	// HolderRetry is the pause between two attempts while an unreachable holder is watched (heartbeat-interval).
 	HolderRetry time.Duration
+	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser learns its fate only
+	// when it asks or is told, and the first members read the lease every StableAfter, so that a store that forgot is noticed.
+	Watched bool
 	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
 	RemoveRetry time.Duration
 	// PassOnStep spaces the members of a side that pass a verdict on; the first one spares the others the work.
@@ -75,6 +78,7 @@ func DefaultConfig() Config {
 		HolderRetry:                    12 * time.Second,
 		RemoveRetry:                    2 * time.Second,
 		PassOnStep:                     500 * time.Millisecond,
+		Watched:                        true,
 	}
 }
 

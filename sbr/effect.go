@@ -10,16 +10,31 @@ type (
 	ReadLease struct{ Attempt uint64 }
 
 	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder, over the record
-	// whose token is Base. TakeOver names a living holder of this side that may be replaced. Answer with LeaseAnswer.
+	// whose token is Base and whose verdict BaseBy has written. TakeOver names a living holder of this side that may be replaced. Answer with LeaseAnswer.
 	AcquireLease struct {
 		Attempt  uint64
 		Verdict  Verdict
 		Base     uint64
+		BaseBy   ID
 		TakeOver []ID
+	}
+
+	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write, if the store holds an older one
+	// or none when it is read. The holder is nobody then. Answer with LeaseRead: what the store holds in the end.
+	RestoreVerdict struct {
+		Attempt uint64
+		Verdict Verdict
 	}
 
 	// ReleaseLease gives the lease back; the verdict stays in it. Answer with LeaseReleased.
 	ReleaseLease struct{ Attempt uint64 }
+
+	// RecordLeave asks to record beside the verdict with this token, by one conditional write, that members have left in peace, this one among
+	// them: Verdict.Leave. It is the last but one effect of a resolver: nothing that comes of it changes what this member does.
+	RecordLeave struct {
+		Token      uint64
+		Gone, Here []ID
+	}
 
 	// TellVerdict passes the verdict on to the targets until each of them has answered, or a bound has passed.
 	TellVerdict struct {
@@ -33,8 +48,8 @@ type (
 		Order   Order
 	}
 
-	// AskToRace asks the targets to race in this member's place.
-	AskToRace struct{ Targets []ID }
+	// AskToRace asks the targets to race in this member's place. Suspects are the members that this one cannot reach.
+	AskToRace struct{ Targets, Suspects []ID }
 
 	// AskStanding asks all members whether they know of anything against this one. Answers are Told, Ordered or Cleared.
 	AskStanding struct{}
@@ -48,6 +63,14 @@ type (
 	// Resume undoes Suspend.
 	Resume struct{ Reason string }
 
+	// AnswerDownRequest answers DownRequested. Granted: the member is downed. Held: nothing was written, and nothing will be. Unknown: a
+	// write has no answer, so the verdict may exist, or come into existence. Text is one sentence.
+	AnswerDownRequest struct {
+		ID      ID
+		Outcome Outcome
+		Text    string
+	}
+
 	// DownSelf downs this member. It is the last effect a resolver ever returns.
 	DownSelf struct{ Reason string }
 
@@ -60,18 +83,21 @@ type (
 	}
 )
 
-func (ReadLease) effect()    {}
-func (AcquireLease) effect() {}
-func (ReleaseLease) effect() {}
-func (TellVerdict) effect()  {}
-func (TellOrder) effect()    {}
-func (AskToRace) effect()    {}
-func (AskStanding) effect()  {}
-func (Remove) effect()       {}
-func (Suspend) effect()      {}
-func (Resume) effect()       {}
-func (DownSelf) effect()     {}
-func (Explain) effect()      {}
+func (ReadLease) effect()         {}
+func (AcquireLease) effect()      {}
+func (RestoreVerdict) effect()    {}
+func (ReleaseLease) effect()      {}
+func (RecordLeave) effect()       {}
+func (TellVerdict) effect()       {}
+func (TellOrder) effect()         {}
+func (AskToRace) effect()         {}
+func (AskStanding) effect()       {}
+func (Remove) effect()            {}
+func (Suspend) effect()           {}
+func (Resume) effect()            {}
+func (AnswerDownRequest) effect() {}
+func (DownSelf) effect()          {}
+func (Explain) effect()           {}
 
 // Topic says what a sentence is about, so that observers can filter.
 type Topic string
@@ -85,4 +111,7 @@ const (
 	TopicHealed   Topic = "healed"
 	TopicIgnored  Topic = "ignored"
 	TopicPaused   Topic = "paused"
+	// TopicBackwards: the store holds less than it did. TopicConflict: two verdicts have one token, the chain is broken.
+	TopicBackwards Topic = "store-backwards"
+	TopicConflict  Topic = "verdict-conflict"
 )

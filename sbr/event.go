@@ -12,8 +12,17 @@ type (
 	// cannot be counted yet, Leaving, Exiting or Down. Unreachable is ignored: that is Reachability's business.
 	MemberSeen struct{ Member Member }
 
-	// MemberGone says that a member left or was removed.
-	MemberGone struct{ ID ID }
+	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the member itself had said
+	// goodbye before it was suspected, or its successor on the same host proves that it ended. Without that, being removed
+	// from a list is no end (an operator or the cluster's own time-out did it): the member stays, as an unreachable suspect.
+	MemberGone struct {
+		ID    ID
+		Ended bool
+	}
+
+	// Suspected names members that could not be reached and were not decided about, as an earlier process of this member
+	// remembers them. Members that are known here already stay as they are seen here.
+	Suspected struct{ Members []Member }
 
 	// Reachability says that a member can, or cannot, be reached from here. Repeating a fact has no effect.
 	Reachability struct {
@@ -37,7 +46,7 @@ type (
 		Err string
 	}
 
-	// LeaseRead is the outcome of a ReadLease effect; Err is empty when Record was read.
+	// LeaseRead is the outcome of a ReadLease or RestoreVerdict effect; Err is empty when Record was read.
 	LeaseRead struct {
 		Attempt uint64
 		Record  Record
@@ -66,20 +75,37 @@ type (
 	}
 
 	// Asked says that a member of this side could not reach the lease store and asks this one to race in its place.
-	Asked struct{ From ID }
-
-	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One that is Unsure
-	// stood still itself, and does not know its own fate yet.
-	Cleared struct {
-		From   ID
-		Token  uint64
-		Unsure bool
+	// Suspects are the members that the sender cannot reach: this one takes over those that it does not know.
+	Asked struct {
+		From     ID
+		Suspects []ID
 	}
 
-	// Resumed says that this process did not run for Gap: whatever it knows may be history.
-	Resumed struct{ Gap time.Duration }
+	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One that is Unsure
+	// stood still itself, and does not know its own fate yet. Suspects are as in Asked.
+	Cleared struct {
+		From     ID
+		Token    uint64
+		Unsure   bool
+		Suspects []ID
+	}
 
-	// Failed says that the resolver's own machinery broke: the member fails safe (promise F1).
+	// DownRequested is an operator's word: the member ID goes down. Reason is the operator's, and may be empty. It is answered by
+	// AnswerDownRequest.
+	DownRequested struct {
+		ID     ID
+		Reason string
+	}
+
+	// Resumed says that this member saw and did nothing for Gap: whatever it knows may be history. Why says in words what kept
+	// it from that; empty: its process did not run.
+	Resumed struct {
+		Gap time.Duration
+		Why string
+	}
+
+	// Failed says that what this member needs to decide broke, the resolver itself or its way to the cluster: the member fails
+	// safe (promise F1) with that reason.
 	Failed struct{ Reason string }
 
 	// Left says that this member leaves the cluster of its own will: nothing is decided any more.
@@ -88,6 +114,7 @@ type (
 
 func (MemberSeen) event()    {}
 func (MemberGone) event()    {}
+func (Suspected) event()     {}
 func (Reachability) event()  {}
 func (Observations) event()  {}
 func (LeaseAnswer) event()   {}
@@ -98,6 +125,7 @@ func (Told) event()          {}
 func (Ordered) event()       {}
 func (Asked) event()         {}
 func (Cleared) event()       {}
+func (DownRequested) event() {}
 func (Resumed) event()       {}
 func (Failed) event()        {}
 func (Left) event()          {}
@@ -127,4 +155,6 @@ type Order struct {
 	Down []ID
 	// Reason is the decision in one sentence.
 	Reason string
+	// Suspects are the members that the sender cannot reach; a receiver takes over those that it does not know.
+	Suspects []ID
 }

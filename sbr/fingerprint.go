@@ -16,6 +16,7 @@ func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.no
 // which nothing has happened for a while can be compared with another, and with itself as it was.
 func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.unsure, r.unsure && r.departed)
+	b = appendBools(b, r.record.Behind)
 	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0, r.changes > 0)
 	b = r.appendTimes(b, now)
 	if r.recheckAt != never {
@@ -26,7 +27,7 @@ func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 		m := &r.members[i]
 		b = appendText(b, string(m.ID))
 		b = append(b, byte(m.Status))
-		b = appendBools(b, m.Unreachable, m.awaiting)
+		b = appendBools(b, m.Unreachable, m.awaiting, m.Unlisted)
 		b = binary.AppendUvarint(b, m.Seen)
 	}
 	b = appendIDs(appendIDs(b, r.seenBy), r.indirect)
@@ -52,7 +53,7 @@ func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 		}
 		b = appendTime(b, at, now)
 	}
-	matters(r.lastChange, !r.armed || r.suspects > 0 && !r.racing() || r.changes > 0)
+	matters(r.lastChange, !r.armed || r.suspects > 0 && (!r.racing() || r.race.target != "") || r.changes > 0)
 	matters(r.firstChange, r.changes > 0)
 	matters(r.suspendedAt, r.suspended && !NeedsLease(r.strategy))
 	b = appendBools(b, r.suspects > 0 && r.idleAt == r.lastChange)
@@ -60,6 +61,8 @@ func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 	matters(r.removeAt, true)
 	matters(r.passAt, true)
 	matters(r.recheckAt, true)
+	matters(r.readAt, r.recheckAt == never && r.readsNowAndThen())
+	matters(r.restoreAt, true)
 	return r.appendAttempt(b, r.rechecking, r.recheckAt != never)
 }
 
@@ -77,6 +80,8 @@ func (r *Resolver) racing() bool { return r.race != nil && r.race.since == r.las
 func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 	if rc := r.race; rc != nil {
 		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "", r.racing(), rc.deadline != 0, r.lastChange == now)
+		b = appendText(b, string(rc.target))
+		b = appendBools(b, rc.target != "" && rc.writes > 0)
 		b = r.appendAttempt(b, rc.inflight, true)
 		if rc.deadline != 0 {
 			b = appendTime(b, rc.deadline, now)
@@ -92,7 +97,7 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 	}
 	if c := r.check; c != nil {
 		b = r.appendAttempt(b, c.inflight, true)
-		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone)
+		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone, c.conflict)
 		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
 		b = appendIDs(b, slices.Sorted(maps.Keys(c.unsure)))
 		b = appendTime(b, c.until, now)
@@ -114,7 +119,8 @@ func appendTime(b []byte, at, now time.Duration) []byte {
 func appendVerdict(b []byte, v *Verdict) []byte {
 	b = binary.AppendUvarint(b, v.Token)
 	b = appendBools(b, v.Partial)
-	return appendIDs(appendIDs(b, v.Survivors), v.Down)
+	b = appendText(b, string(v.DecidedBy))
+	return appendIDs(appendIDs(appendIDs(appendIDs(b, v.Survivors), v.Down), v.Left), v.Heirs)
 }
 
 func appendIDs(b []byte, ids []ID) []byte {

@@ -35,6 +35,7 @@ func (s *stage) start(a args) error {
 	if a.of["indirect"] == "off" {
 		cfg.DownAllWhenIndirectlyConnected = sbr.Off
 	}
+	cfg.Watched = a.of["watched"] != "no"
 	cfg.MinMembers = int(max(1, a.number("min-members")))
 	set.StaticQuorum.QuorumSize = int(a.number("quorum"))
 	strategy, err := sbr.Strategy(idle{}), error(nil)
@@ -66,6 +67,8 @@ func (s *stage) show(effects []sbr.Effect) {
 			s.acq = e
 		case sbr.ReadLease:
 			s.read = e.Attempt
+		case sbr.RestoreVerdict:
+			s.restore = e.Attempt
 		case sbr.ReleaseLease:
 			s.free = e.Attempt
 		}
@@ -93,6 +96,10 @@ func effectLine(e sbr.Effect) string {
 		return line
 	case sbr.ReleaseLease:
 		return fmt.Sprintf("release lease #%d", e.Attempt)
+	case sbr.RestoreVerdict:
+		return fmt.Sprintf("restore verdict %d #%d: survivors=%v down=%v", e.Verdict.Token, e.Attempt, e.Verdict.Survivors, e.Verdict.Down)
+	case sbr.RecordLeave:
+		return fmt.Sprintf("record beside verdict %d: left=%v here=%v", e.Token, e.Gone, e.Here)
 	case sbr.TellVerdict:
 		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token, e.Verdict.Survivors, e.Verdict.Down)
 	case sbr.TellOrder:
@@ -101,6 +108,8 @@ func effectLine(e sbr.Effect) string {
 		return fmt.Sprintf("ask %v to race", e.Targets)
 	case sbr.AskStanding:
 		return "ask everybody for my standing"
+	case sbr.AnswerDownRequest:
+		return fmt.Sprintf("answer the operator about %s: %s: %s", e.ID, e.Outcome, e.Text)
 	case sbr.Remove:
 		return fmt.Sprintf("remove %v", e.IDs)
 	case sbr.Suspend:
@@ -127,6 +136,9 @@ func (s *stage) describe() string {
 		}
 		if m.Unreachable {
 			line += "!"
+		}
+		if m.Unlisted {
+			line += "?"
 		}
 	}
 	line += "; leader " + cmp.Or(string(snap.Leader), "none")

@@ -67,7 +67,9 @@ type stage struct {
 	acq   sbr.AcquireLease // the last one
 	read  uint64           // the last attempt to read
 	free  uint64           // the last attempt to release
-	out   []string
+	// restore is the last attempt to write a verdict back.
+	restore uint64
+	out     []string
 }
 
 var word = regexp.MustCompile(`[^\s=]+=\([^)]*\)|\S+`)
@@ -111,13 +113,14 @@ func (a args) number(key string) uint64 {
 func (a args) verdict() sbr.Verdict {
 	return sbr.Verdict{
 		Token: a.number("token"), Survivors: a.ids("survivors"), Down: a.ids("down"), Partial: a.of["partial"] != "",
+		Left: a.ids("gone"), Heirs: a.ids("heirs"),
 		DecidedBy: cmp.Or(a.id("by"), a.id("holder"), a.id("from")), Reason: cmp.Or(a.of["reason"], "they decided"),
 	}
 }
 
 // record has a verdict if survivors are named; it stands under the token "verdict", or the record's own.
 func (a args) record() sbr.Record {
-	rec := sbr.Record{Holder: a.id("holder"), Token: a.number("token")}
+	rec := sbr.Record{Holder: a.id("holder"), Token: a.number("token"), Behind: a.of["behind"] != ""}
 	if a.of["survivors"] != "" {
 		v := a.verdict()
 		v.Token = cmp.Or(a.number("verdict"), v.Token)
@@ -147,7 +150,7 @@ func (s *stage) play(line string) error {
 		s.print(s.describe())
 	case "answer":
 		s.print(fmt.Sprintf("answer to %s: %+v", a.names[0], s.r.Answer(sbr.ID(a.names[0]), a.number("seen"))))
-	case "members", "unreachable", "reachable", "gone":
+	case "members", "unreachable", "reachable", "gone", "unlisted":
 		for _, name := range a.names {
 			s.step(s.memberEvent(cmd, name, a))
 		}
@@ -162,8 +165,8 @@ func (s *stage) play(line string) error {
 }
 
 func (s *stage) memberEvent(cmd, name string, a args) sbr.Event {
-	if cmd == "gone" {
-		return sbr.MemberGone{ID: sbr.ID(name)}
+	if cmd == "gone" || cmd == "unlisted" { // it said goodbye, or nobody knows why it is listed no longer
+		return sbr.MemberGone{ID: sbr.ID(name), Ended: cmd == "gone"}
 	}
 	if cmd != "members" {
 		return sbr.Reachability{ID: sbr.ID(name), Unreachable: cmd == "unreachable"}
@@ -197,6 +200,8 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 		return sbr.LeaseAnswer{Attempt: attempt(s.acq.Attempt), Err: a.of["err"]}
 	case "lease read":
 		return sbr.LeaseRead{Attempt: attempt(s.read), Record: a.record(), Err: a.of["err"]}
+	case "lease restored":
+		return sbr.LeaseRead{Attempt: attempt(s.restore), Record: a.record(), Err: a.of["err"]}
 	case "lease released", "lease unreleased":
 		return sbr.LeaseReleased{Attempt: attempt(s.free), Done: what == "lease released"}
 	case "observed":
@@ -212,11 +217,21 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 		return sbr.Told{From: a.id("from"), Verdict: a.verdict()}
 	case "ordered":
 		kind, _ := sbr.ParseKind(a.of["kind"])
-		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"), Reason: "they decided"}}
+		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"), Reason: "they decided", Suspects: a.ids("suspects")}}
 	case "asked":
-		return sbr.Asked{From: a.id("from")}
+		return sbr.Asked{From: a.id("from"), Suspects: a.ids("suspects")}
+	case "suspected":
+		var list []sbr.Member
+		for _, id := range a.ids("members") {
+			m := member(string(id))
+			m.Seen = a.number("seen")
+			list = append(list, m)
+		}
+		return sbr.Suspected{Members: list}
 	case "cleared":
 		return sbr.Cleared{From: a.id("from"), Token: a.number("token"), Unsure: a.of["unsure"] == "yes"}
+	case "operator":
+		return sbr.DownRequested{ID: a.id("downs"), Reason: a.of["reason"]}
 	case "resumed":
 		gap, _ := time.ParseDuration(a.of["gap"])
 		return sbr.Resumed{Gap: gap}

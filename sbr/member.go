@@ -61,6 +61,9 @@ type Member struct {
 	Status Status
 	// Unreachable says that the member cannot be reached from here.
 	Unreachable bool
+	// Unlisted says that the cluster no longer lists the member, although nothing proves its end: it may run where it cannot be
+	// reached, and decide. It stays an undecided suspect until a verdict or an order covers it, or it is seen again.
+	Unlisted bool
 
 	// awaiting says that the cluster calls the member alive, but it has not been seen while nobody was unreachable.
 	awaiting bool

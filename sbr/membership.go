@@ -1,6 +1,7 @@
 package sbr
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -8,7 +9,7 @@ import (
 // onMemberSeen inserts or updates a member. A downed incarnation stays downed, whatever the cluster says of it (promise S2).
 func (r *Resolver) onMemberSeen(m Member) {
 	reported := m.Status
-	m.Unreachable, m.awaiting = false, reported == Up || reported == WeaklyUp
+	m.Unreachable, m.Unlisted, m.awaiting = false, false, reported == Up || reported == WeaklyUp
 	old := r.get(m.ID)
 	if old == nil {
 		if m.awaiting {
@@ -21,13 +22,16 @@ func (r *Resolver) onMemberSeen(m Member) {
 			r.lastChange = r.now
 		}
 	} else {
-		m.Unreachable = old.Unreachable
+		m.Unreachable = old.Unreachable && !old.Unlisted // listed again: it has answered somebody
 		m.Status = follow(old, reported)
 		if m.Status == Exiting && old.Status != Exiting {
 			r.lastChange = r.now
 		}
 		if old.Downable() && !m.Downable() {
 			r.departed = true
+		}
+		if old.Unlisted && old.suspect() && !m.suspect() {
+			r.unrest() // a change of reachability like any other
 		}
 		if m.suspect() && !old.suspect() {
 			r.unrest() // a leave was refuted of a member that cannot be reached: as if it had become unreachable now
@@ -56,23 +60,77 @@ func (r *Resolver) isOut(m *Member) bool {
 	return ordered || r.verdict.Standing(m.ID, m.Seen) == Out
 }
 
-func (r *Resolver) onMemberGone(id ID) {
-	if id == r.self {
+// onMemberGone follows the end of a member in the cluster's list. Being removed from a list ends no suspicion: only a decision, the
+// member itself or proof of its end does (design rule 15).
+func (r *Resolver) onMemberGone(e MemberGone) {
+	m := r.get(e.ID)
+	if m == nil || e.ID == r.self {
 		return
 	}
-	if m := r.get(id); m != nil && m.Downable() {
+	if m.Downable() {
 		r.departed = true
 	}
-	if !r.roster.remove(id) {
+	if e.Ended || !m.Downable() {
+		r.forget(e.ID)
 		return
 	}
+	suspect := m.suspect()
+	r.change(m, func(m *Member) {
+		m.Unreachable, m.Unlisted = true, true
+		m.Status = min(m.Status, Up) // a leave that nobody confirmed
+	})
+	if !suspect {
+		r.unrest()
+	}
+}
+
+func (r *Resolver) forget(id ID) {
+	r.remove(id)
 	r.calm()
-	for i, w := range r.waitGone {
-		if w == id {
-			r.waitGone = append(r.waitGone[:i], r.waitGone[i+1:]...)
-			break
+	r.waitGone = slices.DeleteFunc(r.waitGone, func(w ID) bool { return w == id })
+}
+
+// dropDecided forgets the members that a verdict or an order has downed, and that the cluster lists no longer: nobody has to remove them.
+func (r *Resolver) dropDecided() {
+	for i := len(r.members) - 1; i >= 0 && r.decided > 0; i-- {
+		if m := &r.members[i]; m.Unlisted && m.Status == Down {
+			r.forget(m.ID)
 		}
 	}
+}
+
+// remember makes suspects of members that an earlier process of this member could not reach, unless they are known here.
+func (r *Resolver) remember(suspects []Member) {
+	for _, m := range suspects {
+		if m.ID == "" || r.get(m.ID) != nil || r.isOut(&m) {
+			continue
+		}
+		m.Status, m.Unreachable, m.Unlisted, m.awaiting = Up, true, true, false
+		r.put(m)
+		r.unrest()
+	}
+}
+
+// inherit makes suspects of members that another member of this side cannot reach, and that are unknown here. It changes no deadline: the
+// view of the sender was stable. When such a member started is not known: only a later verdict, or one that names it, downs it.
+func (r *Resolver) inherit(suspects []ID) {
+	since, first, changes := r.lastChange, r.firstChange, r.changes
+	for _, id := range suspects {
+		if !contains(r.verdict.Down, id) {
+			r.remember([]Member{{ID: id, Name: string(id), Seen: r.verdict.Token}})
+		}
+	}
+	r.lastChange, r.firstChange, r.changes = since, first, changes
+}
+
+// undecided lists the suspects, for members that are asked for help or ordered.
+func (r *Resolver) undecided() (ids []ID) {
+	for i := range r.members {
+		if m := &r.members[i]; m.suspect() {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // onReachability takes in a change of reachability. Only members that may still be downed move the deadlines (design deviation 7).
@@ -189,8 +247,14 @@ func (r *Resolver) watchSuspension() {
 }
 
 func (r *Resolver) suspicion() string {
-	if r.check != nil && r.check.gap > 0 {
+	switch c := r.check; {
+	case c == nil:
+	case c.gap > 0:
 		return "this process did not run for a while and does not know its fate yet"
+	case c.conflict:
+		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts", r.verdict.Token)
+	case c.untold:
+		return fmt.Sprintf("verdict %d is known in part, and not yet whether it lists this member", r.verdict.Token)
 	}
 	return plural(r.suspects, "member is unreachable", "members are unreachable")
 }

@@ -18,6 +18,11 @@ type race struct {
 	heard     bool          // the last attempt had an answer: the store can be reached from here
 	asked     int           // how many members of this side were asked to help
 	lastErr   string        // why the last attempt without an answer had none
+
+	// An operator's request (request.go): the member that goes down, and why. Without one it is empty.
+	target ID
+	reason string
+	writes int // how many writes have no answer that counts
 }
 
 // runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that covers everybody
@@ -34,7 +39,8 @@ func (r *Resolver) runRace() {
 		r.attemptUnknown("no answer in time")
 	}
 	switch {
-	case r.suspects == 0:
+	case rc.target != "" && r.requestOver():
+	case rc.target == "" && r.suspects == 0:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease ends: nobody is unreachable that has not been downed")
 	case rc.since != r.lastChange:
@@ -72,13 +78,19 @@ func (r *Resolver) tryLease() {
 		r.emit(ReadLease{Attempt: rc.inflight})
 		return
 	}
-	v := r.view()
-	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
-	if r.otherDecision(d) {
-		return
+	var d Decision
+	if rc.target != "" {
+		d = r.requested(rc.target, rc.reason)
+	} else {
+		v := r.view()
+		d = Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+		if r.otherDecision(d) {
+			return
+		}
 	}
 	r.startAttempt()
-	r.emit(AcquireLease{Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, TakeOver: r.takeOver()})
+	rc.writes++
+	r.emit(AcquireLease{Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy, TakeOver: r.takeOver()})
 }
 
 // otherDecision ends the race if what the members report has changed so that the decision needs no lease any more: it has to stand for
@@ -94,7 +106,7 @@ func (r *Resolver) otherDecision(d Decision) bool {
 
 // knowsRecord reports whether a proposal can be built on what was read: the newest verdict, whole.
 func (r *Resolver) knowsRecord() bool {
-	return r.read && !r.verdict.Partial && r.verdict.Token <= r.record.Token
+	return r.read && !r.verdict.Partial && !r.behind()
 }
 
 func (r *Resolver) startAttempt() {
@@ -113,7 +125,7 @@ func (r *Resolver) proposal(d Decision) Verdict {
 	for i := range r.members {
 		m := &r.members[i]
 		switch {
-		case !m.Downable():
+		case !m.Downable(), r.hasLeft(m.ID) && !m.Unreachable: // neither a survivor nor downed: it is about to be gone
 		case m.Unreachable || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
 			v.Down = append(v.Down, m.ID)
 		default:
@@ -139,11 +151,14 @@ func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	}
 	switch e.Outcome {
 	case Granted:
-		r.heldSince = e.Attempt
 		r.won(e.Record)
+		r.heldSince = e.Attempt
 	case Held:
-		r.learnRecord(e.Record)
 		if mine {
+			r.race.writes--
+		}
+		r.learnRecord(e.Record, false)
+		if mine && r.race != nil {
 			r.denied()
 		}
 	default:
@@ -155,8 +170,9 @@ func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 
 // won follows a granted write, also one that came too late for its race: what stands in the lease binds.
 func (r *Resolver) won(rec Record) {
+	r.learnRecord(rec, false)
+	r.endRequest("another verdict has the token %d", rec.Token)
 	r.race, r.changes = nil, 0
-	r.learnRecord(rec)
 	r.holding, r.releaseAt, r.passAt = true, never, never
 	r.waitGone = r.waitGone[:0]
 	for _, id := range r.verdict.Down {
@@ -173,12 +189,14 @@ func (r *Resolver) denied() {
 	rc := r.race
 	holder := r.get(r.record.Holder)
 	switch {
-	case r.suspects == 0:
+	case rc.target == "" && r.suspects == 0:
 		// the verdict that was read covers everybody: runRace ends the race
 	case r.record.Token != rc.base:
 		rc.notBefore = r.now // another verdict was written: build on that one
 	case holder != nil && !holder.Unreachable:
 		rc.notBefore = r.now + r.cfg.LeaseRetry
+	case rc.target != "":
+		r.endRequest("%s holds the lease and cannot be reached from here: the lease is free once its heartbeat-timeout is over", r.name(r.record.Holder))
 	default:
 		if !rc.watching {
 			r.explain(TopicLease, "the lease is held by %s, which cannot be reached from here, and its verdict does not speak of this side: watching it", r.record.Holder)
@@ -193,14 +211,20 @@ func (r *Resolver) denied() {
 func (r *Resolver) attemptUnknown(why string) {
 	rc := r.race
 	rc.answered(r.now, &r.cfg, false)
+	news := why != rc.lastErr
 	rc.lastErr = why
 	rc.notBefore = r.now + r.cfg.LeaseRetry
 	rc.watching = false
-	r.explain(TopicLease, "the fate of the lease is unknown: %s", why)
+	if news {
+		r.explain(TopicLease, "the fate of the lease is unknown: %s", why)
+	}
+	if rc.target != "" {
+		return // the operator asked this member
+	}
 	// Those asked before are asked again: the request may have been lost, and a second one does no harm.
 	others := r.reachable(r.self)
 	if rc.asked = min(2*rc.asked+1, len(others)); rc.asked > 0 {
-		r.emit(AskToRace{Targets: others[:rc.asked]})
+		r.emit(AskToRace{Targets: others[:rc.asked], Suspects: r.undecided()})
 	}
 }
 
@@ -218,6 +242,10 @@ func (rc *race) answered(now time.Duration, cfg *Config, heard bool) {
 // giveUp ends a race in which nobody of this side reached the store.
 func (r *Resolver) giveUp() {
 	rc := r.race
+	if rc.target != "" {
+		r.endRequest("the lease store gave no answer within %v (%s)", r.cfg.LeaseDeadline, rc.lastErr)
+		return
+	}
 	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
 		rc.suspended = true
 		rc.deadline = r.now + r.cfg.SuspendTimeout
@@ -236,15 +264,20 @@ func (r *Resolver) giveUp() {
 }
 
 // onAsked races in the place of a member of this side that cannot reach the store. The verdict chain makes that harmless.
-func (r *Resolver) onAsked(from ID) {
-	m, self := r.get(from), r.get(r.self)
-	if m == nil || m.Unreachable || m.Status == Down || !r.armed || r.suspects == 0 || r.check != nil || r.race != nil || !self.counted() {
+func (r *Resolver) onAsked(e Asked) {
+	m := r.get(e.From)
+	if m == nil || m.Unreachable || m.Status == Down {
+		return
+	}
+	name := m.Name
+	r.inherit(e.Suspects)
+	if !r.armed || r.suspects == 0 || r.check != nil || r.race != nil || !r.get(r.self).counted() {
 		return
 	}
 	if !NeedsLease(r.strategy) || r.now < r.lastChange+r.cfg.StableAfter {
 		return // a view that is changing is no ground for a decision: who asks will ask again
 	}
-	r.explain(TopicLease, "asked by %s to race for the lease in its place", m.Name)
+	r.explain(TopicLease, "asked by %s to race for the lease in its place", name)
 	r.decide()
 	if r.race != nil {
 		r.race.notBefore = r.now

@@ -45,8 +45,9 @@ type Resolver struct {
 	suspendedAt time.Duration
 	idleAt      time.Duration // lastChange of a decision that did nothing, so that it does not repeat
 
-	record  Record // what the store held when it was last read
-	read    bool   // whether record is anything at all
+	record  Record        // what the store held when it was last read
+	read    bool          // whether record is anything at all
+	readAt  time.Duration // when record was learnt
 	verdict Verdict
 	orders  map[ID]struct{} // downed by orders, without a verdict
 
@@ -61,6 +62,8 @@ type Resolver struct {
 	recheckAt  time.Duration // when the store is read once more after a check
 	rechecking uint64        // the attempt that does it
 	rechecks   int           // how often that failed
+
+	restoreAt time.Duration // when this member writes the verdict back into a store that went backwards
 
 	holding   bool   // this member holds the lease
 	heldSince uint64 // the attempt that got it
@@ -83,7 +86,7 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	r := &Resolver{
 		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
 		orders:    make(map[ID]struct{}),
-		releaseAt: never, removeAt: never, passAt: never, recheckAt: never,
+		releaseAt: never, removeAt: never, passAt: never, recheckAt: never, restoreAt: never,
 	}
 	self.Status, self.awaiting, self.Unreachable = Joining, true, false
 	r.roster.put(self)
@@ -131,7 +134,9 @@ func (r *Resolver) apply(e Event) {
 	case MemberSeen:
 		r.onMemberSeen(e.Member)
 	case MemberGone:
-		r.onMemberGone(e.ID)
+		r.onMemberGone(e)
+	case Suspected:
+		r.remember(e.Members)
 	case Reachability:
 		r.onReachability(e.ID, e.Unreachable)
 	case Observations:
@@ -150,13 +155,15 @@ func (r *Resolver) apply(e Event) {
 	case Ordered:
 		r.onOrdered(e)
 	case Asked:
-		r.onAsked(e.From)
+		r.onAsked(e)
 	case Cleared:
 		r.onCleared(e)
+	case DownRequested:
+		r.onDownRequested(e)
 	case Resumed:
-		r.onResumed(e.Gap)
+		r.onResumed(e)
 	case Failed:
-		r.goDown("the resolver failed: " + e.Reason)
+		r.goDown(e.Reason)
 	case Left:
 		r.onLeft()
 	}
@@ -164,7 +171,7 @@ func (r *Resolver) apply(e Event) {
 
 // advance does whatever is due now.
 func (r *Resolver) advance() {
-	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.removeDowned, r.release, r.watchSuspension}
+	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension}
 	for _, step := range steps {
 		if r.down {
 			return
@@ -186,14 +193,6 @@ func (r *Resolver) goDown(reason string) {
 	r.emit(DownSelf{Reason: reason})
 }
 
-func (r *Resolver) onLeft() {
-	r.left = true
-	if r.holding && r.race == nil {
-		r.holding = false
-		r.emit(ReleaseLease{Attempt: r.next()})
-	}
-}
-
 func (r *Resolver) next() uint64 {
 	r.attempt++
 	return r.attempt
@@ -204,6 +203,6 @@ func (r *Resolver) NextDeadline() (at time.Duration, ok bool) {
 	if r.down || r.left {
 		return 0, false
 	}
-	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt(), r.recheckDue())
+	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt(), r.recheckDue(), r.restoreAt)
 	return at, at != never
 }

@@ -10,10 +10,10 @@ type roster struct {
 	suspects int
 	// awaiting counts the members that are alive but not yet Up.
 	awaiting int
-	// downed counts the members that were downed but are still listed.
-	downed int
-	rankOK bool
-	rank   int
+	// downed counts the members that were downed but are still here; decided those of them that the cluster lists no longer.
+	downed, decided int
+	rankOK          bool
+	rank            int
 }
 
 // suspect reports whether the member starts or prolongs a deadline: leaving and downed ones do not (design deviation 7).
@@ -35,6 +35,9 @@ func (s *roster) count(m *Member, by int) {
 	}
 	if m.Status == Down {
 		s.downed += by
+		if m.Unlisted {
+			s.decided += by
+		}
 	}
 	s.rankOK = false
 }
@@ -60,17 +63,16 @@ func (s *roster) put(m Member) {
 	s.count(&s.members[i], 1)
 }
 
-func (s *roster) remove(id ID) bool {
+func (s *roster) remove(id ID) {
 	i, ok := s.index[id]
 	if !ok {
-		return false
+		return
 	}
 	m := s.members[i]
 	s.count(&m, -1)
 	s.members = slices.Delete(s.members, int(i), int(i)+1)
 	delete(s.index, id)
 	s.reindex(int(i))
-	return true
 }
 
 func (s *roster) reindex(from int) {

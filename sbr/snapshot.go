@@ -81,6 +81,25 @@ func (r *Resolver) Snapshot() Snapshot {
 	return s
 }
 
+// Named are the members that a person means by a node name or an incarnation: those that are not downed, or else the first that was.
+func (s *Snapshot) Named(name string) (ids []ID) {
+	var downed []ID
+	for i := range s.Members {
+		m := &s.Members[i]
+		switch {
+		case m.Name != name && string(m.ID) != name:
+		case m.Status != Down:
+			ids = append(ids, m.ID)
+		case downed == nil:
+			downed = []ID{m.ID}
+		}
+	}
+	if ids == nil {
+		return downed
+	}
+	return ids
+}
+
 // Clone returns an independent copy, for model checkers that try several continuations of one state.
 // The strategy is shared: strategies are stateless.
 func (r *Resolver) Clone() *Resolver {

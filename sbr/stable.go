@@ -110,13 +110,13 @@ func (r *Resolver) explainDecision(d Decision) {
 func (r *Resolver) act(d Decision) {
 	r.explainDecision(d)
 	self := false
-	targets, joined := r.reachable(r.self), r.joinedLate(d.Down)
+	targets, joined, suspects := r.reachable(r.self), r.joinedLate(d.Down), r.undecided()
 	for _, id := range d.Down {
 		self = self || id == r.self
 		r.keepOut(id)
 	}
 	if len(targets) > 0 {
-		r.emit(TellOrder{Targets: targets, Order: Order{Kind: d.Final, Down: d.Down, Reason: d.Reason}})
+		r.emit(TellOrder{Targets: targets, Order: Order{Kind: d.Final, Down: d.Down, Reason: d.Reason, Suspects: suspects}})
 	}
 	if len(joined) > 0 {
 		r.emit(TellOrder{Targets: joined, Order: Order{Kind: DownUnreachable, Down: joined, Reason: d.Reason + "; it joined during the partition"}})
@@ -148,12 +148,13 @@ func (r *Resolver) keepOut(id ID) {
 
 // onOrdered obeys another member's decision if it can be meant for the partition that this member sees.
 func (r *Resolver) onOrdered(e Ordered) {
-	from := r.get(e.From)
-	switch {
-	case from == nil || from.Unreachable || from.Status == Down:
+	if m := r.get(e.From); m == nil || m.Unreachable || m.Status == Down {
 		r.explain(TopicIgnored, "ignored an order of %s: not a reachable member here", e.From)
 		return
-	case r.check == nil && r.suspects == 0 && (e.Order.Kind == DownAll || e.Order.Kind == DownReachable):
+	}
+	r.inherit(e.Order.Suspects)
+	from := r.get(e.From)
+	if r.check == nil && r.suspects == 0 && (e.Order.Kind == DownAll || e.Order.Kind == DownReachable) {
 		r.explain(TopicIgnored, "ignored an order of %s (%s): nobody is unreachable here", from.Name, e.Order.Kind)
 		return
 	}
@@ -184,6 +185,7 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 		return false
 	}
 	name := from.Name
+	r.endRequest("%s gave this side up meanwhile", name)
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {
 		// The view may not have been stable. The chain of verdicts makes that safe for the lease, but nothing does for other decisions.

@@ -19,15 +19,15 @@ func (r *Resolver) onLeaseRead(e LeaseRead) {
 	racing := r.race != nil && r.race.inflight == e.Attempt
 	checking := r.check != nil && r.check.inflight == e.Attempt
 	if e.Err == "" {
-		r.learnRecord(e.Record)
+		r.learnRecord(e.Record, checking)
 		if r.rechecking == e.Attempt {
-			r.recheckAt = never
+			r.recheckAt, r.rechecks = never, 0
 		}
-		if racing || checking || r.rechecking == e.Attempt {
+		if (racing || checking || r.rechecking == e.Attempt) && !r.behind() {
 			r.unsure = false // it was asked after the pause
 		}
 	}
-	if racing {
+	if racing && r.race != nil {
 		r.raceRead(e)
 	}
 	if checking {
@@ -41,8 +41,8 @@ func (r *Resolver) raceRead(e LeaseRead) {
 	case e.Err != "":
 		r.attemptUnknown(e.Err)
 	case !r.knowsRecord():
-		// A store that is behind what this member was told is no answer: wait for it, but not for ever.
-		r.attemptUnknown(fmt.Sprintf("the store holds token %d, but verdict %d is known", e.Record.Token, r.verdict.Token))
+		// A store that is behind what this member knows is no answer: wait for the correction, but not for ever.
+		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
 	default:
 		rc.answered(r.now, &r.cfg, true)
 		rc.notBefore = r.now
@@ -50,48 +50,66 @@ func (r *Resolver) raceRead(e LeaseRead) {
 }
 
 func (r *Resolver) onLeaseObserved(rec Record) {
-	r.learnRecord(rec)
+	r.learnRecord(rec, false)
 	if rc := r.race; rc != nil && rc.inflight == 0 && rc.watching {
 		rc.notBefore = r.now
 	}
 }
 
-// learnRecord takes in what the store holds.
-func (r *Resolver) learnRecord(rec Record) {
+// learnRecord takes in what the store holds. fresh says that it was read after two verdicts under one token were noticed.
+func (r *Resolver) learnRecord(rec Record, fresh bool) {
 	if !r.read || rec.Token >= r.record.Token {
-		r.holding = rec.Holder == r.self // an older record, read late, takes nothing back
+		held := r.holding
+		r.holding = rec.Holder == r.self && !rec.Behind // an older record, read late, takes nothing back
+		if r.holding && !held {
+			r.heldSince = r.attempt
+		}
 	}
-	r.record, r.read = rec, true
-	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict) && r.suspended {
+	r.record, r.read, r.readAt = rec, true, r.now
+	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict, fresh) && r.suspended {
 		if p := r.position(r.self); p < passers {
 			r.passAt = r.now + time.Duration(p+1)*r.cfg.PassOnStep
 		}
 	}
+	if rec.Verdict != nil {
+		r.learnLeaves(rec.Verdict)
+	}
+	r.noticeBackwards()
 }
 
-// learnVerdict takes in a verdict if it is news, and downs every member that it leaves out.
-func (r *Resolver) learnVerdict(v Verdict) bool {
+// learnVerdict takes in a verdict if it is news, and downs every member that it leaves out. Of two verdicts under one token the store
+// decides: the one that a fresh read shows counts.
+func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
+	v = *v.Clone() // the event's slices belong to its maker
+	v.Normalize()
+	conflict := v.conflicts(&r.verdict)
 	switch {
+	case conflict && !fresh:
+		r.doubt(&v)
+		return false
+	case conflict:
 	case v.Token < r.verdict.Token || v.Token == r.verdict.Token && !r.verdict.Partial:
 		return false
 	case v.Token == r.verdict.Token && v.Partial:
-		// Not append: the event's slices belong to whoever made it.
 		v.Survivors = slices.Concat(v.Survivors, r.verdict.Survivors)
 		v.Down = slices.Concat(v.Down, r.verdict.Down)
+		v.Normalize()
 	}
-	v = *v.Clone()
-	v.Normalize()
 	v.Survivors, v.Down = slices.Compact(v.Survivors), slices.Compact(v.Down)
-	news := v.Token > r.verdict.Token
+	news := v.Token > r.verdict.Token || conflict
 	r.verdict = v
 	for i := range r.members {
 		if m := &r.members[i]; m.Status != Down && v.Standing(m.ID, m.Seen) == Out {
 			r.change(m, func(m *Member) { m.Status = Down })
 		}
 	}
+	if conflict {
+		r.reinstate()
+	}
 	r.calm()
 	r.onPartial()
 	if news {
+		defer r.requestJudged()
 		r.explain(TopicVerdict, "verdict %d by %s: %s, %d down: %s", v.Token, r.name(v.DecidedBy), plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
 	}
 	return true
@@ -113,11 +131,15 @@ func (r *Resolver) onTold(e Told) {
 	if e.Verdict.Token >= r.verdict.Token {
 		r.passAt = never
 	}
-	r.learnVerdict(e.Verdict)
+	r.learnVerdict(e.Verdict, false)
 }
 
 // checkStanding downs this member when the newest verdict leaves it out. The first members of the side tell the others.
 func (r *Resolver) checkStanding() {
+	if r.hasLeft(r.self) {
+		r.goDown(fmt.Sprintf("this member is recorded to have left after verdict %d, and others may have begun anew without it", r.verdict.Token))
+		return
+	}
 	if r.standing() != Out {
 		return
 	}
@@ -214,7 +236,7 @@ func (r *Resolver) removeDowned() {
 		r.emit(TellVerdict{Targets: judged, Verdict: r.verdict})
 	}
 	if len(ordered) > 0 {
-		r.emit(TellOrder{Targets: ordered, Order: Order{Kind: DownUnreachable, Down: ordered, Reason: "this incarnation was downed while it could not be reached"}})
+		r.emit(TellOrder{Targets: ordered, Order: Order{Kind: DownUnreachable, Down: ordered, Reason: "this incarnation was downed before"}})
 	}
 	r.removals++
 	r.removeAt = r.now + r.cfg.RemoveRetry
@@ -242,6 +264,7 @@ func (r *Resolver) onLeaseReleased(e LeaseReleased) {
 		r.releaseAt = r.now + r.cfg.HolderRetry
 	case e.Done && r.holding:
 		r.holding, r.releaseAt = false, never
+		r.recheckAt = min(r.recheckAt, r.now) // the store may have forgotten this hold
 		if r.record.Holder == r.self {
 			r.record.Holder = ""
 		}

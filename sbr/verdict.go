@@ -21,6 +21,11 @@ type Verdict struct {
 	DecidedBy ID `json:"decided-by,omitempty"`
 	// Reason is the decision in one sentence.
 	Reason string `json:"reason,omitempty"`
+	// Left are the members that have left in peace since, in that order: nobody waits for them, and no later verdict lists them. Heirs are
+	// the members that were here when the last of those before them left, see Remaining. They are added to the record of a verdict; what it
+	// decides stays as it is.
+	Left  []ID `json:"left,omitempty"`
+	Heirs []ID `json:"heirs,omitempty"`
 	// Partial says that Survivors is incomplete (the verdict was told in pieces): then only a member named in Down is out.
 	Partial bool `json:"partial,omitempty"`
 }
@@ -70,6 +75,19 @@ func (v *Verdict) Eligible(id ID, seen uint64) bool {
 	return s == Survivor || s == Newer
 }
 
+// conflicts reports whether two verdicts have one token and are not the same: the store has lost one of them. Parts of one verdict do not
+// conflict.
+func (v *Verdict) conflicts(o *Verdict) bool {
+	switch {
+	case v.Token == 0 || v.Token != o.Token:
+		return false
+	case v.DecidedBy != o.DecidedBy && v.DecidedBy != "" && o.DecidedBy != "":
+		return true
+	default:
+		return !v.Partial && !o.Partial && !(slices.Equal(v.Survivors, o.Survivors) && slices.Equal(v.Down, o.Down))
+	}
+}
+
 // Clone returns a copy that shares nothing with v.
 func (v *Verdict) Clone() *Verdict {
 	if v == nil {
@@ -77,10 +95,11 @@ func (v *Verdict) Clone() *Verdict {
 	}
 	c := *v
 	c.Survivors, c.Down = slices.Clone(v.Survivors), slices.Clone(v.Down)
+	c.Left, c.Heirs = slices.Clone(v.Left), slices.Clone(v.Heirs)
 	return &c
 }
 
-// Normalize sorts the lists, so that equal verdicts are equal values and look-ups are fast.
+// Normalize sorts the lists of what was decided, so that equal verdicts are equal values and look-ups are fast.
 func (v *Verdict) Normalize() {
 	slices.Sort(v.Survivors)
 	slices.Sort(v.Down)
@@ -99,4 +118,7 @@ type Record struct {
 	Token uint64
 	// Verdict is the last verdict, nil if none was ever written.
 	Verdict *Verdict
+	// Behind says that the store went backwards (the record was deleted, emptied or restored): it holds less than this, which is the newest
+	// token and verdict that were read from it.
+	Behind bool
 }

@@ -62,7 +62,11 @@ func (m *Manager) explain(text, topic string, shard int) {
 	if shard >= 0 {
 		attrs = append(attrs, "shard", m.cfg.Shards[shard])
 	}
-	m.cfg.Logger.Info("sbr: "+text, attrs...)
+	level := m.cfg.Logger.Info
+	if topic == string(host.TopicStuck) { // the coordinator's has the same name
+		level = m.cfg.Logger.Warn
+	}
+	level("sbr: "+text, attrs...)
 }
 
 // ask sends a question to another member, to this member's own machines, or to everybody. Answers come to the loop for as long as the question is open.

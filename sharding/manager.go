@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,6 +152,14 @@ func (m *Manager) prepare(self *downing.Peer) error {
 		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
 	}
 	m.host = h
+	if !m.hosts || !m.cfg.usesLease() {
+		return nil
+	}
+	for s := range min(2, len(m.cfg.Shards)) { // if these two have records of their own, and the coordinator has, all have
+		if _, err := m.lease(s); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -198,9 +205,7 @@ func (m *Manager) end() {
 	for _, l := range m.leases {
 		if l != nil {
 			l.Close()
-			if c, ok := l.store.(io.Closer); ok && m.cfg.Store == nil {
-				_ = c.Close() // nothing waits for it any more
-			}
+			m.closeStore(l.store)
 		}
 	}
 	m.cancel()

@@ -3,6 +3,7 @@ package sharding
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -96,12 +97,21 @@ func (m *Manager) lease(shard int) (*shardLease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrLease, name, err)
 	}
-	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Logger: m.cfg.Logger})
+	use := fmt.Sprintf("the shard %s of %s of %s", m.cfg.Shards[shard], m.cfg.Type, m.cluster.Config().System)
+	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Use: use, Logger: m.cfg.Logger})
 	if err != nil {
+		m.closeStore(store)
 		return nil, fmt.Errorf("%w: %s: %w", ErrLease, name, err)
 	}
 	m.leases[shard] = &shardLease{Leasing: leasing.New(l, m.inbox), store: store}
 	return m.leases[shard], nil
+}
+
+// closeStore closes what openStore has opened, unless it is the embedder's.
+func (m *Manager) closeStore(s lease.Store) {
+	if c, ok := s.(io.Closer); ok && m.cfg.Store == nil {
+		_ = c.Close() // nothing waits for it any more
+	}
 }
 
 func (m *Manager) openStore(name, owner string) (lease.Store, error) {

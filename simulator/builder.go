@@ -100,7 +100,7 @@ func (b *Scenario) Build(seed uint64) (*scenario.Scenario, error) {
 		s.Steps = append(s.Steps, p.steps...)
 		end = max(end, p.now)
 	}
-	slices.SortStableFunc(s.Steps, func(a, b scenario.Step) int { return cmp.Compare(*a.At, *b.At) })
+	slices.SortStableFunc(s.Steps, func(a, b scenario.Step) int { return cmp.Compare(a.At.From, b.At.From) })
 	if s.RunFor == 0 {
 		s.RunFor = max(end, lastStep(s.Steps)) + 5*time.Minute
 	}
@@ -173,9 +173,9 @@ func names(s *scenario.Scenario) (names []string) {
 // lastStep is when the last step happens, or is over.
 func lastStep(steps []scenario.Step) (t time.Duration) {
 	for i := range steps {
-		end := *steps[i].At
+		end := steps[i].At.Last()
 		if f := steps[i].For; f != nil {
-			end += *f
+			end += f.Last()
 		}
 		t = max(t, end)
 	}

@@ -119,10 +119,15 @@ func (b *Scenario) DetectAs(profile string) *Scenario {
 	return b
 }
 
-// Network sets the properties of every link that is not cut: the least time a message takes, what chance adds at most, and the share
-// of messages that vanish, from 0 to 1.
-func (b *Scenario) Network(latency, jitter time.Duration, loss float64) *Scenario {
-	b.s.Cluster.Network = scenario.Network{Latency: latency, Jitter: jitter, Loss: loss}
+// Network sets the properties of every link that is not cut: the least time a message takes, and what chance adds at most.
+func (b *Scenario) Network(latency, jitter time.Duration) *Scenario {
+	b.s.Cluster.Network = scenario.Network{Latency: latency, Jitter: jitter}
+	return b
+}
+
+// ReapAfter sets when Serf forgets a failed member: its reconnect time-out.
+func (b *Scenario) ReapAfter(d time.Duration) *Scenario {
+	b.s.Cluster.ReapAfter = d
 	return b
 }
 

@@ -26,7 +26,7 @@ func TestBuild_IsTheFile(t *testing.T) {
 		Role("db", "db1", "db2").Role("web", "web1", "web2").Role("old", "db1").Zone("a", "db1", "web1").Zone("b", "db2", "web2").
 		Strategy("lease-majority").StableAfter(7*sec).MinorityDelay(6*sec).WhenLeaseUnknown("suspend").
 		Resolver("down-all-when-unstable: off\nlease-majority: {role: db}").Lease("{heartbeat-timeout: 60s, file: {path: x}}").
-		Detect(4*sec, sec, 2*sec).Network(time.Millisecond, 2*time.Millisecond, 0.1).
+		Detect(4*sec, sec, 2*sec).Network(time.Millisecond, 2*time.Millisecond).
 		At(10*sec, simulator.Partition(simulator.Side("a"), simulator.Side("b"))).
 		At(5*sec, simulator.Crash("db2"), simulator.StoreDown(sec, "a")).
 		RunFor(3*time.Minute).
@@ -47,7 +47,7 @@ cluster:
     lease-majority: {acquire-lease-delay-for-minority: 6s, role: db, when-lease-unknown: suspend}
   lease: {heartbeat-timeout: 60s, file: {path: x}}
   detection: {after: 4s, spread: 1s, heal: 2s}
-  network: {jitter: 2ms, loss: 0.1}
+  network: {jitter: 2ms}
 steps:
   - {at: 5s, crash: db2}
   - {at: 5s, lease-store: down, nodes: [a], for: 1s}
@@ -130,7 +130,6 @@ func TestBuild_SaysWhatNoClusterIs(t *testing.T) {
 		"cluster.nodes: are -1":                    simulator.New("x").Nodes(-1).At(sec, simulator.PartitionRandomly(), simulator.LoneNode()),
 		`"a" is already the name of`:               simulator.New("x").Members("a", "a"),
 		"active-strategy: \"keep\" is unknown":     simulator.New("x").Strategy("keep"),
-		"cluster.network.loss: is 2":               simulator.New("x").Network(0, 0, 2),
 		"has nothing to count from":                simulator.New("x").ExpectResolvedWithin(sec),
 		"expect.decisions.n1: \"x\" is unknown":    simulator.New("x").ExpectDecision("n1", "x"),
 		"is 301h0m0s: the run ends at 1h0m0s":      simulator.New("x").RunFor(time.Hour).At(301*time.Hour, simulator.Heal()),

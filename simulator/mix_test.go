@@ -26,7 +26,7 @@ func (mix) Build(seed uint64) (*scenario.Scenario, error) {
 		simulator.JoinAnother(),
 	)
 	s := simulator.New("mix").Nodes(2+int(seed%6)).StableAfter(time.Duration(3+seed%15)*sec).Detect(2*sec, 2*sec, sec).
-		MinorityDelay(time.Duration(seed%4)*sec).Network(time.Millisecond, 20*time.Millisecond, float64(seed%3)/10).
+		MinorityDelay(time.Duration(seed%4)*sec).Network(time.Millisecond, 20*time.Millisecond).
 		At(10*sec, simulator.PartitionRandomly()).
 		At(5*sec, simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything)), simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything)))
 	if seed%3 == 0 {

@@ -39,8 +39,7 @@ func (p *Plan) Rand() *rand.Rand { return p.rng }
 
 // Do puts a step at the Plan's time. The At of the step is set.
 func (p *Plan) Do(st scenario.Step) {
-	at := p.now
-	st.At = &at
+	st.At = scenario.Exactly(p.now)
 	if st.Join != nil {
 		p.taken[*st.Join] = true
 	}

@@ -29,6 +29,11 @@ func Cut(a, b string) Nemesis { return do(scenario.Step{Cut: &[]string{a, b}}) }
 // OneWay drops what from sends to the member to.
 func OneWay(from, to string) Nemesis { return do(scenario.Step{CutOneWay: &[]string{from, to}}) }
 
+// Mend repairs the link between two members, both ways. A partition stays.
+func Mend(a, b string) Nemesis {
+	return do(scenario.Step{Link: &[]string{a, b}, Loss: new(float64), Latency: new(time.Duration)})
+}
+
 // Heal repairs every link, whoever cut it.
 func Heal() Nemesis {
 	yes := true
@@ -41,6 +46,26 @@ func Crash(name string) Nemesis { return do(scenario.Step{Crash: &name}) }
 // Restart starts a new incarnation under the same name, and crashes the old one if it still runs.
 func Restart(name string) Nemesis { return do(scenario.Step{Restart: &name}) }
 
+// RestartAs is Restart under another name: the same machine, with its state folder, so that the others learn who its predecessor was.
+func RestartAs(name, as string) Nemesis { return do(scenario.Step{Restart: &name, As: &as}) }
+
+// RestartWithoutState is Restart without the state folder: the new incarnation cannot prove that the old one has ended.
+func RestartWithoutState(name string) Nemesis {
+	lost := "lost"
+	return do(scenario.Step{Restart: &name, State: &lost})
+}
+
+// ForceLeave lets an operator remove members from the lists of those that call them failed, as soon as they do: serf force-leave.
+func ForceLeave(names ...string) Nemesis { return do(scenario.Step{ForceLeave: &names}) }
+
+// ForceLeaveOn is ForceLeave on one member.
+func ForceLeaveOn(on string, names ...string) Nemesis {
+	return do(scenario.Step{ForceLeave: &names, On: &[]string{on}})
+}
+
+// Down lets an operator down a member for good, asking the member by: sbr down.
+func Down(name, by string) Nemesis { return do(scenario.Step{Down: &name, By: &by}) }
+
 // Leave lets a member leave gracefully.
 func Leave(name string) Nemesis { return do(scenario.Step{Leave: &name}) }
 
@@ -49,7 +74,7 @@ func Join(name string) Nemesis { return do(scenario.Step{Join: &name}) }
 
 // Pause stops a member without ending it, as SIGSTOP does, and a long garbage collection. It is over when the member goes on.
 func Pause(name string, d time.Duration) Nemesis {
-	return lasting(scenario.Step{Pause: &name, For: &d}, d)
+	return lasting(scenario.Step{Pause: &name, For: scenario.Exactly(d)}, d)
 }
 
 // Skew sets the wall clock of a member ahead, or with a negative time, back.
@@ -80,7 +105,23 @@ func StoreConflicts(d time.Duration, names ...string) Nemesis { return store("co
 
 // StoreSlow lets the lease store need so much longer for each answer. The times and names are as with StoreDown.
 func StoreSlow(by, d time.Duration, names ...string) Nemesis {
-	return fault(scenario.StoreFault{Slow: scenario.SlowStore{Slow: &by}}, d, names)
+	return fault(scenario.StoreFault{Change: scenario.StoreChange{Slow: &by}}, d, names)
+}
+
+// NoRights lets the store refuse whatever members ask. The times and names are as with StoreDown.
+func NoRights(d time.Duration, names ...string) Nemesis {
+	none := "none"
+	return hurt(scenario.Step{Rights: &none}, d, names)
+}
+
+// ForgetLease deletes the record of the lease.
+func ForgetLease() Nemesis {
+	return do(scenario.Step{LeaseStore: &scenario.StoreFault{Kind: "forget"}})
+}
+
+// RestoreLease makes the record what it was at that time of the run, which must be over.
+func RestoreLease(then time.Duration) Nemesis {
+	return do(scenario.Step{LeaseStore: &scenario.StoreFault{Change: scenario.StoreChange{Restore: &then}}})
 }
 
 func store(kind string, d time.Duration, names []string) Nemesis {
@@ -88,12 +129,15 @@ func store(kind string, d time.Duration, names []string) Nemesis {
 }
 
 func fault(f scenario.StoreFault, d time.Duration, names []string) Nemesis {
-	st := scenario.Step{LeaseStore: &f}
+	return hurt(scenario.Step{LeaseStore: &f}, d, names)
+}
+
+func hurt(st scenario.Step, d time.Duration, names []string) Nemesis {
 	if len(names) > 0 {
 		st.Nodes = &names
 	}
 	if d != 0 {
-		st.For = &d
+		st.For = scenario.Exactly(d)
 	}
 	return lasting(st, max(d, 0)) // a negative time is for Validate to name
 }

@@ -318,7 +318,7 @@ func TestNemesis_AnySizeAnySeed(t *testing.T) {
 			for seed := range uint64(40) {
 				sc := built(t, seed, nodes, n)
 				for _, st := range sc.Steps {
-					require.GreaterOrEqual(t, *st.At, 10*sec)
+					require.GreaterOrEqual(t, st.At.From, 10*sec)
 				}
 				plans[string(scenario.Format(sc))] = true
 				require.Equal(t, sc, built(t, seed, nodes, n), "the seed decides everything")
@@ -352,7 +352,7 @@ func TestBuild_NemesesDoNotDisturbEachOther(t *testing.T) {
 	groups := func(seed uint64, before, after simulator.Nemesis) scenario.Step {
 		s, err := simulator.New("x").At(5*sec, before).At(10*sec, simulator.Groups(3)).At(15*sec, after).Build(seed)
 		require.NoError(t, err)
-		return s.Steps[slices.IndexFunc(s.Steps, func(st scenario.Step) bool { return *st.At == 10*sec })]
+		return s.Steps[slices.IndexFunc(s.Steps, func(st scenario.Step) bool { return st.At.From == 10*sec })]
 	}
 	for seed := range uint64(20) {
 		require.Equal(t, groups(seed, simulator.Heal(), nil), groups(seed, simulator.OnRandom(3, simulator.Crash), simulator.Halves()))

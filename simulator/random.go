@@ -15,12 +15,14 @@ import (
 
 // Random makes up the scenario of a seed: 2 to 9 members under lease-majority with random settings, and everything that a scenario file
 // can say happening to them: partitions of all shapes, one after the other and healed or not, and around the time of the decisions
-// crashes, restarts under the same name, pauses, members that leave and join, faults of the store and clocks that are off.
+// crashes, restarts under the same name, pauses, members that leave and join, faults of the store and clocks that are off; and what operators
+// and platforms do: force-leave, sbr down, lists that forget, restarts under other names and without state, rights taken away, a store
+// that forgets.
 // The run goes on until everything that is still open must have been decided. It expects nothing: the promises are checked in
 // every run, and lease-majority makes all of them. It validates.
 //
-// What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite, under which a side waits for an
-// operator when the holder has crashed.
+// What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite, under which a
+// side waits for an operator when the holder has crashed.
 func Random(seed uint64) *scenario.Scenario {
 	const stream = 0x7a6d // apart from those of Build
 	r := &dice{Rand: rand.New(rand.NewPCG(seed, stream))}
@@ -32,6 +34,7 @@ func Random(seed uint64) *scenario.Scenario {
 	shardsOf(seed).shards(b)
 	decision := notice + b.s.Cluster.SplitBrainResolver.StableAfter
 	b.At(r.span(0, 15*time.Second), r.story(decision))
+	deedsOf(seed).deeds(b, decision)
 	s, err := b.Build(seed)
 	if err != nil {
 		panic(fmt.Sprintf("simulator: seed %d gives a scenario that does not validate: %v", seed, err)) // a mistake of this file
@@ -97,11 +100,10 @@ func (r *dice) settings(b *Scenario) {
 		operation := r.span(500*time.Millisecond, 5*time.Second)
 		times.LeaseOperationTimeout = &operation
 	}
-	loss := 0.0
 	if r.coin(0.3) {
-		loss = r.share(0.4)
+		r.share(0.4) // of loss, which is not played any more: what a seed draws afterwards stays what it was
 	}
-	b.Network(time.Duration(r.IntN(20))*time.Millisecond, time.Duration(r.IntN(100))*time.Millisecond, loss)
+	b.Network(time.Duration(r.IntN(20))*time.Millisecond, time.Duration(r.IntN(100)*4/5)*time.Millisecond) // serf-local probes for 200 ms
 }
 
 // places gives members zones and roles.

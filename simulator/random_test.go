@@ -52,7 +52,8 @@ func TestRandom_SaysEverything(t *testing.T) {
 		"crash": 100, "restart": 200, "leave": 50, "join": 50, "pause": 50, "clock": 100,
 		"store down": 50, "store lose-requests": 50, "store lose-responses": 50, "store conflict": 50, "store slow": 50,
 		"store for all": 30, "store for some": 200, "store to the end": 20, "quiet before the first cut": 50,
-		"zones": 100, "a zone in a step": 20, "roles": 100, "loss": 100, "suspend": 100, "no watch": 100, "no probes": 50, "few probes": 50, "profile": 100,
+		"zones": 100, "a zone in a step": 20, "roles": 100, "suspend": 100, "no watch": 100, "no probes": 50, "few probes": 50, "profile": 100,
+		"force-leave": 300, "force-leave on one": 100, "reap-after": 200, "as": 50, "state": 50, "rights": 40, "link": 40, "down": 300,
 		"unstable off": 100, "unstable on": 100, "unstable for": 50, "min-members": 50,
 		"singletons": 500, "two singletons": 300, "singleton with a lease": 300, "singleton without a lease": 300, "singleton with a role": 30,
 		"singleton that ends by itself": 200,
@@ -78,7 +79,6 @@ func contents(s *scenario.Scenario) (all []string) {
 		add(n.Zone != "", "zones")
 		add(len(n.Roles) > 0, "roles")
 	}
-	add(s.Cluster.Network.Loss > 0, "loss")
 	add(rules.LeaseMajority.WhenLeaseUnknown == "suspend", "suspend")
 	add(!bool(rules.LeaseMajority.Watch), "no watch")
 	add(rules.Probe.Neighbours == 0, "no probes")
@@ -88,6 +88,7 @@ func contents(s *scenario.Scenario) (all []string) {
 	add(rules.DownAllWhenUnstable.String() == "on", "unstable on")
 	add(rules.DownAllWhenUnstable.For > 0, "unstable for")
 	add(rules.MinMembers > 1, "min-members")
+	add(s.Cluster.ReapAfter < time.Hour, "reap-after")
 	add(len(s.Cluster.Singletons) > 0, "singletons")
 	add(len(s.Cluster.Singletons) > 1, "two singletons")
 	for _, x := range s.Cluster.Singletons {
@@ -109,6 +110,13 @@ func contents(s *scenario.Scenario) (all []string) {
 	partitions, healed := 0, false
 	for i := range s.Steps {
 		st := &s.Steps[i]
+		add(st.ForceLeave != nil, "force-leave")
+		add(st.On != nil, "force-leave on one")
+		add(st.Down != nil, "down")
+		add(st.As != nil, "as")
+		add(st.State != nil, "state")
+		add(st.Rights != nil, "rights")
+		add(st.Link != nil, "link")
 		add(st.Crash != nil, "crash")
 		add(st.Restart != nil, "restart")
 		add(st.Leave != nil, "leave")
@@ -127,6 +135,11 @@ func contents(s *scenario.Scenario) (all []string) {
 			add(zones[(*st.Partition)[0][0]], "a zone in a step")
 		}
 		if st.LeaseStore != nil {
+			if restore := st.LeaseStore.Change.Restore != nil; restore || st.LeaseStore.Kind == "forget" {
+				add(restore, "restore")
+				add(!restore, "forget")
+				continue
+			}
 			kind := st.LeaseStore.Kind
 			if kind == "" {
 				kind = "slow"

@@ -50,7 +50,8 @@ func report(t TB, f *failures, o options) string {
 	b.WriteByte('\n')
 	failing(&b, f.result.Failures)
 
-	small := shrink.Shrink(f.scenario, shrink.Same(f.scenario, seed), shrink.Options{Tries: o.shrinkTries(len(names(f.scenario)))})
+	drawn := f.scenario.Drawn(seed)
+	small := shrink.Shrink(drawn, shrink.Same(drawn, seed), shrink.Options{Tries: o.shrinkTries(len(names(f.scenario)))})
 	text := scenario.Format(small)
 	again, err := scenario.Parse("small.yaml", text)
 	if err != nil {

@@ -192,7 +192,8 @@ func (m *Manager) openLease(ctx context.Context, self *downing.Peer) error {
 		}
 		store, m.opened = opened, opened
 	}
-	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Logger: m.cfg.Logger})
+	use := fmt.Sprintf("the singleton %s of %s", m.cfg.Name, m.cluster.Config().System)
+	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Use: use, Logger: m.cfg.Logger})
 	if err != nil {
 		m.closeStore()
 		return fmt.Errorf("%w: singleton %s: %w", ErrLease, m.cfg.Name, err)

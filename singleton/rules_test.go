@@ -32,6 +32,20 @@ func with(t *testing.T, n int, change func(name string, c *singleton.Config), te
 	})
 }
 
+// A singleton whose record is that of the resolver would find it held, and run nowhere.
+func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
+	with(t, 1, nil, func(t *testing.T, c *crew) {
+		cfg := singleton.DefaultConfig()
+		cfg.Name, cfg.Run, cfg.Store = "mailer", func(context.Context, *singleton.Run) error { return nil }, c.Store.View("n1")
+		m, err := singleton.New(c.Member("n1").Provider, cfg)
+		require.NoError(t, err)
+		err = m.Start(t.Context())
+		require.ErrorIs(t, err, singleton.ErrLease)
+		require.ErrorIs(t, err, lease.ErrInUse)
+		require.ErrorContains(t, err, "that of the resolver of payments, and cannot be that of the singleton mailer of payments")
+	})
+}
+
 func TestLeaseLost_StopsThenAcquiresThenStarts(t *testing.T) {
 	store := memory.NewStore()
 	with(t, 1, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {

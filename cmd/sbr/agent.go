@@ -23,12 +23,14 @@ makes its node leave and ends with status 70. A supervisor starts it again; it c
 It shows what it sees at http.listen: a page, /status, /metrics, /healthz/live and /healthz/ready. Traces go where the OTEL_ variables say. SIGTERM and SIGINT leave
 in peace (serf.leave-on-terminate); a second one ends at once.
 
-Exit statuses: 0 left gracefully, 1 internal error, 2 bad usage or configuration (also: a kubeconfig that cannot be read, rights that are refused, a wrong
-RPC key, a port in use), 70 downed.`
+What is missing outside of the configuration (the store, rights, a wrong RPC key, a port in use, a file that cannot be read) is said in the log and at
+/healthz/ready, and waited for.
+
+Exit statuses: 0 left gracefully, 1 internal error, 2 bad usage or configuration, 70 downed.`
 
 func newAgent(s streams) *cobra.Command {
 	var path string
-	var bootstrap bool
+	var bootstrap uint64
 	format, level := logFormat("text"), slog.LevelInfo
 	c := &cobra.Command{
 		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp, Args: cobra.NoArgs,
@@ -36,7 +38,8 @@ func newAgent(s streams) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVarP(&path, "config", "f", "", "the configuration (sbr.yaml)")
-	flags.BoolVar(&bootstrap, "bootstrap", false, "take part although no survivor of the last verdict is to be found: when they are gone for good, on one member, once")
+	flags.Uint64Var(&bootstrap, "bootstrap", 0, "the token of the last verdict, all of whose survivors have ended for good: "+
+		"begin a new cluster, on one member, unless one of them answers")
 	flags.Var(&format, "log-format", "how log lines are written")
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
 	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -44,6 +47,10 @@ func newAgent(s streams) *cobra.Command {
 	c.RunE = verb(func() error {
 		if path == "" {
 			return badInput{errors.New("which configuration? give --config sbr.yaml")}
+		}
+		if c.Flags().Changed("bootstrap") && bootstrap == 0 {
+			return badInput{errors.New("--bootstrap: give the token of the last verdict, " +
+				"as the log of a member that waits and sbr lease show name it")}
 		}
 		f, err := config.Load(path)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Flags with words, files or folders complete them; of the others only numbers, durations and names are left.
 func TestCompletion_EveryFlag(t *testing.T) {
-	free := []string{"bool", "int", "duration", "A-B"}
+	free := []string{"bool", "int", "uint64", "duration", "A-B"}
 	names := []string{
 		"agent", "api", "context", "endpoint", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
 	}

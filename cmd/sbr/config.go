@@ -16,6 +16,7 @@ import (
 const configCheckHelp = `Check reads a configuration strictly and prints what it amounts to: all settings with their defaults and computed values (secrets
 are hidden), and the times that follow from them in a cluster of so many members: how soon each side notices a cut, decides,
 and how long both sides may be up. Settings that are allowed but unsafe are named as warnings; they do not change the exit status.
+A configuration that needs a lease and does not say where it is kept is refused, as by sbr agent.
 
 The text form is a configuration again, with the times as comments.`
 
@@ -79,6 +80,9 @@ func (c *configCheck) run(s streams) error {
 		return err
 	}
 	f, err := config.Parse(name, data)
+	if err == nil {
+		_, err = f.LeaseStore()
+	}
 	if err != nil {
 		return badInput{err}
 	}

@@ -23,11 +23,12 @@ and checks the promises in each state. It leaves nothing to chance:
     winner has given the lease back);
   - every order in which deadlines, messages, requests to the lease store and its answers come;
   - at every moment each fault, as many as allowed: a message, a request or an answer comes late or never (--lost), a member crashes
-    (--crashes) or is paused (--pauses), members never reach the store (--no-store).
+    (--crashes), is paused (--pauses), leaves (--leaves) or starts anew (--restarts), an operator removes a
+    failed member from the list (--removals), the record is deleted or restored (--forgets), members never reach the store (--no-store).
 
 Cuts that differ in names only are tried once, if the strategy never answered differently: the others are counted as covered.
 
-What it does not try: a heal; restarts; a store that is slow rather than late; with --late-detection off, members of one side that notice
+What it does not try: a heal; a store that is slow rather than late; with --late-detection off, members of one side that notice
 the cut at different moments.
 
 The promises: S1, S2, S4, L3 and the chain of verdicts in each state, deadlines that move (F1), S1, S2 and L1 where nothing more
@@ -38,13 +39,15 @@ more than half of the members, and the referee of keep-referee is the first memb
 
 -o json is one object:
   schema, version                   1, and that of the program
-  nodes, lost, crashes, pauses, no-store, late-detection, watch, strategy, when-lease-unknown, time
+  nodes, lost, crashes, pauses, leaves, removals, forgets, restarts, no-store,
+  late-detection, watch, strategy, when-lease-unknown, time
                                     the question
   complete                          whether everything was tried
   interrupted                       whether somebody ended it before
   elapsed                           how long it took
   walks, covered                    cuts and orders that were tried, and that another one speaks for
   states, edges, rests              different states, steps between them, states in which nothing more happens
+  excepted                          rests after the store forgot a verdict that no survivor could tell it again, which S1 excepts
   by-size                           the same for each kind of cut: sizes, partitions, walks, covered, states, edges, rests
   violations                        promise, partition, text, steps; at most three
 
@@ -79,6 +82,10 @@ func newExplore(s streams) *cobra.Command {
 	f.IntVar(&o.plan.Lost, "lost", 1, "how many messages, requests and answers may come late, or never")
 	f.IntVar(&o.plan.Crashes, "crashes", 1, "how many members may crash")
 	f.IntVar(&o.plan.Pauses, "pauses", 0, "how many times a member may be paused")
+	f.IntVar(&o.plan.Leaves, "leaves", 0, "how many members may leave in good order")
+	f.IntVar(&o.plan.Removals, "removals", 0, "how many times an operator may remove a failed member from the list of a side")
+	f.IntVar(&o.plan.Forgets, "forgets", 0, "how many times the record may be deleted, or become an older one; needs --watch on")
+	f.IntVar(&o.plan.Restarts, "restarts", 0, "how many members may start anew, each once, with their state; up to 4 members")
 	f.IntVar(&o.plan.NoStore, "no-store", 0, "how many members may be unable to reach the lease store: every choice of them")
 	f.BoolVar(&o.plan.LateCut, "late-detection", false, "let --lost happen to the news of the cut, too: a member notices another one later")
 	f.StringVar(&o.strategy, "strategy", o.strategy, "the strategy, by its key in the configuration")

@@ -17,6 +17,10 @@ type walkReport struct {
 	Lost             int                 `json:"lost"`
 	Crashes          int                 `json:"crashes"`
 	Pauses           int                 `json:"pauses"`
+	Leaves           int                 `json:"leaves"`
+	Removals         int                 `json:"removals"`
+	Forgets          int                 `json:"forgets"`
+	Restarts         int                 `json:"restarts"`
 	NoStore          int                 `json:"no-store"`
 	LateDetection    bool                `json:"late-detection"`
 	Watch            bool                `json:"watch"`
@@ -40,6 +44,7 @@ type walkRow struct {
 	States     int    `json:"states"`
 	Edges      int    `json:"edges"`
 	Rests      int    `json:"rests"`
+	Excepted   int    `json:"excepted"`
 	missing    int    // walks that were not made
 }
 
@@ -50,6 +55,7 @@ func (w *walkRow) add(v walkRow) {
 	w.States += v.States
 	w.Edges += v.Edges
 	w.Rests += v.Rests
+	w.Excepted += v.Excepted
 	w.missing += v.missing
 }
 
@@ -61,6 +67,7 @@ const (
 func (o *exploreAll) report(families []explore.Family, results []explore.FamilyResult) *walkReport {
 	r := &walkReport{
 		Schema: walkSchema, Version: exploreVersion(), Nodes: o.plan.Members, Lost: o.plan.Lost, Crashes: o.plan.Crashes, Pauses: o.plan.Pauses,
+		Leaves: o.plan.Leaves, Removals: o.plan.Removals, Forgets: o.plan.Forgets, Restarts: o.plan.Restarts,
 		NoStore: o.plan.NoStore, LateDetection: o.plan.LateCut, Watch: o.plan.Watch, Strategy: o.strategy,
 		WhenLeaseUnknown: o.unknown.is, Time: o.budget.String(), Complete: true, Violations: []explore.Violation{},
 	}
@@ -74,7 +81,7 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 			index[f.Sizes] = n
 			r.Sizes = append(r.Sizes, walkRow{Sizes: f.Sizes})
 		}
-		row := walkRow{Walks: x.Walked, Covered: x.Covered, States: x.States, Edges: x.Edges, Rests: x.Rests}
+		row := walkRow{Walks: x.Walked, Covered: x.Covered, States: x.States, Edges: x.Edges, Rests: x.Rests, Excepted: x.Excepted}
 		row.missing = len(f.Walks) - x.Walked - x.Covered
 		for _, w := range f.Walks {
 			if name := explore.Partition(w.Sides).String(); !known[name] {

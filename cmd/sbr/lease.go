@@ -37,10 +37,10 @@ func (h held) Unwrap() error { return h.error }
 
 func newLease(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "lease", Short: "show, watch, acquire, release and diagnose a lease", Long: leaseHelp, Args: cobra.NoArgs,
+		Use: "lease", Short: "show, watch, acquire, release, repair and diagnose a lease", Long: leaseHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newLeaseShow(s), newLeaseWatch(s), newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseDoctor(s))
+	c.AddCommand(newLeaseShow(s), newLeaseWatch(s), newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseReset(s), newLeaseDoctor(s))
 	return c
 }
 
@@ -84,14 +84,13 @@ type target struct {
 // target reads the configuration and lays the flags over it.
 func (l *leaseFlags) target() (*target, error) {
 	f := config.Default()
-	t := &target{implementation: f.SplitBrainResolver.LeaseMajority.LeaseImplementation, config: &f}
+	t := &target{config: &f}
 	if l.file != "" {
 		read, err := config.Load(l.file)
 		if err != nil {
 			return nil, badInput{err}
 		}
 		f = *read
-		t.implementation = f.SplitBrainResolver.LeaseMajority.LeaseImplementation
 		t.spec.System, t.spec.Name = f.System, f.LeaseName()
 	}
 	if err := l.named(t); err != nil {
@@ -116,7 +115,7 @@ func (l *leaseFlags) named(t *target) error {
 		if l.file == "" {
 			return errors.New("which lease? give -f sbr.yaml, or NAME (in Kubernetes), or file:PATH")
 		}
-		return nil
+		return t.configured()
 	}
 	implementation, place, ok := strings.Cut(l.lease, ":")
 	if !ok {
@@ -133,6 +132,14 @@ func (l *leaseFlags) named(t *target) error {
 		t.config.Lease.File.Path, t.spec.Name = place, cmp.Or(t.config.System, "lease")
 	}
 	return nil
+}
+
+// configured takes over where the configuration keeps the lease of its resolver.
+func (t *target) configured() (err error) {
+	if t.implementation, err = t.config.LeaseStore(); err == nil && t.implementation == "" {
+		err = fmt.Errorf("system %s decides without a lease: name one, as NAME (in Kubernetes) or file:PATH", t.config.System)
+	}
+	return err
 }
 
 // open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be read.

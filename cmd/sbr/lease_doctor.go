@@ -83,7 +83,7 @@ func (t *target) diagnose(ctx context.Context) *diagnosis {
 func (t *target) diagnoseKubernetes(ctx context.Context, d *diagnosis) {
 	k, cfg := &t.config.Lease.Kubernetes, kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Context, cfg.Namespace, cfg.API = k.Kubeconfig, k.Context, k.Namespace, kubernetes.API(k.API)
-	cfg.RequestTimeout = t.settings.OperationTimeout * 2 / 5
+	cfg.RequestTimeout = t.settings.OperationTimeout
 	name, err := kubernetes.LeaseName(t.spec.System, t.spec.Name)
 	if err != nil {
 		d.Findings = []kubernetes.Finding{{Check: "configuration", Status: kubernetes.Failed, Detail: err.Error()}}

@@ -105,7 +105,9 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 					return err
 				}
 				if r.Holder == *holder {
-					if err := confirm(s, where, &r); err != nil {
+					question := fmt.Sprintf("%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while.",
+						where, r.Holder, r.Token, verdictOf(&r))
+					if err := confirm(s, question); err != nil {
 						return err
 					}
 				}
@@ -117,8 +119,8 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 }
 
 // confirm asks on the standard error stream and wants the word yes.
-func confirm(s streams, where string, r *lease.Record) error {
-	fmt.Fprintf(s.err, "%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while. Type yes: ", where, r.Holder, r.Token, verdictOf(r))
+func confirm(s streams, question string) error {
+	fmt.Fprint(s.err, question+" Type yes: ")
 	answer, err := bufio.NewReader(s.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return badInput{err}

@@ -94,6 +94,12 @@ func (a *leaseAnswer) write(to io.Writer, now time.Time) error {
 		row("", "%s", v.Reason)
 		row("  survive", "%s", join(v.Survivors))
 		row("  down", "%s", join(v.Down))
+		if len(v.Left) > 0 {
+			row("  left", "%s", join(v.Left))
+		}
+		if len(v.Heirs) > 0 {
+			row("  heirs", "%s", join(v.Heirs))
+		}
 	}
 	_, err := io.WriteString(to, b.String())
 	return err

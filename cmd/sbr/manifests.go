@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,8 @@ import (
 const manifestsHelp = `Manifests prints what Kubernetes needs to know before the members start: the empty lease, a Role with the rights to that one lease and
 no more, and a RoleBinding for the members' service account. Pipe it into kubectl apply -f -.
 
-With --create the members may create the lease themselves, instead of finding it made beforehand. With --api akka or pekko the lease is the
+The members may create the lease as well, so that one that was deleted is made again; with --create=false it has to be made by somebody else, and while it is
+missing no member starts and no side wins. With --api akka or pekko the lease is the
 custom resource that Akka or Pekko services use; --crd prints its definition too, which takes a cluster administrator, once.
 
 With --singleton it is the lease of that singleton, <system>-singleton-<name>, which members need where singleton.use-lease is kubernetes: once for each.
@@ -43,8 +45,8 @@ func newManifests(s streams) *cobra.Command {
 	flags.StringVarP(&m.namespace, "namespace", "n", "", `namespace of everything (default "default", or the configuration's)`)
 	flags.StringVar(&m.account, "service-account", "default", "the service account that the members run as")
 	flags.StringVar(&m.api, "api", "", "whose Lease object: native, akka or pekko (default native, or the configuration's)")
-	flags.BoolVar(&m.create, "create", false, "let the members create the lease")
-	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease; needs --create")
+	flags.BoolVar(&m.create, "create", true, "let the members create the lease, so that one that was deleted is made again")
+	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
 	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
 	output := manifestFormat("yaml")
@@ -85,7 +87,7 @@ func (*manifestFormat) Type() string { return "yaml|json" }
 
 var errNoSystem = errors.New("--singleton without a system: give -f or --system")
 
-var errNobodyCreates = errors.New("--no-lease without --create: nobody would make the lease")
+var errNobodyCreates = errors.New("--no-lease with --create=false: nobody would make the lease")
 
 func (m *manifestFlags) options() (manifest.Options, error) {
 	o := manifest.DefaultOptions()
@@ -93,6 +95,11 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 		f, err := config.Load(m.file)
 		if err != nil {
 			return o, err
+		}
+		if store, err := f.LeaseStore(); err != nil {
+			return o, err
+		} else if m.singleton == "" && store != config.ImplementationKubernetes {
+			return o, fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print", m.file, f.System)
 		}
 		k := &f.Lease.Kubernetes
 		o.System, o.Name = f.System, f.LeaseName()

@@ -44,6 +44,9 @@ func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
 		o.textFailure(&b, p, f)
 	}
 	o.textTransitions(&b, p, r)
+	if r.Excepted > 0 {
+		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n", count(r.Excepted, "run"))
+	}
 	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n", &r.Singletons, &r.Shards)
 	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
 	_, err := to.Write(b.Bytes())

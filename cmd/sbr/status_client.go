@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -54,33 +55,45 @@ func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 
 // get asks for a path. Its errors are one line each.
 func (c *agentClient) get(ctx context.Context, path string) (data []byte, now time.Time, err error) {
+	response, data, err := c.ask(ctx, http.MethodGet, path, nil)
+	if err == nil {
+		err = c.refused(response, data)
+	}
+	if err != nil {
+		return nil, now, err
+	}
+	return data, clockOf(response), nil
+}
+
+// ask sends a request, and reads the whole answer. Its errors are one line each.
+func (c *agentClient) ask(ctx context.Context, method, path string, body []byte) (response *http.Response, data []byte, err error) {
 	within, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(within, http.MethodGet, c.url+path, nil)
+	request, err := http.NewRequestWithContext(within, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, now, badInput{err}
+		return nil, nil, badInput{err}
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	response, err := c.http.Do(request)
+	response, err = c.http.Do(request)
 	if err != nil {
-		return nil, now, c.unreachable(err)
+		return nil, nil, c.unreachable(err)
 	}
 	defer response.Body.Close()
-	if err := c.refused(response); err != nil {
-		return nil, now, err
-	}
 	data, err = io.ReadAll(io.LimitReader(response.Body, maxStatus+1))
 	switch {
 	case err != nil && within.Err() != nil:
-		return nil, now, c.unreachable(within.Err())
+		return nil, nil, c.unreachable(within.Err())
 	case err != nil:
-		return nil, now, fmt.Errorf("the answer of %s breaks off after %d bytes: ask again", c.url, len(data))
+		return nil, nil, fmt.Errorf("the answer of %s breaks off after %d bytes: ask again", c.url, len(data))
 	case len(data) > maxStatus:
-		return nil, now, c.stranger("an answer of more than %d MiB", maxStatus>>20)
+		return nil, nil, c.stranger("an answer of more than %d MiB", maxStatus>>20)
 	}
-	return data, clockOf(response), nil
+	return response, data, nil
 }
 
 // read understands an answer.
@@ -110,7 +123,7 @@ func (c *agentClient) stranger(format string, args ...any) error {
 }
 
 // refused says what an answer other than 200 means.
-func (c *agentClient) refused(r *http.Response) error {
+func (c *agentClient) refused(r *http.Response, body []byte) error {
 	switch {
 	case r.StatusCode == http.StatusOK:
 		return nil
@@ -118,7 +131,7 @@ func (c *agentClient) refused(r *http.Response) error {
 		return fmt.Errorf("%s wants a token: give --token-file, the file that the agent's http.token-file names", c.url)
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s refuses the token (%s): give --token-file, the file that the agent's http.token-file names", c.url, r.Status)
-	case r.StatusCode == http.StatusBadRequest && saysTLS(r.Body):
+	case r.StatusCode == http.StatusBadRequest && saysTLS(body):
 		return fmt.Errorf("%s speaks TLS only: use https:// and, for a certificate authority of your own, --ca-file", c.url)
 	case r.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("%s does not work: it answers %s; look into the agent's log", c.url, r.Status)
@@ -128,10 +141,12 @@ func (c *agentClient) refused(r *http.Response) error {
 }
 
 // saysTLS knows the answer of Go's server to plain HTTP where it expects TLS.
-func saysTLS(body io.Reader) bool {
-	text, _ := io.ReadAll(io.LimitReader(body, 1<<10)) // what cannot be read does not say so
-	return strings.Contains(string(text), "HTTP request to an HTTPS server")
+func saysTLS(body []byte) bool {
+	return bytes.Contains(body, []byte("HTTP request to an HTTPS server"))
 }
+
+// errNobodyListens is wrapped where no process is there that could answer. Every other error may hide an agent that runs.
+var errNobodyListens = errors.New("connection refused")
 
 // unreachable says why there is no answer, and what to do about it.
 func (c *agentClient) unreachable(err error) error {
@@ -153,7 +168,7 @@ func (c *agentClient) unreachable(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no agent answers at %s: no answer within %v", c.url, c.timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent answers at %s: connection refused: is sbr agent running, and http.listen set?", c.url)
+		return fmt.Errorf("no agent answers at %s: %w: is sbr agent running, and http.listen set?", c.url, errNobodyListens)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("no agent answers at %s: the connection was closed without an answer", c.url)
 	default:

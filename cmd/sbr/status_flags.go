@@ -35,10 +35,16 @@ type agentFlags struct {
 }
 
 func addAgent(c *cobra.Command) *agentFlags {
+	a := addAgentURL(c)
+	c.Flags().StringVarP(&a.file, "file", "f", "", "the agent's configuration (sbr.yaml), which says where it listens")
+	return a
+}
+
+// addAgentURL is addAgent for a command whose -f is there already.
+func addAgentURL(c *cobra.Command) *agentFlags {
 	var a agentFlags
 	flags := c.Flags()
 	flags.StringVar(&a.url, "url", "", "where the agent listens, such as http://127.0.0.1:7380 (default: $SBR_URL, else that)")
-	flags.StringVarP(&a.file, "file", "f", "", "the agent's configuration (sbr.yaml), which says where it listens")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
 	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for an answer")

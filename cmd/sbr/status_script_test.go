@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 		w.Header().Set("Date", agentDate)
 		if token, err := os.ReadFile(ts.MkAbs("token")); kind == "token" && err == nil && r.Header.Get("Authorization") != "Bearer "+strings.TrimSpace(string(token)) {
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.URL.Path == "/down" && r.Method == http.MethodPost && fakeDown(ts, w, r) {
 			return
 		}
 		if r.URL.Path != "/status" || r.Method != http.MethodGet {
@@ -61,6 +65,26 @@ func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Setenv("SBR_URL", server.URL)
 	ts.Setenv("SBR_HOST", strings.TrimPrefix(strings.TrimPrefix(server.URL, "http://"), "https://"))
+}
+
+// fakeDown answers POST /down with the file "down": a status, and the answer behind a blank. What was asked is in the file "asked" then.
+func fakeDown(ts *testscript.TestScript, w http.ResponseWriter, r *http.Request) bool {
+	answer, err := os.ReadFile(ts.MkAbs("down"))
+	if err != nil {
+		return false
+	}
+	asked, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = os.WriteFile(ts.MkAbs("asked"), asked, 0o600)
+	}
+	code, body, _ := strings.Cut(string(answer), " ")
+	status, bad := strconv.Atoi(code)
+	if err != nil || bad != nil || status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+	return true
 }
 
 // brokenAgents are services that do not answer as an agent does.

@@ -21,6 +21,9 @@ func statusText(a *agentAnswer, p painter) string {
 	}
 	row("member", "%s of %s, incarnation %s", p.bold(clean(a.Member)), clean(a.System), clean(a.Incarnation))
 	row("state", "%s", p.state(a.State))
+	if a.StartingBecause != "" {
+		row("  waits for", "%s", clean(a.StartingBecause))
+	}
 	if a.SuspendedSince != nil {
 		row("  since", "%s, %s", a.SuspendedSince.UTC().Format(time.RFC3339), ago(a.SuspendedSince.Truncate(time.Second), a.now))
 	}
@@ -58,6 +61,12 @@ func verdictText(row func(name, format string, args ...any), a *agentAnswer) {
 
 // statusWarnings are what an operator should put right.
 func statusWarnings(a *agentAnswer) (all []string) {
+	if a.Lease.Refused != "" {
+		all = append(all, "the lease store refuses this member: "+clean(a.Lease.Refused)+"; see sbr lease doctor")
+	}
+	if len(a.OtherStore) > 0 {
+		all = append(all, "the lease in another store than the cluster's: "+namesText(a.OtherStore)+"; give them the lease section of the others")
+	}
 	if len(a.Disagree) > 0 {
 		all = append(all, "other rules than this member's: "+namesText(a.Disagree)+"; give all members the same configuration")
 	}
@@ -88,13 +97,17 @@ func leaderText(a *agentAnswer) string {
 
 func leaseText(a *agentAnswer) string {
 	l := &a.Lease
+	name := clean(l.Name)
+	if l.Kind != "" { // an agent of an older version does not say it
+		name += " (" + clean(l.Kind) + ")"
+	}
 	switch {
 	case l.Name == "":
 		return "none"
 	case l.Holder == "":
-		return fmt.Sprintf("%s, free, token %d", clean(l.Name), l.Token)
+		return fmt.Sprintf("%s, free, token %d", name, l.Token)
 	default:
-		return fmt.Sprintf("%s, held by %s, token %d", clean(l.Name), clean(l.Holder), l.Token)
+		return fmt.Sprintf("%s, held by %s, token %d", name, clean(l.Holder), l.Token)
 	}
 }
 

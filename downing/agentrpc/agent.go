@@ -55,7 +55,7 @@ func New(o Options) (*Agent, error) {
 	return a, nil
 }
 
-// Open implements downing.Agent. Errors: ErrAuth, which is not tried again, and when ctx ends that and what went wrong last.
+// Open implements downing.Agent. Errors: downing.ErrAgentAuth, which is not tried again, and when ctx ends that and what went wrong last.
 func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Member, error) {
 	a.events = events
 	ctx, cancel := a.unlessClosed(ctx)
@@ -80,7 +80,7 @@ func (a *Agent) openAll(ctx context.Context) (*link, []*messages, error) {
 		if err == nil {
 			return l, lines, nil
 		}
-		if errors.Is(err, ErrAuth) {
+		if errors.Is(err, downing.ErrAgentAuth) {
 			return nil, nil, err
 		}
 		a.log.Info("sbr: waiting for the Serf agent", "addr", a.opts.Addr, "error", err)
@@ -167,6 +167,11 @@ func (a *Agent) readSoon() {
 
 // openRoster connects and makes Members current.
 func (a *Agent) openRoster(ctx context.Context) (l *link, err error) {
+	defer func() {
+		if err != nil {
+			a.roster.blind(err)
+		}
+	}()
 	if l, err = dial(ctx, &a.opts); err != nil {
 		return nil, err
 	}
@@ -247,8 +252,8 @@ func (a *Agent) followRoster(l *link) {
 		if a.ctx.Err() != nil {
 			return
 		}
-		a.log.Warn("sbr: the Serf agent does not answer, connecting again", "addr", a.opts.Addr, "error", err)
-		if a.roster.blind() {
+		a.log.Debug("sbr: the Serf agent does not answer, connecting again", "addr", a.opts.Addr, "error", err) // downing says so
+		if a.roster.blind(err) {
 			a.changed()
 		}
 		for _, to := range a.lines {
@@ -258,7 +263,7 @@ func (a *Agent) followRoster(l *link) {
 		}
 		since := time.Now()
 		if l = retry(a, "members", a.openRoster); l != nil {
-			a.log.Info("sbr: connected to the Serf agent again", "after", time.Since(since).Round(time.Millisecond))
+			a.log.Debug("sbr: connected to the Serf agent again", "after", time.Since(since).Round(time.Millisecond))
 		}
 	}
 }
@@ -274,7 +279,11 @@ func retry[T any](a *Agent, what string, open func(context.Context) (*T, error))
 		}
 		if text := err.Error(); text != said && a.ctx.Err() == nil {
 			said = text
-			a.log.Warn("sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)
+			level := slog.LevelWarn
+			if a.roster.silence() != nil { // this member says itself that the agent does not answer
+				level = slog.LevelDebug
+			}
+			a.log.Log(a.ctx, level, "sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)
 		}
 	}
 	return nil
@@ -315,6 +324,9 @@ func (a *Agent) poll(l *link) error {
 
 // Members implements downing.Agent.
 func (a *Agent) Members() (list []serf.Member, current bool) { return a.roster.members() }
+
+// Silence implements what downing.Agent may have: why Members is not current.
+func (a *Agent) Silence() error { return a.roster.silence() }
 
 // ReadAt implements what downing.Agent may have: when the list that Members returns was asked for.
 func (a *Agent) ReadAt() time.Time { return a.roster.readAt() }

@@ -192,7 +192,7 @@ func TestOpen_RefusedKeyIsPermanent(t *testing.T) {
 			a, err := agentrpc.New(o)
 			require.NoError(t, err)
 			_, err = a.Open(bounded(t), downing.AgentEvents{})
-			require.ErrorIs(t, err, agentrpc.ErrAuth)
+			require.ErrorIs(t, err, downing.ErrAgentAuth)
 			require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not tried again")
 			a.Close()
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/serf/client"
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
@@ -71,7 +72,7 @@ func (a *Agent) Remove(ctx context.Context, name string) (removed bool, err erro
 func (a *Agent) Leave(ctx context.Context) error {
 	return a.command(ctx, func(ctx context.Context, l *link) error {
 		err := l.do(ctx, func(c *client.RPCClient) error { return c.Leave() })
-		if ctx.Err() == nil && errors.Is(err, ErrLost) {
+		if ctx.Err() == nil && errors.Is(err, downing.ErrAgentClosed) {
 			return nil
 		}
 		return err

@@ -166,7 +166,7 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 			_, err = a.Open(ctx, downing.AgentEvents{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, addr)
-			require.False(t, errors.Is(err, agentrpc.ErrAuth))
+			require.False(t, errors.Is(err, downing.ErrAgentAuth))
 			require.NotContains(t, err.Error(), "\n")
 		})
 	}

@@ -193,7 +193,7 @@ func TestLeave_HangingUpIsTheEnd(t *testing.T) {
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.Leave(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, s.Leave(ctx), downing.ErrAgentTimeout)
 	i.mu.Lock()
 	i.hangsUp = true
 	i.mu.Unlock()

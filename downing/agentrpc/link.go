@@ -9,9 +9,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/serf/client"
+
+	"github.com/serf-sbr/serf-sbr/downing"
 )
 
 // maxAnswer bounds what an agent may send from one finished request, or one event, to the next. A member takes at most 1 KiB.
@@ -35,7 +38,7 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	defer cancel()
 	far, err := new(net.Dialer).DialContext(ctx, "tcp", o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to the Serf agent: %w", err)
+		return nil, fmt.Errorf("cannot connect to the Serf agent: %w", connecting(err))
 	}
 	entrance, err := listenLoopback()
 	if err != nil {
@@ -66,7 +69,7 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	select {
 	case r = <-made:
 	case <-ctx.Done():
-		l.cut(fmt.Errorf("the Serf agent at %s takes the connection and says nothing: %w", o.Addr, ctx.Err()))
+		l.cut(late(ctx, "it takes the connection and says nothing"))
 		r = <-made
 	}
 	if r.err != nil {
@@ -144,7 +147,7 @@ func (l *link) do(ctx context.Context, request func(*client.RPCClient) error) er
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		l.cut(ctx.Err())
+		l.cut(late(ctx, "it takes the request and says nothing"))
 		err = <-done
 	}
 	if err != nil {
@@ -164,12 +167,37 @@ const (
 func (l *link) explain(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, textNeedsKey), strings.Contains(text, textWrongKey):
-		return ErrAuth
+		return downing.ErrAgentAuth
 	case !strings.Contains(text, textClosed):
 		return err
 	}
-	if cause := l.cause.Load(); cause != nil {
-		return fmt.Errorf("%w: %w", ErrLost, *cause)
+	switch cause := l.cause.Load(); {
+	case cause == nil:
+		return downing.ErrAgentClosed
+	case errors.Is(*cause, downing.ErrAgentTimeout), errors.Is(*cause, context.Canceled):
+		return *cause
+	default:
+		return fmt.Errorf("%w: %w", downing.ErrAgentClosed, *cause)
 	}
-	return ErrLost
+}
+
+// late is why a connection is cut whose request was waited for until ctx ended.
+func late(ctx context.Context, what string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %s", downing.ErrAgentTimeout, what)
+	}
+	return ctx.Err()
+}
+
+// connecting says in our words why there is no connection.
+func connecting(err error) error {
+	var slow net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return downing.ErrAgentRefused
+	case errors.As(err, &slow) && slow.Timeout():
+		return fmt.Errorf("%w: nobody takes the connection", downing.ErrAgentTimeout)
+	default:
+		return err
+	}
 }

@@ -8,12 +8,8 @@ import (
 	"time"
 )
 
-// Errors of an Agent.
+// Errors of an Agent, besides those of downing that say why it does not answer.
 var (
-	// ErrAuth is returned by Open when the agent wants an auth key, or another one. It is not tried again.
-	ErrAuth = errors.New("the Serf agent refuses the RPC auth key: set rpc-auth-key to the agent's rpc_auth")
-	// ErrLost is returned when the connection to the agent ended before it answered.
-	ErrLost = errors.New("the connection to the Serf agent was lost")
 	// ErrNotCurrent is returned when something needs the agent's member list and the agent does not answer.
 	ErrNotCurrent = errors.New("the Serf agent does not answer")
 	// ErrBusy is returned when answers to queries are produced faster than the agent takes them.

@@ -18,6 +18,7 @@ type roster struct {
 	self    string
 	current bool
 	asked   time.Time // when the list was asked for
+	why     error     // the agent does not answer
 	listed  []serf.Member
 	// lost are members that an earlier life of the agent listed and this one does not.
 	lost map[string]lostMember
@@ -55,7 +56,7 @@ func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed 
 			r.lose(m)
 		}
 	}
-	r.listed, r.asked, r.current = list, asked, true
+	r.listed, r.asked, r.current, r.why = list, asked, true, nil
 	return changed
 }
 
@@ -68,12 +69,19 @@ func (r *roster) lose(m serf.Member) {
 	r.lost[m.Name] = lostMember{member: m, alive: alive}
 }
 
-// blind notes that the agent does not answer, and reports whether that is new.
-func (r *roster) blind() (changed bool) {
+// blind notes that the agent does not answer, and why, and reports whether that is new.
+func (r *roster) blind(why error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed, r.current = r.current, false
+	changed, r.current, r.why = r.current, false, why
 	return changed
+}
+
+// silence is why the agent does not answer; nil while it does.
+func (r *roster) silence() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
 }
 
 // forget ends the memory of a lost member, and reports whether there was one.

@@ -1,6 +1,7 @@
 package agentrpc
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -75,8 +76,8 @@ func TestRoster(t *testing.T) {
 			addrs := r.toJoin()
 			slices.Sort(addrs)
 			require.Equal(t, tc.toJoin, strings.Join(addrs, " "))
-			require.True(t, r.blind())
-			require.False(t, r.blind(), "that is no news")
+			require.True(t, r.blind(errors.New("gone")))
+			require.False(t, r.blind(errors.New("gone")), "that is no news")
 			list, current = r.members()
 			require.False(t, current)
 			require.Equal(t, tc.want, textOf(list), "what was known is still told")
@@ -92,7 +93,7 @@ func TestRoster_Changed(t *testing.T) {
 	}{{"n1", true}, {"n1", false}, {"n1 n2", true}, {"n1 n2:failed", true}, {"n1 n2:failed", false}, {"n1 n2:failed/a", true}, {"n1", true}} {
 		require.Equal(t, tc.want, r.read(listOf(tc.list), time.Time{}, false), tc.list)
 	}
-	r.blind()
+	r.blind(errors.New("gone"))
 	require.True(t, r.read(listOf("n1"), time.Time{}, true), "it is current again")
 }
 

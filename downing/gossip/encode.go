@@ -32,6 +32,20 @@ func Encode(m Message) [][]byte {
 		chunks(head, m.Down, func(m *Message, ids []sbr.ID) { m.Down = ids })...)
 }
 
+// someBytes bounds what Some returns, so that the rest of a message has room.
+const someBytes = 200
+
+// Some returns the first of the suspects, as many as any message has room for: one is enough for its receiver to know that the cluster is not
+// whole.
+func Some(suspects []sbr.ID) []sbr.ID {
+	n, size := 0, 0
+	for n < len(suspects) && size+len(suspects[n]) <= someBytes {
+		size += len(suspects[n])
+		n++
+	}
+	return suspects[:n:n]
+}
+
 func fit(m Message) ([]byte, bool) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

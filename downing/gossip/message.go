@@ -34,14 +34,17 @@ const (
 	KindVerdict Kind = "verdict"
 	// KindOrder: a decision without a lease; Down go down or are kept out.
 	KindOrder Kind = "order"
-	// KindAsk: the members Up are asked to race for the lease in From's place.
+	// KindAsk: the members Up are asked to race for the lease in From's place, which cannot reach Down.
 	KindAsk Kind = "ask"
 	// KindStanding: From, which had read the token Seen, asks whether anything speaks against it.
 	KindStanding Kind = "standing"
-	// KindClear answers KindStanding: nothing up to the verdict Token does. The sender is unsure if it does not know its own fate.
+	// KindClear answers KindStanding: nothing up to the verdict Token does. The sender is unsure if it does not know its own fate. It
+	// cannot reach Down, and nothing was decided about them.
 	KindClear Kind = "clear"
 	// KindDone answers a verdict or an order that named From: it was taken in.
 	KindDone Kind = "done"
+	// KindBye: From leaves of its own will, or because it was downed. It decides nothing any more. (Since version 2.)
+	KindBye Kind = "bye"
 )
 
 // Message is one message. Which fields count depends on Kind.
@@ -57,7 +60,9 @@ type Message struct {
 	Up      []sbr.ID `json:"u,omitempty"`
 	Down    []sbr.ID `json:"d,omitempty"`
 	Decided string   `json:"x,omitempty"` // the kind of an order
-	Reason  string   `json:"r,omitempty"`
+	// Suspects are the members that the sender of an order cannot reach. (Since version 2, which alone reads a message that has them.)
+	Suspects []sbr.ID `json:"o,omitempty"`
+	Reason   string   `json:"r,omitempty"`
 }
 
 // Verdict returns the verdict that a KindVerdict message carries.
@@ -70,7 +75,7 @@ func (m *Message) Verdict() sbr.Verdict {
 // Order returns the order that a KindOrder message carries.
 func (m *Message) Order() sbr.Order {
 	k, _ := sbr.ParseKind(m.Decided)
-	return sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason}
+	return sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason, Suspects: m.Suspects}
 }
 
 // Names reports whether the message speaks of id.
@@ -106,7 +111,7 @@ func (m *Message) validate() error {
 		return errors.New("an empty incarnation")
 	}
 	switch m.Kind {
-	case KindReport, KindAsk, KindStanding, KindClear, KindDone:
+	case KindReport, KindAsk, KindStanding, KindClear, KindDone, KindBye:
 		return nil
 	case KindVerdict:
 		if m.Token == 0 {

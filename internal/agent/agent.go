@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/hook"
@@ -15,6 +18,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Exit statuses besides downing.ExitDowned.
@@ -33,25 +37,28 @@ type Options struct {
 	// Exit ends the process when Run itself hangs on the way down. Nil: os.Exit.
 	Exit func(status int)
 	// Bootstrap is downing.Config.Bootstrap.
-	Bootstrap bool
+	Bootstrap uint64
 	// Listening, if set, is called with the address of the status page.
 	Listening func(address string)
 }
 
-// Problem is an error of the configuration or of what it names: a file, an address, a right. An operator can mend it; trying again alone does not.
+// Problem is an error in the configuration itself. Everything else that keeps an agent from starting is waited for: a file, an address or a right
+// that is missing comes, or somebody brings it, and nobody has to start the agent again.
 type Problem struct{ error }
 
 // Unwrap returns what is wrong.
 func (p Problem) Unwrap() error { return p.error }
 
-func problem(format string, args ...any) error { return Problem{fmt.Errorf(format, args...)} }
-
 // node is the Serf node that the agent protects.
 type node interface {
+	// prepare makes ready what start needs. It is called again until it works, unless its error is a Problem.
+	prepare(ctx context.Context, p *downing.Provider) error
 	// start takes part in the cluster, protected.
 	start(ctx context.Context, p *downing.Provider) error
 	// joined reports whether the others were found, and what is missing.
 	joined() (bool, string)
+	// keyProblem says that others answer whose gossip cannot be read; empty if not.
+	keyProblem() string
 	// leave ends the node's part in the cluster in peace.
 	leave(ctx context.Context, p *downing.Provider) error
 	// close ends what is left.
@@ -60,8 +67,10 @@ type node interface {
 
 type agent struct {
 	file      *config.File
+	store     string // the implementation that keeps the lease; empty: none is needed
 	log       *slog.Logger
-	state     *state
+	memory    *downing.Memory
+	remembers bool // the memory is open
 	hooks     *hook.Runner
 	journal   web.Journal
 	telemetry *telemetry.Telemetry
@@ -86,21 +95,26 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		o.Exit = os.Exit
 	}
 	a := &agent{file: o.File, log: o.Logger}
+	defer func() { a.sayExit(status) }() // the last line, after what close has to say
 	defer a.close()
-	a.waitFor("the Serf node and the lease") // before anybody can ask
-	if err := a.open(ctx, &o); err != nil {
+	a.waitFor(startPhase) // before anybody can ask
+	if err := a.configure(&o); err != nil {
 		return statusOf(err), err
 	}
+	failed := make(chan error, 1)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
-	failed := make(chan error, 1)
-	if a.server != nil {
+	err = a.listen(ctx)
+	if err == nil && a.server != nil {
 		go func() { failed <- a.server.Serve(serving) }()
 		if o.Listening != nil {
 			o.Listening(a.server.Addr().String())
 		}
 	}
-	if err := a.start(ctx); err != nil {
+	if err == nil {
+		err = a.start(ctx)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			a.log.Info("sbr: stopped before this member was in the cluster", "waiting-for", a.waitingFor())
 			return exitLeft, nil
@@ -108,6 +122,22 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		return statusOf(err), err
 	}
 	return a.wait(ctx, failed)
+}
+
+// sayExit says how the agent ends. Why stands in the lines before, or is the error that Run returns; of a Problem that says it all.
+func (a *agent) sayExit(status int) {
+	if status == exitProblem {
+		return
+	}
+	level, args := slog.LevelInfo, []any{"exit-status", status}
+	if status != exitLeft {
+		level = slog.LevelError
+	}
+	if a.provider != nil {
+		s := a.provider.Status()
+		args = append(args, "member", s.Member, "incarnation", s.Incarnation, "incident", s.Incident)
+	}
+	a.log.Log(context.Background(), level, "sbr: the agent ends", args...)
 }
 
 func statusOf(err error) int {
@@ -166,14 +196,54 @@ func (a *agent) waitingFor() string {
 	return ""
 }
 
+// startPhase is what a start waits for that nothing holds up.
+const startPhase = "waiting for the Serf node and the lease"
+
+// Pauses between two tries of what keeps the agent from starting.
+const (
+	startFirst = 200 * time.Millisecond
+	startMost  = 10 * time.Second
+)
+
+// until tries f until it works, its error is a Problem, or ctx ends. What it waits for is logged when that changes, and shown.
+func (a *agent) until(ctx context.Context, f func() error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = startFirst, startMost
+	for said := ""; ; {
+		err := f()
+		if err == nil {
+			a.waitFor(startPhase)
+			return nil
+		}
+		if errors.As(err, new(Problem)) || ctx.Err() != nil {
+			return err
+		}
+		reason := strings.ReplaceAll(err.Error(), "\n", "; ")
+		if reason != said {
+			a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
+			said = reason
+		}
+		a.waitFor(reason)
+		if sleep.For(ctx, pause.NextBackOff()) != nil {
+			return err
+		}
+	}
+}
+
 // start takes part in the cluster.
 func (a *agent) start(ctx context.Context) error {
+	if err := a.open(ctx); err != nil {
+		return err
+	}
+	if err := a.until(ctx, func() error { return a.node.prepare(ctx, a.provider) }); err != nil {
+		return err
+	}
 	if err := a.node.start(ctx, a.provider); err != nil {
 		return err
 	}
 	a.phase.Store(nil)
 	a.log.Info("sbr: this member is protected", "system", a.file.System, "member", a.provider.Status().Member, "incarnation", a.provider.Status().Incarnation,
-		"strategy", a.file.SplitBrainResolver.ActiveStrategy)
+		"strategy", a.file.SplitBrainResolver.ActiveStrategy, "lease", a.provider.Status().Lease.Kind+":"+a.provider.Status().Lease.Name)
 	return nil
 }
 
@@ -192,6 +262,9 @@ func (a *agent) close() {
 	}
 	if a.server != nil {
 		_ = a.server.Shutdown(ctx)
+	}
+	if a.memory != nil {
+		_ = a.memory.Close()
 	}
 	if a.hooks != nil {
 		a.hooks.Close()

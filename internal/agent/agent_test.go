@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,6 +65,27 @@ func TestRun_NotReadyAlone(t *testing.T) {
 	})
 	code, _ := few.get("/healthz/live")
 	require.Equal(t, http.StatusOK, code, "waiting is no reason to be started again")
+}
+
+// The gossip key was changed on one side of a cut: those who wait on the other one are told why they find nobody, and not that all are gone.
+func TestRun_AnotherGossipKey(t *testing.T) {
+	dir := home(t)
+	key := func(c byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{c}, 32)) }
+	encrypted := func(yaml string, c byte) string {
+		return strings.Replace(yaml, "profile:", "encrypt: '"+key(c)+"', profile:", 1)
+	}
+	n1 := start(t, encrypted(own("n1", nil, ""), 1))
+	n1.ready()
+	decide(t, dir, []string{n1.view().Incarnation}, []string{"n2#old"})
+	const why = "answers, and has another gossip key: give all members the same keys"
+	for name, yaml := range map[string]string{"n2": encrypted(own("n2", n1, ""), 2), "n3": own("n3", n1, "")} {
+		n := start(t, yaml)
+		n.becomes(name+" says so when it is asked", func() bool {
+			_, text := n.get("/healthz/ready")
+			return strings.Contains(text, why) && strings.Contains(n.view().SuspendedBecause, why)
+		})
+		require.Equal(t, 1, strings.Count(n.log.String(), why), "once")
+	}
 }
 
 // decide writes a verdict into the lease file, as a member does that has won.
@@ -124,10 +148,16 @@ hooks:
 	require.Contains(t, text, `"event":"down"`)
 	require.Contains(t, text, `"incarnation":"`+old+`"`)
 	require.Contains(t, text, "down n2 verdict 1 by n1")
+	incident := regexp.MustCompile(`"incident":"([0-9a-f]{32})"`).FindStringSubmatch(text)
+	require.Len(t, incident, 2, text)
+	for _, line := range []string{"sbr: down: verdict 1", "sbr: hook ended", "sbr: signal sent", "sbr: the agent ends"} {
+		require.Regexp(t, regexp.QuoteMeta(line)+".*incident\"?[:=]\"?"+incident[1], n2.log.String())
+	}
+	require.Regexp(t, `the agent ends.*exit-status"?[:=]70`, n2.log.String())
 	var ended *exec.ExitError
 	require.ErrorAs(t, app.Wait(), &ended)
 	require.Equal(t, "signal: terminated", ended.Error())
-	require.Equal(t, old+"\n", read(t, dir, "payments.downed"))
+	require.Regexp(t, `^\{"incarnation":"`+old+`","over":true,"members":\[\{"id":"n1#`, read(t, dir, "payments@n2.json"), "whom to look for")
 
 	again := start(t, own("n2", n1, ""))
 	again.ready()

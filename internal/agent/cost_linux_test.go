@@ -76,7 +76,8 @@ func measureIdle(b *testing.B, program, node string) {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "sbr.yaml")
 	port := freePort(b)
-	yaml := "system: s\n" + node + "\nhttp: {listen: '127.0.0.1:" + port + "'}\n"
+	yaml := "system: s\n" + node + "\nhttp: {listen: '127.0.0.1:" + port + "'}\n" +
+		"split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" + dir + "/s.lease'}}\n"
 	require.NoError(b, os.WriteFile(path, []byte(yaml), 0o600))
 	c := exec.Command(program, "agent", "--config", path)
 	c.Env = append(os.Environ(), "STATE_DIRECTORY="+dir, "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,9 +22,20 @@ func (s source) Status() downing.Status {
 	st := s.provider.Status()
 	if st.Members == nil { // nothing has been looked at yet
 		st.System, st.Version, st.Members, st.Unreachable, st.Reports = s.file.System, downing.Version(), []downing.MemberStatus{}, []string{}, []downing.ReportStatus{}
-		st.Lease.Name, st.ConfigDigest = s.file.LeaseName(), s.file.Digest()
+		st.ConfigDigest = s.file.Digest()
+		if s.store != "" {
+			st.Lease.Kind, st.Lease.Name = s.store, s.file.LeaseName()
+		}
 		if st.State == "" {
 			st.State = sbr.StateArming
+		}
+	}
+	if what := s.waitingFor(); what != "" {
+		st.State, st.StartingBecause = downing.StateStarting, cmp.Or(st.StartingBecause, what)
+	}
+	if st.SuspendedBecause != "" && s.waitingFor() == "" {
+		if text := s.node.keyProblem(); text != "" {
+			st.SuspendedBecause += "; " + text
 		}
 	}
 	if st.Verdict.Survivors == nil {
@@ -50,15 +62,15 @@ func (s source) Health() web.Health {
 // unready says why the member must not get work; empty when it may.
 func (s source) unready() string {
 	if what := s.waitingFor(); what != "" {
-		return "starting: waiting for " + what
+		return "starting: " + cmp.Or(s.provider.Status().StartingBecause, what)
 	}
 	if ok, missing := s.node.joined(); !ok {
-		return missing
+		return cmp.Or(s.node.keyProblem(), missing)
 	}
 	if s.file.DowningProvider == config.ProviderNone {
 		return ""
 	}
-	st := s.provider.Status()
+	st := s.Status()
 	switch {
 	case st.State == sbr.StateUp:
 		return ""

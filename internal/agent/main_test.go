@@ -39,8 +39,16 @@ func home(t *testing.T) string {
 	return dir
 }
 
+// parse reads a configuration. One that says nothing of the lease keeps it in a file in the test's state directory.
 func parse(t *testing.T, yaml string) *config.File {
 	t.Helper()
+	if !strings.Contains(yaml, "lease: ") {
+		const rules, named = "split-brain-resolver: {", "split-brain-resolver: {lease-majority: {lease-implementation: file}, "
+		if !strings.Contains(yaml, rules) {
+			yaml += "\n" + rules + "}"
+		}
+		yaml = strings.Replace(yaml, rules, named, 1) + "\nlease: {file: {path: '" + os.Getenv("STATE_DIRECTORY") + "/payments-sbr.lease'}}"
+	}
 	f, err := config.Parse("sbr.yaml", []byte(yaml))
 	require.NoError(t, err)
 	return f

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -14,24 +13,25 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// open makes everything ready that needs no other member. What is wrong is a Problem.
-func (a *agent) open(ctx context.Context, o *Options) (err error) {
-	f := a.file
-	if a.state, err = openState(f.System, a.log); err != nil {
-		return Problem{err}
-	}
+// configure makes everything that follows from the configuration alone. Its errors are Problems.
+func (a *agent) configure(o *Options) (err error) {
 	if err := a.chooseLease(); err != nil {
 		return Problem{err}
 	}
-	h := &f.Hooks
-	a.hooks, err = hook.New(hook.Options{
-		OnSuspend: h.OnSuspend, OnResume: h.OnResume, OnDown: h.OnDown, Timeout: h.Timeout, PIDFile: h.PIDFile, Signal: h.Signal, Log: a.log,
-	})
+	signal := a.hookOptions() // the commands are files: they are looked for later
+	signal.OnSuspend, signal.OnResume, signal.OnDown = nil, nil, nil
+	if err := signal.Validate(); err != nil {
+		return Problem{err}
+	}
+	dir, err := stateDir()
 	if err != nil {
 		return Problem{err}
 	}
-	if a.telemetry, err = telemetry.New(ctx, telemetry.Options{Version: downing.Version(), System: f.System, Logger: a.log}); err != nil {
-		return Problem{err}
+	a.memory = downing.NewMemory(dir, a.file.System+"@"+place(&a.file.Serf)) // it is opened before anybody asks
+	if a.telemetry, err = telemetry.New(context.Background(), telemetry.Options{
+		Version: downing.Version(), System: a.file.System, Logger: a.log,
+	}); err != nil {
+		return Problem{err} // of the environment, which stays as it is
 	}
 	cfg, err := a.downing(o)
 	if err != nil {
@@ -40,38 +40,67 @@ func (a *agent) open(ctx context.Context, o *Options) (err error) {
 	if a.provider, err = downing.New(cfg); err != nil {
 		return Problem{err}
 	}
-	a.follow()
-	n, err := newNode(f, a.state, a.log)
-	if err != nil {
-		return Problem{err}
-	}
-	a.node = n
 	a.programs = a.host()
-	return a.listen()
+	return nil
 }
 
-func newNode(f *config.File, st *state, log *slog.Logger) (node, error) {
+func (a *agent) hookOptions() hook.Options {
+	h := &a.file.Hooks
+	return hook.Options{
+		OnSuspend: h.OnSuspend, OnResume: h.OnResume, OnDown: h.OnDown, Timeout: h.Timeout, PIDFile: h.PIDFile, Signal: h.Signal, Log: a.log,
+	}
+}
+
+// open makes everything ready that needs no other member.
+func (a *agent) open(ctx context.Context) error {
+	return a.until(ctx, func() (err error) {
+		if !a.remembers {
+			if err := a.memory.Open(); err != nil {
+				return fmt.Errorf("%w: set STATE_DIRECTORY to a folder that can be written, and that no other agent uses", err)
+			}
+			a.remembers = true
+		}
+		if a.hooks == nil {
+			if a.hooks, err = hook.New(a.hookOptions()); err != nil {
+				return err
+			}
+			a.follow()
+		}
+		n, err := newNode(a.file, a.log)
+		if err == nil {
+			a.node = n
+		}
+		return err
+	})
+}
+
+func newNode(f *config.File, log *slog.Logger) (node, error) {
 	if f.Serf.OwnNode() {
 		return newOwn(f, log)
 	}
-	return newSidecar(f, st, log)
+	return newSidecar(f, log)
 }
 
-func (a *agent) listen() error {
+// listen opens the status page, first of all: it shows what the start waits for. An agent without the page that it was told to have
+// does not go on: most likely another agent is here already.
+func (a *agent) listen(ctx context.Context) error {
 	h := &a.file.HTTP
 	if h.Listen == "" {
 		return nil
 	}
-	s, err := web.New(web.Options{
-		Listen: h.Listen, TLSCert: h.TLSCertFile, TLSKey: h.TLSKeyFile, TokenFile: h.TokenFile,
-		Source: source{a}, Metrics: a.telemetry.Handler(), Programs: a.programs.Run(), Singletons: a.programs.List(), Logger: a.log,
+	return a.until(ctx, func() error {
+		s, err := web.New(web.Options{
+			Listen: h.Listen, TLSCert: h.TLSCertFile, TLSKey: h.TLSKeyFile, TokenFile: h.TokenFile,
+			Source: source{a}, Metrics: a.telemetry.Handler(), Programs: a.programs.Run(), Singletons: a.programs.List(),
+			Down: a.provider.Down, Logger: a.log,
+		})
+		if err != nil {
+			return err
+		}
+		a.server = s
+		a.log.Info("sbr: status page", "address", s.Addr().String())
+		return nil
 	})
-	if err != nil {
-		return Problem{err}
-	}
-	a.server = s
-	a.log.Info("sbr: status page", "address", s.Addr().String())
-	return nil
 }
 
 // downing is the provider's configuration.
@@ -86,9 +115,9 @@ func (a *agent) downing(o *Options) (downing.Config, error) {
 	cfg.Grace = f.Hooks.Grace
 	cfg.AgentTimeout = f.Serf.RPCTimeout
 	cfg.Gossip = gossip(f)
-	cfg.WasDowned = a.state.wasDowned
+	cfg.Memory = a.memory
 	cfg.KeepTags = !bool(f.Serf.LeaveOnTerminate)
-	cfg.RefuseStart, cfg.Bootstrap = true, o.Bootstrap
+	cfg.Bootstrap = o.Bootstrap
 	exit := o.Exit
 	cfg.Exit = func(status int) { // Run ends the process; this is for when that hangs
 		a.watchdog.Store(time.AfterFunc(2*closeTime, func() {
@@ -106,7 +135,6 @@ func (a *agent) follow() {
 	p.OnResume(func(reason string) { a.hooks.Resumed(a.facts(reason)) })
 	p.OnDown(func(reason string) {
 		facts := a.facts(reason)
-		a.state.remember(facts.Incarnation)
 		a.hooks.Down(context.Background(), facts) // bounded by hooks.timeout
 	})
 }
@@ -114,33 +142,21 @@ func (a *agent) follow() {
 func (a *agent) facts(reason string) hook.Facts {
 	s := a.provider.Status()
 	return hook.Facts{
-		System: s.System, Member: s.Member, Incarnation: s.Incarnation, State: string(s.State), Reason: reason, At: time.Now(),
+		System: s.System, Member: s.Member, Incarnation: s.Incarnation, Incident: s.Incident, State: string(s.State), Reason: reason, At: time.Now(),
 		Token: s.Verdict.Token, Unreachable: s.Unreachable, Survivors: s.Verdict.Survivors, Down: s.Verdict.Down,
 	}
 }
 
-// chooseLease keeps the lease in a file where nothing else was configured, and says so.
-func (a *agent) chooseLease() error {
+// chooseLease finds out where the lease is kept, and says so.
+func (a *agent) chooseLease() (err error) {
 	f := a.file
-	if f.DowningProvider != config.ProviderResolver || !f.SplitBrainResolver.NeedsLease() {
-		return nil
+	if a.store, err = f.LeaseStore(); err != nil || a.store == "" {
+		return err
 	}
-	if !f.LeaseChosen() && !kubernetesAround() {
-		path, err := a.state.leasePath(f.LeaseName())
-		if err != nil {
-			return err
-		}
-		f.UseFileLease(path)
-		if err := f.Validate(); err != nil {
-			return err
-		}
-	}
-	if f.SplitBrainResolver.LeaseMajority.LeaseImplementation == config.ImplementationFile {
-		if f.Lease.File.Path == "" {
-			return errors.New("lease.file.path: is empty")
-		}
-		a.log.Warn("sbr: THE LEASE IS A FILE: this is safe only while ALL members of the system run on this one machine; across machines set lease-implementation: kubernetes",
-			"path", f.Lease.File.Path)
+	a.log.Info("sbr: the lease", "kind", a.store, "name", f.LeaseName())
+	if a.store == config.ImplementationFile {
+		a.log.Warn("sbr: THE LEASE IS A FILE: this is safe only while ALL members of the system run on this one machine; "+
+			"across machines set lease-implementation: kubernetes", "path", f.Lease.File.Path)
 	}
 	return nil
 }

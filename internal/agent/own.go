@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,10 +29,13 @@ type own struct {
 	join []string
 	stay bool // on termination: end without a leave
 
-	serf    *serf.Serf
-	found   foundOthers
-	stop    context.CancelFunc
-	joining sync.WaitGroup
+	prepared bool
+	bound    *memberlist.NetTransport
+	serf     *serf.Serf
+	found    foundOthers
+	keys     keyCheck
+	stop     context.CancelFunc
+	joining  sync.WaitGroup
 }
 
 // foundOthers says whether the node is where it belongs.
@@ -45,7 +50,7 @@ func newOwn(f *config.File, log *slog.Logger) (*own, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &own{log: log, conf: conf, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
+	return &own{log: log, conf: conf, keys: keyCheck{log: log}, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
 }
 
 // gossip are the memberlist settings of the profile.
@@ -94,6 +99,15 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 			return nil, fmt.Errorf("serf.advertise: %w", err)
 		}
 		m.AdvertiseAddr = ip.String()
+	}
+	if s.Snapshot != "" { // Serf itself would give up for good
+		f, err := os.OpenFile(s.Snapshot, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("serf.snapshot: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, fmt.Errorf("serf.snapshot: %w", err)
+		}
 	}
 	return conf, setKeys(s, conf)
 }
@@ -172,15 +186,49 @@ func readKeyring(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-func (o *own) start(ctx context.Context, p *downing.Provider) error {
-	if err := p.Prepare(ctx, o.conf); err != nil && ctx.Err() == nil {
-		return Problem{err} // what mends itself was waited for
-	} else if err != nil {
-		return err
+// prepare reads the lease, then takes the address. Not before: others would wait for answers of a node that is not there yet.
+func (o *own) prepare(ctx context.Context, p *downing.Provider) error {
+	if !o.prepared {
+		err := p.Prepare(ctx, o.conf)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, downing.ErrLease) {
+			return Problem{err} // of the names and limits in the configuration
+		}
+		if err != nil {
+			return err
+		}
+		o.prepared = true
 	}
+	return o.bind()
+}
+
+// bindTries is how often a free port is looked for: it must be free for UDP and for TCP.
+const bindTries = 10
+
+// bind takes the address on which the node gossips. Serf itself would give up for good.
+func (o *own) bind() (err error) {
+	m := o.conf.MemberlistConfig
+	var t *memberlist.NetTransport
+	for range bindTries {
+		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{m.BindAddr}, BindPort: m.BindPort, Logger: m.Logger})
+		if err == nil || m.BindPort != 0 {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("serf.bind: %w: is another Serf running on this address?", err)
+	}
+	if m.BindPort == 0 {
+		m.BindPort = t.GetAutoBindPort()
+		m.AdvertisePort = m.BindPort
+	}
+	m.Transport, o.bound = t, t
+	return nil
+}
+
+func (o *own) start(ctx context.Context, p *downing.Provider) error {
 	s, err := serf.Create(o.conf)
 	if err != nil {
-		return problem("serf: the node cannot be made: %w: is another Serf running on this address?", err)
+		return fmt.Errorf("serf: the node cannot be made: %w", err)
 	}
 	o.serf = s
 	if err := p.Start(ctx, s); err != nil {
@@ -209,6 +257,10 @@ func (o *own) keepJoining(ctx context.Context) {
 	for ctx.Err() == nil && o.serf.State() == serf.SerfAlive {
 		n, err := o.serf.Join(o.join, true)
 		o.found.note(n > 0, err)
+		if n > 0 {
+			err = nil
+		}
+		o.keys.note(strings.Join(o.join, " or "), err)
 		pause := wait.NextBackOff()
 		if n > 0 && len(o.serf.Members()) > 1 {
 			pause = joinAgain
@@ -244,6 +296,8 @@ func (o *own) joined() (bool, string) {
 	return false, "joining"
 }
 
+func (o *own) keyProblem() string { return o.keys.problem() }
+
 func (o *own) leave(ctx context.Context, p *downing.Provider) error {
 	o.stop()
 	if o.stay {
@@ -272,8 +326,11 @@ func (o *own) close() {
 	if o.stop != nil {
 		o.stop()
 	}
-	if o.serf != nil {
+	switch {
+	case o.serf != nil:
 		_ = o.serf.Shutdown() // a second one does nothing
+	case o.bound != nil:
+		_ = o.bound.Shutdown()
 	}
 	o.joining.Wait()
 }

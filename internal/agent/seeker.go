@@ -12,17 +12,17 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// A stock agent joins once and then waits for those it knows. Losers of a partition that were started again while the cut lasted have found each other
-// by then, and nobody knows the winners any more; nor do agents that started at the same moment and found only themselves. So the sidecar
-// remembers where members were, and lets the agent join them while some are missing.
+// A stock agent joins once, and not again. Members that were there before are looked for by the provider
+// (downing.Memory); those of serf.join may never have been, as when a cluster starts for the first time in a
+// network that is cut.
 
-// How often a seeker looks, and how many it tries each time.
 const (
 	lookEvery = time.Second
-	seekEvery = 10 // looks
-	seekMost  = 5
-	// keepPlaces is how many addresses are remembered.
-	keepPlaces = 64
+	// seekEvery is how many looks it takes until addresses are joined while members are missing, restEvery
+	// while none is.
+	seekEvery = 10
+	restEvery = 30
+	seekMost  = 5 // addresses each time
 )
 
 // joiner is an agent that joins an address.
@@ -30,23 +30,27 @@ type joiner interface {
 	Join(ctx context.Context, name, addr string) error
 }
 
+// seeker lets the stock agent join the addresses of serf.join at which no member is, for as long as it runs.
 type seeker struct {
 	join   []string
 	least  int // members; fewer are missing some
-	state  *state
 	agent  joiner
 	log    *slog.Logger
+	keys   keyCheck
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func newSeeker(f *config.File, st *state, agent joiner, log *slog.Logger) *seeker {
-	return &seeker{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, state: st, agent: agent, log: log}
+func newSeeker(f *config.File, agent joiner, log *slog.Logger) *seeker {
+	return &seeker{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, log: log, keys: keyCheck{log: log}}
 }
 
 func (s *seeker) start(status func() downing.Status) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	if len(s.join) == 0 {
+		return
+	}
 	s.done.Go(func() {
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
@@ -55,7 +59,9 @@ func (s *seeker) start(status func() downing.Status) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				s.look(ctx, status(), n%seekEvery == 0)
+			}
+			if n%seekEvery == 0 {
+				s.look(ctx, status(), n%restEvery == 0)
 			}
 		}
 	})
@@ -68,30 +74,27 @@ func (s *seeker) close() {
 	s.done.Wait()
 }
 
-// look remembers where the members are, and looks for those that are missing.
-func (s *seeker) look(ctx context.Context, st downing.Status, seek bool) {
-	var here, all []string
+// look joins addresses at which no member is. While none seems to be missing it does so only when it rests.
+func (s *seeker) look(ctx context.Context, st downing.Status, rests bool) {
+	var here []string
 	for i := range st.Members {
-		m := &st.Members[i]
-		all = append(all, m.Address)
-		if m.Reachable {
+		if m := &st.Members[i]; m.Reachable {
 			here = append(here, m.Address)
 		}
 	}
-	s.state.rememberPlaces(all)
-	if !seek || len(st.Awaiting) == 0 && len(here) >= s.least && len(here) > 1 {
+	if !rests && len(st.Awaiting) == 0 && len(here) >= s.least && len(here) > 1 {
 		return
 	}
-	places := slices.Concat(s.join, s.state.places())
-	places = slices.DeleteFunc(places, func(place string) bool { return slices.Contains(here, place) })
-	slices.Sort(places)
-	places = slices.Compact(places)
+	isHere := func(place string) bool { return slices.Contains(here, place) }
+	places := slices.DeleteFunc(slices.Clone(s.join), isHere)
 	rand.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	for _, place := range places[:min(len(places), seekMost)] {
-		if err := s.agent.Join(ctx, "", place); err != nil {
-			s.log.Debug("sbr: a place where a member was does not answer", "address", place, "error", err)
+		err := s.agent.Join(ctx, "", place)
+		s.keys.note(place, err)
+		if err != nil {
+			s.log.Debug("sbr: an address of serf.join does not answer", "address", place, "error", err)
 			continue
 		}
-		s.log.Info("sbr: the Serf agent has joined a place where a member was", "address", place)
+		s.log.Info("sbr: the Serf agent has joined an address of serf.join", "address", place)
 	}
 }

@@ -3,9 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"testing"
 
@@ -31,51 +29,29 @@ func view(awaiting []string, reachable ...string) (s downing.Status) {
 	return s
 }
 
-// While everybody is there a sidecar only remembers where. When some are missing, also in the next process, it has its agent join the places of those that are not
-// in its list, and those of serf.join.
+// The addresses of serf.join at which nobody is are joined: often while members are missing, now and then for ever.
 func TestSeeker(t *testing.T) {
-	t.Setenv("STATE_DIRECTORY", t.TempDir())
-	f, err := config.Parse("sbr.yaml", []byte("system: s\nserf: {rpc: '127.0.0.1:7373', join: ['d:1']}\nsplit-brain-resolver: {min-members: 2}"))
+	t.Parallel()
+	f, err := config.Parse("sbr.yaml", []byte("system: s\nserf: {rpc: '127.0.0.1:7373', join: ['a:1', 'b:1', 'c:1']}\n"+
+		"split-brain-resolver: {min-members: 2}"))
 	require.NoError(t, err)
-	life := func() (*seeker, *joins) {
-		st, err := openState("s", slog.New(slog.DiscardHandler))
-		require.NoError(t, err)
-		j := &joins{}
-		return newSeeker(f, st, j, slog.New(slog.DiscardHandler)), j
+	for name, c := range map[string]struct {
+		st    downing.Status
+		rests bool
+		want  []string
+	}{
+		"all are here":                       {view(nil, "a:1", "b:1", "c:1"), true, nil},
+		"too few":                            {view(nil, "a:1"), false, []string{"b:1", "c:1"}},
+		"it waits for members":               {view([]string{"n3"}, "a:1", "b:1"), false, []string{"c:1"}},
+		"nobody seems to be missing":         {view(nil, "a:1", "b:1"), false, nil},
+		"the same, when it has been a while": {view(nil, "a:1", "b:1"), true, []string{"c:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var j joins
+			newSeeker(f, &j, slog.New(slog.DiscardHandler)).look(t.Context(), c.st, c.rests)
+			slices.Sort(j)
+			require.Equal(t, c.want, []string(j))
+		})
 	}
-	asked := func(j *joins) []string {
-		slices.Sort(*j)
-		return *j
-	}
-	s, j := life()
-	s.look(t.Context(), view(nil, "a:1", "b:1", "c:1"), true)
-	require.Empty(t, *j)
-	s.look(t.Context(), view(nil, "a:1", "b:1"), true)
-	require.Empty(t, *j, "they are enough")
-
-	s, j = life()
-	s.look(t.Context(), view(nil, "a:1"), false)
-	require.Empty(t, *j, "not each second")
-	s.look(t.Context(), view(nil, "a:1"), true)
-	require.Equal(t, []string{"b:1", "c:1", "d:1"}, asked(j))
-
-	s, j = life()
-	s.look(t.Context(), view([]string{"n3"}, "a:1", "b:1"), true)
-	require.Equal(t, []string{"c:1", "d:1"}, asked(j), "it waits for a survivor")
-}
-
-// A cluster larger than what is remembered is no news each second.
-func TestSeeker_ALargeClusterIsWrittenOnce(t *testing.T) {
-	t.Setenv("STATE_DIRECTORY", t.TempDir())
-	st, err := openState("s", slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	var places []string
-	for i := range 3 * keepPlaces {
-		places = append(places, fmt.Sprintf("10.0.0.%d:7946", i))
-	}
-	st.rememberPlaces(places)
-	require.Len(t, st.places(), keepPlaces)
-	require.NoError(t, os.Remove(st.seen))
-	st.rememberPlaces(places)
-	require.NoFileExists(t, st.seen, "it was written again")
 }

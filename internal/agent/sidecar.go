@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -17,7 +18,7 @@ type sidecar struct {
 	seek  *seeker
 }
 
-func newSidecar(f *config.File, st *state, log *slog.Logger) (*sidecar, error) {
+func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 	p, err := probe.Listen(probe.Options{Addr: f.Serf.Probe, Logger: log})
 	if err != nil {
 		return nil, err
@@ -29,19 +30,27 @@ func newSidecar(f *config.File, st *state, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{agent: a, probe: p, seek: newSeeker(f, st, a, log)}, nil
+	return &sidecar{agent: a, probe: p, seek: newSeeker(f, a, log)}, nil
 }
 
-func (s *sidecar) start(ctx context.Context, p *downing.Provider) error {
-	if err := p.Beside(ctx, s.agent, s.probe); err != nil {
-		return refusal(err)
+// prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
+func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
+	err := p.Beside(ctx, s.agent, s.probe)
+	if errors.Is(err, downing.ErrNotBeside) {
+		return Problem{err}
 	}
+	return err
+}
+
+func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
 	s.seek.start(p.Status)
 	return nil
 }
 
 // joined is the stock agent's business.
 func (s *sidecar) joined() (bool, string) { return true, "" }
+
+func (s *sidecar) keyProblem() string { return s.seek.keys.problem() }
 
 // leave takes the tags back, unless they are to be kept; the stock agent stays in its cluster.
 func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return p.Stop(ctx) }

@@ -17,7 +17,7 @@ func (a *agent) host() *programs.Host {
 // noPrograms says why no program can be attached; empty when one can.
 func (a *agent) noPrograms() string {
 	if what := a.waitingFor(); what != "" {
-		return "starting: waiting for " + what
+		return "starting: " + what
 	}
 	if reason := a.provider.Reason(); reason != "" {
 		return "down: " + reason

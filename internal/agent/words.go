@@ -1,22 +1,10 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-
-	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 )
-
-// refusal makes a Problem of what trying again does not mend.
-func refusal(err error) error {
-	if errors.Is(err, downing.ErrLease) || errors.Is(err, agentrpc.ErrAuth) {
-		return Problem{err}
-	}
-	return err
-}
 
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")

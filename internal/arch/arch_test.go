@@ -48,7 +48,7 @@ var rules = []rule{
 	{
 		folder:   "lease/fence",
 		patterns: []string{"./lease/fence"},
-		allow:    []string{module + "/lease/fence", module + "/internal/filelock"},
+		allow:    []string{module + "/lease/fence", "github.com/gofrs/flock", "golang.org/x/sys"},
 	},
 	{
 		folder:   "singleton/handover",

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
-
-	"github.com/serf-sbr/serf-sbr/internal/filelock"
 )
 
 const env = "SBR_TEST_CACHE"
@@ -50,8 +49,10 @@ func TestEnsure_FailedBuildLeavesNothing(t *testing.T) {
 
 func TestEnsure_WaitsForAnotherBuild(t *testing.T) {
 	cache := newCache(t.TempDir())
-	other, err := filelock.Try(filepath.Join(cache.Dir, "lock"))
+	other := flock.New(filepath.Join(cache.Dir, "lock"))
+	locked, err := other.TryLock()
 	require.NoError(t, err)
+	require.True(t, locked)
 	done := make(chan error, 1)
 	go func() {
 		_, err := cache.Ensure(t.Context(), "key", t.Output(), never(t))
@@ -65,8 +66,10 @@ func TestEnsure_WaitsForAnotherBuild(t *testing.T) {
 
 func TestEnsure_GivesUpWaiting(t *testing.T) {
 	cache := newCache(t.TempDir())
-	other, err := filelock.Try(filepath.Join(cache.Dir, "lock"))
+	other := flock.New(filepath.Join(cache.Dir, "lock"))
+	locked, err := other.TryLock()
 	require.NoError(t, err)
+	require.True(t, locked)
 	defer other.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

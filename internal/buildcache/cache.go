@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/filelock"
+	"github.com/gofrs/flock"
 )
 
 const (
@@ -94,14 +94,14 @@ func (c Cache) removeUnfinished() {
 	}
 }
 
-func (c Cache) wait(ctx context.Context, out io.Writer) (*filelock.Lock, error) {
-	path := filepath.Join(c.Dir, "lock")
+func (c Cache) wait(ctx context.Context, out io.Writer) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(c.Dir, "lock"))
 	for told := false; ; told = true {
-		lock, err := filelock.Try(path)
+		locked, err := lock.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Owner, err)
 		}
-		if lock != nil {
+		if locked {
 			return lock, nil
 		}
 		if !told {
@@ -109,7 +109,7 @@ func (c Cache) wait(ctx context.Context, out io.Writer) (*filelock.Lock, error) 
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: %s: another build still holds the lock: %w", c.Owner, path, ctx.Err())
+			return nil, fmt.Errorf("%s: %s: another build still holds the lock: %w", c.Owner, lock.Path(), ctx.Err())
 		case <-time.After(lockPoll):
 		}
 	}

@@ -79,12 +79,3 @@ func (s *Serf) RPCAddress() string {
 	}
 	return s.RPC
 }
-
-// LeaseChosen reports whether the file says where the lease is kept, instead of leaving it to the default.
-func (f *File) LeaseChosen() bool { return f.leaseChosen }
-
-// UseFileLease keeps the lease in a file at path.
-func (f *File) UseFileLease(path string) {
-	f.SplitBrainResolver.LeaseMajority.LeaseImplementation = ImplementationFile
-	f.Lease.File.Path = path
-}

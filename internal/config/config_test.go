@@ -85,6 +85,7 @@ serf: {profile: wan}
 	want.WhenLeaseUnknown, want.SuspendTimeout = sbr.UnknownSuspend, time.Minute
 	want.LeaseTimeout, want.LeaseDeadline, want.LeaseRetry = 2*time.Second, 6*time.Second, 400*time.Millisecond
 	want.HolderRetry = 4 * time.Second
+	want.Watched = false
 	require.Equal(t, want, f.Resolver())
 	require.Equal(t, "mine", f.LeaseName())
 	s, err := f.Strategy()
@@ -120,8 +121,8 @@ func TestLeaseSettings_OverridesFallBack(t *testing.T) {
 		{"written", "{heartbeat-timeout: 100s, heartbeat-interval: 20s}", "kubernetes", "1m40s 20s 5s"},
 		{"override of one", "{heartbeat-timeout: 100s, heartbeat-interval: 20s, kubernetes: {lease-operation-timeout: 3s}}", "kubernetes", "1m40s 20s 3s"},
 		{"override of the timeout computes the interval anew", "{heartbeat-timeout: 100s, heartbeat-interval: 20s, kubernetes: {heartbeat-timeout: 60s}}", "kubernetes", "1m0s 6s 5s"},
-		{"override for another", "{file: {heartbeat-timeout: 60s}}", "kubernetes", "2m0s 12s 5s"},
-		{"unknown implementation", "{heartbeat-timeout: 100s, file: {heartbeat-timeout: 60s}}", "memory", "1m40s 10s 5s"},
+		{"override for another", "{file: {path: p, heartbeat-timeout: 60s}}\nsingleton: {use-lease: file}", "kubernetes", "2m0s 12s 5s"},
+		{"unknown implementation", "{heartbeat-timeout: 100s, kubernetes: {heartbeat-timeout: 60s}}", "memory", "1m40s 10s 5s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, "system: s\nlease: "+tc.lease).LeaseSettings(tc.implementation)
@@ -184,7 +185,7 @@ func TestDigest(t *testing.T) {
 	for name, same := range map[string]string{
 		"spelled out":    base + "split-brain-resolver: {stable-after: 20000ms, down-all-when-unstable: 15s}\nlease: {heartbeat-interval: 12s}",
 		"local":          base + "serf: {rpc: '10.0.0.1:7373', profile: wan}\nhttp: {listen: ''}\nhooks: {on-down: [x]}\nlease: {kubernetes: {kubeconfig: k}}",
-		"other strategy": base + "split-brain-resolver: {static-quorum: {quorum-size: 9}, keep-majority: {role: web}}\nlease: {file: {path: p}}",
+		"other strategy": base + "split-brain-resolver: {static-quorum: {quorum-size: 9}, keep-majority: {role: web}}\nlease: {file: {path: p}}\nsingleton: {use-lease: file}",
 	} {
 		require.Equal(t, digest, parse(t, same).Digest(), name)
 	}
@@ -234,21 +235,38 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())
 }
 
-// Whoever says nothing about the lease gets the default of the program that reads the file; one word about it is a choice.
-func TestLeaseChosen(t *testing.T) {
-	for text, want := range map[string]bool{
-		"system: s": false,
-		"system: s\nlease: {heartbeat-timeout: 60s}":                                                         false,
-		"system: s\nlease: {kubernetes: {}}":                                                                 true,
-		"system: s\nlease: {file: {path: /x}}":                                                               true,
-		"system: s\nsplit-brain-resolver: {lease-majority: {lease-implementation: kubernetes}}":              true,
-		"system: s\nsplit-brain-resolver: {lease-majority: {lease-name: other}}":                             false,
-		"system: s\nsplit-brain-resolver: {active-strategy: lease-majority, lease-majority: {watch: false}}": false,
-	} {
-		require.Equal(t, want, parse(t, text).LeaseChosen(), text)
+// Rule 20: no lease, no start. KUBECONFIG names nothing.
+func TestLeaseStore(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", "/x")
+	implementation := func(name string) string {
+		return "\nsplit-brain-resolver: {lease-majority: {lease-implementation: " + name + "}}"
 	}
-	f := parse(t, "system: s")
-	f.UseFileLease("/var/lib/sbr/s-sbr.lease")
-	require.NoError(t, f.Validate())
-	require.NotEqual(t, parse(t, "system: s").Digest(), f.Digest(), "another lease is another rule")
+	for text, want := range map[string]string{
+		"system: s": "",
+		"system: s\nlease: {heartbeat-timeout: 60s}":                                    "",
+		"system: s\nlease: {kubernetes: {}}":                                            "",
+		"system: s\nsplit-brain-resolver: {lease-majority: {lease-name: other}}":        "",
+		"system: s\nlease: {kubernetes: {namespace: shop}}":                             config.ImplementationKubernetes,
+		"system: s" + implementation("kubernetes"):                                      config.ImplementationKubernetes,
+		"system: s\nlease: {file: {path: /x}}" + implementation("file"):                 config.ImplementationFile,
+		"system: s\nlease: {file: {path: /x}}\nsingleton: {use-lease: file}":            "",
+		"system: s\nlease: {file: {path: /x}, kubernetes: {}}" + implementation("file"): config.ImplementationFile,
+	} {
+		got, err := parse(t, text).LeaseStore()
+		require.Equal(t, want, got, text)
+		require.Equal(t, want == "", err != nil, text)
+	}
+	for _, text := range []string{"system: s\ndowning-provider: none", "system: s\nsplit-brain-resolver: {active-strategy: down-all}"} {
+		got, err := parse(t, text).LeaseStore()
+		require.NoError(t, err, "it needs none")
+		require.Empty(t, got, text)
+	}
+	_, err := parse(t, "system: s").LeaseStore()
+	require.ErrorContains(t, err, "sbr.yaml: split-brain-resolver.lease-majority.lease-implementation: is not set, and this is no pod: write ")
+	require.NotContains(t, err.Error(), "\n")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	got, err := parse(t, "system: s").LeaseStore()
+	require.NoError(t, err)
+	require.Equal(t, config.ImplementationKubernetes, got, "the account of the pod")
 }

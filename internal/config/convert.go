@@ -71,6 +71,7 @@ func (r *SplitBrainResolver) Resolver(times lease.Settings) sbr.Config {
 	c.LeaseDeadline = deadlineOperations * times.OperationTimeout
 	c.LeaseRetry = min(c.LeaseRetry, times.OperationTimeout/5) // short timeouts must leave room for a second try
 	c.HolderRetry = times.Interval()
+	c.Watched = bool(r.LeaseMajority.Watch)
 	return c
 }
 

@@ -22,7 +22,8 @@ type File struct {
 	Hooks     Hooks     `yaml:"hooks"`
 	Singleton Singleton `yaml:"singleton"`
 
-	leaseChosen bool
+	name       string // of the input, for errors
+	leaseNamed bool   // lease-implementation stands in the input
 }
 
 // SplitBrainResolver is the block of that name. Its keys and defaults are those of the reference resolver, with additions.
@@ -101,7 +102,7 @@ type LeaseMajority struct {
 type Lease struct {
 	Times      `yaml:",inline"`
 	Kubernetes KubernetesLease `yaml:"kubernetes"`
-	File       FileLease       `yaml:"file"`
+	File       FileLease       `yaml:"file,omitempty"`
 }
 
 // Times are the times of a lease. Nil: not set here.

@@ -38,13 +38,10 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.name = name
+	_, f.leaseNamed = lines[implementationKey]
 	if err := f.problems().Locate(name, lines).Err(); err != nil {
 		return nil, err
 	}
-	for path := range lines {
-		f.leaseChosen = f.leaseChosen || path == implementationKey || path == "lease.kubernetes" || path == "lease.file"
-	}
 	return &f, nil
 }
-
-const implementationKey = "split-brain-resolver.lease-majority.lease-implementation"

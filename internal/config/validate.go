@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,10 +25,7 @@ func (f *File) problems() strictyaml.Problems {
 	c.oneOf("downing-provider", f.DowningProvider, []string{ProviderResolver, ProviderNone})
 	c.resolver("split-brain-resolver", &f.SplitBrainResolver)
 	c.lease("lease", &f.Lease)
-	r := &f.SplitBrainResolver
-	if r.NeedsLease() && r.LeaseMajority.LeaseImplementation == ImplementationFile && f.Lease.File.Path == "" {
-		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")
-	}
+	c.place(f)
 	c.serf(&f.Serf)
 	c.http(&f.HTTP)
 	c.hooks(&f.Hooks)
@@ -125,8 +123,14 @@ func (c *checker) probe(path string, r *SplitBrainResolver) {
 	c.lines(strings.TrimSuffix(path, ".probe"), r.Reachability().Validate())
 }
 
+// dnsLabel is what Kubernetes takes for the name of a namespace.
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
 func (c *checker) lease(path string, l *Lease) {
 	c.times(path, &l.Times, l.Settings(""))
+	if ns := l.Kubernetes.Namespace; ns != "" && !dnsLabel.MatchString(ns) {
+		c.Add(path+".kubernetes.namespace", "is %q: it must be at most 63 lower case letters, digits and '-'", ns)
+	}
 	if api := l.Kubernetes.API; api != "" {
 		c.oneOf(path+".kubernetes.api", api, []string{"native", "akka", "pekko"})
 	}

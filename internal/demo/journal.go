@@ -87,7 +87,9 @@ func (j *journal) occurred(o downing.Occurrence) {
 	case downing.OccurredUnreachable:
 		j.lostSight(o)
 		return
-	case downing.OccurredSuspended, downing.OccurredTold, downing.OccurredReachable, string(sbr.TopicArmed), string(sbr.TopicLease), string(sbr.TopicIgnored), string(sbr.TopicHealed):
+	case downing.OccurredSuspended, downing.OccurredTold, downing.OccurredReachable,
+		downing.OccurredDeadline, string(sbr.TopicArmed), string(sbr.TopicLease), string(sbr.TopicIgnored),
+		string(sbr.TopicHealed):
 		return // said by other lines
 	case downing.OccurredResumed:
 		o.Member, o.Text = "", "the survivors go on: "+strings.TrimPrefix(o.Text, "resumed: ")

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/gofrs/flock"
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
-	"github.com/serf-sbr/serf-sbr/internal/filelock"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
@@ -48,7 +48,7 @@ type Agent struct {
 	log    *slog.Logger
 	client string
 
-	lock *filelock.Lock
+	lock *flock.Flock
 	link *link
 	turn *turn
 	// ended is what could not be told on the connection before.
@@ -141,11 +141,13 @@ func (a *Agent) part(why error) (*Turn, error) {
 // takeLock waits until no other process on this machine looks after this singleton.
 func (a *Agent) takeLock(ctx context.Context) error {
 	for said := false; a.lock == nil; {
-		lock, err := filelock.Try(a.opt.Lock)
+		lock := flock.New(a.opt.Lock)
+		locked, err := lock.TryLock()
 		if err != nil {
 			return fmt.Errorf("guard: %w: set TMPDIR to a folder that can be written", err)
 		}
-		if a.lock = lock; lock != nil {
+		if locked {
+			a.lock = lock
 			break
 		}
 		if a.opt.Once {

@@ -58,7 +58,7 @@ func (g *overLease) Next(ctx context.Context) (*Turn, error) {
 		return g.turn(over, out.Record.Token), nil
 	case out.Kind == lease.Held:
 		g.log.Info("sbr: waiting for the lease", "holder", out.Record.Holder, "token", out.Record.Token)
-	case errors.Is(out.Err, lease.ErrRefused):
+	case isLasting(out.Err):
 		return nil, out.Err
 	case ctx.Err() == nil:
 		g.log.Warn("sbr: nobody knows who holds the lease; asking again and again", "problem", out.Err)
@@ -125,10 +125,16 @@ func (g *overLease) once(ctx context.Context, out lease.Outcome, lost func(error
 			out.Err = err
 			return out
 		}
-		if out = g.lease.Acquire(ctx, lease.Proposal{}, lost); out.Kind == lease.Granted || errors.Is(out.Err, lease.ErrRefused) {
+		if out = g.lease.Acquire(ctx, lease.Proposal{}, lost); out.Kind == lease.Granted || isLasting(out.Err) {
 			return out
 		}
 	}
+}
+
+// isLasting reports whether somebody has to mend the store first. A write that was not done because the time ran out is not that:
+// a slow disk answers the next one.
+func isLasting(err error) bool {
+	return errors.Is(err, lease.ErrRefused) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // observe returns ErrElsewhere when the record that refused this owner has changed, nil when its holder was silent for too long.

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -108,6 +109,35 @@ func TestOverLease_Refused(t *testing.T) {
 			store.View("a").Refuse(1)
 			_, err := g.Next(t.Context())
 			require.ErrorIs(t, err, lease.ErrRefused)
+		}
+	})
+}
+
+// slowDisk is a store whose first write was not done in time.
+type slowDisk struct {
+	lease.Store
+	was bool
+}
+
+func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+	if !s.was {
+		s.was = true
+		return lease.Snapshot{}, fmt.Errorf("%w: %w", lease.ErrRefused, context.DeadlineExceeded)
+	}
+	return s.Store.Write(ctx, r, prev)
+}
+
+// A store that was slow once is asked again, whether the program runs once or always.
+func TestOverLease_SlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, once := range []bool{false, true} {
+			l, err := lease.New(&slowDisk{Store: memory.NewStore().View("a")}, "a", lease.DefaultSettings(), lease.Options{})
+			require.NoError(t, err)
+			defer l.Close()
+			g := guard.OverLease(l, guard.LeaseOptions{Where: "memory:x", Once: once, Log: slog.New(slog.DiscardHandler)})
+			turn, err := g.Next(t.Context())
+			require.NoError(t, err)
+			g.Done(turn, guard.End{})
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -72,6 +73,8 @@ func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease stri
 	rules := []object{{
 		"apiGroups": []string{leaseGroup}, "resources": []string{"leases"}, "resourceNames": []string{lease},
 		"verbs": []string{"get", "watch", "update", "patch", "create"},
+	}, {
+		"apiGroups": []string{""}, "resources": []string{"namespaces"}, "verbs": []string{"get"},
 	}}
 	steps := []struct {
 		path   string
@@ -112,20 +115,25 @@ func (c *Cluster) issueToken(ctx context.Context, namespace, account string) (st
 
 // awaitRights waits until the API server's own watch has brought it the new role.
 func (c *Cluster) awaitRights(ctx context.Context, user access, lease string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return c.awaitAnswer(ctx, user, lease, http.StatusOK, http.StatusNotFound)
+}
+
+// awaitAnswer waits until a read of the lease is answered with one of these codes.
+func (c *Cluster) awaitAnswer(ctx context.Context, user access, lease string, codes ...int) error {
 	probe, err := newClient(user, c.place.Dial)
 	if err != nil {
 		return err
 	}
 	defer probe.close()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	path := leaseAPI + user.namespace + "/leases/" + lease
 	return poll(ctx, func() error {
 		code, answer, err := probe.do(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}
-		if code != http.StatusOK && code != http.StatusNotFound {
+		if !slices.Contains(codes, code) {
 			return unexpected(http.MethodGet, path, code, answer)
 		}
 		return nil

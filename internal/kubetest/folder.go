@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/filelock"
+	"github.com/gofrs/flock"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 type folder struct {
 	path string
 	kept bool
-	lock *filelock.Lock
+	lock *flock.Flock
 }
 
 func openFolder(path string) (*folder, error) {
@@ -35,10 +35,12 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubetest: folder: %w", err)
 	}
-	if f.lock, err = filelock.Try(filepath.Join(f.path, "lock")); err != nil {
-		return nil, err
+	f.lock = flock.New(f.file("lock"))
+	locked, err := f.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("kubetest: folder: %w", err)
 	}
-	if f.lock == nil {
+	if !locked {
 		return nil, fmt.Errorf("kubetest: folder %s: another cluster uses it; give each its own Options.Dir", path)
 	}
 	return f, nil
@@ -62,8 +64,8 @@ func removeLeftovers(parent string) {
 		if err != nil || time.Since(info.ModTime()) < leftoverAge {
 			continue
 		}
-		lock, err := filelock.Try(filepath.Join(path, "lock"))
-		if err != nil || lock == nil {
+		lock := flock.New(filepath.Join(path, "lock"))
+		if locked, err := lock.TryLock(); err != nil || !locked {
 			continue
 		}
 		_ = os.RemoveAll(path)

@@ -13,6 +13,7 @@ type access struct {
 	authority []byte
 	namespace string
 	token     string
+	tokenFile string // where the file says to read the token; empty: it stands in the file
 }
 
 type kubeconfigFile struct {
@@ -44,7 +45,8 @@ type namedContext struct {
 type namedUser struct {
 	Name string `json:"name"`
 	User struct {
-		Token string `json:"token"`
+		Token     string `json:"token,omitempty"`
+		TokenFile string `json:"tokenFile,omitempty"`
 	} `json:"user"`
 }
 
@@ -56,7 +58,10 @@ func (a access) write(dir string) (string, error) {
 	var context namedContext
 	context.Name, context.Context.Cluster, context.Context.User, context.Context.Namespace = name, name, name, a.namespace
 	var user namedUser
-	user.Name, user.User.Token = name, a.token
+	user.Name, user.User.Token, user.User.TokenFile = name, a.token, a.tokenFile
+	if a.tokenFile != "" {
+		user.User.Token = ""
+	}
 	raw, err := json.MarshalIndent(kubeconfigFile{
 		APIVersion: "v1", Kind: "Config", CurrentContext: name,
 		Clusters: []namedCluster{cluster}, Contexts: []namedContext{context}, Users: []namedUser{user},
@@ -85,6 +90,7 @@ func readAccess(path string) (access, error) {
 		authority: file.Clusters[0].Cluster.Authority,
 		namespace: file.Contexts[0].Context.Namespace,
 		token:     file.Users[0].User.Token,
+		tokenFile: file.Users[0].User.TokenFile,
 	}, nil
 }
 

@@ -106,6 +106,25 @@ func TestDecode_AbsentKeysKeepDefaults(t *testing.T) {
 	require.Equal(t, time.Minute, shared, "a default behind a pointer is never written through")
 }
 
+// A key that was in a map before begins with what it had; what the document does not name is gone.
+func TestDecode_MapsKeepTheDefaultsOfTheirKeys(t *testing.T) {
+	type block struct {
+		A int `yaml:"a"`
+		B int `yaml:"b"`
+	}
+	shared := &block{A: 1, B: 2}
+	var got struct {
+		Values   map[string]block  `yaml:"values"`
+		Pointers map[string]*block `yaml:"pointers"`
+	}
+	got.Values = map[string]block{"x": {A: 1, B: 2}, "y": {A: 3}}
+	got.Pointers = map[string]*block{"x": shared, "y": shared}
+	require.NoError(t, strictyaml.Decode([]byte("values: {x: {b: 5}, z: {a: 7}}\npointers: {x: {a: 9}}"), &got, strictyaml.Options{}))
+	require.Equal(t, map[string]block{"x": {A: 1, B: 5}, "z": {A: 7}}, got.Values)
+	require.Equal(t, map[string]*block{"x": {A: 9, B: 2}}, got.Pointers)
+	require.Equal(t, &block{A: 1, B: 2}, shared, "a default that others share stays as it is")
+}
+
 func TestDecode_NamesThePlace(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"unknown key", "sistem: a", `f.yaml:1: sistem: unknown key; the nearest known key is system`},

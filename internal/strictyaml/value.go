@@ -177,6 +177,9 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	fresh := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
 	d.pairs(n, path, func(key, val *yaml.Node) {
 		elem := reflect.New(v.Type().Elem()).Elem()
+		if def := v.MapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key())); def.IsValid() {
+			elem.Set(def) // what the value leaves out stays
+		}
 		d.value(val, elem, join(path, key.Value))
 		fresh.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), elem)
 	})

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/serf-sbr/serf-sbr/internal/filelock"
+	"github.com/gofrs/flock"
 )
 
 // Errors of a File.
@@ -31,7 +31,7 @@ type File struct {
 	disk disk
 
 	mu   sync.Mutex
-	lock *filelock.Lock // nil once closed
+	lock *flock.Flock // nil once closed
 }
 
 // disk is what a File asks of the operating system where a crash can come in between.
@@ -77,11 +77,12 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
-	lock, err := filelock.Try(path + ".lock")
+	lock := flock.New(path + ".lock") // the file stays: with it removed two processes could lock two files of one name
+	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("fence: %s: %w", path, err)
 	}
-	if lock == nil {
+	if !locked {
 		return nil, fmt.Errorf("%w: %s: end the other process, or give this one a file of its own", ErrInUse, path)
 	}
 	return &File{path: path, lock: lock, disk: realDisk()}, nil

@@ -88,6 +88,22 @@ func TestFile_WhatCannotBeReadIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "orders.fence")
 }
 
+func TestFile_OneAtATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "orders.fence")
+	file, f := openFence(t, path)
+	_, err := OpenFile(path)
+	require.ErrorIs(t, err, ErrInUse)
+	require.ErrorContains(t, err, path)
+
+	require.NoError(t, f.Check(t.Context(), 1))
+	require.NoError(t, file.Close())
+	require.NoError(t, file.Close())
+	_, next := openFence(t, path)
+	require.NoError(t, next.Check(t.Context(), 2))
+	require.ErrorIs(t, f.Check(t.Context(), 3), os.ErrClosed, "it is somebody else's now")
+	require.EqualValues(t, 2, next.Newest())
+}
+
 // The order of the steps is what a loss of power depends on: synced before it is renamed, the directory synced before the effect.
 func TestFile_StepsInOrder(t *testing.T) {
 	file, f := openFence(t, filepath.Join(t.TempDir(), "orders.fence"))

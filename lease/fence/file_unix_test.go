@@ -44,19 +44,3 @@ func TestFile_KilledAnywhere(t *testing.T) {
 		require.NoError(t, file.Close())
 	}
 }
-
-func TestFile_OneAtATime(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "orders.fence")
-	file, f := openFence(t, path)
-	_, err := OpenFile(path)
-	require.ErrorIs(t, err, ErrInUse)
-	require.ErrorContains(t, err, path)
-
-	require.NoError(t, f.Check(t.Context(), 1))
-	require.NoError(t, file.Close())
-	require.NoError(t, file.Close())
-	_, next := openFence(t, path)
-	require.NoError(t, next.Check(t.Context(), 2))
-	require.ErrorIs(t, f.Check(t.Context(), 3), os.ErrClosed, "it is somebody else's now")
-	require.EqualValues(t, 2, next.Newest())
-}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 func TestParse(t *testing.T) {
@@ -29,6 +31,7 @@ func TestParse(t *testing.T) {
 func TestValid(t *testing.T) {
 	require.ErrorContains(t, Valid(0), "not held")
 	require.NoError(t, Valid(1))
+	require.Equal(t, lease.MaxToken, Max, "every token of a lease passes a fence")
 	require.NoError(t, Valid(Max))
 	for _, token := range []uint64{0, Max + 1, math.MaxUint64} {
 		require.ErrorIs(t, Valid(token), ErrToken)

@@ -89,6 +89,34 @@ func TestFactory_Paths(t *testing.T) {
 	require.Contains(t, log.String(), "path="+filepath.Join(dir, "other.lease"))
 }
 
+// Where the path names a file, the resolver, a singleton and each shard would open one record.
+func TestFactory_OneFileServesOneUse(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
+	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
+	registry := lease.NewRegistry()
+	registry.Register("file", Factory(nil))
+	open := func(path, name string) error {
+		s, err := registry.Open(t.Context(), "file", lease.Spec{System: "payments", Name: name, Decode: decodeYAML(t, "path: "+dir+"/"+path)})
+		require.NoError(t, err)
+		l, err := lease.New(s, "n1", lease.DefaultSettings(), lease.Options{Use: name})
+		if err == nil {
+			t.Cleanup(l.Close)
+		}
+		return err
+	}
+	require.NoError(t, open("real/sbr.lease", "payments-sbr"))
+	require.NoError(t, open("real/sbr.lease", "payments-sbr"), "another member in this process")
+	for _, path := range []string{"real/sbr.lease", "link/sbr.lease", "real/../real/sbr.lease"} {
+		err := open(path, "payments-singleton-mailer")
+		require.ErrorIs(t, err, lease.ErrInUse, path)
+		require.ErrorContains(t, err, filepath.Join("real", "sbr.lease"))
+		require.ErrorContains(t, err, "lease.file.path")
+	}
+	require.NoError(t, open("real", "payments-singleton-mailer"))
+	require.NoError(t, open("real", "payments-shard-orders-1"))
+}
+
 func decodeYAML(t *testing.T, text string) func(any) error {
 	var node yaml.Node
 	require.NoError(t, yaml.Unmarshal([]byte(text), &node))

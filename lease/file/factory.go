@@ -17,7 +17,8 @@ type section struct {
 
 // Factory returns the implementation for a lease.Registry. The section's path is the record; if it is a directory, or ends as one,
 // the record is <path>/<lease name>.lease, with the name sanitised and an empty one taken for "<system>-sbr". So several leases can
-// share a directory; where the path is a file, the lease's name is not used. Its stores are *Store: whoever wants a Preflight asserts
+// share a directory; where the path is a file, the lease's name is not used, and
+// it serves one use alone (lease.Options.Use). Its stores are *Store: whoever wants a Preflight asserts
 // for a method of that name. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {

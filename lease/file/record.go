@@ -18,7 +18,9 @@ import (
 )
 
 const (
-	recordFormat = 1
+	// recordFormat is the newest format. Format 2 has left and heirs in the verdict; a record without them is written in format 1, which
+	// members of earlier versions read.
+	recordFormat = 2
 	// MaxSize is the largest record in bytes, written or read: verdicts that name about twenty thousand members.
 	MaxSize = 1 << 20
 )
@@ -47,8 +49,11 @@ func encode(r lease.Record) ([]byte, error) {
 		return nil, err
 	}
 	d := document{
-		Format: recordFormat, Write: rand.Text(), Holder: r.Holder, Token: r.Token, Nonce: r.Nonce,
+		Format: 1, Write: rand.Text(), Holder: r.Holder, Token: r.Token, Nonce: r.Nonce,
 		Acquired: r.Acquired.UTC(), Renewed: r.Renewed.UTC(), Verdict: r.Verdict,
+	}
+	if v := r.Verdict; v != nil && len(v.Left)+len(v.Heirs) > 0 {
+		d.Format = 2
 	}
 	if r.TTL > 0 {
 		d.TTL = r.TTL.String()
@@ -148,7 +153,7 @@ func (d *document) parseFormat(raw json.RawMessage) error {
 	switch {
 	case d.Format > recordFormat:
 		return fmt.Errorf("%w: format %d, and this program knows %d", errNewer, d.Format, recordFormat)
-	case d.Format < recordFormat:
+	case d.Format < 1:
 		return fmt.Errorf("format %d is unknown", d.Format)
 	}
 	return nil

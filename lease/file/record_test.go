@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +36,7 @@ func TestRecord_TwoWritesAreNeverEqual(t *testing.T) {
 }
 
 func TestRecord_RoundTrip(t *testing.T) {
-	bare := lease.Record{Token: math.MaxUint64}
+	bare := lease.Record{Token: lease.MaxToken}
 	zone := record("a", 2)
 	zone.Renewed = zone.Renewed.In(time.FixedZone("x", 3600))
 	for _, r := range []lease.Record{{}, bare, record("a", 1), record("", 3), zone} {
@@ -56,6 +55,8 @@ func TestRecord_WhatJSONWouldChangeIsRefused(t *testing.T) {
 		"down":     func(r *lease.Record) { r.Verdict.Down = []sbr.ID{"a\xff"} },
 		"reason":   func(r *lease.Record) { r.Verdict.Reason = "\xff" },
 		"ttl":      func(r *lease.Record) { r.TTL = -1 },
+		"token":    func(r *lease.Record) { r.Token = lease.MaxToken + 1 },
+		"verdict":  func(r *lease.Record) { r.Verdict.Token = lease.MaxToken + 1 },
 		"year":     func(r *lease.Record) { r.Renewed = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestRecord_DamageIsNeverFree(t *testing.T) {
 		"byte order mark":     {"\ufeff" + good, "not JSON"},
 		"format 0":            {change(`"format": 1`, `"format": 0`), "format 0 is unknown"},
 		"format as text":      {change(`"format": 1`, `"format": "1"`), `"format"`},
-		"a newer format":      {`{"format": 2, "holder": ["a"]}`, "newer version"},
+		"a newer format":      {`{"format": 3, "holder": ["a"]}`, "newer version"},
 		"too large to be one": {good + strings.Repeat(" ", MaxSize), "more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,4 +218,21 @@ func unescaped(t *testing.T, text []byte) string {
 		fmt.Fprintf(&keys, "%q ", name)
 	}
 	return keys.String()
+}
+
+// Members of earlier versions read records of format 1 alone. So a record has the newer format only while it says who has left: a new
+// verdict, or a record without one, is theirs again.
+func TestRecord_FormatOfLeaves(t *testing.T) {
+	r := lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}}
+	text, err := encode(r)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"format": 1,`)
+	require.NotContains(t, string(text), "left")
+	r.Verdict.Left, r.Verdict.Heirs = []sbr.ID{"b", "a"}, []sbr.ID{"c"}
+	text, err = encode(r)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"format": 2,`)
+	got, err := decode(text)
+	require.NoError(t, err)
+	require.Equal(t, r.Verdict, got.Verdict)
 }

@@ -31,8 +31,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store   = (*Store)(nil)
-	_ lease.Watcher = (*Store)(nil)
+	_ lease.Store      = (*Store)(nil)
+	_ lease.Watcher    = (*Store)(nil)
+	_ lease.Identified = (*Store)(nil)
 )
 
 // New returns the store that cfg describes. It does not touch the disk: Preflight does.
@@ -60,6 +61,15 @@ func (s *Store) Close() error {
 
 // String returns the absolute path of the record.
 func (s *Store) String() string { return s.path }
+
+// Location implements lease.Located: the path of the record, without symbolic links on the way.
+func (s *Store) Location() string {
+	dir, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return s.path
+	}
+	return filepath.Join(dir, filepath.Base(s.path)) // the record itself must not be a link
+}
 
 // Read implements lease.Store. It waits for no lock. A file that does not exist is an absent record; a directory that does not exist
 // is an error, as is a file that is not a record (ErrBadRecord). The error wraps lease.ErrRefused where only a person can mend it.

@@ -53,7 +53,7 @@ func newClient(cfg *rest.Config, d dialect, namespace, name string, timeout time
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	httpClient, err := newHTTPClient(cfg)
+	httpClient, err := newHTTPClient(cfg, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +70,10 @@ func newClient(cfg *rest.Config, d dialect, namespace, name string, timeout time
 		name:      name,
 		timeout:   timeout,
 	}, nil
+}
+
+func (c *client) url() string {
+	return c.rest.Get().Namespace(c.namespace).Resource(resource).Name(c.name).URL().String()
 }
 
 func (c *client) get(ctx context.Context) (object, error) {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 const (
@@ -32,7 +34,8 @@ type Config struct {
 	// API is the kind of object that keeps the lease. Empty: Native.
 	API API
 	// RequestTimeout bounds each request, on both ends: the server drops the work at nine tenths of it, which shortens the time in
-	// which an unanswered write can still take place. Keep it well under lease-operation-timeout; the default is two fifths of it.
+	// which an unanswered write can still take place. A lease.Lease bounds its requests by itself, so that an operation has the time of
+	// lease-operation-timeout, which is what this should be.
 	RequestTimeout time.Duration
 	// PollInterval is the least time between two reads beside a healthy watch; the real one is random, up to twice as long.
 	PollInterval time.Duration
@@ -42,7 +45,7 @@ type Config struct {
 
 // DefaultConfig returns a Config that lacks only its Name.
 func DefaultConfig() Config {
-	return Config{RequestTimeout: 2 * time.Second, PollInterval: 30 * time.Second}
+	return Config{RequestTimeout: lease.DefaultSettings().OperationTimeout, PollInterval: 30 * time.Second}
 }
 
 // Validate returns all problems at once, one per line.
@@ -65,7 +68,7 @@ func (c Config) Validate() error {
 		report("%w", err)
 	}
 	if c.RequestTimeout <= 0 {
-		report("the request timeout is %s: it must be positive, best two fifths of lease-operation-timeout", c.RequestTimeout)
+		report("the request timeout is %s: it must be positive, best lease-operation-timeout", c.RequestTimeout)
 	}
 	if c.PollInterval <= 0 {
 		report("the poll interval is %s: it must be positive, best 30s or more", c.PollInterval)

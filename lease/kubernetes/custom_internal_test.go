@@ -31,7 +31,7 @@ func TestCustomRecord_RoundTrip(t *testing.T) {
 		"zero":    {},
 		"all":     {Holder: "a", Token: 7, Nonce: "n", TTL: 1500 * time.Millisecond, Acquired: now, Renewed: now.Add(1), Verdict: &sbr.Verdict{Token: 7, DecidedBy: "a"}},
 		"free":    {Token: 8, Nonce: "n", Renewed: now, Verdict: &sbr.Verdict{Token: 7}},
-		"forever": {Holder: "a", TTL: math.MaxInt64, Token: math.MaxUint64},
+		"forever": {Holder: "a", TTL: math.MaxInt64, Token: lease.MaxToken},
 	} {
 		d, err := custom{}.encode(r, "")
 		require.NoError(t, err, name)

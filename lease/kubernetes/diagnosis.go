@@ -133,7 +133,7 @@ func (d *doctor) open() error {
 	if d.store, err = NewForConfig(restConfig, d.cfg); err != nil {
 		return err
 	}
-	if d.http, err = newHTTPClient(restConfig); err != nil {
+	if d.http, err = newHTTPClient(restConfig, d.cfg.RequestTimeout); err != nil {
 		return err
 	}
 	d.base = strings.TrimSuffix(d.store.client.rest.Get().AbsPath("/").URL().String(), "/")

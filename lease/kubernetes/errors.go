@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,8 +106,24 @@ func recognise(err error) error {
 
 func (s *Store) fail(action string, err error) error {
 	err = recognise(err)
-	return fmt.Errorf("lease %s: %s: %w%s", s, action, err, s.advice(err))
+	err = fmt.Errorf("lease %s: %s: %w%s", s, action, err, s.advice(err))
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return postponed{err, time.Duration(seconds) * time.Second}
+	}
+	return err
 }
+
+// postponed is an error with which the API server says when it wants to be asked again.
+type postponed struct {
+	error
+	after time.Duration
+}
+
+// Unwrap returns what the API server said.
+func (p postponed) Unwrap() error { return p.error }
+
+// RetryAfter is how long the API server wants to be left alone.
+func (p postponed) RetryAfter() time.Duration { return p.after }
 
 func (s *Store) failWrite(creating bool, err error) error {
 	kind := classify(creating, err)

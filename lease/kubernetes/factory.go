@@ -16,7 +16,7 @@ type section struct {
 }
 
 // Factory returns the implementation for a lease.Registry, configured by namespace, kubeconfig, context and api. It sanitises the
-// lease's name; an empty one becomes "<system>-sbr". Requests are bounded by two fifths of the lease's operation timeout. Its stores
+// lease's name; an empty one becomes "<system>-sbr". No request outlives the lease's operation timeout. Its stores
 // are *Store: whoever wants a Preflight asserts for a method of that name. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
@@ -30,7 +30,7 @@ func Factory(log *slog.Logger) lease.Factory {
 			cfg.Logger = log
 		}
 		if spec.Settings.OperationTimeout > 0 {
-			cfg.RequestTimeout = spec.Settings.OperationTimeout * 2 / 5
+			cfg.RequestTimeout = spec.Settings.OperationTimeout
 		}
 		var err error
 		if cfg.Name, err = LeaseName(spec.System, spec.Name); err != nil {

@@ -172,6 +172,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.watch(w, r, name)
 		return
 	}
+	if len(parts) == 4 { // /api/v1/namespaces/NS
+		writeJSON(w, 200, object{"kind": "Namespace", "metadata": object{"name": parts[3], "uid": "uid-of-" + parts[3]}})
+		return
+	}
 	status, answer := f.execute(verb, parts[4], name, r)
 	if after != nil && after(r) {
 		panic(http.ErrAbortHandler)

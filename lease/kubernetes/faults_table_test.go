@@ -41,13 +41,15 @@ func faultTable() []row {
 		}},
 		{requestLost.once(), recovers},
 		{requestLost.forGood(), cutOff},
-		// A dead connection is noticed after 3 s. That is more than a call has here, and less than a heartbeat.
+		// A dead connection is noticed after 2 to 3 s. What is left of a call may be enough for another request here, or for half of
+		// one; a heartbeat has more.
 		{deadBefore.once(), [stepCount]string{
-			"unknown; free 1", "unknown; absent", "unknown; free 1", "kept; A 2", "unknown; A 2", "catches up; B 3",
+			"unknown; free 1 | unknown; A 2 | granted; A 2", "unknown; absent | unknown; A 1 | granted; A 1",
+			"unknown; free 1 | unknown; A 2 | granted; A 2", "kept; A 2", "unknown; A 2", "catches up; B 3",
 		}},
 		{deadBefore.forGood(), cutOff},
 		{deadAfter.once(), [stepCount]string{
-			"unknown; free 1", "unknown; A 1", "unknown; A 2", "kept; A 2", "unknown; free 2", "catches up; B 3",
+			"unknown; free 1 | unknown; A 2 | granted; A 2", "unknown; A 1 | granted; A 1", "unknown; A 2 | granted; A 2", "kept; A 2", "unknown; free 2", "catches up; B 3",
 		}},
 		{deadAfter.forGood(), unheard},
 		{resetBefore.once(), recovers},

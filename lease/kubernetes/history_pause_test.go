@@ -76,7 +76,7 @@ func holdAndLog(args []string) error {
 func pauseLease(kubeconfig, namespace, owner string) (*lease.Lease, error) {
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = kubeconfig, namespace, testName
-	cfg.RequestTimeout = pauseSettings.OperationTimeout * 2 / 5
+	cfg.RequestTimeout = pauseSettings.OperationTimeout
 	store, err := kubernetes.New(cfg)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (w poisonWorld) party(owner string) *lease.Lease {
 	w.Helper()
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = w.kubeconfig, w.namespace, testName
-	cfg.RequestTimeout = poisonSettings.OperationTimeout * 2 / 5
+	cfg.RequestTimeout = poisonSettings.OperationTimeout
 	cfg.Logger = w.log.Warnings()
 	store, err := kubernetes.New(cfg)
 	require.NoError(w, err)

@@ -97,7 +97,7 @@ func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed 
 	defer func() { require.NoError(t, proxy.Close()) }()
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = proxy.Kubeconfig(), namespace, fmt.Sprintf("history-%d", seed)
-	cfg.RequestTimeout = historySettings.OperationTimeout * 2 / 5
+	cfg.RequestTimeout = historySettings.OperationTimeout
 	h := linear.New(linear.Options{})
 	if err := historyPlay(t.Context(), h, cfg, proxy, seed); err != nil {
 		return nil, fmt.Errorf("HISTORY_SEED=%d: %w", seed, err)

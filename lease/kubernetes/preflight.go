@@ -28,14 +28,26 @@ func (s *Store) Preflight(ctx context.Context) error {
 		present, err = s.inspect(l)
 		problems = append(problems, err)
 	}
-	problems = append(problems, s.tryWrite(ctx, "update (PATCH)", present))
+	_, err = s.tryWrite(ctx, updateAction, present)
+	problems = append(problems, err)
 	if absent || forbidden {
-		problems = append(problems, s.tryWrite(ctx, s.createAction(), lease.Snapshot{}))
+		_, err = s.tryWrite(ctx, s.createAction(), lease.Snapshot{})
+		problems = append(problems, err)
 	}
 	return refused(append(problems, s.tryWatch(ctx))...)
 }
 
-// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: waiting does not mend them.
+// DryRun tries the write of the next verdict without making it: one request, and another one where there is no lease yet. Its
+// error wraps lease.ErrRefused when the credentials or the rights are gone; any other error says nothing about them.
+func (s *Store) DryRun(ctx context.Context) error {
+	absent, err := s.tryWrite(ctx, updateAction, lease.Snapshot{Version: probeVersion})
+	if absent {
+		_, err = s.tryWrite(ctx, s.createAction(), lease.Snapshot{})
+	}
+	return refused(err)
+}
+
+// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: somebody has to mend them.
 func refused(problems ...error) error {
 	for i, err := range problems {
 		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {
@@ -53,6 +65,8 @@ func (refusal) Is(target error) bool { return target == lease.ErrRefused }
 
 // Unwrap returns what the API server said.
 func (r refusal) Unwrap() error { return r.error }
+
+const updateAction = "update (PATCH)"
 
 func (s *Store) createAction() string {
 	if s.client.dialect.posts {
@@ -77,16 +91,17 @@ func (s *Store) inspect(l object) (lease.Snapshot, error) {
 // probeVersion is no version of any lease: a patch on it conflicts, after it was authorised.
 const probeVersion = lease.Version("00000000-0000-0000-0000-000000000000/" + createVersion)
 
-func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) error {
+// tryWrite is a write in a dry run; absent says that it found no lease to change.
+func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) (absent bool, err error) {
 	d, err := s.client.dialect.encode(present.Record, markOf(present.Version))
 	if err == nil {
 		_, err = s.write(ctx, d, present.Version, true)
 	}
 	// A conflict means that the request was authorised and found another state, or no lease.
 	if err == nil || errors.Is(classify(present.Version == "", err), lease.ErrConflict) {
-		return nil
+		return s.isAbsent(err), nil
 	}
-	return s.fail(action+" in a dry run", err)
+	return false, s.fail(action+" in a dry run", err)
 }
 
 func (s *Store) tryWatch(ctx context.Context) error {

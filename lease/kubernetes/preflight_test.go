@@ -4,9 +4,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
@@ -92,4 +94,63 @@ func TestPreflight_ForeignLease(t *testing.T) {
 
 	f.put(testName, object{"spec": object{}})
 	require.NoError(t, s.Preflight(t.Context()), "created by an operator beforehand")
+}
+
+// DryRun is what a member may afford while the cluster is whole: one request, two where there is no lease, and nothing is written.
+func TestDryRun(t *testing.T) {
+	for _, c := range []struct {
+		name, forbidden string
+		present         bool
+		requests        int
+		want            string
+	}{
+		{"present", "", true, 1, ""},
+		{"absent", "", false, 2, ""},
+		{"present, no patch", "patch", true, 1, "cannot patch"},
+		{"present, no create", "create", true, 1, ""},
+		{"absent, no create", "create", false, 2, "cannot create"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFakeAPI(t)
+			s := newStore(t, f)
+			if c.present {
+				mustWrite(t, s, record("a", 1), "")
+			}
+			if c.forbidden != "" {
+				f.forbidden[c.forbidden] = true
+			}
+			requests := 0
+			f.hook = func(_ http.ResponseWriter, r *http.Request) bool {
+				requests++
+				require.Equal(t, "All", r.URL.Query().Get("dryRun"))
+				return false
+			}
+			err := s.DryRun(t.Context())
+			require.Equal(t, c.requests, requests)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestPreflight_SaysWhenToComeAgain(t *testing.T) {
+	f := newFakeAPI(t)
+	f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", "7")
+		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+		return true
+	}
+	for name, try := range map[string]func() error{
+		"preflight": func() error { return newStore(t, f).Preflight(t.Context()) },
+		"read":      func() error { _, err := newStore(t, f).Read(t.Context()); return err },
+	} {
+		err := try()
+		var later interface{ RetryAfter() time.Duration }
+		require.ErrorAs(t, err, &later, "%s: %v", name, err)
+		require.Equal(t, 7*time.Second, later.RetryAfter())
+	}
 }

@@ -38,7 +38,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 		"all":          {Holder: "a", Token: 7, Nonce: "n", TTL: 1500 * time.Millisecond, Acquired: now, Renewed: now.Add(1), Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}, DecidedBy: "a", Reason: `"quoted" <&>`, Partial: true}},
 		"free":         {Token: 8, Nonce: "n", Verdict: &sbr.Verdict{Token: 7}},
 		"nanosecond":   {TTL: 1},
-		"for ages":     {TTL: math.MaxInt64, Token: math.MaxUint64},
+		"for ages":     {TTL: math.MaxInt64, Token: lease.MaxToken},
 		"zero verdict": {Verdict: &sbr.Verdict{}},
 		"large":        {Holder: "a", Verdict: &sbr.Verdict{Survivors: members(5000)}},
 	} {

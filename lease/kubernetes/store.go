@@ -26,9 +26,10 @@ type Store struct {
 }
 
 var (
-	_ lease.Store   = (*Store)(nil)
-	_ lease.Watcher = (*Store)(nil)
-	_ lease.Limiter = (*Store)(nil)
+	_ lease.Store      = (*Store)(nil)
+	_ lease.Watcher    = (*Store)(nil)
+	_ lease.Identified = (*Store)(nil)
+	_ lease.Limiter    = (*Store)(nil)
 )
 
 // New returns the store that cfg describes. It makes no request: Preflight does.
@@ -54,7 +55,7 @@ func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: client configuration: %w", err)
 	}
-	return &Store{api: cfg.api(), client: c, log: cfg.logger(), pace: defaultPace(cfg.PollInterval)}, nil
+	return &Store{api: cfg.api(), client: c, log: cfg.logger(), pace: defaultPace(cfg)}, nil
 }
 
 // Close drops idle connections. Requests and watches under way go on.
@@ -76,6 +77,9 @@ func (s *Store) LastAnswer() time.Time {
 
 // String returns "namespace/name".
 func (s *Store) String() string { return s.client.namespace + "/" + s.client.name }
+
+// Location implements lease.Located: the URL of the object.
+func (s *Store) Location() string { return s.client.url() }
 
 // Read implements lease.Store: one GET.
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
@@ -203,6 +207,6 @@ type pace struct {
 	open, retryMin, retryMax, poll time.Duration
 }
 
-func defaultPace(poll time.Duration) pace {
-	return pace{open: 3 * time.Second, retryMin: 100 * time.Millisecond, retryMax: 2 * time.Second, poll: poll}
+func defaultPace(cfg Config) pace {
+	return pace{open: max(3*time.Second, cfg.RequestTimeout), retryMin: 100 * time.Millisecond, retryMax: 2 * time.Second, poll: cfg.PollInterval}
 }

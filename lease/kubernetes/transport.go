@@ -16,18 +16,22 @@ import (
 )
 
 const (
-	dialTimeout = 2 * time.Second
-	// A connection that died silently takes every request down with it until the pings find out: 3 s here, 45 s by default.
-	pingAfter   = 2 * time.Second
-	pingTimeout = time.Second
+	// A connection that died silently takes every request down with it until the pings find out: 3.5 s with the default times, 45 s by
+	// client-go's.
+	pingAfter = time.Second
 	// Certificates and authorities are rotated by replacing their files.
 	reloadAfter = time.Minute
 )
 
-// newHTTPClient returns a client with all of cfg's authentication, and its own connections.
-func newHTTPClient(cfg *rest.Config) (*http.Client, error) {
+// roundTrip is how long one round trip of a connection may take where a request may take that long: for dialling, the TLS handshake
+// and each ping. Less would tell a slow network from a dead one, and break connections that work.
+func roundTrip(request time.Duration) time.Duration { return max(request/2, time.Second) }
+
+// newHTTPClient returns a client with all of cfg's authentication, and its own connections. Requests may take that long.
+func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error) {
+	limit := roundTrip(request)
 	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+		cfg.Dial = (&net.Dialer{Timeout: limit, KeepAlive: 30 * time.Second}).DialContext
 	}
 	conf, err := cfg.TransportConfig()
 	if err != nil {
@@ -36,7 +40,7 @@ func newHTTPClient(cfg *rest.Config) (*http.Client, error) {
 	if conf.HasBasicAuth() && conf.HasTokenAuth() {
 		return nil, errors.New("both a user name and a token are set")
 	}
-	base, err := baseTransport(conf)
+	base, err := baseTransport(conf, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +62,9 @@ func newHTTPClient(cfg *rest.Config) (*http.Client, error) {
 	}, nil
 }
 
-func baseTransport(conf *transport.Config) (http.RoundTripper, error) {
+func baseTransport(conf *transport.Config, limit time.Duration) (http.RoundTripper, error) {
 	if conf.Transport == nil {
-		return newReloader(conf)
+		return newReloader(conf, limit)
 	}
 	if conf.HasCA() || conf.HasCertAuth() || conf.HasCertCallback() || conf.TLS.Insecure {
 		return nil, errors.New("a transport of one's own excludes certificates and the insecure flag")
@@ -68,7 +72,7 @@ func baseTransport(conf *transport.Config) (http.RoundTripper, error) {
 	return conf.Transport, nil
 }
 
-func newTransport(conf *transport.Config) (*http.Transport, error) {
+func newTransport(conf *transport.Config, limit time.Duration) (*http.Transport, error) {
 	fresh := *conf // TLSConfigFor fills in what it has read from files
 	tlsConfig, err := transport.TLSConfigFor(&fresh)
 	if err != nil {
@@ -82,18 +86,19 @@ func newTransport(conf *transport.Config) (*http.Transport, error) {
 		Proxy:               proxy,
 		DialContext:         conf.DialHolder.Dial,
 		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: dialTimeout,
+		TLSHandshakeTimeout: limit,
 		IdleConnTimeout:     90 * time.Second,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  conf.DisableCompression,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: limit},
 	}, nil
 }
 
 // reloader replaces the transport when one of its files changes. It looks once a minute, and after a 401: a connection that was
 // opened with a client certificate is refused for ever once that has expired.
 type reloader struct {
-	conf *transport.Config
+	conf  *transport.Config
+	limit time.Duration // see roundTrip
 
 	mu      sync.Mutex
 	current *http.Transport
@@ -101,12 +106,12 @@ type reloader struct {
 	checked time.Time
 }
 
-func newReloader(conf *transport.Config) (*reloader, error) {
-	first, err := newTransport(conf)
+func newReloader(conf *transport.Config, limit time.Duration) (*reloader, error) {
+	first, err := newTransport(conf, limit)
 	if err != nil {
 		return nil, err
 	}
-	r := &reloader{conf: conf, current: first, checked: time.Now()}
+	r := &reloader{conf: conf, limit: limit, current: first, checked: time.Now()}
 	r.files = r.fingerprint()
 	return r, nil
 }
@@ -139,7 +144,7 @@ func (r *reloader) transport() *http.Transport {
 	if files == r.files {
 		return r.current
 	}
-	next, err := newTransport(r.conf)
+	next, err := newTransport(r.conf, r.limit)
 	if err != nil {
 		// Half written, most likely: the old one serves until the next look.
 		return r.current

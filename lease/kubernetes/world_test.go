@@ -41,7 +41,7 @@ func newCustomWorld(t *testing.T, cluster *kubetest.Cluster, api kubernetes.API)
 	require.NoError(t, err)
 	o := manifest.DefaultOptions()
 	o.Namespace, o.Name, o.ServiceAccount, o.API = w.namespace, testName, account, api
-	o.Create, o.PreMade, o.CRD = true, false, true
+	o.PreMade, o.CRD = false, true
 	w.install(t, o)
 	s := w.store(t)
 	require.Eventually(t, func() bool { return s.Preflight(t.Context()) == nil }, waitFor, 20*time.Millisecond)

@@ -41,6 +41,24 @@ var leaseTests = []namedTest{
 		require.Equal(t, first, b.granted(a, lease.Proposal{}))
 		require.EqualValues(t, 2, b.granted(a, verdict(1, "a")).Token, "a verdict is always written")
 	}},
+	{"leaves are recorded beside a verdict, whoever holds the lease", func(t *testing.T, b *bench) {
+		a, o := b.lease("a", nil), b.lease("b", nil)
+		held := b.granted(a, verdict(0, "a"))
+		for _, l := range []*lease.Lease{o, a} {
+			r, err := l.Amend(t.Context(), func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{sbr.ID(l.Owner())}, []sbr.ID{"heir"}) })
+			require.NoError(t, err)
+			require.Equal(t, held.Token, r.Token)
+			require.Equal(t, held.Holder, r.Holder)
+			require.Contains(t, r.Verdict.Left, sbr.ID(l.Owner()))
+		}
+		require.True(t, a.Check())
+		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		r, err := o.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []sbr.ID{"b", "a"}, r.Verdict.Left)
+		require.Equal(t, held.Verdict.Survivors, r.Verdict.Survivors)
+		require.Empty(t, b.granted(o, verdict(held.Token, "b")).Verdict.Left, "a new verdict begins anew")
+	}},
 	{"another life of an owner displaces the first", func(t *testing.T, b *bench) {
 		first, second := b.lease("a", nil), b.lease("a", nil)
 		b.granted(first, lease.Proposal{})
@@ -91,7 +109,10 @@ var leaseTests = []namedTest{
 		p := verdict(1, "b", "a", "b")
 		b.held(o, p)
 		p.TakeOver = []string{"a"}
-		require.EqualValues(t, 2, b.granted(o, p).Token)
+		out := o.Acquire(t.Context(), p, nil)
+		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		require.EqualValues(t, 2, out.Record.Token)
+		require.False(t, o.Check(), "the former holder may not know it yet")
 		_, err := a.Read(t.Context()) // or a watch, or the next heartbeat
 		require.NoError(t, err)
 		require.False(t, a.Check())

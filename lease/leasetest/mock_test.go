@@ -24,7 +24,7 @@ func TestMock_HasTheMethodsOfTheRealOne(t *testing.T) {
 		real, mock reflect.Type
 		but        []string
 	}{
-		"lease": {reflect.TypeFor[*lease.Lease](), reflect.TypeFor[*leasetest.Mock](), []string{"Read", "Watch", "Settings", "ValidUntil"}},
+		"lease": {reflect.TypeFor[*lease.Lease](), reflect.TypeFor[*leasetest.Mock](), []string{"Read", "Watch", "Settings", "ValidUntil", "Restore", "Amend"}},
 		"lock":  {reflect.TypeFor[*lock.Lock](), reflect.TypeFor[*leasetest.LockMock](), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

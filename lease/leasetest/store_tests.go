@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"testing"
 	"time"
@@ -77,6 +76,19 @@ var storeTests = []namedTest{
 		b.race(b.write(b.open("first"), record("first", 1), "").Version)
 	}},
 	{"no update is lost", storeCounter},
+	{"all parties name one store", func(t *testing.T, b *bench) {
+		a, says := b.open("a").(lease.Identified)
+		if !says {
+			return // it is not compared
+		}
+		id, err := a.Identity(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, id)
+		b.write(b.open("b"), record("b", 1), "")
+		again, err := b.open("c").(lease.Identified).Identity(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, id, again, "whatever the record is")
+	}},
 	{"a cancelled context ends a request", func(t *testing.T, b *bench) {
 		a := b.open("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -105,16 +117,22 @@ var storeTests = []namedTest{
 func storeRoundTrip(t *testing.T, b *bench) {
 	free, plain, forever, bare := record("", 3), record("a", 4), record("a", 5), lease.Record{Token: 6}
 	plain.Verdict, forever.TTL = nil, 0
-	odd, huge := record("payments-7d4b9c6f5d-abcde@1700000000000", 7), record("a", math.MaxUint64)
+	odd, huge := record("payments-7d4b9c6f5d-abcde@1700000000000", 7), record("a", lease.MaxToken)
 	odd.TTL, odd.Verdict.Partial, odd.Verdict.Down = 1500*time.Millisecond, true, nil
-	huge.Verdict = &sbr.Verdict{Token: math.MaxUint64 - 1}
+	huge.Verdict = &sbr.Verdict{Token: lease.MaxToken - 1}
+	left := record("", 8)
+	left.Verdict.Left, left.Verdict.Heirs = []sbr.ID{"n2@1", "n1@1"}, []sbr.ID{"n4@1"}
 	a, o := b.open("a"), b.open("b")
 	var prev lease.Version
-	for _, r := range []lease.Record{record("a", 1), free, plain, forever, bare, odd, huge, {}} {
+	for _, r := range []lease.Record{record("a", 1), free, plain, forever, bare, odd, huge, left, {}} {
 		got := b.write(a, r, prev)
 		read := b.read(o)
 		require.Equal(t, got.Version, read.Version)
 		b.same(r, read.Record)
+		// The next to read would take the record for another one, and the holder's next heartbeat for two.
+		g, s := got.Record, read.Record
+		require.True(t, g.Renewed.Equal(s.Renewed) && g.Acquired.Equal(s.Acquired) && g.TTL == s.TTL,
+			"Write must answer with the record as it was stored, not as it was given: %v, and a read shows %v", g, s)
 		prev = got.Version
 	}
 }

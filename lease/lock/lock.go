@@ -41,7 +41,10 @@ type Lock struct {
 //
 // A store that is shared with programs which expire holders by a rule of their own (lease.Limiter) is refused: they know
 // nothing of a lock's duration.
-func New(store lease.Store, cfg Config) (*Lock, error) {
+func New(store lease.Store, cfg Config) (*Lock, error) { return open(store, cfg, "") }
+
+// open is New for a use of the record (lease.Options.Use).
+func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
@@ -54,7 +57,7 @@ func New(store lease.Store, cfg Config) (*Lock, error) {
 			return nil, errors.New("lock: other users of this store expire holders by a rule of their own: use a store of its own")
 		}
 	}
-	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Clock: cfg.Clock, Nonce: cfg.Nonce, Logger: cfg.Logger})
+	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Use: use, Clock: cfg.Clock, Nonce: cfg.Nonce, Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -164,6 +164,21 @@ func TestForever_OutlivesItsHolder(t *testing.T) {
 	})
 }
 
+// Nobody waits a forever lock out, so its owner frees it once the store is back, however long that took.
+func TestForever_IsReleasedAfterALongOutage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant)
+		require.True(t, w.sure(a.AcquireForever(t.Context())))
+		w.store.View("a").SetUnavailable(true)
+		_, err := a.Release(t.Context())
+		require.Error(t, err)
+		time.Sleep(70 * time.Minute)
+		w.store.View("a").Heal()
+		time.Sleep(time.Minute)
+		assert.True(t, w.acquire(b))
+	})
+}
+
 func TestKeepAlive_HoldsAsLongAsTheHolderLives(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.lock("a", lock.SingleEntrant, keepAlive), w.lock("b", lock.SingleEntrant)

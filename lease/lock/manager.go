@@ -80,7 +80,7 @@ func (m *Manager) open(ctx context.Context, name string, t Type) (*Lock, error) 
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	k, err := New(store, cfg)
+	k, err := open(store, cfg, "the lock "+name)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %q: %w", name, err), closeStore(store))
 	}

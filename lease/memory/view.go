@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 var ErrUnavailable = errors.New("memory: the store is unavailable (injected)")
 
 var (
-	_ lease.Store   = (*View)(nil)
-	_ lease.Watcher = (*View)(nil)
+	_ lease.Store      = (*View)(nil)
+	_ lease.Watcher    = (*View)(nil)
+	_ lease.Identified = (*View)(nil)
 )
 
 // Always as the number of requests that a fault is to hit.
@@ -135,6 +137,12 @@ func (v *View) send(write bool) fate {
 	out.loseResponse = !out.unavailable && !out.loseRequest && use(&f.loseResponses)
 	return out
 }
+
+// Identity implements lease.Identified.
+func (v *View) Identity(context.Context) (string, error) { return v.Location(), nil }
+
+// Location implements lease.Located.
+func (v *View) Location() string { return fmt.Sprintf("the record in memory at %p", v.store) }
 
 // Read implements lease.Store.
 func (v *View) Read(ctx context.Context) (lease.Snapshot, error) {

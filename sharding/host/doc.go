@@ -16,7 +16,8 @@
 //   - A shard that another member has is started only once that member has answered the very order by which it was asked for.
 //   - An order that gives a shard to another member stops it here: at once, unless it is to be handed over from here.
 //   - With Config.UseLease nothing runs without the shard's lease. A run whose lease is lost is stopped at once; the lease is asked for again once the run
-//     has ended, and Config.LeaseRetryInterval later.
+//     has ended, and Config.LeaseRetryInterval later. A lease is given back unused if its token is not larger than those of the last run here and of the run
+//     that was handed over.
 //   - Without leases all runs are stopped when the member has not been sure of its place for Config.Trust. Until tells that moment in advance.
 //     They do not start again of themselves: others may have been told to.
 //   - A member that is down stops everything before it does anything else, takes nothing, and says nothing any more.

@@ -187,4 +187,6 @@ const (
 	TopicStopping    Topic = "stopping"
 	TopicEnded       Topic = "ended"
 	TopicGivenUp     Topic = "given-up"
+	// TopicStuck: a shard does not start, and somebody should look.
+	TopicStuck Topic = "stuck"
 )

@@ -1,6 +1,13 @@
 package host
 
-import "github.com/serf-sbr/serf-sbr/sbr"
+import (
+	"math"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// maxToken is the last token of a lease: it has to fit a signed number.
+const maxToken = math.MaxInt64
 
 // tryLease asks for a shard's lease when it is time to.
 func (m *Machine) tryLease(s int) {
@@ -25,6 +32,15 @@ func (m *Machine) leaseAnswered(e LeaseAnswer) {
 	if e.Outcome != sbr.Granted {
 		sl.leaseAt = m.now + m.cfg.LeaseRetryInterval
 		m.explain(TopicLease, e.Shard, "the lease was not granted: %s; asking again in %v", e.Why, m.cfg.LeaseRetryInterval)
+		return
+	}
+	// No state in state.go tells tokens apart for this: in the walks no store forgets.
+	if last := max(sl.token, sl.handedToken); e.Token <= last || e.Token > maxToken {
+		sl.leaseAt = m.now + m.cfg.LeaseRetryInterval
+		m.emit(ReleaseLease{Shard: e.Shard, Attempt: sl.attempt})
+		m.explain(TopicStuck, e.Shard, "it does not start: the lease's token %d is not between that of the last run "+
+			"known here, %d, and %d; its store has forgotten or was changed by hand; asking again in %v",
+			e.Token, last, uint64(maxToken), m.cfg.LeaseRetryInterval)
 		return
 	}
 	sl.leased = true

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -33,6 +34,37 @@ func TestLease_Lost(t *testing.T) {
 	require.Len(t, only[host.AcquireLease](b.pass(5*time.Second, true)), 1)
 	s := only[host.Start](b.step(host.LeaseAnswer{Shard: 0, Attempt: 2, Outcome: sbr.Granted, Token: 8}))
 	require.Equal(t, []host.Start{{Shard: 0, Run: 2, Token: 8, State: []byte("mine")}}, s)
+}
+
+// A store that was restored from a backup grants tokens that were used before: whatever the shard protects would refuse them, or, worse,
+// take them for those of the run before.
+func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
+	refused := func(t *testing.T, b *bench, attempt, token uint64) {
+		t.Helper()
+		e := b.step(host.LeaseAnswer{Shard: 0, Attempt: attempt, Outcome: sbr.Granted, Token: token})
+		require.Zero(t, starts(e), "token %d", token)
+		require.Equal(t, []host.ReleaseLease{{Shard: 0, Attempt: attempt}}, only[host.ReleaseLease](e))
+		require.Equal(t, host.TopicStuck, only[host.Explain](e)[0].Topic)
+		require.Empty(t, only[host.AcquireLease](b.step(host.LeaseReleased{Shard: 0, Attempt: attempt})))
+		require.Equal(t, []host.AcquireLease{{Shard: 0, Attempt: attempt + 1}}, only[host.AcquireLease](b.pass(5*time.Second, true)), "it is asked for again")
+		require.Equal(t, 1, starts(b.step(host.LeaseAnswer{Shard: 0, Attempt: attempt + 1, Outcome: sbr.Granted, Token: 5})))
+	}
+	for _, token := range []uint64{0, 3, 4, math.MaxInt64 + 1} {
+		b := following(t, withLease)
+		b.order("n1", 5, 2, 0, "", "me")
+		b.step(host.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 4})
+		b.step(host.LeaseLost{Shard: 0, Attempt: 1})
+		b.ends(0, 1)
+		b.step(host.LeaseReleased{Shard: 0, Attempt: 1})
+		b.pass(5*time.Second, true)
+		refused(t, b, 2, token)
+
+		b = following(t, withLease)
+		b.pass(0, true)
+		b.order("n1", 5, 2, 0, "n2", "me")
+		b.handedOverUnder("n2", 5, 2, 4)
+		refused(t, b, 1, token)
+	}
 }
 
 func TestLease_GivenBackBeforeTheHandOver(t *testing.T) {

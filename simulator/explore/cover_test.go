@@ -20,7 +20,7 @@ func TestTransitions_ListIsWhole(t *testing.T) {
 	require.Greater(t, len(known), 200)
 	var named []string
 	for _, k := range known {
-		require.Regexp(t, `^[a-z-]+ \+ [A-Za-z() ]+ -> [a-z-]+(: [A-Za-z(), ]+)?$`, k.Name)
+		require.Regexp(t, `^[a-z-]+ \+ [A-Za-z() ]+ -> [a-z-]+(: [A-Za-z(), -]+)?$`, k.Name)
 		if k.Provoke != "" {
 			named = append(named, k.Provoke)
 		}

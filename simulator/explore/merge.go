@@ -36,6 +36,8 @@ type Report struct {
 	// Runs is how many seeds were played, Failed in how many of them something was broken.
 	Runs   uint64 `json:"runs" yaml:"runs"`
 	Failed uint64 `json:"failed" yaml:"failed"`
+	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
+	Excepted uint64 `json:"excepted" yaml:"excepted"`
 	// Complete says that all seeds of the shard were played.
 	Complete bool `json:"complete" yaml:"complete"`
 	// Interrupted says that somebody ended it before its seeds were played and before its time was over.
@@ -77,7 +79,7 @@ func (s *Span) UnmarshalText(text []byte) error {
 
 // Take writes findings into the report: runs, failures, and coverage.
 func (r *Report) Take(f *Findings) {
-	r.Runs, r.Failed, r.Complete = f.Runs, f.Failed, f.Complete
+	r.Runs, r.Failed, r.Excepted, r.Complete = f.Runs, f.Failed, f.Excepted, f.Complete
 	r.Failures, r.Coverage = f.Failures(), f.Coverage.Counts()
 	r.Singletons, r.Shards = f.Singletons, f.Shards
 	r.compare()
@@ -215,6 +217,7 @@ func Merge(parts []NamedReport) (*Report, error) {
 	for _, p := range parts {
 		all.Runs += p.Runs
 		all.Failed += p.Failed
+		all.Excepted += p.Excepted
 		all.Complete = all.Complete && p.Complete
 		all.Interrupted = all.Interrupted || p.Interrupted
 		all.Elapsed = max(all.Elapsed, p.Elapsed)

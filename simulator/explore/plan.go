@@ -17,9 +17,11 @@ import (
 type Exhaustive struct {
 	// Members is the size of the cluster, from 2 to MaxMembers.
 	Members int
-	// Lost, Crashes, Pauses, LateCut and Watch are those of Walk.
-	Lost, Crashes, Pauses int
-	LateCut, Watch        bool
+	// Lost, Crashes, Pauses, Leaves, Removals, Forgets, Restarts, LateCut and Watch are those of Walk.
+	Lost, Crashes, Pauses     int
+	Leaves, Removals, Forgets int
+	Restarts                  int
+	LateCut, Watch            bool
 	// NoStore is how many members may be unable to reach the lease store: every choice of so many and of fewer.
 	NoStore int
 	// Apart are the distances in time between sides that do not decide at the same moment. Empty: DefaultApart.
@@ -70,7 +72,8 @@ func (e Exhaustive) Plan() ([]Family, error) {
 func (e Exhaustive) walk(p Partition, levels []int, by time.Duration, without []int) Walk {
 	return Walk{
 		Sides: p, Noticed: e.noticed(p, levels, by), NoStore: without, Watch: e.Watch, LateCut: e.LateCut,
-		Lost: e.Lost, Crashes: e.Crashes, Pauses: e.Pauses, Resolver: e.Resolver, Strategy: e.Strategy,
+		Lost: e.Lost, Crashes: e.Crashes, Pauses: e.Pauses, Leaves: e.Leaves, Removals: e.Removals, Forgets: e.Forgets,
+		Restarts: e.Restarts, Resolver: e.Resolver, Strategy: e.Strategy,
 	}
 }
 
@@ -83,11 +86,18 @@ func (e Exhaustive) validate() error {
 		value, low, high int
 	}{
 		{"members", e.Members, 2, MaxMembers}, {"lost", e.Lost, 0, maxFaults}, {"crashes", e.Crashes, 0, maxFaults},
-		{"pauses", e.Pauses, 0, maxFaults}, {"members without the store", e.NoStore, 0, e.Members},
+		{"pauses", e.Pauses, 0, maxFaults}, {"leaves", e.Leaves, 0, maxFaults}, {"removals", e.Removals, 0, maxFaults},
+		{"times that the store forgets", e.Forgets, 0, maxFaults}, {"restarts", e.Restarts, 0, maxFaults}, {"members without the store", e.NoStore, 0, e.Members},
 	} {
 		if c.value < c.low || c.value > c.high {
 			return fmt.Errorf("explore: %d %s: it must be a number from %d to %d", c.value, c.name, c.low, c.high)
 		}
+	}
+	if e.Forgets > 0 && !e.Watch {
+		return errors.New("explore: a store that forgets needs members that watch it: the walk leaves out that the others read it now and then")
+	}
+	if e.Restarts > 0 && 2*e.Members > MaxMembers {
+		return fmt.Errorf("explore: %d members that restart: it must be at most %d", e.Members, MaxMembers/2)
 	}
 	for _, by := range e.Apart {
 		if by <= 0 {

@@ -28,6 +28,8 @@ type RandomOptions struct {
 type Findings struct {
 	// Runs is how many seeds were played, Failed in how many of them something was broken.
 	Runs, Failed uint64
+	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
+	Excepted uint64
 	// Complete says that all seeds were played: the context did not end first.
 	Complete bool
 	// Coverage are the transitions that were taken.
@@ -64,6 +66,9 @@ func (f *Findings) play(seed uint64, generate func(uint64) *scenario.Scenario) {
 		singletons, shards := r.Totals(s)
 		f.Singletons.Add(&singletons)
 		f.Shards.Add(&shards)
+		if len(r.Excepted) > 0 {
+			f.Excepted++
+		}
 		return r
 	})
 	f.Runs++
@@ -102,6 +107,7 @@ func Join(parts ...*Findings) *Findings {
 		all.Complete = all.Complete && f.Complete
 		all.Runs += f.Runs
 		all.Failed += f.Failed
+		all.Excepted += f.Excepted
 		all.Coverage.Add(&f.Coverage)
 		all.Singletons.Add(&f.Singletons)
 		all.Shards.Add(&f.Shards)

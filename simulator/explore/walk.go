@@ -28,6 +28,13 @@ type Walk struct {
 	// Lost is how many requests, answers and messages may come late: at any later time, or never. Crashes and Pauses are how many
 	// of these may happen, to any member at any moment.
 	Lost, Crashes, Pauses int
+	// Leaves, Removals and Forgets are how often a member says goodbye and ends, a member is told to remove one that it cannot reach from
+	// its list (which spreads to those that it reaches), and the store forgets: the record is deleted, or becomes an earlier one. Any member,
+	// at any moment.
+	Leaves, Removals, Forgets int
+	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the store, joins its side, knows
+	// whom the one before could not reach, and proves that it ended. It needs at most half of MaxMembers.
+	Restarts int
 	// Resolver and Strategy are the rules.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
@@ -42,13 +49,18 @@ type WalkCounts struct {
 	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
 	// states nothing more happens by itself.
 	States, Edges, Rests int
+	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that no survivor could tell it again.
+	Excepted int
 	// Resolvers is how many different states single resolvers were in.
 	Resolvers int
 }
 
 // Add returns the sum of both.
 func (c WalkCounts) Add(d WalkCounts) WalkCounts {
-	return WalkCounts{c.States + d.States, c.Edges + d.Edges, c.Rests + d.Rests, c.Resolvers + d.Resolvers}
+	return WalkCounts{
+		States: c.States + d.States, Edges: c.Edges + d.Edges, Rests: c.Rests + d.Rests, Excepted: c.Excepted + d.Excepted,
+		Resolvers: c.Resolvers + d.Resolvers,
+	}
 }
 
 // WalkResult is what a walk found.
@@ -89,7 +101,8 @@ const (
 // walker is a search under way.
 type walker struct {
 	Walk
-	n      int
+	n      int // members, and where they may restart, their next lives, which come after them
+	first  int // members of the start
 	side   [MaxMembers]int
 	mates  [MaxMembers]uint8 // the other members of the same side, a bit each
 	access uint8
@@ -120,6 +133,13 @@ func newWalker(o Walk) *walker {
 			w.side[i] = g
 		}
 	}
+	w.first = w.n
+	if o.Restarts > 0 {
+		w.n *= 2
+		for i := range w.first {
+			w.side[w.first+i] = w.side[i]
+		}
+	}
 	for i := range w.n {
 		w.access |= 1 << i
 		for j := range w.n {
@@ -129,7 +149,7 @@ func newWalker(o Walk) *walker {
 		}
 	}
 	for _, i := range o.NoStore {
-		w.access &^= 1 << i
+		w.access &^= 1<<i | 1<<(w.first+i)
 	}
 	w.events.init()
 	w.result.Complete = true
@@ -149,22 +169,29 @@ func (w *walker) finish() WalkResult {
 func (w *walker) start() *walkState { return w.startIn(new(walkState)) }
 
 func (w *walker) startIn(s *walkState) *walkState {
-	*s = walkState{lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses)}
+	*s = walkState{
+		lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses),
+		leaves: uint8(w.Leaves), removals: uint8(w.Removals), forgets: uint8(w.Forgets),
+		restarts: uint8(w.Restarts),
+	}
 	for i := range w.n {
+		if w.members[i].w == nil {
+			w.members[i].init(w, i)
+		}
+		if i >= w.first {
+			continue // not before the first life has ended
+		}
 		r, err := sbr.New(w.Resolver, w.Strategy, walkNode(i), 0)
 		if err != nil {
 			panic(err) // a mistake in the program
 		}
 		r.SkipAttempts(walkFirstAttempt)
-		for j := range w.n {
+		for j := range w.first {
 			if i != j {
 				r.Step(0, sbr.MemberSeen{Member: walkNode(j)})
 			}
 		}
 		r.Tick(w.Resolver.SettleAfter)
-		if w.members[i].w == nil {
-			w.members[i].init(w, i)
-		}
 		s.local[i] = w.members[i].intern(r, w.Resolver.SettleAfter, walkFirstAttempt, walkUnrest{})
 	}
 	w.notice(s)

@@ -11,7 +11,7 @@ import (
 // keeps their order inside each side, gets the same answer from the strategy in every view in which it was asked, and keeps the order
 // of the members that a resolver reached wherever it looked at that (walkLooks). The resolver itself sees no more of an address than
 // that; everything else it does with names is to look for them in lists. So the other walk would go the same way, step by step.
-// Where members notice the cut one by one (Walk.LateCut) nothing is taken for alike.
+// Where members notice the cut one by one (Walk.LateCut), or start anew, nothing is taken for alike.
 
 // walkNotes is a strategy that notes what it was asked, and what else was looked at.
 type walkNotes struct {
@@ -84,7 +84,7 @@ func (n *walkNotes) sameFor(members int, to []int) bool {
 
 // covers reports whether a walk, in which the strategy was asked what n says, has shown what another one would.
 func (n *walkNotes) covers(walked, other *Walk) bool {
-	if walked.LateCut {
+	if walked.LateCut || walked.Restarts > 0 {
 		return false
 	}
 	members := 0

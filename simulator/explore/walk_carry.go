@@ -28,14 +28,16 @@ func (c *walkCarrier) carry(effects []sbr.Effect) {
 			c.wrong(w.wrongAcquire(c.m.i, c.r))
 			verdict := walkRecord{verdict: toWalkVerdict(&e.Verdict)}
 			c.ask(e.Attempt, walkEvent{what: walkAcquire, base: uint16(e.Base), mask: walkBits(e.TakeOver), record: verdict})
+		case sbr.RestoreVerdict:
+			c.ask(e.Attempt, walkEvent{what: walkRestore, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
 		case sbr.ReleaseLease:
 			c.ask(e.Attempt, walkEvent{what: walkRelease})
 		case sbr.TellVerdict:
 			c.tell(e.Targets, walkEvent{what: walkTold, who: who, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
 		case sbr.TellOrder:
-			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down)})
+			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)})
 		case sbr.AskToRace:
-			c.tell(e.Targets, walkEvent{what: walkAsked, who: who})
+			c.tell(e.Targets, walkEvent{what: walkAsked, who: who, suspects: walkBits(e.Suspects)})
 		case sbr.AskStanding:
 			c.effects.effects = append(c.effects.effects, walkEffect{ask: true})
 		case sbr.Remove:

@@ -22,14 +22,16 @@ func (x *wrong) or(y *wrong) *wrong {
 // wrongLocal looks at one member alone.
 func (w *walker) wrongLocal(i int, l *walkLocal) *wrong {
 	v := l.r.Verdict()
-	if v.Standing(walkID(i), 0) == sbr.Out && l.r.State() != sbr.StateDown {
+	seen, _ := seenBy(l.r, i)
+	if v.Standing(walkID(i), seen) == sbr.Out && l.r.State() != sbr.StateDown {
 		return &wrong{"S2", fmt.Sprintf("%s goes on although it knows that verdict %d leaves it out", walkName(i), v.Token)}
 	}
 	if !w.lease {
 		return nil
 	}
 	for j := range w.n {
-		if l.out>>j&1 != 0 && w.side[i] != w.side[j] && v.Standing(walkID(j), 0) != sbr.Out {
+		of, _ := seenBy(l.r, j)
+		if l.out>>j&1 != 0 && w.side[i] != w.side[j] && v.Standing(walkID(j), of) != sbr.Out {
 			return &wrong{"S4", fmt.Sprintf("%s keeps %s out although no verdict that it knows does", walkName(i), walkName(j))}
 		}
 	}
@@ -59,6 +61,7 @@ func (w *walker) checkMember(s *walkState, i int) {
 		w.broken(s, l.wrong)
 	}
 	switch v := l.verdict; {
+	case s.knows(v): // the store may have forgotten it since
 	case v.token > s.record.verdict.token:
 		w.broken(s, &wrong{"S4", fmt.Sprintf("%s believes in verdict %d, which was never written", walkName(i), v.token)})
 	case v.token == s.record.verdict.token && !v.partial && v != s.record.verdict:
@@ -68,7 +71,9 @@ func (w *walker) checkMember(s *walkState, i int) {
 		if l.out>>j&1 == 0 || w.side[i] == w.side[j] || !s.up(j) {
 			continue
 		}
-		if w.members[j].locals[s.local[j]].out>>i&1 != 0 {
+		// Once the store has forgotten, a second verdict may stand in the place of the first until its members have heard of it:
+		// checkRest looks at what they do then.
+		if w.members[j].locals[s.local[j]].out>>i&1 != 0 && w.Forgets == int(s.forgets) {
 			w.broken(s, &wrong{"S1", fmt.Sprintf("%s and %s are up, and each has decided that the other is out", walkName(i), walkName(j))})
 		}
 	}
@@ -77,14 +82,14 @@ func (w *walker) checkMember(s *walkState, i int) {
 // checkWrite looks at a verdict that is being written.
 func (w *walker) checkWrite(s *walkState, i int, v walkVerdict) {
 	last := s.record.verdict.verdict()
-	if !last.MayWrite(walkID(i), 0) {
+	if !last.MayWrite(walkID(i), uint64(s.seen[i])) {
 		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d although the last one leaves it out", walkName(i), v.token)})
 	}
 	if last.Token > 0 && v.survivors == s.record.verdict.survivors {
 		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d, which removes nobody", walkName(i), v.token)})
 	}
 	for _, id := range walkIDs(v.survivors) {
-		if !last.Eligible(id, 0) {
+		if !last.Eligible(id, uint64(s.seen[walkIndex(id)])) {
 			w.broken(s, &wrong{"chain", fmt.Sprintf("verdict %d brings %s back", v.token, id)})
 		}
 	}
@@ -92,6 +97,10 @@ func (w *walker) checkWrite(s *walkState, i int, v walkVerdict) {
 
 // checkRest looks at a state in which nothing more happens by itself.
 func (w *walker) checkRest(s *walkState) {
+	if s.excepted {
+		w.result.Excepted++
+		return
+	}
 	last := s.record.verdict.verdict()
 	up, sides := 0, uint8(0)
 	for i := range w.n {
@@ -100,14 +109,14 @@ func (w *walker) checkRest(s *walkState) {
 		}
 		up++
 		sides |= 1 << w.side[i]
-		if last.Standing(walkID(i), 0) == sbr.Out {
+		if last.Standing(walkID(i), uint64(s.seen[i])) == sbr.Out {
 			w.broken(s, &wrong{"S2", fmt.Sprintf("%s is up although the last verdict leaves it out", walkName(i))})
 		}
 	}
 	if bits.OnesCount8(sides) > 1 {
 		w.broken(s, &wrong{"S1", fmt.Sprintf("members of %d sides are up", bits.OnesCount8(sides))})
 	}
-	if up == 0 && w.lease && !w.excused(s) {
+	if up == 0 && w.lease && !w.excused(s) && w.Forgets == int(s.forgets) { // L1 is about a store that keeps what it was given
 		w.broken(s, &wrong{"L1", "nobody is up"})
 	}
 }
@@ -116,7 +125,7 @@ func (w *walker) checkRest(s *walkState) {
 // those that reach the store crashed, or went down because their view kept changing (down-all-when-unstable); or there was only one of
 // them, because others of its side never reach the store, and it could not hear that it had won before they gave the side up.
 func (w *walker) excused(s *walkState) bool {
-	able := w.access
+	able := w.access & (1<<w.first - 1) // who starts late is not promised anything
 	if s.record.verdict.token > 0 {
 		able &= s.record.verdict.survivors
 	}

@@ -34,6 +34,7 @@ type walkRecord struct {
 	holder  int8 // its number plus one; zero: nobody
 	token   uint16
 	verdict walkVerdict
+	left    uint8 // who is recorded to have left since
 }
 
 func (r walkRecord) record() sbr.Record {
@@ -43,6 +44,7 @@ func (r walkRecord) record() sbr.Record {
 	}
 	if r.verdict.token > 0 {
 		v := r.verdict.verdict()
+		v.Left = walkIDs(r.left)
 		rec.Verdict = &v
 	}
 	return rec
@@ -57,14 +59,19 @@ const (
 	walkSight   // who, flag: sightBack, sightGone or sightCut
 	walkRead    // a request
 	walkAcquire // a request: base, verdict, mask: whom it may replace
+	walkRestore // a request: the verdict that the store may have lost
 	walkRelease // a request
+	walkRecords // a request: base, mask: who leaves
 	walkReadAnswer
 	walkAcquireAnswer // flag: the outcome
 	walkReleaseAnswer
 	walkObserved // what a watch reports
 	walkTold     // who: the sender
-	walkOrdered  // who: the sender, flag: the kind, mask: who goes down
-	walkAsked    // who: the sender
+	walkOrdered  // who: the sender, flag: the kind, mask: who goes down, suspects
+	walkAsked    // who: the sender, suspects
+	walkMet      // who: a new life, base: the token it had read, mask: whose end it proves
+	walkLeft     // who: has said goodbye
+	walkUnlisted // who: was removed from the list
 	walkCleared  // who: the sender, base: the token it knows, flag: unsure of its own fate
 )
 
@@ -78,15 +85,17 @@ const (
 // walkEvent is something that happens to a resolver, or a request to the store. The number of the attempt is left out: it is
 // kept relative to the member's newest one (walkPacket.age).
 type walkEvent struct {
-	what   walkWhat
-	who    int8
-	flag   uint8
-	mask   uint8
-	base   uint16
-	record walkRecord
+	what walkWhat
+	who  int8
+	flag uint8
+	mask uint8
+	// suspects are those that the sender cannot reach.
+	suspects uint8
+	base     uint16
+	record   walkRecord
 }
 
-func (e walkEvent) request() bool { return e.what >= walkRead && e.what <= walkRelease }
+func (e walkEvent) request() bool { return e.what >= walkRead && e.what <= walkRecords }
 
 func (e walkEvent) numbered() bool { return e.what >= walkRead && e.what <= walkReleaseAnswer }
 
@@ -108,9 +117,13 @@ func (e walkEvent) event(attempt uint64) sbr.Event {
 	case walkTold:
 		return sbr.Told{From: walkID(int(e.who)), Verdict: e.record.verdict.verdict()}
 	case walkOrdered:
-		return sbr.Ordered{From: walkID(int(e.who)), Order: sbr.Order{Kind: sbr.Kind(e.flag), Down: walkIDs(e.mask)}}
+		return sbr.Ordered{From: walkID(int(e.who)), Order: sbr.Order{
+			Kind: sbr.Kind(e.flag), Down: walkIDs(e.mask), Suspects: walkIDs(e.suspects),
+		}}
 	case walkAsked:
-		return sbr.Asked{From: walkID(int(e.who))}
+		return sbr.Asked{From: walkID(int(e.who)), Suspects: walkIDs(e.suspects)}
+	case walkLeft, walkUnlisted:
+		return sbr.MemberGone{ID: walkID(int(e.who)), Ended: e.what == walkLeft}
 	case walkCleared:
 		return sbr.Cleared{From: walkID(int(e.who)), Token: uint64(e.base), Unsure: e.flag != 0}
 	default:
@@ -124,7 +137,7 @@ func toWalkEvent(e sbr.Event) walkEvent {
 	case sbr.Told:
 		return walkEvent{what: walkTold, who: int8(walkIndex(e.From)), record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}}
 	case sbr.Ordered:
-		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down)}
+		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)}
 	case sbr.Cleared:
 		w := walkEvent{what: walkCleared, who: int8(walkIndex(e.From)), base: uint16(e.Token)}
 		if e.Unsure {
@@ -167,6 +180,13 @@ func walkIndex(id sbr.ID) int { return int(id[1] - '1') }
 // walkNode is member i: by address and by age in the order of the numbers.
 func walkNode(i int) sbr.Member {
 	return sbr.Member{ID: walkID(i), Name: walkName(i), Addr: "10.0.0." + strconv.Itoa(i+1) + ":7946", Born: int64(i + 1), Status: sbr.Up}
+}
+
+// walkLife is member i, which had read a token when it started.
+func walkLife(i int, seen uint16) sbr.Member {
+	m := walkNode(i)
+	m.Seen = uint64(seen)
+	return m
 }
 
 func walkBits(ids []sbr.ID) (mask uint8) {

@@ -39,6 +39,7 @@ type walkLocal struct {
 	racing  bool          // it races for the lease
 	out     uint8         // whom it keeps out
 	reach   uint8         // the others that it reaches, downed ones included
+	failed  uint8         // those that it lists and cannot reach
 	verdict walkVerdict   // the newest it knows
 	wrong   *wrong        // a promise that this state breaks
 	unrest  walkUnrest
@@ -107,6 +108,9 @@ func (m *walkMember) intern(r *sbr.Resolver, at time.Duration, last uint64, u wa
 		if !other.Unreachable && other.ID != walkID(m.i) {
 			l.reach |= 1 << walkIndex(other.ID)
 		}
+		if other.Unreachable && !other.Unlisted {
+			l.failed |= 1 << walkIndex(other.ID)
+		}
 	}
 	l.wrong = m.w.wrongLocal(m.i, &l)
 	n := uint32(len(m.locals))
@@ -118,11 +122,17 @@ func (m *walkMember) intern(r *sbr.Resolver, at time.Duration, last uint64, u wa
 // outOf are the members that r keeps out.
 func (w *walker) outOf(r *sbr.Resolver) (mask uint8) {
 	for j := range w.n {
-		if r.KeptOut(walkID(j), 0) {
+		if seen, known := seenBy(r, j); (known || j < w.first) && r.KeptOut(walkID(j), seen) {
 			mask |= 1 << j
 		}
 	}
 	return mask
+}
+
+// seenBy is the token that member j had read when it started, as far as r knows.
+func seenBy(r *sbr.Resolver, j int) (token uint64, known bool) {
+	m, known := r.Member(walkID(j))
+	return m.Seen, known
 }
 
 // wait is the state after some time in which nothing happens.
@@ -175,9 +185,23 @@ func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16
 			c.unrest = c.unrest.changed()
 		}
 		if e.flag == sightBack {
-			c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkNode(int(e.who))})) // it may have been removed meanwhile
+			c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkLife(int(e.who), e.base)})) // it may have been removed meanwhile
 		}
-		fallthrough
+		c.carry(r.Step(l.at, e.event(0)))
+	case walkMet:
+		c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkLife(int(e.who), e.base)}))
+		for _, id := range walkIDs(e.mask) {
+			c.carry(r.Step(l.at, sbr.MemberGone{ID: id, Ended: true}))
+		}
+	case walkLeft:
+		m := walkLife(int(e.who), e.base)
+		m.Status = sbr.Leaving
+		c.carry(r.Step(l.at, sbr.MemberSeen{Member: m}))
+		c.carry(r.Step(l.at, e.event(0)))
+	case walkUnlisted:
+		if o, ok := r.Member(walkID(int(e.who))); ok && o.Unreachable && !o.Unlisted { // one that answers refutes it
+			c.carry(r.Step(l.at, e.event(0)))
+		}
 	default:
 		c.carry(r.Step(l.at, e.event(l.last-uint64(age))))
 	}
@@ -197,10 +221,15 @@ func (m *walkMember) answer(local uint32, to int) uint32 {
 	key := walkAnswerKey{local, uint8(to)}
 	n, ok := m.answers[key]
 	if !ok {
-		if e := m.locals[local].r.Answer(walkID(to), 0); e != nil {
+		if e := m.locals[local].answer(to); e != nil {
 			n = m.w.events.intern(toWalkEvent(e))
 		}
 		m.answers[key] = n
 	}
 	return n
+}
+
+func (l *walkLocal) answer(to int) sbr.Event {
+	seen, _ := seenBy(l.r, to)
+	return l.r.Answer(walkID(to), seen)
 }

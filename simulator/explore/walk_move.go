@@ -14,7 +14,16 @@ const (
 	walkCrashes
 	walkPauses
 	walkContinues
+	walkLeaves
+	walkRemoves // at: the member and whom it removes
+	walkRestarts
+	walkForgets // at: how many of the verdicts are left
 )
+
+// pairOf puts two members into the place of a move, ofPair takes them out.
+func pairOf(i, j int) uint8 { return uint8(i*MaxMembers + j) }
+
+func ofPair(at uint8) (i, j int) { return int(at) / MaxMembers, int(at) % MaxMembers }
 
 // walkMove is one step: what, and of which packet or member.
 type walkMove struct {
@@ -62,6 +71,28 @@ func (w *walker) moves(all []walkMove, s *walkState) []walkMove {
 			if s.pauses > 0 {
 				all = append(all, walkMove{walkPauses, uint8(i)})
 			}
+			all = w.deeds(all, s, i)
+		}
+	}
+	if s.forgets > 0 && s.record.token > 0 {
+		for k := range s.record.token {
+			all = append(all, walkMove{walkForgets, uint8(k)})
+		}
+	}
+	return all
+}
+
+// deeds appends what an operator may do to member i.
+func (w *walker) deeds(all []walkMove, s *walkState, i int) []walkMove {
+	if s.leaves > 0 {
+		all = append(all, walkMove{walkLeaves, uint8(i)})
+	}
+	if s.restarts > 0 && i < w.first && w.access>>i&1 != 0 && w.mateOf(s, i) {
+		all = append(all, walkMove{walkRestarts, uint8(i)})
+	}
+	for j := 0; s.removals > 0 && j < w.n; j++ {
+		if w.members[i].locals[s.local[i]].failed>>j&1 != 0 {
+			all = append(all, walkMove{walkRemoves, pairOf(i, j)})
 		}
 	}
 	return all
@@ -148,7 +179,7 @@ func (w *walker) quiet(s *walkState) bool {
 		}
 	}
 	for _, p := range s.flying {
-		if !p.late() || w.events.all[p.event()].what == walkSight { // a detector looks again and again
+		if e := w.events.all[p.event()].what; !p.late() || e == walkSight || e == walkMet { // a detector looks again and again, and so does gossip
 			return false
 		}
 	}
@@ -192,6 +223,25 @@ func (w *walker) do(s *walkState, m walkMove) {
 		s.pauses--
 		s.paused |= 1 << i
 		w.noticed(s, i, sightGone)
+	case walkLeaves:
+		s.leaves--
+		s.crashed |= 1 << i // it is down by its own will
+		w.records(s, i)
+		w.stop(s, i)
+		w.gossip(s, i, walkEvent{what: walkLeft, who: int8(i), base: s.seen[i]})
+	case walkRemoves:
+		s.removals--
+		i, j := ofPair(m.at)
+		gone := walkEvent{what: walkUnlisted, who: int8(j)}
+		w.gossip(s, i, gone)
+		w.step(s, i, w.events.intern(gone), 0)
+	case walkRestarts:
+		s.restarts--
+		s.crashed |= 1 << i
+		w.restart(s, i)
+	case walkForgets:
+		s.forgets--
+		w.forget(s, int(m.at))
 	case walkContinues:
 		s.paused &^= 1 << i
 		w.step(s, i, 1, 0)

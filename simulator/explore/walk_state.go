@@ -16,8 +16,19 @@ type walkState struct {
 	unrest  uint8 // who went down because some view kept changing
 	paused  uint8
 
-	lost, crashes, pauses uint8 // how many more may happen
+	lost, crashes, pauses     uint8 // how many more may happen
+	leaves, removals, forgets uint8
+	restarts                  uint8
+	seen                      [MaxMembers]uint16 // the token that each had read when it started
+
+	chain    [walkChain]walkVerdict // what was ever written, the oldest first, where the store may forget
+	written  uint8                  // how many of them there are
+	forgot   uint8                  // which of them the store has lost, counted from 1; zero: none
+	excepted bool                   // S1 allows what follows: see walker.overwrites
 }
+
+// walkChain is more than the verdicts that one walk writes.
+const walkChain = 8
 
 // walkPacket is something under way: to a member, or from one to the store. From the top: the member, whether it is late, how many
 // attempts its member has made since (for requests and answers), the event.
@@ -64,8 +75,20 @@ func (s *walkState) appendKey(b []byte, n int) []byte {
 	}
 	r := &s.record
 	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token), byte(r.verdict.token>>8))
-	b = append(b, r.verdict.survivors, r.verdict.down)
-	b = append(b, s.crashed, s.unrest, s.paused, s.lost, s.crashes, s.pauses)
+	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
+	b = append(b, s.crashed, s.unrest, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
+	if b = append(b, s.restarts); s.crashed != 0 {
+		for _, t := range s.seen[:n] {
+			b = append(b, byte(t))
+		}
+	}
+	if s.written > 0 {
+		b = append(b, s.written, s.forgot)
+		b = appendBool(b, s.excepted)
+		for _, v := range s.chain[:s.written] {
+			b = append(b, byte(v.token), v.survivors, v.down)
+		}
+	}
 	if s.clock != 0 {
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.clock))
 	}
@@ -74,4 +97,11 @@ func (s *walkState) appendKey(b []byte, n int) []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(p))
 	}
 	return b
+}
+
+func appendBool(b []byte, x bool) []byte {
+	if x {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }

@@ -51,6 +51,11 @@ func (w *walker) step(s *walkState, i int, event uint32, age uint16) {
 	if w.stepped != nil {
 		w.stepped(i, event, age, t)
 	}
+	w.follow(s, i, t)
+}
+
+// follow lets what a step has led to happen.
+func (w *walker) follow(s *walkState, i int, t *walkEffects) {
 	if t.to == 0 {
 		w.looks.ends(w, s, i)
 	}
@@ -110,6 +115,11 @@ func (w *walker) askStanding(s *walkState, i int) {
 
 // end stops a member. What it sent stays under way, what it was to hear is gone.
 func (w *walker) end(s *walkState, i int) {
+	w.stop(s, i)
+	w.noticed(s, i, sightGone)
+}
+
+func (w *walker) stop(s *walkState, i int) {
 	s.local[i] = 0
 	s.paused &^= 1 << i
 	kept := s.flying[:0]
@@ -123,12 +133,20 @@ func (w *walker) end(s *walkState, i int) {
 	}
 	s.flying = kept
 	slices.Sort(s.flying)
-	w.noticed(s, i, sightGone)
+}
+
+// gossip sends the other members of a side something that Serf spreads.
+func (w *walker) gossip(s *walkState, i int, e walkEvent) {
+	for j := range w.n {
+		if w.mates[i]>>j&1 != 0 && s.up(j) {
+			s.fly(newWalkPacket(j, w.events.intern(e), 0))
+		}
+	}
 }
 
 // noticed lets the others of the side find out that a member does not answer any more (sightGone), or does again (sightBack).
 func (w *walker) noticed(s *walkState, i int, flag uint8) {
-	now := w.events.intern(walkEvent{what: walkSight, who: int8(i), flag: flag})
+	now := w.events.intern(walkEvent{what: walkSight, who: int8(i), flag: flag, base: s.seen[i]})
 	for j := range w.n {
 		if w.mates[i]>>j&1 == 0 || !s.up(j) {
 			continue
@@ -149,9 +167,20 @@ func (w *walker) serve(s *walkState, p walkPacket, e *walkEvent) {
 	switch e.what {
 	case walkRead:
 		answer = walkEvent{what: walkReadAnswer, record: s.record}
+	case walkRestore:
+		if v := e.record.verdict; s.record.token < v.token {
+			s.record = walkRecord{token: v.token, verdict: v}
+			w.changed(s)
+		}
+		answer = walkEvent{what: walkReadAnswer, record: s.record}
 	case walkRelease:
 		if int(s.record.holder) == i+1 {
 			s.record.holder = 0
+		}
+	case walkRecords:
+		if s.record.verdict.token == e.base && s.record.left|e.mask != s.record.left {
+			s.record.left |= e.mask
+			w.changed(s)
 		}
 	case walkAcquire:
 		answer = walkEvent{what: walkAcquireAnswer, flag: uint8(sbr.Held)}
@@ -166,6 +195,15 @@ func (w *walker) serve(s *walkState, p walkPacket, e *walkEvent) {
 	}
 }
 
+// records sends what a member that leaves asks to record. It does not wait for an answer.
+func (w *walker) records(s *walkState, i int) {
+	for _, e := range w.members[i].locals[s.local[i]].r.Clone().Step(0, sbr.Left{}) {
+		if l, ok := e.(sbr.RecordLeave); ok && w.access>>i&1 != 0 {
+			s.fly(newWalkPacket(i, w.events.intern(walkEvent{what: walkRecords, base: uint16(l.Token), mask: walkBits(l.Gone)}), 0))
+		}
+	}
+}
+
 // mayWrite is the contract of a lease: a holder that is not up counts as having been silent for long enough.
 func (w *walker) mayWrite(s *walkState, i int, e *walkEvent) bool {
 	h := int(s.record.holder) - 1
@@ -176,7 +214,13 @@ func (w *walker) write(s *walkState, i int, e *walkEvent) {
 	v := e.record.verdict
 	v.token = s.record.token + 1
 	w.checkWrite(s, i, v)
+	w.overwrites(s, v)
 	s.record = walkRecord{holder: int8(i) + 1, token: v.token, verdict: v}
+	w.changed(s)
+}
+
+// changed lets those that watch the record see it.
+func (w *walker) changed(s *walkState) {
 	if !w.Watch {
 		return
 	}

@@ -33,6 +33,11 @@ func smallWalks() map[string]Walk {
 		"2-1 watched":              rules(Walk{Sides: three, Lost: 1, Crashes: 1, Watch: true}),
 		"2-1 paused":               rules(Walk{Sides: three, Pauses: 1, Noticed: apart}),
 		"2-1 no store for one":     rules(Walk{Sides: three, Lost: 1, Crashes: 1, NoStore: []int{0}}),
+		"2-1 removed":              rules(Walk{Sides: three, Removals: 1, Lost: 1, Noticed: apart}),
+		"2-1 removed, paused":      rules(Walk{Sides: three, Removals: 2, Pauses: 1, Noticed: apart}),
+		"2-1 left, removed":        rules(Walk{Sides: three, Leaves: 1, Removals: 1, Lost: 1}),
+		"2-2 removed":              rules(Walk{Sides: halves, Removals: 2, Noticed: apart}),
+		"2-1 watched, forgotten":   rules(Walk{Sides: singles[:2], Forgets: 1, Watch: true}),
 		"1-1-1 lost, crash":        rules(Walk{Sides: singles, Lost: 1, Crashes: 1}),
 		"2-2 lost":                 rules(Walk{Sides: halves, Lost: 1, Noticed: apart}),
 		"2-2 crash":                rules(Walk{Sides: halves, Crashes: 1, Noticed: []time.Duration{0, 75 * time.Second}}),
@@ -106,6 +111,30 @@ func TestWalk_EqualEncodingsBehaveAlike(t *testing.T) {
 			require.Greater(t, steps, 2000)
 		})
 	}
+}
+
+// A member that starts anew in the middle of it, with its state, breaks nothing. (Without the reduction, and by resolvers of its own, this is not
+// checked: the next life has no state before the cut.)
+func TestWalk_Restarts(t *testing.T) {
+	three, halves := [][]int{{0, 1}, {2}}, [][]int{{0, 1}, {2, 3}}
+	apart := []time.Duration{2 * time.Second, 0}
+	for name, o := range map[string]Walk{
+		"2-1 lost":    rules(Walk{Sides: three, Restarts: 1, Lost: 1}),
+		"2-1 removed": rules(Walk{Sides: three, Restarts: 1, Removals: 1, Noticed: apart}),
+		"2-1 watched": rules(Walk{Sides: three, Restarts: 1, Watch: true, Noticed: []time.Duration{0, 75 * time.Second}}),
+		"2-2 twice":   rules(Walk{Sides: halves, Restarts: 2}),
+		"3-1":         rules(Walk{Sides: [][]int{{0, 1, 2}, {3}}, Restarts: 1}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := o.Run(t.Context())
+			require.Empty(t, r.Broken)
+			require.True(t, r.Complete)
+			require.Greater(t, r.States, 1000)
+		})
+	}
+	_, err := Exhaustive{Members: 5, Restarts: 1, Resolver: sbr.DefaultConfig(), Strategy: strategies.LeaseMajority{}}.Plan()
+	require.ErrorContains(t, err, "5 members that restart: it must be at most 4")
 }
 
 // shadow follows one chance path to its end with resolvers of its own, and returns how many steps they made.

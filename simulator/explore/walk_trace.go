@@ -32,6 +32,18 @@ func (w *walker) tell(s *walkState, m walkMove) string {
 		return who + " CRASHES"
 	case walkPauses:
 		return who + " is PAUSED"
+	case walkLeaves:
+		return who + " LEAVES"
+	case walkRemoves:
+		i, j := ofPair(m.at)
+		return walkName(i) + " is told to FORCE-LEAVE " + walkName(j)
+	case walkRestarts:
+		return who + " RESTARTS, and is " + walkName(w.first+int(m.at)) + " from now on"
+	case walkForgets:
+		if m.at == 0 {
+			return "the record is DELETED"
+		}
+		return fmt.Sprintf("the record becomes verdict %d AGAIN", m.at)
 	case walkContinues:
 		return who + " goes on after its pause"
 	}
@@ -65,6 +77,8 @@ func (e walkEvent) String() string {
 		return "notices that " + from + " does not answer"
 	case walkRead:
 		return "read the lease"
+	case walkRestore:
+		return fmt.Sprintf("write %v back", e.record.verdict)
 	case walkAcquire:
 		text := fmt.Sprintf("acquire the lease over token %d, %v", e.base, e.record.verdict)
 		if e.mask != 0 {
@@ -73,6 +87,8 @@ func (e walkEvent) String() string {
 		return text
 	case walkRelease:
 		return "release the lease"
+	case walkRecords:
+		return fmt.Sprintf("record beside verdict %d that %s left", e.base, names(e.mask))
 	case walkReadAnswer:
 		return "has read: " + e.record.String()
 	case walkAcquireAnswer:
@@ -87,6 +103,12 @@ func (e walkEvent) String() string {
 		return fmt.Sprintf("is ordered by %s: %v, down %s", from, sbr.Kind(e.flag), names(e.mask))
 	case walkAsked:
 		return "is asked by " + from + " to race in its place"
+	case walkMet:
+		return "meets " + from + ", which takes the place of " + names(e.mask)
+	case walkLeft:
+		return "hears that " + from + " has left"
+	case walkUnlisted:
+		return "hears that " + from + " was removed"
 	case walkCleared:
 		if e.flag != 0 {
 			return "hears from " + from + ", which does not know its own fate, that nothing speaks against it"

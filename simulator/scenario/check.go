@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -10,13 +11,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
-// Limits bound what one run costs. A split of 100 nodes needs a quarter of a second and one of 10,000 a few; see world.Options.Resolvers for
-// what is left out of a large one.
+// Limits bound what one run costs. Every member of a run is a real one: more than maxNodes are refused, and not played in part.
 const (
-	maxNodes = 10_000
+	maxNodes = world.DefaultResolvers
 	maxSteps = 10_000
 	maxTime  = 1000 * time.Hour
 	// minLeaseTime keeps a run from drowning in heartbeats and retries.
@@ -65,7 +66,7 @@ func (c *checker) sizes() {
 	}
 	switch {
 	case nodes < 1 || nodes > maxNodes:
-		c.Add("cluster.nodes", "are %d: it must be 1 to %d", nodes, maxNodes)
+		c.Add("cluster.nodes", "are %d: it must be 1 to %d; a run shows no more of them truly", nodes, maxNodes)
 	case nodes+joins > maxNodes:
 		c.Add("cluster.nodes", "are %d, and %d more join: at most %d in all", nodes, joins, maxNodes)
 	}
@@ -94,13 +95,33 @@ func (c *checker) cluster() {
 		c.span("cluster.detection.spread", d.Times.Spread, false)
 		c.span("cluster.detection.heal", d.Times.Heal, false)
 	}
-	c.span("cluster.network.latency", cl.Network.Latency, false)
-	c.span("cluster.network.jitter", cl.Network.Jitter, false)
-	if l := cl.Network.Loss; !(l >= 0 && l <= 1) { // also when it is not a number
-		c.Add("cluster.network.loss", "is %v: it must be a number from 0 to 1", l)
-	}
+	c.network()
+	c.span("cluster.reap-after", cl.ReapAfter, true)
+	c.settings()
 	c.singletons()
 	c.shards()
+}
+
+// network refuses what would reach failure detection on a real network, because it does not reach the simulator's: packets that are lost, and
+// answers that come too late for a probe.
+func (c *checker) network() {
+	n, d := &c.s.Cluster.Network, &c.s.Cluster.Detection
+	c.span("cluster.network.latency", n.Latency, false)
+	c.span("cluster.network.jitter", n.Jitter, false)
+	switch l := n.Loss; {
+	case !(l >= 0 && l <= 1): // also when it is not a number
+		c.Add("cluster.network.loss", "is %v: it must be a number from 0 to 1", l)
+	case l > 0:
+		c.Add("cluster.network.loss", "is %v: loss does not reach failure detection yet, so a run with it would show what is not so; only 0 is played", l)
+	}
+	g, known := timing.Profile(strings.TrimPrefix(d.Profile, profilePrefix))
+	if !known {
+		g = timing.LAN()
+	}
+	if way := n.Latency + n.Jitter; way >= 0 && way <= maxTime && 2*way >= g.ProbeTimeout {
+		c.Add("cluster.network", "latency and jitter are %v, there and back %v: a probe is not answered within its %v then, and latency "+
+			"does not reach failure detection yet, so a run with it would show what is not so", way, 2*way, g.ProbeTimeout)
+	}
 }
 
 // nodes checks names. A zone must not be called like a node: where nodes are listed it stands for all in it.
@@ -170,7 +191,8 @@ func (s *Scenario) lease() lease.Settings {
 func (c *checker) world() {
 	o, err := c.s.options()
 	if err == nil {
-		o.Members = o.Members[:1]
+		first := o.Members[0]
+		o.Members = append(slices.DeleteFunc(o.Members, func(n world.NodeOptions) bool { return n.Own == nil }), first)
 		_, err = world.New(o)
 	}
 	if err != nil {

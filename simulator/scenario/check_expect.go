@@ -27,8 +27,8 @@ func (c *checker) expect(e *Expect) {
 	}
 	if d := e.ResolvedWithin; d != nil {
 		c.span("expect.resolved-within", *d, false)
-		if _, ok := c.s.disturbed(); !ok {
-			c.Add("expect.resolved-within", "has nothing to count from: no step cuts, crashes or pauses anything")
+		if _, ok := c.s.Disturbed(); !ok {
+			c.Add("expect.resolved-within", "has nothing to count from: no step cuts, crashes, pauses or downs anything")
 		}
 	}
 	c.decisions(e.Decisions)

@@ -25,12 +25,21 @@ func (c *checker) actions(st *Step) (set []action) {
 	add(st.Partition != nil, "partition", func(path string) { c.partition(path, *st.Partition) })
 	add(st.Cut != nil, "cut", func(path string) { c.pair(path, *st.Cut) })
 	add(st.CutOneWay != nil, "cut-one-way", func(path string) { c.pair(path, *st.CutOneWay) })
+	add(st.Link != nil, "link", func(path string) { c.link(path, *st.Link, st) })
+	add(st.LinkOneWay != nil, "link-one-way", func(path string) { c.link(path, *st.LinkOneWay, st) })
 	node("crash", st.Crash)
 	node("restart", st.Restart)
 	node("leave", st.Leave)
+	add(st.ForceLeave != nil, "force-leave", func(path string) { c.nonempty(path, *st.ForceLeave) })
+	node("down", st.Down)
 	add(st.Join != nil, "join", func(path string) { c.name(path, *st.Join) })
 	node("pause", st.Pause)
-	add(st.LeaseStore != nil, "lease-store", func(path string) { c.storeFault(path, st.LeaseStore) })
+	add(st.LeaseStore != nil, "lease-store", func(path string) { c.storeFault(path, st.At, st.LeaseStore) })
+	add(st.Rights != nil, "rights", func(path string) {
+		if *st.Rights != none {
+			c.Add(path, "is %.40q: it must be none", *st.Rights)
+		}
+	})
 	add(st.Clock != nil, "clock", func(path string) { c.clock(path, st.Clock) })
 	add(st.Heal != nil, "heal", func(path string) {
 		if !*st.Heal {
@@ -44,15 +53,18 @@ func (c *checker) step(path string, st *Step) {
 	switch at := st.At; {
 	case at == nil:
 		c.Add(path, "has no `at`: it must say when")
-	case *at < 0:
+	case at.From < 0:
 		c.Add(path+".at", "is %v: that is before the start", *at)
-	case *at > c.s.RunFor && c.s.RunFor > 0:
+	case at.Spread < 0 || at.Spread > maxTime:
+		c.Add(path+".at", "is %v: a range must end after it begins, and be at most %v long", *at, maxTime)
+	case at.Last() > c.s.RunFor && c.s.RunFor > 0:
 		c.Add(path+".at", "is %v: the run ends at %v (run-for)", *at, c.s.RunFor)
 	}
 	set := c.actions(st)
 	switch {
 	case len(set) == 0:
-		c.Add(path, "does nothing: it needs one of partition, cut, cut-one-way, crash, restart, leave, join, pause, lease-store, clock, heal")
+		c.Add(path, "does nothing: it needs one of partition, cut, cut-one-way, link, link-one-way, heal, crash, restart, leave, force-leave, down, join, "+
+			"pause, lease-store, rights, clock")
 	case len(set) > 1:
 		var keys []string
 		for _, a := range set {
@@ -66,26 +78,98 @@ func (c *checker) step(path string, st *Step) {
 	c.belongings(path, st)
 }
 
-// belongings checks `for` and `nodes`, which belong to some actions only.
+// belongings checks what belongs to some actions only.
 func (c *checker) belongings(path string, st *Step) {
+	hurts := st.LeaseStore != nil && !st.LeaseStore.forgets() || st.Rights != nil
 	switch {
-	case st.For != nil && st.Pause == nil && st.LeaseStore == nil:
-		c.Add(path+".for", "belongs to pause and lease-store only")
+	case st.For != nil && st.Pause == nil && !hurts:
+		c.Add(path+".for", "belongs to pause, rights and a fault of the way to the lease store only")
 	case st.For != nil:
-		c.span(path+".for", *st.For, true)
+		c.lasting(path+".for", *st.For)
 	case st.Pause != nil:
 		c.Add(path, "pauses without `for`: it must say how long")
 	}
-	if st.Nodes == nil {
+	if st.Nodes != nil {
+		if !hurts {
+			c.Add(path+".nodes", "belongs to rights and to a fault of the way to the lease store only")
+		}
+		c.nonempty(path+".nodes", *st.Nodes)
+	}
+	if st.On != nil {
+		if st.ForceLeave == nil {
+			c.Add(path+".on", "belongs to force-leave only")
+		}
+		c.nonempty(path+".on", *st.On)
+	}
+	switch {
+	case st.By != nil && st.Down == nil:
+		c.Add(path+".by", "belongs to down only")
+	case st.By != nil:
+		c.member(path+".by", *st.By)
+		if *st.By == *st.Down {
+			c.Add(path+".by", "%s cannot be asked to down itself: ask another member", *st.By)
+		}
+	case st.Down != nil:
+		c.Add(path, "downs %s without `by`: it must say which member the operator asks", *st.Down)
+	}
+	if (st.As != nil || st.State != nil) && st.Restart == nil {
+		c.Add(path, "has `as` or `state`, which belong to restart only")
+	}
+	if st.As != nil {
+		c.name(path+".as", *st.As)
+		if st.Restart != nil && *st.As == *st.Restart {
+			c.Add(path+".as", "%s is what it is called already: leave it out", *st.As)
+		}
+	}
+	if st.State != nil && *st.State != stateLost {
+		c.Add(path+".state", "is %.40q: it must be lost; a node that keeps its state folder says nothing", *st.State)
+	}
+	if (st.Loss != nil || st.Latency != nil) && st.Link == nil && st.LinkOneWay == nil {
+		c.Add(path, "has `loss` or `latency`, which belong to link and link-one-way only")
+	}
+}
+
+// lasting checks how long something lasts.
+func (c *checker) lasting(path string, t Time) {
+	if t.Spread < 0 {
+		c.Add(path, "is %v: a range must end after it begins", t)
 		return
 	}
-	if st.LeaseStore == nil {
-		c.Add(path+".nodes", "belongs to lease-store only")
+	c.span(path, t.From, true)
+	if t.Spread > 0 && t.From <= maxTime && t.Last() > maxTime {
+		c.Add(path, "is %v: it must be at most %v", t, maxTime)
 	}
-	if len(*st.Nodes) == 0 {
-		c.Add(path+".nodes", "is empty: leave it out to mean all members")
+}
+
+// nonempty checks a list of names and zones that must name somebody.
+func (c *checker) nonempty(path string, list []string) {
+	if len(list) == 0 {
+		c.Add(path, "is empty: leave it out, or name somebody")
 	}
-	c.list(path+".nodes", *st.Nodes, make(map[int]string))
+	c.list(path, list, make(map[int]string))
+}
+
+// link takes what cuts a link or heals it. What lies between does not reach failure detection, and is refused.
+func (c *checker) link(path string, ends []string, st *Step) {
+	if len(ends) != 2 {
+		c.Add(path, "names %d ends: it must be two members or zones, such as [n1, n4]", len(ends))
+		return
+	}
+	c.list(path, ends, make(map[int]string))
+	if cuts, heals := st.cutsLink(), st.healsLink(); !cuts && !heals {
+		c.Add(path, "needs loss: 1, which cuts the link, or loss: 0 and latency: 0s, which heal it; what lies between does not reach failure "+
+			"detection yet, so a run with it would show what is not so")
+	}
+}
+
+// stateLost is what a restart says that has no state folder.
+const stateLost = "lost"
+
+// cutsLink reports whether a link is cut, healsLink whether it is healed.
+func (st *Step) cutsLink() bool { return st.Loss != nil && *st.Loss == 1 && st.Latency == nil }
+
+func (st *Step) healsLink() bool {
+	return st.Loss != nil && *st.Loss == 0 && st.Latency != nil && *st.Latency == 0
 }
 
 // list checks names and zones. seen holds where each node was named before.
@@ -133,15 +217,20 @@ func (c *checker) pair(path string, pair []string) {
 	}
 }
 
-func (c *checker) storeFault(path string, f *StoreFault) {
-	switch slow := f.Slow.Slow; {
+func (c *checker) storeFault(path string, at *Time, f *StoreFault) {
+	slow, restore := f.Change.Slow, f.Change.Restore
+	switch {
 	case slices.Contains(faultKinds, f.Kind):
 	case f.Kind != "":
 		c.Add(path, "%.40q is unknown; known are %s", f.Kind, f.Expected())
-	case slow == nil:
+	case slow == nil && restore == nil, slow != nil && restore != nil:
 		c.Add(path, "must be %s", f.Expected())
-	default:
+	case slow != nil:
 		c.span(path+".slow", *slow, true)
+	case *restore < 0:
+		c.Add(path+".restore", "is %v: that is before the start", *restore)
+	case at != nil && *restore > at.From:
+		c.Add(path+".restore", "is %v: the store cannot become what it will only be after %v", *restore, *at)
 	}
 }
 

@@ -3,8 +3,9 @@ package scenario
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -53,6 +54,14 @@ func (f formatter) cluster(c, d *Cluster) *yaml.Node {
 		f.add(m, f.pair("detection", f.text(c.Detection.Profile)))
 	}
 	f.differing(m, "network", &c.Network, &d.Network)
+	f.differing(m, "reap-after", &c.ReapAfter, &d.ReapAfter)
+	if len(c.Settings) > 0 {
+		own := f.mapping()
+		for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
+			f.add(own, f.pair(name, f.plain(c.Settings[name], &c.SplitBrainResolver)))
+		}
+		f.add(m, f.pair("settings", own))
+	}
 	if len(c.Singletons) > 0 {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for i := range c.Singletons {
@@ -90,12 +99,12 @@ func (f formatter) step(st *Step) *yaml.Node {
 	if st.LeaseStore != nil {
 		fault := f.text(st.LeaseStore.Kind)
 		if st.LeaseStore.Kind == "" {
-			fault = f.plain(&st.LeaseStore.Slow, new(SlowStore))
+			fault = f.plain(&st.LeaseStore.Change, new(StoreChange))
 		}
 		f.add(m, f.pair("lease-store", fault))
 	}
 	f.differing(m, "nodes", &st.Nodes, new(*[]string))
-	f.differing(m, "for", &st.For, new(*time.Duration))
+	f.differing(m, "for", &st.For, new(*Time))
 	return m
 }
 

@@ -61,16 +61,25 @@ func drawField(t *rapid.T, name string, f reflect.Value) {
 
 func drawTexts(t *rapid.T) []string { return rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "texts") }
 
+// drawTime is a time, or a range that begins with it.
+func drawTime(t *rapid.T, from time.Duration) *Time {
+	at := Exactly(from)
+	if rapid.Bool().Draw(t, "range") {
+		at.Spread = time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "spread"))
+	}
+	return at
+}
+
 func drawStep(t *rapid.T) (st Step) {
 	at := time.Duration(rapid.Int64Range(0, int64(1000*time.Second)).Draw(t, "at"))
-	st.At = &at
+	st.At = drawTime(t, at)
 	a := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "node")
 	length := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "for"))
 	b := "n1"
 	if a == b {
 		b = "n2"
 	}
-	switch rapid.IntRange(0, 10).Draw(t, "action") {
+	switch rapid.IntRange(0, 17).Draw(t, "action") {
 	case 0:
 		st.Partition = &[][]string{{a}, {b}}
 	case 1:
@@ -90,10 +99,34 @@ func drawStep(t *rapid.T) (st Step) {
 		x := rapid.StringMatching(`[x-z0-9._-]{1,3}`).Draw(t, "join")
 		st.Join = &x
 	case 8:
-		st.Pause, st.For = &a, &length
+		st.Pause, st.For = &a, drawTime(t, length)
 	case 9:
 		skew, rate := length-30*time.Minute, rapid.Float64Range(0.01, 100).Draw(t, "rate")
 		st.Clock = &Clock{Node: a, Skew: &skew, Rate: &rate}
+	case 10:
+		st.ForceLeave, st.On = &[]string{a}, &[]string{b}
+	case 11:
+		whole, none := 1.0, 0.0
+		if st.Link, st.Loss = &([]string{a, b}), &whole; rapid.Bool().Draw(t, "heals") {
+			st.Loss, st.Latency = &none, new(time.Duration)
+		}
+	case 12:
+		other, lost := "m1", stateLost
+		if st.Restart = &a; rapid.Bool().Draw(t, "as") {
+			st.As = &other
+		} else {
+			st.State = &lost
+		}
+	case 13:
+		word := none
+		st.Rights, st.Nodes, st.For = &word, &[]string{a}, drawTime(t, length)
+	case 14:
+		then := at / 2
+		if st.LeaseStore = (&StoreFault{Change: StoreChange{Restore: &then}}); rapid.Bool().Draw(t, "forget") {
+			st.LeaseStore = &StoreFault{Kind: faultForget}
+		}
+	case 15:
+		st.Down, st.By = &a, &b
 	default:
 		drawFault(t, &st, a, length)
 	}
@@ -101,15 +134,15 @@ func drawStep(t *rapid.T) (st Step) {
 }
 
 func drawFault(t *rapid.T, st *Step, node string, length time.Duration) {
-	st.LeaseStore = &StoreFault{Kind: rapid.SampledFrom(append([]string{""}, faultKinds...)).Draw(t, "fault")}
+	st.LeaseStore = &StoreFault{Kind: rapid.SampledFrom([]string{"", faultDown, faultLoseRequests, faultLoseResponses, faultConflict}).Draw(t, "fault")}
 	if st.LeaseStore.Kind == "" {
-		st.LeaseStore.Slow.Slow = &length
+		st.LeaseStore.Change.Slow = &length
 	}
 	if rapid.Bool().Draw(t, "all") {
 		st.Nodes = &[]string{node}
 	}
 	if rapid.Bool().Draw(t, "forever") {
-		st.For = &length
+		st.For = drawTime(t, length)
 	}
 }
 

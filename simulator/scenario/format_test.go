@@ -32,6 +32,9 @@ func normal(s *Scenario) *Scenario {
 	if len(c.Expect.Decisions) == 0 {
 		c.Expect.Decisions = nil
 	}
+	if len(c.Cluster.Settings) == 0 {
+		c.Cluster.Settings = nil
+	}
 	if c.Cluster.Nodes.List != nil {
 		c.Cluster.Nodes.List = append([]Node{}, c.Cluster.Nodes.List...)
 		for i := range c.Cluster.Nodes.List {
@@ -61,6 +64,7 @@ cluster:
   split-brain-resolver: {stable-after: 15s}
   lease: {heartbeat-timeout: 120s}
   detection: {after: 4s, spread: 1s, heal: 1s}
+  settings: {n4: {stable-after: 30s}}
 steps:
   - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}
   - {at: 10s, cut: [n1, n2]}
@@ -68,6 +72,8 @@ steps:
   - {at: 12s, crash: n3}
   - {at: 13s, restart: n3}
   - {at: 14s, leave: n3}
+  - {at: 14s, down: n4, by: n1}
+  - {at: 10s..20s, lease-store: conflict, for: 1s..2s}
   - {at: 12s, join: n6}
   - {at: 12s, pause: n3, for: 30s}
   - {at: 12s, lease-store: down, nodes: [n4, n5], for: 5s}
@@ -160,6 +166,10 @@ func TestFormat_AnyScenarioReadsBack(t *testing.T) {
 		if rapid.Bool().Draw(t, "times") {
 			s.Cluster.Detection.Profile = ""
 			drawInto(t, "", reflect.ValueOf(&s.Cluster.Detection.Times).Elem())
+		}
+		if own := s.Cluster.SplitBrainResolver; rapid.Bool().Draw(t, "settings") {
+			own.StableAfter += time.Second
+			s.Cluster.Settings = map[string]*config.SplitBrainResolver{"n2": &own}
 		}
 		s.Steps = rapid.SliceOfN(rapid.Custom(drawStep), 0, 6).Draw(t, "steps")
 		s.Expect = drawExpect(t)

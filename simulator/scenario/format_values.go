@@ -104,6 +104,11 @@ func (f formatter) special(v reflect.Value) *yaml.Node {
 	switch x := v.Interface().(type) {
 	case time.Duration:
 		return f.word(formatDuration(x))
+	case Time:
+		if x.Spread != 0 {
+			return f.word(formatDuration(x.From) + rangeSign + formatDuration(x.Last()))
+		}
+		return f.word(formatDuration(x.From))
 	case strictyaml.Span:
 		if x != strictyaml.Infinite {
 			return f.word(formatDuration(time.Duration(x)))

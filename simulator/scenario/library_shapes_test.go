@@ -59,9 +59,22 @@ func TestLibrary_HasEveryShape(t *testing.T) {
 		{"down-all", []string{"strategy-down-all", "strategy-down-all-crash"}},
 		{"without watch or probes", []string{"unwatched", "without-probes", "lone-node-unwatched"}},
 		{"Serf's profiles", []string{"profile-wan", "profile-local"}},
+		{"orphaned lease", []string{"orphaned-lease", "orphaned-lease-any-moment", "orphaned-lease-reaped"}},
 		{"infinite heartbeat-timeout", []string{"heartbeat-infinite", "orphaned-lease-infinite"}},
-		{"bad network", []string{"lossy-network", "lossy-and-slow"}},
 		{"start", []string{"forming", "cut-while-settling"}},
+		{"force-leave", []string{"force-leave-both-sides", "force-leave-healed", "force-leave-store-away", "force-leave-lone"}},
+		{"an operator's word", []string{
+			"operator-downs-while-whole", "operator-downs-during-split", "operator-downs-lone-suspect", "operator-downs-any-time",
+		}},
+		{"Serf forgets failed members", []string{"reaped-at-once", "reaped-while-suspended", "orphaned-lease-reaped"}},
+		{"another life", []string{"restart-other-name", "restart-state-lost", "second-life"}},
+		{"record deleted or restored", []string{
+			"store-deleted-before-verdict", "store-restored-same-verdict", "store-restored-after-verdict", "store-forgets-unheard",
+			"store-deleted-then-joins", "store-restored-rolling-restart", "store-two-verdicts-one-token",
+		}},
+		{"settings that differ", []string{"settings-differ", "settings-differ-strategy"}},
+		{"rights taken away", []string{"rights-revoked"}},
+		{"links", []string{"link-between-zones"}},
 	} {
 		for _, file := range shape.files {
 			require.NotNil(t, all[file], "the shape %q has lost %s", shape.name, file)

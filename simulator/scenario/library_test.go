@@ -81,7 +81,7 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 			}
 			switch f := s.Steps[i].LeaseStore; {
 			case f == nil:
-			case f.Slow.Slow != nil:
+			case f.Change.Slow != nil:
 				used["lease-store slow"] = true
 			default:
 				used["lease-store "+f.Kind] = true
@@ -229,7 +229,7 @@ func TestLibrary_ExpectationsAreReal(t *testing.T) {
 	unresolved := []string{ // nothing that is cut is left to be resolved, or it is never resolved
 		"flapping-for-long", "flapping-link", "missing-link-unseen", "one-node", "orphaned-lease-infinite", "rolling-update-while-whole",
 		"shards-lease-lost", "shards-planned-leave", "shards-rolling-update",
-		"singleton-lease-lost", "singleton-planned-leave", "singleton-rolling-update", "singleton-two-in-a-row", "store-down-while-whole", "swizzle-slow",
+		"singleton-lease-lost", "singleton-planned-leave", "singleton-rolling-update", "singleton-two-in-a-row", "store-down-while-whole", "store-forgets-unheard", "swizzle-slow",
 	}
 	for name, s := range library(t) {
 		e := &s.Expect

@@ -37,6 +37,16 @@ func (s *Scenario) names() *names {
 			}
 		}
 	}
+	// A node that comes back under another name is the same machine. A name that somebody has already stays that one's.
+	for i := range s.Steps {
+		if st := &s.Steps[i]; st.As != nil && st.Restart != nil {
+			if _, taken := n.index[*st.As]; !taken {
+				if at, known := n.index[*st.Restart]; known {
+					n.index[*st.As] = at
+				}
+			}
+		}
+	}
 	return n
 }
 

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
@@ -14,8 +15,21 @@ const MaxBytes = 1 << 20
 func Parse(name string, data []byte) (*Scenario, error) {
 	s := Default()
 	lines := make(map[string]int)
-	if err := strictyaml.Decode(data, &s, strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines}); err != nil {
+	decode := func(into *Scenario) error {
+		return strictyaml.Decode(data, into, strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines})
+	}
+	if err := decode(&s); err != nil {
 		return nil, err
+	}
+	if first := s.Cluster; len(first.Settings) > 0 { // once more, now that it is known what these differ from
+		s = Default()
+		s.Cluster.Settings = make(map[string]*config.SplitBrainResolver)
+		for member := range first.Settings {
+			s.Cluster.Settings[member] = &first.SplitBrainResolver
+		}
+		if err := decode(&s); err != nil {
+			return nil, err
+		}
 	}
 	if s.Name == "" {
 		base := filepath.Base(name)

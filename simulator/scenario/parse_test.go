@@ -22,6 +22,7 @@ cluster:
   lease: {heartbeat-timeout: 120s}
   detection: {after: 4s, spread: 1s, heal: 1s}
   network: {latency: 1ms, jitter: 1ms, loss: 0}
+  settings: {n4: {stable-after: 30s}}
 steps:
   - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}
   - {at: 10s, cut: [n1, n2]}
@@ -29,6 +30,8 @@ steps:
   - {at: 12s, crash: n3}
   - {at: 13s, restart: n3}
   - {at: 14s, leave: n3}
+  - {at: 14s, down: n4, by: n1}
+  - {at: 10s..20s, lease-store: conflict, for: 1s..2s}
   - {at: 12s, join: n6}
   - {at: 12s, pause: n3, for: 30s}
   - {at: 12s, lease-store: down, nodes: [n4, n5], for: 5s}
@@ -51,10 +54,10 @@ func TestParse_Contract(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "three-two split", s.Name)
 	require.Equal(t, 15*time.Second, s.Cluster.SplitBrainResolver.StableAfter)
-	require.Len(t, s.Steps, 12)
-	require.Equal(t, 10*time.Second, *s.Steps[0].At)
+	require.Len(t, s.Steps, 14)
+	require.Equal(t, 10*time.Second, s.Steps[0].At.From)
 	require.Equal(t, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, *s.Steps[0].Partition)
-	require.Equal(t, 800*time.Millisecond, *s.Steps[9].LeaseStore.Slow.Slow)
+	require.Equal(t, 800*time.Millisecond, *s.Steps[11].LeaseStore.Change.Slow)
 	require.Equal(t, []string{"n1", "n2", "n3"}, *s.Expect.Survivors)
 	require.Empty(t, s.Cluster.Detection.Profile)
 }
@@ -71,6 +74,7 @@ func TestParse_Defaults(t *testing.T) {
 
 func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 	step := func(s string) string { return "run-for: 60s\nsteps:\n  - {" + s + "}" }
+	settings := func(s string) string { return "run-for: 60s\ncluster: {settings: " + s + "}" }
 	for _, tc := range []struct{ name, in, want string }{
 		{"truncated", "name: x\ncluster: {nodes: [", "x.yaml: not YAML or JSON"},
 		{"empty", "", "x.yaml: the input is empty"},
@@ -89,7 +93,21 @@ func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 		{"no duration", "run-for: NaN", `x.yaml:1: run-for: expected a duration such as 20s, found`},
 		{"no number", "run-for: 1m\ncluster: {network: {loss: .nan}}", "x.yaml:2: cluster.network.loss: expected a number, found"},
 		{"loss", "run-for: 1m\ncluster: {network: {loss: 1.5}}", "x.yaml:2: cluster.network.loss: is 1.5: it must be a number from 0 to 1"},
-		{"no nodes", "run-for: 1m\ncluster: {nodes: 0}", "x.yaml:2: cluster.nodes: are 0: it must be 1 to 10000"},
+		{"loss that nobody's detector would notice", "run-for: 1m\ncluster: {network: {loss: 0.1}}", "x.yaml:2: cluster.network.loss: is 0.1: loss does not reach failure detection"},
+		{"latency that every probe would notice", "run-for: 1m\ncluster: {network: {latency: 200ms, jitter: 50ms}}",
+			"x.yaml:2: cluster.network: latency and jitter are 250ms, there and back 500ms: a probe is not answered within its 500ms"},
+		{"reap-after", "run-for: 1m\ncluster: {reap-after: 0s}", "x.yaml:2: cluster.reap-after: is not set, or 0s"},
+		{"settings of a stranger", settings("{n9: {stable-after: 3s}}"), `x.yaml:2: cluster.settings.n9: no member is called "n9"; the nearest name is n1`},
+		{"settings that are those of all", settings("{n4: {stable-after: 20s}}"), "x.yaml:2: cluster.settings.n4: says nothing that differs"},
+		{"settings that say nothing", settings("{n4: {}}"), "x.yaml:2: cluster.settings.n4: says nothing that differs"},
+		{"a setting that does not exist", settings("{n4: {stabel-after: 3s}}"), "x.yaml:2: cluster.settings.n4.stabel-after: unknown key; the nearest known key is stable-after"},
+		{"a bad setting of a member", settings("{n4: {stable-after: -1s}}"), "x.yaml:2: cluster.settings.n4.stable-after: is -1s: it must not be negative"},
+		{"a bad strategy of a member", settings("{n4: {active-strategy: static-quorum}}"), "x.yaml:2: cluster.settings.n4.static-quorum.quorum-size: is 0: it must be at least 1"},
+		{"own probes of a member", settings("{n4: {probe: {tries: 9}}}"), "x.yaml:2: cluster.settings.n4.probe: differs: a run has one failure detector"},
+		{"a lease of a member's own", settings("{n4: {lease-majority: {lease-name: x}}}"), "x.yaml:2: cluster.settings.n4.lease-majority: is about another lease"},
+		{"settings and singletons", settings("{n4: {stable-after: 3s}}, singletons: [{name: x}]"), "x.yaml:2: cluster.settings: and singletons or shards do not go together"},
+		{"more members than can be shown", "run-for: 1m\ncluster: {nodes: 129}", "x.yaml:2: cluster.nodes: are 129: it must be 1 to 128; a run shows no more of them truly"},
+		{"no nodes", "run-for: 1m\ncluster: {nodes: 0}", "x.yaml:2: cluster.nodes: are 0: it must be 1 to 128"},
 		{"too many nodes", "run-for: 1m\ncluster: {nodes: 1000000000}", "x.yaml:2: cluster.nodes: are 1000000000"},
 		{"nodes", "run-for: 1m\ncluster: {nodes: {a: 1}}", "x.yaml:2: cluster.nodes: expected a number, or a list of nodes {name, roles, zone}, found"},
 		{"a name twice", "run-for: 1m\ncluster: {nodes: [{name: a}, {name: a}]}", `x.yaml:2: cluster.nodes[1].name: "a" is already the name of cluster.nodes[0]`},
@@ -109,9 +127,28 @@ func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 		{"half a link", step("at: 1s, cut: [n1]"), "x.yaml:3: steps[0].cut: names 1 members: it must be two"},
 		{"a link to itself", step("at: 1s, cut-one-way: [n1, n1]"), "x.yaml:3: steps[0].cut-one-way: names n1 twice"},
 		{"who joins was there", step("at: 1s, join: n5"), "x.yaml:3: steps[0].join: n5 is a member from the start; restart brings it back"},
+		{"a lossy link", step("at: 1s, link: [n1, n2], loss: 0.3"), "x.yaml:3: steps[0].link: needs loss: 1, which cuts the link, or loss: 0"},
+		{"a slow link", step("at: 1s, link: [n1, n2], loss: 0, latency: 200ms"), "x.yaml:3: steps[0].link: needs loss: 1, which cuts the link, or loss: 0"},
+		{"half a lossy link", step("at: 1s, link-one-way: [n1], loss: 1"), "x.yaml:3: steps[0].link-one-way: names 1 ends"},
+		{"loss of no link", step("at: 1s, crash: n1, loss: 1"), "x.yaml:3: steps[0]: has `loss` or `latency`, which belong to link"},
+		{"force-leave of nobody", step("at: 1s, force-leave: []"), "x.yaml:3: steps[0].force-leave: is empty"},
+		{"force-leave on a stranger", step("at: 1s, force-leave: [n2], on: [n7]"), `x.yaml:3: steps[0].on[0]: no member is called "n7"`},
+		{"down by nobody", step("at: 1s, down: n1"), "x.yaml:3: steps[0]: downs n1 without `by`: it must say which member the operator asks"},
+		{"down by itself", step("at: 1s, down: n1, by: n1"), "x.yaml:3: steps[0].by: n1 cannot be asked to down itself: ask another member"},
+		{"down by a stranger", step("at: 1s, down: n1, by: n9"), `x.yaml:3: steps[0].by: no member is called "n9"; the nearest name is n1`},
+		{"by of no down", step("at: 1s, crash: n1, by: n2"), "x.yaml:3: steps[0].by: belongs to down only"},
+		{"on of no force-leave", step("at: 1s, leave: n1, on: [n2]"), "x.yaml:3: steps[0].on: belongs to force-leave only"},
+		{"a crash under another name", step("at: 1s, crash: n1, as: n9"), "x.yaml:3: steps[0]: has `as` or `state`, which belong to restart only"},
+		{"another name that is the old one", step("at: 1s, restart: n1, as: n1"), "x.yaml:3: steps[0].as: n1 is what it is called already"},
+		{"state", step("at: 1s, restart: n1, state: kept"), `x.yaml:3: steps[0].state: is "kept": it must be lost`},
+		{"rights", step("at: 1s, rights: some"), `x.yaml:3: steps[0].rights: is "some": it must be none`},
+		{"who is refused what was deleted", step("at: 1s, lease-store: forget, nodes: [n1]"), "x.yaml:3: steps[0].nodes: belongs to rights and to a fault"},
+		{"restored for a while", step("at: 1s, lease-store: {restore: 0s}, for: 3s"), "x.yaml:3: steps[0].for: belongs to pause, rights"},
+		{"restored from the future", step("at: 1s, lease-store: {restore: 2s}"), "x.yaml:3: steps[0].lease-store.restore: is 2s: the store cannot become"},
+		{"slow and restored", step("at: 1s, lease-store: {restore: 0s, slow: 1s}"), "x.yaml:3: steps[0].lease-store: must be down"},
 		{"pause without end", step("at: 1s, pause: n1"), "x.yaml:3: steps[0]: pauses without `for`"},
-		{"for", step("at: 1s, crash: n1, for: 3s"), "x.yaml:3: steps[0].for: belongs to pause and lease-store only"},
-		{"nodes", step("at: 1s, crash: n1, nodes: [n1]"), "x.yaml:3: steps[0].nodes: belongs to lease-store only"},
+		{"for", step("at: 1s, crash: n1, for: 3s"), "x.yaml:3: steps[0].for: belongs to pause, rights and a fault of the way to the lease store only"},
+		{"nodes", step("at: 1s, crash: n1, nodes: [n1]"), "x.yaml:3: steps[0].nodes: belongs to rights and to a fault of the way to the lease store only"},
 		{"store", step("at: 1s, lease-store: dwn"), `x.yaml:3: steps[0].lease-store: "dwn" is unknown; known are down, lose-requests`},
 		{"slow", step("at: 1s, lease-store: {slow: 0s}"), "x.yaml:3: steps[0].lease-store.slow: is not set, or 0s"},
 		{"clock", step("at: 1s, clock: {node: n1}"), "x.yaml:3: steps[0].clock: does nothing: it needs skew or rate"},

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -21,7 +20,9 @@ func (s *Scenario) options() (world.Options, error) {
 	o := world.DefaultOptions()
 	o.Members = make([]world.NodeOptions, len(nodes))
 	for i, n := range nodes {
-		o.Members[i] = world.NodeOptions{Name: n.Name, Roles: n.Roles}
+		if o.Members[i], err = cl.node(n); err != nil {
+			return world.Options{}, err
+		}
 	}
 	probes := timing.Probes{Interval: r.Probe.Interval, Timeout: r.Probe.Timeout, Tries: r.Probe.Tries, Neighbours: r.Probe.Neighbours}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
@@ -33,90 +34,67 @@ func (s *Scenario) options() (world.Options, error) {
 	if o.Store.TTL == lease.Infinite {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow
 	}
-	o.Store.Watch = bool(r.LeaseMajority.Watch)
 	o.Slots, o.Shards = s.slots(), s.shards()
 	o.Refuse, o.KeepNames = true, true // as package downing does, and as Serf does
+	o.ReapAfter = cl.ReapAfter
 	return o, nil
+}
+
+// node are the simulator's words for a node.
+func (c *Cluster) node(n Node) (world.NodeOptions, error) {
+	own, err := c.rules(n.Name)
+	return world.NodeOptions{Name: n.Name, Roles: n.Roles, Own: own}, err
 }
 
 // player plays the steps of one run.
 type player struct {
+	s     *Scenario // as this run plays it
 	w     *world.World
 	names *names
 	nodes []*world.Node
 	// hurt is the step, counted from 1, whose store fault each node suffers.
 	hurt []int
+	// backups are what the store held at the times to which it goes back.
+	backups map[time.Duration]world.Backup
 }
 
-// player runs the scenario to its end, under options that observe sets.
+// player runs the scenario, with the times that the seed draws, to its end, under options that observe sets.
 func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*player, error) {
-	s, o := ready.s, ready.options
+	s, o := ready.s.Drawn(seed), ready.options
 	o.Seed = seed
 	observe(&o)
 	w, err := world.New(o)
 	if err != nil {
 		return nil, err
 	}
-	p := &player{w: w, names: ready.names}
+	p := &player{s: s, w: w, names: ready.names}
 	for _, n := range p.names.nodes[p.names.start:] {
-		w.AddNode(world.NodeOptions{Name: n.Name, Roles: n.Roles})
+		node, err := s.Cluster.node(n)
+		if err != nil {
+			return nil, err
+		}
+		w.AddNode(node)
 	}
 	p.nodes = w.Nodes()
 	p.hurt = make([]int, len(p.nodes))
+	p.backUp(s)
 	for i := range s.Steps {
 		st := &s.Steps[i]
-		w.At(*st.At, func() { p.step(i+1, st) })
+		w.At(st.At.From, func() { p.step(i+1, st) })
 	}
 	w.Run(s.RunFor)
 	return p, nil
 }
 
-// sides are the groups of nodes, by index, that the steps set apart from the others; harmed are those that they do something to. Whoever joins
-// is not among them: to learn of thousands of members in any order takes a resolver a second.
-func (s *Scenario) sides() (sides [][]int, harmed []int) {
-	n := s.names()
-	if len(n.nodes) <= world.DefaultResolvers {
-		return nil, nil // nobody asks
-	}
+// backUp keeps what the store holds at the times to which it goes back, before anything else happens at these times.
+func (p *player) backUp(s *Scenario) {
+	p.backups = make(map[time.Duration]world.Backup)
 	for i := range s.Steps {
-		st := &s.Steps[i]
-		for _, name := range []*string{st.Crash, st.Restart, st.Leave, st.Pause} {
-			if name != nil {
-				harmed = append(harmed, n.index[*name])
-			}
-		}
-		for _, list := range []*[]string{st.Cut, st.CutOneWay, st.Nodes} {
-			if list != nil {
-				harmed = append(harmed, n.expand(*list)...)
-			}
-		}
-		if st.Clock != nil {
-			harmed = append(harmed, n.index[st.Clock.Node])
-		}
-		if st.Partition != nil {
-			sides = append(sides, n.groups(*st.Partition)...)
+		if f := s.Steps[i].LeaseStore; f != nil && f.Change.Restore != nil {
+			at := *f.Change.Restore
+			p.w.At(at, func() { p.backups[at] = p.w.Backup() })
 		}
 	}
-	return sides, harmed
-}
-
-// groups are the groups of a partition, in order; the last one is whoever is not named.
-func (n *names) groups(partition [][]string) [][]int {
-	groups := make([][]int, len(partition)+1)
-	named := make([]bool, len(n.nodes))
-	for g, list := range partition {
-		groups[g] = n.expand(list)
-		slices.Sort(groups[g])
-		for _, i := range groups[g] {
-			named[i] = true
-		}
-	}
-	for i := range named {
-		if !named[i] {
-			groups[len(partition)] = append(groups[len(partition)], i)
-		}
-	}
-	return groups
 }
 
 func (p *player) node(name string) *world.Node { return p.nodes[p.names.index[name]] }
@@ -139,24 +117,63 @@ func (p *player) step(number int, st *Step) {
 		w.Heal()
 	case st.Crash != nil:
 		p.node(*st.Crash).Crash()
+	case st.Link != nil, st.LinkOneWay != nil:
+		p.link(st)
 	case st.Restart != nil:
-		p.node(*st.Restart).Crash()
-		p.node(*st.Restart).Restart()
+		n := p.node(*st.Restart)
+		name := n.Name
+		if st.As != nil {
+			name = *st.As
+		}
+		n.Crash()
+		n.RestartAs(name, st.State != nil)
+	case st.ForceLeave != nil:
+		var on []int
+		if st.On != nil {
+			on = p.names.expand(*st.On)
+		}
+		w.ForceLeave(p.names.expand(*st.ForceLeave), on)
+	case st.Down != nil:
+		p.node(*st.Down).DownBy(p.node(*st.By))
 	case st.Leave != nil:
 		p.node(*st.Leave).Leave()
 	case st.Join != nil:
 		p.node(*st.Join).Restart()
 	case st.Pause != nil:
-		p.node(*st.Pause).Pause(*st.For)
+		p.node(*st.Pause).Pause(st.For.From)
+	case st.LeaseStore != nil && st.LeaseStore.Kind == faultForget:
+		w.Forget()
+	case st.LeaseStore != nil && st.LeaseStore.forgets():
+		w.Restore(p.backups[*st.LeaseStore.Change.Restore])
 	case st.LeaseStore != nil:
-		p.hurtStore(number, st)
+		p.hurtStore(number, st, st.LeaseStore.fault())
+	case st.Rights != nil:
+		p.hurtStore(number, st, world.StoreFault{Access: world.Refused})
 	case st.Clock != nil:
 		p.clock(st.Clock)
 	}
 }
 
+// link cuts or heals every link between two members or zones.
+func (p *player) link(st *Step) {
+	ends, change := st.Link, p.w.Mend
+	switch {
+	case st.Link == nil && st.cutsLink():
+		ends, change = st.LinkOneWay, p.w.CutOneWay
+	case st.Link == nil:
+		ends, change = st.LinkOneWay, p.w.MendOneWay
+	case st.cutsLink():
+		change = p.w.Cut
+	}
+	for _, from := range p.names.expand((*ends)[:1]) {
+		for _, to := range p.names.expand((*ends)[1:]) {
+			change(from, to)
+		}
+	}
+}
+
 // hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.
-func (p *player) hurtStore(number int, st *Step) {
+func (p *player) hurtStore(number int, st *Step, fault world.StoreFault) {
 	hit := make([]int, 0, len(p.nodes))
 	if st.Nodes != nil {
 		hit = p.names.expand(*st.Nodes)
@@ -168,11 +185,11 @@ func (p *player) hurtStore(number int, st *Step) {
 	for _, i := range hit {
 		p.hurt[i] = number
 	}
-	p.w.SetStore(st.LeaseStore.fault(), hit...)
+	p.w.SetStore(fault, hit...)
 	if st.For == nil {
 		return
 	}
-	p.w.At(p.w.Now()+*st.For, func() {
+	p.w.At(p.w.Now()+st.For.From, func() {
 		for _, i := range hit {
 			if p.hurt[i] == number {
 				p.hurt[i] = 0
@@ -192,18 +209,21 @@ func (p *player) clock(c *Clock) {
 	}
 }
 
-// disturbed is the time of the last step that cut something; without one, of the last that crashed or paused somebody.
-func (s *Scenario) disturbed() (at time.Duration, ok bool) {
+// Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or downed somebody. It is what
+// ResolvedWithin counts from; ok is false if there is no such step. Of a scenario with ranges it needs what a run has Drawn.
+func (s *Scenario) Disturbed() (at time.Duration, ok bool) {
 	last := func(does func(st *Step) bool) {
 		for i := range s.Steps {
-			if st := &s.Steps[i]; st.At != nil && does(st) && (!ok || *st.At > at) {
-				at, ok = *st.At, true
+			if st := &s.Steps[i]; st.At != nil && does(st) && (!ok || st.At.From > at) {
+				at, ok = st.At.From, true
 			}
 		}
 	}
-	last(func(st *Step) bool { return st.Partition != nil || st.Cut != nil || st.CutOneWay != nil })
+	last(func(st *Step) bool {
+		return st.Partition != nil || st.Cut != nil || st.CutOneWay != nil || st.cutsLink()
+	})
 	if !ok {
-		last(func(st *Step) bool { return st.Crash != nil || st.Restart != nil || st.Pause != nil })
+		last(func(st *Step) bool { return st.Crash != nil || st.Restart != nil || st.Pause != nil || st.Down != nil })
 	}
 	return at, ok
 }

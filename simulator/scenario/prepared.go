@@ -19,7 +19,6 @@ func Prepare(s *Scenario) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Sides, o.Harmed = s.sides()
 	return &Prepared{s: s, options: o, names: s.names()}, nil
 }
 
@@ -27,7 +26,7 @@ func Prepare(s *Scenario) (*Prepared, error) {
 func (ready *Prepared) Run(seed uint64) Result {
 	r, w := ready.play(seed, func(o *world.Options) { o.Trace = true })
 	if w != nil {
-		r.Events = append(r.Events, events(w)...)
+		r.Events = append(ready.s.draws(seed), events(w)...)
 	}
 	return r
 }
@@ -49,19 +48,18 @@ func (ready *Prepared) Measure(seed uint64) Measures {
 		Passed: r.Passed, BothSides: a.BothSides, Nobody: len(r.Survivors) == 0,
 		DoubleActive: a.DoubleActive, NobodyActive: a.NobodyActive,
 	}
-	m.Resolved, m.Settled = ready.s.resolved(w)
+	m.Resolved, m.Settled = ready.s.Drawn(seed).resolved(w)
 	return m
 }
 
 // play plays one run under options that observe sets.
 func (ready *Prepared) play(seed uint64, observe func(*world.Options)) (Result, *world.World) {
-	s := ready.s
-	r := empty(s, seed)
+	r := empty(ready.s, seed)
 	played, err := ready.player(seed, observe)
 	if err != nil {
 		return refused(r, err), nil
 	}
-	w := played.w
+	s, w := played.s, played.w
 	r.Survivors = append(r.Survivors, w.Survivors()...)
 	r.Down = append(r.Down, w.Down()...)
 	r.LeaseHolder = w.Holder()
@@ -72,6 +70,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) (Result, 
 	}
 	r.Failures = append(r.Failures, broken(w.FinishSafety())...)
 	r.Failures = append(r.Failures, s.unmet(&r, played, after, resolved)...)
+	r.Excepted = broken(w.Excepted())
 	r.Passed = len(r.Failures) == 0
 	r.TraceHash = w.Hash()
 	return r, w

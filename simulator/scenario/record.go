@@ -75,7 +75,7 @@ func (s *Scenario) treatment(names *names) []string {
 				mark(fmt.Sprintf("%d.1 ", i), (*link)[1])
 			}
 		}
-		for _, name := range []*string{st.Crash, st.Restart, st.Leave, st.Join, st.Pause} {
+		for _, name := range []*string{st.Crash, st.Restart, st.Leave, st.Down, st.By, st.Join, st.Pause} {
 			if name != nil {
 				mark(fmt.Sprintf("%d ", i), *name)
 			}

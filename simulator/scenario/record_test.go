@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +53,11 @@ func agrees(t *testing.T, h *world.History, r *Result) {
 		case world.Ruled:
 			tokens++
 			require.EqualValues(t, tokens, c.Token)
+		case world.Said:
+			if _, text, back := strings.Cut(c.Text, ": token "); back && c.Kind == "store" { // it has forgotten what it held
+				_, err := fmt.Sscanf(text, "%d", &tokens)
+				require.NoError(t, err)
+			}
 		}
 	}
 	survivors, down := []string{}, []string{}

@@ -16,6 +16,8 @@ type Result struct {
 	// Passed says that no promise was broken and every expectation was met; otherwise Failures says in words what was not.
 	Passed   bool     `json:"passed"`
 	Failures []string `json:"failures"`
+	// Excepted are promises that were broken in the one schedule that S1 excepts; see world.World.Excepted.
+	Excepted []string `json:"excepted,omitempty"`
 	// Survivors are the nodes that run and were not downed, Down those that were, in the order of the file. A node that crashed or left
 	// is in neither.
 	Survivors []string `json:"survivors"`
@@ -46,11 +48,11 @@ type Event struct {
 
 // Run plays a scenario; one that does not validate fails with its problems. The seed decides everything that is left to chance.
 func Run(s *Scenario, seed uint64) Result {
-	r, w := play(s, seed, func(o *world.Options) { o.Trace = true })
-	if w != nil {
-		r.Events = append(r.Events, events(w)...)
+	p, err := Prepare(s)
+	if err != nil {
+		return refused(empty(s, seed), err)
 	}
-	return r
+	return p.Run(seed)
 }
 
 // Judge is Run without Events, and several times as fast. Who judges many runs of one scenario prepares it first.
@@ -108,11 +110,21 @@ func (s *Scenario) resolved(w *world.World) (after time.Duration, ok bool) {
 	if !w.Settled() {
 		return 0, false
 	}
-	at, ok := s.disturbed()
+	at, ok := s.Disturbed()
 	if !ok {
 		return 0, true
 	}
 	return max(w.Stirred()-at, 0).Round(time.Millisecond), true
+}
+
+// draws say what the run of a seed makes of ranges, before anything happens.
+func (s *Scenario) draws(seed uint64) []Event {
+	all := []Event{}
+	_, drawn := s.drawn(seed)
+	for _, d := range drawn {
+		all = append(all, Event{At: time.Duration(0).String(), Kind: "drawn", Detail: fmt.Sprintf("%s: %v of %v", d.place, d.at, d.from)})
+	}
+	return all
 }
 
 func events(w *world.World) []Event {

@@ -35,6 +35,10 @@ const (
 	anySpan   = `^[-+]?(0|` + spans + `)$`
 	noNegSpan = `^(\+?(0|` + spans + `)|-(0|` + zeros + `))$`
 	posSpan   = `^\+?` + spans + `$`
+	rest      = `(\.\.\+?` + spans + `)?` // of a range
+	anyTime   = `^(\+?(0|` + spans + `)|-(0|` + zeros + `))` + rest + `$`
+	posTime   = `^\+?` + spans + rest + `$`
+	noTime    = `^\+?` + zeros + rest + `$`
 )
 
 // A bare 0 is a duration as well; no other number is.
@@ -108,6 +112,8 @@ func (g *generator) of(t reflect.Type, at string) object {
 	switch reflect.New(t).Interface().(type) {
 	case *time.Duration:
 		return span(noNegSpan)
+	case *Time:
+		return span(anyTime)
 	case *strictyaml.Switch, *bool:
 		return object{"enum": switches}
 	case *strictyaml.Span:
@@ -126,9 +132,9 @@ func (g *generator) of(t reflect.Type, at string) object {
 		list := g.of(reflect.TypeFor[[]Node](), at)
 		return object{"anyOf": []object{{"type": "integer", "minimum": 1, "maximum": maxNodes}, with(with(list, "minItems", 1), "type", "array")}}
 	case *StoreFault:
-		slow := with(g.of(reflect.TypeFor[SlowStore](), at), "required", []string{"slow"})
-		slow["type"] = "object"
-		return object{"anyOf": []object{{"enum": faultKinds}, slow}}
+		change := with(g.of(reflect.TypeFor[StoreChange](), at), "minProperties", 1)
+		change["type"], change["maxProperties"] = "object", 1
+		return object{"anyOf": []object{{"enum": faultKinds}, change}}
 	case *Detection:
 		return object{"anyOf": []object{{"enum": profiles()}, with(g.of(reflect.TypeFor[DetectionTimes](), at), "type", "object"), {"const": ""}}}
 	}
@@ -191,7 +197,9 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "array", "items": memberName(object{}), "minItems": min, "uniqueItems": true}
 	}
 	switch at {
-	case "run-for", "steps.for", "steps.lease-store.slow", "cluster.split-brain-resolver.lease-majority.suspend-timeout",
+	case "steps.for":
+		return object{"type": "string", "pattern": posTime, "not": object{"pattern": noTime}}, true
+	case "run-for", "cluster.reap-after", "steps.lease-store.slow", "cluster.split-brain-resolver.lease-majority.suspend-timeout",
 		"cluster.lease.heartbeat-interval", "cluster.lease.lease-operation-timeout",
 		"cluster.lease.kubernetes.heartbeat-interval", "cluster.lease.kubernetes.lease-operation-timeout",
 		"cluster.lease.file.heartbeat-interval", "cluster.lease.file.lease-operation-timeout":
@@ -201,7 +209,15 @@ func (g *generator) special(at string) (object, bool) {
 	case "steps.clock.rate":
 		return object{"type": "number", "minimum": 0.01, "maximum": 100}, true
 	case "cluster.network.loss":
-		return object{"type": "number", "minimum": 0, "maximum": 1}, true
+		return object{"type": "number", "minimum": 0, "maximum": 0}, true
+	case "steps.loss":
+		return object{"enum": []any{0, 1}}, true
+	case "steps.latency":
+		return span(`^[-+]?(0|` + zeros + `)$`), true
+	case "steps.state":
+		return object{"enum": []any{stateLost}}, true
+	case "steps.rights":
+		return object{"enum": []any{none}}, true
 	case "cluster.split-brain-resolver.active-strategy":
 		return words(strategies.Keys()), true
 	case "cluster.split-brain-resolver.lease-majority.lease-implementation":
@@ -214,7 +230,8 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "integer", "minimum": 1}, true
 	case "cluster.split-brain-resolver.probe.tries", "cluster.split-brain-resolver.probe.neighbours":
 		return object{"type": "integer", "minimum": 0}, true
-	case "cluster.nodes.name", "steps.crash", "steps.restart", "steps.leave", "steps.join", "steps.pause", "steps.clock.node":
+	case "cluster.nodes.name", "steps.crash", "steps.restart", "steps.as", "steps.leave", "steps.down", "steps.by", "steps.join", "steps.pause",
+		"steps.clock.node":
 		return memberName(object{}), true
 	case "cluster.nodes.zone":
 		return object{"type": "string", "pattern": `^[A-Za-z0-9._-]{0,128}$`, "not": object{"const": none}}, true
@@ -222,9 +239,9 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"enum": []any{true, "on", "true"}}, true
 	case "steps.partition":
 		return object{"type": "array", "minItems": 1, "items": list(1)}, true
-	case "steps.cut", "steps.cut-one-way":
+	case "steps.cut", "steps.cut-one-way", "steps.link", "steps.link-one-way":
 		return with(list(2), "maxItems", 2), true
-	case "steps.nodes":
+	case "steps.nodes", "steps.force-leave", "steps.on":
 		return list(1), true
 	case "expect.survivors", "expect.down":
 		return list(0), true
@@ -234,6 +251,9 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "integer", "minimum": 0, "maximum": maxNodes}, true
 	case "expect.lease-holder":
 		return object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}, true
+	case "cluster.settings":
+		rules := object{"$ref": "#/properties/cluster/properties/split-brain-resolver"}
+		return object{"type": []any{"object", "null"}, "additionalProperties": rules, "propertyNames": memberName(object{})}, true
 	case "cluster.singletons":
 		item := with(g.structure(reflect.TypeFor[Singleton](), at), "required", []string{"name"})
 		item["type"] = "object"
@@ -292,22 +312,32 @@ func (g *generator) whole(at string, o object) (object, bool) {
 	return o, true
 }
 
+// companions are the keys that belong to some actions only.
+var companions = map[string][]string{
+	"for": {"pause", "lease-store", "rights"}, "nodes": {"lease-store", "rights"}, "on": {"force-leave"}, "by": {"down"}, "as": {"restart"}, "state": {"restart"},
+	"loss": {"link", "link-one-way"}, "latency": {"link", "link-one-way"},
+}
+
 // stepActions are the ways to fill a step: one action, and what belongs to it.
 func stepActions(set func(keys ...string) object) (ways []object) {
 	for f := range reflect.TypeFor[Step]().Fields() {
 		key := f.Tag.Get("yaml")
-		if slices.Contains([]string{"at", "for", "nodes"}, key) {
+		if key == "at" || companions[key] != nil {
 			continue
 		}
 		way := set(key)
-		no := object{"type": "null"}
 		switch key {
 		case "pause":
 			way = set(key, "for")
-			way["properties"].(object)["nodes"] = no
-		case "lease-store":
-		default:
-			way["properties"].(object)["for"], way["properties"].(object)["nodes"] = no, no
+		case "down":
+			way = set(key, "by")
+		case "link", "link-one-way":
+			way = set(key, "loss")
+		}
+		for companion, of := range companions {
+			if !slices.Contains(of, key) {
+				way["properties"].(object)[companion] = object{"type": "null"}
+			}
 		}
 		ways = append(ways, with(way, "title", key))
 	}

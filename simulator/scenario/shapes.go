@@ -49,21 +49,28 @@ const (
 	faultLoseRequests  = "lose-requests"
 	faultLoseResponses = "lose-responses"
 	faultConflict      = "conflict"
+	faultForget        = "forget"
 )
 
-var faultKinds = []string{faultDown, faultLoseRequests, faultLoseResponses, faultConflict}
+var faultKinds = []string{faultDown, faultLoseRequests, faultLoseResponses, faultConflict, faultForget}
 
-// StoreFault is what a lease-store step does: a Kind that is one word, or a store that is slow.
+// StoreFault is what a lease-store step does: a Kind that is one word, or a Change with a time.
 type StoreFault struct {
-	// Kind is down (nothing gets through), lose-requests or lose-responses (all vanish on the way there, or back), or conflict
-	// (somebody else touches the record before each write).
-	Kind string
-	Slow SlowStore
+	// Kind is down (nothing gets through), lose-requests or lose-responses (all vanish on the way there, or back), conflict
+	// (somebody else touches the record before each write), or forget (the record is deleted).
+	Kind   string
+	Change StoreChange
 }
 
-// SlowStore is a store that needs so much longer for each answer.
-type SlowStore struct {
-	Slow *time.Duration `yaml:"slow"`
+// StoreChange is a store that needs so much longer for each answer, or one that becomes what it was at that time of the run.
+type StoreChange struct {
+	Slow    *time.Duration `yaml:"slow"`
+	Restore *time.Duration `yaml:"restore"`
+}
+
+// forgets reports whether the store itself changes, and not somebody's way to it.
+func (f *StoreFault) forgets() bool {
+	return f.Kind == faultForget || f.Kind == "" && f.Change.Restore != nil
 }
 
 // Target implements strictyaml.Variant.
@@ -72,7 +79,7 @@ func (f *StoreFault) Target(s strictyaml.Shape) any {
 	case strictyaml.Scalar:
 		return &f.Kind
 	case strictyaml.Mapping:
-		return &f.Slow
+		return &f.Change
 	default:
 		return nil
 	}
@@ -80,7 +87,7 @@ func (f *StoreFault) Target(s strictyaml.Shape) any {
 
 // Expected implements strictyaml.Variant.
 func (*StoreFault) Expected() string {
-	return "down, lose-requests, lose-responses, conflict or {slow: 800ms}"
+	return "down, lose-requests, lose-responses, conflict, forget, {slow: 800ms} or {restore: 30s}"
 }
 
 // fault is the simulator's word for it.
@@ -95,7 +102,7 @@ func (f *StoreFault) fault() (sf world.StoreFault) {
 	case faultConflict:
 		sf.Conflicts = 1
 	default:
-		sf.Slow = *f.Slow.Slow / 2 // on each of the two legs
+		sf.Slow = *f.Change.Slow / 2 // on each of the two legs
 	}
 	return sf
 }

@@ -10,8 +10,8 @@ import (
 // not say is what most would choose: a quorum of more than half of the nodes, the first node as referee.
 // The error, one line for each problem, says what does not fit.
 func (s *Scenario) WithStrategy(name string) (*Scenario, error) {
-	c := *s
-	r := &c.Cluster.SplitBrainResolver
+	c, rules := *s, s.Cluster.SplitBrainResolver
+	r := &rules
 	r.ActiveStrategy = name
 	nodes := c.Cluster.Nodes.all()
 	if r.StaticQuorum.QuorumSize == 0 {
@@ -20,13 +20,15 @@ func (s *Scenario) WithStrategy(name string) (*Scenario, error) {
 	if r.KeepReferee.Address == "" && len(nodes) > 0 {
 		r.KeepReferee.Address = nodes[0].Name
 	}
+	c.Cluster = c.Cluster.based(rules)
 	return c.checked(name)
 }
 
 // WithConfig is the scenario under the settings of an sbr.yaml: its split-brain-resolver and its lease times.
 func (s *Scenario) WithConfig(name string, f *config.File) (*Scenario, error) {
 	c := *s
-	c.Cluster.SplitBrainResolver, c.Cluster.Lease = f.SplitBrainResolver, f.Lease
+	c.Cluster = c.Cluster.based(f.SplitBrainResolver)
+	c.Cluster.Lease = f.Lease
 	return c.checked(name)
 }
 

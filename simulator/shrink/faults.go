@@ -9,7 +9,9 @@ import (
 // faults makes each step say something simpler. Every change is one way, so that there is an end.
 func (z *shrinker) faults() {
 	for i := range z.best.Steps {
-		for _, simpler := range []func(st *scenario.Step){withoutEnd, plainStore, plainClock, bothWays, noReturn, noEnd} {
+		for _, simpler := range []func(st *scenario.Step){
+			withoutEnd, plainStore, deletedStore, plainClock, bothWays, everywhere, plainRestart, noReturn, noEnd,
+		} {
 			z.step(i, simpler)
 		}
 		z.groups(i)
@@ -29,34 +31,53 @@ func (z *shrinker) groups(i int) {
 	}
 }
 
-// victims hurts the store for fewer nodes.
+// victims hurts the store for fewer nodes, and removes fewer of them.
 func (z *shrinker) victims(i int) {
-	hit := z.best.Steps[i].Nodes
-	if hit == nil {
-		return
-	}
-	fewest(len(*hit), func(keep []int) bool {
-		left := make([]string, 0, len(keep))
-		for _, k := range keep {
-			left = append(left, (*hit)[k])
+	for _, list := range []func(st *scenario.Step) **[]string{
+		func(st *scenario.Step) **[]string { return &st.Nodes },
+		func(st *scenario.Step) **[]string { return &st.ForceLeave },
+		func(st *scenario.Step) **[]string { return &st.On },
+	} {
+		hit := *list(&z.best.Steps[i])
+		if hit == nil {
+			continue
 		}
-		return z.step(i, func(st *scenario.Step) { st.Nodes = &left })
-	})
+		fewest(len(*hit), func(keep []int) bool {
+			left := make([]string, 0, len(keep))
+			for _, k := range keep {
+				left = append(left, (*hit)[k])
+			}
+			return z.step(i, func(st *scenario.Step) { *list(st) = &left })
+		})
+	}
 }
 
 // withoutEnd lets a fault of the store last.
 func withoutEnd(st *scenario.Step) {
-	if st.LeaseStore != nil {
+	if st.LeaseStore != nil || st.Rights != nil {
 		st.For = nil
 	}
 }
 
 // plainStore makes the store unreachable instead of something subtle.
 func plainStore(st *scenario.Step) {
-	if st.LeaseStore != nil {
-		st.LeaseStore = &scenario.StoreFault{Kind: "down"}
+	if st.LeaseStore != nil || st.Rights != nil {
+		st.LeaseStore, st.Rights = &scenario.StoreFault{Kind: "down"}, nil
 	}
 }
+
+// deletedStore deletes the record instead of restoring an older one.
+func deletedStore(st *scenario.Step) {
+	if st.LeaseStore != nil && st.LeaseStore.Change.Restore != nil {
+		st.LeaseStore = &scenario.StoreFault{Kind: "forget"}
+	}
+}
+
+// everywhere lets an operator remove members wherever they are called failed.
+func everywhere(st *scenario.Step) { st.On = nil }
+
+// plainRestart brings a member back under its name and with its state.
+func plainRestart(st *scenario.Step) { st.As, st.State = nil, nil }
 
 // plainClock keeps one of skew and rate.
 func plainClock(st *scenario.Step) {
@@ -75,7 +96,7 @@ func bothWays(st *scenario.Step) {
 // noReturn is a crash instead of a restart.
 func noReturn(st *scenario.Step) {
 	if st.Restart != nil {
-		st.Crash, st.Restart = st.Restart, nil
+		st.Crash, st.Restart, st.As, st.State = st.Restart, nil, nil, nil
 	}
 }
 

@@ -2,8 +2,10 @@ package shrink
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -75,6 +77,8 @@ func without(s *scenario.Scenario, gone map[string]bool) *scenario.Scenario {
 		}
 	}
 	c.Cluster.Nodes = counted(left)
+	c.Cluster.Settings = maps.Clone(s.Cluster.Settings)
+	maps.DeleteFunc(c.Cluster.Settings, func(name string, _ *config.SplitBrainResolver) bool { return gone[name] })
 	c.Steps = nil
 	for _, st := range s.Steps {
 		if stepWithout(&st, gone) {
@@ -97,12 +101,12 @@ func names(list []string, gone map[string]bool) (left []string) {
 
 // stepWithout takes the names out of a step, a copy. It reports whether anything is left to do.
 func stepWithout(st *scenario.Step, gone map[string]bool) bool {
-	for _, one := range []*string{st.Crash, st.Restart, st.Leave, st.Join, st.Pause} {
+	for _, one := range []*string{st.Crash, st.Restart, st.Leave, st.Down, st.By, st.Join, st.Pause} {
 		if one != nil && gone[*one] {
 			return false
 		}
 	}
-	for _, link := range []*[]string{st.Cut, st.CutOneWay} {
+	for _, link := range []*[]string{st.Cut, st.CutOneWay, st.Link, st.LinkOneWay} {
 		if link != nil && slices.ContainsFunc(*link, func(name string) bool { return gone[name] }) {
 			return false
 		}
@@ -110,10 +114,14 @@ func stepWithout(st *scenario.Step, gone map[string]bool) bool {
 	if st.Clock != nil && gone[st.Clock.Node] {
 		return false
 	}
-	if st.Nodes != nil {
-		left := names(*st.Nodes, gone)
-		st.Nodes = &left
-		return left != nil
+	for _, list := range []**[]string{&st.Nodes, &st.ForceLeave, &st.On} {
+		if *list == nil {
+			continue
+		}
+		left := names(**list, gone)
+		if *list = &left; left == nil {
+			return false
+		}
 	}
 	if st.Partition == nil {
 		return true

@@ -1,6 +1,7 @@
 package shrink
 
 import (
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -25,9 +26,32 @@ func (z *shrinker) settings() {
 	})
 	z.reset(func(s *scenario.Scenario) any { return &s.Cluster }, &d.Cluster)
 	z.rounder(func(s *scenario.Scenario) any { return &s.Cluster }, &d.Cluster)
+	z.own()
 	z.roles()
 	z.singletons()
 	z.shards()
+}
+
+// own leaves out what differs at single members.
+func (z *shrinker) own() {
+	for _, name := range slices.Sorted(maps.Keys(z.best.Cluster.Settings)) {
+		without := func(c *scenario.Scenario) {
+			c.Cluster.Settings = maps.Clone(c.Cluster.Settings)
+			delete(c.Cluster.Settings, name)
+		}
+		if z.with(without) {
+			continue
+		}
+		one := func(s *scenario.Scenario) any {
+			own := *s.Cluster.Settings[name]
+			s.Cluster.Settings = maps.Clone(s.Cluster.Settings)
+			s.Cluster.Settings[name] = &own
+			return &own
+		}
+		all := z.best.Cluster.SplitBrainResolver
+		z.reset(one, &all)
+		z.rounder(one, &all)
+	}
 }
 
 // shards leaves out shards, and what is set of the others.

@@ -33,7 +33,7 @@ cluster:
   split-brain-resolver: {stable-after: 17.3s, min-members: 2, lease-majority: {role: web, release-after: 33s}}
   lease: {heartbeat-timeout: 97s, kubernetes: {namespace: x}}
   detection: {after: 3s, spread: 2s, heal: 1s}
-  network: {latency: 3.21ms, loss: 0.1234}
+  network: {latency: 3.21ms, jitter: 12.34ms}
 run-for: 700s
 expect: {survivor-count: 3, survivors: [n1, n2, n3], down: [n7], decisions: {n5: down-all}}
 steps:
@@ -79,7 +79,7 @@ func TestShrink_ToExactlyWhatIsNeeded(t *testing.T) {
 		var restarted, rated bool
 		for i := range c.Steps {
 			st := &c.Steps[i]
-			restarted = restarted || st.Restart != nil && *st.Restart == "n3" && *st.At > 9*time.Second
+			restarted = restarted || st.Restart != nil && *st.Restart == "n3" && st.At.From > 9*time.Second
 			rated = rated || restarted && st.Clock != nil && st.Clock.Node == "n7" && st.Clock.Rate != nil
 		}
 		return restarted && rated && holds(c, "n3", "n5", "n7")
@@ -113,8 +113,8 @@ func TestShrink_KeepsWhatIsNeeded(t *testing.T) {
 		{"a setting", func(c *scenario.Scenario) bool { return c.Cluster.SplitBrainResolver.StableAfter < 19*time.Second },
 			[]string{"split-brain-resolver: {stable-after: 15s}", "nodes: 1"}},
 		{"two settings", func(c *scenario.Scenario) bool {
-			return c.Cluster.Network.Loss > 0.1 && c.Cluster.SplitBrainResolver.LeaseMajority.Role == "web"
-		}, []string{"{lease-majority: {role: web}}", "network: {loss: 0.12}"}},
+			return c.Cluster.Network.Jitter > 11*time.Millisecond && c.Cluster.SplitBrainResolver.LeaseMajority.Role == "web"
+		}, []string{"{lease-majority: {role: web}}", "network: {jitter: 12ms}"}},
 		{"a setting behind a pointer", func(c *scenario.Scenario) bool {
 			return c.Cluster.Lease.HeartbeatTimeout != nil && time.Duration(*c.Cluster.Lease.HeartbeatTimeout) > 91*time.Second
 		}, []string{"lease: {heartbeat-timeout: 100s}"}},
@@ -238,12 +238,71 @@ func TestShrink_ManyStepsManyMembers(t *testing.T) {
 	s := scenario.Default()
 	s.Name, s.RunFor, s.Cluster.Nodes.Count = "many", 10000*time.Second, 60
 	for i := range 3000 {
-		at, name := time.Duration(i)*time.Second, fmt.Sprintf("n%d", i%60+1)
-		s.Steps = append(s.Steps, scenario.Step{At: &at, Crash: &name})
+		name := fmt.Sprintf("n%d", i%60+1)
+		s.Steps = append(s.Steps, scenario.Step{At: scenario.Exactly(time.Duration(i) * time.Second), Crash: &name})
 	}
 	fails := func(c *scenario.Scenario) bool {
 		return slices.ContainsFunc(c.Steps, func(st scenario.Step) bool { return st.Crash != nil && *st.Crash == "n17" })
 	}
 	small := shrink.Shrink(&s, fails, shrink.Options{})
 	require.Equal(t, "name: many\ncluster: {nodes: [{name: n17}]}\nsteps:\n  - {at: 10s, crash: n17}\nrun-for: 20s\n", string(scenario.Format(small)))
+}
+
+// What operators and platforms do becomes plain as well: fewer members, everywhere, under the old name, with the state.
+func TestShrink_Deeds(t *testing.T) {
+	for _, tc := range []struct {
+		name, step, want string
+		needed           func(st *scenario.Step) bool
+	}{
+		{"force-leave", "force-leave: [n3, n4, n5], on: [n1, n2]", "{at: 10s, force-leave: [n4]}",
+			func(st *scenario.Step) bool { return st.ForceLeave != nil && slices.Contains(*st.ForceLeave, "n4") }},
+		{"force-leave on one", "force-leave: [n3, n4, n5], on: [n1, n2]", "{at: 10s, force-leave: [n3], on: [n2]}",
+			func(st *scenario.Step) bool { return st.On != nil && slices.Contains(*st.On, "n2") }},
+		{"a restart", "restart: n3, as: n9", "{at: 10s, restart: n3}", func(st *scenario.Step) bool { return st.Restart != nil }},
+		{"another name", "restart: n3, as: n9", "{at: 10s, restart: n3, as: n9}", func(st *scenario.Step) bool { return st.As != nil }},
+		{"no state", "restart: n3, state: lost", "{at: 10s, restart: n3, state: lost}", func(st *scenario.Step) bool { return st.State != nil }},
+		{"rights", "rights: none, nodes: [n3, n4], for: 7s", "{at: 10s, rights: none, nodes: [n3]}",
+			func(st *scenario.Step) bool { return st.Rights != nil && st.Nodes != nil }},
+		{"a store", "rights: none, nodes: [n3, n4], for: 7s", "{at: 10s, lease-store: down, nodes: [n3]}",
+			func(st *scenario.Step) bool {
+				return st.LeaseStore != nil && st.Nodes != nil || st.Rights != nil && st.Nodes != nil
+			}},
+		{"a restore", "lease-store: {restore: 3.21s}", "{at: 10s, lease-store: {restore: 3s}}",
+			func(st *scenario.Step) bool { return st.LeaseStore != nil && st.LeaseStore.Change.Restore != nil }},
+		{"a store that forgets", "lease-store: {restore: 3.21s}", "{at: 10s, lease-store: forget}", func(st *scenario.Step) bool {
+			return st.LeaseStore != nil && (st.LeaseStore.Change.Restore != nil || st.LeaseStore.Kind == "forget")
+		}},
+		{"an operator's word", "down: n3, by: n1", "{at: 10s, down: n3, by: n1}",
+			func(st *scenario.Step) bool { return st.Down != nil }},
+		{"a link", "link-one-way: [n3, n4], loss: 1", "{at: 10s, link-one-way: [n3, n4], loss: 1}",
+			func(st *scenario.Step) bool { return st.LinkOneWay != nil }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parse(t, "run-for: 60s\nsteps:\n  - {at: 9.87s, "+tc.step+"}\n  - {at: 20s, crash: n2}\n")
+			fails := func(c *scenario.Scenario) bool {
+				return slices.ContainsFunc(c.Steps, func(st scenario.Step) bool { return tc.needed(&st) })
+			}
+			small := shrink.Shrink(s, fails, shrink.Options{})
+			require.NoError(t, small.Validate())
+			require.Len(t, small.Steps, 1)
+			require.Contains(t, string(scenario.Format(small)), strings.Replace(tc.want, "at: 10s, ", "", 1)[1:])
+		})
+	}
+}
+
+// Of what differs at single members only what the failure needs stays, and it goes with its member.
+func TestShrink_SettingsOfMembers(t *testing.T) {
+	s := parse(t, `
+name: settings
+cluster:
+  settings: {n2: {stable-after: 7s}, n4: {stable-after: 31.7s, min-members: 2, lease-majority: {watch: off}}}
+steps: [{at: 10s, crash: n1}]
+run-for: 60s
+`)
+	small := shrink.Shrink(s, func(c *scenario.Scenario) bool {
+		own := c.Cluster.Settings["n4"]
+		return own != nil && own.StableAfter > c.Cluster.SplitBrainResolver.StableAfter
+	}, shrink.Options{})
+	require.NoError(t, small.Validate())
+	require.Equal(t, "name: settings\ncluster: {nodes: [{name: n4}], settings: {n4: {stable-after: 30s}}}\nrun-for: 10s\n", string(scenario.Format(small)))
 }

@@ -35,9 +35,18 @@ func (z *shrinker) times() {
 	}
 	z.gaps()
 	for i := range z.best.Steps {
-		round(*z.best.Steps[i].At, func(d time.Duration) bool { return z.step(i, func(st *scenario.Step) { st.At = &d }) })
+		round(z.best.Steps[i].At.From, func(d time.Duration) bool {
+			return z.step(i, func(st *scenario.Step) { st.At = moved(st.At, d) })
+		})
 		if f := z.best.Steps[i].For; f != nil {
-			round(*f, func(d time.Duration) bool { return z.step(i, func(st *scenario.Step) { st.For = &d }) })
+			round(f.From, func(d time.Duration) bool { return z.step(i, func(st *scenario.Step) { st.For = moved(st.For, d) }) })
+		}
+		if f := z.best.Steps[i].LeaseStore; f != nil && f.Change.Restore != nil {
+			round(*f.Change.Restore, func(d time.Duration) bool {
+				return z.step(i, func(st *scenario.Step) {
+					st.LeaseStore = &scenario.StoreFault{Change: scenario.StoreChange{Restore: &d}}
+				})
+			})
 		}
 	}
 	z.runFor()
@@ -55,16 +64,21 @@ func (z *shrinker) step(i int, change func(st *scenario.Step)) bool {
 func eachAt(c *scenario.Scenario, change func(at time.Duration) time.Duration) {
 	c.Steps = slices.Clone(c.Steps)
 	for i := range c.Steps {
-		at := change(*c.Steps[i].At)
-		c.Steps[i].At = &at
+		at := c.Steps[i].At
+		c.Steps[i].At = moved(at, change(at.From))
 	}
+}
+
+// moved is a time that begins elsewhere, as long a range as it was.
+func moved(t *scenario.Time, from time.Duration) *scenario.Time {
+	return &scenario.Time{From: from, Spread: t.Spread}
 }
 
 // sort writes the steps in the order in which they happen, if that makes no difference.
 func (z *shrinker) sort() {
 	z.with(func(c *scenario.Scenario) {
 		c.Steps = slices.Clone(c.Steps)
-		slices.SortStableFunc(c.Steps, func(a, b scenario.Step) int { return cmp.Compare(*a.At, *b.At) })
+		slices.SortStableFunc(c.Steps, func(a, b scenario.Step) int { return cmp.Compare(a.At.From, b.At.From) })
 	})
 }
 
@@ -73,7 +87,7 @@ func (z *shrinker) gaps() {
 	const start = 10 * time.Second
 	ats := func() (ats []time.Duration) {
 		for i := range z.best.Steps {
-			ats = append(ats, *z.best.Steps[i].At)
+			ats = append(ats, z.best.Steps[i].At.From)
 		}
 		slices.Sort(ats)
 		return slices.Compact(ats)
@@ -125,9 +139,9 @@ func last(s *scenario.Scenario) (t time.Duration) {
 		if st.At == nil {
 			continue
 		}
-		end := *st.At
+		end := st.At.Last()
 		if st.For != nil {
-			end += *st.For
+			end += st.For.Last()
 		}
 		t = max(t, end)
 	}

@@ -10,20 +10,25 @@ import (
 // proposal is what is asked of a lease.
 type proposal struct {
 	attempt uint64
-	// verdict, if there is one, is recorded with the grant, and builds on the token base. takeOver may be replaced as holders.
+	// verdict, if there is one, is recorded with the grant, and builds on the token base, whose verdict baseBy has written as far as
+	// that is known. takeOver may be replaced as holders.
 	verdict  *sbr.Verdict
 	base     uint64
+	baseBy   sbr.ID
 	takeOver []sbr.ID
 }
 
-// fits reports whether the proposal may be written over a record with that token.
-func (p *proposal) fits(token uint64) bool { return p.verdict == nil || token == p.base }
+// fits reports whether the proposal may be written over r.
+func (p *proposal) fits(r *sbr.Record) bool {
+	return p.verdict == nil || r.Token == p.base && (p.baseBy == "" || r.Verdict == nil || r.Verdict.DecidedBy == p.baseBy)
+}
 
 // attempt is one acquisition: read, judge, write, and after an unanswered write read again, all inside one time limit.
 type attempt struct {
 	c *client
 	proposal
 	nonce uint64
+	end   time.Duration // of the time for it, by the world's clock
 	sent  time.Duration // when the first write was sent, by the process's clock; zero before
 	// adrift is the version an unanswered write was sent for.
 	adrift   uint64
@@ -32,8 +37,9 @@ type attempt struct {
 }
 
 func (c *client) acquire(p proposal) *attempt {
-	a := &attempt{c: c, proposal: p, nonce: c.s.newNonce()}
-	c.w.after(c.w.opts.Store.Timeout, c.p, func() { a.answer(sbr.Unknown, state{}, "no answer in time") })
+	timeout := c.w.opts.Store.Timeout
+	a := &attempt{c: c, proposal: p, nonce: c.s.newNonce(), end: c.w.now + timeout}
+	c.w.after(timeout, c.p, func() { a.answer(sbr.Unknown, state{}, "no answer in time") })
 	if c.have {
 		a.judge(c.know, false)
 	} else {
@@ -75,7 +81,7 @@ func (a *attempt) read() {
 		return
 	}
 	var s state
-	a.c.call(false, func() { s = a.c.s.state }, func(ok bool) {
+	a.c.send(a.end, false, func() { s = a.c.s.state }, func(ok bool) {
 		switch {
 		case a.answered:
 		case !ok:
@@ -96,11 +102,11 @@ func (a *attempt) judge(s state, fresh bool) {
 	switch {
 	case a.sent != 0 && c.mine(s, a.nonce):
 		a.granted(s)
-	case fresh && !a.fits(r.Token) && c.strayIn(s):
+	case fresh && !a.fits(r) && c.strayIn(s):
 		// An earlier attempt was granted after it had been given up: taken on.
 		c.begin(s.nonce, c.p.clock())
 		a.answer(sbr.Held, s, "")
-	case a.fits(r.Token) && c.mayReplace(a, s):
+	case a.fits(r) && c.mayReplace(a, s):
 		a.write(s)
 	case fresh && !a.isAdrift:
 		a.answer(sbr.Held, s, "")
@@ -131,7 +137,7 @@ func (a *attempt) write(s state) {
 		a.sent = max(c.p.clock(), 1)
 	}
 	var done bool
-	c.call(true, func() { done = c.s.commit(c.p, s.version, next) }, func(ok bool) {
+	c.send(a.end, true, func() { done = c.s.commit(c.p, s.version, next) }, func(ok bool) {
 		switch {
 		case a.answered:
 		case !ok:

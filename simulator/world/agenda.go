@@ -19,6 +19,7 @@ const (
 	taskMiss             // own probes fail, or work again, as peer.wantMissed says
 	taskMeet             // hears of a member that is alive
 	taskLose             // hears that a member has left
+	taskReap             // forgets a member that failed long ago
 )
 
 // before puts the later of two members first, where they come at the same moment: that order costs a resolver least.
@@ -123,6 +124,8 @@ func (p *process) do(t todo) {
 			p.meet(s)
 		}
 	case taskLose:
-		p.forget(s)
+		p.forget(s, true)
+	case taskReap:
+		p.reap(s, q)
 	}
 }

@@ -56,16 +56,25 @@ func (w *World) eachCheck(f func(checker)) {
 const maxViolations = 20
 
 func (w *World) violate(promise, format string, args ...any) {
-	if len(w.violations) >= maxViolations {
+	if len(w.violations) >= maxViolations || len(w.excepted) >= maxViolations {
 		return
 	}
 	v := Violation{At: w.now, Promise: promise, Text: fmt.Sprintf(format, args...)}
+	if w.store.excuses(promise) {
+		w.excepted = append(w.excepted, v)
+		w.note(nil, "excepted", "%s: %s", promise, v.Text)
+		return
+	}
 	w.violations = append(w.violations, v)
 	w.note(nil, "VIOLATION", "%s: %s", promise, v.Text)
 }
 
 // Violations are the broken promises so far.
 func (w *World) Violations() []Violation { return w.violations }
+
+// Excepted are the promises that were broken where S1 allows it: the store had lost an acknowledged verdict, no survivor of it reached the
+// store until others had written the next one, and neither has met the other since.
+func (w *World) Excepted() []Violation { return w.excepted }
 
 // Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it after a Run that was
 // long enough after the last fault for every deadline to pass.

@@ -27,7 +27,7 @@ func (*staysDown) rested(w *World) {
 		if v.Standing(p.id, p.self.Seen) != sbr.Out {
 			continue
 		}
-		watches := w.opts.Store.Watch && p.node.fault.Access == Open
+		watches := p.node.rules.Resolver.Watched && p.node.fault.Access == Open && w.store.record.Token >= v.Token
 		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer) || p.forming() && !hears(w, p, v)
 		if watches || !unheard {
 			w.violate("S2", "%s is up although the last verdict (%d) leaves it out", p.id, v.Token)
@@ -35,10 +35,10 @@ func (*staysDown) rested(w *World) {
 	}
 }
 
-// hears reports whether somebody who is up, knows the verdict and knows p can tell it.
+// hears reports whether somebody who is up, knows the verdict and knows p can tell it. Who was removed from each other's list cannot.
 func hears(w *World, p *process, v *sbr.Verdict) bool {
 	for _, q := range w.up() {
-		if q != p && !strangers(p, q) && !w.apart(p, q) && q.r.Verdict().Token >= v.Token {
+		if q != p && (q.knows(p) || p.knows(q)) && !w.apart(p, q) && q.r.Verdict().Token >= v.Token {
 			return true
 		}
 	}

@@ -15,9 +15,9 @@ func TestStaysDown_WhoWasNeverTold(t *testing.T) {
 		broken bool
 	}{
 		"cut off":                   {func(*World) {}, false},
-		"cut off, but it watches":   {func(w *World) { w.opts.Store.Watch = true }, true},
+		"cut off, but it watches":   {func(w *World) { w.rules.Resolver.Watched = true }, true},
 		"reached by one who knows":  {(*World).Heal, true},
-		"cut off, but it could arm": {func(w *World) { w.opts.Resolver.MinMembers = 2 }, true},
+		"cut off, but it could arm": {func(w *World) { w.rules.Resolver.MinMembers = 2 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := smallest(t, 3)

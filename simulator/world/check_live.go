@@ -1,6 +1,10 @@
 package world
 
-import "github.com/serf-sbr/serf-sbr/sbr"
+import (
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
 
 // oneSideLives is promise L1: where a lease decides, whoever always reached it, was never stopped and stands in the last verdict is up
 // when everything has come to rest. So a side that is whole never goes down with the other one.
@@ -63,7 +67,7 @@ func (c *oneSideLives) mark(p *process) {
 }
 
 func (c *oneSideLives) rested(w *World) {
-	if !sbr.NeedsLease(w.opts.Strategy) {
+	if slices.ContainsFunc(w.nodes, func(n *Node) bool { return !sbr.NeedsLease(n.rules.Strategy) }) {
 		return
 	}
 	v := w.store.verdict()

@@ -56,7 +56,8 @@ func TestOneSideLives_AStormOfWritesHitsEverybody(t *testing.T) {
 	for seed := range uint64(seeds) {
 		o := DefaultOptions()
 		o.Seed, o.Trace, o.Nodes, o.Strategy = seed, true, 6, strategies.LeaseMajority{}
-		o.Store.Timeout, o.Resolver.LeaseTimeout, o.Resolver.LeaseDeadline = 500*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond
+		o.Resolver.Watched = false
+		o.Store.Timeout, o.Resolver.LeaseTimeout, o.Resolver.LeaseDeadline = 500*time.Millisecond, 500*time.Millisecond, 600*time.Millisecond
 		w, err := New(o)
 		require.NoError(t, err)
 		w.At(20*time.Second, func() {

@@ -13,7 +13,7 @@ type prompt struct{ unchecked }
 func (*prompt) took(_ *World, p *process, e sbr.Event) {
 	h := &p.watch
 	switch e := e.(type) {
-	case sbr.LeaseAnswer, sbr.LeaseRead, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.Left:
+	case sbr.LeaseAnswer, sbr.LeaseRead, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.DownRequested, sbr.Left:
 		h.reset, h.tryBy = p.clock(), 0 // whatever these begin, they begin now
 	case sbr.MemberSeen:
 		if m, known := p.r.Member(e.Member.ID); !known || m.Status != e.Member.Status {
@@ -47,8 +47,8 @@ func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
 
 func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	now := p.clock()
-	if waited := now - h.reset; waited > w.opts.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
-		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, w.opts.Resolver.StableAfter)
+	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
+		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.node.rules.Resolver.StableAfter)
 	}
 	if d.Final.NeedsLease() {
 		h.tryBy = now + d.Delay

@@ -17,6 +17,9 @@ func (*comesToRest) rested(w *World) {
 		if s := p.r.State(); s != sbr.StateUp {
 			w.violate("rest", "%s is still %s", p.id, s)
 		}
+		if p.request != "" {
+			w.violate("rest", "%s has not answered the operator who asked it to down %s", p.id, p.request)
+		}
 		s := p.r.Snapshot()
 		for i := range s.Members {
 			m := &s.Members[i]

@@ -14,25 +14,44 @@ type oneSide struct{ unchecked }
 
 func (*oneSide) rested(w *World) {
 	up := w.up()
-	whole := w.whole(up)
+	whole, circle := w.whole(up), w.islands(up)
 	out := w.keptOut(up)
 	for i, p := range up {
-		if whole && !out[p] {
+		if whole && !out[p] && circle == nil {
 			continue // the common case: everybody reaches everybody, and nobody is anybody's enemy
 		}
 		for _, q := range up[:i] {
 			switch {
 			case len(w.violations) >= maxViolations || strangers(p, q):
-			case w.apart(p, q) && (p.forming() || q.forming()):
+			case (w.apart(p, q) || circle != nil) && (p.forming() || q.forming()):
 			case !w.net.connected(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other", q.id, p.id)
 			case w.opts.Network.Probes && !w.net.direct(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other directly", q.id, p.id)
 			case out[p] && out[q] && p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
 				w.violate("S1", "%s and %s are both up and have downed each other", q.id, p.id)
+			case circle != nil && circle[p.index] != circle[q.index] && p.attends() && q.attends() && w.net.direct(p.node.index, q.node.index):
+				w.violate("S1", "%s and %s are both up, and the cluster of neither lists the other", q.id, p.id)
 			}
 		}
 	}
+}
+
+// islands are the circles of those who are up, if members that reach each other are in more than one: each was removed from the lists of the
+// other's circle, and nobody looks for anybody any more.
+func (w *World) islands(up []*process) []int {
+	circle, first := w.circles(), make(map[int]int)
+	for _, p := range up {
+		part := w.net.component(p.node.index)
+		if !p.attends() {
+			continue
+		}
+		if c, ok := first[part]; ok && c != circle[p.index] {
+			return circle
+		}
+		first[part] = circle[p.index]
+	}
+	return nil
 }
 
 // forming reports whether the process still waits, as it must, for its cluster to form.
@@ -46,7 +65,7 @@ func (p *process) forming() bool {
 			here++
 		}
 	}
-	return here < p.w.opts.Resolver.MinMembers
+	return here < p.node.rules.Resolver.MinMembers
 }
 
 // keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one of them says of everybody

@@ -16,7 +16,7 @@ func smallest(t *testing.T, least int) *World {
 	o := DefaultOptions()
 	o.Trace, o.Nodes = true, 3
 	o.Resolver.MinMembers = least
-	o.Store.Watch = false
+	o.Resolver.Watched = false
 	o.Strategy = strategies.LeaseMajority{}
 	w, err := New(o)
 	require.NoError(t, err)

@@ -8,14 +8,17 @@ import (
 
 // waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been unstable for so much longer
 // that everybody goes down. Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
+// Nor does what an operator asks for.
 type waitsUntilStable struct {
 	unchecked
-	from *process // who ordered; nil outside of such a step
+	from      *process // who ordered; nil outside of such a step
+	requested bool     // an operator asked for it
 }
 
 func (c *waitsUntilStable) took(w *World, p *process, e sbr.Event) {
 	p.watch.view(p, e)
 	c.from = nil
+	_, c.requested = e.(sbr.DownRequested)
 	if o, ok := e.(sbr.Ordered); ok {
 		c.from = w.byID[o.From]
 	}
@@ -23,12 +26,16 @@ func (c *waitsUntilStable) took(w *World, p *process, e sbr.Event) {
 
 func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 	h := &p.watch
-	from := c.from
-	c.from = nil
+	from, requested := c.from, c.requested
+	c.from, c.requested = nil, false
 	h.suspects = p.r.Suspects()
 	for _, e := range effects {
 		x, ok := e.(sbr.Explain)
 		if !ok || x.What != sbr.TopicDecision || x.Decision == nil {
+			continue
+		}
+		if requested {
+			h.decided = true
 			continue
 		}
 		if from != nil && x.Decision.Final.NeedsLease() {
@@ -36,7 +43,7 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 				w.violate("stable", "%s decides for %s, which has never decided anything", p.id, from.id)
 			}
 		}
-		waited, rules := p.clock()-h.viewed, &w.opts.Resolver
+		waited, rules := p.clock()-h.viewed, &p.node.rules.Resolver
 		unstable := x.Decision.Final == sbr.DownAll && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
 		if !h.proxy && !unstable && waited < rules.StableAfter-clockGrain {
 			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, rules.StableAfter)

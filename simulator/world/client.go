@@ -48,41 +48,27 @@ type request struct {
 	c     *client
 	fault StoreFault // of the node, when the request was sent
 	write bool
-	errand
-	// over says that the errand has heard of its answer, back that this is on its way.
+	// do is the arrival at the store, whatever became of the sender meanwhile; done hears whether an answer came back in time.
+	do   func()
+	done func(ok bool)
+	// over says that done was called, back that the answer is on its way.
 	over, back bool
 }
 
-// errand is what a request is about. It arrives at the store, whatever became of the sender meanwhile; then it hears whether an answer
-// came back in time.
-type errand interface {
-	arrive()
-	answer(ok bool)
-}
-
-// calls are two functions as an errand.
-type calls struct {
-	do   func()
-	done func(ok bool)
-}
-
-func (f *calls) arrive()        { f.do() }
-func (f *calls) answer(ok bool) { f.done(ok) }
-
-// call is send with functions.
+// call sends a request that is an operation of its own.
 func (c *client) call(write bool, do func(), done func(ok bool)) {
-	c.send(write, &calls{do: do, done: done})
+	c.send(c.w.now+c.w.opts.Store.Timeout, write, do, done)
 }
 
-// send sends one request.
-func (c *client) send(write bool, e errand) {
+// send sends one request of an operation that ends at end.
+func (c *client) send(end time.Duration, write bool, do func(), done func(ok bool)) {
 	w := c.w
-	r := &request{c: c, fault: c.p.node.fault, write: write, errand: e}
+	r := &request{c: c, fault: c.p.node.fault, write: write, do: do, done: done}
 	if r.fault.Access == Refused {
 		w.enact(w.now+r.leg(), c.p, (*expiry)(r))
 		return
 	}
-	w.enact(w.now+w.opts.Store.Timeout*2/5, c.p, (*expiry)(r))
+	w.enact(w.now+w.opts.Store.requestTime(end-w.now), c.p, (*expiry)(r))
 	if r.fault.Access == Silent || w.chance(r.fault.LoseRequests) {
 		return
 	}
@@ -109,7 +95,7 @@ func (r *request) act() {
 	if r.write && w.chance(r.fault.Conflicts) {
 		r.c.s.version++ // a foreign write that changes nothing we read, such as a label
 	}
-	r.arrive()
+	r.do()
 	if r.c.p.node.fault.Access == Silent || w.chance(r.fault.LoseAnswers) {
 		return
 	}
@@ -120,7 +106,7 @@ func (r *request) act() {
 func (r *request) finish(ok bool) {
 	if !r.over {
 		r.over = true
-		r.answer(ok)
+		r.done(ok)
 	}
 }
 
@@ -157,36 +143,18 @@ func (c *client) strayIn(s state) bool {
 	return slices.ContainsFunc(c.strays, func(t stray) bool { return c.mine(s, t.nonce) })
 }
 
-// reading answers one ReadLease, with as many requests as fit into the time for one operation.
-type reading struct {
-	c       *client
-	attempt uint64
-	end     time.Duration
-	s       state
-}
-
+// read answers one ReadLease.
 func (c *client) read(eff sbr.ReadLease) {
 	c.w.tried(c.p, "reads", eff.Attempt)
-	r := &reading{c: c, attempt: eff.Attempt, end: c.w.now + c.w.opts.Store.Timeout}
-	r.act()
-}
-
-// act is one request.
-func (r *reading) act() { r.c.send(false, r) }
-
-func (r *reading) arrive() { r.s = r.c.s.state }
-
-func (r *reading) answer(ok bool) {
-	const pause = 500 * time.Millisecond
-	switch c := r.c; {
-	case ok:
-		c.learn(r.s)
-		c.p.step(sbr.LeaseRead{Attempt: r.attempt, Record: c.p.recordOf(c.know)})
-	case c.w.now+pause < r.end:
-		c.w.enact(c.w.now+pause, c.p, r)
-	default:
-		c.p.step(sbr.LeaseRead{Attempt: r.attempt, Err: "no answer"})
-	}
+	var s state
+	c.call(false, func() { s = c.s.state }, func(ok bool) {
+		if !ok {
+			c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: "no answer"})
+			return
+		}
+		c.learn(s)
+		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.p.recordOf(c.know)})
+	})
 }
 
 // begin starts a tenure: the lease is held under the nonce, by a write that was sent at sent.
@@ -214,7 +182,7 @@ func (c *client) beat(nonce uint64) {
 		return
 	}
 	var s state
-	c.call(true, func() {
+	c.send(c.w.now+min(c.trusted-sent, o.Timeout), true, func() {
 		if st := c.s; c.mine(st.state, nonce) {
 			next := st.state
 			next.beat++
@@ -300,7 +268,7 @@ func (c *client) tidyLater(d time.Duration) {
 // wake tells the process of a change of the record, if it watches and can.
 func (c *client) wake() {
 	o := &c.w.opts.Store
-	if !o.Watch || c.waking || !c.p.runs() || c.p.node.fault.Access != Open {
+	if !c.p.node.rules.Resolver.Watched || c.waking || !c.p.runs() || c.p.node.fault.Access != Open {
 		return
 	}
 	c.waking = true

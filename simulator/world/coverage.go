@@ -35,10 +35,11 @@ const deadline = "Deadline"
 var (
 	effectWords = []string{
 		"ReadLease", "AcquireLease", "ReleaseLease", "TellVerdict", "TellOrder", "AskToRace", "AskStanding", "Remove", "Suspend",
-		"Resume", "DownSelf",
+		"Resume", "DownSelf", "AnswerDownRequest", "RestoreVerdict", "RecordLeave",
 	}
 	topics = []sbr.Topic{
 		sbr.TopicArmed, sbr.TopicDecision, sbr.TopicLease, sbr.TopicVerdict, sbr.TopicHealed, sbr.TopicIgnored, sbr.TopicPaused,
+		sbr.TopicBackwards, sbr.TopicConflict,
 	}
 )
 

@@ -17,7 +17,7 @@ func coverTwo(t *testing.T, c *Coverage) *World {
 	t.Helper()
 	o := DefaultOptions()
 	o.Nodes, o.Strategy, o.Refuse, o.Coverage = 2, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, true, c
-	o.Store.Watch = true
+	o.Resolver.Watched = true
 	w, err := New(o)
 	require.NoError(t, err)
 	w.At(10*time.Second, func() { w.Partition([]int{0}, []int{1}) })
@@ -44,7 +44,8 @@ func TestCoverage_CountsWhatResolversDo(t *testing.T) {
 		"waiting-for-lease + LeaseAnswer(granted) -> up":                                   1,
 		"up + MemberGone -> up":                                                            1,
 		"up + Deadline -> up: ReleaseLease":                                                1,
-		"up + LeaseReleased -> up: Explain(lease)":                                         1,
+		"up + LeaseReleased -> up: ReadLease, Explain(lease)":                              1,
+		"up + LeaseRead -> up":                                                             1,
 	}, c.Counts())
 }
 
@@ -88,7 +89,7 @@ func TestCoverage_ChoresAreLeftOut(t *testing.T) {
 func TestCoverage_EveryEffectHasAWord(t *testing.T) {
 	effects := []sbr.Effect{
 		sbr.ReadLease{}, sbr.AcquireLease{}, sbr.ReleaseLease{}, sbr.TellVerdict{}, sbr.TellOrder{}, sbr.AskToRace{}, sbr.AskStanding{},
-		sbr.Remove{}, sbr.Suspend{}, sbr.Resume{}, sbr.DownSelf{},
+		sbr.Remove{}, sbr.Suspend{}, sbr.Resume{}, sbr.DownSelf{}, sbr.AnswerDownRequest{}, sbr.RestoreVerdict{}, sbr.RecordLeave{},
 	}
 	for _, what := range topics {
 		effects = append(effects, sbr.Explain{What: what})

@@ -35,6 +35,9 @@ type peer struct {
 	lost                   bool // was removed, or heard to have left
 	met                    bool // was known at some time
 	bridged                bool // they miss each other, and others reach both; see bridge
+	eviction               eviction
+	// since is when the detector's word became "failed".
+	since time.Duration
 }
 
 // look compares what o thinks of s with the truth, in constant time. What the detector finds out is put on the agenda by review.
@@ -139,6 +142,9 @@ func (o *process) find(s *process, q *peer) {
 	q.failed = bad
 	w.stirred()
 	w.detected(o, s, bad)
+	if o.evicts(s, q) {
+		return
+	}
 	o.step(s.word(bad))
 }
 

@@ -28,6 +28,11 @@
 //
 //   - A run shows one interleaving out of many: explore with many seeds.
 //
+//   - Who was removed from a list (World.ForceLeave, Options.ReapAfter) comes back when somebody there hears of it from a member that still
+//     lists it. That Serf tells of a removal again in each exchange of state is left out: it reaches whoever is reached at that moment. So
+//     is that memberlist goes on gossiping to the dead for half a minute: after a short cut it may bring members together that list each
+//     other no longer.
+//
 //   - In a world of more than Options.Resolvers nodes (128 where that is zero) only a few members, the witnesses, know the whole
 //     cluster: the first three of the whole and of each of Options.Sides, the first with each role (which are also the oldest),
 //     some of Options.Harmed, and three that the seed draws, so that over many seeds everybody is one. All others are followers.

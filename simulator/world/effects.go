@@ -12,11 +12,15 @@ func (p *process) carry(e sbr.Effect) {
 	switch e := e.(type) {
 	case sbr.ReadLease:
 		p.client.read(e)
+	case sbr.RestoreVerdict:
+		p.client.restore(e)
 	case sbr.AcquireLease:
 		(*ruler)(p).acquire(e)
 	case sbr.ReleaseLease:
 		p.w.tried(p, "releases", e.Attempt)
 		p.client.release(e.Attempt)
+	case sbr.RecordLeave:
+		p.client.recordLeave(e)
 	case sbr.TellVerdict:
 		p.tellVerdict(e)
 	case sbr.TellOrder:
@@ -35,6 +39,8 @@ func (p *process) carry(e sbr.Effect) {
 		p.w.explained(p, "resumed", e.Reason)
 	case sbr.DownSelf:
 		p.down(e.Reason)
+	case sbr.AnswerDownRequest:
+		p.answerOperator(e)
 	case sbr.Explain:
 		if e.Decision != nil {
 			p.node.last = e.Decision
@@ -126,7 +132,7 @@ func (p *process) removed(gone []*process) {
 	p.together(func() {
 		for _, s := range gone {
 			if p.knows(s) && p.peer(s).failed {
-				p.forget(s)
+				p.forget(s, s.left)
 			}
 		}
 	})

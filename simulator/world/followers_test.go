@@ -17,7 +17,7 @@ func large(seed uint64, nodes int) Options {
 	o := DefaultOptions()
 	o.Seed, o.Nodes = seed, nodes
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 6 * time.Second}
-	o.Network.Probes, o.Store.Watch, o.Refuse, o.KeepNames = true, true, true, true
+	o.Network.Probes, o.Resolver.Watched, o.Refuse, o.KeepNames = true, true, true, true
 	return o
 }
 
@@ -104,7 +104,7 @@ func TestFollowers_ObeyWhoeverDecides(t *testing.T) {
 // A follower that did not run while its side was downed learns its fate when it runs again, and goes down.
 func TestFollowers_PausedThroughEverything(t *testing.T) {
 	o := large(1, 40)
-	o.Resolvers, o.Store.Watch, o.Sides = 10, false, sixToFour(40)
+	o.Resolvers, o.Resolver.Watched, o.Sides = 10, false, sixToFour(40)
 	w, err := New(o)
 	require.NoError(t, err)
 	var paused *Node

@@ -11,7 +11,7 @@ import (
 
 // History is what changed in a run, as values, for reports. It starts with the Life of every node and the network at the start.
 type History struct {
-	// Nodes are the names; everything else speaks of nodes by their index.
+	// Nodes are the names, the last ones where that changed; everything else speaks of nodes by their index.
 	Nodes []string
 	// Probes says that members find out about links that others can bridge.
 	Probes bool
@@ -283,6 +283,7 @@ func (r *historian) look(i int) {
 		r.lives[i] = life
 		r.add(Lived{i, life})
 		if life == Booting {
+			r.h.Nodes[i] = n.Name // it may have come back under another one
 			r.blind(i)
 		}
 	} else if len(r.w.nodes) > maxLeaders {
@@ -331,7 +332,7 @@ func (n *Node) life() Life {
 	}
 }
 
-// lookAround records what changed in the network and on the way to the store.
+// lookAround records what changed in the network, in the store and on the way to it.
 func (r *historian) lookAround() {
 	cut := make([][2]int, 0, len(r.w.net.cut))
 	for link, is := range r.w.net.cut {
@@ -344,6 +345,7 @@ func (r *historian) lookAround() {
 		r.cut, r.groups = cut, slices.Clone(r.w.net.group)
 		r.add(Rewired{Groups: slices.Clone(r.groups), Cut: slices.Clone(cut)})
 	}
+	r.held(r.w.store.record.Holder) // the store may have forgotten it
 	for i, n := range r.w.nodes {
 		if n.fault != r.faults[i] {
 			r.faults[i] = n.fault

@@ -15,7 +15,7 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 	t.Helper()
 	o := DefaultOptions()
 	o.Seed, o.History = seed, history
-	o.KeepNames, o.Refuse, o.Store.Watch, o.Network.Probes = true, true, true, true
+	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Network.Probes = true, true, true, true
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	w, err := New(o)
 	require.NoError(t, err)

@@ -41,18 +41,23 @@ func (r *historian) stepped(_ *World, p *process, effects []sbr.Effect) {
 }
 
 // committed records who holds the lease, and the verdict.
-func (r *historian) committed(w *World, by *process, before, after *sbr.Record) {
+func (r *historian) committed(_ *World, by *process, before, after *sbr.Record) {
 	r.settle()
+	r.held(after.Holder)
+	if after.Token != before.Token && by != nil {
+		r.add(Ruled{by.node.index, after.Token})
+	}
+}
+
+// held records who holds the lease.
+func (r *historian) held(id sbr.ID) {
 	holder := -1
-	if p := w.byID[after.Holder]; p != nil {
+	if p := r.w.byID[id]; p != nil {
 		holder = p.node.index
 	}
 	if holder != r.holder {
 		r.holder = holder
 		r.add(Held{holder})
-	}
-	if after.Token != before.Token && by != nil {
-		r.add(Ruled{by.node.index, after.Token})
 	}
 }
 

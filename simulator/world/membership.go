@@ -13,7 +13,7 @@ func (p *process) meet(s *process) {
 		return // under its own name nobody knows another one
 	}
 	q := p.peer(s)
-	if q.meeting = false; q.known {
+	if q.meeting = false; q.known || p.lists(s.self.Name, s.node) {
 		return
 	}
 	if p.w.opts.Refuse && p.r.KeptOut(s.id, s.self.Seen) {
@@ -50,14 +50,15 @@ func (p *process) refuse(s *process) {
 func (p *process) letIn(s *process) {
 	q := p.peer(s)
 	if p.w.opts.KeepNames {
-		for old := s.prev; old != nil; old = old.prev {
-			p.forget(old)
-		}
+		p.supplant(s)
 	}
 	*q = peer{known: true, met: true, gen: q.gen + 1, missGen: q.missGen + 1}
 	p.known++
 	if s.runs() {
 		p.knownUp++
+	}
+	if its, ours := s.node.rules.Digest, p.node.rules.Digest; its != ours {
+		p.w.note(p, "differs", "%s has another configuration: its digest %s, ours %s", s.id, its, ours)
 	}
 	p.step(s.news)
 	p.look(s)
@@ -78,8 +79,47 @@ func (p *process) word(bad bool) sbr.Event {
 	return p.found
 }
 
-// forget makes p know s no longer.
-func (p *process) forget(s *process) {
+// supplant takes from the list whoever ran on the node of s before it: under the same name, or known to have ended, because s holds
+// the state that its predecessor had locked.
+func (p *process) supplant(s *process) {
+	proves := true
+	for next, old := s, s.prev; old != nil; next, old = old, old.prev {
+		proves = proves && !next.stateLost
+		switch {
+		case p.knows(old) && (proves || old.self.Name == s.self.Name):
+			p.forget(old, proves)
+		case proves:
+			p.ended(old)
+		}
+	}
+}
+
+// ended tells the resolver that a process, which the membership lists no longer, is known to have ended.
+func (p *process) ended(s *process) {
+	if p.stage != stageRunning {
+		return
+	}
+	if _, known := p.r.Member(s.id); known {
+		p.step(sbr.MemberGone{ID: s.id, Ended: true})
+	}
+}
+
+// lists reports whether p lists a member of that name that runs on another node. Serf takes no second one under a name: not while the
+// first is alive, and not while it is listed as failed.
+func (p *process) lists(name string, not *Node) bool {
+	if !p.w.namesakes || !p.w.opts.KeepNames {
+		return false
+	}
+	for place := range p.peers {
+		if s := p.others()[place]; p.peers[place].known && s.self.Name == name && s.node != not {
+			return true
+		}
+	}
+	return false
+}
+
+// forget makes p know s no longer. Ended says that the end of s is certain: it said goodbye, or its successor proves it.
+func (p *process) forget(s *process, ended bool) {
 	if !p.knows(s) {
 		return
 	}
@@ -105,7 +145,7 @@ func (p *process) forget(s *process) {
 		w.stirred()
 	}
 	w.forgot(p, s)
-	p.step(sbr.MemberGone{ID: s.id})
+	p.step(sbr.MemberGone{ID: s.id, Ended: ended})
 	switch {
 	case s.alive():
 		w.comeBack(s)

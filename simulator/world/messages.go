@@ -123,7 +123,7 @@ func (p *process) ask(e sbr.AskToRace) {
 	p.w.note(p, "asks for help", "%v", names(e.Targets))
 	for _, id := range e.Targets {
 		if q := p.w.byID[id]; q != nil {
-			p.w.send(p, q, func() { q.step(sbr.Asked{From: p.id}) })
+			p.w.send(p, q, func() { q.step(sbr.Asked{From: p.id, Suspects: e.Suspects}) })
 		}
 	}
 }

@@ -162,6 +162,23 @@ func (w *World) setCut(from, to int) {
 	w.net.cut[[2]int{from, to}] = true
 }
 
+// Mend repairs the link between two nodes, both ways. A partition stays.
+func (w *World) Mend(a, b int) {
+	w.rewire(func() {
+		delete(w.net.cut, [2]int{a, b})
+		delete(w.net.cut, [2]int{b, a})
+		w.note(nil, "mend", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
+	})
+}
+
+// MendOneWay lets the node to hear from again.
+func (w *World) MendOneWay(from, to int) {
+	w.rewire(func() {
+		delete(w.net.cut, [2]int{from, to})
+		w.note(nil, "mend", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
+	})
+}
+
 // Heal repairs every link.
 func (w *World) Heal() {
 	w.rewire(func() {

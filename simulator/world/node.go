@@ -13,6 +13,7 @@ type Node struct {
 	Roles []string
 
 	w     *World
+	rules *Rules
 	index int
 	lives int
 	proc  *process
@@ -27,6 +28,16 @@ type NodeOptions struct {
 	// Name must differ from all others. Empty: n1, n2 and so on.
 	Name  string
 	Roles []string
+	// Own are its rules where they are not those of the world.
+	Own *Rules
+}
+
+// Rules are what a member decides by.
+type Rules struct {
+	Resolver sbr.Config
+	Strategy sbr.Strategy
+	// Digest is what members compare to see that they decide by the same rules.
+	Digest string
 }
 
 // AddNode adds a node on which nothing runs yet; Restart starts it. Addresses are in the order of the nodes.
@@ -35,7 +46,10 @@ func (w *World) AddNode(o NodeOptions) *Node {
 	if len(w.nodeRoom) > 0 {
 		n, w.nodeRoom = &w.nodeRoom[0], w.nodeRoom[1:]
 	}
-	*n = Node{Name: o.Name, Roles: o.Roles, w: w, index: len(w.nodes), rate: 1}
+	*n = Node{Name: o.Name, Roles: o.Roles, w: w, rules: o.Own, index: len(w.nodes), rate: 1}
+	if n.rules == nil {
+		n.rules = &w.rules
+	}
 	if n.Name == "" {
 		n.Name = "n" + strconv.Itoa(n.index+1)
 	}
@@ -97,11 +111,22 @@ func (n *Node) Crash() {
 }
 
 // Restart starts a new incarnation on the node, unless a process runs there. It reads the store first.
-func (n *Node) Restart() {
+func (n *Node) Restart() { n.RestartAs(n.Name, false) }
+
+// RestartAs is Restart under a name that may be another one, and with stateLost without the state folder: the new incarnation then
+// cannot prove that its predecessor has ended, and does not know whom that could not reach.
+func (n *Node) RestartAs(name string, stateLost bool) {
 	if n.proc != nil && n.proc.stage != stageStopped {
 		return
 	}
+	if name != n.Name {
+		n.Name = name
+		for _, o := range n.w.nodes {
+			n.w.namesakes = n.w.namesakes || o != n && o.Name == name
+		}
+	}
 	p := n.w.newProcess(n, sbr.Record{})
+	p.remember(stateLost)
 	n.w.note(p, "boot", "reads the store before it joins")
 	p.boot()
 }

@@ -42,8 +42,16 @@ type process struct {
 	// full says that the resolver knows the whole cluster, slot is its place among those that do; see Options.Resolvers.
 	full bool
 	slot int
-	// prev is the incarnation that ran on the node before.
-	prev *process
+	// prev is the incarnation that ran on the node before. stateLost says that this one started without its state folder: it knows
+	// nothing of prev, and cannot prove that it ended. suspects are those that prev could not reach and that were not decided about.
+	prev      *process
+	stateLost bool
+	suspects  []sbr.Member
+	// members are the others in prev's last view that counted, token is the verdict that it knew then, hasLeft says that it left them
+	// in peace; see start.go.
+	members []sbr.Member
+	token   uint64
+	hasLeft bool
 
 	due    time.Duration // when the resolver wants to be called, by the world's clock; never if it does not
 	tickAt time.Duration // when the event comes that stands for it; it may be too early
@@ -68,6 +76,8 @@ type process struct {
 	watch    watch
 	// knocking are downed incarnations that it has refused.
 	knocking map[*process]bool
+	// request is whom an operator asked it to down, until the resolver has answered; empty: nobody.
+	request sbr.ID
 
 	news, failed, found sbr.Event // what others are told of it, see word
 
@@ -82,10 +92,9 @@ type process struct {
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
-	n.lives++
 	p := w.allocate()
 	*p = process{
-		w: w, node: n, index: len(w.procs), id: sbr.ID(n.Name + "#" + strconv.Itoa(n.lives)), since: w.now, rate: n.rate,
+		w: w, node: n, index: len(w.procs), id: n.nextID(), since: w.now, rate: n.rate,
 		prev: n.proc, full: w.witness(n.index), slot: -1, due: never,
 	}
 	p.self = sbr.Member{
@@ -93,7 +102,7 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
 	p.client = client{w: w, p: p, s: &w.store, user: (*ruler)(p)}
-	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || !p.full, w.now > 0
+	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || !p.full || w.store.wentBack, w.now > 0
 	n.proc = p
 	w.procs = append(w.procs, p)
 	if p.full {
@@ -112,6 +121,16 @@ func (w *World) allocate() *process {
 	p := &w.room[0]
 	w.room = w.room[1:]
 	return p
+}
+
+// nextID names the next incarnation on the node.
+func (n *Node) nextID() sbr.ID {
+	for {
+		n.lives++
+		if id := sbr.ID(n.Name + "#" + strconv.Itoa(n.lives)); n.w.byID[id] == nil {
+			return id
+		}
+	}
 }
 
 // address is that of the n-th node, counted from 1. Hosts are ordered as text, so that within a block all have the same length.
@@ -187,18 +206,19 @@ func (p *process) boot() {
 	})
 }
 
-// join looks for a member that the last verdict does not leave out; without one it does not start.
+// join looks for a member that the last verdict does not leave out. Without one it starts by itself, if it may.
 func (p *process) join(s state) {
 	for _, i := range p.w.rng.Perm(len(p.w.procs)) {
 		q := p.w.procs[i]
 		if q == p || !q.runs() || q.paused || !p.w.net.direct(p.node.index, q.node.index) {
 			continue
 		}
-		if s.record.Verdict.Standing(q.id, q.self.Seen) == sbr.Out {
+		if s.record.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p.self.Name, p.node) {
 			continue
 		}
 		p.run()
 		p.step(sbr.LeaseObserved{Record: p.recordOf(s)})
+		p.recall(q, s)
 		p.meet(q)
 		for i := range q.peers {
 			if q.peers[i].known && !q.peers[i].failed {
@@ -206,9 +226,14 @@ func (p *process) join(s state) {
 			}
 		}
 		q.meet(p)
+		p.learnLeft(q)
 		p.w.appeared(p)
 		p.w.gossipAbout(p)
 		p.w.account()
+		return
+	}
+	if p.startsAlone(s) {
+		p.startAlone(s)
 		return
 	}
 	p.w.after(time.Second, p, p.boot)
@@ -216,11 +241,11 @@ func (p *process) join(s state) {
 
 // run starts the resolver.
 func (p *process) run() {
-	strategy := p.w.opts.Strategy
+	strategy := p.node.rules.Strategy
 	if !p.full {
 		strategy = p.w.follows
 	}
-	r, err := sbr.New(p.w.opts.Resolver, strategy, p.self, 0)
+	r, err := sbr.New(p.node.rules.Resolver, strategy, p.self, 0)
 	if err != nil {
 		panic(err) // the options were validated
 	}
@@ -327,6 +352,7 @@ func (p *process) awake() {
 	if p.attends() {
 		for i := range p.peers {
 			p.look(p.others()[i])
+			p.reapLater(i)
 		}
 		p.review()
 	}

@@ -68,7 +68,7 @@ func newPlanner(seed uint64) *planner {
 	s.Timeout = c.LeaseTimeout
 	s.TTL = p.span(20*time.Second, time.Minute)
 	s.Interval = s.TTL / 10
-	s.Watch = p.coin(0.5)
+	c.Watched = p.coin(0.5)
 	c.HolderRetry = s.Interval
 	d := &o.Detection
 	d.After, d.Spread, d.Heal = p.span(time.Second, 5*time.Second), p.span(0, 3*time.Second), p.span(100*time.Millisecond, 2*time.Second)

@@ -15,7 +15,7 @@ func (u *ruler) acquire(eff sbr.AcquireLease) {
 		w.say(p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v",
 			eff.Attempt, eff.Base, names(v.Survivors), names(v.Down), names(eff.TakeOver))
 	}
-	u.client.acquire(proposal{attempt: eff.Attempt, verdict: v, base: eff.Base, takeOver: eff.TakeOver})
+	u.client.acquire(proposal{attempt: eff.Attempt, verdict: v, base: eff.Base, baseBy: eff.BaseBy, takeOver: eff.TakeOver})
 }
 
 func (u *ruler) answered(attempt uint64, o sbr.Outcome, s state, why string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -14,8 +15,6 @@ type StoreOptions struct {
 	Latency, Jitter time.Duration
 	// TTL is how long a holder may be silent, Interval the time between its heartbeats, Timeout bounds one operation.
 	TTL, Interval, Timeout time.Duration
-	// Watch tells every member of each change of the record.
-	Watch bool
 }
 
 func (o *StoreOptions) validate() error {
@@ -26,6 +25,11 @@ func (o *StoreOptions) validate() error {
 		return errors.New("the store's latency must not be negative")
 	}
 	return nil
+}
+
+// requestTime is how long one request may take of an operation that has so much time left.
+func (o *StoreOptions) requestTime(left time.Duration) time.Duration {
+	return lease.Settings{OperationTimeout: o.Timeout}.RequestTime(left)
 }
 
 // Access says whether a node reaches the lease store.
@@ -83,6 +87,7 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 			n.proc.client.wake()
 		}
 	}
+	w.store.witnessed()
 }
 
 // state is one state of the stored record.
@@ -103,6 +108,10 @@ type store struct {
 	// chain are all verdicts ever committed, by token, writtenAt is when.
 	chain     []sbr.Verdict
 	writtenAt []time.Duration
+	// wentBack says that the record was ever deleted or replaced by an older one; lost is what it forgot then, see forget.go.
+	wentBack   bool
+	lost       *forgotten
+	writesBack bool // the write that is committed now tells the store again what it forgot
 }
 
 func (s *store) newNonce() uint64 {
@@ -122,8 +131,12 @@ func (s *store) commit(by *process, prev uint64, next state) bool {
 		s.slot.committed(by, &old.record, &next.record)
 		return true
 	}
-	if next.record.Token != old.record.Token {
+	s.writesBack = next.record.Token != old.record.Token && s.known(next.record.Verdict)
+	if s.writesBack {
+		s.toldAgain(by, &next.record)
+	} else if next.record.Token != old.record.Token {
 		v := next.record.Verdict
+		s.overwritten(v)
 		s.w.trace.mix(s.w.now, by, "committed")
 		s.w.trace.number(v.Token)
 		if s.w.wordy() {
@@ -137,9 +150,6 @@ func (s *store) commit(by *process, prev uint64, next state) bool {
 }
 
 func (s *store) changed() {
-	if !s.w.opts.Store.Watch {
-		return
-	}
 	for _, p := range s.w.procs {
 		p.client.wake()
 	}
@@ -150,7 +160,11 @@ func (s *store) verdict() *sbr.Verdict {
 	if len(s.chain) == 0 {
 		return &sbr.Verdict{}
 	}
-	return &s.chain[len(s.chain)-1]
+	last := &s.chain[len(s.chain)-1]
+	if s.record.Verdict != nil && s.record.Token > last.Token {
+		return s.record.Verdict // told again after last had been written in its place
+	}
+	return last
 }
 
 // Verdict returns the newest verdict in the store, and the holder of the lease.

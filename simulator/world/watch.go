@@ -36,7 +36,7 @@ func (h *watch) view(p *process, e sbr.Event) {
 		return
 	}
 	now := p.clock()
-	if h.suspects == 0 && unreachable || now-h.viewed >= p.w.opts.Resolver.StableAfter {
+	if h.suspects == 0 && unreachable || now-h.viewed >= p.node.rules.Resolver.StableAfter {
 		h.troubled = now
 	}
 	h.viewed, h.reset, h.proxy, h.tryBy = now, now, false, 0
@@ -57,8 +57,21 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		changes = !slices.Equal(ids, p.watch.indirect)
 		p.watch.indirect = ids
 		return false, changes && p.r.Suspects() > 0
-	case sbr.MemberSeen: // a member that was leaving, and is not
+	case sbr.MemberGone: // removed from the list, which is no end
+		m, known := p.r.Member(e.ID)
+		suspected := m.Unreachable && m.Status <= sbr.Up
+		return true, known && e.ID != p.id && !e.Ended && m.Downable() && !suspected
+	case sbr.Suspected:
+		for i := range e.Members {
+			_, known := p.r.Member(e.Members[i].ID)
+			changes = changes || !known
+		}
+		return true, changes
+	case sbr.MemberSeen: // a member that was leaving, and is not; or that is listed again
 		m, known := p.r.Member(e.Member.ID)
+		if known && m.Unlisted && m.Status <= sbr.Up {
+			return false, true
+		}
 		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up
 	}
 	return false, false

@@ -50,6 +50,8 @@ type Options struct {
 	Refuse bool
 	// KeepNames restarts a node under its old name: the others then know one incarnation at a time.
 	KeepNames bool
+	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
+	ReapAfter time.Duration
 	// Trace records what happens in words. Without it only the hash is kept.
 	Trace bool
 	// History records what changes, as values; see World.History. HistoryOf are the nodes, by index, whose views of others are part
@@ -83,6 +85,7 @@ const DefaultResolvers = 128
 // World is a cluster in virtual time. It is not safe for concurrent use.
 type World struct {
 	opts  Options
+	rules Rules // of all nodes that have none of their own
 	rng   *rand.Rand
 	now   time.Duration
 	seq   uint64
@@ -126,6 +129,9 @@ type World struct {
 	checks     []checker
 	activity   activity
 	violations []Violation
+	excepted   []Violation // see World.Excepted
+	// namesakes says that two nodes have had one name.
+	namesakes bool
 }
 
 // New builds a world in which all nodes have just started and know each other.
@@ -137,11 +143,21 @@ func New(o Options) (*World, error) {
 	if len(members) == 0 {
 		members = make([]NodeOptions, max(o.Nodes, 0))
 	}
+	for _, m := range members {
+		if own := m.Own; own != nil && own.Strategy == nil {
+			return nil, fmt.Errorf("world: %s has rules without a strategy", m.Name)
+		} else if own != nil {
+			if err := own.Resolver.Validate(); err != nil {
+				return nil, fmt.Errorf("world: %s: %w", m.Name, err)
+			}
+		}
+	}
 	if len(members) == 0 || o.Strategy == nil {
 		return nil, errors.New("world: a world needs nodes and a strategy")
 	}
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
 	w.opts.Members = members
+	w.rules = Rules{Resolver: o.Resolver, Strategy: o.Strategy}
 	w.trace.on = o.Trace
 	w.store.w = w
 	w.checks = newCheckers()

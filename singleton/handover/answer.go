@@ -145,11 +145,12 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	return a, true
 }
 
-// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks.
+// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks, or cannot be reached: it may
+// run the slot, and the one that asks may never have heard of it.
 func (m *Machine) elder(than sbr.ID, born int64) bool {
 	for i := range m.view.Peers {
 		p := &m.view.Peers[i]
-		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) && older(p.Born, p.ID, born, than) {
+		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) && (p.Unreachable || older(p.Born, p.ID, born, than)) {
 			return true
 		}
 	}

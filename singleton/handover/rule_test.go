@@ -336,3 +336,14 @@ func TestMargin_AnUnreachableMemberIsWaitedForUntilAVerdict(t *testing.T) {
 		require.NotEqual(t, handover.Taking, a.m.Phase())
 	}
 }
+
+// A member that started while others were cut off has never heard of them: those that know of them answer for them.
+func TestConsent_NotWhileAMemberThatMayRunItCannotBeReached(t *testing.T) {
+	far := younger
+	far.Unreachable = true
+	a := newAlone(t, nil, older, far)
+	require.Empty(t, a.asked(older, handover.Take, 1).Kind)
+	far.Unreachable = false
+	a.see(older, far)
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 2).Kind)
+}

@@ -20,10 +20,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
-// e2eEnv switches these tests on; with the value of everyFile all scenario files are played.
+// e2eEnv switches these tests on; with the value of everything all scenario files and all starts are played.
 const (
-	e2eEnv    = "SBR_E2E"
-	everyFile = "all"
+	e2eEnv     = "SBR_E2E"
+	everything = "all"
 )
 
 func TestMain(m *testing.M) {
@@ -143,8 +143,19 @@ func newRig(t *testing.T, m mode, o cluster.Options) *rig {
 // newRigWith does so once more is on the network.
 func newRigWith(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.Options)) *rig {
 	t.Helper()
+	r := bootRig(t, m, o, more)
+	r.waitWhole(60 * time.Second)
+	return r
+}
+
+// bootRig starts a cluster, once more is on the network, and does not wait for it.
+func bootRig(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.Options)) *rig {
+	t.Helper()
 	needsRoot(t)
-	o.SBR, o.Own, o.Flavour = sbrPath(t), m.own, m.flavour
+	o.Own, o.Flavour = m.own, m.flavour
+	if o.SBR == "" {
+		o.SBR = sbrPath(t)
+	}
 	if !m.own {
 		var err error
 		o.Serf, err = serftest.Ensure(t.Context(), m.flavour, os.Stderr)
@@ -160,7 +171,6 @@ func newRigWith(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluste
 	r.Cluster, err = cluster.Start(t.Context(), r.lab, r.api, o)
 	require.NoError(t, err)
 	t.Cleanup(r.Stop)
-	r.waitWhole(60 * time.Second)
 	return r
 }
 

@@ -46,6 +46,7 @@ type entry struct {
 // play plays a file once and returns which of its expectations are not met. A broken promise fails the test.
 func play(t *testing.T, s *scenario.Scenario, m mode) []string {
 	t.Helper()
+	s = s.Drawn(1) // ranges are what the first seed makes of them
 	p := &player{s: s, top: newTopology(), zones: make(map[string][]string), hurt: make(map[string]int)}
 	o := cluster.Options{Settings: settingsOf(t, s), Profile: strings.TrimPrefix(s.Cluster.Detection.Profile, "serf-"), Roles: make(map[string][]string)}
 	for _, n := range nodesOf(s) {
@@ -125,7 +126,7 @@ func (p *player) run() error {
 	p.began = time.Now()
 	for i := range p.s.Steps {
 		st := &p.s.Steps[i]
-		p.after(*st.At, func() error {
+		p.after(st.At.From, func() error {
 			if err := p.step(i+1, st); err != nil {
 				return fmt.Errorf("steps[%d]: %w", i, err)
 			}
@@ -174,9 +175,11 @@ func (p *player) step(number int, st *scenario.Step) error {
 		return err
 	case st.Leave != nil:
 		return p.Member(*st.Leave).Leave(ctx)
+	case st.Down != nil:
+		return p.Down(ctx, p.Member(*st.By), *st.Down)
 	case st.Pause != nil:
 		m := p.Member(*st.Pause)
-		p.after(*st.At+*st.For, m.Resume)
+		p.after(st.At.From+st.For.From, m.Resume)
 		return m.Pause(ctx)
 	case st.LeaseStore != nil:
 		return p.cutStore(number, st)
@@ -213,7 +216,7 @@ func (p *player) cutStore(number int, st *scenario.Step) error {
 		p.hurt[name] = number
 	}
 	if st.For != nil {
-		p.after(*st.At+*st.For, func() error {
+		p.after(st.At.From+st.For.From, func() error {
 			return p.lab.HealStore(slices.DeleteFunc(slices.Clone(hit), func(name string) bool { return p.hurt[name] != number })...)
 		})
 	}

@@ -44,12 +44,14 @@ func unplayable(s *scenario.Scenario) string {
 	}
 	c := &s.Cluster
 	switch {
-	case c.Network.Loss > 0:
-		return "its loss is about messages of the resolvers alone; on hosts the detector and the lease would suffer as well"
+	case c.ReapAfter != scenario.Default().Cluster.ReapAfter:
+		return "hosts run Serf with its own reconnect time-out"
 	case c.Network.Latency > maxLatency || c.Network.Jitter > maxLatency:
 		return fmt.Sprintf("its messages take up to %v; those of hosts take no time to speak of", c.Network.Latency+c.Network.Jitter)
 	case c.SplitBrainResolver.Probe.Neighbours == 0:
 		return "no own probes: Serf's detector cannot be made faster"
+	case len(c.Settings) > 0:
+		return "hosts all have one configuration"
 	case c.Detection.Profile == "serf-wan":
 		return "Serf's detector takes up to a minute there, and cannot be made faster"
 	}
@@ -58,6 +60,8 @@ func unplayable(s *scenario.Scenario) string {
 		switch {
 		case st.Clock != nil:
 			return "hosts share one clock"
+		case st.Link != nil, st.LinkOneWay != nil, st.ForceLeave != nil, st.As != nil, st.State != nil, st.Rights != nil:
+			return "the soak does that on hosts, and not the files"
 		case st.LeaseStore != nil && st.LeaseStore.Kind != "down":
 			return "hosts can only be cut off from the store: what it answers is not theirs to change"
 		}
@@ -113,7 +117,7 @@ func TestScenarios(t *testing.T) {
 	needsRoot(t)
 	all := library(t)
 	for i, name := range slices.Sorted(maps.Keys(all)) {
-		if os.Getenv(e2eEnv) != everyFile && !slices.Contains(sample, name) {
+		if os.Getenv(e2eEnv) != everything && !slices.Contains(sample, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

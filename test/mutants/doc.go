@@ -1,4 +1,4 @@
-// Mutants proves that the tests have teeth: it seeds bugs into the resolver, one at a time, and runs the suite against each of them.
+// Mutants proves that the tests have teeth: it seeds bugs into the resolver and the lease, one at a time, and runs the suite against each of them.
 //
 //	go run ./test/mutants                       all mutants, stops at the first test that catches each
 //	go run ./test/mutants --tier each           and measures what the simulator finds by itself

@@ -137,6 +137,8 @@ func (h *hunter) try(ctx context.Context, f *finding) (err error) {
 // wants reports whether there is something left to learn from a step.
 func (f *finding) wants(s step, m mode) bool {
 	switch {
+	case s.of != "" && !f.changes(s.of):
+		return false
 	case f.By == nil:
 		return true
 	case s.tier != simulator:

@@ -158,6 +158,11 @@ func (m *mutant) packages() (pkgs []string) {
 	return pkgs
 }
 
+// changes reports whether the mutant changes a file below the folder.
+func (m *mutant) changes(folder string) bool {
+	return slices.ContainsFunc(m.Edits, func(e edit) bool { return strings.HasPrefix(e.File, folder+"/") })
+}
+
 // count counts occurrences, also those that share a line end.
 func count(text, part []byte) (n int) {
 	for i := bytes.Index(text, part); i >= 0; n++ {

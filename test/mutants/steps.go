@@ -29,7 +29,9 @@ type step struct {
 	tier tier
 	// dear steps are left out of --quick.
 	dear bool
-	run  func(ctx context.Context, t *tree) (result, error)
+	// of is the folder whose mutants the step is for. Empty: all.
+	of  string
+	run func(ctx context.Context, t *tree) (result, error)
 }
 
 // theSuite finds the packages of the simulator, so that a new one is part of it at once. Steps are small, so that little is built in vain.
@@ -54,8 +56,10 @@ func theSuite(ctx context.Context, t *tree) ([]step, error) {
 	return []step{
 		{name: "the resolver", tier: unit, run: tests(2*time.Minute, "./sbr")},
 		{name: "the rest of the core", tier: unit, run: tests(2*time.Minute, "./sbr/reachability", "./sbr/timing", "./strategies")},
+		{name: "the lease", tier: unit, dear: true, of: "lease", run: tests(2*time.Minute, "./lease")},
+		{name: "the provider", tier: unit, dear: true, of: "downing", run: tests(5*time.Minute, "-run", "^Test(Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Bootstrap)", "./downing")},
 		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/world")},
-		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "-skip", "/"+large, "./simulator/scenario")},
+		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "./simulator/scenario")},
 		{name: "the rest of the simulator", tier: simulator, dear: true, run: tests(5*time.Minute, rest...)},
 		{name: "sbr simulate", tier: simulator, dear: true, run: simulate},
 		{name: "many random runs", tier: simulator, dear: true, run: tests(5*time.Minute, "-run", "^TestRandom", "./simulator/world")},
@@ -100,13 +104,9 @@ func simulate(ctx context.Context, t *tree) (result, error) {
 	return readRuns(stdout, stderr, ok)
 }
 
-// large is the scenario that is not played against mutants: ten thousand members take as long as all the others, and show no more.
-const large = "ten-thousand"
-
-// scenarios are the other files of the library.
-func (t *tree) scenarios() (files []string, err error) {
-	all, err := filepath.Glob(filepath.Join(t.root, "simulator", "scenarios", "*.yaml"))
-	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(filepath.Base(name), large) }), err
+// scenarios are the files of the library.
+func (t *tree) scenarios() ([]string, error) {
+	return filepath.Glob(filepath.Join(t.root, "simulator", "scenarios", "*.yaml"))
 }
 
 // readRuns understands the text that `sbr simulate` writes.

@@ -31,7 +31,8 @@ func (p *player) outcome() outcome {
 	defer p.mu.Unlock()
 	o.broken = slices.Clone(p.promises.broken)
 	if o.resolved = p.settled(up); o.resolved {
-		o.after = max(p.moved-disturbed(p.s), 0)
+		at, _ := p.s.Disturbed()
+		o.after = max(p.moved-at, 0)
 	}
 	return o
 }
@@ -58,24 +59,6 @@ func (p *player) settled(up []*process) bool {
 		}
 	}
 	return true
-}
-
-// disturbed is the time of the last step that cut something; without one, of the last that crashed or paused somebody.
-func disturbed(s *scenario.Scenario) time.Duration {
-	var cut, crash time.Duration
-	cuts := false
-	for i := range s.Steps {
-		switch st := &s.Steps[i]; {
-		case st.Partition != nil, st.Cut != nil, st.CutOneWay != nil:
-			cut, cuts = max(cut, *st.At), true
-		case st.Crash != nil, st.Restart != nil, st.Pause != nil:
-			crash = max(crash, *st.At)
-		}
-	}
-	if cuts {
-		return cut
-	}
-	return crash
 }
 
 // String is one cell of a table.

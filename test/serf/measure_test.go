@@ -179,11 +179,11 @@ func (s shape) realProbes(t *testing.T, seed uint64) cutTimes {
 	file.RunFor = cutAt + 15*time.Second
 	o := play(t, file, seed, func(p *player) {
 		delay := p.draw(10 * time.Second)
-		*file.Steps[0].At += delay
+		file.Steps[0].At.From += delay
 		file.RunFor += delay
 		p.heard = func(proc *process, o downing.Occurrence) {
 			if o.Kind == downing.OccurredUnreachable {
-				w.found(proc.index, p.now()-*file.Steps[0].At)
+				w.found(proc.index, p.now()-file.Steps[0].At.From)
 			}
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -38,6 +39,8 @@ type player struct {
 	nodes []*node
 	index map[string]int
 	zones map[string][]int
+
+	backups map[time.Duration]lease.Record // what the store held, for steps that restore it
 
 	heard func(*process, downing.Occurrence) // hears of everything that happens, may be nil; it is called with mu held
 
@@ -91,12 +94,13 @@ func play(t *testing.T, s *scenario.Scenario, seed uint64, also ...func(*player)
 }
 
 func newPlayer(ctx context.Context, s *scenario.Scenario, seed uint64) *player {
+	s = s.Drawn(seed) // the times that the model plays
 	n := &s.Cluster.Network
 	p := &player{
 		s: s, ctx: ctx, store: memory.NewStore(), index: make(map[string]int), zones: make(map[string][]int),
-		seen: make(map[sbr.ID]uint64),
-		net:  memnet.New(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Loss: n.Loss, Seed: seed}),
-		rng:  rand.New(rand.NewPCG(seed, 0x5e4f)),
+		seen: make(map[sbr.ID]uint64), backups: make(map[time.Duration]lease.Record),
+		net: memnet.New(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Seed: seed}),
+		rng: rand.New(rand.NewPCG(seed, 0x5e4f)),
 	}
 	p.promises.watch(p)
 	var names []string
@@ -232,9 +236,10 @@ func (p *player) run() {
 	if len(p.errs) > 0 {
 		return // the cluster did not form
 	}
+	p.backUp()
 	for i := range p.s.Steps {
 		st := &p.s.Steps[i]
-		p.agenda.add(*st.At, func() error {
+		p.agenda.add(st.At.From, func() error {
 			if err := p.step(i+1, st); err != nil {
 				return fmt.Errorf("steps[%d]: %w", i, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -49,8 +50,9 @@ type process struct {
 	joined   bool // takes part
 	gone     bool // crashed, or is leaving
 	met      map[sbr.ID]bool
-	shown    view // what its status showed last
-	outSince int  // samples in a row in which it knew a verdict that leaves it out, and went on
+	shown    view         // what its status showed last
+	outSince int          // samples in a row in which it knew a verdict that leaves it out, and went on
+	requests atomic.Int32 // of operators, that are not answered yet
 }
 
 // memberlistOf is what Serf uses under a profile.
@@ -67,13 +69,12 @@ func memberlistOf(profile string) *memberlist.Config {
 
 // config is what the scenario says of each provider.
 func (p *player) config(proc *process) downing.Config {
-	r := &p.s.Cluster.SplitBrainResolver
+	r := p.s.Cluster.Rules(proc.Name)
 	times := p.s.Cluster.Lease.Settings(r.LeaseMajority.LeaseImplementation)
 	c := downing.DefaultConfig()
 	c.System = p.s.Cluster.System
 	c.Strategy, c.Strategies = r.ActiveStrategy, r.Settings()
 	c.Resolver, c.Probe, c.Lease = r.Resolver(times), r.Reachability(), times
-	c.NoWatch = !bool(r.LeaseMajority.Watch)
 	c.Store = &connection{view: proc.view, gate: &proc.gate}
 	c.Exit = func(int) {}
 	c.Pause = func() { proc.gate.pass() }
@@ -105,6 +106,7 @@ func (proc *process) prepare() (*serf.Config, error) {
 	conf.Init()
 	conf.NodeName, conf.LogOutput = proc.Name, io.Discard
 	conf.MemberlistConfig = memberlistOf(proc.p.s.Cluster.Detection.Profile)
+	conf.ReconnectTimeout = proc.p.s.Cluster.ReapAfter
 	if len(proc.Roles) > 0 {
 		conf.Tags[downing.TagRole] = strings.Join(proc.Roles, ",")
 	}

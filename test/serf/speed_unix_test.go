@@ -65,11 +65,12 @@ func (s spent) since(x spent) spent { return spent{s.wall - x.wall, s.cpu - x.cp
 // timeOfSerf plays the file over real Serf. A bubble needs a test, so one is run here.
 func timeOfSerf(b *testing.B, s *scenario.Scenario, seed uint64) (took spent) {
 	c := *s
-	c.RunFor = disturbed(s) + time.Minute
+	at, _ := s.Disturbed()
+	c.RunFor = at + time.Minute
 	test := func(t *testing.T) {
 		var cut spent
 		o := play(t, &c, seed, func(p *player) {
-			p.after(disturbed(s), func() error {
+			p.after(at, func() error {
 				cut = spentByNow(t)
 				return nil
 			})
@@ -109,7 +110,8 @@ func timeOfModel(b *testing.B, s *scenario.Scenario, first uint64) (whole, toCut
 	c := *s
 	after, err := time.ParseDuration(scenario.Judge(s, first).ResolvedAfter)
 	require.NoError(b, err)
-	c.RunFor = disturbed(s) + after + 2*time.Second // chance makes some runs a little longer
+	at, _ := s.Disturbed()
+	c.RunFor = at + after + 2*time.Second // chance makes some runs a little longer
 	ready, err := scenario.Prepare(&c)
 	require.NoError(b, err)
 	began := spentByNow(b)
@@ -121,7 +123,7 @@ func timeOfModel(b *testing.B, s *scenario.Scenario, first uint64) (whole, toCut
 	}
 	whole = spentByNow(b).since(began)
 	before := c // the other one is played no more, but must not change
-	before.Steps, before.Expect, before.RunFor = nil, scenario.Expect{}, disturbed(s)
+	before.Steps, before.Expect, before.RunFor = nil, scenario.Expect{}, at
 	ready, err = scenario.Prepare(&before)
 	require.NoError(b, err)
 	began = spentByNow(b)

@@ -3,6 +3,8 @@ package serf_test
 import (
 	"errors"
 
+	"github.com/hashicorp/serf/serf"
+
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
@@ -21,6 +23,8 @@ func (p *player) step(number int, st *scenario.Step) error {
 		return errors.Join(p.top.cutOneWay(a, b), p.top.cutOneWay(b, a))
 	case st.CutOneWay != nil:
 		return p.top.cutOneWay(p.index[(*st.CutOneWay)[0]], p.index[(*st.CutOneWay)[1]])
+	case st.Link != nil, st.LinkOneWay != nil:
+		return p.link(st)
 	case st.Heal != nil:
 		return p.top.heal()
 	case st.Crash != nil:
@@ -30,18 +34,130 @@ func (p *player) step(number int, st *scenario.Step) error {
 		p.boot(p.node(*st.Restart))
 	case st.Join != nil:
 		p.boot(p.node(*st.Join))
+	case st.Down != nil:
+		p.operatorDown(p.node(*st.Down), p.node(*st.By))
 	case st.Leave != nil:
 		if proc := p.node(*st.Leave).proc; proc != nil {
 			proc.leave()
 		}
+	case st.ForceLeave != nil:
+		p.forceLeave(st)
 	case st.Pause != nil:
 		if proc := p.node(*st.Pause).proc; proc != nil {
-			return proc.pause(*st.For)
+			return proc.pause(st.For.From)
 		}
+	case st.LeaseStore != nil && st.LeaseStore.Kind == "forget":
+		p.forget(func() { p.store.Delete() })
+	case st.LeaseStore != nil && st.LeaseStore.Change.Restore != nil:
+		p.forget(func() { p.store.Restore(p.backups[*st.LeaseStore.Change.Restore]) })
 	case st.LeaseStore != nil:
-		p.hurtStore(number, st)
+		p.hurtStore(number, st, func(n *node) { inject(n.view, st.LeaseStore) })
+	case st.Rights != nil:
+		p.hurtStore(number, st, func(n *node) { n.view.SetUnavailable(true) }) // refused at once, and so unknown
+	case st.Clock != nil: // nobody starts under it: see unplayable
+	default:
+		return errors.New("this step is not played over Serf")
 	}
-	return nil // a clock: see unplayable
+	return nil
+}
+
+// link cuts or mends every link between two members or zones.
+func (p *player) link(st *scenario.Step) error {
+	ends, change := st.Link, p.top.mendOneWay
+	if *st.Loss == 1 {
+		change = p.top.cutOneWay
+	}
+	if ends == nil {
+		ends = st.LinkOneWay
+	}
+	var errs []error
+	for _, a := range p.expand((*ends)[:1]) {
+		for _, b := range p.expand((*ends)[1:]) {
+			errs = append(errs, change(a, b))
+			if st.Link != nil {
+				errs = append(errs, change(b, a))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forceLeave lets an operator remove members that Serf calls failed on a member, as soon as it does: once each.
+func (p *player) forceLeave(st *scenario.Step) {
+	on := p.nodes
+	if st.On != nil {
+		on = nil
+		for _, i := range p.expand(*st.On) {
+			on = append(on, p.nodes[i])
+		}
+	}
+	names := make(map[string]bool)
+	for _, i := range p.expand(*st.ForceLeave) {
+		names[p.nodes[i].Name] = true
+	}
+	for _, n := range on {
+		if n.proc != nil && n.proc.up() {
+			p.evict(n.proc, names, make(map[string]bool))
+		}
+	}
+}
+
+// evict looks for failed members now, and again as long as some of those that are named have not been removed.
+func (p *player) evict(proc *process, names, removed map[string]bool) {
+	if !proc.up() {
+		return
+	}
+	for _, m := range proc.serf.Members() {
+		if m.Status != serf.StatusFailed || !names[m.Name] || removed[m.Name] {
+			continue
+		}
+		removed[m.Name] = true
+		p.background.Go(func() { p.report(proc.serf.RemoveFailedNode(m.Name)) })
+	}
+	if len(removed) < len(names) {
+		p.after(sampleEvery, func() error {
+			p.evict(proc, names, removed)
+			return nil
+		})
+	}
+}
+
+// operatorDown lets an operator ask a member to down another one: sbr down. It may be done, refused, or not known: what it does to the
+// cluster is for the promises and the file to say.
+func (p *player) operatorDown(target, by *node) {
+	proc := by.proc
+	if proc == nil || !proc.up() || proc.gate.paused() {
+		return // nobody answers there
+	}
+	proc.requests.Add(1)
+	p.background.Go(func() {
+		defer proc.requests.Add(-1)
+		_ = proc.provider.Down(proc.ctx, target.Name, "")
+	})
+}
+
+// forget changes what the store holds, which is nobody's write.
+func (p *player) forget(change func()) {
+	p.mu.Lock()
+	p.promises.replaced = true
+	p.mu.Unlock()
+	change()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.promises.replaced, p.promises.last = false, p.store.Snapshot().Record
+}
+
+// backUp keeps what the store holds at the times to which it goes back.
+func (p *player) backUp() {
+	for i := range p.s.Steps {
+		if f := p.s.Steps[i].LeaseStore; f != nil && f.Change.Restore != nil {
+			at := *f.Change.Restore
+			p.agenda.add(at, func() error {
+				p.backups[at] = p.store.Snapshot().Record
+				return nil
+			})
+		}
+	}
 }
 
 func (p *player) crash(n *node) {
@@ -61,7 +177,7 @@ func (p *player) boot(n *node) {
 }
 
 // hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.
-func (p *player) hurtStore(number int, st *scenario.Step) {
+func (p *player) hurtStore(number int, st *scenario.Step, inject func(n *node)) {
 	hit := p.nodes
 	if st.Nodes != nil {
 		hit = nil
@@ -72,12 +188,12 @@ func (p *player) hurtStore(number int, st *scenario.Step) {
 	for _, n := range hit {
 		n.hurt = number
 		n.healStore()
-		inject(n.view, st.LeaseStore)
+		inject(n)
 	}
 	if st.For == nil {
 		return
 	}
-	p.after(*st.For, func() error {
+	p.after(st.For.From, func() error {
 		for _, n := range hit {
 			if n.hurt == number {
 				n.healStore()
@@ -104,6 +220,6 @@ func inject(v *memory.View, f *scenario.StoreFault) {
 	case "conflict":
 		v.Conflict(memory.Always)
 	default:
-		v.SetDelay(storeDelay + *f.Slow.Slow)
+		v.SetDelay(storeDelay + *f.Change.Slow)
 	}
 }

@@ -55,6 +55,11 @@ func (t *topology) cutOneWay(from, to int) error {
 	return t.net.CutOneWay(t.names[from], t.names[to])
 }
 
+func (t *topology) mendOneWay(from, to int) error {
+	delete(t.cut, [2]int{from, to})
+	return t.apply()
+}
+
 // apply makes the real network what is said here. Single links are cut anew: memnet forgets them with each partition.
 func (t *topology) apply() error {
 	byGroup := make(map[int][]string)

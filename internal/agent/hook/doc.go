@@ -7,6 +7,7 @@
 //	SBR_SYSTEM       the name of the cluster
 //	SBR_MEMBER       the name of this member
 //	SBR_INCARNATION  which start of it
+//	SBR_INCIDENT     the id of the partition that it belongs to, as in the log and in the trace
 //	SBR_STATE        arming, up, suspended, waiting-for-lease or down
 //	SBR_REASON       why, one sentence
 //	SBR_AT           when, RFC 3339

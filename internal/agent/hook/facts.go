@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -24,6 +25,8 @@ type Facts struct {
 	System      string `json:"system"`
 	Member      string `json:"member"`
 	Incarnation string `json:"incarnation"`
+	// Incident is the id of the partition that it belongs to, as in the log and in the trace.
+	Incident string `json:"incident"`
 	// State is that of downing.Status.
 	State string `json:"state"`
 	// Reason is one sentence.
@@ -36,6 +39,11 @@ type Facts struct {
 	Unreachable []string `json:"unreachable"`
 	Survivors   []string `json:"survivors"`
 	Down        []string `json:"down"`
+}
+
+// log adds to each line whose it is.
+func (f *Facts) log(to *slog.Logger) *slog.Logger {
+	return to.With("member", f.Member, "incarnation", f.Incarnation, "incident", f.Incident)
 }
 
 func (f Facts) complete() Facts {
@@ -68,6 +76,7 @@ func (f Facts) environment(e event) []string {
 		{"SYSTEM", f.System},
 		{"MEMBER", f.Member},
 		{"INCARNATION", f.Incarnation},
+		{"INCIDENT", f.Incident},
 		{"STATE", f.State},
 		{"REASON", f.Reason},
 		{"AT", f.At.Format(time.RFC3339Nano)},

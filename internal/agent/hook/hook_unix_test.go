@@ -19,7 +19,7 @@ import (
 )
 
 var facts = Facts{
-	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", State: "down", Reason: "n1's side is the \"majority\"",
+	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", Incident: "9db0", State: "down", Reason: "n1's side is the \"majority\"",
 	At: time.Date(2026, 11, 21, 17, 10, 33, 5e8, time.FixedZone("", 3600)), Token: 6,
 	Survivors: []string{"n1#kq3v9x"}, Down: []string{"n4#p0r6ue"},
 }
@@ -34,6 +34,7 @@ func TestFacts_EnvironmentAndInput(t *testing.T) {
 SBR_AT=2026-11-21T16:10:33.5Z
 SBR_EVENT=down
 SBR_INCARNATION=n4#p0r6ue
+SBR_INCIDENT=9db0
 SBR_MEMBER=n4
 SBR_REASON=n1's side is the "majority"
 SBR_STATE=down
@@ -41,7 +42,7 @@ SBR_SYSTEM=payments
 SBR_TOKEN=6
 `, appears(t, filepath.Join(dir, "env")))
 	require.Equal(t, dir+" a b $HOME;\n", appears(t, filepath.Join(dir, "args")), "no shell looks at the arguments")
-	require.JSONEq(t, `{"event": "down", "system": "payments", "member": "n4", "incarnation": "n4#p0r6ue", "state": "down",
+	require.JSONEq(t, `{"event": "down", "system": "payments", "member": "n4", "incarnation": "n4#p0r6ue", "incident": "9db0", "state": "down",
 		"reason": "n1's side is the \"majority\"", "at": "2026-11-21T16:10:33.5Z", "token": 6,
 		"unreachable": [], "survivors": ["n1#kq3v9x"], "down": ["n4#p0r6ue"]}`, appears(t, filepath.Join(dir, "input")))
 }
@@ -55,7 +56,7 @@ func TestFacts_NoTextKeepsTheCommandFromRunning(t *testing.T) {
 		"line breaks":                  "a\nSBR_EVENT=resume\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, j := start(t, Options{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 8 ]`)})
+			r, j := start(t, Options{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 9 ]`)})
 			f := facts
 			f.Reason = reason
 			r.Down(t.Context(), f)
@@ -100,6 +101,9 @@ func TestRun_EveryEnd(t *testing.T) {
 			require.Contains(t, line, "duration")
 			if tc.problem != "" {
 				require.Contains(t, line["problem"], tc.problem)
+			}
+			for key, want := range map[string]string{"member": f.Member, "incarnation": f.Incarnation, "incident": f.Incident} {
+				require.Equal(t, want, line[key])
 			}
 		})
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // signal signals the process of the pid file, if there is one, and logs how it went.
-func (r *Runner) signal() {
+func (r *Runner) signal(f Facts) {
 	if r.opt.PIDFile == "" {
 		return
 	}
-	log := r.log.With("pid-file", r.opt.PIDFile, "signal", r.opt.Signal)
+	log := f.log(r.log).With("pid-file", r.opt.PIDFile, "signal", r.opt.Signal)
 	pid, err := readPID(r.opt.PIDFile)
 	if err == nil {
 		log = log.With("pid", pid)

@@ -23,7 +23,7 @@ func (r *Runner) run(ctx context.Context, e event, f Facts) {
 	}
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
 	defer cancel()
-	log := r.log.With("hook", "on-"+string(e), "command", path)
+	log := f.log(r.log).With("hook", "on-"+string(e), "command", path)
 	log.Info("sbr: hook starts")
 	began := time.Now()
 	status, err := execute(ctx, path, r.opt.command(e)[1:], e, f, log)

@@ -131,7 +131,7 @@ func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	r.endChanges(errDowned)
 	var both sync.WaitGroup
 	both.Go(func() { r.runDown(ctx, f) })
-	both.Go(r.signal)
+	both.Go(func() { r.signal(f) })
 	r.runs.Go(func() {
 		both.Wait()
 		close(done)

@@ -9,10 +9,13 @@
 //	GET /metrics         what Options.Metrics says
 //	GET /healthz/live    200, or 503 and one line why
 //	GET /healthz/ready   200, or 503 and one line why
+//	POST /down           downs a member, as Options.Down says (DownRequest, DownAnswer)
+//	POST /run            attaches a program, as Options.Programs says
 //
 // # Guarantees
 //
-//   - Nothing can be changed over HTTP: every path answers GET and HEAD, everything else is refused with 405.
+//   - Nothing can be changed over HTTP but at /run and /down, and not by a web page; every other path answers GET and HEAD, everything else
+//     is refused with 405. /down refuses everybody where the address is no loopback and there is no token.
 //   - With a token, nobody without it gets anything but /healthz/live and /healthz/ready. A token file that cannot be read lets nobody in.
 //   - The page asks for nothing but itself and /events; its content security policy forbids the rest. Names come from other members and are
 //     text on the page, never markup or script.

@@ -105,14 +105,15 @@ func answerOf(h Health) healthAnswer {
 
 // entryAnswer is an Entry as JSON, with what the page shows of it.
 type entryAnswer struct {
-	ID      string       `json:"id"`
-	At      time.Time    `json:"at"`
-	Kind    string       `json:"kind"`
-	Member  string       `json:"member"`
-	Subject string       `json:"subject,omitempty"`
-	Text    string       `json:"text"`
-	Verdict *sbr.Verdict `json:"verdict,omitempty"`
-	View    entryView    `json:"view"`
+	ID       string       `json:"id"`
+	At       time.Time    `json:"at"`
+	Kind     string       `json:"kind"`
+	Member   string       `json:"member"`
+	Subject  string       `json:"subject,omitempty"`
+	Incident string       `json:"incident,omitempty"`
+	Text     string       `json:"text"`
+	Verdict  *sbr.Verdict `json:"verdict,omitempty"`
+	View     entryView    `json:"view"`
 }
 
 type entryView struct {
@@ -124,13 +125,13 @@ type entryView struct {
 
 func (f *feed) entry(e *Entry) entryAnswer {
 	a := entryAnswer{
-		ID: f.boot + "-" + strconv.FormatUint(e.ID, 10), At: e.At, Kind: e.Kind, Member: e.Member, Subject: e.Subject, Text: e.Text, Verdict: e.Verdict,
+		ID: f.boot + "-" + strconv.FormatUint(e.ID, 10), At: e.At, Kind: e.Kind, Member: e.Member, Subject: e.Subject, Incident: e.Incident, Text: e.Text, Verdict: e.Verdict,
 		View: entryView{At: stamp(e.At), Word: kindWord(e.Kind), Text: line(e.Text)},
 	}
 	switch e.Kind {
 	case downing.OccurredVerdict, string(sbr.TopicDecision), downing.OccurredGranted:
 		a.View.Tone = "key"
-	case downing.OccurredUnreachable, downing.OccurredDown, downing.OccurredUnknown, downing.OccurredRefused:
+	case downing.OccurredUnreachable, downing.OccurredDown, downing.OccurredUnknown, downing.OccurredRefused, downing.OccurredAgentSilent:
 		a.View.Tone = "bad"
 	}
 	return a

@@ -70,7 +70,7 @@ func setOf(names []string) set {
 }
 
 func (r *reading) rows() []row {
-	untagged, disagree := setOf(r.Untagged), setOf(r.Disagree)
+	untagged, disagree, elsewhere := setOf(r.Untagged), setOf(r.Disagree), setOf(r.OtherStore)
 	all := make([]row, len(r.Members))
 	for i := range r.Members {
 		m := &r.Members[i]
@@ -86,6 +86,7 @@ func (r *reading) rows() []row {
 		note(m.Incarnation == r.Lease.Holder && m.Incarnation != "", "◆ holds the lease")
 		note(untagged[m.Name], "⚠ no resolver")
 		note(disagree[m.Name], "⚠ other configuration")
+		note(elsewhere[m.Name], "⚠ other lease store")
 		k := kindOf(m)
 		by := list(r.missedBy[m.Name], 4)
 		if by == "" && k == kindMissed {

@@ -11,15 +11,16 @@ import (
 
 // The paths.
 const (
-	pathPage    = "/"
-	pathStatus  = "/status"
-	pathEvents  = "/events"
-	pathMetrics = "/metrics"
-	pathLive    = "/healthz/live"
-	pathReady   = "/healthz/ready"
-	// pathRun is the only one at which something can be changed: programs are attached there.
-	pathRun        = "/run"
+	pathPage       = "/"
+	pathStatus     = "/status"
+	pathEvents     = "/events"
+	pathMetrics    = "/metrics"
+	pathLive       = "/healthz/live"
+	pathReady      = "/healthz/ready"
 	pathSingletons = "/singletons"
+	// These two are the only ones at which something can be changed: programs are attached, and members downed.
+	pathRun  = "/run"
+	pathDown = "/down"
 )
 
 // handler puts the paths behind what every request has to pass.
@@ -37,9 +38,16 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	if o.Singletons != nil {
 		paths[pathSingletons] = o.Singletons.ServeHTTP
 	}
+	posts := make(map[string]post)
+	if o.Programs != nil {
+		posts[pathRun] = post{o.Programs, "programs are attached here, by sbr run: use POST"}
+	}
+	if o.Down != nil {
+		posts[pathDown] = post{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
+	}
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost { // see readOnly
-			o.Programs.ServeHTTP(w, r)
+			posts[r.URL.Path].ServeHTTP(w, r)
 			return
 		}
 		serve, ok := paths[r.URL.Path]
@@ -55,7 +63,13 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	if loopback {
 		h = ownHost(h)
 	}
-	return headers(readOnly(h, o.Programs != nil))
+	return headers(readOnly(h, posts))
+}
+
+// post is what a path does that takes POST alone, and what it says to other methods.
+type post struct {
+	http.Handler
+	use string
 }
 
 // headers are on every answer, refusals included.
@@ -73,13 +87,13 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// readOnly lets nobody change anything but those who attach programs, if anybody may.
-func readOnly(next http.Handler, programs bool) http.Handler {
+// readOnly lets nobody change anything but at the paths that are for it.
+func readOnly(next http.Handler, posts map[string]post) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if programs && r.URL.Path == pathRun {
+		if p, ok := posts[r.URL.Path]; ok {
 			if r.Method != http.MethodPost {
 				w.Header().Set("Allow", "POST")
-				http.Error(w, "programs are attached here, by sbr run: use POST", http.StatusMethodNotAllowed)
+				http.Error(w, p.use, http.StatusMethodNotAllowed)
 				return
 			}
 			next.ServeHTTP(w, r)

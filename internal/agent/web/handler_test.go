@@ -124,7 +124,7 @@ func TestStatus_Golden(t *testing.T) {
 	contract := []string{"system", "member", "incarnation", "state", "members", "unreachable", "leader", "responsible", "deadline", "lease", "verdict", "config-digest", "version"}
 	more := []string{"disagree", "untagged", "reports", "suspended-since", "suspended-because"}
 	require.ElementsMatch(t, append(contract, more...), keys(got))
-	require.ElementsMatch(t, []string{"name", "holder", "token"}, keys(got["lease"]))
+	require.ElementsMatch(t, []string{"kind", "name", "holder", "token"}, keys(got["lease"]))
 	require.ElementsMatch(t, []string{"token", "survivors", "down", "decided-by", "reason"}, keys(got["verdict"]))
 	require.ElementsMatch(t, []string{"name", "incarnation", "status", "reachable", "address", "roles"}, keys(got["members"].([]any)[0]))
 	require.ElementsMatch(t, []string{"observer", "subject"}, keys(got["reports"].([]any)[0]))

@@ -17,6 +17,8 @@ func (r *reading) headline() (tone, headline, detail string) {
 		return toneDown, r.fate(), "It must not work any more. Started again, it comes back as a new incarnation."
 	case !r.health.Live.OK:
 		return toneBad, sentence("The resolver does not work: " + r.health.Live.Reason), "A node whose resolver fails goes down."
+	case r.State == downing.StateStarting:
+		return toneBad, "This member does not take part yet.", sentence("The reason: " + r.StartingBecause)
 	case r.State == sbr.StateArming:
 		return toneWait, "This member is starting: it sees " + count(len(r.alive), "member", "members") + " and decides nothing yet.", r.unready()
 	case r.State == sbr.StateWaiting:

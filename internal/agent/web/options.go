@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type Options struct {
 	Metrics http.Handler
 	// Programs takes POST requests at /run, and Singletons answers /singletons. Nil: there is no such path.
 	Programs, Singletons http.Handler
+	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token. Nil: there is no such path.
+	Down func(ctx context.Context, member, reason string) error
 	// Logger is told what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
 }

@@ -153,6 +153,14 @@ func (r *reading) countdown() *countdown {
 }
 
 func (r *reading) warnings() (all []string) {
+	if why := r.Status.Lease.Refused; why != "" && r.State != downing.StateStarting {
+		all = append(all, "The lease store refuses this member, so in a partition it cannot win: "+line(why)+
+			". sbr lease doctor tries each right.")
+	}
+	if n := len(r.OtherStore); n > 0 {
+		all = append(all, count(n, "member keeps", "members keep")+" the lease in another store than the cluster: "+list(r.OtherStore, 8)+
+			". Two sides with two stores would both win, so they are suspended: give them the lease section of the others.")
+	}
 	if n := len(r.Disagree); n > 0 {
 		all = append(all, count(n, "member has", "members have")+" another configuration: "+list(r.Disagree, 8)+
 			". Two sides that decide by different rules are no resolver: give every member the same sbr.yaml.")
@@ -165,10 +173,6 @@ func (r *reading) warnings() (all []string) {
 }
 
 func (r *reading) facts() []fact {
-	lease := "nobody"
-	if r.Lease.Holder != "" {
-		lease = clean(nameOf(r.Lease.Holder))
-	}
 	leader := cmp.Or(clean(r.Leader), "nobody")
 	if r.Leader != "" && r.Leader == r.Member {
 		leader += " (this member)"
@@ -176,7 +180,7 @@ func (r *reading) facts() []fact {
 	all := []fact{
 		{Label: "Members", Value: r.headcount()},
 		{Label: "Leader of this side", Value: leader},
-		{Label: "Lease " + clean(r.Lease.Name), Value: "held by " + lease + ", token " + number(int(r.Lease.Token))},
+		r.lease(),
 		r.answer("Live", r.health.Live), r.answer("Ready", r.health.Ready),
 		{Label: "Incarnation", Value: clean(r.Incarnation), Code: true},
 		{Label: "Configuration digest", Value: clean(r.ConfigDigest), Code: true, Bad: len(r.Disagree) > 0},
@@ -187,6 +191,20 @@ func (r *reading) facts() []fact {
 		all = slices.Insert(all, 1, since)
 	}
 	return all
+}
+
+func (r *reading) lease() fact {
+	l := &r.Status.Lease
+	if l.Name == "" {
+		return fact{Label: "Lease", Value: "none: the strategy needs none"}
+	}
+	holder := "nobody"
+	if l.Holder != "" {
+		holder = clean(nameOf(l.Holder))
+	}
+	return fact{
+		Label: "Lease " + clean(l.Name) + " (" + clean(l.Kind) + ")", Value: "held by " + holder + ", token " + number(int(l.Token)),
+	}
 }
 
 func (r *reading) headcount() string {

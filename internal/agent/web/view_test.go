@@ -37,6 +37,12 @@ func TestHeadline(t *testing.T) {
 			}),
 			toneWait, "This member is starting: it sees 2 members and decides nothing yet.", "Not ready: 2 of at least 3 members are present.",
 		},
+		{
+			"it waits before it takes part", with(whole(1), func(f *fake) {
+				f.status.State, f.status.StartingBecause = downing.StateStarting, "the lease s-sbr cannot be used: it is forbidden"
+			}),
+			toneBad, "This member does not take part yet.", "The reason: the lease s-sbr cannot be used: it is forbidden.",
+		},
 		{"one is gone", whole(3).lose(1), toneBad, "1 of 3 members is unreachable: n3.", "It began with: n3 is unreachable. No decision is due yet."},
 		{"many are gone", whole(500).lose(200), toneBad, "200 of 500 members are unreachable: n301, n302, n303, n304 and 196 more.", "It began with: n301 is unreachable. No decision is due yet."},
 		{"a decision is due", whole(3).lose(1).deadline(noon, noon), toneBad, "1 of 3 members is unreachable: n3.", "It began with: n3 is unreachable."},

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -132,14 +133,15 @@ func span(d time.Duration) string {
 
 // stateWords say what a state is.
 var stateWords = map[sbr.State]string{
-	sbr.StateArming: "starting", sbr.StateUp: "up", sbr.StateSuspended: "suspended",
+	downing.StateStarting: "waiting to start", sbr.StateArming: "starting", sbr.StateUp: "up", sbr.StateSuspended: "suspended",
 	sbr.StateWaiting: "waiting for the lease", sbr.StateDown: "down",
 }
 
 // kindWords say what an occurrence is where its kind alone does not.
 var kindWords = map[string]string{
 	"asking-for-the-lease": "asks for the lease", "lease-granted": "lease granted", "lease-held": "lease held", "lease-unknown": "lease unknown",
-	"lease-released": "lease released", "told": "told", "paused": "was paused",
+	"lease-released": "lease released", "lease-lost": "lease lost",
+	"agent-silent": "agent silent", "agent-answers": "agent answers", "told": "told", "paused": "was paused",
 }
 
 func kindWord(kind string) string {

@@ -118,7 +118,7 @@ func (m rules) step(s state, in input, out output) (state, bool) {
 	case lateFree:
 		mine := s.holder == in.who && s.nonce == in.nonce
 		s.holder = ""
-		return s, mine && s.belief != yes
+		return s, mine && (s.belief != yes || m.expiring) // one whose time was over undoes what came late
 	case end:
 		s.ended = true
 		return s, true

@@ -143,6 +143,16 @@ func TestModel_WhereHoldersExpire(t *testing.T) {
 	require.Error(t, check(func(s story) { takeover(s); s.look("a", 2) }))
 	require.Error(t, check(func(s story) { takeover(s); s.release("a", lease.Released) }))
 	require.NoError(t, check(func(s story) { takeover(s); s.release("a", lease.NotReleased) }))
+	late := func(s story) {
+		s.granted("a", "1", 1)
+		s.doubt(lateGrant, "a", "2")
+		s.look("a", 0)
+		s.lost("a")
+		s.doubt(lateFree, "a", "2")
+		s.read(record{nonce: "2", token: 2})
+	}
+	require.NoError(t, check(late), "the answer to a second acquire is lost, the time is over, and the record is tidied up")
+	require.Error(t, check(func(s story) { late(s); s.look("a", 2) }))
 }
 
 // What is in flight together may have happened in any order; what was answered before something was called may not.

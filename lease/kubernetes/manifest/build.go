@@ -41,22 +41,26 @@ func build(o Options) ([]document, error) {
 
 func (o Options) role(name string) document {
 	verbs := []string{"get", "watch", "patch"}
-	comment := fmt.Sprintf("What a member may do with the lease %s, and nothing else: read it, hear of its changes, change it.", name)
+	comment := fmt.Sprintf("What a member may do: read the lease %s, hear of its changes, change it, and nothing else but read which\n"+
+		"namespace this is: members whose leases are in different clusters or namespaces find out by its uid.", name)
 	switch {
 	case !o.Create:
 		comment += "\nIt may not create the lease: that has to be made beforehand."
 	case o.API.Custom():
 		verbs = append(verbs, "create")
-		comment += "\nIt may create the lease as well. The server judges that by the name in the request's path only: for a right that is as" +
-			"\nnarrow as it looks, leave create out and make the lease beforehand."
+		comment += "\nIt may create the lease as well: one that was deleted is made again. The server judges that by the name in the request's path only: for a right that is as" +
+			"\nnarrow as it looks, leave create out (--create=false)."
 	default:
 		verbs = append(verbs, "create", "update")
-		comment += "\nIt may create the lease as well, by PUT, which takes create and update. (A POST cannot be limited to one name.)"
+		comment += "\nIt may create the lease as well: one that was deleted is made again. That is a PUT, which takes create and update;" +
+			"\nthe right to a POST could not be limited to one name."
 	}
 	return document{comment, role{
 		head: head{rbacVersion, "Role", metadata{name + roleSuffix, o.Namespace}},
 		Rules: []rule{{
 			APIGroups: []string{o.API.Group()}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: verbs,
+		}, {
+			APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}, // in a Role that is its own one alone
 		}},
 	}}
 }

@@ -14,14 +14,16 @@ import (
 func ExampleWrite() {
 	o := manifest.DefaultOptions()
 	o.System, o.Namespace, o.ServiceAccount = "payments", "team-a", "payments"
-	o.Create, o.PreMade = true, false
+	o.PreMade = false
 	if err := manifest.Write(os.Stdout, o); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
 	// ---
-	// # What a member may do with the lease payments-sbr, and nothing else: read it, hear of its changes, change it.
-	// # It may create the lease as well, by PUT, which takes create and update. (A POST cannot be limited to one name.)
+	// # What a member may do: read the lease payments-sbr, hear of its changes, change it, and nothing else but read which
+	// # namespace this is: members whose leases are in different clusters or namespaces find out by its uid.
+	// # It may create the lease as well: one that was deleted is made again. That is a PUT, which takes create and update;
+	// # the right to a POST could not be limited to one name.
 	// apiVersion: rbac.authorization.k8s.io/v1
 	// kind: Role
 	// metadata:
@@ -32,6 +34,9 @@ func ExampleWrite() {
 	//     resources: [leases]
 	//     resourceNames: [payments-sbr]
 	//     verbs: [get, watch, patch, create, update]
+	//   - apiGroups: [""]
+	//     resources: [namespaces]
+	//     verbs: [get]
 	// ---
 	// # Gives these rights to the service account payments, which the members run as.
 	// apiVersion: rbac.authorization.k8s.io/v1

@@ -22,10 +22,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // variants are what people will print, by the name of the golden file.
 var variants = map[string]func(*manifest.Options){
 	"native":                      func(*manifest.Options) {},
-	"native-create":               func(o *manifest.Options) { o.Create, o.PreMade = true, false },
+	"native-beforehand":           func(o *manifest.Options) { o.Create = false },
 	"akka":                        func(o *manifest.Options) { o.API, o.CRD = kubernetes.Akka, true },
-	"akka-create":                 func(o *manifest.Options) { o.API, o.CRD, o.Create, o.PreMade = kubernetes.Akka, true, true, false },
-	"pekko-installed-by-somebody": func(o *manifest.Options) { o.API = kubernetes.Pekko },
+	"akka-create":                 func(o *manifest.Options) { o.API, o.CRD, o.PreMade = kubernetes.Akka, true, false },
+	"pekko-installed-by-somebody": func(o *manifest.Options) { o.API, o.Create = kubernetes.Pekko, false },
 }
 
 func options(variant, namespace string) manifest.Options {

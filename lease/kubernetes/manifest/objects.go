@@ -22,7 +22,7 @@ type role struct {
 type rule struct {
 	APIGroups     []string `json:"apiGroups"     yaml:"apiGroups,flow"`
 	Resources     []string `json:"resources"     yaml:"resources,flow"`
-	ResourceNames []string `json:"resourceNames" yaml:"resourceNames,flow"`
+	ResourceNames []string `json:"resourceNames,omitempty" yaml:"resourceNames,omitempty,flow"`
 	Verbs         []string `json:"verbs"         yaml:"verbs,flow"`
 }
 

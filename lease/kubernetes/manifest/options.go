@@ -22,7 +22,7 @@ type Options struct {
 	ServiceAccount string
 	// API is the kind of object that keeps the lease. Empty: kubernetes.Native.
 	API kubernetes.API
-	// Create lets the members create the lease themselves.
+	// Create lets the members create the lease, so that one that was deleted is made again.
 	Create bool
 	// PreMade prints the empty lease, to be made by whoever applies the manifests.
 	PreMade bool
@@ -30,10 +30,10 @@ type Options struct {
 	CRD bool
 }
 
-// DefaultOptions returns Options for a native lease that is made beforehand, used by the account "default" of the namespace "default".
+// DefaultOptions returns Options for a native lease that is printed and may be made again, used by the account "default" of the namespace "default".
 // They lack a System or a Name.
 func DefaultOptions() Options {
-	return Options{Namespace: "default", ServiceAccount: "default", API: kubernetes.Native, PreMade: true}
+	return Options{Namespace: "default", ServiceAccount: "default", API: kubernetes.Native, Create: true, PreMade: true}
 }
 
 // Validate returns all problems at once, one per line.

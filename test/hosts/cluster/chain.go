@@ -23,7 +23,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
-// Entry is one state of the lease that differs from the one before in who holds it or in the verdict.
+// Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without a token: there is no lease.
 type Entry struct {
 	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free lease.
 	Seen, Written time.Time
@@ -39,8 +39,10 @@ type Chain struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 
-	mu      sync.Mutex
-	entries []Entry
+	mu        sync.Mutex
+	entries   []Entry
+	forgotten int  // how often the store was made to forget
+	relist    bool // what the store numbers may begin anew: what has been seen says nothing of what there is
 }
 
 // follow watches as administrator, on the lease store's own host: no cut is between.
@@ -75,6 +77,9 @@ func (c *Chain) run(ctx context.Context) {
 	version := ""
 	for ctx.Err() == nil {
 		var err error
+		if c.takeRelist() {
+			version = ""
+		}
 		if version, err = c.listen(ctx, version); errors.Is(err, errExpired) {
 			version = "" // from what there is now: a verdict that was missed leaves a gap in the tokens, which verifyChain finds
 		}
@@ -113,13 +118,15 @@ func (c *Chain) listen(ctx context.Context, version string) (string, error) {
 			return version, err
 		}
 		switch event.Type {
-		case watch.Added, watch.Modified:
+		case watch.Added, watch.Modified, watch.Deleted:
 			var o coordinationv1.Lease
 			if err := json.Unmarshal(event.Object, &o); err != nil {
 				return version, err
 			}
 			version = o.ResourceVersion
-			if err := c.take(&o); err != nil {
+			if event.Type == watch.Deleted {
+				c.add(Entry{Seen: time.Now()})
+			} else if err := c.take(&o); err != nil {
 				return version, err
 			}
 		default: // an error: what has been asked for cannot be had
@@ -131,7 +138,10 @@ func (c *Chain) listen(ctx context.Context, version string) (string, error) {
 func (c *Chain) take(o *coordinationv1.Lease) error {
 	text, ok := o.Annotations[kubernetes.Annotation]
 	if !ok {
-		return nil // the object was made, nothing was written yet
+		if len(c.Entries()) > 0 { // else the object was made, and nothing was written yet
+			c.add(Entry{Seen: time.Now()})
+		}
+		return nil
 	}
 	var record struct {
 		Token   uint64       `json:"token"`
@@ -145,12 +155,36 @@ func (c *Chain) take(o *coordinationv1.Lease) error {
 	if o.Spec.AcquireTime != nil && e.Holder != "" {
 		e.Written = o.Spec.AcquireTime.Time
 	}
+	c.add(e)
+	return nil
+}
+
+// add takes in a state that differs from the last one.
+func (c *Chain) add(e Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.entries); n == 0 || c.entries[n-1].Token != e.Token || c.entries[n-1].Holder != e.Holder {
-		c.entries = append(c.entries, e)
+	if n := len(c.entries); n > 0 {
+		if last := &c.entries[n-1]; last.Token == e.Token && last.Holder == e.Holder && sameVerdict(last.Verdict, e.Verdict) {
+			return
+		}
 	}
-	return nil
+	c.entries = append(c.entries, e)
+}
+
+// forget notes that the store is about to be made to forget something; a restored one numbers its changes anew.
+func (c *Chain) forget(restored bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgotten++
+	c.relist = c.relist || restored
+}
+
+func (c *Chain) takeRelist() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	relist := c.relist
+	c.relist = false
+	return relist
 }
 
 // Entries are the states so far.
@@ -160,54 +194,102 @@ func (c *Chain) Entries() []Entry {
 	return slices.Clone(c.entries)
 }
 
-// Verdicts are the entries that brought a new verdict.
+// Verdicts are the entries that brought a new verdict. One that the store has forgotten and was told again is no new one.
 func (c *Chain) Verdicts() []Entry {
 	var all []Entry
 	for _, e := range c.Entries() {
-		if e.Verdict != nil && (len(all) == 0 || all[len(all)-1].Token != e.Token) {
+		known := func(x Entry) bool { return x.Verdict.Token == e.Verdict.Token && sameVerdict(x.Verdict, e.Verdict) }
+		if e.Verdict != nil && e.Verdict.Token == e.Token && !slices.ContainsFunc(all, known) {
 			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// Verify checks what must hold of every chain: tokens grow by one, nobody comes in under a token that another holds, a verdict downs
-// somebody, and who was downed neither writes nor survives later.
-func (c *Chain) Verify() error { return verifyChain(c.Entries()) }
+// ErrBroken is in the error of a chain that is not one.
+var ErrBroken = errors.New("THE VERDICT CHAIN IS BROKEN")
 
-func verifyChain(entries []Entry) error {
+// Verify checks what must hold of every chain: tokens grow by one, nobody comes in under a token that another holds, a verdict downs
+// somebody, and who was downed neither writes nor survives later. The record vanishes or goes back only where the store was made to forget it;
+// it is told again what it has known, and under one token there is one verdict.
+func (c *Chain) Verify() error {
+	c.mu.Lock()
+	entries, forgotten := slices.Clone(c.entries), c.forgotten
+	c.mu.Unlock()
+	if err := verifyChain(entries, forgotten); err != nil {
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return nil
+}
+
+func verifyChain(entries []Entry, forgotten int) error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("verdict chain: "+format, args...)) }
 	downed := make(map[sbr.ID]uint64)
+	verdicts := make(map[uint64]*sbr.Verdict)
+	tokens := make(map[uint64]bool)
+	newest := uint64(0)
 	last := Entry{}
 	for _, e := range entries {
+		known := tokens[e.Token] && e.Token != last.Token // what is back, or told again
 		switch {
+		case e.Token < last.Token:
+			if forgotten--; forgotten < 0 {
+				fail("from token %d to %d", last.Token, e.Token)
+			}
 		case e.Token == last.Token:
 			if e.Holder != "" && last.Holder != "" && e.Holder != last.Holder {
 				fail("%s became the holder under the token %d of %s", e.Holder, e.Token, last.Holder)
 			}
-		case e.Token != last.Token+1:
+		case !known && e.Token != newest+1:
 			fail("from token %d to %d", last.Token, e.Token)
 		}
-		if by, out := downed[sbr.ID(e.Holder)]; out {
+		if by, out := downed[sbr.ID(e.Holder)]; out && !known {
 			fail("%s holds the lease under token %d although verdict %d downed it", e.Holder, e.Token, by)
 		}
-		if v := e.Verdict; v != nil && v.Token == e.Token && e.Token != last.Token {
-			if len(v.Down) == 0 {
-				fail("verdict %d downs nobody", v.Token)
-			}
-			for _, id := range v.Survivors {
-				if by, out := downed[id]; out {
-					fail("verdict %d keeps %s, which verdict %d downed", v.Token, id, by)
-				}
-			}
-			for _, id := range v.Down {
-				if _, before := downed[id]; !before {
-					downed[id] = v.Token
-				}
+		if v := e.Verdict; v != nil && v.Token == e.Token {
+			switch first, again := verdicts[v.Token]; {
+			case again && !sameVerdict(first, v):
+				fail("two verdicts under token %d: %s downed %v, and %s downed %v", v.Token, first.DecidedBy, first.Down, v.DecidedBy, v.Down)
+				verdicts[v.Token] = v // said once
+			case !again:
+				verdicts[v.Token] = v
+				errs = append(errs, verifyVerdict(v, downed))
 			}
 		}
-		last = e
+		tokens[e.Token], newest, last = true, max(newest, e.Token), e
 	}
 	return errors.Join(errs...)
+}
+
+// verifyVerdict checks a new verdict against those before it, and adds whom it downs.
+func verifyVerdict(v *sbr.Verdict, downed map[sbr.ID]uint64) error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("verdict chain: "+format, args...)) }
+	if len(v.Down) == 0 {
+		fail("verdict %d downs nobody", v.Token)
+	}
+	for _, id := range v.Survivors {
+		if by, out := downed[id]; out {
+			fail("verdict %d keeps %s, which verdict %d downed", v.Token, id, by)
+		}
+	}
+	for _, id := range v.Down {
+		if _, before := downed[id]; !before {
+			downed[id] = v.Token
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sameVerdict reports whether two verdicts say the same of everybody.
+func sameVerdict(a, b *sbr.Verdict) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Token == b.Token && sameIDs(a.Survivors, b.Survivors) && sameIDs(a.Down, b.Down)
+}
+
+func sameIDs(a, b []sbr.ID) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

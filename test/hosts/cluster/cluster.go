@@ -24,12 +24,13 @@ const leaseName = System + "-sbr"
 
 // Cluster is a running cluster. Its methods may be called from several goroutines.
 type Cluster struct {
-	lab        *lab.Lab
-	options    Options
-	namespace  string
-	kubeconfig string
-	chain      *Chain
-	sampler    *sampler
+	lab       *lab.Lab
+	api       *kubetest.Cluster
+	options   Options
+	namespace string
+	account   *kubetest.Account
+	chain     *Chain
+	sampler   *sampler
 
 	mu      sync.Mutex
 	members []*Member
@@ -41,9 +42,9 @@ func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{lab: l, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
+	c := &Cluster{lab: l, api: api, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
 	var err error
-	if c.kubeconfig, err = api.LeastPrivilegeKubeconfig(ctx, c.namespace, leaseName); err != nil {
+	if c.account, err = api.LeastPrivilegeAccount(ctx, c.namespace, leaseName); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if err := c.allow(ctx, api, slices.Concat(o.Singleton.leases(), o.Shards.leases())); err != nil {
@@ -91,12 +92,12 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 	}
 	command := process.Command{
 		Name: "sbr", Program: c.options.SBR, Args: []string{"agent", "--config", config, "--log-format", "json"},
-		Env: append(os.Environ(), "STATE_DIRECTORY="+h.File("state")),
+		Env: append(os.Environ(), "STATE_DIRECTORY="+m.stateFolder()),
 	}
 	if s := c.options.Shards; s != nil {
 		command = s.command(c, h, config)
 	}
-	if m.SBR, err = c.supervise(h, command); err != nil {
+	if m.SBR, err = c.supervise(h, command, exitUsage); err != nil {
 		return nil, err
 	}
 	if c.options.Singleton != nil {
@@ -110,12 +111,15 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 	return m, nil
 }
 
-func (c *Cluster) supervise(h *lab.Host, command process.Command) (*lab.Supervisor, error) {
+// exitUsage is the status after which the unit of `sbr agent` does not start it again.
+const exitUsage = 2
+
+func (c *Cluster) supervise(h *lab.Host, command process.Command, final ...int) (*lab.Supervisor, error) {
 	delay := c.options.RestartAfter
 	if delay == 0 {
 		delay = -1
 	}
-	return h.Supervise(command, delay)
+	return h.Supervise(command, delay, final...)
 }
 
 // Members are those that were booted, in that order.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -63,6 +64,9 @@ func (o *Options) serfBlock(p place) map[string]any {
 	}
 	if !o.Own {
 		serf["rpc"] = rpcAddress
+		if o.Join {
+			serf["join"] = p.others
+		}
 		return serf
 	}
 	delete(serf, "rpc-timeout") // there is no agent to wait for
@@ -87,7 +91,7 @@ func (o *Options) tags(host string) map[string]string {
 func (c *Cluster) writeConfig(h *lab.Host) (string, error) {
 	raw, err := c.options.sbrYAML(place{
 		host: h.Name(), bind: h.At(gossipPort), others: c.othersThan(h), hooks: h.File("hooks.txt"),
-		namespace: c.namespace, kubeconfig: c.kubeconfig,
+		namespace: c.namespace, kubeconfig: c.account.Kubeconfig(),
 	})
 	if err != nil {
 		return "", err
@@ -107,10 +111,10 @@ func (c *Cluster) serfArgs(h *lab.Host) ([]string, error) {
 	}.CommandLine(c.lab.Dir())
 }
 
-// othersThan are the addresses to join.
+// othersThan are the addresses to join: those of all hosts there will be, as a name service or a configuration management knows them.
 func (c *Cluster) othersThan(h *lab.Host) []string {
 	var all []string
-	for _, name := range c.options.Hosts {
+	for _, name := range slices.Concat(c.options.Hosts, c.options.Later) {
 		if name != h.Name() {
 			all = append(all, c.lab.Host(name).At(gossipPort))
 		}

@@ -24,10 +24,7 @@ func (c *Cluster) WaitWhole(ctx context.Context, names ...string) error {
 		}
 	}
 	return await(ctx, func() error {
-		look, err := c.look(ctx)
-		if err != nil {
-			return err
-		}
+		look := c.look(ctx)
 		if !same(look.ready, names) {
 			return fmt.Errorf("cluster: ready are %v, not all of %v: %s", look.ready, names, look.why)
 		}
@@ -40,21 +37,24 @@ func (c *Cluster) WaitWhole(ctx context.Context, names ...string) error {
 	})
 }
 
+// ErrTwoSides is in the error of a judgement that found two members ready that are cut off from each other.
+var ErrTwoSides = errors.New("TWO SIDES ARE UP")
+
 // look is what all agents say at about the same time.
 type look struct {
 	ready []string            // by name
 	up    map[string][]string // by name: the incarnations it takes for members that are up and reachable
 	is    map[string]string   // by name: its own incarnation
 	late  []string            // run, are not paused, neither ready nor newcomers that wait for others
-	why   string              // the first one that is not ready says why
+	why   string              // the first one that is not ready, or has ended for good, says why
 }
 
-func (c *Cluster) look(ctx context.Context) (look, error) {
+func (c *Cluster) look(ctx context.Context) look {
 	l := look{up: make(map[string][]string), is: make(map[string]string)}
 	for _, m := range c.Members() {
 		name, p := m.Host.Name(), m.SBR.Process()
-		if err := m.SBR.Err(); err != nil {
-			return l, err
+		if err := m.SBR.Err(); err != nil && l.why == "" {
+			l.why = err.Error() // it has ended, for good
 		}
 		if !p.Alive() || p.Paused() {
 			continue
@@ -76,7 +76,7 @@ func (c *Cluster) look(ctx context.Context) (look, error) {
 			l.late = append(l.late, name)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // Waits reports whether a member has started and looks for the others still: it is neither up nor down.
@@ -92,10 +92,8 @@ func (c *Cluster) WaitOneSide(ctx context.Context) ([]string, error) {
 	var since time.Time
 	var up []string
 	err := await(ctx, func() error {
-		l, err := c.look(ctx)
-		if err == nil {
-			err = c.oneSide(&l)
-		}
+		l := c.look(ctx)
+		err := c.oneSide(&l)
 		if err != nil || !slices.Equal(up, l.ready) {
 			since, up = time.Now(), l.ready
 		}
@@ -112,19 +110,13 @@ func (c *Cluster) WaitOneSide(ctx context.Context) ([]string, error) {
 
 // TwoSides returns an error if two members are ready that are cut off from each other.
 func (c *Cluster) TwoSides(ctx context.Context) error {
-	l, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
+	l := c.look(ctx)
 	return c.apart(&l)
 }
 
 // OneSide returns an error unless those that are ready are one side now: see WaitOneSide.
 func (c *Cluster) OneSide(ctx context.Context) error {
-	l, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
+	l := c.look(ctx)
 	return c.oneSide(&l)
 }
 
@@ -132,7 +124,7 @@ func (c *Cluster) apart(l *look) error {
 	for i, a := range l.ready {
 		for _, b := range l.ready[:i] {
 			if !c.lab.Connected(a, b) {
-				return fmt.Errorf("cluster: TWO SIDES ARE UP: %s and %s are ready and cut off from each other (ready: %v)", a, b, l.ready)
+				return fmt.Errorf("cluster: %w: %s and %s are ready and cut off from each other (ready: %v)", ErrTwoSides, a, b, l.ready)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestVerifyChain(t *testing.T) {
 		{"nobody is downed", []Entry{entry(1, "a", verdict(1, "a", ab, nil))}, "verdict 1 downs nobody"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := verifyChain(tc.entries)
+			err := verifyChain(tc.entries, 0)
 			if tc.want == "" {
 				require.NoError(t, err)
 				return
@@ -48,6 +48,54 @@ func TestVerifyChain(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
+}
+
+// Where the store was made to forget, the record may vanish or go back once for each time.
+func TestVerifyChain_OfAStoreThatForgets(t *testing.T) {
+	ab, c := []sbr.ID{"a", "b"}, []sbr.ID{"c"}
+	one := entry(1, "a", verdict(1, "a", ab, c))
+	two := entry(2, "b", verdict(2, "b", []sbr.ID{"b", "new"}, []sbr.ID{"a"}))
+	three := entry(3, "b", verdict(3, "b", []sbr.ID{"b"}, []sbr.ID{"new"}))
+	gone := Entry{Seen: noon}
+	for _, tc := range []struct {
+		name      string
+		forgotten int
+		entries   []Entry
+		want      string
+	}{
+		{"deleted and told again", 1, []Entry{one, two, gone, two}, ""},
+		{"deleted, and nobody had done it", 0, []Entry{one, two, gone, two}, "from token 2 to 0"},
+		{"restored and told again", 1, []Entry{one, two, one, two, three}, ""},
+		{"restored twice", 2, []Entry{one, two, one, two, gone, two}, ""},
+		{"restored once, and once more", 1, []Entry{one, two, one, two, one}, "from token 2 to 1"},
+		{"the next verdict follows what was restored", 1, []Entry{one, two, one, three}, ""},
+		{"another first verdict", 1, []Entry{one, gone, entry(1, "c", verdict(1, "c", c, ab))}, "two verdicts under token 1: a downed [c], and c downed [a b]"},
+		{"a token is left out", 1, []Entry{one, gone, three}, "from token 0 to 3"},
+		{"the downed goes on", 1, []Entry{one, gone, one, entry(2, "c", verdict(2, "c", []sbr.ID{"c"}, ab))}, "verdict 2 keeps c, which verdict 1 downed"},
+		{"the holder of the older record was downed since", 1, []Entry{one, two, one}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := verifyChain(tc.entries, tc.forgotten)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestChain_VerdictsAreCountedOnce(t *testing.T) {
+	var chain Chain
+	v := verdict(1, "a", []sbr.ID{"a"}, []sbr.ID{"b"})
+	for _, e := range []Entry{entry(1, "a", v), entry(1, "a", v), {Seen: noon}, entry(1, "a", v)} {
+		chain.add(e)
+	}
+	require.Len(t, chain.Entries(), 3, "what says the same is one state")
+	require.Len(t, chain.Verdicts(), 1)
+	require.ErrorIs(t, chain.Verify(), ErrBroken)
+	chain.forget(false)
+	require.NoError(t, chain.Verify())
 }
 
 func TestReturned(t *testing.T) {

@@ -64,6 +64,8 @@ type Options struct {
 	// Own lets `sbr agent` be a node of its own; false: it runs beside a stock agent of the Flavour.
 	Own     bool
 	Flavour serftest.Flavour
+	// Join names the other hosts in sbr.yaml beside a stock agent, too, whose own command line names them anyway.
+	Join bool
 	// SBR and Serf are the programs. Serf is not needed for Own.
 	SBR, Serf string
 	// Settings go into sbr.yaml.

@@ -103,7 +103,7 @@ func (c *Cluster) startRun(h *lab.Host) (*lab.Supervisor, error) {
 	}
 	args := []string{"run", "--stop-timeout", cmp.Or(s.StopTimeout, 2*time.Second).String(), "--log-format", "json"}
 	if s.Guard == ByLease {
-		args = append(args, "--lease", "kubernetes:"+s.lease(), "--namespace", c.namespace, "--kubeconfig", c.kubeconfig, "--config", h.File("sbr.yaml"))
+		args = append(args, "--lease", "kubernetes:"+s.lease(), "--namespace", c.namespace, "--kubeconfig", c.account.Kubeconfig(), "--config", h.File("sbr.yaml"))
 	} else {
 		args = append(args, "--singleton", s.Name)
 	}

@@ -41,7 +41,12 @@ func (l *Lab) StartAPI(ctx context.Context, name string, progress io.Writer) (*k
 	l.store = name
 	l.closers = append(l.closers, func() error {
 		// Logs may be kept; what etcd has stored is large, and tells nobody anything.
-		return errors.Join(cluster.Stop(), os.RemoveAll(filepath.Join(h.File("kube"), "etcd")))
+		stored, err := filepath.Glob(filepath.Join(h.File("kube"), "snapshot-*"))
+		errs := []error{err, cluster.Stop()}
+		for _, dir := range append(stored, filepath.Join(h.File("kube"), "etcd")) {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+		return errors.Join(errs...)
 	})
 	return cluster, nil
 }

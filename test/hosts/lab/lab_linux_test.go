@@ -245,6 +245,25 @@ func TestSupervisor_RestartsWhatIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Process() != p && s.Process().Alive() }, 10*time.Second, time.Millisecond)
 }
 
+// The statuses of RestartPreventExitStatus are final, and the program may be another one at the next start.
+func TestSupervisor_EndsWithAFinalStatus(t *testing.T) {
+	l := newLab(t, "a")
+	log := l.Host("a").File("false.log")
+	s, err := l.Host("a").Supervise(process.Command{Name: "false", Program: "/bin/false", Log: log}, time.Millisecond, 2)
+	require.NoError(t, err)
+	_, err = s.WaitExit(within(t, 10*time.Second), 2)
+	require.NoError(t, err, "1 is not final")
+	script := l.Host("a").File("two.sh")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho no such key\nexit 2\n"), 0o755))
+	s.SetProgram(script)
+	require.Eventually(t, func() bool { return s.Err() != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, s.Err(), "ended with status 2, after which it is not started again: no such key")
+	ended := len(s.Exits())
+	s.SetRestart(true)
+	time.Sleep(50 * time.Millisecond)
+	require.Len(t, s.Exits(), ended, "nobody starts it")
+}
+
 // The API server is on the network like everybody else: who is cut off from it gets no answer, and whatever is killed comes back with what
 // it knew.
 func TestAPI_OnAHostOfItsOwn(t *testing.T) {

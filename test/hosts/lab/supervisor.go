@@ -19,6 +19,7 @@ type Supervisor struct {
 	host    *Host
 	command process.Command
 	delay   time.Duration
+	final   []int
 	stop    chan struct{} // closed by close
 	done    chan struct{} // closed when nothing is started any more
 	changed chan struct{} // receives one value for a change of on
@@ -31,10 +32,11 @@ type Supervisor struct {
 }
 
 // Supervise starts a process and, each time it ends, starts it again after delay; with a delay below zero only once SetRestart has switched
-// that on. It ends with the lab.
-func (h *Host) Supervise(c process.Command, delay time.Duration) (*Supervisor, error) {
+// that on. A process that ends with one of the final exit statuses is never started again, as with RestartPreventExitStatus of systemd: Err
+// tells of it then. It ends with the lab.
+func (h *Host) Supervise(c process.Command, delay time.Duration, final ...int) (*Supervisor, error) {
 	s := &Supervisor{
-		host: h, command: c, delay: delay, on: delay >= 0,
+		host: h, command: c, delay: delay, final: final, on: delay >= 0,
 		stop: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	h.mu.Lock()
@@ -57,16 +59,38 @@ func (s *Supervisor) run() {
 		s.mu.Lock()
 		s.exits = append(s.exits, exit)
 		s.mu.Unlock()
+		if slices.Contains(s.final, exit.Code) {
+			s.fail(fmt.Errorf("lab: %s on %s ended with status %d, after which it is not started again: %s", s.command.Name, s.host.name, exit.Code, p.LastLogLine()))
+			return
+		}
 		if !s.waitForTurn() {
 			return
 		}
 		if err := s.start(); err != nil {
-			s.mu.Lock()
-			s.failed = err
-			s.mu.Unlock()
+			s.fail(err)
 			return
 		}
 	}
+}
+
+func (s *Supervisor) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+// SetProgram changes the program that is started from the next start on, as the upgrade of a package does.
+func (s *Supervisor) SetProgram(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.command.Program = path
+}
+
+// AddArgs adds arguments from the next start on, as a drop-in of a unit does.
+func (s *Supervisor) AddArgs(args ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.command.Args = append(slices.Clone(s.command.Args), args...)
 }
 
 // waitForTurn waits for the delay, and then until the supervisor is on; false: it has ended.
@@ -132,7 +156,7 @@ func (s *Supervisor) Exits() []process.Exit {
 	return slices.Clone(s.exits)
 }
 
-// Err is why the process could not be started again; nil: nothing is wrong.
+// Err is why the process cannot be or is not started again; nil: nothing is wrong.
 func (s *Supervisor) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,6 +134,11 @@ func (s *soak) open(ctx context.Context, k stageKind, name string) (*stage, erro
 	if err := st.cluster.WaitWhole(within); err != nil {
 		_ = st.close()
 		return nil, fmt.Errorf("a new cluster (%s) is not whole after %v: %w; its logs are in %s", k, startWithin, err, filepath.Join(s.options.logs, name))
+	}
+	if s.options.family == recordFamily {
+		if err := st.warmUp(ctx); err != nil {
+			return nil, errors.Join(err, st.close())
+		}
 	}
 	return st, nil
 }

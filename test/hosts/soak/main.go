@@ -45,6 +45,7 @@ type options struct {
 	keep, plans, jsonOut bool
 	singleton, shards    bool
 	planned              bool
+	family               family
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -60,6 +61,12 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
+	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed) or record (the store forgets)", func(text string) error {
+		if o.family = family(text); !slices.Contains(families, o.family) {
+			return fmt.Errorf("%q: there are %q", text, families)
+		}
+		return nil
+	})
 	f.BoolVar(&o.plans, "plans", false, "print the plans and play nothing")
 	f.Func("round", "play these `rounds` only, with commas between them", func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
@@ -82,6 +89,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = errors.New("--rounds and --parallel must be at least 1")
 	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
+	case o.family != mixed && (o.singleton || o.shards || o.planned):
+		err = errors.New("--family is about rounds without --singleton, --planned and --shards")
 	case o.output != "text" && o.output != "json":
 		err = fmt.Errorf("-o %q: it must be text or json", o.output)
 	}
@@ -109,14 +118,21 @@ func (o *options) plan(round int) plan {
 		return newShardPlan(o.seed, round)
 	case o.planned:
 		return newPlannedPlan(o.seed, round)
+	case o.family == forcedFamily:
+		return newForcedPlan(o.seed, round)
+	case o.family == recordFamily:
+		return newRecordPlan(o.seed, round)
 	default:
-		return newPlan(o.seed, round)
+		return newMixedPlan(o.seed, round)
 	}
 }
 
 // first is the kind of the first stage of a worker.
 func (o *options) first(worker int) stageKind {
 	k := stageKind{mode: moduleMode}
+	if o.family == forcedFamily {
+		k.stable = stables[worker%2]
+	}
 	if o.shards {
 		k.mode, k.shards = ownMode, shardCount
 	}

@@ -46,6 +46,9 @@ func (f figures) three() string {
 func rowsTable(first string, rows []row) table {
 	t := table{{first, "rounds", "one side", "nobody", "nothing decided", "failed", "double-active, store reached", "double-active, cut off", "resolution", "nobody active"}}
 	for _, x := range rows {
+		if x.Rounds == 0 {
+			continue
+		}
 		t = append(t, []string{
 			x.Fault, strconv.Itoa(x.Rounds), strconv.Itoa(x.Outcomes[oneSide]), strconv.Itoa(x.Outcomes[nobody]), strconv.Itoa(x.Outcomes[nothing]), strconv.Itoa(x.Failed),
 			x.Active.three(), x.CutOff.three(), x.Resolution.three(), x.Nobody.three(),
@@ -74,6 +77,9 @@ func (s *summary) classTable() table {
 // write prints the summary.
 func (s *summary) write(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s\n\n", s.headline())
+	if s.Single == nil {
+		fmt.Fprintf(w, "two sides up: %d rounds; chain of verdicts broken: %d rounds; not all members again: %d rounds\n\n", s.TwoSides, s.Broken, s.NotWhole)
+	}
 	if s.Single == nil || s.Single.Planned == nil {
 		fmt.Fprintln(w, "Double-active time (p50, p99, max below: of each row)")
 		for _, t := range []table{s.classTable(), rowsTable("shape", append(s.Shapes, s.All)), rowsTable("further fault", s.Faults)} {
@@ -130,10 +136,11 @@ func (s *summary) page() string {
 		{"what", "value"},
 		{"date", s.Date},
 		{"seed", strconv.FormatUint(s.Seed, 10)},
-		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"--parallel %d --write docs/reliability.md\"`", s.Planned, s.Seed, s.Parallel)},
+		{"command", fmt.Sprintf("`make soak ROUNDS=%d SEED=%d ARGS=\"%s--parallel %d --write docs/reliability.md\"`", s.Planned, s.Seed, s.Family.flag(), s.Parallel)},
 		{"versions", strings.Join(s.Versions, "; ")},
 		{"beside the stock agent / beside Debian's / own node", fmt.Sprintf("%d / %d / %d rounds", s.Modes[moduleMode], s.Modes[debianMode], s.Modes[ownMode])},
 		{"processors busy, mean over the rounds", fmt.Sprintf("%.0f %%", 100*s.Busy)},
+		{"rounds with two sides up / a broken chain of verdicts / members missing at the end", fmt.Sprintf("%d / %d / %d", s.TwoSides, s.Broken, s.NotWhole)},
 		{"rounds at whose end somebody waited alone, suspended", strconv.Itoa(s.Stranded)},
 		{"back as a member after the heal, p50 / p99 / max", s.Rejoin.three()},
 	}
@@ -159,7 +166,10 @@ const outro = `
 
 1. Five members are up. The network is cut, in one of the shapes above, and up to two further faults come, before, while and after the sides race for the
    lease: a random part of the hosts loses the store, processes are stopped (SIGSTOP) or killed and started again under the same name, the API server is killed and
-   started again, etcd stands still, the cut heals or changes.
+   started again, etcd stands still, the cut heals or changes. To every third round a deed of operators or platforms is added: what Serf calls failed is force-left
+   or pruned, once or by a cron; an agent starts again without its state folder; the rights on the lease are taken away for a while; the store forgets: the lease is
+   deleted, replaced by an older one, or etcd is restored from a snapshot, before the cut, in it, or right after the verdict. In every sixth an operator
+   downs a member (` + "`sbr down`" + `) through the agent of another one, in the cut or after the verdict: whether that is granted or refused, two sides are never up.
 2. The harness waits until one side is up, or nobody is. In every third round the losers are started again while the cut lasts; what was stopped goes on now or after the heal.
 3. Everything is healed, whatever ended is started again, and all five must be members. The next round begins there, with the same lease.
 
@@ -173,7 +183,9 @@ A round fails if any of this is not so:
   store or is too few to arm after a restart, may wait, suspended.
 - Losers that are started again while the cut lasts, however many, are not ready as long as they are cut off from those who are up.
 - No incarnation that was downed is seen at work, or as a member, ever again.
-- The chain of verdicts, read from the lease object by a watch from the first round on, is unbroken: tokens grow by one, nobody who was downed holds the lease or survives a later verdict.
+- The chain of verdicts, read from the lease object by a watch from the first round on, is unbroken: tokens grow by one, nobody who was downed holds the lease or survives a later verdict,
+  and under one token there is one verdict. The record goes back only where the round made the store forget it, and is told what it held, or the next verdict.
+- ` + "`sbr agent`" + ` never ends with status 2: its unit would not start it again.
 - Each process that was downed ran its hook once and ended with status 70, and no other ended so.
 - After the heal all five are members again within two minutes.
 - At a clean cut a loser is down within the computed bound: that for losers that have to ask, or for those that are cut off from the store.
@@ -199,7 +211,12 @@ Each of these was a round that failed, or a figure that was odd, and is mended:
 
 ## Again
 
-` + "```text\nmake soak ROUNDS=200 SEED=1\ngo run ./test/hosts/soak --seed 1 --round 17\n```" + `
+` + "```text\nmake soak ROUNDS=200 SEED=1\nmake soak ROUNDS=60 SEED=1 ARGS=\"--family force-leave\"\n" +
+	"make soak ROUNDS=40 SEED=1 ARGS=\"--family record\"\ngo run ./test/hosts/soak --seed 1 --round 17\n```" + `
+
+The families play nothing but clean cuts: one with a cron on each host that force-leaves what Serf calls failed, with ` + "`stable-after`" + ` 5 s and 20 s and the other settings
+as they are by default; one with a store that forgets. ` + "`make starts`" + ` plays each way in which a cluster has to find itself again (` + "`RUN=TestStarts/power`" + ` chooses) and says
+of each whether it ended with one cluster.
 
 Both need root, iproute2 and nftables. The second plays one round; a round that fails is reported with its command and the folder of its logs.
 `

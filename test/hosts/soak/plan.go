@@ -77,10 +77,15 @@ func (s span) String() string { return time.Duration(s).String() }
 // fault is one thing that goes wrong besides the cut.
 type fault struct {
 	Kind kind `json:"kind"`
-	// At counts from the cut, For is how long an API server or etcd is away.
-	At     span       `json:"at"`
-	For    span       `json:"for,omitempty"`
-	Hosts  []string   `json:"hosts,omitempty"`
+	// At counts from the cut, or from When; For is how long an API server, etcd or the rights are away.
+	At   span   `json:"at"`
+	When moment `json:"when,omitempty"`
+	// Back is to the beginning of which round a store goes back that forgets: 0 this one, 1 the one before.
+	Back  int      `json:"back,omitempty"`
+	For   span     `json:"for,omitempty"`
+	Hosts []string `json:"hosts,omitempty"`
+	// By is the host whose agent an operator asks.
+	By     string     `json:"by,omitempty"`
 	Target target     `json:"target,omitempty"`
 	Sides  [][]string `json:"sides,omitempty"`
 }
@@ -96,7 +101,10 @@ type plan struct {
 	Seed  uint64 `json:"seed"`
 	Round int    `json:"round"`
 	Mode  mode   `json:"mode"`
-	Shape shape  `json:"shape"`
+	// Family is what the round is about; empty: anything. Stable is its stable-after; empty: that of the settings.
+	Family family `json:"family,omitempty"`
+	Stable string `json:"stable,omitempty"`
+	Shape  shape  `json:"shape"`
 	// Sides are the groups of a cut; the last host of each of two is the bridge, if there is one.
 	Sides [][]string `json:"sides,omitempty"`
 	// Links carry nothing, of a one-way cut.
@@ -188,11 +196,11 @@ func (d dice) moment() span {
 	return d.between(0, 9*time.Second)
 }
 
-// some draws hosts.
-func (d dice) some(least, most int) []string {
+// some draws hosts, at least one.
+func (d dice) some(most int) []string {
 	h := slices.Clone(hosts)
 	d.Shuffle(len(h), func(i, j int) { h[i], h[j] = h[j], h[i] })
-	return sorted(h[:least+d.IntN(most-least+1)])
+	return sorted(h[:1+d.IntN(most)])
 }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
@@ -229,7 +237,7 @@ func (f *fault) ofStore() bool {
 func (d dice) fault(p *plan) fault {
 	switch x := d.IntN(100); {
 	case x < 14:
-		f := fault{Kind: storeSome, Hosts: d.some(1, 4)}
+		f := fault{Kind: storeSome, Hosts: d.some(4)}
 		if d.IntN(3) == 0 {
 			f.At = d.moment()
 		}
@@ -239,9 +247,9 @@ func (d dice) fault(p *plan) fault {
 	case x < 36:
 		return fault{Kind: storeAll, Hosts: hosts}
 	case x < 54:
-		return fault{Kind: pause, At: d.moment(), Hosts: d.some(1, 2), Target: d.target(p)}
+		return fault{Kind: pause, At: d.moment(), Hosts: d.some(2), Target: d.target(p)}
 	case x < 66:
-		return fault{Kind: kill, At: d.moment(), Hosts: d.some(1, 1), Target: d.target(p)}
+		return fault{Kind: kill, At: d.moment(), Hosts: d.some(1), Target: d.target(p)}
 	case x < 74:
 		return fault{Kind: apiKilled, At: d.moment(), For: d.between(time.Second, 6*time.Second)}
 	case x < 82:
@@ -316,6 +324,9 @@ func (p *plan) String() string {
 	if p.Shape == flapping {
 		fmt.Fprintf(&b, " %v/%v", p.Down, p.Up)
 	}
+	if p.Stable != "" {
+		b.WriteString(", stable-after " + p.Stable)
+	}
 	for _, f := range p.Faults {
 		b.WriteString(" + " + f.String())
 	}
@@ -342,10 +353,20 @@ func (f *fault) String() string {
 	switch {
 	case f.Kind == secondCut:
 		text += " " + sidesText(f.Sides)
-	case len(f.Hosts) > 0 && f.Kind != storeAll:
+	case len(f.Hosts) > 0 && len(f.Hosts) < len(hosts):
 		text += " " + strings.Join(f.Hosts, " ")
 	}
-	text += fmt.Sprintf(" at %v", f.At)
+	if f.By != "" {
+		text += " by " + f.By
+	}
+	switch f.When {
+	case beforeCut:
+		text += " before the cut"
+	case afterVerdict:
+		text += fmt.Sprintf(" %v after the verdict", f.At)
+	default:
+		text += fmt.Sprintf(" at %v", f.At)
+	}
 	if f.For > 0 {
 		text += fmt.Sprintf(" for %v", f.For)
 	}

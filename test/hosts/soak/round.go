@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
 const (
@@ -65,6 +66,10 @@ type result struct {
 	Busy float64 `json:"busy"`
 	// Single is what became of the singleton; nil: there was none.
 	Single *singleResult `json:"single,omitempty"`
+	// TwoSides, BrokenChain and NotWhole say what is worst in a round that failed; not whole: after the heal, or before the cut.
+	TwoSides    bool `json:"two-sides,omitempty"`
+	BrokenChain bool `json:"broken-chain,omitempty"`
+	NotWhole    bool `json:"not-whole,omitempty"`
 	// Error is why the round failed; empty: it passed.
 	Error string `json:"error,omitempty"`
 	// CutShort is true for a round that was not played to its end.
@@ -98,6 +103,8 @@ func (s *stage) play(ctx context.Context, p *plan) result {
 	g.result.Took, g.result.Busy = time.Since(g.start).Seconds(), busy.until(readProcessors())
 	if err != nil {
 		g.result.Error, g.result.CutShort = err.Error(), ctx.Err() != nil
+		g.result.TwoSides, g.result.BrokenChain = errors.Is(err, cluster.ErrTwoSides), errors.Is(err, cluster.ErrBroken)
+		g.result.NotWhole = errors.Is(err, errNotWhole)
 	}
 	return g.result
 }
@@ -115,8 +122,9 @@ func (g *game) run(ctx context.Context) error {
 		return err
 	}
 	for _, e := range g.cluster.Chain().Verdicts() {
-		g.token = e.Token
+		g.token = max(g.token, e.Token)
 	}
+	defer s.endCrons()
 	g.result.Bound = g.bounds.CutOff.Seconds()
 	if g.plan.Single != nil {
 		g.result.Single = &singleResult{}
@@ -125,14 +133,25 @@ func (g *game) run(ctx context.Context) error {
 		}
 		return g.single(ctx)
 	}
-	if err := g.cutAndResolve(ctx); err != nil {
+	if err := s.remember(ctx, g.plan); err != nil {
 		return err
 	}
-	if err := g.heal(ctx); err != nil {
+	if err := g.beforeTheCut(ctx); err != nil {
+		return errors.Join(err, g.cluster.Chain().Verify())
+	}
+	resolved := g.cutAndResolve(ctx)
+	if ctx.Err() != nil {
+		return resolved
+	}
+	// Also of a cut that was not resolved it is said whether it ends with one cluster.
+	if err := errors.Join(resolved, g.heal(ctx)); err != nil {
 		return errors.Join(err, g.cluster.Chain().Verify())
 	}
 	return errors.Join(g.measure(), g.judge(ctx))
 }
+
+// errNotWhole is in the error of a round in which not all five are members when they should be.
+var errNotWhole = errors.New("NOT ALL ARE MEMBERS")
 
 // cutAndResolve plays what happens up to the heal.
 func (g *game) cutAndResolve(ctx context.Context) error {
@@ -187,6 +206,17 @@ func (g *game) trouble(ctx context.Context) error {
 	}
 	for i := range p.Faults {
 		f := &p.Faults[i]
+		if f.When == afterVerdict {
+			running.start(func() error {
+				if !g.verdictCame(ctx) || !sleep(ctx, time.Duration(f.At)) {
+					return nil
+				}
+				return g.strike(ctx, f)
+			})
+		}
+		if f.When != "" {
+			continue
+		}
 		if !g.sleepUntil(ctx, f.At) {
 			break
 		}
@@ -270,7 +300,7 @@ func (g *game) stranded(ctx context.Context) bool {
 		if p := m.SBR.Process(); !p.Alive() || p.Paused() {
 			continue
 		}
-		waits := slices.Contains(g.plan.hit(kill), m.Host.Name()) || slices.ContainsFunc(troubles, func(s stretch) bool {
+		waits := g.plan.restartedIn(m.Host.Name()) || slices.ContainsFunc(troubles, func(s stretch) bool {
 			return s.Host == m.Host.Name() && s.Trouble == noStore && s.To.IsZero()
 		})
 		if !waits || m.Ready(ctx) == nil {
@@ -326,7 +356,7 @@ func (g *game) keptOut(ctx context.Context, losers, up []string) error {
 		for _, name := range losers {
 			near := slices.ContainsFunc(up, func(winner string) bool { return g.lab.Connected(name, winner) })
 			if len(up) > 0 && !near && g.cluster.Member(name).Ready(ctx) == nil {
-				return fmt.Errorf("TWO CLUSTERS ARE UP: %s was started again and is ready, cut off from %v, who won", name, up)
+				return fmt.Errorf("%w: %s was started again and is ready, cut off from %v, who won", cluster.ErrTwoSides, name, up)
 			}
 		}
 		if !sleep(ctx, watchEvery) {
@@ -356,7 +386,7 @@ func (g *game) heal(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, wholeWithin)
 	defer cancel()
 	if err := g.cluster.WaitWhole(within); err != nil {
-		return fmt.Errorf("after the heal: %w", err)
+		return fmt.Errorf("after the heal: %w: %w", errNotWhole, err)
 	}
 	g.result.Rejoin = time.Since(healed).Seconds()
 	return nil

@@ -18,7 +18,7 @@ func TestNewShardPlan_IsSound(t *testing.T) {
 	for round := range 3000 {
 		p := newShardPlan(3, round)
 		require.Equal(t, planText(t, p), planText(t, newShardPlan(3, round)), "it follows from seed and round")
-		require.Equal(t, stageKind{ownMode, p.Single.Guard, shardCount}, p.kind())
+		require.Equal(t, stageKind{mode: ownMode, guard: p.Single.Guard, shards: shardCount}, p.kind())
 		count[p.Single.Scene]++
 		count[p.Single.Guard]++
 		count[p.Single.DrainsCoordinator]++
@@ -102,8 +102,8 @@ func TestOptions_Shards(t *testing.T) {
 	o, err := parseOptions([]string{"--shards", "--seed", "5"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.Equal(t, planText(t, newShardPlan(5, 7)), planText(t, o.plan(7)))
-	require.Equal(t, stageKind{ownMode, cluster.ByMembers, shardCount}, o.first(1))
-	require.Equal(t, stageKind{ownMode, cluster.ByBoth, shardCount}, o.first(2))
+	require.Equal(t, stageKind{mode: ownMode, guard: cluster.ByMembers, shards: shardCount}, o.first(1))
+	require.Equal(t, stageKind{mode: ownMode, guard: cluster.ByBoth, shards: shardCount}, o.first(2))
 	require.Equal(t, "go run ./test/hosts/soak --seed 5 --round 7 --shards", command(&o, 7))
 	_, err = parseOptions([]string{"--shards", "--singleton"}, new(bytes.Buffer))
 	require.ErrorContains(t, err, "one at a time")

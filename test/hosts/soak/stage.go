@@ -12,22 +12,33 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/serftest"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
-// settings are quick where the rule does not need the defaults. Fewer than three of five hosts are no cluster of their own.
-func settings() cluster.Settings { return cluster.Fast().With("min-members", 3) }
+// settings are quick where the rule does not need the defaults, and fewer than three of five hosts are no cluster of their own. With a
+// stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the resolver's.
+func settings(stable string) cluster.Settings {
+	if stable != "" {
+		return cluster.Settings{}.With("stable-after", stable)
+	}
+	return cluster.Fast().With("min-members", 3)
+}
 
 // stageKind is what rounds must have in common to be played on one stage. Without a singleton and shards the guard is empty.
 type stageKind struct {
 	mode   mode
+	stable string // see plan.Stable
 	guard  cluster.Guard
 	shards int
 }
 
 func (k stageKind) String() string {
+	if k.stable != "" {
+		return string(k.mode) + ", stable-after " + k.stable
+	}
 	if k.guard == "" {
 		return string(k.mode)
 	}
@@ -38,7 +49,7 @@ func (k stageKind) String() string {
 }
 
 func (p *plan) kind() stageKind {
-	k := stageKind{mode: p.Mode}
+	k := stageKind{mode: p.Mode, stable: p.Stable}
 	if p.Single != nil {
 		k.guard, k.shards = p.Single.Guard, p.Single.Shards
 	}
@@ -53,6 +64,9 @@ type stage struct {
 	cluster *cluster.Cluster
 	ledger  *cluster.Ledger // nil where nothing writes to one
 	load    load            // the same
+
+	before, now past // of the store: what the round before began with, and this one
+	crons       []*process.Process
 
 	mu        sync.Mutex
 	stretches []stretch
@@ -69,7 +83,7 @@ func newStage(ctx context.Context, p *programs, k stageKind, dir string) (*stage
 	if s.api, err = l.StartAPI(ctx, "api", os.Stderr); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode, Settings: settings()}
+	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode, Settings: settings(k.stable)}
 	if k.mode == debianMode {
 		o.Flavour = serftest.Debian
 	}
@@ -175,6 +189,23 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 			s.begin(stopped, name)
 			return nil
 		})
+	case forceLeave, prune:
+		return s.forceLeave(ctx, f)
+	case forceCron:
+		return s.startCrons(f)
+	case operatorDown:
+		return s.operatorDown(ctx, f)
+	case stateLost:
+		return s.restartAgain(ctx, f, true)
+	case restarted:
+		return s.restartAgain(ctx, f, false)
+	case rightsTaken:
+		return s.takeRights(ctx, f)
+	case storeBack:
+		s.end(noStore, f.Hosts...)
+		return s.lab.HealStore(f.Hosts...)
+	case leaseDeleted, leaseReplaced, etcdRestored:
+		return s.forget(ctx, f)
 	case kill:
 		return s.each(f, func(_ string, v *lab.Supervisor) error { return killAndRestart(ctx, v) })
 	case departure, desertion:

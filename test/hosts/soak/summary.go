@@ -49,6 +49,7 @@ type row struct {
 type summary struct {
 	Date     string            `json:"date"`
 	Seed     uint64            `json:"seed"`
+	Family   family            `json:"family,omitempty"`
 	Planned  int               `json:"planned"`
 	Played   int               `json:"played"`
 	Parallel int               `json:"parallel"`
@@ -68,7 +69,11 @@ type summary struct {
 	Problems map[int]string    `json:"problems"`
 	Rejoin   figures           `json:"rejoin"`
 	Stranded int               `json:"stranded"`
-	Single   *singleSummary    `json:"single,omitempty"`
+	// TwoSides, Broken and NotWhole count rounds: with two sides up, with a broken chain of verdicts, with members missing when all should be there.
+	TwoSides int            `json:"two-sides"`
+	Broken   int            `json:"broken-chains"`
+	NotWhole int            `json:"not-whole"`
+	Single   *singleSummary `json:"single,omitempty"`
 }
 
 // noFault stands for the rounds with nothing but the cut.
@@ -77,7 +82,7 @@ const noFault = "nothing else"
 func summarize(results []result, planned int, took time.Duration, start time.Time, versions []string, o options) summary {
 	results = slices.SortedFunc(slices.Values(results), func(a, b result) int { return cmp.Compare(a.Plan.Round, b.Plan.Round) })
 	s := summary{
-		Date: start.UTC().Format(time.DateOnly), Seed: o.seed, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
+		Date: start.UTC().Format(time.DateOnly), Seed: o.seed, Family: o.family, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
 		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures), Results: results, Problems: make(map[int]string),
 		All: rowOf("all", results),
 	}
@@ -89,6 +94,14 @@ func summarize(results []result, planned int, took time.Duration, start time.Tim
 		s.Verdicts += len(r.Verdicts)
 		s.Restarts += len(r.Downs)
 		s.Bound = max(s.Bound, r.Bound)
+		count := func(is bool, n *int) {
+			if is {
+				*n++
+			}
+		}
+		count(r.TwoSides, &s.TwoSides)
+		count(r.BrokenChain, &s.Broken)
+		count(r.NotWhole, &s.NotWhole)
 		if r.failed() {
 			s.Problems[r.Plan.Round] = r.Error
 			continue
@@ -96,6 +109,9 @@ func summarize(results []result, planned int, took time.Duration, start time.Tim
 		rejoin = append(rejoin, r.Rejoin)
 		if r.Stranded {
 			s.Stranded++
+		}
+		if r.Plan.forgets() != nil {
+			continue // what a loser reads of a store that has forgotten is no measure
 		}
 		for _, a := range r.Active {
 			active[a.Class] = append(active[a.Class], a.Seconds)
@@ -112,7 +128,7 @@ func summarize(results []result, planned int, took time.Duration, start time.Tim
 		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
 	}
 	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool { return len(p.Faults) == 0 })))
-	for _, k := range []kind{storeSome, storeSide, storeAll, pause, kill, apiKilled, etcdPaused, healEarly, secondCut} {
+	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, apiKilled, etcdPaused, healEarly, secondCut}, deeds...) {
 		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
 	}
 	return s
@@ -170,6 +186,8 @@ func command(o *options, round int) string {
 		text += " --shards"
 	case o.planned:
 		text += " --planned"
+	case o.family != mixed:
+		text += " " + strings.TrimSpace(o.family.flag())
 	}
 	return text
 }

@@ -1,0 +1,117 @@
+package downing_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Whatever takes members that cannot be reached from Serf's list, one side goes on: the list is no proof that they have ended (design rule 15).
+func TestVanished_OneSideGoesOn(t *testing.T) {
+	three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
+	forgets := func(after time.Duration) func(string, *serf.Config) {
+		return func(_ string, s *serf.Config) { s.ReconnectTimeout, s.ReapInterval = after, 2*time.Second }
+	}
+	suspend := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
+	for name, c := range map[string]struct {
+		config func(string, *downing.Config)
+		serf   func(string, *serf.Config)
+		blind  []string // cannot reach the store
+		remove []string // where an operator's script force-leaves the failed members each second
+		prune  bool
+		want   [][]string
+	}{
+		"the reconnect time-out is short":        {config: clustertest.MajorityFirst, serf: forgets(5 * time.Second), want: [][]string{three}},
+		"it ends while one side has no store":    {config: suspend, serf: forgets(time.Minute), blind: three, want: [][]string{two}},
+		"force-leave on both sides":              {remove: []string{"n1", "n4"}, want: [][]string{three, two}},
+		"force-leave everywhere":                 {remove: []string{"n1", "n2", "n3", "n4", "n5"}, want: [][]string{three, two}},
+		"prune on both sides":                    {remove: []string{"n1", "n4"}, prune: true, want: [][]string{three, two}},
+		"force-leave where there is no store":    {blind: three, remove: []string{"n1"}, want: [][]string{two}},
+		"force-leave where the store is":         {blind: two, remove: []string{"n1"}, want: [][]string{three}},
+		"prune where there is no store, suspend": {config: suspend, blind: three, remove: []string{"n2"}, prune: true, want: [][]string{two}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clustertest.Virtual(t, clustertest.Options{Config: c.config, Serf: c.serf}, func(t *testing.T, cl *clustertest.Cluster) {
+				k := &cluster{cl, t}
+				k.Form(5)
+				for _, n := range c.blind {
+					k.Store.View(n).SetUnavailable(true)
+				}
+				require.NoError(t, k.Net.Partition(three, two))
+				for range 90 {
+					k.removeFailed(c.remove, c.prune)
+					time.Sleep(time.Second)
+				}
+				k.requireOneSide(c.want, 20*time.Minute)
+			})
+		})
+	}
+}
+
+// removeFailed force-leaves what Serf calls failed on some members.
+func (c *cluster) removeFailed(on []string, prune bool) {
+	for _, n := range on {
+		s := c.Member(n).Serf
+		if c.Member(n).Down() {
+			continue
+		}
+		for _, m := range s.Members() {
+			switch {
+			case m.Status != serf.StatusFailed:
+			case prune:
+				_ = s.RemoveFailedNodePrune(m.Name)
+			default:
+				_ = s.RemoveFailedNode(m.Name)
+			}
+		}
+	}
+}
+
+// A platform starts a node anew under its old name on this side of a cut, while the old one still runs on the other side: the new one is no proof
+// that the old one has ended.
+func TestVanished_SecondNodeOfOneName(t *testing.T) {
+	reclaim := func(_ string, s *serf.Config) {
+		s.MemberlistConfig.DeadNodeReclaimTime = 5 * time.Second
+		s.EnableNameConflictResolution = false
+	}
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst, Serf: reclaim}, func(t *testing.T, cl *clustertest.Cluster) {
+		c := &cluster{cl, t}
+		c.Form(4)
+		old := c.Member("n4")
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
+		time.Sleep(16 * time.Second)
+		again := c.NewMember("n4")
+		var err error
+		again.Serf, err = serfnet.Start(c.Net, "host9", func(conf *serf.Config) {
+			conf.NodeName = "n4"
+			reclaim("n4", conf)
+			require.NoError(t, again.Provider.Prepare(context.Background(), conf))
+		})
+		require.NoError(t, err)
+		require.NoError(t, again.Provider.Start(context.Background(), again.Serf))
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "host9"}, []string{"n4"}))
+		for range 20 {
+			if c.Join(again.Serf, "n1") == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		for _, n := range []string{"n1", "n2", "n3"} {
+			c.Store.View(n).SetUnavailable(true)
+		}
+		again.Store.SetUnavailable(false)
+		time.Sleep(10 * time.Minute)
+		here := !c.Member("n1").Down() || !c.Member("n2").Down() || !c.Member("n3").Down() || !again.Down()
+		require.NotEqual(t, here, !old.Down(), "one side goes on")
+		_ = old.Serf.Shutdown()
+		_ = old.Stop()
+	})
+}

@@ -1,0 +1,62 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
+)
+
+// A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however long the store was
+// away: nobody else ever waits it out.
+func TestForever_IsUndoneHoweverLongTheStoreWasAway(t *testing.T) {
+	forever := lease.Proposal{For: lease.Infinite}
+	for name, doubt := range map[string]func(w *world, a *lease.Lease, v *memory.View){
+		"a release in doubt": func(w *world, a *lease.Lease, v *memory.View) {
+			require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), forever, nil).Kind)
+			v.SetUnavailable(true)
+			require.Equal(w.t, lease.ReleaseUnknown, a.Release(w.t.Context()).Kind)
+		},
+		"a lost answer": func(w *world, a *lease.Lease, v *memory.View) {
+			v.CommitLate(1, 0) // the write takes place, its answer is lost, and no other request is answered
+			time.AfterFunc(time.Second, func() { v.SetUnavailable(true) })
+			require.Equal(w.t, lease.Unknown, a.Acquire(w.t.Context(), forever, nil).Kind)
+		},
+		"the last of more attempts than are remembered": func(w *world, a *lease.Lease, v *memory.View) {
+			v.LoseRequests(memory.Always)
+			v.SpareReads(true)
+			for range 300 {
+				require.Equal(w.t, lease.Unknown, a.Acquire(w.t.Context(), forever, nil).Kind)
+			}
+			v.Heal()
+			v.CommitLate(memory.Always, time.Minute)
+			require.Equal(w.t, lease.Unknown, a.Acquire(w.t.Context(), forever, nil).Kind)
+			v.Heal()
+			v.SetUnavailable(true)
+			time.Sleep(time.Minute)
+		},
+	} {
+		for _, outage := range []time.Duration{30 * time.Minute, 61 * time.Minute, 30 * day} {
+			t.Run(name+", "+outage.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					a := w.lease("a", func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite })
+					v := w.view("a")
+					doubt(w, a, v)
+					require.False(t, a.Check())
+					require.Equal(t, "a", w.record().Holder)
+					time.Sleep(outage)
+					v.Heal()
+					time.Sleep(time.Minute)
+					require.Empty(t, w.record().Holder)
+					n := requests(v, func() { time.Sleep(day) })
+					require.Zero(t, n, "nothing is left to do")
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package lease
+
+import (
+	"context"
+	"errors"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// errBehind says that a record cannot be amended.
+var errBehind = errors.New("lease: the store holds less than was read from it before: nothing is added to that")
+
+// Amend changes what stands beside the last verdict (Verdict.Left and Heirs; nothing else may change) by one conditional
+// write. change is given a copy of the verdict as it is in the store, perhaps several times, and reports whether it is to be
+// written. Holder, token and terms stay, and a holder's next heartbeat goes on from there. It returns the record as it
+// stands in the store then, amended or not.
+//
+// Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap ErrRefused the change
+// may have been written, or may be yet.
+func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
+	return l.change(ctx, func(r Record) (Record, bool, error) {
+		next := r.clone()
+		switch {
+		case r.Behind:
+			return r, false, errBehind
+		case next.Verdict == nil || !change(next.Verdict):
+			return r, false, nil
+		case next.Holder == "":
+			next = l.touched(next) // a holder's sign of life is its own
+		}
+		return next, true, nil
+	})
+}
+
+// Restore writes a verdict back into a store that went backwards (the record was deleted, or restored from a backup), by one
+// conditional write, if the store holds an older one or none when it is read. It returns the record as it stands in the
+// store then, restored or not: a verdict under the same token is never replaced. Nobody holds a restored lease; a grant of
+// this Lease under a token that the store forgot is lost.
+//
+// v must have been written once. If there was a newer one, those who know it write that back in turn. Errors: those of a
+// Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
+func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
+	nonce := l.opts.Nonce()
+	return l.change(ctx, func(r Record) (Record, bool, error) {
+		if !r.Behind && highest(&r) >= v.Token {
+			return r, false, nil
+		}
+		l.log.Warn("lease: writes back what the store has lost", "token", max(r.Token, v.Token))
+		now := l.clock.Now().Round(0)
+		return Record{
+			Token: max(r.Token, v.Token), Nonce: nonce, Renewed: now, Acquired: now,
+			Verdict: newest(v.Clone(), r.Verdict),
+		}, true, nil
+	})
+}
+
+// change writes what next makes of the record, by one conditional write, and tries again after a conflict or a write without
+// an answer. next reports whether there is anything to be written.
+func (l *Lease) change(ctx context.Context, next func(Record) (Record, bool, error)) (Record, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	if err := l.lock(ctx); err != nil {
+		return Record{}, err
+	}
+	defer l.unlock()
+	for n := 0; ; n++ {
+		if err := l.pause(ctx, n); err != nil {
+			return Record{}, err
+		}
+		s, err := l.fetch(ctx)
+		if err == nil {
+			r, writes, failed := next(s.Record)
+			if failed != nil || !writes {
+				return s.Record.clone(), failed
+			}
+			if s, err = l.write(ctx, r, s.Version); err == nil {
+				return s.Record.clone(), nil
+			}
+		}
+		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
+			return Record{}, err
+		}
+	}
+}

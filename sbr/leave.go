@@ -1,0 +1,134 @@
+package sbr
+
+import "slices"
+
+// A leave in peace is recorded beside the verdict (design rule 22), so that nobody who starts later waits for
+// a member that said goodbye. A member that cannot reach another one does not record its leave: it may know
+// less of the cluster than those it cannot reach.
+
+// maxOtherLeft bounds the members in Verdict.Left that were neither survivors nor heirs. They are there for
+// leaves at the same moment: the last of those that remain must not hand the record to a member that has just
+// left as well.
+const maxOtherLeft = 64
+
+// Remaining lists the members that stand for the cluster which the verdict has left: whoever starts has to
+// find one of them, or a member that has. They are the survivors, or the heirs once the last survivor has
+// left; without those that have left. Nobody remains when the last one left and nobody was here: then the
+// cluster has ended, and whoever inherits the record first begins it anew.
+func (v *Verdict) Remaining() []ID {
+	all := v.Survivors
+	if len(v.Heirs) > 0 {
+		all = v.Heirs
+	}
+	var rest []ID
+	for _, id := range all {
+		if !slices.Contains(v.Left, id) {
+			rest = append(rest, id)
+		}
+	}
+	return rest
+}
+
+// Leave records that members have left in peace, and hands the record to the members that are here if nobody
+// remains else. It reports whether that changed anything.
+func (v *Verdict) Leave(gone, here []ID) (changed bool) {
+	for _, id := range gone {
+		if !slices.Contains(v.Left, id) {
+			v.Left, changed = append(v.Left, id), true
+		}
+	}
+	changed = v.Inherit(here) || changed
+	other := func(id ID) bool { return !contains(v.Survivors, id) && !slices.Contains(v.Heirs, id) }
+	surplus := -maxOtherLeft
+	for _, id := range v.Left {
+		if other(id) {
+			surplus++
+		}
+	}
+	v.Left = slices.DeleteFunc(v.Left, func(id ID) bool { // the oldest ones
+		drop := surplus > 0 && other(id)
+		if drop {
+			surplus--
+		}
+		return drop
+	})
+	return changed
+}
+
+// Inherit hands the record to the members that are here, if nobody remains. It reports whether it did.
+func (v *Verdict) Inherit(here []ID) bool {
+	if v.Token == 0 || v.Partial || len(v.Remaining()) > 0 {
+		return false
+	}
+	var heirs []ID
+	for _, id := range here {
+		if !slices.Contains(v.Left, id) && !slices.Contains(heirs, id) {
+			heirs = append(heirs, id)
+		}
+	}
+	if len(heirs) == 0 {
+		return false
+	}
+	slices.Sort(heirs)
+	v.Heirs = heirs
+	return true
+}
+
+// Succeed is the verdict by which an operator begins a new cluster, of the members that are here, when
+// everybody who remained of the old one has ended for good.
+func (v *Verdict) Succeed(by ID, here []ID, reason string) *Verdict {
+	next := &Verdict{Survivors: slices.Clone(here), DecidedBy: by, Reason: reason}
+	if !slices.Contains(here, by) {
+		next.Survivors = append(next.Survivors, by)
+	}
+	for _, id := range v.Remaining() {
+		if !slices.Contains(next.Survivors, id) {
+			next.Down = append(next.Down, id)
+		}
+	}
+	next.Normalize()
+	return next
+}
+
+// onLeft follows the wish to leave: nothing is decided here any more.
+func (r *Resolver) onLeft() {
+	if r.atPeace() {
+		r.emit(r.leave())
+	}
+	r.left = true
+	if r.holding && r.race == nil {
+		r.holding = false
+		r.emit(ReleaseLease{Attempt: r.next()})
+	}
+}
+
+// atPeace reports whether this member knows the cluster's last verdict, belongs to it, and misses nobody.
+func (r *Resolver) atPeace() bool {
+	return r.suspects == 0 && r.check == nil && r.race == nil &&
+		r.knowsRecord() && r.verdict.Token > 0 && r.standing() != Out
+}
+
+// leave is what is recorded when this member leaves: itself, whoever is leaving, and who stays.
+func (r *Resolver) leave() RecordLeave {
+	l := RecordLeave{Token: r.verdict.Token}
+	for i := range r.members {
+		switch m := &r.members[i]; {
+		case m.ID == r.self || m.Status == Leaving && !m.Unreachable:
+			l.Gone = append(l.Gone, m.ID)
+		case m.Status <= Up && r.verdict.Eligible(m.ID, m.Seen):
+			l.Here = append(l.Here, m.ID)
+		}
+	}
+	return l
+}
+
+// learnLeaves takes in who has left since the verdict, as a record of it says. A suspect stays one: it left,
+// but who is with it where it was cannot be reached either, and may be unknown here.
+func (r *Resolver) learnLeaves(v *Verdict) {
+	if v.Token == r.verdict.Token && !v.conflicts(&r.verdict) {
+		r.verdict.Left, r.verdict.Heirs = slices.Clone(v.Left), slices.Clone(v.Heirs)
+	}
+}
+
+// hasLeft reports whether it is recorded that a member has left in peace.
+func (r *Resolver) hasLeft(id ID) bool { return slices.Contains(r.verdict.Left, id) }

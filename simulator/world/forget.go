@@ -1,0 +1,131 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// A store can forget: the record is deleted, or comes back from a backup. Whoever knows the newest verdict may tell it again.
+
+// Backup is what the store held at one moment.
+type Backup struct{ state state }
+
+// Backup returns what the store holds now.
+func (w *World) Backup() Backup { return Backup{w.store.state} }
+
+// Forget deletes the record.
+func (w *World) Forget() { w.store.replace(state{}, "deleted") }
+
+// Restore makes the store hold what it held when the backup was made.
+func (w *World) Restore(b Backup) { w.store.replace(b.state, "restored") }
+
+// replace puts a record in the place of the present one, whoever has written it. Its version is a new one, as that of every real store is.
+func (s *store) replace(next state, how string) {
+	w, old := s.w, s.state
+	next.version = old.version + 1
+	s.state = next
+	w.note(nil, "store", "the record is %s: token %d, it was %d", how, next.record.Token, old.record.Token)
+	w.disturb()
+	s.wentBack = true
+	for _, p := range w.procs {
+		p.watch.harmed = true // promise L1 is about a store that keeps what it was given
+	}
+	if next.record.Token < old.record.Token && old.record.Verdict != nil {
+		s.lost = &forgotten{verdict: old.record.Verdict}
+		s.witnessed()
+	}
+	s.changed()
+}
+
+// forgotten is a verdict that the store has lost.
+type forgotten struct {
+	verdict *sbr.Verdict
+	// known says that a survivor of it reached the store before another verdict was written in its place, which next is.
+	known bool
+	next  *sbr.Verdict
+}
+
+// witnessed notes whether a survivor of the lost verdict reaches the store. It is called whenever that may have changed.
+func (s *store) witnessed() {
+	if l := s.lost; l != nil && l.next == nil && slices.ContainsFunc(s.w.procs, s.witness) {
+		l.known = true
+	}
+}
+
+// witness reports whether a process is a survivor of the lost verdict, knows it, and reaches the store.
+func (s *store) witness(p *process) bool {
+	v := s.lost.verdict
+	return p.attends() && p.node.fault == (StoreFault{}) && p.r.Verdict().Token >= v.Token && v.Standing(p.id, p.self.Seen) == sbr.Survivor
+}
+
+// known reports whether the verdict was written before.
+func (s *store) known(v *sbr.Verdict) bool {
+	return v != nil && s.wentBack && slices.ContainsFunc(s.chain, func(c sbr.Verdict) bool {
+		return c.Token == v.Token && slices.Equal(c.Survivors, v.Survivors) && slices.Equal(c.Down, v.Down)
+	})
+}
+
+// toldAgain notes that the store was told a verdict that it had forgotten.
+func (s *store) toldAgain(by *process, r *sbr.Record) {
+	s.w.note(by, "told again", "verdict %d", r.Token)
+	if s.lost != nil && r.Token >= s.lost.verdict.Token {
+		s.lost = nil
+	}
+}
+
+// overwritten notes that a new verdict stands in the place of one that the store had lost.
+func (s *store) overwritten(v *sbr.Verdict) {
+	if l := s.lost; l != nil && l.next == nil {
+		s.witnessed()
+		l.next = v
+	}
+}
+
+// remembers reports whether a process knows the lost verdict, or a later one.
+func (l *forgotten) remembers(p *process) bool {
+	v := p.r.Verdict()
+	return v.Token > l.verdict.Token || v.Token == l.verdict.Token && slices.Equal(v.Survivors, l.verdict.Survivors)
+}
+
+// excuses reports whether a promise may be broken now: nobody who knew the lost verdict could tell the store, and since then none of its
+// survivors has met the store or a survivor of the next one.
+func (s *store) excuses(promise string) bool {
+	l := s.lost
+	if l != nil && slices.Contains([]string{"X2", "X3", "Y2", "Y3"}, promise) && !slices.ContainsFunc(s.w.up(), l.remembers) {
+		return true // tokens begin anew once nobody is left who knew the verdict that the store has lost: a fence refuses them
+	}
+	if l == nil || l.next == nil || l.known || !slices.Contains([]string{"S1", "S2", "S3", "chain", "token"}, promise) {
+		return false
+	}
+	return !slices.ContainsFunc(s.w.procs, func(p *process) bool {
+		return p.attends() && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor && (p.node.fault == StoreFault{} || s.meets(p))
+	})
+}
+
+// meets reports whether a survivor of the lost verdict reaches one of the next.
+func (s *store) meets(p *process) bool {
+	return slices.ContainsFunc(s.w.procs, func(q *process) bool {
+		return q != p && q.attends() && s.lost.next.Standing(q.id, q.self.Seen) == sbr.Survivor && s.w.net.connected(p.node.index, q.node.index)
+	})
+}
+
+// restore answers one RestoreVerdict: one request that reads, and writes what the store has lost.
+func (c *client) restore(eff sbr.RestoreVerdict) {
+	c.w.tried(c.p, "restores", eff.Attempt)
+	var s state
+	c.call(true, func() {
+		if st := c.s; st.record.Token < eff.Verdict.Token {
+			next := state{record: sbr.Record{Token: eff.Verdict.Token, Verdict: eff.Verdict.Clone()}, nonce: st.newNonce(), beat: st.beat + 1}
+			st.commit(c.p, st.version, next)
+		}
+		s = c.s.state
+	}, func(ok bool) {
+		if !ok {
+			c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: "no answer"})
+			return
+		}
+		c.learn(s)
+		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.p.recordOf(c.know)})
+	})
+}

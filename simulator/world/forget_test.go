@@ -1,0 +1,88 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// decidedOnce is a world in which n1 to n4 have downed n5, and nothing else is amiss.
+func decidedOnce(t *testing.T) *World {
+	t.Helper()
+	w := named(t, nil)
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2, 3}, []int{4}) })
+	w.Run(2 * time.Minute)
+	require.Equal(t, []string{"n5"}, w.Down())
+	return w
+}
+
+// A deleted record is gone, a restored one is what it was; both are new writes to whoever holds an older version.
+func TestForget_ChangesTheRecordAndItsVersion(t *testing.T) {
+	w := decidedOnce(t)
+	version, then := w.store.version, w.Backup()
+	require.Equal(t, uint64(1), w.store.record.Token)
+	w.Forget()
+	require.Zero(t, w.store.record.Token)
+	require.Greater(t, w.store.version, version)
+	require.False(t, w.store.commit(w.nodes[0].proc, version, state{}), "a write over what was there before fails")
+	w.Restore(then)
+	require.Equal(t, uint64(1), w.store.record.Token)
+	require.Equal(t, version+2, w.store.version)
+}
+
+// Whoever tells the store again what it has forgotten breaks no rule of the chain, and adds nothing to it.
+func TestForget_ToldAgainIsNoNewVerdict(t *testing.T) {
+	w := decidedOnce(t)
+	before := w.store.state
+	w.Forget()
+	again := before
+	require.True(t, w.store.commit(w.nodes[0].proc, w.store.version, again))
+	require.Len(t, w.store.chain, 1)
+	require.Nil(t, w.store.lost)
+	require.Empty(t, w.Violations())
+	w.Forget()
+	other := before
+	other.record.Verdict = &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n5#1"}, Down: []sbr.ID{"n1#1"}}
+	require.True(t, w.store.commit(w.nodes[4].proc, w.store.version, other))
+	require.Len(t, w.store.chain, 2, "another verdict of that token is one of its own")
+}
+
+// The schedule that S1 excepts: nobody who knew the verdict reached the store before others wrote the next one, and neither has met the
+// other since.
+func TestExcepted_IsOneScheduleOnly(t *testing.T) {
+	winners, losers := []int{0, 1, 2, 3}, []sbr.ID{"n5#1", "n6#1"}
+	next := &sbr.Verdict{Token: 1, Survivors: losers, Down: []sbr.ID{"n1#1"}, DecidedBy: "n5#1"}
+	for name, tc := range map[string]struct {
+		before, after func(w *World)
+		excused       bool
+	}{
+		"nobody could tell":          {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) }, nil, true},
+		"somebody could tell":        {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners[1:]...) }, nil, false},
+		"somebody could for a while": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners[1:]...) }, func(w *World) { w.SetStore(StoreFault{Access: Silent}) }, false},
+		"they have met the store since": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) },
+			func(w *World) { w.SetStore(StoreFault{}, 0) }, false},
+		"they have met each other since": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) }, func(w *World) { w.Heal() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := decidedOnce(t)
+			n6 := w.AddNode(NodeOptions{})
+			w.Partition([]int{0, 1, 2, 3}, []int{4, 5})
+			w.newProcess(n6, sbr.Record{}).run() // of a part that never heard of the verdict
+			tc.before(w)
+			w.Forget()
+			s := w.store.state
+			s.record = sbr.Record{Holder: "n6#1", Token: 1, Verdict: next}
+			require.True(t, w.store.commit(n6.proc, w.store.version, s))
+			if tc.after != nil {
+				tc.after(w)
+			}
+			w.violate("S1", "x")
+			require.Equal(t, tc.excused, len(w.Excepted()) > 0, w.Violations())
+			w.violate("S4", "y")
+			require.NotEmpty(t, w.Violations(), "no other promise is excepted")
+		})
+	}
+}

@@ -1,0 +1,298 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/strategies"
+)
+
+// named is a healthy world of five that keeps names, as Serf does.
+func named(t *testing.T, change func(o *Options)) *World {
+	t.Helper()
+	return healthy(t, func(o *Options) {
+		o.KeepNames, o.Refuse = true, true
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// unlisted are those of whom a member thinks that they may still run although it lists them no longer.
+func unlisted(w *World, node int) (ids []sbr.ID) {
+	s := w.nodes[node].proc.r.Snapshot()
+	for i := range s.Members {
+		if s.Members[i].Unlisted {
+			ids = append(ids, s.Members[i].ID)
+		}
+	}
+	return ids
+}
+
+// An operator removes who is called failed, as soon as it is; whoever the member reaches hears of it; nobody takes it for an end.
+func TestForceLeave_RemovesWhoIsCalledFailed(t *testing.T) {
+	w := named(t, nil)
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+	w.At(11*time.Second, func() { w.ForceLeave([]int{1, 3, 4}, []int{0}) }) // n2 is alive, and stays
+	w.Run(11500 * time.Millisecond)
+	require.Empty(t, unlisted(w, 0), "nobody is called failed yet")
+	w.Run(18 * time.Second)
+	for i := range 3 {
+		require.ElementsMatch(t, []sbr.ID{"n4#1", "n5#1"}, unlisted(w, i), "n%d", i+1)
+		require.Equal(t, sbr.StateSuspended, w.nodes[i].proc.r.State())
+		require.Equal(t, 2, w.nodes[i].proc.known, "the two others")
+	}
+	require.Empty(t, unlisted(w, 3), "the other side hears of nothing")
+	require.Empty(t, w.Violations())
+}
+
+// Without others it is wherever they are called failed, on both sides; a heal then brings nobody together.
+func TestForceLeave_EverywhereMakesTwoClustersThatDoNotLookForEachOther(t *testing.T) {
+	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+	w.At(11*time.Second, func() { w.ForceLeave([]int{0, 1, 2, 3, 4}, nil) })
+	w.At(30*time.Second, w.Heal)
+	w.Run(5 * time.Minute)
+	require.ElementsMatch(t, []sbr.ID{"n4#1", "n5#1"}, unlisted(w, 0))
+	require.ElementsMatch(t, []sbr.ID{"n1#1", "n2#1", "n3#1"}, unlisted(w, 4))
+	broken := w.FinishSafety()
+	require.NotEmpty(t, broken)
+	require.Equal(t, "n1#1 and n4#1 are both up, and the cluster of neither lists the other", broken[0].Text)
+}
+
+// One side still lists the other, and looks for it: after the heal both list each other again, and nothing is suspected.
+func TestForceLeave_TheOtherSideComesBackByItself(t *testing.T) {
+	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+	w.At(11*time.Second, func() { w.ForceLeave([]int{3, 4}, []int{0}) })
+	w.At(30*time.Second, w.Heal)
+	w.Run(5 * time.Minute)
+	for i := range 5 {
+		require.Equal(t, sbr.StateUp, w.nodes[i].proc.r.State(), "n%d: %v", i+1, unlisted(w, i))
+		require.Zero(t, w.nodes[i].proc.r.Suspects())
+	}
+	require.Empty(t, w.FinishSafety())
+}
+
+// A member that is said to leave, and is removed before anybody knows that it ended, is a suspect from then on: unrest counts from there.
+func TestForceLeave_WhoIsSaidToLeaveIsASuspect(t *testing.T) {
+	w := named(t, func(o *Options) {
+		o.Nodes, o.Resolver.StableAfter, o.Resolver.DownAllWhenUnstable = 3, 10*time.Second, 7500*time.Millisecond
+	})
+	w.At(5*time.Second, func() { w.ForceLeave([]int{0}, nil) })
+	w.At(5*time.Second, w.nodes[0].Leave)
+	w.At(5*time.Second, func() { w.Partition([]int{0}) })
+	w.At(13500*time.Millisecond, func() { w.Partition([]int{0}, []int{1}, []int{2}) })
+	w.Run(40 * time.Second)
+	require.Equal(t, []string{"n2", "n3"}, w.Down(), w.Story())
+	require.Contains(t, w.nodes[1].DownReason(), "the view has kept changing for more than")
+	require.Empty(t, w.Violations(), w.Story())
+}
+
+// The membership forgets a failed member when its time is over, at the next of the moments at which it looks, also after a pause.
+func TestReap_ForgetsWhoFailedLongAgo(t *testing.T) {
+	w := named(t, func(o *Options) { o.Resolver.StableAfter, o.ReapAfter = time.Hour, time.Minute })
+	w.At(10*time.Second, w.nodes[4].Crash)
+	w.At(20*time.Second, func() { w.nodes[1].Pause(2 * time.Minute) })
+	w.Run(70 * time.Second)
+	require.Empty(t, unlisted(w, 0))
+	w.Run(90 * time.Second)
+	require.Contains(t, unlisted(w, 0), sbr.ID("n5#1"))
+	w.Run(3 * time.Minute)
+	require.Contains(t, unlisted(w, 1), sbr.ID("n5#1"))
+	require.Equal(t, sbr.StateSuspended, w.nodes[0].proc.r.State())
+}
+
+// A successor with its predecessor's state proves that it ended, whatever it is called; one without it proves nothing.
+func TestRestart_ProvesThatThePredecessorEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		as       string
+		lost     bool
+		unlisted []sbr.ID
+		suspects int
+	}{
+		"with its state":                  {"n5", false, nil, 0},
+		"under another name":              {"n9", false, nil, 0},
+		"without its state":               {"n5", true, []sbr.ID{"n5#1"}, 1},
+		"without both: still listed":      {"n9", true, nil, 1},
+		"under the name of one that left": {"n3", false, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
+			if tc.as == "n3" {
+				w.At(5*time.Second, w.nodes[2].Leave)
+			}
+			w.At(10*time.Second, w.nodes[4].Crash)
+			w.At(20*time.Second, func() { w.nodes[4].RestartAs(tc.as, tc.lost) })
+			w.Run(time.Minute)
+			require.Equal(t, tc.unlisted, unlisted(w, 0))
+			require.Equal(t, tc.suspects, w.nodes[0].proc.r.Suspects())
+			require.Equal(t, sbr.ID(tc.as+"#2"), w.nodes[4].proc.id)
+			_, known := w.nodes[0].proc.r.Member(w.nodes[4].proc.id)
+			require.True(t, known)
+		})
+	}
+}
+
+// Nobody takes a second member in under a name that it lists, alive or failed; once the first was removed it does.
+func TestRestart_ASecondMemberOfOneNameWaitsUntilTheFirstIsRemoved(t *testing.T) {
+	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
+	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2, 4}, []int{3}) })
+	w.At(20*time.Second, func() {
+		w.nodes[4].Crash()
+		w.nodes[4].RestartAs("n4", true)
+	})
+	w.Run(40 * time.Second)
+	_, known := w.nodes[0].proc.r.Member("n4#2")
+	require.False(t, known)
+	w.At(41*time.Second, func() { w.ForceLeave([]int{3}, nil) })
+	w.Run(60 * time.Second)
+	_, known = w.nodes[0].proc.r.Member("n4#2")
+	require.True(t, known)
+	require.Contains(t, unlisted(w, 0), sbr.ID("n4#1"))
+}
+
+// Whoever restarts in the middle of a cut still suspects whom its predecessor suspected; without its state it does not.
+func TestRestart_RemembersUndecidedSuspects(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
+		w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+		w.At(20*time.Second, func() {
+			w.nodes[2].Crash()
+			w.nodes[2].RestartAs("n3", lost)
+		})
+		w.Run(time.Minute)
+		want := []sbr.ID{"n4#1", "n5#1"}
+		if lost {
+			want = nil
+		}
+		require.ElementsMatch(t, want, unlisted(w, 2))
+	}
+}
+
+// Those that are asked to race in another one's place, and those that are ordered, hear whom it suspects.
+func TestMessages_CarrySuspects(t *testing.T) {
+	w := named(t, nil)
+	p, q := w.nodes[0].proc, w.nodes[1].proc
+	w.At(10*time.Second, func() {
+		p.ask(sbr.AskToRace{Targets: []sbr.ID{q.id}, Suspects: []sbr.ID{"x#1"}})
+		p.tellOrder(sbr.TellOrder{Targets: []sbr.ID{w.nodes[2].proc.id}, Order: sbr.Order{Kind: sbr.DownUnreachable, Reason: "x", Suspects: []sbr.ID{"y#1"}}})
+	})
+	w.Run(11 * time.Second)
+	require.Contains(t, unlisted(w, 1), sbr.ID("x#1"))
+	require.Contains(t, unlisted(w, 2), sbr.ID("y#1"))
+}
+
+// asked is what the trace says of operators' requests.
+func asked(w *World) (lines []string) {
+	for _, e := range w.Trace() {
+		if e.Kind == "request" {
+			lines = append(lines, e.Node+": "+e.Detail)
+		}
+	}
+	return lines
+}
+
+// An operator's word is a verdict by the lease, in the middle of peace: no promise is broken by that it waits for nothing and that nobody
+// is unreachable.
+func TestDownBy_AVerdictWhileWhole(t *testing.T) {
+	w := named(t, nil)
+	w.At(20*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
+	w.Run(3 * time.Minute)
+	require.Equal(t, []string{"n4"}, w.Down())
+	require.Equal(t, []string{"n2#1: to down n4#1", "n2#1: granted: n4 is downed by verdict 1"}, asked(w))
+	require.Empty(t, w.Finish(), w.Story())
+}
+
+// Without a lease it is an order, which only the first of a side gives.
+func TestDownBy_AnOrderWithoutALease(t *testing.T) {
+	w := named(t, func(o *Options) { o.Strategy = strategies.KeepMajority{} })
+	w.At(20*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
+	w.At(30*time.Second, func() { w.nodes[3].DownBy(w.nodes[0]) })
+	w.Run(3 * time.Minute)
+	require.Equal(t, []string{"n4"}, w.Down())
+	require.Equal(t, []string{
+		"n2#1: to down n4#1",
+		"n2#1: held: without a lease only n1 can order that, the first member of this side that is not the one to go: ask there",
+		"n1#1: to down n4#1", "n1#1: granted: n4 is downed by an order of this member",
+	}, asked(w))
+	require.Empty(t, w.Finish(), w.Story())
+}
+
+// What the driver refuses before the resolver hears of it: one request at a time, who leaves, and nobody of that name; who does not run
+// or stands still hears nothing.
+func TestDownBy_Refused(t *testing.T) {
+	w := named(t, nil)
+	w.SetStore(StoreFault{Access: Silent}, 0)
+	w.At(20*time.Second, func() {
+		w.nodes[3].DownBy(w.nodes[0])
+		w.nodes[4].DownBy(w.nodes[0])
+		stranger := w.AddNode(NodeOptions{Name: "m1"})
+		stranger.DownBy(w.nodes[1])
+		w.nodes[1].DownBy(stranger)
+		w.nodes[2].Pause(time.Second)
+		w.nodes[1].DownBy(w.nodes[2])
+		w.nodes[4].proc.resigned = true
+		w.nodes[1].DownBy(w.nodes[4])
+		w.nodes[4].proc.resigned = false
+	})
+	w.Run(3 * time.Minute)
+	require.Equal(t, []string{
+		"n1#1: to down n4#1", "n1#1: to down n5: refused: an earlier request is not decided yet",
+		"n2#1: to down m1: refused: 0 members here are called so", ": to down n2: nobody answers on m1", ": to down n2: nobody answers on n3",
+		"n5#1: to down n2: refused: this member leaves its cluster",
+		"n1#1: held: the lease store gave no answer within 15s (no answer)",
+	}, asked(w))
+	require.Empty(t, w.Down())
+	require.Empty(t, w.Finish(), w.Story())
+}
+
+// A request that is not answered is found at the end, and so is a race for the lease in peace that nobody asked for.
+func TestDownBy_ChecksCanFail(t *testing.T) {
+	w := named(t, nil)
+	w.Run(20 * time.Second)
+	w.nodes[0].proc.request = "n4#1"
+	w.Run(time.Minute)
+	require.Len(t, w.Finish(), 1)
+	require.Equal(t, "n1#1 has not answered the operator who asked it to down n4#1", w.Violations()[0].Text)
+	w = named(t, nil)
+	w.Run(20 * time.Second)
+	w.nodes[0].proc.step(sbr.DownRequested{ID: "n4#1"}) // no driver's
+	w.Run(time.Minute)
+	require.NotEmpty(t, w.Violations())
+	require.Equal(t, "L3", w.Violations()[0].Promise)
+}
+
+// Of two operators at the same time the second one saw something else than what is so now: that one is told, and has to ask again.
+func TestDownBy_TwoOperators(t *testing.T) {
+	w := named(t, nil)
+	w.SetStore(StoreFault{Slow: 200 * time.Millisecond}, 2)
+	w.At(20*time.Second, func() {
+		w.nodes[3].DownBy(w.nodes[1])
+		w.nodes[4].DownBy(w.nodes[2])
+	})
+	w.Run(3 * time.Minute)
+	require.Equal(t, []string{"n4"}, w.Down())
+	lines := asked(w)
+	require.Len(t, lines, 4, "%v", lines)
+	require.Equal(t, "n2#1: granted: n4 is downed by verdict 1", lines[2])
+	require.Contains(t, lines[3], "n3#1: ")
+	require.Contains(t, lines[3], "verdict 1 was written meanwhile: look at it, and ask again")
+	require.Empty(t, w.Finish(), w.Story())
+}
+
+// Who loses the answer to a write does not know what became of it, and says so: it is no refusal.
+func TestDownBy_UnknownIsNoRefusal(t *testing.T) {
+	w := named(t, func(o *Options) { o.Resolver.Watched = false })
+	w.At(20*time.Second, func() { w.nodes[4].DownBy(w.nodes[1]) }) // it has read the record since then
+	w.At(90*time.Second, func() { w.SetStore(StoreFault{LoseAnswers: 1}) })
+	w.At(91*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
+	w.Run(3 * time.Minute)
+	lines := asked(w)
+	require.Len(t, lines, 4, "%v", lines)
+	require.Contains(t, lines[3], "n2#1: unknown: the lease store gave no answer within 15s")
+	require.Empty(t, w.Violations(), w.Story())
+}

@@ -1,0 +1,114 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// A start is decided like a partition (design rule 22): what a process remembers, and does not find, are its
+// suspects. It finds others one at a time here, and not those that are still looking themselves. So it never
+// starts because more than half of a cluster are there, or all of them anew: the first starts after it has
+// looked for long enough, and the others join that one.
+
+// remember takes over what the state folder holds, or notes that there is none.
+func (p *process) remember(stateLost bool) {
+	p.stateLost = stateLost
+	old := p.prev
+	if stateLost || old == nil {
+		return
+	}
+	if old.r == nil { // it came no further
+		p.suspects, p.members, p.token, p.hasLeft = old.suspects, old.members, old.token, old.hasLeft
+		return
+	}
+	s := old.r.Snapshot()
+	counts := !s.Verdict.Partial && s.Verdict.Eligible(old.id, old.self.Seen)
+	if counts {
+		p.token, p.hasLeft = s.Verdict.Token, old.left
+	}
+	for i := range s.Members {
+		m := s.Members[i]
+		if m.Unreachable && m.Status <= sbr.Up {
+			p.suspects = append(p.suspects, m)
+		}
+		if counts && m.ID != old.id && s.Verdict.Standing(m.ID, m.Seen) != sbr.Out {
+			p.members = append(p.members, m)
+		}
+	}
+}
+
+// knowsCluster reports whether the predecessor was in the cluster that the verdict in the store has left.
+func (p *process) knowsCluster(v *sbr.Verdict) bool {
+	return p.token >= tokenOf(v) && (tokenOf(v) > 0 || len(p.members) > 0)
+}
+
+func tokenOf(v *sbr.Verdict) uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.Token
+}
+
+// missed are the members that the process remembers and that the verdict in the store has not downed.
+func (p *process) missed(v *sbr.Verdict) []sbr.Member {
+	return slices.DeleteFunc(slices.Clone(p.members), func(m sbr.Member) bool { return v.Standing(m.ID, m.Seen) == sbr.Out })
+}
+
+// startsAlone reports whether the process starts although it has found nobody.
+func (p *process) startsAlone(s state) bool {
+	v, r := s.record.Verdict, &p.w.opts.Resolver
+	switch {
+	case !p.knowsCluster(v) || p.hasLeft || r.MinMembers > 1:
+		return false
+	case len(p.missed(v)) == 0:
+		return true
+	default:
+		return sbr.NeedsLease(p.w.opts.Strategy) && p.w.now-p.since >= r.StableAfter+r.LeaseDeadline
+	}
+}
+
+func (p *process) startAlone(s state) {
+	p.w.note(p, "start", "finds nobody, and suspects those whom it remembers")
+	p.run()
+	p.step(sbr.LeaseObserved{Record: p.recordOf(s)})
+	p.step(sbr.Suspected{Members: p.missed(s.record.Verdict)})
+	p.w.appeared(p)
+	p.w.gossipAbout(p)
+	p.w.account()
+}
+
+// recall tells the resolver of the suspects that its predecessor left undecided. If the member that it has
+// found has itself started anew, everybody whom it remembers is one until it is seen.
+func (p *process) recall(found *process, s state) {
+	v := s.record.Verdict
+	if p.knowsCluster(v) && p.startedAnew(found) {
+		p.suspects = p.missed(v)
+	}
+	if len(p.suspects) > 0 {
+		p.step(sbr.Suspected{Members: p.suspects})
+	}
+}
+
+// startedAnew reports whether q is a later incarnation of a member that p remembers.
+func (p *process) startedAnew(q *process) bool {
+	anew := false
+	for i := range p.members {
+		if p.members[i].ID == q.id {
+			return false
+		}
+		s := p.w.byID[p.members[i].ID]
+		anew = anew || s != nil && s.node == q.node
+	}
+	return anew
+}
+
+// learnLeft lets a process that has joined over q hear who of its suspects has said goodbye meanwhile.
+func (p *process) learnLeft(q *process) {
+	for i := range p.suspects {
+		s := p.w.byID[p.suspects[i].ID]
+		if s != nil && s.left && q.views(s) && q.peer(s).lost {
+			p.ended(s)
+		}
+	}
+}

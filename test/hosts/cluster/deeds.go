@@ -1,0 +1,167 @@
+//go:build linux
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/process"
+)
+
+// What operators and platforms do to a cluster, to its store and to its rights.
+
+// Account is what the members ask the lease store as: its rights and its token can be taken away.
+func (c *Cluster) Account() *kubetest.Account { return c.account }
+
+// ForceLeave is what an operator does who tidies up on the member's host: each member that the stock agent
+// calls failed is removed there; with prune its name is, too. It returns whom that hit.
+func (c *Cluster) ForceLeave(ctx context.Context, m *Member, prune bool) ([]string, error) {
+	said, err := m.Host.Output(ctx, c.options.Serf, "members", "-status=failed")
+	if err != nil {
+		// So it ends where no member is failed, too; where the agent does not run nobody can be removed.
+		return nil, ctx.Err()
+	}
+	var names []string
+	for line := range strings.Lines(said) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 { // where no member is failed there is an empty line
+			continue
+		}
+		args := []string{"force-leave"}
+		if prune {
+			args = append(args, "-prune")
+		}
+		name := fields[0]
+		if said, err := m.Host.Output(ctx, c.options.Serf, append(args, name)...); err != nil {
+			return names, fmt.Errorf("cluster: %w: %s", err, said)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// cron does once a second what ForceLeave does.
+const cron = `while sleep 1; do
+	"$0" members -status=failed | while read -r name rest; do [ -z "$name" ] || "$0" force-leave "$name"; done
+done`
+
+// StartCron lets the member's host force-leave all that its stock agent calls failed, once a second. It ends
+// with the lab, or by Kill.
+func (c *Cluster) StartCron(m *Member) (*process.Process, error) {
+	args := []string{"-c", cron, c.options.Serf}
+	return m.Host.Start(process.Command{Name: "cron", Program: "/bin/sh", Args: args})
+}
+
+// downTimeout bounds one `sbr down`: with the settings of the tests an agent has answered by then.
+const downTimeout = 20 * time.Second
+
+// Down lets an operator ask the agent of a member to down another one: `sbr down`. That it is refused, or that
+// nobody answers, is no error.
+func (c *Cluster) Down(ctx context.Context, by *Member, name string) error {
+	said, err := by.Host.Output(ctx, c.options.SBR, "down", c.options.nodeOn(name), "--yes",
+		"--reason", "an operator of the tests says so", "--url", pageURL, "--timeout", downTimeout.String())
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w: %s", err, said)
+	}
+	return nil
+}
+
+// stateFolder is what is lost with the disk.
+func (m *Member) stateFolder() string { return m.Host.File("state") }
+
+// LoseState removes what `sbr agent` has stored on the host. It must not run.
+func (m *Member) LoseState() error {
+	if m.Running() {
+		return fmt.Errorf("cluster: sbr on %s runs", m.Host.Name())
+	}
+	if err := os.RemoveAll(m.stateFolder()); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) leasesPath() string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases"
+}
+
+// ask sends a request about the lease as administrator and returns the status code.
+func (c *Cluster) ask(ctx context.Context, method, path string, body, answer any) (int, error) {
+	code, raw, err := c.api.Do(ctx, method, path, body)
+	if err == nil && code < 300 && answer != nil {
+		err = json.Unmarshal(raw, answer)
+	}
+	if err == nil && code >= 300 && code != http.StatusNotFound && code != http.StatusConflict {
+		err = fmt.Errorf("%s %s: %d %s", method, path, code, bytes.TrimSpace(raw))
+	}
+	if err != nil {
+		return code, fmt.Errorf("cluster: the lease: %w", err)
+	}
+	return code, nil
+}
+
+// Record is the lease as it is; nil: there is none.
+func (c *Cluster) Record(ctx context.Context) (*coordinationv1.Lease, error) {
+	var l coordinationv1.Lease
+	code, err := c.ask(ctx, http.MethodGet, c.leasesPath()+"/"+leaseName, nil, &l)
+	if err != nil || code == http.StatusNotFound {
+		return nil, err
+	}
+	return &l, nil
+}
+
+// DeleteRecord is `kubectl delete lease`. There may be none.
+func (c *Cluster) DeleteRecord(ctx context.Context) error {
+	c.chain.forget(false)
+	_, err := c.ask(ctx, http.MethodDelete, c.leasesPath()+"/"+leaseName, nil, nil)
+	return err
+}
+
+// replaceTries bounds how often members may write between the reading and the replacing.
+const replaceTries = 20
+
+// ReplaceRecord puts an earlier state in the place of the lease, as `kubectl replace` does; where there is
+// none it is made anew, under another uid. Without an earlier state the lease is deleted.
+func (c *Cluster) ReplaceRecord(ctx context.Context, earlier *coordinationv1.Lease) error {
+	if earlier == nil {
+		return c.DeleteRecord(ctx)
+	}
+	c.chain.forget(false)
+	for range replaceTries {
+		now, err := c.Record(ctx)
+		if err != nil {
+			return err
+		}
+		next, method, path := earlier.DeepCopy(), http.MethodPost, c.leasesPath()
+		next.APIVersion, next.Kind, next.ResourceVersion, next.UID = "coordination.k8s.io/v1", "Lease", "", ""
+		if now != nil {
+			method, path = http.MethodPut, path+"/"+leaseName
+			next.ResourceVersion, next.UID = now.ResourceVersion, now.UID
+		}
+		if code, err := c.ask(ctx, method, path, next, nil); err != nil || code < 300 {
+			return err
+		}
+	}
+	return errors.New("cluster: the lease: somebody writes to it again and again")
+}
+
+// RestoreStore lets etcd go back to a snapshot, the API server with it, and returns when they answer again.
+func (c *Cluster) RestoreStore(ctx context.Context, snapshot string) error {
+	c.chain.forget(true)
+	return c.api.RestoreEtcd(ctx, snapshot)
+}

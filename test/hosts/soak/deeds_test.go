@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A family is played in every combination that it is about, whatever the seed.
+func TestForcedPlan_EachShapeWithEachStableAfter(t *testing.T) {
+	type combination struct {
+		shape  shape
+		stable string
+	}
+	count := make(map[any]int)
+	for round := 1; round <= 60; round++ {
+		p := newForcedPlan(5, round)
+		require.Equal(t, planText(t, p), planText(t, newForcedPlan(5, round)))
+		require.Equal(t, hosts, p.hit(forceCron))
+		require.Len(t, p.Faults, 1)
+		require.NotEqual(t, ownMode, p.Mode, "it takes no commands of serf")
+		require.Empty(t, p.nobodyAllowed(), "one side must be up")
+		require.Equal(t, p.Stable, p.kind().stable)
+		count[combination{p.Shape, p.Stable}]++
+		count[p.Mode]++
+	}
+	for _, s := range []shape{halves, lone, threeWay} {
+		for _, stable := range stables {
+			require.Equal(t, 10, count[combination{s, stable}], "%s %s", s, stable)
+		}
+	}
+	require.Positive(t, count[moduleMode])
+	require.Positive(t, count[debianMode])
+}
+
+func TestRecordPlan_EachWayToForgetAtEachMoment(t *testing.T) {
+	type combination struct {
+		kind kind
+		when moment
+	}
+	count := make(map[any]int)
+	for round := 1; round <= 3600; round++ {
+		p := newRecordPlan(5, round)
+		require.Equal(t, planText(t, p), planText(t, newRecordPlan(5, round)))
+		f := p.forgets()
+		require.NotNil(t, f)
+		require.Equal(t, f.When == "", p.nobodyAllowed() != "", "nobody may be up if it forgets in the cut")
+		require.False(t, p.bounded())
+		if back := p.has(storeBack); back != nil {
+			require.Equal(t, p.hit(storeSide), back.Hosts)
+			require.Greater(t, back.At, f.At, "it has forgotten by then")
+			require.Equal(t, 1, f.Back, "what it holds then is older than what those know that return")
+		}
+		for _, name := range p.hit(restarted) {
+			require.False(t, p.lost(name), "it is a member again before the cut")
+		}
+		count[combination{f.Kind, f.When}]++
+		count[p.Shape]++
+		count[p.Mode]++
+		count[len(p.Faults)]++
+	}
+	for _, k := range []kind{leaseDeleted, leaseReplaced, etcdRestored} {
+		require.Equal(t, 300, count[combination{k, beforeCut}], k)
+		require.Equal(t, 600, count[combination{k, ""}], k)
+		require.Equal(t, 300, count[combination{k, afterVerdict}], k)
+	}
+	for _, x := range []any{halves, lone, threeWay, moduleMode, debianMode, ownMode, 1, 2, 3} {
+		require.Greater(t, count[x], 300, x)
+	}
+}
+
+func TestMixedPlan_AddsDeeds(t *testing.T) {
+	count := make(map[kind]int)
+	same, late := 0, 0
+	for round := range 5000 {
+		p, old := newMixedPlan(1, round), newPlan(1, round)
+		if planText(t, p) == planText(t, old) {
+			same++
+			continue
+		}
+		var added []fault
+		p.Faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f fault) bool {
+			if slices.Contains(deeds, f.Kind) {
+				added = append(added, f)
+				return true
+			}
+			return false
+		})
+		require.Equal(t, planText(t, old), planText(t, p), "the rest is as it was")
+		for _, f := range added {
+			count[f.Kind]++
+			if f.Kind.forgets() {
+				require.False(t, slices.ContainsFunc(p.Faults, func(f fault) bool { return f.ofStore() }))
+			}
+			if f.Kind == operatorDown {
+				require.Len(t, f.Hosts, 1)
+				require.NotEqual(t, f.Hosts[0], f.By, "nobody is asked to down itself")
+				require.Contains(t, hosts, f.By)
+				if f.When == afterVerdict {
+					late++
+				}
+			}
+			if p.Mode == ownMode {
+				require.NotContains(t, []kind{forceLeave, forceCron, prune}, f.Kind)
+			}
+		}
+	}
+	require.Greater(t, same, 2600)
+	require.Greater(t, late, 200)
+	for _, k := range deeds {
+		if k != restarted && k != storeBack {
+			require.Greater(t, count[k], 30, k)
+		}
+	}
+}
+
+// An operator may down any member: then it does not live through the round, and its computed bounds do not apply. Two sides are never allowed.
+func TestMixedPlan_AnOperatorsWord(t *testing.T) {
+	side := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
+	word := fault{Kind: operatorDown, At: span(time.Second), Hosts: []string{"n4"}, By: "n1"}
+	p := plan{Mode: moduleMode, Shape: halves, Sides: side, Faults: []fault{word}}
+	require.Equal(t, "halves n1 n2 n3 | n4 n5 + sbr down n4 by n1 at 1s", p.String())
+	require.True(t, p.lost("n4"))
+	require.False(t, p.lost("n1"), "who is asked goes on")
+	require.Empty(t, p.nobodyAllowed(), "n5 or the others are up")
+	require.False(t, p.bounded())
+	p.Faults = append(p.Faults, fault{Kind: kill, Hosts: []string{"n5"}, Target: both})
+	require.NotEmpty(t, p.nobodyAllowed(), "nobody is left of the smaller side, which may have won")
+}
+
+func TestDeeds_OfToday(t *testing.T) {
+	for want, p := range map[string]plan{
+		"halves n2 n3 n4 | n1 n5, stable-after 20s + force-leave by cron at 0s":     newForcedPlan(1, 3),
+		"lone n1 n2 n3 n4 | n5 + lease replaced by an older one before the cut":     newRecordPlan(1, 1),
+		"halves n2 n3 n4 | n1 n5 + lease deleted 700ms after the verdict":           newRecordPlan(1, 9),
+		"halves n2 n3 n5 | n1 n4 + SIGSTOP serf n1 at 1.6s + etcd restored at 1.7s": newMixedPlan(1, 2),
+		"halves n1 n3 n4 | n2 n5 + store cut off for one side n2 n5 at 0s + " +
+			"lease replaced by an older one 100ms after the verdict + " +
+			"store reached again n2 n5 700ms after the verdict": newRecordPlan(1, 22),
+	} {
+		require.Equal(t, want, p.String())
+	}
+}
+
+func TestPlan_FaultsComeInOrder(t *testing.T) {
+	p := plan{Faults: []fault{
+		{Kind: leaseDeleted, When: afterVerdict}, {Kind: pause, At: span(time.Second)},
+		{Kind: restarted, When: beforeCut}, {Kind: kill},
+	}}
+	p.order()
+	var kinds []kind
+	for _, f := range p.Faults {
+		kinds = append(kinds, f.Kind)
+	}
+	require.Equal(t, []kind{restarted, kill, pause, leaseDeleted}, kinds)
+}
+
+func TestOptions_Families(t *testing.T) {
+	o, err := parseOptions([]string{"--family", "record"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, newRecordPlan(1, 7), o.plan(7))
+	require.Equal(t, "go run ./test/hosts/soak --seed 1 --round 7 --family record", command(&o, 7))
+	o, err = parseOptions([]string{"--family", "force-leave"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, newForcedPlan(1, 7), o.plan(7))
+	require.Contains(t, stables, o.first(1).stable)
+	for _, bad := range [][]string{{"--family", "x"}, {"--family", "record", "--shards"}} {
+		_, err := parseOptions(bad, new(bytes.Buffer))
+		require.Error(t, err, bad)
+	}
+}
+
+// What the issue asks for is counted: two sides up, broken chains, members missing.
+func TestSummarize_CountsWhatIsWorst(t *testing.T) {
+	bad := failedRound(2)
+	bad.TwoSides, bad.BrokenChain, bad.NotWhole = true, true, true
+	s := sum(played(1, halves, 0.1), bad)
+	var text bytes.Buffer
+	require.NoError(t, s.write(&text))
+	want := "two sides up: 1 rounds; chain of verdicts broken: 1 rounds; not all members again: 1 rounds\n"
+	require.Contains(t, text.String(), want)
+	require.Contains(t, s.page(), "| 1 / 1 / 1 |\n")
+	s.Family = recordFamily
+	require.Contains(t, s.page(), `ARGS="--family record --parallel 2 --write`)
+}
