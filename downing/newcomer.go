@@ -228,8 +228,8 @@ func (e *engine) admit(missing []place) {
 	e.endNewness()
 }
 
-// endNewness lets the application of a member go on that takes part. Suspects from before its start hold it back until the
-// resolver is armed, which has the say then.
+// endNewness lets the application of a member go on that takes part. Suspects from before its start hold it back
+// until the resolver is armed, which has the say then.
 func (e *engine) endNewness() {
 	switch {
 	case e.newcomer:
