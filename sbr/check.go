@@ -38,7 +38,7 @@ func (r *Resolver) onResumed(e Resumed) {
 // onHealed follows an event after which nobody is unreachable any more, though no verdict says why: the last one came back, left,
 // or was downed by an order. They may have decided before that, and kept this member out; it might not hear of it by itself.
 func (r *Resolver) onHealed(e Event) {
-	if !r.armed || r.check != nil || !r.suspended || r.down {
+	if r.check != nil || r.armed != r.suspended || r.down {
 		return
 	}
 	if !NeedsLease(r.strategy) {
@@ -46,7 +46,7 @@ func (r *Resolver) onHealed(e Event) {
 		case Ordered, DownRequested:
 			return // its own side decided
 		}
-		if r.now < r.suspendedAt+r.cfg.StableAfter {
+		if !r.armed || r.now < r.suspendedAt+r.cfg.StableAfter {
 			return // nobody can have decided yet
 		}
 	}

@@ -255,6 +255,8 @@ func (r *Resolver) suspicion() string {
 		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts", r.verdict.Token)
 	case c.untold:
 		return fmt.Sprintf("verdict %d is known in part, and not yet whether it lists this member", r.verdict.Token)
+	case r.suspects == 0:
+		return "members that could not be reached are back, and may have decided without this one"
 	}
 	return plural(r.suspects, "member is unreachable", "members are unreachable")
 }

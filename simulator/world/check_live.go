@@ -11,7 +11,8 @@ import (
 //
 // Not held to it are members of a side that went down for a reason of its own: a view that was never stable, or members that reach
 // each other only in part, both of which down everybody (down-all-when-unstable, down-all-when-indirectly-connected); nor members
-// that joined during the partition, which decide nothing and go with their side; nor members whose own attempt had no answer in time
+// that joined during the partition, which decide nothing and go with their side (a side may take a member for one of them that does not
+// take itself for one); nor members whose own attempt had no answer in time
 // while somebody who is no member wrote the record: each write over what was read before fails then, so they reached the store in vain.
 type oneSideLives struct {
 	excused map[sbr.ID]bool
@@ -29,7 +30,7 @@ func (c *oneSideLives) foreign(w *World) uint64 { return w.store.version - c.own
 func (c *oneSideLives) took(w *World, p *process, e sbr.Event) {
 	switch e := e.(type) {
 	case sbr.Ordered:
-		if e.Order.Kind == sbr.DownAll || e.Order.Kind == sbr.DownUnreachable && p.watch.late {
+		if e.Order.Kind == sbr.DownAll || e.Order.Kind == sbr.DownUnreachable && (p.watch.late || c.excused[e.From]) {
 			c.mark(p)
 		}
 	case sbr.LeaseAnswer:

@@ -88,25 +88,22 @@ func (l *forgotten) remembers(p *process) bool {
 	return v.Token > l.verdict.Token || v.Token == l.verdict.Token && slices.Equal(v.Survivors, l.verdict.Survivors)
 }
 
-// excuses reports whether a promise may be broken now: nobody who knew the lost verdict could tell the store, and since then none of its
-// survivors has met the store or a survivor of the next one.
+// excuses reports whether a promise may be broken now: nobody who knew the lost verdict could tell the store before another was
+// written, and none of its survivors reaches the store now. Tokens begin anew as well once no member is up that knew the lost
+// verdict: a fence refuses them.
 func (s *store) excuses(promise string) bool {
-	l := s.lost
-	if l != nil && slices.Contains([]string{"X2", "X3", "Y2", "Y3"}, promise) && !slices.ContainsFunc(s.w.up(), l.remembers) {
-		return true // tokens begin anew once nobody is left who knew the verdict that the store has lost: a fence refuses them
-	}
-	if l == nil || l.next == nil || l.known || !slices.Contains([]string{"S1", "S2", "S3", "chain", "token"}, promise) {
+	l, tokens := s.lost, slices.Contains([]string{"X2", "X3", "Y2", "Y3"}, promise)
+	atWork := func(p *process) bool { return p.r.State() == sbr.StateUp && l.remembers(p) }
+	switch {
+	case l == nil:
+		return false
+	case tokens && !slices.ContainsFunc(s.w.up(), atWork):
+		return true
+	case l.next == nil, l.known, !tokens && !slices.Contains([]string{"S1", "S2", "S3", "chain", "token"}, promise):
 		return false
 	}
 	return !slices.ContainsFunc(s.w.procs, func(p *process) bool {
-		return p.attends() && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor && (p.node.fault == StoreFault{} || s.meets(p))
-	})
-}
-
-// meets reports whether a survivor of the lost verdict reaches one of the next.
-func (s *store) meets(p *process) bool {
-	return slices.ContainsFunc(s.w.procs, func(q *process) bool {
-		return q != p && q.attends() && s.lost.next.Standing(q.id, q.self.Seen) == sbr.Survivor && s.w.net.connected(p.node.index, q.node.index)
+		return p.attends() && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor && p.node.fault == StoreFault{}
 	})
 }
 

@@ -327,10 +327,12 @@ func (m *Machine) reoffered(p *Peer) {
 	}
 }
 
-// departed begins the margin of a member that is gone, or was downed, unless it has said that nothing of it runs.
+// departed begins the margin of a member that is gone, or was downed, and that was a candidate, or may have been: one that was asked and did
+// not answer may run the slot, though its tags have not come here yet. A member that has said that nothing of it runs has no margin.
 func (m *Machine) departed(p *Peer) {
-	what := m.known(p.ID).what
-	ran := what == Running || what == HandOver || slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == p.ID })
+	a := m.known(p.ID)
+	unanswered := m.phase == Taking && a.tries > 0 && a.what == 0
+	ran := unanswered || a.what == Running || a.what == HandOver || slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == p.ID })
 	if q := m.quitter(p.ID); p.ID == m.cfg.Self || !p.Candidate && !ran || q != nil && q.done {
 		return
 	}

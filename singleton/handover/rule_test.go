@@ -124,6 +124,24 @@ func TestMargin_OfWhoAskedBeforeItsTagsArrived(t *testing.T) {
 	require.Equal(t, 20*time.Second, a.m.Status().Until)
 }
 
+// The answer "it runs here" was on its way when its sender was downed, and no tag of its slot had come before (seed 555018).
+func TestMargin_OfWhoWasAskedAndDidNotAnswer(t *testing.T) {
+	for name, answered := range map[string]bool{"silent": false, "it runs nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			plain := younger
+			plain.Candidate = false // its tag is still under way
+			a := newAlone(t, nil, plain)
+			if answered {
+				a.hear("z", handover.Clear, nil)
+			}
+			a.see()
+			a.now = time.Second
+			a.see()
+			require.Equal(t, answered, a.m.Phase() == handover.Active)
+		})
+	}
+}
+
 func TestMargin_NotSkippedByALateWordOfAClosedManager(t *testing.T) {
 	a := newAlone(t, nil, older)
 	a.asked(older, handover.Resigned, 1)
