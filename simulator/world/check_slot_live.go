@@ -49,6 +49,9 @@ func (s *slot) lives() {
 		return
 	}
 	for _, r := range s.live {
+		if r.berth.p.paused {
+			continue // a run that has to end does so once its process runs again
+		}
 		if first == nil || r.berth != &first.berth {
 			s.broken(4, "%s runs on %s, whose turn it is not, %v after the last change", s, r.berth.p.id, s.bound())
 		}

@@ -120,6 +120,7 @@ func (c *client) learn(s state) {
 	if c.have && s.version < c.know.version {
 		return
 	}
+	c.s.witnessed(c.p, s.version)
 	if !c.have || s.record.Holder != c.know.record.Holder || s.nonce != c.know.nonce || s.beat != c.know.beat {
 		c.since = c.p.clock()
 	}

@@ -32,31 +32,26 @@ func (s *store) replace(next state, how string) {
 		p.watch.harmed = true // promise L1 is about a store that keeps what it was given
 	}
 	if next.record.Token < old.record.Token && old.record.Verdict != nil {
-		s.lost = &forgotten{verdict: old.record.Verdict}
-		s.witnessed()
+		s.lost = &forgotten{verdict: old.record.Verdict, version: next.version}
 	}
 	s.changed()
 }
 
-// forgotten is a verdict that the store has lost.
+// forgotten is a verdict that the store has lost, with the version of the record from then on.
 type forgotten struct {
 	verdict *sbr.Verdict
-	// known says that a survivor of it reached the store before another verdict was written in its place, which next is.
+	version uint64
+	// known says that a survivor of it saw what the store held before another verdict was written in its place, which next is.
 	known bool
 	next  *sbr.Verdict
 }
 
-// witnessed notes whether a survivor of the lost verdict reaches the store. It is called whenever that may have changed.
-func (s *store) witnessed() {
-	if l := s.lost; l != nil && l.next == nil && slices.ContainsFunc(s.w.procs, s.witness) {
+// witnessed notes that a process saw a version of the record.
+func (s *store) witnessed(p *process, version uint64) {
+	l := s.lost
+	if l != nil && l.next == nil && version >= l.version && p.r != nil && l.remembers(p) && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor {
 		l.known = true
 	}
-}
-
-// witness reports whether a process is a survivor of the lost verdict, knows it, and reaches the store.
-func (s *store) witness(p *process) bool {
-	v := s.lost.verdict
-	return p.attends() && p.node.fault == (StoreFault{}) && p.r.Verdict().Token >= v.Token && v.Standing(p.id, p.self.Seen) == sbr.Survivor
 }
 
 // known reports whether the verdict was written before.
@@ -77,7 +72,6 @@ func (s *store) toldAgain(by *process, r *sbr.Record) {
 // overwritten notes that a new verdict stands in the place of one that the store had lost.
 func (s *store) overwritten(v *sbr.Verdict) {
 	if l := s.lost; l != nil && l.next == nil {
-		s.witnessed()
 		l.next = v
 	}
 }

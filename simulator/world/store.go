@@ -87,7 +87,6 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 			n.proc.client.wake()
 		}
 	}
-	w.store.witnessed()
 }
 
 // state is one state of the stored record.
