@@ -1,6 +1,9 @@
 package explore
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // walkKind says what a step of a walk is.
 type walkKind uint8
@@ -18,6 +21,7 @@ const (
 	walkRemoves // at: the member and whom it removes
 	walkRestarts
 	walkForgets // at: how many of the verdicts are left
+	walkLooksUp // a member that is not told of changes reads the lease
 )
 
 // pairOf puts two members into the place of a move, ofPair takes them out.
@@ -186,6 +190,21 @@ func (w *walker) quiet(s *walkState) bool {
 	return true
 }
 
+// unaware is a member for which reading the lease would be news, -1 if there is none. Where the lease is not watched the first three members
+// read it every stable-after: the walk lets them when nothing else happens any more.
+func (w *walker) unaware(s *walkState) int {
+	for i := range w.n {
+		if l := &w.members[i].locals[s.local[i]]; !w.Watch && w.access>>i&1 != 0 && s.up(i) && !l.racing &&
+			l.verdict.token < s.record.token && bits.OnesCount8(l.reach&(1<<i-1)) < walkReaders {
+			return i
+		}
+	}
+	return -1
+}
+
+// walkReaders is how many of the first members of a side read a lease that is not watched.
+const walkReaders = 3
+
 // lastNotice is when the last side notices the cut.
 func (w *walker) lastNotice() (last time.Duration) {
 	for _, at := range w.Noticed {
@@ -242,6 +261,8 @@ func (w *walker) do(s *walkState, m walkMove) {
 	case walkForgets:
 		s.forgets--
 		w.forget(s, int(m.at))
+	case walkLooksUp:
+		w.step(s, i, w.events.intern(walkEvent{what: walkObserved, record: s.record}), 0)
 	case walkContinues:
 		s.paused &^= 1 << i
 		w.step(s, i, 1, 0)

@@ -69,13 +69,18 @@ func (w *walker) enter(ctx context.Context, f *walkFrame) bool {
 		w.result.States = n
 		w.Progress(w.result.WalkCounts)
 	}
-	if w.quiet(s) {
-		w.result.Rests++
-		w.checkRest(s)
-		if w.rested != nil {
-			w.rested(s)
-		}
-	}
 	f.moves, f.next = w.moves(f.moves[:0], s), 0
+	if !w.quiet(s) {
+		return true
+	}
+	if i := w.unaware(s); i >= 0 {
+		f.moves = append(f.moves, walkMove{walkLooksUp, uint8(i)})
+		return true
+	}
+	w.result.Rests++
+	w.checkRest(s)
+	if w.rested != nil {
+		w.rested(s)
+	}
 	return true
 }

@@ -44,6 +44,8 @@ func (w *walker) tell(s *walkState, m walkMove) string {
 			return "the record is DELETED"
 		}
 		return fmt.Sprintf("the record becomes verdict %d AGAIN", m.at)
+	case walkLooksUp:
+		return who + " reads the lease, as it does now and then"
 	case walkContinues:
 		return who + " goes on after its pause"
 	}

@@ -114,6 +114,7 @@ func (m *Machine) answerKept() {
 func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	a = Message{Round: q.Round, Token: max(m.maxToken, m.token)}
 	first := older(m.cfg.Born, m.cfg.Self, q.Born, from)
+	waits := !m.cfg.UseLease && m.elder(from, q.Born)
 	switch m.phase {
 	case Active, Stopping, Releasing, Resting:
 		a.Kind = Running
@@ -130,6 +131,8 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 		case m.bound:
 			a.Kind = Running
 			return a, true
+		case waits:
+			return a, false // giving way without consent would begin anew with each event
 		}
 		m.yield(from, "an older candidate asks for the slot")
 	case Idle:
@@ -138,7 +141,7 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 			return a, true
 		}
 	}
-	if !m.cfg.UseLease && m.elder(from, q.Born) {
+	if waits {
 		return a, false
 	}
 	a.Kind, a.Wait, a.State = Clear, m.margins(), m.lend(from)

@@ -175,6 +175,20 @@ func TestClaim_AnUnreachableNewcomerCausesNoStorm(t *testing.T) {
 	}
 }
 
+// A member gives way only when it consents. One that gave way to a question that it keeps would take the slot again with each event, and ask
+// everybody each time: a storm of messages (seed 865338).
+func TestClaim_NobodyGivesWayToAQuestionThatIsKept(t *testing.T) {
+	far, asker := further, older
+	far.Unreachable = true
+	asker.Leaving = true
+	a := newAlone(t, nil, far, asker)
+	require.Equal(t, handover.Taking, a.m.Phase())
+	require.Zero(t, a.asked(asker, handover.Take, 1).Kind, "it is kept: a candidate cannot be reached")
+	for range 5 {
+		require.Empty(t, only[handover.Ask](a.step(handover.Viewed{View: a.v})))
+	}
+}
+
 func TestClaim_ARunningMemberIsAskedUntilItStops(t *testing.T) {
 	a := newAlone(t, nil)
 	a.see(younger)
