@@ -44,6 +44,8 @@ func (r *Resolver) refusal(id ID) string {
 		return string(id) + " is no member here"
 	case !m.Downable():
 		return fmt.Sprintf("%s is %s already", m.Name, m.Status)
+	case r.hasLeft(id) && !m.Unreachable:
+		return m.Name + " is recorded to have left in peace: nothing is left to decide"
 	case !r.armed || !self.counted() || r.standing() == Out:
 		return "this member takes no part in decisions yet: ask another one"
 	case r.check != nil:

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -59,7 +60,7 @@ func (s *slot) excuse(older, newer *run) string {
 		return ""
 	case !sbr.NeedsLease(s.w.opts.Strategy):
 		return whyNoVerdict
-	case strangers(a, b) || newer.unheardOf(older):
+	case strangers(a, b) || newer.unheardOf(older) || lastToKnow(a, b):
 		return whyStrangers
 	}
 	out, ok := s.w.store.outSince(a)
@@ -71,6 +72,12 @@ func (s *slot) excuse(older, newer *run) string {
 	default:
 		return whyLate
 	}
+}
+
+// lastToKnow reports whether the last member that knew of a, and of its margin, left before b could ask it.
+func lastToKnow(a, b *process) bool {
+	met := func(p *process) bool { return !p.views(a) || p.peer(a).met }
+	return !met(b) && !slices.ContainsFunc(b.others(), func(o *process) bool { return o != a && b.views(o) && b.peer(o).known && met(o) })
 }
 
 // outSince is when the first verdict was written that leaves a process out.
