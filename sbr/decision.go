@@ -110,14 +110,13 @@ const Off = 1.0
 // strategy says of the clean partition that remains without them. If it would then down at least the threshold's share of the base members
 // it becomes DownAll; a threshold of 1 switches that safeguard off.
 func Decide(s Strategy, v *View, threshold float64) Decision {
-	v = v.readOnce()
 	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
 	if !d.Kind.Indirect() {
 		d.Down = v.downedBy(d.Kind, nil)
 		return d
 	}
-	ind, ok := v.secondPass(s, v.graph().byMember())
+	ind, ok := v.secondPass(s)
 	if !ok {
 		d.Final = DownAll
 		d.Reason += "; the second pass found indirectly connected members again, so all go down"
@@ -136,7 +135,7 @@ func (d Decision) Reversed(v *View, threshold float64) Decision {
 		return d
 	}
 	d.Final = d.Final.Reverse()
-	d.Down = v.downedBy(d.Final, v.graph().byMember())
+	d.Down = v.downedBy(d.Final, v.conflicts().indirect)
 	if d.Final.Indirect() {
 		v.safeguard(&d, threshold)
 	}

@@ -19,9 +19,6 @@ type View struct {
 	Reports []Report
 	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil where the cluster does not know.
 	SeenBy []ID
-
-	// read is Reports as Decide has read them, so that the strategy need not do it again; nil in anybody else's view.
-	read *graph
 }
 
 // NewView orders a copy of members and returns the view of self.

@@ -56,23 +56,25 @@ func TestExcepted_IsOneScheduleOnly(t *testing.T) {
 	winners, losers := []int{0, 1, 2, 3}, []sbr.ID{"n5#1", "n6#1"}
 	next := &sbr.Verdict{Token: 1, Survivors: losers, Down: []sbr.ID{"n1#1"}, DecidedBy: "n5#1"}
 	for name, tc := range map[string]struct {
-		before, after func(w *World)
-		excused       bool
+		saw     bool // one of them saw what the store held before another verdict stood there
+		after   func(w *World)
+		excused bool
 	}{
-		"nobody could tell":          {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) }, nil, true},
-		"somebody could tell":        {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners[1:]...) }, nil, false},
-		"somebody could for a while": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners[1:]...) }, func(w *World) { w.SetStore(StoreFault{Access: Silent}) }, false},
-		"they have met the store since": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) },
-			func(w *World) { w.SetStore(StoreFault{}, 0) }, false},
-		"they have met each other since": {func(w *World) { w.SetStore(StoreFault{Access: Silent}, winners...) }, func(w *World) { w.Heal() }, false},
+		"nobody could tell":              {false, nil, true},
+		"somebody could tell":            {true, nil, false},
+		"they reach the store since":     {false, func(w *World) { w.SetStore(StoreFault{}, 0) }, false},
+		"they reach each other, no more": {false, func(w *World) { w.Heal() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := decidedOnce(t)
 			n6 := w.AddNode(NodeOptions{})
 			w.Partition([]int{0, 1, 2, 3}, []int{4, 5})
 			w.newProcess(n6, sbr.Record{}).run() // of a part that never heard of the verdict
-			tc.before(w)
+			w.SetStore(StoreFault{Access: Silent}, winners...)
 			w.Forget()
+			if tc.saw {
+				w.store.witnessed(w.nodes[0].proc, w.store.version)
+			}
 			s := w.store.state
 			s.record = sbr.Record{Holder: "n6#1", Token: 1, Verdict: next}
 			require.True(t, w.store.commit(n6.proc, w.store.version, s))

@@ -138,14 +138,3 @@ func (w *World) collect(part int) []sbr.Report {
 	}
 	return all
 }
-
-// crossed is sbr.Crossed, asked once for reports that many hear.
-func (w *World) crossed(reports []sbr.Report) bool {
-	if len(reports) == 0 {
-		return false
-	}
-	if len(w.lastReports) != len(reports) || &w.lastReports[0] != &reports[0] {
-		w.lastReports, w.lastCrossed = reports, sbr.Crossed(reports)
-	}
-	return w.lastCrossed
-}

@@ -49,11 +49,8 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		m, known := p.r.Member(e.ID)
 		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
 	case sbr.Observations:
-		var ids []sbr.ID
-		if p.w.crossed(e.Reports) { // who shares a view is not known here
-			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
-			ids = v.IndirectlyConnected()
-		}
+		v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
+		ids := v.IndirectlyConnected()
 		changes = !slices.Equal(ids, p.watch.indirect)
 		p.watch.indirect = ids
 		return false, changes && p.r.Suspects() > 0

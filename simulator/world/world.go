@@ -119,9 +119,6 @@ type World struct {
 	versions uint64        // of hearsay
 	// spreading says that changes of hearsay are on their way.
 	spreading bool
-	// lastReports were the last that crossed was asked about, and lastCrossed the answer.
-	lastReports []sbr.Report
-	lastCrossed bool
 
 	trace      trace
 	history    *historian
