@@ -60,7 +60,7 @@ starts: kube build hosts ## Start clusters on such hosts after power loss, lost 
 # What the hosts need: ip and nft.
 .PHONY: hosts
 hosts:
-	@command -v ip nft > /dev/null || { apt-get update -qq && apt-get install -y --no-install-recommends iproute2 nftables; }
+	@{ command -v ip && command -v nft; } > /dev/null || { apt-get update -qq && apt-get install -y --no-install-recommends iproute2 nftables; }
 
 .PHONY: deploy
 deploy: ## Build what checks deploy/ and packs a release, once, into .cache/
