@@ -23,10 +23,6 @@ Without --for it ends when all seeds are played. With it, it also ends when the 
 
 --out writes for each kind of failure the smallest scenario found (S1-seed-7.yaml) and the one of the seed (S1-seed-7-original.yaml).
 
---shard 2/8 plays the second of eight parts of the seeds: every eighth one. Without it, where JOB_COMPLETION_INDEX is set, as in the pods of an
-Indexed Job of Kubernetes, the part is that index, and JOB_COMPLETIONS, which the manifest must set, is the number of them. The result
-of a part, -o json, is joined with the others by "sbr report merge".
-
 A transition is what a resolver does in one step: its state before, the event, its state after, and the kinds of effects. The program
 knows a list of them. Those that are never taken, and those that are not in the list, are shown at the end. --require-coverage plays
 the scenarios that provoke the rare ones which chance has not taken, and fails if one is still never taken.
@@ -34,12 +30,10 @@ the scenarios that provoke the rare ones which chance has not taken, and fails i
 -o json is one object:
   schema        1
   version       of the program
-  from, to      the first and the last seed of all parts
+  from, to      the first and the last seed
   for           the budget of time, 0s for none
-  shard         the part, "1/1" for all
-  shard-from    the environment variables that it was taken from, "" for none
   runs, failed  how many seeds were played, and in how many something was broken
-  complete      whether all seeds of the part were played
+  complete      whether all seeds were played
   interrupted   whether somebody ended it before
   elapsed       how long the runs took
   singletons    how many of them in how many runs, with a lease, their runs, what was handed over, writes, those that a fence refused, and
@@ -55,19 +49,12 @@ input.`
 
 const exploreRandomExample = `  sbr explore random --seeds 1-100000 --out failures
   sbr explore random --seeds 1- --for 8h --require-coverage
-  sbr explore random --seeds 1-100000 --shard 2/8 -o json > 2.json`
-
-// Environment variables of a pod of an Indexed Job. Kubernetes sets the first, the manifest the second.
-const (
-	envIndex       = "JOB_COMPLETION_INDEX"
-	envCompletions = "JOB_COMPLETIONS"
-)
+  sbr explore random --seeds 1-100000 -o json > random.json`
 
 // exploreRandom are the flags of the verb.
 type exploreRandom struct {
 	seeds   seedSpan
 	budget  time.Duration
-	shard   string
 	out     string
 	require bool
 	output  simulateFormat
@@ -81,12 +68,10 @@ func newExploreRandom(s streams) *cobra.Command {
 	o := exploreRandom{seeds: seedSpan{1, 10_000}, output: simulateFormat(formatText)}
 	c.Flags().Var(&o.seeds, "seeds", "the seeds to play")
 	c.Flags().DurationVar(&o.budget, "for", 0, "how long at most (default: until all seeds are played)")
-	c.Flags().StringVar(&o.shard, "shard", "", "the part of the seeds to play, such as 2/8 (default: that of the Indexed Job, or all)")
 	c.Flags().StringVar(&o.out, "out", "", "the folder for the scenarios of failures; it is made if it is not there")
 	c.Flags().BoolVar(&o.require, "require-coverage", false, "fail if a known transition is never taken")
 	c.Flags().VarP(&o.output, "output", "o", "how the result is written")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(simulateFormats, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("shard", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("seeds", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	_ = c.MarkFlagDirname("out")
@@ -100,10 +85,6 @@ func newExploreRandom(s streams) *cobra.Command {
 
 // run explores, and writes what was found.
 func (o *exploreRandom) run(ctx context.Context, s streams) error {
-	shard, from, err := shardOf(o.shard, os.Getenv)
-	if err != nil {
-		return badInput{err}
-	}
 	switch {
 	case o.budget < 0:
 		return badInput{fmt.Errorf("--for %v: it must not be negative", o.budget)}
@@ -117,10 +98,10 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	}
 	relaxCollector()
 	started := time.Now()
-	findings, interrupted := o.explore(ctx, s, shard)
+	findings, interrupted := o.explore(ctx, s)
 	report := &explore.Report{
-		Schema: explore.Schema, Version: exploreVersion(), From: o.seeds.from, To: o.seeds.to, For: explore.Span(o.budget), Shard: shard,
-		ShardFrom: from, Interrupted: interrupted, Elapsed: explore.Span(time.Since(started).Round(time.Millisecond)),
+		Schema: explore.Schema, Version: exploreVersion(), From: o.seeds.from, To: o.seeds.to, For: explore.Span(o.budget),
+		Interrupted: interrupted, Elapsed: explore.Span(time.Since(started).Round(time.Millisecond)),
 	}
 	report.Take(findings)
 	if o.require {
@@ -132,37 +113,6 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 		return err
 	}
 	return writeReport(s.out, report, reportOptions{require: o.require, format: format(o.output), files: o.out != ""})
-}
-
-// shardOf is the part of the seeds to play, and where that was taken from if it was not a flag.
-func shardOf(flag string, getenv func(string) string) (shard explore.Shard, from string, err error) {
-	if flag != "" {
-		if shard, err = explore.ParseShard(flag); err != nil {
-			err = fmt.Errorf("--shard %.40s: %w", flag, err)
-		}
-		return shard, "", err
-	}
-	index, completions := getenv(envIndex), getenv(envCompletions)
-	if index == "" {
-		return explore.Shard{Index: 1, Of: 1}, "", nil
-	}
-	from = fmt.Sprintf("%s=%.20s, %s=%.20s", envIndex, index, envCompletions, completions)
-	if completions == "" {
-		return shard, "", fmt.Errorf("%s is set, but %s is not: set it to the completions of the Job, or give --shard", envIndex, envCompletions)
-	}
-	i, errIndex := strconv.ParseUint(index, 10, 31)
-	n, errOf := strconv.ParseUint(completions, 10, 31)
-	if err := errors.Join(errIndex, errOf); err != nil {
-		return shard, "", fmt.Errorf("%s: they must be numbers", from)
-	}
-	if i >= n {
-		return shard, "", fmt.Errorf("%s: the index must be less than the completions, which must be those of the Job", from)
-	}
-	shard = explore.Shard{Index: int(i) + 1, Of: int(n)} // Kubernetes counts from 0
-	if err := shard.Validate(); err != nil {
-		return shard, "", fmt.Errorf("%s: %w", from, err)
-	}
-	return shard, from, nil
 }
 
 // exploreVersion tells programs apart whose runs may differ. The platform makes no difference.
@@ -222,9 +172,9 @@ func (r *seedSpan) Set(s string) error {
 func (*seedSpan) Type() string { return "A-B" }
 
 // count is how many seeds there are; unbounded for all from one on.
-func (r *seedSpan) count(shard explore.Shard) uint64 {
+func (r *seedSpan) count() uint64 {
 	if r.open() {
 		return math.MaxUint64
 	}
-	return shard.Count(r.from, r.to)
+	return r.to - r.from + 1
 }

@@ -14,22 +14,21 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// explore plays the seeds of the shard on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
-func (o *exploreRandom) explore(ctx context.Context, s streams, shard explore.Shard) (found *explore.Findings, interrupted bool) {
+// explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
+func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
 	limited := ctx
 	if o.budget > 0 {
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, o.budget)
 		defer cancel()
 	}
-	cores := runtime.GOMAXPROCS(0)
-	show := newExploreProgress(s.err, o.seeds.count(shard), o.budget)
-	parts := make([]*explore.Findings, cores)
+	show := newExploreProgress(s.err, o.seeds.count(), o.budget)
+	parts := make([]*explore.Findings, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
-	for i, part := range shard.Split(cores) {
+	for i := range parts {
 		wg.Go(func() {
 			parts[i] = explore.Random(limited, explore.RandomOptions{
-				From: o.seeds.from, To: o.seeds.to, Shard: part, Generate: simulator.Random, Ran: show.watcher(),
+				From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)), Generate: simulator.Random, Ran: show.watcher(),
 			})
 		})
 	}

@@ -55,7 +55,6 @@ func newRoot(s streams) *cobra.Command {
 		newManifests(s),
 		newMembers(s),
 		newConfig(s),
-		newReport(s),
 		newRun(s),
 		newKeep(),
 		newSchema(s),

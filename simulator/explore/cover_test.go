@@ -58,9 +58,9 @@ func TestTransitions_ChanceTakesTheOthers(t *testing.T) {
 	}
 	parts := make([]*Findings, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
-	for i, s := range (Shard{}).Split(len(parts)) {
+	for i := range parts {
 		wg.Go(func() {
-			parts[i] = Random(t.Context(), RandomOptions{From: 1, To: 20 * rareness, Shard: s, Generate: simulator.Random})
+			parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 20 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
 		})
 	}
 	wg.Wait()

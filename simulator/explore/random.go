@@ -1,9 +1,11 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 	"github.com/serf-sbr/serf-sbr/simulator/world"
@@ -16,8 +18,9 @@ const MaxSeed = 1 << 53
 type RandomOptions struct {
 	// From and To are the first and the last seed, both included; To is at most MaxSeed.
 	From, To uint64
-	// Shard is the part of the seeds to play. The zero Shard is all of them.
-	Shard Shard
+	// Step is how far each seed is from the one before; 0 is 1. Workers that begin at From, From+1, … share the seeds with it, so that a
+	// budget of time that ends early leaves out the last seeds, and not whole stretches of the range.
+	Step uint64
 	// Generate returns the scenario of a seed, always the same one. It is played with the same seed.
 	Generate func(seed uint64) *scenario.Scenario
 	// Ran, when not nil, is called after each run with all that was found so far. It must not change or keep it.
@@ -43,10 +46,10 @@ type Findings struct {
 // Random plays the scenarios of its seeds, upwards, until they are all played or ctx is done. It checks every promise in each run, and
 // goes on after a failure. A panic in a run is a failure of its seed.
 //
-// It uses one goroutine, the caller's. For several, Split the Shard, and Join what each of them found: it is the same.
+// It uses one goroutine, the caller's. For several, share the seeds with Step, and Join what each of them found: it is the same.
 func Random(ctx context.Context, o RandomOptions) *Findings {
 	var f Findings
-	for seed := range o.Shard.Seeds(o.From, o.To) {
+	for seed := o.From; seed <= o.To; seed += max(o.Step, 1) {
 		if ctx.Err() != nil {
 			return &f
 		}
@@ -121,7 +124,9 @@ func Join(parts ...*Findings) *Findings {
 
 // Failures are one of each kind, the lowest seed first.
 func (f *Findings) Failures() []*Failure {
-	return sortedFailures(maps.Values(f.failures))
+	return slices.SortedFunc(maps.Values(f.failures), func(a, b *Failure) int {
+		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Shape, b.Shape))
+	})
 }
 
 // broken plays something and returns what was broken, by kind.

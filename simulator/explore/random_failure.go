@@ -1,37 +1,32 @@
 package explore
 
 import (
-	"cmp"
-	"iter"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // Failure is one kind of broken promise, with the run of the lowest seed that shows it.
 type Failure struct {
 	// Promise is what was broken, such as S1; "panic" for a run that did not end, "expect" for what a scenario expected in vain.
-	Promise string `json:"promise" yaml:"promise"`
+	Promise string `json:"promise"`
 	// Shape is the text without times, names and numbers. Failures of one promise and one shape are of one kind.
-	Shape string `json:"shape" yaml:"shape"`
+	Shape string `json:"shape"`
 	// Text is what was broken in the run of Seed.
-	Text string `json:"text" yaml:"text"`
-	Seed uint64 `json:"seed" yaml:"seed"`
+	Text string `json:"text"`
+	Seed uint64 `json:"seed"`
 	// Runs is how many runs failed in this way.
-	Runs uint64 `json:"runs" yaml:"runs"`
+	Runs uint64 `json:"runs"`
 	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest one that was found, or that of the seed.
-	Scenario string `json:"scenario" yaml:"scenario"`
+	Scenario string `json:"scenario"`
 	// Steps and Members are how many of them it has.
-	Steps   int `json:"steps" yaml:"steps"`
-	Members int `json:"members" yaml:"members"`
+	Steps   int `json:"steps"`
+	Members int `json:"members"`
 	// Replay is the command that shows it.
-	Replay string `json:"replay" yaml:"replay"`
+	Replay string `json:"replay"`
 }
 
 // kind is what makes two failures the same.
 type kind struct{ promise, shape string }
-
-func (f *Failure) kind() kind { return kind{f.Promise, f.Shape} }
 
 var (
 	brokenAt   = regexp.MustCompile(`^(\S+) broken at [^ :]+: (.*)$`)
@@ -72,10 +67,4 @@ func shapeOf(text string) string {
 	text = shapeNumber.ReplaceAllString(text, "…")
 	const limit = 300
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
-}
-
-func sortedFailures(all iter.Seq[*Failure]) []*Failure {
-	return slices.SortedFunc(all, func(a, b *Failure) int {
-		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Shape, b.Shape))
-	})
 }

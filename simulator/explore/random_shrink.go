@@ -38,7 +38,7 @@ func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *sc
 
 // in reports whether the run of s with the seed of the failure fails in the same way.
 func (f *Failure) in(s *scenario.Scenario) bool {
-	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[f.kind()]
+	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[kind{f.Promise, f.Shape}]
 	return ok
 }
 

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,14 +9,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// What became of singletons and shards is added up, whoever plays the seeds, and is the same after it was a file.
+// What became of singletons and shards is added up, whoever plays the seeds.
 func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
-	play := func(shard Shard) *Report {
-		r := &Report{Schema: Schema, Version: "v1", From: 1, To: 60, Shard: shard}
-		r.Take(Random(t.Context(), RandomOptions{From: 1, To: 60, Shard: shard, Generate: simulator.Random}))
-		return r
+	play := func(from, step uint64) *Findings {
+		return Random(t.Context(), RandomOptions{From: from, To: 60, Step: step, Generate: simulator.Random})
 	}
-	whole := play(Shard{Index: 1, Of: 1})
+	whole := play(1, 1)
 	for _, x := range []scenario.Totals{whole.Singletons, whole.Shards} {
 		require.Positive(t, x.Runs)
 		require.Less(t, x.Runs, whole.Runs, "some have none")
@@ -27,27 +24,9 @@ func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
 		require.Greater(t, x.Writes, x.Starts)
 	}
 	require.Positive(t, whole.Shards.Coordinators)
-
-	var parts []NamedReport
-	for i := 1; i <= 2; i++ {
-		data, err := json.Marshal(play(Shard{Index: i, Of: 2}))
-		require.NoError(t, err)
-		read, err := ReadReport("part.json", data)
-		require.NoError(t, err)
-		parts = append(parts, NamedReport{Name: "part.json", Report: read})
-	}
-	all, err := Merge(parts)
-	require.NoError(t, err)
+	all := Join(play(1, 2), play(2, 2))
 	require.Equal(t, whole.Singletons, all.Singletons)
 	require.Equal(t, whole.Shards, all.Shards)
-
-	whole.Shards.Runs = whole.Runs + 1
-	whole.Singletons.Why["a flood"] = maxCount + 1
-	data, err := json.Marshal(whole)
-	require.NoError(t, err)
-	_, err = ReadReport("whole.json", data)
-	require.ErrorContains(t, err, "shards.runs: are 61 of 60")
-	require.ErrorContains(t, err, "singletons: count up to")
 }
 
 // One line says it all.

@@ -10,20 +10,20 @@ import (
 // Totals add up what became of the singletons, or of the shards, of many runs.
 type Totals struct {
 	// Runs is in how many runs there were any, Slots how many there were in all, Leases how many of them had leases.
-	Runs   uint64 `json:"runs" yaml:"runs"`
-	Slots  uint64 `json:"slots" yaml:"slots"`
-	Leases uint64 `json:"leases" yaml:"leases"`
+	Runs   uint64 `json:"runs"`
+	Slots  uint64 `json:"slots"`
+	Leases uint64 `json:"leases"`
 	// Coordinators and Resigned are those of ShardsResult, the others those of SingletonResult.
-	Coordinators uint64            `json:"coordinators" yaml:"coordinators"`
-	Resigned     uint64            `json:"resigned" yaml:"resigned"`
-	Starts       uint64            `json:"starts" yaml:"starts"`
-	HandedOver   uint64            `json:"handed-over" yaml:"handed-over"`
-	Overlaps     uint64            `json:"overlaps" yaml:"overlaps"`
-	Why          map[string]uint64 `json:"why" yaml:"why"`
-	Writes       uint64            `json:"writes" yaml:"writes"`
-	Rejected     uint64            `json:"rejected" yaml:"rejected"`
-	Interleaved  uint64            `json:"interleaved" yaml:"interleaved"`
-	Unordered    uint64            `json:"unordered" yaml:"unordered"`
+	Coordinators uint64            `json:"coordinators"`
+	Resigned     uint64            `json:"resigned"`
+	Starts       uint64            `json:"starts"`
+	HandedOver   uint64            `json:"handed-over"`
+	Overlaps     uint64            `json:"overlaps"`
+	Why          map[string]uint64 `json:"why"`
+	Writes       uint64            `json:"writes"`
+	Rejected     uint64            `json:"rejected"`
+	Interleaved  uint64            `json:"interleaved"`
+	Unordered    uint64            `json:"unordered"`
 }
 
 // Totals are those of the run of a scenario.
@@ -61,17 +61,6 @@ func (t *Totals) counts(starts, handedOver, overlaps, writes, rejected, interlea
 func (t *Totals) numbers() []*uint64 {
 	return []*uint64{&t.Runs, &t.Slots, &t.Leases, &t.Coordinators, &t.Resigned, &t.Starts, &t.HandedOver, &t.Overlaps, &t.Writes, &t.Rejected, &t.Interleaved,
 		&t.Unordered}
-}
-
-// Largest is the largest count.
-func (t *Totals) Largest() (most uint64) {
-	for _, n := range t.numbers() {
-		most = max(most, *n)
-	}
-	for _, n := range t.Why {
-		most = max(most, n)
-	}
-	return most
 }
 
 // Add adds others, of other runs.

@@ -10,12 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 )
 
-// junit is the report that CI servers read: a case for each part, for each kind of failure, and for the transitions.
+// junit is the report that CI servers read: a case for the runs, for each kind of failure, and for the transitions.
 func (o *reportOptions) junit(to io.Writer, r *explore.Report) error {
-	parts := o.parts
-	if len(parts) == 0 {
-		parts = []explore.NamedReport{{Report: r}}
-	}
 	suite := &junitSuite{Name: "random exploring", Properties: []junitProperty{{Name: "version", Value: r.Version}}}
 	add := func(name string, took time.Duration, failed *junitFailure) {
 		suite.Cases = append(suite.Cases, junitCase{Name: name, ClassName: suite.Name, Time: seconds(took), Failure: failed})
@@ -23,17 +19,11 @@ func (o *reportOptions) junit(to io.Writer, r *explore.Report) error {
 			suite.Failures++
 		}
 	}
-	for _, p := range parts {
-		var failed *junitFailure
-		if p.Interrupted {
-			failed = &junitFailure{Message: "interrupted", Type: "simulation", Text: fmt.Sprintf("interrupted after %s\n", count(p.Runs, "run"))}
-		}
-		name := fmt.Sprintf("part %s, %s", p.Shard, thousandsOf(p.Runs, "run"))
-		if p.Name != "" {
-			suite.Properties = append(suite.Properties, junitProperty{Name: name, Value: p.Name})
-		}
-		add(name, time.Duration(p.Elapsed), failed)
+	var failed *junitFailure
+	if r.Interrupted {
+		failed = &junitFailure{Message: "interrupted", Type: "simulation", Text: fmt.Sprintf("interrupted after %s\n", count(r.Runs, "run"))}
 	}
+	add(thousandsOf(r.Runs, "run"), time.Duration(r.Elapsed), failed)
 	for _, f := range r.Failures {
 		add(f.Promise+": "+f.Shape, 0, &junitFailure{ // the same name every night, and no other kind has it
 			Message: f.Text, Type: "simulation", Text: f.Text + "\nreplay: " + f.Replay + "\nsmallest scenario:\n" + f.Scenario,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,8 +15,7 @@ import (
 type reportOptions struct {
 	format  format
 	require bool
-	files   bool                  // the scenarios of failures are in files
-	parts   []explore.NamedReport // what was joined
+	files   bool // the scenarios of failures are in files
 }
 
 // writeReport writes a result. The error says that something is broken, or could not be written.
@@ -39,7 +39,6 @@ func writeReport(to io.Writer, r *explore.Report, o reportOptions) error {
 func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
 	var b bytes.Buffer
 	p := paint(to)
-	o.textParts(&b)
 	for _, f := range r.Failures {
 		o.textFailure(&b, p, f)
 	}
@@ -51,26 +50,6 @@ func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
 	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
 	_, err := to.Write(b.Bytes())
 	return err
-}
-
-// textParts is a table of what was joined.
-func (o *reportOptions) textParts(b *bytes.Buffer) {
-	if len(o.parts) == 0 {
-		return
-	}
-	const line = "%9s %13s %8s %12s %12s  %-9s  %s\n"
-	fmt.Fprintf(b, line, "part", "runs", "failed", "transitions", "took", "ended by", "file")
-	for _, x := range o.parts {
-		ended := "last seed"
-		switch {
-		case x.Interrupted:
-			ended = "interrupt"
-		case !x.Complete:
-			ended = "time"
-		}
-		fmt.Fprintf(b, line, x.Shard, thousands(x.Runs), thousands(x.Failed), thousands(uint64(len(x.Coverage))), x.Elapsed, ended, x.Name)
-	}
-	b.WriteByte('\n')
 }
 
 func (o *reportOptions) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
@@ -131,12 +110,6 @@ func (o *reportOptions) textSummary(p painter, r *explore.Report) string {
 	if r.From == r.To {
 		which = "seed " + span.String()
 	}
-	if r.Shard.Of > 1 {
-		which += ", part " + r.Shard.String()
-	}
-	if r.ShardFrom != "" {
-		which += " from " + r.ShardFrom
-	}
 	line := p.green("nothing broken in " + thousandsOf(r.Runs, "run"))
 	if r.Failed > 0 {
 		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), thousandsOf(r.Runs, "run")))
@@ -150,4 +123,22 @@ func thousandsOf(n uint64, what string) string {
 		what += "s"
 	}
 	return thousands(n) + " " + what
+}
+
+// verdict is the error of a result in which something is broken.
+func (o *reportOptions) verdict(r *explore.Report) error {
+	var problems []error
+	if r.Failed > 0 {
+		problems = append(problems, fmt.Errorf("%s of %s failed", thousands(r.Failed), count(r.Runs, "run")))
+	}
+	if o.require && len(r.Never) > 0 {
+		problems = append(problems, fmt.Errorf("%s never taken", count(uint64(len(r.Never)), "known transition")))
+	}
+	if r.Interrupted {
+		problems = append(problems, fmt.Errorf("interrupted after %s", count(r.Runs, "run")))
+	}
+	if len(problems) > 0 {
+		return internal{errors.Join(problems...)}
+	}
+	return nil
 }
