@@ -41,6 +41,9 @@ func (r *Resolver) onHealed(e Event) {
 	if r.check != nil || r.armed != r.suspended || r.down {
 		return
 	}
+	if !r.armed && r.now < r.firstChange+r.cfg.SettleAfter {
+		return // members that were gone already when it came, or that it met late
+	}
 	if !NeedsLease(r.strategy) {
 		switch e.(type) {
 		case Ordered, DownRequested:
