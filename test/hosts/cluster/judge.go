@@ -79,8 +79,10 @@ func (c *Cluster) look(ctx context.Context) look {
 	return l
 }
 
-// Waits reports whether a member has started and looks for the others still: it is neither up nor down.
-func Waits(s *downing.Status) bool { return s.State == sbr.StateArming || len(s.Awaiting) > 0 }
+// Waits reports whether a member has started and waits for the lease or for the others still: it is neither up nor down.
+func Waits(s *downing.Status) bool {
+	return s.State == downing.StateStarting || s.State == sbr.StateArming || len(s.Awaiting) > 0
+}
 
 // calm is for how long one side must have been all that is up.
 const calm = 2 * time.Second
