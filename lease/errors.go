@@ -10,7 +10,7 @@ import (
 var (
 	// ErrLost is wrapped by the reason that the lost callback receives.
 	ErrLost = errors.New("lease: lost")
-	// ErrClosed is wrapped when the Lease or Provider was closed.
+	// ErrClosed is wrapped when the Lease was closed.
 	ErrClosed = errors.New("lease: closed")
 	// ErrTooLate is wrapped by an Unknown outcome when the store granted, but so late that the grant could run out
 	// before it is used. The grant is undone.

@@ -103,13 +103,16 @@ func ExampleLease_Watch() {
 func ExampleRegistry() {
 	registry := lease.NewRegistry()
 	registry.Register("memory", memory.Factory())
-	provider := lease.NewProvider(lease.ProviderConfig{Registry: registry, System: "payments"})
-	defer func() { _ = provider.Close() }()
-	ctx := context.Background()
+	ctx, spec := context.Background(), lease.Spec{System: "payments", Name: "payments-sbr", Owner: "node-1"}
 
-	l, err := provider.Lease(ctx, "payments-sbr", "memory", "node-1")
+	store, err := registry.Open(ctx, "memory", spec)
+	if err != nil {
+		panic(err)
+	}
+	l, err := lease.New(store, spec.Owner, lease.DefaultSettings(), lease.Options{})
 	fmt.Println(l.Owner(), err)
-	_, err = provider.Lease(ctx, "payments-sbr", "zookeeper", "node-1")
+	l.Close()
+	_, err = registry.Open(ctx, "zookeeper", spec)
 	fmt.Println(err)
 	// Output:
 	// node-1 <nil>
