@@ -7,11 +7,13 @@ SHELL         := bash
 GO       ?= go
 BENCH    ?= .
 FUZZTIME ?= 10s
-MODULES  := . test/fence test/kube test/serfagent test/versus tools
+MODULES  := . test test/kube test/serfagent test/deploy/tools tools
 ROUNDS   ?= 20
 SEED     ?= 1
 CHECKS   ?= 2000
 TIMES    ?= 5
+# The harness but what checks deploy/, which needs programs that take minutes to build.
+HARNESS  := $$($(GO) -C test list ./... | grep -v '/test/deploy')
 RUN      ?= TestStarts
 
 # Property tests draw the same cases in every run, so that a red run means the change; `make properties` draws others.
@@ -32,30 +34,32 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 	@bin/sbr demo $(ARGS)
 
 .PHONY: test
-test: kube browser deploy ## Run all tests but those of `make e2e`: against a real API server, in a real browser, real packages
+test: kube browser ## Run all tests but those of `make e2e` and `make deploy-check`: also against a real API server, in a real browser
 	$(GO) test -timeout 25m ./...
-	$(GO) -C test/fence test -timeout 5m .
+	$(GO) -C test test -timeout 25m $(HARNESS)
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need less than a minute
 	$(GO) test -short -timeout 5m ./...
+	$(GO) -C test test -short -timeout 5m $(HARNESS)
 
 .PHONY: race
-race: kube browser deploy ## Run all tests with the race detector
+race: kube browser ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
-	CGO_ENABLED=1 $(GO) -C test/fence test -race -timeout 5m .
+	CGO_ENABLED=1 $(GO) -C test test -race -timeout 40m $(HARNESS)
 
 .PHONY: e2e
 e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
-	SBR_E2E=1 $(GO) test -count=1 -p 1 -parallel 4 -timeout 40m ./test/hosts ./test/hosts/lab
+	SBR_E2E=1 $(GO) -C test test -count=1 -p 1 -parallel 4 -timeout 40m ./hosts ./hosts/lab
 
 .PHONY: soak
 soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--write docs/reliability.md", ARGS="--singleton --write docs/exactly-one-hosts.md", --planned to docs/planned-hosts.md, or --shards to docs/shards-hosts.md; ARGS="--family force-leave" or "--family record" for one kind of rounds)
-	$(GO) run ./test/hosts/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
+	$(GO) build -C test -o ../bin/soak ./hosts/soak
+	bin/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
 
 .PHONY: starts
 starts: kube build hosts ## Start clusters on such hosts after power loss, lost disks, lost rights …, TIMES times each (5), in both modes (RUN=TestStarts/islands)
-	SBR_E2E=all $(GO) test -count=$(TIMES) -parallel 3 -timeout 180m -v -run '$(RUN)' ./test/hosts
+	SBR_E2E=all $(GO) -C test test -count=$(TIMES) -parallel 3 -timeout 180m -v -run '$(RUN)' ./hosts
 
 # What the hosts need: ip and nft.
 .PHONY: hosts
@@ -64,47 +68,50 @@ hosts:
 
 .PHONY: deploy
 deploy: ## Build what checks deploy/ and packs a release, once, into .cache/
-	@$(GO) run ./internal/deploytest/build
+	@$(GO) run -C test ./deploy/build
 
 .PHONY: deploy-check
 deploy-check: deploy kube ## Check what is in deploy/: manifests, units, packages, alerts, dashboard, container files
 	@command -v rpm > /dev/null || apt-get install -y --no-install-recommends rpm || echo "no rpm: its test is skipped"
-	$(GO) test -timeout 20m ./deploy ./internal/deploytest
-	$(GO) -C test/deploy vet .
-	$(GO) -C test/deploy test .
+	$(GO) -C test test -timeout 20m ./deploy
+	$(GO) -C test/deploy/tools vet .
+	$(GO) -C test/deploy/tools test .
 
 .PHONY: packages
 packages: ## Write archives, .deb, .rpm, checksums and SBOMs into .cache/dist
 	@mkdir -p .cache
-	@$(GO) run ./internal/deploytest/build goreleaser syft > .cache/packagers.txt
+	@$(GO) run -C test ./deploy/build goreleaser syft > .cache/packagers.txt
 	@PATH="$$(xargs -n1 dirname < .cache/packagers.txt | paste -sd:):$$PATH" goreleaser release --snapshot --clean --skip=publish
 
 .PHONY: bench
 bench: kube ## Run the benchmarks (BENCH=regexp), and measure double-active time over 100 splits
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
-	$(GO) -C test/versus test -run '^$$' -bench '$(BENCH)' -timeout 30m .
+	$(GO) -C test test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
 	SBR_SPLITS=100 $(GO) test -run '^TestDoubleActive' -v -timeout 60m ./downing
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache
-	@$(GO) test -run '^$$' -list '^Fuzz' ./... > .cache/fuzz.txt
-	@awk '/^Fuzz/ { name[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' \
-		.cache/fuzz.txt > .cache/fuzz-targets.txt
+	@for module in . test; do \
+		$(GO) -C $$module test -run '^$$' -list '^Fuzz' ./... | awk -v module=$$module \
+			'/^Fuzz/ { name[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print module, $$2, name[i]; n = 0 }'; \
+	done > .cache/fuzz-targets.txt
 	@test -s .cache/fuzz-targets.txt || { echo "no fuzz target found" >&2; exit 1; }
-	@while read -r pkg name; do \
+	@while read -r module pkg name; do \
 		echo "$$pkg $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
+		$(GO) -C $$module test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
 	done < .cache/fuzz-targets.txt
 
 .PHONY: properties
 properties: ## Run the property tests with CHECKS (2000) cases each, drawn anew
-	RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -timeout 60m $$(grep -rl --include='*_test.go' 'rapid\.Check' . | xargs -n1 dirname | grep -v ^./test/fence | sort -u)
-	RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) -C test/fence test -count=1 -timeout 20m .
+	@for module in . test; do \
+		RAPID_SEED=0 RAPID_CHECKS=$(CHECKS) $(GO) -C $$module test -count=1 -timeout 60m \
+			$$(cd $$module && git grep -l 'rapid\.Check' -- '*_test.go' ':!test' | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
+	done
 
 .PHONY: mutants
 mutants: ## Seed bugs into the resolver and the lease, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
-	$(GO) run ./test/mutants --tier each $(ARGS)
+	$(GO) run -C test ./mutants --tier each $(ARGS)
 
 .PHONY: check
 check: check-format vet lint check-tidy ## Check format, vet, lint and tidiness
@@ -116,13 +123,13 @@ check-format: $(LINT)
 .PHONY: vet
 vet:
 	$(GO) vet ./...
-	$(GO) -C test/versus vet .
-	$(GO) -C test/fence vet .
+	$(GO) -C test vet ./...
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters
 	$(LINT) config verify
 	$(LINT) run ./...
+	cd test && ../$(LINT) run ./...
 
 .PHONY: check-tidy
 check-tidy:
@@ -152,7 +159,7 @@ generate: ## Rewrite the generated files
 
 .PHONY: kube
 kube: ## Build kube-apiserver and etcd for the tests, once, into .cache/
-	@$(GO) run ./internal/kubetest/build
+	@$(GO) run -C test ./kubetest/build
 
 .PHONY: browser
 browser: ## Install Chromium for the tests, where there is none (apt-get, as root), or say how

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
 )
 
 // walkthroughTime bounds one page.
@@ -29,11 +27,11 @@ func TestWalkthroughs(t *testing.T) {
 	}
 	require.NotEmpty(t, scripts)
 	bin := t.TempDir()
-	serf, err := serftest.Ensure(t.Context(), serftest.Module, os.Stderr)
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(serf, filepath.Join(bin, "serf")))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "sbr"), "../cmd/sbr").CombinedOutput()
-	require.NoError(t, err, string(out))
+	for module, program := range map[string]string{"..": "./cmd/sbr", "../test/serfagent": "github.com/hashicorp/serf/cmd/serf"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-o", bin+"/", program)
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
 	for page, script := range scripts {
 		t.Run(page, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), walkthroughTime)

@@ -2,7 +2,6 @@ package downing_test
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -89,74 +88,4 @@ func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 	}
 	t.Logf("double-active time, losers cut off from the store: %v; computed worst case %v", q, bound)
 	require.LessOrEqual(t, q.At(1), bound)
-}
-
-// BenchmarkDoubleActive_RealAPIServer reports how long losers are up after the verdict was written into a real kube-apiserver, in
-// round trips to that server that are measured beside it.
-func BenchmarkDoubleActive_RealAPIServer(b *testing.B) {
-	a := newAPIServer(b)
-	var q, trips clustertest.Times
-	for b.Loop() {
-		d, trip := a.split(b)
-		q, trips = append(q, d), append(trips, trip)
-	}
-	b.ReportMetric(float64(q.At(0.99))/float64(trips.At(0.5)), "roundtrips/p99")
-	b.ReportMetric(float64(q.At(0.5))/float64(time.Millisecond), "ms/p50")
-	b.ReportMetric(float64(q.At(0.99))/float64(time.Millisecond), "ms/p99")
-	b.ReportMetric(float64(trips.At(0.5))/float64(time.Millisecond), "ms/roundtrip")
-	b.ReportMetric(0, "ns/op")
-}
-
-func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) {
-	c := newCluster(b, func(_ string, cfg *downing.Config) {
-		quick(cfg)
-		cfg.Store = a.store()
-	})
-	defer c.Shutdown()
-	c.Form(5)
-	winners, losers := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
-	require.NoError(b, c.Net.Partition(winners, losers))
-	c.requireOneSide([][]string{winners, losers}, time.Minute)
-	roundTrip = a.roundTrip(b)
-	// The clock starts when the winner knows: on loopback that is within a round trip of the commit itself, which it is given here.
-	granted := c.first(downing.OccurredGranted).At.Add(-roundTrip)
-	for _, n := range losers {
-		doubleActive = max(doubleActive, c.Member(n).DownAt().Sub(granted))
-	}
-	c.forget(a)
-	return doubleActive, roundTrip
-}
-
-// roundTrip is the median of some conditional writes of another lease through the same proxy, the way the product makes them.
-func (a *apiServer) roundTrip(b *testing.B) time.Duration {
-	s := a.store()
-	var q clustertest.Times
-	for range 20 {
-		began := time.Now()
-		snap, err := s.Read(b.Context())
-		require.NoError(b, err)
-		read := time.Since(began)
-		began = time.Now()
-		snap.Record.Renewed = began
-		_, err = s.Write(b.Context(), snap.Record, snap.Version)
-		require.NoError(b, err)
-		q = append(q, max(read, time.Since(began)))
-	}
-	return q.At(0.5)
-}
-
-// first is the first thing of a kind that has happened to anybody; the zero Occurrence if nothing has.
-func (c *cluster) first(kind string) (first downing.Occurrence) {
-	log := c.Occurred("")
-	if i := slices.IndexFunc(log, func(o downing.Occurrence) bool { return o.Kind == kind }); i >= 0 {
-		first = log[i]
-	}
-	return first
-}
-
-// forget deletes the lease, so that the next cluster starts without a verdict.
-func (c *cluster) forget(a *apiServer) {
-	code, answer, err := a.cluster.Do(c.t.Context(), http.MethodDelete, a.path()+"/"+leaseName, nil)
-	require.NoError(c.t, err)
-	require.Less(c.t, code, 300, string(answer))
 }

@@ -23,8 +23,8 @@ func TestPairCut_DownsTheIndirectlyConnected(t *testing.T) {
 		}
 		c.requireOneSide([][]string{{"n3", "n4", "n5"}}, 2*time.Minute)
 		v := c.Store.Snapshot().Record.Verdict
-		require.Equal(t, []string{"n3", "n4", "n5"}, names(v.Survivors))
-		require.Equal(t, []string{"n1", "n2"}, names(v.Down))
+		require.Equal(t, []string{"n3", "n4", "n5"}, nodesOf(v.Survivors))
+		require.Equal(t, []string{"n1", "n2"}, nodesOf(v.Down))
 		time.Sleep(3 * time.Minute)
 		c.Net.Heal()
 		time.Sleep(time.Minute)

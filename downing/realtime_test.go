@@ -88,3 +88,13 @@ func TestRealTime_SplitAndHeal(t *testing.T) {
 	require.Equal(t, groups[0], c.Up())
 	require.Equal(t, uint64(1), c.provider("n2").Status().Verdict.Token)
 }
+
+// quick shortens what real time would make long. Both sides still notice, wait and race as with the defaults.
+func quick(c *downing.Config) {
+	c.Resolver.StableAfter = 2 * time.Second
+	c.Resolver.DownAllWhenUnstable = 20 * time.Second
+	c.Resolver.SettleAfter = time.Second
+	c.Probe.Interval, c.Probe.Timeout, c.Probe.Tries = 300*time.Millisecond, 200*time.Millisecond, 3
+	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
+	c.Grace = 5 * time.Second
+}

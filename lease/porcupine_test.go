@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/internal/linear"
 )
 
 // The histories of many clients of one lease, with faults, are checked against a model of one lease with a chain of verdicts.

@@ -49,7 +49,7 @@ BEGIN {
 	if (i > n) { name[i] = "(elsewhere)"; n = i }
 	# What only checks and tests import is harness, wherever it lies.
 	if (path ~ /_test\.go$/) tests[i] += $1
-	else if (path ~ /^test\// || path ~ /^internal\/[a-z]*test\// || path ~ /^internal\/(ledger|buildcache|race|conduct|arch)\//) harness[i] += $1
+	else if (path ~ /^test\// || path ~ /^internal\/[a-z]*test\// || path ~ /^internal\/(ledger|kubefake|race|arch)\//) harness[i] += $1
 	else product[i] += $1
 	files++
 }

@@ -10,12 +10,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(kubetest.M(m), map[string]func(){"sbr": main})
+	testscript.Main(m, map[string]func(){"sbr": main})
 }
 
 // TestScript runs the scripts under testdata/script. Each is a document: what one part of the program promises.

@@ -148,7 +148,7 @@ func (c *Cluster) Form(n int) []string {
 	c.t.Helper()
 	names := Names(n)
 	for i, name := range names {
-		c.Boot(name, names[:i]...) // by gossip alone some arm before they hear of all
+		c.Boot(name, names[:i]...)        // by gossip alone some arm before they hear of all
 		time.Sleep(10 * time.Millisecond) // births differ
 	}
 	c.Whole(n)

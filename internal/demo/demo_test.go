@@ -2,8 +2,6 @@ package demo_test
 
 import (
 	"context"
-	"os"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/demo"
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 )
 
 // The demonstration passes for each shape that its help names, on real Serf in virtual time.
@@ -34,25 +31,6 @@ func TestRun_OneSideStaysUpAndTheDownedIsRefused(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The same demonstration keeps its lease in a real kube-apiserver, with credentials for nothing but that lease.
-func TestRun_RealAPIServer(t *testing.T) {
-	cluster := kubetest.Shared(t)
-	opt := demo.DefaultOptions()
-	opt.Namespace = cluster.Namespace(t)
-	var err error
-	opt.Kubeconfig, err = cluster.LeastPrivilegeKubeconfig(t.Context(), opt.Namespace, "demo-sbr")
-	require.NoError(t, err)
-	opt.StableAfter = 2 * time.Second
-	res, err := demo.Run(t.Context(), opt, nil)
-	require.NoError(t, err)
-	require.True(t, res.Passed)
-	require.NotEmpty(t, res.Survivors)
-	require.Equal(t, uint64(1), res.Verdict.Token)
-	var out strings.Builder
-	require.NoError(t, res.JSON(&out))
-	require.Contains(t, out.String(), `"passed": true`)
 }
 
 // A member that stands still through the whole partition learns its fate when it continues, before it does anything else.
@@ -79,5 +57,3 @@ func TestOptions_EveryProblemAtOnce(t *testing.T) {
 		require.True(t, err != nil || len(sides) < 2, bad)
 	}
 }
-
-func TestMain(m *testing.M) { os.Exit(kubetest.M(m).Run()) }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -27,7 +28,7 @@ import (
 // surroundings, reach an API server.
 
 // kubeconfigFor writes a kubeconfig with one cluster, user and context, all called "one", after change has had its way.
-func kubeconfigFor(t *testing.T, f *fakeAPI, change func(*clientcmdapi.Config)) string {
+func kubeconfigFor(t *testing.T, f *kubefake.API, change func(*clientcmdapi.Config)) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
 	c.Clusters["one"] = &clientcmdapi.Cluster{Server: f.URL, CertificateAuthorityData: certificatePEM(f.Certificate())}
@@ -56,7 +57,7 @@ func openContext(t *testing.T, kubeconfig, name string) (*kubernetes.Store, erro
 
 // In a pod, too, a kubeconfig that is named counts for more than the service account.
 func TestCredentials_ANamedKubeconfigComesFirst(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := listen(f)
 	path := kubeconfigFor(t, f, nil)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -71,14 +72,14 @@ func TestCredentials_ANamedKubeconfigComesFirst(t *testing.T) {
 }
 
 // listen makes f remember what the last request carried.
-func listen(f *fakeAPI) *heard {
+func listen(f *kubefake.API) *heard {
 	h := &heard{}
-	f.with(func() { f.hook = h.hook })
+	f.With(func() { f.Hook = h.hook })
 	return h
 }
 
 func TestCredentials_TheContextChoosesClusterAndUser(t *testing.T) {
-	one, two := newFakeAPI(t), newFakeAPI(t)
+	one, two := kubefake.New(t), kubefake.New(t)
 	h1, h2 := listen(one), listen(two)
 	path := kubeconfigFor(t, one, func(c *clientcmdapi.Config) {
 		c.Clusters["two"] = &clientcmdapi.Cluster{Server: two.URL, CertificateAuthorityData: certificatePEM(two.Certificate())}
@@ -89,12 +90,12 @@ func TestCredentials_TheContextChoosesClusterAndUser(t *testing.T) {
 	require.NoError(t, err)
 	read(t, current)
 	require.Equal(t, "Bearer token-one", h1.authorization())
-	require.Empty(t, two.made())
+	require.Empty(t, two.Made())
 	chosen, err := openContext(t, path, "two")
 	require.NoError(t, err)
 	read(t, chosen)
 	require.Equal(t, "Bearer token-two", h2.authorization())
-	require.Len(t, one.made(), 1)
+	require.Len(t, one.Made(), 1)
 
 	_, err = openContext(t, path, "three")
 	require.ErrorContains(t, err, `"three"`)
@@ -102,7 +103,7 @@ func TestCredentials_TheContextChoosesClusterAndUser(t *testing.T) {
 }
 
 func TestCredentials_ExecPlugin(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := listen(f)
 	path := kubeconfigFor(t, f, func(c *clientcmdapi.Config) {
 		c.AuthInfos["one"] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
@@ -118,7 +119,7 @@ func TestCredentials_ExecPlugin(t *testing.T) {
 
 // Client-go keeps a token for 50 s, whatever the server says of it. Here the file is read for each request.
 func TestCredentials_TokenFileOfAKubeconfigIsReadEachTime(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := listen(f)
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("one"), 0o600))
@@ -147,8 +148,8 @@ func (b *bouncer) hook(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	b.refused++
-	code, body := failure(401, "Unauthorized", "", "", "Unauthorized")
-	writeJSON(w, code, body)
+	code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
+	kubefake.WriteJSON(w, code, body)
 	return true
 }
 
@@ -165,12 +166,12 @@ func (b *bouncer) change(token string) {
 }
 
 func newBounced(t *testing.T) (b *bouncer, s *kubernetes.Store, tokenFile string) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	b = &bouncer{token: "good"}
-	f.with(func() { f.hook = b.hook })
+	f.With(func() { f.Hook = b.hook })
 	tokenFile = filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(tokenFile, []byte("stale"), 0o600))
-	c := f.restConfig()
+	c := f.RESTConfig()
 	c.BearerToken, c.BearerTokenFile = "", tokenFile
 	return b, open(t, c), tokenFile
 }
@@ -240,7 +241,7 @@ type tunnel struct {
 	asked []string
 }
 
-func newTunnel(t *testing.T, f *fakeAPI) *tunnel {
+func newTunnel(t *testing.T, f *kubefake.API) *tunnel {
 	p := &tunnel{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -285,7 +286,7 @@ func (p *tunnel) requests() []string {
 const publicName = "example.com:6443"
 
 func TestCredentials_ProxyOfTheKubeconfig(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	p := newTunnel(t, f)
 	s, err := openContext(t, kubeconfigFor(t, f, func(c *clientcmdapi.Config) {
 		c.Clusters["one"].Server, c.Clusters["one"].ProxyURL = "https://"+publicName, p.URL
@@ -297,29 +298,24 @@ func TestCredentials_ProxyOfTheKubeconfig(t *testing.T) {
 
 // The variables are read once in a process, hence the child.
 func TestCredentials_ProxyOfTheEnvironment(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	p := newTunnel(t, f)
 	path := kubeconfigFor(t, f, func(c *clientcmdapi.Config) { c.Clusters["one"].Server = "https://" + publicName })
-	out, err := runChild(t, "read", nil, "KUBECONFIG="+path, "HTTPS_PROXY="+p.URL, "NO_PROXY=", "KUBERNETES_SERVICE_HOST=")
+	out, err := runChild(t, "KUBECONFIG="+path, "HTTPS_PROXY="+p.URL, "NO_PROXY=", "KUBERNETES_SERVICE_HOST=")
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, testNamespace+"/"+testName+" is free\n", out)
 	require.Equal(t, []string{"CONNECT " + publicName}, p.requests())
 }
 
-// childVariable names the child that a process of this test binary is to be.
+// childVariable makes a process of this test binary one that reads the lease.
 const childVariable = "SERF_SBR_TEST_CHILD"
 
-var children = map[string]func(){"read": readAsChild}
-
-func runChild(t *testing.T, name string, change func(*exec.Cmd), environment ...string) (string, error) {
+func runChild(t *testing.T, environment ...string) (string, error) {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), append(environment, childVariable+"="+name)...)
-	if change != nil {
-		change(cmd)
-	}
+	cmd.Env = append(os.Environ(), append(environment, childVariable+"=read")...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

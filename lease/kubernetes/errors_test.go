@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -34,7 +35,7 @@ func TestWrite_ErrorTable(t *testing.T) {
 		unknown  = outcome("unknown")
 	)
 	status := func(code int, reason, kind, name, message string) func() (int, object) {
-		return func() (int, object) { return failure(code, reason, kind, name, message) }
+		return func() (int, object) { return kubefake.Failure(code, reason, kind, name, message) }
 	}
 	forbid := func(message string) func() (int, object) {
 		return status(403, "Forbidden", "leases", testName, message)
@@ -47,19 +48,21 @@ func TestWrite_ErrorTable(t *testing.T) {
 	}{
 		{"conflict", status(409, "Conflict", "leases", testName, "modified"), conflict, conflict, ""},
 		{"exists", status(409, "AlreadyExists", "leases", testName, "exists"), conflict, conflict, ""},
-		{"deleted", func() (int, object) { return notFound(testName) }, refused, conflict, ""},
+		{"deleted", func() (int, object) { return kubefake.NotFound(testName) }, refused, conflict, ""},
 		{"no namespace", status(404, "NotFound", "namespaces", testNamespace, `namespaces "team-a" not found`), refused, refused, "the namespace does not exist"},
 		{"no API", status(404, "NotFound", "", "", "the server could not find the requested resource"), refused, refused, "no coordination.k8s.io/v1"},
-		{"no right", func() (int, object) { return denied("patch", testName) }, refused, refused, "must allow get, watch, create, update and patch"},
+		{"no right", func() (int, object) { return kubefake.Denied("patch", testName) }, refused, refused, "must allow get, watch, create, update and patch"},
 		{"anonymous", forbid(`leases is forbidden: User "system:anonymous" cannot patch resource "leases"`), refused, refused, "the request had no credentials"},
 		{"quota", forbid("exceeded quota: leases"), refused, refused, "denied by a quota or an admission rule"},
 		{"version missing", func() (int, object) {
-			return invalid(testName, "metadata.resourceVersion", "must be specified for an update")
+			return kubefake.Invalid(testName, "metadata.resourceVersion", "must be specified for an update")
 		}, conflict, conflict, ""},
-		{"another object", func() (int, object) { return invalid(testName, "metadata.uid", "field is immutable") }, conflict, conflict, ""},
-		{"invalid", func() (int, object) { return invalid(testName, "spec.leaseTransitions", "must be greater than 0") }, refused, refused, ""},
+		{"another object", func() (int, object) { return kubefake.Invalid(testName, "metadata.uid", "field is immutable") }, conflict, conflict, ""},
+		{"invalid", func() (int, object) {
+			return kubefake.Invalid(testName, "spec.leaseTransitions", "must be greater than 0")
+		}, refused, refused, ""},
 		{"annotations", func() (int, object) {
-			return invalid(testName, "metadata.annotations", "Too long: may not be more than 262144 bytes")
+			return kubefake.Invalid(testName, "metadata.annotations", "Too long: may not be more than 262144 bytes")
 		}, tooLarge, tooLarge, ""},
 		{"body", status(413, "RequestEntityTooLarge", "", "", "limit is 3145728"), tooLarge, tooLarge, ""},
 		{"bad request", status(400, "BadRequest", "", "", "bad"), refused, refused, ""},
@@ -74,25 +77,25 @@ func TestWrite_ErrorTable(t *testing.T) {
 		{"timeout", status(504, "Timeout", "", "", "request did not complete within requested timeout"), unknown, unknown, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFakeAPI(t)
+			f := kubefake.New(t)
 			s := newStore(t, f)
 			first := mustWrite(t, s, record("a", 1), "")
-			f.with(func() {
-				f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			f.With(func() {
+				f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 					w.Header().Set("Retry-After", "0")
 					code, body := c.answer()
-					writeJSON(w, code, body)
+					kubefake.WriteJSON(w, code, body)
 					return true
 				}
 			})
 			for prev, want := range map[lease.Version]outcome{"": c.create, first.Version: c.patch} {
-				f.resetCalls()
+				f.ResetCalls()
 				_, err := s.Write(t.Context(), record("a", 2), prev)
 				require.Error(t, err)
 				require.NotContains(t, err.Error(), "\n")
 				require.ErrorContains(t, err, "lease team-a/payments-sbr: ")
 				require.ErrorContains(t, err, c.advice)
-				require.Equal(t, 1, len(f.made()), "no hidden retry")
+				require.Equal(t, 1, len(f.Made()), "no hidden retry")
 				switch want {
 				case unknown:
 					requireUnknown(t, err)
@@ -117,11 +120,11 @@ func TestNotFromTheAPIServer(t *testing.T) {
 	for _, code := range []int{200, 204, 301, 307, 400, 403, 404, 409, 413, 422, 500, 503} {
 		for _, contentType := range []string{"text/html", "application/json"} {
 			t.Run(strconv.Itoa(code)+" "+contentType, func(t *testing.T) {
-				f := newFakeAPI(t)
+				f := kubefake.New(t)
 				s := newStore(t, f)
 				first := mustWrite(t, s, record("a", 1), "")
-				f.with(func() {
-					f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+				f.With(func() {
+					f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 						w.Header().Set("Content-Type", contentType)
 						w.Header().Set("Location", f.URL+"/login")
 						w.WriteHeader(code)
@@ -132,10 +135,10 @@ func TestNotFromTheAPIServer(t *testing.T) {
 					}
 				})
 				for _, prev := range []lease.Version{"", first.Version} {
-					f.resetCalls()
+					f.ResetCalls()
 					_, err := s.Write(t.Context(), record("a", 2), prev)
 					requireUnknown(t, err)
-					require.Equal(t, 1, len(f.made()), "no redirect, no retry")
+					require.Equal(t, 1, len(f.Made()), "no redirect, no retry")
 				}
 				_, err := s.Read(t.Context())
 				require.Error(t, err, "not a lease that is free")
@@ -154,11 +157,11 @@ func TestWrite_HalfAnswers(t *testing.T) {
 		"success":    `{"apiVersion":"v1","kind":"Status","status":"Success"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeAPI(t)
+			f := kubefake.New(t)
 			s := newStore(t, f)
 			first := mustWrite(t, s, record("a", 1), "")
-			f.with(func() {
-				f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			f.With(func() {
+				f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 					w.Header().Set("Content-Type", "application/json")
 					_, _ = w.Write([]byte(body))
 					return true
@@ -175,19 +178,19 @@ func TestWrite_HalfAnswers(t *testing.T) {
 }
 
 func TestNoHiddenRetries(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	s := newStore(t, f)
 	first := mustWrite(t, s, record("a", 1), "")
 	for _, retryAfter := range []string{"", "0", "1", "60"} {
 		for _, code := range []int{429, 500, 503, 504} {
-			f.with(func() {
-				f.calls = nil
-				f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			f.ResetCalls()
+			f.With(func() {
+				f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 					if retryAfter != "" {
 						w.Header().Set("Retry-After", retryAfter)
 					}
-					code, body := failure(code, "", "", "", "")
-					writeJSON(w, code, body)
+					code, body := kubefake.Failure(code, "", "", "", "")
+					kubefake.WriteJSON(w, code, body)
 					return true
 				}
 			})
@@ -198,14 +201,14 @@ func TestNoHiddenRetries(t *testing.T) {
 			requireUnknown(t, err)
 			_, err = s.Read(t.Context())
 			require.Error(t, err)
-			require.Equal(t, []string{"patch", "update", "get"}, f.made())
+			require.Equal(t, []string{"patch", "update", "get"}, f.Made())
 			require.Less(t, time.Since(began), time.Second)
 		}
 	}
 }
 
 func TestUnreachable_Advice(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, plain.Close())
@@ -223,7 +226,7 @@ func TestUnreachable_Advice(t *testing.T) {
 		"no TLS here": {func(c *config) { c.Host = newPlainServer(t) }, "does not speak TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			restConfig := f.restConfig()
+			restConfig := f.RESTConfig()
 			c.change(restConfig)
 			s, err := kubernetes.NewForConfig(restConfig, cfg)
 			require.NoError(t, err)

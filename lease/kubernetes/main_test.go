@@ -20,9 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -35,11 +34,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if child, ok := children[os.Getenv(childVariable)]; ok {
-		child() // see credentials_test.go
+	if os.Getenv(childVariable) != "" {
+		readAsChild() // see credentials_test.go
 		return
 	}
-	goleak.VerifyTestMain(kubetest.M(m))
+	goleak.VerifyTestMain(m)
 }
 
 func certificatePEM(c *x509.Certificate) []byte {
@@ -53,21 +52,12 @@ func testConfig() kubernetes.Config {
 	return cfg
 }
 
-func newStore(t *testing.T, f *fakeAPI) *kubernetes.Store {
+func newStore(t *testing.T, f *kubefake.API) *kubernetes.Store {
 	return newStoreWith(t, f, testConfig())
 }
 
-func newStoreWith(t *testing.T, f *fakeAPI, cfg kubernetes.Config) *kubernetes.Store {
-	s, err := kubernetes.NewForConfig(f.restConfig(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
-func openKubeconfig(t *testing.T, path, namespace string) *kubernetes.Store {
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace = path, namespace
-	s, err := kubernetes.New(cfg)
+func newStoreWith(t *testing.T, f *kubefake.API, cfg kubernetes.Config) *kubernetes.Store {
+	s, err := kubernetes.NewForConfig(f.RESTConfig(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -81,17 +71,6 @@ func record(holder string, token uint64) lease.Record {
 		Acquired: began, Renewed: began.Add(time.Second),
 		Verdict: &sbr.Verdict{Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}, DecidedBy: sbr.ID(holder), Reason: "majority"},
 	}
-}
-
-// warm opens the store's connection: thirty handshakes at once take their time.
-func warm(t *testing.T, s *kubernetes.Store) *kubernetes.Store {
-	t.Helper()
-	var err error
-	require.Eventually(t, func() bool {
-		_, err = s.Read(t.Context())
-		return err == nil
-	}, 30*time.Second, 50*time.Millisecond, "%v", &err)
-	return s
 }
 
 func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) lease.Snapshot {
@@ -136,6 +115,8 @@ func nothing(t *testing.T, seen <-chan lease.Snapshot, during time.Duration) {
 
 type config = rest.Config
 
+type object = kubefake.Object
+
 // newPlainServer returns an https address of a server that speaks plain HTTP.
 func newPlainServer(t *testing.T) string {
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -155,10 +136,4 @@ func newForeignCA(t *testing.T) []byte {
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-}
-
-func restConfigOf(t testing.TB, kubeconfig string) *rest.Config {
-	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	require.NoError(t, err)
-	return c
 }

@@ -8,20 +8,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
 func TestPreflight_Requests(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	s := newStore(t, f)
 	require.NoError(t, s.Preflight(t.Context()))
-	require.Equal(t, []string{"get", "patch", "update", "watch"}, f.made())
+	require.Equal(t, []string{"get", "patch", "update", "watch"}, f.Made())
 
 	mustWrite(t, s, record("a", 1), "")
-	f.resetCalls()
+	f.ResetCalls()
 	require.NoError(t, s.Preflight(t.Context()))
-	require.Equal(t, []string{"get", "patch", "watch"}, f.made())
+	require.Equal(t, []string{"get", "patch", "watch"}, f.Made())
 }
 
 func TestPreflight_NamesEachMissingRight(t *testing.T) {
@@ -39,13 +40,13 @@ func TestPreflight_NamesEachMissingRight(t *testing.T) {
 			{"get patch watch", []string{"cannot get", "cannot patch", "cannot watch"}},
 			{"get update patch watch create", []string{"cannot get", "cannot patch", "cannot update", "cannot watch"}},
 		} {
-			f := newFakeAPI(t)
+			f := kubefake.New(t)
 			s := newStore(t, f)
 			if present {
 				mustWrite(t, s, record("a", 1), "")
 			}
 			for verb := range strings.FieldsSeq(c.verbs) {
-				f.forbidden[verb] = true
+				f.Forbidden[verb] = true
 			}
 			err := s.Preflight(t.Context())
 			if present && (c.verbs == "update" || c.verbs == "create") {
@@ -66,16 +67,16 @@ func TestPreflight_NamesEachMissingRight(t *testing.T) {
 func TestPreflight_Namespace(t *testing.T) {
 	cfg := testConfig()
 	cfg.Namespace = "nowhere"
-	err := newStoreWith(t, newFakeAPI(t), cfg).Preflight(t.Context())
+	err := newStoreWith(t, kubefake.New(t), cfg).Preflight(t.Context())
 	require.ErrorContains(t, err, "the namespace does not exist")
 	require.NotContains(t, err.Error(), "\n")
 }
 
 func TestPreflight_Token(t *testing.T) {
-	f := newFakeAPI(t)
-	f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
-		code, body := failure(401, "Unauthorized", "", "", "Unauthorized")
-		writeJSON(w, code, body)
+	f := kubefake.New(t)
+	f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
+		kubefake.WriteJSON(w, code, body)
 		return true
 	}
 	err := newStore(t, f).Preflight(t.Context())
@@ -84,15 +85,15 @@ func TestPreflight_Token(t *testing.T) {
 }
 
 func TestPreflight_ForeignLease(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	s := newStore(t, f)
-	f.put(testName, object{"spec": object{"holderIdentity": "controller-7"}})
+	f.Put(testName, object{"spec": object{"holderIdentity": "controller-7"}})
 	require.ErrorContains(t, s.Preflight(t.Context()), `is held by "controller-7"`)
 
-	f.put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}}, "spec": object{}})
+	f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}}, "spec": object{}})
 	require.ErrorContains(t, s.Preflight(t.Context()), "not readable")
 
-	f.put(testName, object{"spec": object{}})
+	f.Put(testName, object{"spec": object{}})
 	require.NoError(t, s.Preflight(t.Context()), "created by an operator beforehand")
 }
 
@@ -111,16 +112,16 @@ func TestDryRun(t *testing.T) {
 		{"absent, no create", "create", false, 2, "cannot create"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFakeAPI(t)
+			f := kubefake.New(t)
 			s := newStore(t, f)
 			if c.present {
 				mustWrite(t, s, record("a", 1), "")
 			}
 			if c.forbidden != "" {
-				f.forbidden[c.forbidden] = true
+				f.Forbidden[c.forbidden] = true
 			}
 			requests := 0
-			f.hook = func(_ http.ResponseWriter, r *http.Request) bool {
+			f.Hook = func(_ http.ResponseWriter, r *http.Request) bool {
 				requests++
 				require.Equal(t, "All", r.URL.Query().Get("dryRun"))
 				return false
@@ -138,8 +139,8 @@ func TestDryRun(t *testing.T) {
 }
 
 func TestPreflight_SaysWhenToComeAgain(t *testing.T) {
-	f := newFakeAPI(t)
-	f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+	f := kubefake.New(t)
+	f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Retry-After", "7")
 		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 		return true

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -91,7 +92,7 @@ func far(t *testing.T, address string, latency time.Duration) (string, *atomic.I
 // With default times an API server that is two seconds away is slow, not gone: operations succeed, and the connection is kept, although
 // its pings take as long.
 func TestSlowNetwork(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	address, taken := far(t, f.Listener.Addr().String(), time.Second)
 	path := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
@@ -53,10 +54,10 @@ func read(t *testing.T, s *kubernetes.Store) {
 }
 
 func TestTransport_HTTP2AndTheCallersConfig(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := &heard{}
-	f.hook = h.hook
-	c := f.restConfig()
+	f.Hook = h.hook
+	c := f.RESTConfig()
 	c.UserAgent = "me"
 	read(t, open(t, c))
 	require.Equal(t, 2, h.proto)
@@ -66,10 +67,10 @@ func TestTransport_HTTP2AndTheCallersConfig(t *testing.T) {
 }
 
 func TestTransport_Basic(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := &heard{}
-	f.hook = h.hook
-	c := f.restConfig()
+	f.Hook = h.hook
+	c := f.RESTConfig()
 	c.BearerToken, c.Username, c.Password = "", "user", "password"
 	read(t, open(t, c))
 	require.Equal(t, "Basic dXNlcjpwYXNzd29yZA==", h.authorization())
@@ -80,16 +81,16 @@ func TestTransport_Basic(t *testing.T) {
 }
 
 func TestTransport_TokenFileIsReadEachTime(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	h := &heard{}
-	f.hook = h.hook
+	f.Hook = h.hook
 	path := filepath.Join(t.TempDir(), "token")
-	c := f.restConfig()
+	c := f.RESTConfig()
 	c.BearerToken, c.BearerTokenFile = "of the start", path
 	s := open(t, c)
 	_, err := s.Read(t.Context())
 	require.ErrorContains(t, err, "no token")
-	require.Empty(t, f.made())
+	require.Empty(t, f.Made())
 
 	require.NoError(t, os.WriteFile(path, []byte("one\n"), 0o600))
 	read(t, s)
@@ -103,26 +104,26 @@ func TestTransport_TokenFileIsReadEachTime(t *testing.T) {
 }
 
 func TestTransport_CAFileIsReloaded(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	path := filepath.Join(t.TempDir(), "ca.crt")
 	right := certificatePEM(f.Certificate())
 	require.NoError(t, os.WriteFile(path, right, 0o600))
-	c := f.restConfig()
+	c := f.RESTConfig()
 	c.CAData, c.CAFile = nil, path
 	s := open(t, c)
 	read(t, s)
 
 	// A 401 makes it look again. The new file does not hold the right one: new connections must fail.
-	f.with(func() {
-		f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
-			code, body := failure(401, "Unauthorized", "", "", "Unauthorized")
-			writeJSON(w, code, body)
+	f.With(func() {
+		f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
+			code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
+			kubefake.WriteJSON(w, code, body)
 			return true
 		}
 	})
 	_, err := s.Read(t.Context())
 	require.ErrorContains(t, err, "Unauthorized")
-	f.with(func() { f.hook = nil })
+	f.With(func() { f.Hook = nil })
 	foreign := newForeignCA(t)
 	require.NoError(t, os.WriteFile(path, foreign, 0o600))
 	_, err = s.Read(t.Context())
@@ -130,7 +131,7 @@ func TestTransport_CAFileIsReloaded(t *testing.T) {
 }
 
 func TestTransport_Proxy(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	var mu sync.Mutex
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +143,7 @@ func TestTransport_Proxy(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	address, err := url.Parse(proxy.URL)
 	require.NoError(t, err)
-	c := f.restConfig()
+	c := f.RESTConfig()
 	c.Proxy = http.ProxyURL(address)
 	_, err = open(t, c).Read(t.Context())
 	require.Error(t, err)
@@ -172,7 +173,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // Forty requests at once are not throttled: the default of client-go would take six seconds.
 func TestTransport_NoThrottle(t *testing.T) {
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	s := newStore(t, f)
 	began := time.Now()
 	for range 40 {
@@ -188,13 +189,13 @@ func TestTransport_NothingOnStandardError(t *testing.T) {
 	stderr := os.Stderr
 	os.Stderr = w
 	defer func() { os.Stderr = stderr }()
-	f := newFakeAPI(t)
+	f := kubefake.New(t)
 	s, _ := newWatched(t, f, time.Hour)
-	f.with(func() { f.hook = unavailable })
+	f.With(func() { f.Hook = unavailable })
 	_, err = s.Read(t.Context())
 	require.Error(t, err)
-	f.with(func() {
-		f.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+	f.With(func() {
+		f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Warning", `299 - "do not use this"`)
 			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"half`)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/buildcache"
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
@@ -29,15 +29,15 @@ const (
 	promptly = 2 * time.Second
 )
 
-// ledgerPrograms are internal/ledger/serve and write, and test/hosts/shardhost, built once.
+// ledgerPrograms is the folder of [cluster.LoadPrograms], built once.
 var ledgerPrograms = sync.OnceValues(func() (string, error) {
 	root, err := buildcache.Root()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(root, ".cache", "e2e") + string(filepath.Separator)
-	build := exec.Command("go", "build", "-o", dir, "./internal/ledger/serve", "./internal/ledger/write", "./test/hosts/shardhost")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.Command("go", append([]string{"build", "-o", dir}, cluster.LoadPrograms...)...)
+	build.Dir, build.Env = filepath.Join(root, "test"), append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(said), Err: err}
 	}

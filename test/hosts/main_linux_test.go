@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/serf-sbr/serf-sbr/internal/buildcache"
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 // e2eEnv switches these tests on; with the value of everything all scenario files and all starts are played.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 // Without a resolver both sides of a cut stay, each convinced that the other is dead: that is what all this is for, and it shows that the lab

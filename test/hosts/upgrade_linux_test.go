@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 // upgradedFrom is the oldest commit whose members must work beside those of today.

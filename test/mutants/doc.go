@@ -1,8 +1,8 @@
 // Mutants proves that the tests have teeth: it seeds bugs into the resolver and the lease, one at a time, and runs the suite against each of them.
 //
-//	go run ./test/mutants                       all mutants, stops at the first test that catches each
-//	go run ./test/mutants --tier each           and measures what the simulator finds by itself
-//	go run ./test/mutants --only 'verdict-*'    some of them
+//	go run -C test ./mutants                       all mutants, stops at the first test that catches each
+//	go run -C test ./mutants --tier each           and measures what the simulator finds by itself
+//	go run -C test ./mutants --only 'verdict-*'    some of them
 //
 // Exit statuses: 0 all caught, 1 some were not, 2 a bad mutant, bad usage, or a tree that fails by itself (go run turns 2 into 1).
 //

@@ -58,6 +58,8 @@ func theSuite(ctx context.Context, t *tree) ([]step, error) {
 		{name: "the rest of the core", tier: unit, run: tests(2*time.Minute, "./sbr/reachability", "./sbr/timing", "./strategies")},
 		{name: "the lease", tier: unit, dear: true, of: "lease", run: tests(2*time.Minute, "./lease")},
 		{name: "the provider", tier: unit, dear: true, of: "downing", run: tests(5*time.Minute, "-run", "^Test(Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Bootstrap)", "./downing")},
+		{name: "singletons", tier: unit, of: "singleton", run: tests(2*time.Minute, "-short", "./singleton/...")},
+		{name: "shards", tier: unit, of: "sharding", run: tests(2*time.Minute, "-short", "./sharding/...")},
 		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/world")},
 		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "./simulator/scenario")},
 		{name: "the rest of the simulator", tier: simulator, dear: true, run: tests(5*time.Minute, rest...)},

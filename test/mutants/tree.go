@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 // tree is the module as the suite sees it: as it is, or with files laid over it.
@@ -23,15 +25,19 @@ type tree struct {
 	scratch string
 }
 
-// openTree finds the module that the working directory belongs to.
+// openTree finds the product's module, from the folder of the harness or from any other inside the repository.
 func openTree(ctx context.Context, scratch string) (*tree, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}\n{{.Path}}")
-	out, err := cmd.Output()
-	root, module, ok := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if err != nil || !ok {
-		return nil, fmt.Errorf("no module here: run it inside the repository: %w", err)
+	root, err := buildcache.Root()
+	if err != nil {
+		return nil, err
 	}
-	return &tree{root: root, module: module, scratch: scratch}, nil
+	cmd := exec.CommandContext(ctx, "go", "list", "-m")
+	cmd.Dir = root
+	module, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -m in %s: %w", root, err)
+	}
+	return &tree{root: root, module: strings.TrimSpace(string(module)), scratch: scratch}, nil
 }
 
 // with returns the tree with the files of the mutant laid over it; what is written goes into scratch.

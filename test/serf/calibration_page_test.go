@@ -1,6 +1,6 @@
 package serf_test
 
-const pageHead = "<!-- Written by the code: SBR_CALIBRATE=1 go test ./test/serf -run TestCalibration -timeout 60m -update. Changes by hand are lost. -->\n" + `
+const pageHead = "<!-- Written by the code: SBR_CALIBRATE=1 go test -C test ./serf -run TestCalibration -timeout 60m -update. Changes by hand are lost. -->\n" + `
 # How like Serf the simulator's failure detector is
 
 What a simulated partition shows is worth as much as its failure detector is like Serf's. This page compares the two: real Serf nodes with

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without a token: there is no lease.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // System is the name in every sbr.yaml; the lease is called after it.

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 // Settings are keys of sbr.yaml that differ from the defaults: blocks as nested maps.

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // Guard is what lets a program run.

@@ -164,7 +164,7 @@ func TestOptions_Families(t *testing.T) {
 	o, err := parseOptions([]string{"--family", "record"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.Equal(t, newRecordPlan(1, 7), o.plan(7))
-	require.Equal(t, "go run ./test/hosts/soak --seed 1 --round 7 --family record", command(&o, 7))
+	require.Equal(t, "go run -C test ./hosts/soak --seed 1 --round 7 --family record", command(&o, 7))
 	o, err = parseOptions([]string{"--family", "force-leave"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.Equal(t, newForcedPlan(1, 7), o.plan(7))

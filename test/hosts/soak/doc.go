@@ -3,12 +3,12 @@
 // Soak plays random rounds of faults on real hosts: five network namespaces, a stock serf agent with `sbr agent` on each (in some rounds
 // Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them.
 //
-//	go run ./test/hosts/soak --rounds 200 --seed 1 --parallel 5
-//	go run ./test/hosts/soak --seed 1 --round 17
-//	go run ./test/hosts/soak --rounds 100 --seed 1 --singleton
-//	go run ./test/hosts/soak --rounds 300 --seed 1 --planned
-//	go run ./test/hosts/soak --rounds 100 --seed 1 --shards
-//	go run ./test/hosts/soak --rounds 60 --seed 1 --family force-leave
+//	go run -C test ./hosts/soak --rounds 200 --seed 1 --parallel 5
+//	go run -C test ./hosts/soak --seed 1 --round 17
+//	go run -C test ./hosts/soak --rounds 100 --seed 1 --singleton
+//	go run -C test ./hosts/soak --rounds 300 --seed 1 --planned
+//	go run -C test ./hosts/soak --rounds 100 --seed 1 --shards
+//	go run -C test ./hosts/soak --rounds 60 --seed 1 --family force-leave
 //
 // A round cuts the network, adds further faults, waits until one side is up, ends all faults and waits until all five are members again. What
 // happens in it follows from the seed and the round's number alone. The hosts, and the verdicts in the lease, live on into the next round.

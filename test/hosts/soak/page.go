@@ -212,7 +212,7 @@ Each of these was a round that failed, or a figure that was odd, and is mended:
 ## Again
 
 ` + "```text\nmake soak ROUNDS=200 SEED=1\nmake soak ROUNDS=60 SEED=1 ARGS=\"--family force-leave\"\n" +
-	"make soak ROUNDS=40 SEED=1 ARGS=\"--family record\"\ngo run ./test/hosts/soak --seed 1 --round 17\n```" + `
+	"make soak ROUNDS=40 SEED=1 ARGS=\"--family record\"\ngo run -C test ./hosts/soak --seed 1 --round 17\n```" + `
 
 The families play nothing but clean cuts: one with a cron on each host that force-leaves what Serf calls failed, with ` + "`stable-after`" + ` 5 s and 20 s and the other settings
 as they are by default; one with a store that forgets. ` + "`make starts`" + ` plays each way in which a cluster has to find itself again (` + "`RUN=TestStarts/power`" + ` chooses) and says

@@ -179,7 +179,7 @@ if of the changes of one member alone more than one in a hundred take longer tha
 
 ## Again
 
-` + "```text\nmake soak ROUNDS=300 SEED=1 ARGS=--planned\ngo run ./test/hosts/soak --seed 1 --round 31 --planned\n```" + `
+` + "```text\nmake soak ROUNDS=300 SEED=1 ARGS=--planned\ngo run -C test ./hosts/soak --seed 1 --round 31 --planned\n```" + `
 
 Both need root, iproute2 and nftables. On a machine that is busy with something else the times are longer.
 `

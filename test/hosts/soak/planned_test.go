@@ -153,5 +153,5 @@ func TestOptions_OneWayToPlayAtATime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, newPlannedPlan(1, 7), o.plan(7))
 	require.NotEmpty(t, o.first(1).guard)
-	require.Equal(t, "go run ./test/hosts/soak --seed 1 --round 7 --planned", command(&o, 7))
+	require.Equal(t, "go run -C test ./hosts/soak --seed 1 --round 7 --planned", command(&o, 7))
 }

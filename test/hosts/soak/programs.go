@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/serf-sbr/serf-sbr/internal/buildcache"
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 // binaryEnv names the program under test where that is not to be built here: that of a package, for instance.
@@ -34,7 +35,7 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 	if err != nil {
 		return nil, err
 	}
-	if err := p.build(ctx, root, p.ledger+string(filepath.Separator), "./internal/ledger/serve", "./internal/ledger/write", "./test/hosts/shardhost"); err != nil {
+	if err := p.build(ctx, filepath.Join(root, "test"), p.ledger+string(filepath.Separator), cluster.LoadPrograms...); err != nil {
 		return nil, err
 	}
 	if p.sbr == "" {

@@ -61,7 +61,7 @@ Mended since:
 
 ## Again
 
-` + "```text\nmake soak ROUNDS=100 SEED=1 ARGS=--shards\ngo run ./test/hosts/soak --seed 1 --round 31 --shards\n```" + `
+` + "```text\nmake soak ROUNDS=100 SEED=1 ARGS=--shards\ngo run -C test ./hosts/soak --seed 1 --round 31 --shards\n```" + `
 
 Both need root, iproute2 and nftables.
 `

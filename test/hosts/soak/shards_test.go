@@ -104,7 +104,7 @@ func TestOptions_Shards(t *testing.T) {
 	require.Equal(t, planText(t, newShardPlan(5, 7)), planText(t, o.plan(7)))
 	require.Equal(t, stageKind{mode: ownMode, guard: cluster.ByMembers, shards: shardCount}, o.first(1))
 	require.Equal(t, stageKind{mode: ownMode, guard: cluster.ByBoth, shards: shardCount}, o.first(2))
-	require.Equal(t, "go run ./test/hosts/soak --seed 5 --round 7 --shards", command(&o, 7))
+	require.Equal(t, "go run -C test ./hosts/soak --seed 5 --round 7 --shards", command(&o, 7))
 	_, err = parseOptions([]string{"--shards", "--singleton"}, new(bytes.Buffer))
 	require.ErrorContains(t, err, "one at a time")
 }

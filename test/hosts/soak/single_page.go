@@ -281,7 +281,7 @@ Mended since:
 
 ## Again
 
-` + "```text\nmake soak ROUNDS=100 SEED=1 ARGS=--singleton\ngo run ./test/hosts/soak --seed 1 --round 31 --singleton\n```" + `
+` + "```text\nmake soak ROUNDS=100 SEED=1 ARGS=--singleton\ngo run -C test ./hosts/soak --seed 1 --round 31 --singleton\n```" + `
 
 Both need root, iproute2 and nftables.
 `

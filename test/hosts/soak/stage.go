@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubetest"
 	"github.com/serf-sbr/serf-sbr/internal/process"
-	"github.com/serf-sbr/serf-sbr/internal/serftest"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
 // settings are quick where the rule does not need the defaults, and fewer than three of five hosts are no cluster of their own. With a

@@ -178,7 +178,7 @@ func (s *summary) Failed() bool {
 
 // command plays a round again.
 func command(o *options, round int) string {
-	text := fmt.Sprintf("go run ./test/hosts/soak --seed %d --round %d", o.seed, round)
+	text := fmt.Sprintf("go run -C test ./hosts/soak --seed %d --round %d", o.seed, round)
 	switch {
 	case o.singleton:
 		text += " --singleton"

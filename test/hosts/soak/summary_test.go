@@ -99,7 +99,7 @@ func TestProgress_NamesTheWayToRepeatAFailure(t *testing.T) {
 	writeProgress(&b, &r, 1, 2, &options{seed: 9})
 	require.Contains(t, b.String(), "FAILED")
 	require.Contains(t, b.String(), "two sides are up\n        and more\n")
-	require.Contains(t, b.String(), "go run ./test/hosts/soak --seed 9 --round 17\n")
+	require.Contains(t, b.String(), "go run -C test ./hosts/soak --seed 9 --round 17\n")
 	require.Contains(t, b.String(), "/logs/here")
 }
 

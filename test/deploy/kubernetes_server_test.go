@@ -1,0 +1,194 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+)
+
+// plurals are the kinds as they stand in a path.
+var plurals = map[string]string{
+	"ConfigMap": "configmaps", "Lease": "leases", "Namespace": "namespaces", "NetworkPolicy": "networkpolicies", "Pod": "pods",
+	"PodDisruptionBudget": "poddisruptionbudgets", "Role": "roles", "RoleBinding": "rolebindings", "Service": "services",
+	"ServiceAccount": "serviceaccounts", "StatefulSet": "statefulsets",
+}
+
+// apiServer takes what kubectl sends, as administrator. Everything is a dry run.
+type apiServer struct {
+	http *http.Client
+	url  string
+}
+
+func newAPIServer(t *testing.T, cluster *kubetest.Cluster) apiServer {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", cluster.AdminKubeconfig())
+	require.NoError(t, err)
+	client, err := rest.HTTPClientFor(c)
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	return apiServer{client, c.Host}
+}
+
+// answer is what the server said to one object.
+type answer struct {
+	code     int
+	message  string
+	warnings []string
+}
+
+func (a answer) accepted() bool { return a.code == http.StatusOK || a.code == http.StatusCreated }
+
+// apply is `kubectl apply --server-side --dry-run=server --validate=strict`.
+func (s apiServer) apply(t *testing.T, o object) answer {
+	t.Helper()
+	return s.send(t, http.MethodPatch, o.path(t)+"/"+o.metadata("name")+"?dryRun=All&fieldValidation=Strict&fieldManager=test&force=true", "application/apply-patch+yaml", o)
+}
+
+// create is the same with `kubectl create`, which admits pods.
+func (s apiServer) create(t *testing.T, o object) answer {
+	t.Helper()
+	return s.send(t, http.MethodPost, o.path(t)+"?dryRun=All&fieldValidation=Strict", "application/json", o)
+}
+
+func (s apiServer) send(t *testing.T, method, path, contentType string, o object) answer {
+	t.Helper()
+	body, err := json.Marshal(o)
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(string(body)))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", contentType)
+	resp, err := s.http.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	var status struct{ Message string }
+	require.NoError(t, json.Unmarshal(said, &status), "%s", said)
+	return answer{resp.StatusCode, status.Message, resp.Header.Values("Warning")}
+}
+
+func (o object) path(t *testing.T) string {
+	t.Helper()
+	version := o["apiVersion"].(string)
+	path := "/apis/" + version
+	if !strings.Contains(version, "/") {
+		path = "/api/" + version
+	}
+	if o.kind() != "Namespace" {
+		path += "/namespaces/" + o.metadata("namespace")
+	}
+	plural := plurals[o.kind()]
+	require.NotEmpty(t, plural, "%s", o.kind())
+	return path + "/" + plural
+}
+
+// pod is one as the StatefulSet would make it.
+func (o object) pod(namespace string) object {
+	pod := object{"apiVersion": "v1", "kind": "Pod", "spec": o.at("spec", "template", "spec")}
+	pod["metadata"] = object{"name": o.metadata("name") + "-0", "namespace": namespace, "labels": o.at("spec", "template", "metadata", "labels")}
+	return pod
+}
+
+// restricted is a namespace in which only pods of the restricted standard may be.
+func restricted(t *testing.T, cluster *kubetest.Cluster) string {
+	t.Helper()
+	namespace := cluster.Namespace(t)
+	labels := object{"metadata": object{"labels": object{
+		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
+	}}}
+	code, said, err := cluster.Do(t.Context(), http.MethodPatch, "/api/v1/namespaces/"+namespace, labels)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code, "%s", said)
+	return namespace
+}
+
+// Everything that can be applied is accepted by a real API server, strictly and without a warning, and its pods are admitted where only
+// restricted ones are.
+func TestKubernetes_ServerSideDryRun(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	server := newAPIServer(t, cluster)
+	safe := restricted(t, cluster)
+	for _, layer := range append([]string{restartAll(t)}, layers...) {
+		if !filepath.IsAbs(layer) {
+			layer = filepath.Join(kubernetesDir, layer)
+		}
+		rendered := render(t, layer)
+		require.NoError(t, cluster.CreateNamespace(t.Context(), find(t, rendered, "StatefulSet").metadata("namespace")))
+		for _, o := range rendered {
+			got := server.apply(t, o)
+			require.True(t, got.accepted(), "%s: %s %s: %d %s", layer, o.kind(), o.metadata("name"), got.code, got.message)
+			require.Empty(t, got.warnings, "%s: %s", layer, o.kind())
+		}
+		got := server.create(t, find(t, rendered, "StatefulSet").pod(safe))
+		require.True(t, got.accepted(), "%s: %d %s", layer, got.code, got.message)
+		require.Empty(t, got.warnings, "%s", layer)
+	}
+}
+
+// restartAll is the sidecar with the component that the production overlay names and does not use.
+func restartAll(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(kubernetesDir)))
+	path := filepath.Join(dir, "overlays", "production", "kustomization.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	used := strings.Replace(string(text), "# components:", "components:", 1)
+	require.NotEqual(t, string(text), used)
+	require.NoError(t, os.WriteFile(path, []byte(used), 0o600))
+	layer := filepath.Dir(path)
+	require.Contains(t, fmt.Sprint(render(t, layer)), "RestartAllContainers")
+	return layer
+}
+
+// What is wrong is refused: the dry run above can fail.
+func TestKubernetes_MistakesAreRefused(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	server := newAPIServer(t, cluster)
+	namespace := restricted(t, cluster)
+	set := func() object {
+		s := find(t, render(t, filepath.Join(kubernetesDir, "base/sidecar")), "StatefulSet")
+		s["metadata"].(object)["namespace"] = namespace
+		return s
+	}
+	sbr := func(s object) object { return s.at("spec", "template", "spec", "initContainers").([]any)[0].(object) }
+	for _, tc := range []struct {
+		name, want string
+		break_     func(object)
+		pod        bool
+	}{
+		{"an unknown field", "field not declared in schema", func(s object) { s["spec"].(object)["replica"] = 3 }, false},
+		{"a port that is none", "73800", func(s object) { sbr(s)["ports"].([]any)[1].(object)["containerPort"] = 73800 }, false},
+		{"a word that is none", "Sometimes", func(s object) { sbr(s)["restartPolicy"] = "Sometimes" }, false},
+		{"a selector that finds other pods", "selector", func(s object) { s.at("spec", "selector", "matchLabels").(object)["app.kubernetes.io/name"] = "other" }, false},
+		{"a volume that is not there", "Not found", func(s object) { sbr(s)["volumeMounts"].([]any)[0].(object)["name"] = "other" }, false},
+		{"a probe of a sidecar that is none", "restartPolicy=Always", func(s object) { delete(sbr(s), "restartPolicy") }, false},
+		{"root", "restricted", func(s object) { s.at("spec", "template", "spec", "securityContext").(object)["runAsNonRoot"] = false }, true},
+		{"capabilities", "restricted", func(s object) { delete(sbr(s)["securityContext"].(object), "capabilities") }, true},
+		{"no seccomp", "restricted", func(s object) { delete(s.at("spec", "template", "spec", "securityContext").(object), "seccompProfile") }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := set()
+			tc.break_(s)
+			var got answer
+			if tc.pod {
+				got = server.create(t, s.pod(namespace))
+			} else {
+				got = server.apply(t, s)
+			}
+			require.False(t, got.accepted(), "%d %s", got.code, got.message)
+			require.Contains(t, got.message, tc.want)
+		})
+	}
+}

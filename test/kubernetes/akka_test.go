@@ -1,0 +1,227 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+)
+
+// The tests of this file let Go parties and emulated Akka nodes contend for one lease on a real API server, with the default times,
+// on clocks that the test moves.
+
+const (
+	theirSpan = 96 * time.Second // 120 s less two intervals of 12 s
+	ourWindow = 79 * time.Second // less one interval and the operation timeout of 5 s
+)
+
+type mixedWorld struct {
+	realWorld
+	t     *testing.T
+	clock *leasetest.Clock
+}
+
+func newMixedWorld(t *testing.T, api kubernetes.API) mixedWorld {
+	return mixedWorld{newCustomWorld(t, kubetest.Shared(t), api), t, leasetest.NewClock()}
+}
+
+func (w mixedWorld) party(owner string) *lease.Lease {
+	w.t.Helper()
+	l, err := lease.New(w.store(w.t), owner, lease.DefaultSettings(), lease.Options{Clock: w.clock})
+	require.NoError(w.t, err)
+	w.t.Cleanup(l.Close)
+	return l
+}
+
+func (w mixedWorld) akka(owner string) *akkaNode {
+	w.t.Helper()
+	return newAkkaNode(w.t, w.realWorld, owner, w.clock, lease.DefaultSettings())
+}
+
+func (w mixedWorld) outcome(l *lease.Lease, want lease.Kind) lease.Record {
+	w.t.Helper()
+	out := l.Acquire(w.t.Context(), lease.Proposal{}, nil)
+	require.Equal(w.t, want, out.Kind, "%v", out)
+	return out.Record
+}
+
+func (w mixedWorld) spec() (owner string, at time.Time) {
+	w.t.Helper()
+	spec := w.stored(w.t)["spec"].(object)
+	return spec["owner"].(string), time.UnixMilli(int64(spec["time"].(float64)))
+}
+
+// beatsAfter waits until the holder's heartbeat is in the store.
+func (w mixedWorld) beatsAfter(before time.Time) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { _, at := w.spec(); return at.After(before) }, waitFor, time.Millisecond)
+}
+
+func TestAkka_ReleaseByEitherIsSeenByTheOther(t *testing.T) {
+	for _, api := range []kubernetes.API{kubernetes.Akka, kubernetes.Pekko} {
+		t.Run(string(api), func(t *testing.T) {
+			w := newMixedWorld(t, api)
+			a, n := w.party("go"), w.akka("akka")
+
+			require.EqualValues(t, 1, w.outcome(a, lease.Granted).Token)
+			require.False(t, n.acquire())
+			require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+
+			require.True(t, n.acquire())
+			held := w.outcome(a, lease.Held)
+			require.Equal(t, "akka", held.Holder)
+			require.Greater(t, held.Token, uint64(1), "the token goes on although the record is gone")
+			n.release()
+
+			again := w.outcome(a, lease.Granted)
+			require.Greater(t, again.Token, held.Token)
+			require.False(t, n.acquire())
+		})
+	}
+}
+
+// A waiting Go party hears of the release by its watch.
+func TestAkka_ReleaseIsWatched(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	n := w.akka("akka")
+	require.True(t, n.acquire())
+	seen := watching(t, w.store(t))
+	first := next(t, seen)
+	require.Equal(t, "akka", first.Record.Holder)
+	require.Equal(t, w.clock.Now().UnixMilli(), first.Record.Renewed.UnixMilli())
+	w.clock.Advance(12 * time.Second)
+	n.tick()
+	beat := next(t, seen)
+	require.Equal(t, 12*time.Second, beat.Record.Renewed.Sub(first.Record.Renewed), "a heartbeat is a sign of life")
+	n.release()
+	free := next(t, seen)
+	require.Empty(t, free.Record.Holder)
+	require.Greater(t, free.Record.Token, first.Record.Token)
+}
+
+func TestAkka_ALivingOwnerIsLeftAlone(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	a, n := w.party("go"), w.akka("akka")
+	require.True(t, n.acquire())
+	for range 30 {
+		w.clock.Advance(12 * time.Second)
+		n.tick()
+		require.Equal(t, "akka", w.outcome(a, lease.Held).Holder)
+	}
+	require.True(t, n.check())
+}
+
+func TestAkka_ACrashedOwnerIsReplacedByGo(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	a, n := w.party("go"), w.akka("akka")
+	require.True(t, n.acquire())
+	first := w.outcome(a, lease.Held)
+	n.crash()
+	w.clock.Advance(120*time.Second - time.Millisecond)
+	require.Equal(t, "akka", w.outcome(a, lease.Held).Holder, "judged by what was seen from here, not by the time in the record")
+	w.clock.Advance(time.Millisecond)
+	require.Greater(t, w.outcome(a, lease.Granted).Token, first.Token)
+	require.False(t, n.acquire())
+}
+
+func TestAkka_ACrashedGoOwnerIsReplacedByAkka(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	a, n := w.party("go"), w.akka("akka")
+	record := w.outcome(a, lease.Granted)
+	a.Close()
+	w.clock.Advance(theirSpan)
+	require.False(t, n.acquire(), "their comparison is strict")
+	w.clock.Advance(time.Millisecond)
+	require.True(t, n.acquire())
+	b := w.party("go-2")
+	require.Greater(t, w.outcome(b, lease.Held).Token, record.Token)
+}
+
+// A holder without a connection stops before they may take over, and no later.
+func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	proxy, err := kubetest.NewProxy(w.kubeconfig)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	l, err := lease.New(w.storeBy(t, proxy.Kubeconfig()), "go", lease.DefaultSettings(), lease.Options{Clock: w.clock})
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	n := w.akka("akka")
+	w.outcome(l, lease.Granted)
+	proxy.SetFault(dropAll)
+	w.clock.Advance(ourWindow - time.Millisecond)
+	require.True(t, l.Check())
+	w.clock.Advance(time.Millisecond)
+	require.False(t, l.Check())
+	require.False(t, n.acquire(), "17 s are left for a write under way and for clocks that differ")
+	w.clock.Advance(theirSpan - ourWindow + time.Millisecond)
+	require.True(t, n.acquire())
+}
+
+func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} }
+
+// rests tells when somebody has gone to sleep for as long as it takes to the next heartbeat. The heartbeat is in the store a little
+// before its sender sleeps again; a clock that is moved in between would wake it too late.
+type rests struct {
+	*leasetest.Clock
+	began chan struct{}
+}
+
+func (r rests) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
+	fired, stop := r.Clock.NewTimer(d)
+	if d == lease.DefaultSettings().Interval() {
+		r.began <- struct{}{}
+	}
+	return fired, stop
+}
+
+func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	clock := rests{w.clock, make(chan struct{}, 100)}
+	a, err := lease.New(w.store(t), "go", lease.DefaultSettings(), lease.Options{Clock: clock})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	n := w.akka("akka")
+	w.outcome(a, lease.Granted)
+	for range 30 {
+		<-clock.began
+		_, at := w.spec()
+		w.clock.Advance(12 * time.Second)
+		w.beatsAfter(at)
+		owner, at := w.spec()
+		require.Equal(t, "go", owner)
+		require.Equal(t, w.clock.Now(), at.UTC(), "the wall clock of the heartbeat")
+		require.False(t, n.acquire())
+		require.True(t, a.Check())
+	}
+}
+
+// What their PUT drops: the verdict is gone from the store. Who has seen it remembers, who comes later cannot know.
+func TestAkka_DropsTheVerdict(t *testing.T) {
+	w := newMixedWorld(t, kubernetes.Akka)
+	a, n := w.party("go"), w.akka("akka")
+	verdict := &sbr.Verdict{Survivors: []sbr.ID{"go"}, Down: []sbr.ID{"x"}, DecidedBy: "go"}
+	out := a.Acquire(t.Context(), lease.Proposal{Verdict: verdict}, nil)
+	require.Equal(t, lease.Granted, out.Kind, "%v", out)
+	require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+	require.NotNil(t, w.outcome(w.party("newcomer"), lease.Granted).Verdict, "as long as nobody else writes")
+	w.clock.Advance(theirSpan + time.Millisecond)
+	require.True(t, n.acquire())
+	require.Nil(t, kubefake.Meta(w.stored(t))["annotations"])
+
+	remembered, err := a.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, out.Record.Verdict, remembered.Verdict)
+	late, err := w.party("late").Read(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, late.Verdict)
+	require.Greater(t, late.Token, out.Record.Token)
+}

@@ -1,0 +1,255 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+)
+
+// world is an API server with one lease, and an administrator. The contract runs against the emulation and against the real one, so
+// that the other tests may trust the emulation.
+type world interface {
+	store(t *testing.T) *kubernetes.Store
+	// apply creates the lease or merges into it, as an administrator does.
+	apply(t *testing.T, patch object)
+	remove(t *testing.T)
+	stored(t *testing.T) object
+}
+
+var contract = map[string]func(*testing.T, world){
+	"create, update, read": func(t *testing.T, w world) {
+		s := w.store(t)
+		absent, err := s.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, lease.Snapshot{}, absent)
+		first := mustWrite(t, s, record("a", 1), "")
+		require.Equal(t, record("a", 1), first.Record)
+		second := mustWrite(t, s, record("b", 2), first.Version)
+		require.Equal(t, record("b", 2), second.Record)
+		require.NotEqual(t, first.Version, second.Version)
+		read, err := s.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, second, read)
+	},
+	"a write clears what is gone": func(t *testing.T, w world) {
+		s := w.store(t)
+		held := mustWrite(t, s, record("a", 1), "")
+		free := lease.Record{Token: 2, Nonce: "released", Verdict: record("a", 1).Verdict}
+		require.Equal(t, free, mustWrite(t, s, free, held.Version).Record)
+		require.Equal(t, object{"holderIdentity": "", "leaseTransitions": 2.0}, w.stored(t)["spec"])
+	},
+	"equal writes move the version": func(t *testing.T, w world) {
+		s := w.store(t)
+		first := mustWrite(t, s, record("a", 1), "")
+		second := mustWrite(t, s, record("a", 1), first.Version)
+		require.NotEqual(t, first.Version, second.Version)
+		_, err := s.Write(t.Context(), record("a", 1), first.Version)
+		require.ErrorIs(t, err, lease.ErrConflict)
+	},
+	"keeps what is not ours": func(t *testing.T, w world) {
+		s := w.store(t)
+		w.apply(t, object{
+			"metadata": object{"labels": object{"team": "a"}, "annotations": object{"note": "mine"}, "finalizers": []any{"example.com/x"}},
+			"spec":     object{"holderIdentity": "kubectl"},
+		})
+		defer w.apply(t, object{"metadata": object{"finalizers": []any{}}})
+		snapshot, err := s.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, lease.Record{Holder: "kubectl"}, snapshot.Record)
+		mustWrite(t, s, record("a", 1), snapshot.Version)
+		metadata := w.stored(t)["metadata"].(object)
+		require.Equal(t, object{"team": "a"}, metadata["labels"])
+		require.Equal(t, "mine", metadata["annotations"].(object)["note"])
+		require.Equal(t, []any{"example.com/x"}, metadata["finalizers"])
+	},
+	"a lease without annotations": func(t *testing.T, w world) {
+		s := w.store(t)
+		w.apply(t, object{"spec": object{}})
+		snapshot, err := s.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, lease.Record{}, snapshot.Record)
+		require.NotEmpty(t, snapshot.Version)
+		mustWrite(t, s, record("a", 1), snapshot.Version)
+	},
+	"conflicts": func(t *testing.T, w world) {
+		s := w.store(t)
+		first := mustWrite(t, s, record("a", 1), "")
+		conflict := func(prev lease.Version, why string) {
+			t.Helper()
+			before := w.stored(t)
+			_, err := s.Write(t.Context(), record("b", 2), prev)
+			require.ErrorIs(t, err, lease.ErrConflict, why)
+			require.NotErrorIs(t, err, lease.ErrRefused)
+			require.Equal(t, before, w.stored(t))
+		}
+		version := func() string { return w.stored(t)["metadata"].(object)["resourceVersion"].(string) }
+		conflict("", "exists already")
+		second := mustWrite(t, s, record("a", 2), first.Version)
+		conflict(first.Version, "stale")
+		uid, _, _ := strings.Cut(string(first.Version), "/")
+		conflict(lease.Version(uid+"/1"+version()), "a version of the future")
+		w.remove(t)
+		conflict(second.Version, "deleted")
+		mustWrite(t, s, record("c", 1), "")
+		conflict(second.Version, "deleted and created again")
+		conflict(lease.Version(uid+"/"+version()), "another object that has the same version, after a restored backup")
+	},
+	"the annotations of others leave too little room": func(t *testing.T, w world) {
+		s := w.store(t)
+		w.apply(t, object{"metadata": object{"annotations": object{"other": strings.Repeat("x", 250<<10)}}})
+		snapshot, err := s.Read(t.Context())
+		require.NoError(t, err)
+		large := record("a", 1)
+		large.Verdict.Reason = randomText(20 << 10)
+		_, err = s.Write(t.Context(), large, snapshot.Version)
+		require.ErrorIs(t, err, lease.ErrTooLarge)
+		require.ErrorIs(t, err, lease.ErrRefused)
+	},
+	"a large record": func(t *testing.T, w world) {
+		s := w.store(t)
+		large := record("a", 1)
+		large.Verdict.Reason = randomText(140 << 10)
+		snapshot := mustWrite(t, s, large, "")
+		require.Equal(t, large, snapshot.Record)
+		small := mustWrite(t, s, record("a", 2), snapshot.Version)
+		require.Equal(t, record("a", 2), small.Record)
+	},
+	"another elector": func(t *testing.T, w world) {
+		s := w.store(t)
+		mustWrite(t, s, record("a", 3), "")
+		w.apply(t, object{"spec": object{"holderIdentity": "b", "leaseTransitions": 9, "leaseDurationSeconds": 15}})
+		snapshot, err := s.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "b", snapshot.Record.Holder)
+		require.Empty(t, snapshot.Record.Nonce)
+		require.EqualValues(t, 9, snapshot.Record.Token)
+		require.Equal(t, record("a", 3).Verdict, snapshot.Record.Verdict)
+	},
+	"preflight changes nothing": func(t *testing.T, w world) {
+		s := w.store(t)
+		require.NoError(t, s.Preflight(t.Context()))
+		require.Nil(t, w.stored(t))
+		mustWrite(t, s, record("a", 1), "")
+		before := w.stored(t)
+		require.NoError(t, s.Preflight(t.Context()))
+		require.Equal(t, before, w.stored(t))
+	},
+	"watch": func(t *testing.T, w world) {
+		s := w.store(t)
+		seen := watching(t, s)
+		require.Equal(t, lease.Snapshot{}, next(t, seen))
+		first := mustWrite(t, s, record("a", 1), "")
+		require.Equal(t, first, next(t, seen))
+		w.remove(t)
+		require.Equal(t, lease.Snapshot{}, next(t, seen))
+		third := mustWrite(t, s, record("c", 1), "")
+		require.Equal(t, third, next(t, seen))
+		require.Equal(t, third, next(t, watching(t, s)))
+		nothing(t, seen, quietFor)
+	},
+	"one winner": func(t *testing.T, w world) {
+		var stores []*kubernetes.Store
+		for range 30 {
+			stores = append(stores, warm(t, w.store(t))) // each has its own connection
+		}
+		prev := lease.Version("")
+		for range 4 {
+			prev = race(t, len(stores), prev, func(i int) lease.Store { return stores[i] }).Version
+		}
+	},
+}
+
+// ofNative are the parts of the contract that speak of the native object; the custom resources have their own in custom_test.go.
+var ofNative = []string{"a write clears what is gone", "keeps what is not ours", "a lease without annotations", "another elector"}
+
+func runContract(t *testing.T, w func(t *testing.T) world, but ...string) {
+	for _, name := range slices.Sorted(maps.Keys(contract)) {
+		if slices.Contains(but, name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { contract[name](t, w(t)) })
+	}
+}
+
+func TestContract_Emulation(t *testing.T) {
+	runContract(t, func(t *testing.T) world { return fakeWorld{kubefake.New(t)} })
+}
+
+func TestContract_RealAPIServer(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	runContract(t, func(t *testing.T) world { return newRealWorld(t, cluster) })
+}
+
+func TestContract_CustomResource(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	runContract(t, func(t *testing.T) world { return newCustomWorld(t, cluster, kubernetes.Akka) }, ofNative...)
+}
+
+type fakeWorld struct{ api *kubefake.API }
+
+func (w fakeWorld) store(t *testing.T) *kubernetes.Store { return newStore(t, w.api) }
+func (w fakeWorld) remove(*testing.T)                    { w.api.Remove(testName) }
+func (w fakeWorld) stored(*testing.T) object             { return w.api.Stored(testName) }
+
+func (w fakeWorld) apply(_ *testing.T, patch object) {
+	w.api.With(func() {
+		old := kubefake.Clone(w.api.Leases[testName])
+		if old == nil {
+			old = object{}
+		}
+		w.api.PutLocked(testName, kubefake.Merge(old, toJSON(patch)).(object))
+	})
+}
+
+func toJSON(o object) (out object) {
+	raw, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// race lets n writers write at once and returns what the only winner has written.
+func race(t *testing.T, n int, prev lease.Version, store func(int) lease.Store) lease.Snapshot {
+	t.Helper()
+	var wg sync.WaitGroup
+	results := make([]lease.Snapshot, n)
+	errs := make([]error, n)
+	start := make(chan struct{})
+	for i := range n {
+		s := store(i)
+		wg.Go(func() {
+			<-start
+			results[i], errs[i] = s.Write(t.Context(), record("member-"+string(rune('A'+i)), 1), prev)
+		})
+	}
+	close(start)
+	wg.Wait()
+	won := -1
+	for i, err := range errs {
+		if err == nil {
+			require.Equal(t, -1, won, "a second winner")
+			won = i
+			continue
+		}
+		require.ErrorIs(t, err, lease.ErrConflict)
+	}
+	require.NotEqual(t, -1, won, "no winner")
+	read, err := store(won).Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, results[won], read)
+	return read
+}

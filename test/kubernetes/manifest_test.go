@@ -1,0 +1,199 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+)
+
+// variants are what people will print, by the name of the golden file.
+var variants = map[string]func(*manifest.Options){
+	"native":                      func(*manifest.Options) {},
+	"native-beforehand":           func(o *manifest.Options) { o.Create = false },
+	"akka":                        func(o *manifest.Options) { o.API, o.CRD = kubernetes.Akka, true },
+	"akka-create":                 func(o *manifest.Options) { o.API, o.CRD, o.PreMade = kubernetes.Akka, true, false },
+	"pekko-installed-by-somebody": func(o *manifest.Options) { o.API, o.Create = kubernetes.Pekko, false },
+}
+
+func options(variant, namespace string) manifest.Options {
+	o := manifest.DefaultOptions()
+	o.System, o.Namespace, o.ServiceAccount = "payments", namespace, "member"
+	variants[variant](&o)
+	return o
+}
+
+// kubectl does to a real API server what kubectl apply does, as administrator.
+type kubectl struct {
+	t      *testing.T
+	http   *http.Client
+	server string
+}
+
+func newKubectl(t *testing.T, cluster *kubetest.Cluster) kubectl {
+	c, err := clientcmd.BuildConfigFromFlags("", cluster.AdminKubeconfig())
+	require.NoError(t, err)
+	client, err := rest.HTTPClientFor(c)
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	return kubectl{t, client, c.Host}
+}
+
+func (k kubectl) send(method, path, contentType, body string) (int, map[string]any) {
+	k.t.Helper()
+	req, err := http.NewRequestWithContext(k.t.Context(), method, k.server+path, strings.NewReader(body))
+	require.NoError(k.t, err)
+	req.Header.Set("Content-Type", contentType)
+	resp, err := k.http.Do(req)
+	require.NoError(k.t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(k.t, err)
+	var out map[string]any
+	if json.Unmarshal(answer, &out) != nil {
+		out = map[string]any{"message": string(answer)}
+	}
+	return resp.StatusCode, out
+}
+
+type document struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name, Namespace string }
+	text       string
+}
+
+func documents(t *testing.T, o manifest.Options) (all []document) {
+	t.Helper()
+	var text strings.Builder
+	require.NoError(t, manifest.Write(&text, o))
+	for part := range strings.SplitSeq(strings.TrimPrefix(text.String(), "---\n"), "---\n") {
+		d := document{text: part}
+		require.NoError(t, yaml.Unmarshal([]byte(part), &d))
+		all = append(all, d)
+	}
+	return all
+}
+
+func (d document) path() string {
+	path := "/apis/" + d.APIVersion
+	if d.Metadata.Namespace != "" {
+		path += "/namespaces/" + d.Metadata.Namespace
+	}
+	return path + "/" + strings.ToLower(d.Kind) + "s/" + d.Metadata.Name
+}
+
+const strict = "?fieldValidation=Strict&fieldManager=kubectl&force=true"
+
+// apply sends a document as it was printed; the server refuses unknown fields. A kind that was defined just now may take a moment.
+func (k kubectl) apply(d document, options string) {
+	k.t.Helper()
+	var code int
+	var answer map[string]any
+	require.Eventually(k.t, func() bool {
+		code, answer = k.send(http.MethodPatch, d.path()+strict+options, "application/apply-patch+yaml", d.text)
+		return code != http.StatusNotFound
+	}, waitFor, 50*time.Millisecond, "%s: %v", d.path(), &answer)
+	require.Contains(k.t, []int{200, 201}, code, "%s: %v", d.path(), answer["message"])
+}
+
+// upstream is the CustomResourceDefinition that comes with Akka and Pekko, in JSON: no defaults, no format.
+func (k kubectl) upstream(group string) {
+	k.t.Helper()
+	code, answer := k.send(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", strings.ReplaceAll(`{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "leases.GROUP"},
+		"spec": {"group": "GROUP", "scope": "Namespaced",
+			"names": {"kind": "Lease", "listKind": "LeaseList", "singular": "lease", "plural": "leases"},
+			"versions": [{"name": "v1", "storage": true, "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+				"spec": {"type": "object", "properties": {"owner": {"type": "string"}, "version": {"type": "string"}, "time": {"type": "integer"}}}}}}}]}}`,
+		"GROUP", group))
+	require.Contains(k.t, []int{201, 409}, code, "%v", answer)
+}
+
+// TestReal_WhatIsPrintedIsEnough applies each variant to a real API server, first in a dry run, and then lets exactly that service
+// account pass the preflight, hold the lease and release it.
+func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	for name := range variants {
+		t.Run(name, func(t *testing.T) {
+			k := newKubectl(t, cluster)
+			o := options(name, cluster.Namespace(t))
+			if o.API.Custom() && !o.CRD {
+				k.upstream(o.API.Group())
+			}
+			for _, d := range documents(t, o) {
+				k.apply(d, "&dryRun=All")
+				k.apply(d, "")
+			}
+			s := member(t, cluster, o)
+			var err error
+			require.Eventually(t, func() bool { err = s.Preflight(t.Context()); return err == nil }, waitFor, 20*time.Millisecond, "%v", &err)
+			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
+			require.NoError(t, err)
+			defer l.Close()
+			out := l.Acquire(t.Context(), lease.Proposal{}, nil)
+			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+			if o.CRD || !o.API.Custom() {
+				appliedAgain(t, k, o, l)
+			}
+			require.Equal(t, lease.Released, l.Release(t.Context()).Kind)
+			onlyThisLease(t, cluster, o)
+		})
+	}
+}
+
+func member(t *testing.T, cluster *kubetest.Cluster, o manifest.Options) *kubernetes.Store {
+	t.Helper()
+	kubeconfig, err := cluster.AccountKubeconfig(t.Context(), o.Namespace, o.ServiceAccount)
+	require.NoError(t, err)
+	cfg := kubernetes.DefaultConfig()
+	cfg.Kubeconfig, cfg.Namespace, cfg.API, cfg.RequestTimeout = kubeconfig, o.Namespace, o.API, 20*time.Second
+	cfg.Name, err = kubernetes.LeaseName(o.System, o.Name)
+	require.NoError(t, err)
+	s, err := kubernetes.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// appliedAgain does so in both ways that kubectl has, while the lease is held.
+func appliedAgain(t *testing.T, k kubectl, o manifest.Options, l *lease.Lease) {
+	t.Helper()
+	for _, d := range documents(t, o) {
+		k.apply(d, "")
+		var merge any
+		require.NoError(t, yaml.Unmarshal([]byte(d.text), &merge))
+		patch, err := json.Marshal(merge)
+		require.NoError(t, err)
+		code, answer := k.send(http.MethodPatch, d.path(), "application/merge-patch+json", string(patch))
+		require.Equal(t, 200, code, "%v", answer)
+	}
+	r, err := l.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "a", r.Holder)
+	require.NotEmpty(t, r.Nonce)
+	require.True(t, l.Check())
+}
+
+// onlyThisLease asks for another one.
+func onlyThisLease(t *testing.T, cluster *kubetest.Cluster, o manifest.Options) {
+	t.Helper()
+	o.Name = "another"
+	s := member(t, cluster, o)
+	_, err := s.Read(t.Context())
+	require.ErrorContains(t, err, "cannot get")
+	_, err = s.Write(t.Context(), lease.Record{Holder: "a"}, "")
+	require.ErrorIs(t, err, lease.ErrRefused)
+}

@@ -1,0 +1,152 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
+)
+
+// operations are what the rights are for. Each gets the version of the present lease, empty if there is none.
+var operations = map[string]func(ctx context.Context, s *kubernetes.Store, present lease.Version) error{
+	"get": func(ctx context.Context, s *kubernetes.Store, _ lease.Version) error {
+		_, err := s.Read(ctx)
+		return err
+	},
+	"watch": func(ctx context.Context, s *kubernetes.Store, _ lease.Version) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		err := s.Watch(ctx, func(lease.Snapshot) { cancel() })
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	},
+	"patch":  write,
+	"create": write,
+	"update": write,
+}
+
+func write(ctx context.Context, s *kubernetes.Store, present lease.Version) error {
+	_, err := s.Write(ctx, record("a", 1), present)
+	return err
+}
+
+// Each right is taken away in turn: Preflight, the operation that needs it and an Acquire fail, and the error names the verb, the
+// resource and the way out. Nothing that does not need it fails, and nothing is granted.
+func TestRights_EachOneTakenAway(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka, kubernetes.Pekko} {
+		for _, right := range (realWorld{api: api}).rights() {
+			t.Run(fmt.Sprintf("%s without %s", api, right), func(t *testing.T) {
+				w := newRealWorld(t, cluster)
+				if api.Custom() {
+					w = newCustomWorld(t, cluster, api)
+				}
+				s := w.store(t)
+				var present lease.Version
+				if creating := right == "create" || right == "update"; !creating {
+					w.apply(t, object{"spec": object{}})
+					snapshot, err := s.Read(t.Context())
+					require.NoError(t, err)
+					present = snapshot.Version
+				}
+				w.grant(t, without(w.rights(), right))
+				withoutRight(t, w, s, right, present)
+			})
+		}
+	}
+}
+
+func withoutRight(t *testing.T, w realWorld, s *kubernetes.Store, right string, present lease.Version) {
+	var err error
+	// The authoriser learns of it through a watch.
+	require.Eventually(t, func() bool {
+		err = s.Preflight(t.Context())
+		return err != nil
+	}, waitFor, 10*time.Millisecond)
+	namesTheWayOut := func(err error) {
+		t.Helper()
+		require.ErrorContains(t, err, "cannot "+right+` resource "leases" in API group "`+w.api.Group()+`"`)
+		require.ErrorContains(t, err, "a Role in namespace "+w.namespace+" must allow ")
+		require.ErrorContains(t, err, right)
+		require.ErrorContains(t, err, "resourceNames ["+testName+"]")
+		require.NotContains(t, err.Error(), "\n")
+	}
+	namesTheWayOut(err)
+	err = operations[right](t.Context(), s, present)
+	namesTheWayOut(err)
+	switch right {
+	case "get":
+		require.NotErrorIs(t, err, lease.ErrConflict)
+	default:
+		require.ErrorIs(t, err, lease.ErrRefused)
+	}
+	l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := contextFor(t, 2*time.Second)
+	defer cancel()
+	out := l.Acquire(ctx, lease.Proposal{}, nil)
+	if right == "watch" {
+		require.Equal(t, lease.Granted, out.Kind, "it takes no watch: %v", out)
+	} else {
+		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+		namesTheWayOut(out.Err)
+		require.False(t, l.Check())
+	}
+	for other, operation := range operations {
+		applies := other == "get" || other == "watch" || other == "patch" && present != ""
+		if applies && other != right && right != "watch" {
+			require.NoError(t, operation(t.Context(), s, present), other)
+		}
+	}
+}
+
+// The other way round: a lease that was made beforehand needs three rights, and no more.
+func TestRights_OfALeaseMadeBeforehand(t *testing.T) {
+	cluster := kubetest.Shared(t)
+	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka} {
+		t.Run(string(api), func(t *testing.T) {
+			w := newRealWorld(t, cluster)
+			if api.Custom() {
+				w = newCustomWorld(t, cluster, api)
+			}
+			w.apply(t, object{"spec": object{}})
+			w.grant(t, []string{"get", "watch", "patch"})
+			s := w.store(t)
+			require.Eventually(t, func() bool {
+				_, err := s.Write(t.Context(), record("a", 1), "")
+				return errors.Is(err, lease.ErrRefused)
+			}, waitFor, 10*time.Millisecond, "the right to create is not gone")
+			require.NoError(t, s.Preflight(t.Context()))
+			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
+			require.NoError(t, err)
+			defer l.Close()
+			out := l.Acquire(t.Context(), lease.Proposal{}, nil)
+			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+			require.Equal(t, lease.Released, l.Release(t.Context()).Kind)
+		})
+	}
+}
+
+// What the manifests say of the right to create a custom resource: the path with the name is what is judged.
+func TestRights_CreateIsLimitedToTheName(t *testing.T) {
+	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
+	require.NoError(t, write(t.Context(), w.store(t), ""))
+	cfg := testConfig()
+	cfg.Kubeconfig, cfg.Namespace, cfg.API, cfg.Name = w.kubeconfig, w.namespace, w.api, "another"
+	s, err := kubernetes.New(cfg)
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Write(t.Context(), record("a", 1), "")
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorContains(t, err, "cannot create")
+}

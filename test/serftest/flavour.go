@@ -1,0 +1,151 @@
+package serftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
+)
+
+// CacheEnv names the environment variable that moves the cache out of the repository.
+const CacheEnv = "SBR_SERF_CACHE"
+
+const (
+	owner        = "serftest"
+	agentPackage = "github.com/hashicorp/serf/cmd/serf"
+)
+
+// Flavour is one of the stock agents. The zero value is Module.
+type Flavour int
+
+// The flavours.
+const (
+	// Module is the agent of the Go module, in the version that test/serfagent requires.
+	Module Flavour = iota
+	// Debian is the agent of Debian's package, version 0.9.4 in bookworm.
+	Debian
+)
+
+func (f Flavour) String() string {
+	if f == Debian {
+		return "debian"
+	}
+	return "module"
+}
+
+// ErrNoApt is returned by Ensure where Debian's package cannot be had because apt-get or dpkg-deb is missing.
+var ErrNoApt = errors.New("serftest: Debian's serf needs apt-get and dpkg-deb; run on Debian or Ubuntu, or use the flavour of the module")
+
+// Ensure returns the path of the program, and makes or fetches it first when it is missing: some ten seconds, once. Progress is told on
+// out. The working folder must be inside the repository.
+func Ensure(ctx context.Context, f Flavour, out io.Writer) (string, error) {
+	root, err := buildcache.Root()
+	if err != nil {
+		return "", err
+	}
+	cache := buildcache.Cache{Dir: buildcache.Folder(root, CacheEnv, "serf"), Env: CacheEnv, Owner: owner, What: "the stock Serf agent"}
+	if f == Debian {
+		return ensureDebian(ctx, cache, out)
+	}
+	return ensureModule(ctx, cache, filepath.Join(root, "test", "serfagent"), out)
+}
+
+func ensureModule(ctx context.Context, cache buildcache.Cache, module string, out io.Writer) (string, error) {
+	key, err := moduleKey(ctx, module)
+	if err != nil {
+		return "", err
+	}
+	dir, err := cache.Ensure(ctx, key, out, func(dir string) error {
+		build := buildcache.GoBuild{
+			Owner: owner, Label: "serf agent", Module: module, Package: agentPackage, Output: filepath.Join(dir, "serf"),
+		}
+		return build.Run(ctx, out)
+	})
+	return filepath.Join(dir, "serf"), err
+}
+
+// moduleKey names everything that the build depends on.
+func moduleKey(ctx context.Context, module string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("serftest: %w; restore test/serfagent from git", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	if err != nil {
+		return "", fmt.Errorf("serftest: %w; restore test/serfagent from git", err)
+	}
+	toolchain, err := buildcache.ReadToolchain(ctx, module)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("module_%s_%s", toolchain, buildcache.Digest(mod, sum)), nil
+}
+
+const debianProgram = "usr/bin/serf"
+
+func ensureDebian(ctx context.Context, cache buildcache.Cache, out io.Writer) (string, error) {
+	dir, err := cache.Ensure(ctx, "debian", out, func(dir string) error {
+		fmt.Fprintf(out, "%s: fetching Debian's package serf\n", owner)
+		return fetchDebian(ctx, dir)
+	})
+	return filepath.Join(dir, filepath.FromSlash(debianProgram)), err
+}
+
+// fetchDebian unpacks the package into dir; nothing is installed.
+func fetchDebian(ctx context.Context, dir string) error {
+	for _, tool := range []string{"apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return ErrNoApt
+		}
+	}
+	if err := run(ctx, dir, "apt-get", "download", "serf"); err != nil {
+		return fmt.Errorf("serftest: %w; run apt-get update first", err)
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "serf_*.deb"))
+	if err != nil || len(packages) != 1 {
+		return fmt.Errorf("serftest: apt-get download serf: %d packages fetched, one expected", len(packages))
+	}
+	if err := run(ctx, dir, "dpkg-deb", "-x", packages[0], "."); err != nil {
+		return fmt.Errorf("serftest: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, debianProgram)); err != nil {
+		return fmt.Errorf("serftest: Debian's package serf: %w", err)
+	}
+	return nil
+}
+
+// run runs a command in a folder; the error has the last line of what it said.
+func run(ctx context.Context, dir, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	said, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(string(bytes.TrimSpace(said)), "\n")
+	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, lines[len(lines)-1])
+}
+
+// EachFlavour runs a test with each flavour, as far as the machine has it; with -short with none.
+func EachFlavour(t *testing.T, test func(t *testing.T, f Flavour)) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a stock Serf agent, which is built first: run without -short")
+	}
+	for _, f := range []Flavour{Module, Debian} {
+		t.Run(f.String(), func(t *testing.T) {
+			if _, err := Ensure(t.Context(), f, t.Output()); f == Debian && err != nil {
+				t.Skip(err) // the machine has no Debian packages
+			}
+			test(t, f)
+		})
+	}
+}
