@@ -18,7 +18,7 @@ import (
 
 var deep = flag.Bool("deep", false, "explore also what takes minutes instead of seconds")
 
-const exploredPage = "../../docs/explored-states.md"
+const exploredPage = "testdata/explored-states.md"
 
 // published is a row of the page.
 type published struct {
@@ -159,7 +159,7 @@ const exploredIntro = `<!-- Written by the code: go test ./simulator/explore -ru
 
 Each row is a cluster that is cut once, of which everything was tried: every way to cut it, every order in which the sides decide, every
 order of deadlines, messages, requests and answers, and each fault at every moment. In none of the states is a promise broken.
-The rules are the defaults with lease-majority. ` + "`sbr explore`" + ` does the same; [Architecture](architecture.md) says where the code is.
+The rules are the defaults with lease-majority. ` + "`sbr explore`" + ` does the same.
 
 - Sides decide at the same moment, or 2 s, or 75 s one after another: while the race of the one before may be under way, and after the
   winner has given the lease back. All members of a side notice the cut at one moment, unless the row says that detection is late.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,21 +16,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-var (
-	updateFaults = flag.Bool("update", false, "write docs/lease-faults.md anew, if every cell is as expected")
-	onlyFaults   = flag.String("faults", "", "run only the cells of the fault matrix whose name contains this")
-)
+var onlyFaults = flag.String("faults", "", "run only the cells of the fault matrix whose name contains this")
 
-const (
-	faultsPath = "../../docs/lease-faults.md"
-	// cellsAtOnce is how many run side by side: they mostly wait.
-	cellsAtOnce = 24
-)
+// cellsAtOnce is how many run side by side: they mostly wait.
+const cellsAtOnce = 24
 
 // TestFaultMatrix strikes each kind of request with each fault, between a lease and a real API server, and compares the outcome
 // and the object with the table. Whatever happens, two never hold the lease (S3), and nobody believes to hold it who does not (S4).
-// After a change: go test ./lease/kubernetes -run TestFault -update, and read the difference. To look at some cells only:
-// go test ./lease/kubernetes -run TestFaultMatrix -v -faults "half a body"
+// To look at some cells only: go test -C test ./kubernetes -run TestFaultMatrix -v -faults "half a body"
 func TestFaultMatrix(t *testing.T) {
 	shared, own := kubetest.Shared(t), kubetest.New(t)
 	killed := newDisaster(
@@ -61,17 +53,6 @@ func TestFaultMatrix(t *testing.T) {
 		<-m.last
 	}
 	require.NoError(t, errors.Join(killed.err, stalled.err))
-	if *updateFaults && !t.Failed() && *onlyFaults == "" {
-		require.NoError(t, os.WriteFile(faultsPath, []byte(renderFaults()), 0o644))
-	}
-}
-
-// TestFaultPage compares the page in docs with the table that TestFaultMatrix checks.
-func TestFaultPage(t *testing.T) {
-	page, err := os.ReadFile(faultsPath)
-	require.NoError(t, err)
-	require.Equal(t, string(page), renderFaults(),
-		"docs/lease-faults.md is not what the matrix expects: go test ./lease/kubernetes -run TestFault -update")
 }
 
 // matrix runs the cells.

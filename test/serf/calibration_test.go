@@ -1,11 +1,9 @@
 package serf_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +16,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/race"
 )
 
-var update = flag.Bool("update", false, "write docs/calibration.md anew")
-
-// The tolerance: at least nine of ten cuts of real Serf are where the model puts them, give or take a fifth and half a second.
+// The tolerance: at least nine of ten cuts of real Serf are where the model puts them, give or take a fifth and half a second. A share outside
+// is the distance between the two distributions (Kolmogorov-Smirnov) after the model's was stretched and shrunk by that much. What the model
+// leaves out: broadcasts that ride on pings, a network that loses packets, a partition that changes while it is being noticed.
 const (
 	factor = 1.2
 	slack  = 0.5 // seconds
@@ -171,29 +169,21 @@ func TestCalibration(t *testing.T) {
 			})
 		}
 	})
-	text := page(all)
-	t.Log("\n" + text)
-	path := filepath.Join("..", "..", "docs", "calibration.md")
-	if *update {
-		require.NotContains(t, all, (*comparison)(nil), "the page is written of all shapes: set SBR_CALIBRATE=1")
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		return
-	}
-	written, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for _, x := range calibrated {
-		require.Contains(t, string(written), "| "+x.String()+" |", "docs/calibration.md lacks a shape: write it anew")
-	}
+	t.Log("\n" + results(all))
 }
 
 func (s seconds) String() string {
 	return fmt.Sprintf("%.1f / %.1f / %.1f", s.at(0.1), s.at(0.5), s.at(0.9))
 }
 
-// page is docs/calibration.md.
-func page(all []*comparison) string {
+// results is the comparison as a table: seconds after the cut, as the 10th percentile, the median and the 90th percentile of the cuts.
+func results(all []*comparison) string {
 	var b strings.Builder
-	b.WriteString(pageHead)
+	b.WriteString("| shape | cuts |")
+	for _, name := range measures {
+		fmt.Fprintf(&b, " %s: Serf | model | outside |", name)
+	}
+	b.WriteString("\n")
 	for _, c := range all {
 		if c == nil {
 			continue

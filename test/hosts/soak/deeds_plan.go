@@ -49,14 +49,6 @@ const (
 // families are those that have a name.
 var families = []family{forcedFamily, recordFamily}
 
-// flag is what chooses the family on the command line, with a space after it.
-func (f family) flag() string {
-	if f == mixed {
-		return ""
-	}
-	return "--family " + string(f) + " "
-}
-
 // forgets reports whether the store is made to forget something.
 func (k kind) forgets() bool { return k == leaseDeleted || k == leaseReplaced || k == etcdRestored }
 

@@ -23,6 +23,17 @@
 //
 // With --shards test/hosts/shardhost runs on all hosts in place of the agents: a node of its own with shards that write to a ledger. Hosts leave in some rounds.
 //
+// A round fails if any of this is not so:
+//
+//   - At the end of the cut exactly one side is up. Nobody may be where the store could not be reached or did not answer, where a side was
+//     killed or stopped, and where the view never became stable; everybody may be where the cut healed in time.
+//   - No incarnation that was downed works again. Losers that start again in the cut are not ready while they are cut off from those who are up.
+//   - The chain of verdicts, read from the lease object by a watch, is unbroken: tokens grow by one, nobody who was downed holds the lease or
+//     survives a later verdict. The record goes back only where the round made the store forget it.
+//   - `sbr agent` never ends with status 2. Each process that was downed ran its hook once and ended with status 70, and no other did.
+//   - After the heal all five are members within two minutes. At a clean cut a loser is down within the computed bound.
+//   - With a ledger: the program, or every shard, runs again in the end, and nobody is downed by a planned change.
+//
 // # Guarantees
 //
 //   - A round passes only if what was seen from outside allows it: package cluster judges the chain of verdicts, the ends of the processes and

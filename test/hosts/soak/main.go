@@ -41,7 +41,7 @@ type options struct {
 	rounds, parallel     int
 	seed                 uint64
 	only                 []int
-	output, write, logs  string
+	output, logs         string
 	keep, plans, jsonOut bool
 	singleton, shards    bool
 	planned              bool
@@ -55,7 +55,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.Uint64Var(&o.seed, "seed", 1, "what all plans follow from")
 	f.IntVar(&o.parallel, "parallel", 5, "how many rounds are played beside each other, each on hosts of its own")
 	f.StringVar(&o.output, "o", "text", "text or json")
-	f.StringVar(&o.write, "write", "", "write the page `file` too, such as docs/reliability.md")
 	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
@@ -210,18 +209,6 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 		err = encoder.Encode(sum)
 	} else {
 		err = sum.write(stdout)
-	}
-	if o.write != "" && len(s.results) > 0 {
-		page := sum.page
-		switch {
-		case o.singleton:
-			page = sum.singlePage
-		case o.planned:
-			page = sum.plannedPage
-		case o.shards:
-			page = sum.shardsPage
-		}
-		err = errors.Join(err, os.WriteFile(o.write, []byte(page()), 0o644))
 	}
 	_ = os.Remove(filepath.Join(o.logs, "sbr"))
 	_ = os.RemoveAll(p.ledger)

@@ -187,7 +187,7 @@ func command(o *options, round int) string {
 	case o.planned:
 		text += " --planned"
 	case o.family != mixed:
-		text += " " + strings.TrimSpace(o.family.flag())
+		text += " --family " + string(o.family)
 	}
 	return text
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
@@ -144,42 +143,3 @@ func (s *plannedSummary) slow() (lines []string) {
 	}
 	return lines
 }
-
-// plannedPage is docs/planned-hosts.md.
-func (s *summary) plannedPage() string {
-	var b strings.Builder
-	b.WriteString(s.opening(texts{intro: plannedIntro, flags: "--planned", file: "docs/planned-hosts.md"}))
-	p := s.Single.Planned
-	b.WriteString("\n## How long nobody works\n\n" + p.table().markdown() + plannedTimes)
-	b.WriteString("\n## Where the time goes\n\n" + p.phaseTable().markdown())
-	if slow := p.slow(); len(slow) > 0 {
-		fmt.Fprintf(&b, "\nLonger than %v took:\n\n- %s\n", handOverTime, strings.Join(slow, "\n- "))
-	}
-	b.WriteString(plannedOutro)
-	return b.String()
-}
-
-var plannedIntro = "# Planned changes, on hosts\n\n" + `How long nobody works when a program that ` + "`sbr run --singleton`" + ` keeps in one place moves because it is told to. Nothing goes wrong here: what faults do is in
-[exactly one, on hosts](exactly-one-hosts.md). Five hosts, as there; the program writes every ` + writeEvery.String() + ` to a ledger on a host of its own. Source:
-` + "`test/hosts/soak --planned`" + `, which writes this page.
-
-`
-
-const plannedTimes = `
-The time is from the last write of the old run to the first accepted one of the new: the program's own end and start are in it.
-
-- sbr run is stopped: it gets SIGTERM, and starts again 300 ms after its end; then the oldest member takes the program back, which is a second change.
-- Its member leaves: ` + "`sbr agent`" + ` gets SIGTERM, hands over and leaves, and Serf's agent leaves after it; in half of the rounds ` + "`sbr run`" + ` is stopped before that. It is back a second later.
-- Several, others, four: that many of the five hosts lose and regain ` + "`sbr run`" + `, so that whoever takes over may be told to go before it runs, and older ones come back in the middle of it.
-`
-
-const plannedOutro = `
-A round fails if the ledger has accepted an older token after a newer one, if two members had one token, if two runs wrote at once, if anybody was downed, or if the program does not run in the end. The whole run fails
-if of the changes of one member alone more than one in a hundred take longer than is promised.
-
-## Again
-
-` + "```text\nmake soak ROUNDS=300 SEED=1 ARGS=--planned\ngo run -C test ./hosts/soak --seed 1 --round 31 --planned\n```" + `
-
-Both need root, iproute2 and nftables. On a machine that is busy with something else the times are longer.
-`
