@@ -78,8 +78,11 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 		m = ms.dressed(now, m)
 		id := idOf(m)
 		k := ms.known[id]
-		if ms.hasEnded(id) || m.Status == serf.StatusLeft && (k == nil || k.hasLeft(now, ms.cutOff(id))) {
+		switch {
+		case ms.hasEnded(id), m.Status == serf.StatusLeft && (k == nil || k.hasLeft(now, ms.cutOff(id))):
 			continue // not marked below
+		case k != nil && k.goodbye && (m.Status == serf.StatusFailed || ms.cutOff(id)):
+			continue // it has gone as it said, and Serf's own word of that got lost
 		}
 		if k == nil {
 			k = &known{leftSince: -1, bareSince: -1}

@@ -105,7 +105,17 @@ func TestMembership_Goodbye(t *testing.T) {
 		{at: 1 * time.Second, list: one(serf.StatusFailed), want: []string{"n2#u failed"}},
 		{at: 2 * time.Second, list: one(serf.StatusLeft), do: bye("n2#u"), want: []string{"n2#u ended"}},
 	})
-	ms := looks(t, []look{ // it comes after Serf has forgotten the member
+	looks(t, []look{ // Serf's own word that it leaves gets lost: to Serf it has failed
+		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
+		{at: 1 * time.Second, list: one(serf.StatusAlive), do: bye("n2#u"), want: []string{"n2#u leaving"}},
+		{at: 6 * time.Second, list: one(serf.StatusFailed), want: []string{"n2#u ended"}},
+		{at: 7 * time.Second, list: one(serf.StatusFailed)},
+	})
+	ms := newMembership("n1#self", func(sbr.ID) bool { return true }) // it no longer answers our probes, and Serf has not noticed
+	require.Equal(t, []string{"n2#u up"}, says(ms.look(0, one(serf.StatusAlive))))
+	ms.saidGoodbye("n2#u")
+	require.Equal(t, []string{"n2#u ended"}, says(ms.look(time.Second, one(serf.StatusAlive))))
+	ms = looks(t, []look{ // it comes after Serf has forgotten the member
 		{list: one(serf.StatusFailed), want: []string{"n2#u failed", "n2#u up"}},
 		{list: nil, want: []string{"n2#u unlisted"}},
 	})

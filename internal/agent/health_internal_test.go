@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	_ "github.com/serf-sbr/serf-sbr/lease/file"
 )
 
