@@ -29,7 +29,7 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
-		if !errors.Is(err, ErrRefused) {
+		if !errors.Is(err, ErrRefused) && !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 		l.log.Warn("lease: the store cannot be watched, reading it instead", "error", err, "every", l.opts.PollInterval)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // watching collects what a Watch of l reports; stop ends it and returns its error.
@@ -44,10 +44,10 @@ func (unwatchable) Watch(context.Context, func(lease.Snapshot)) error {
 }
 
 func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
-	stores := map[string]func(*memory.View) lease.Store{
-		"watcher":     func(v *memory.View) lease.Store { return v },
-		"polled":      func(v *memory.View) lease.Store { return plainStore{v} },
-		"unwatchable": func(v *memory.View) lease.Store { return unwatchable{v} },
+	stores := map[string]func(*leasetest.Faulty) lease.Store{
+		"watcher":     func(v *leasetest.Faulty) lease.Store { return v },
+		"polled":      func(v *leasetest.Faulty) lease.Store { return plainStore{v} },
+		"unwatchable": func(v *leasetest.Faulty) lease.Store { return unwatchable{v} },
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +104,16 @@ func TestWatch_MakesAcquireOneWrite(t *testing.T) {
 		n := requests(w.view("b"), func() {
 			require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind)
 		})
-		assert.Equal(t, memory.Counters{Writes: 1}, n)
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 		_ = stop()
 	})
 }
 
 func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
-	changes := map[string]func(*memory.Store){
-		"taken":   func(s *memory.Store) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
-		"freed":   func(s *memory.Store) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) },
-		"deleted": (*memory.Store).Delete,
+	changes := map[string]func(*leasetest.Memory){
+		"taken":   func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
+		"freed":   func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) },
+		"deleted": (*leasetest.Memory).Delete,
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		taken := lease.Record{Holder: "x", Token: 2, Nonce: "n", TTL: ttl}
-		a := w.leaseOver(&pausingStore{View: w.view("a"), pause: func() {
+		a := w.leaseOver(&pausingStore{Faulty: w.view("a"), pause: func() {
 			w.store.Restore(taken)
 			time.Sleep(time.Millisecond) // the report arrives
 		}}, "a")
@@ -222,7 +222,7 @@ func TestRead_AnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		w.view("a").LoseRequests(1)
+		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, 1)
 		start := time.Now()
 		_, err := a.Read(t.Context())
 		require.ErrorIs(t, err, context.DeadlineExceeded)

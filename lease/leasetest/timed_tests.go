@@ -51,7 +51,7 @@ var timedTests = []namedTest{
 	}},
 	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a := b.leaseOver(faulty.Store(), "a", clock)
+		a := b.leaseOver(faulty, "a", clock)
 		lost := make(chan error, 10)
 		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
 		faulty.Inject(All, Unavailable, Always)
@@ -100,7 +100,7 @@ var timedTests = []namedTest{
 	}},
 	{"a late grant is undone", func(t *testing.T, b *bench) {
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a, judge := b.leaseOver(faulty.Store(), "a", clock), b.open("judge")
+		a, judge := b.leaseOver(faulty, "a", clock), b.open("judge")
 		faulty.Inject(Writes, BreakResponse, 1)
 		faulty.OnRequest(func(write bool) {
 			if write {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // gate is what a process has to pass before it does anything that others can notice. It stands in for SIGSTOP and SIGKILL, which
@@ -106,7 +106,7 @@ const underWay = 30 * time.Second
 
 // connection is a process's way to the lease store. A request that was sent still arrives when the process has died or given it up.
 type connection struct {
-	view *memory.View
+	view *leasetest.Faulty
 	gate *gate
 }
 
