@@ -352,7 +352,7 @@ type pausingStore struct {
 	done  bool
 }
 
-func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	got, err := s.Faulty.Write(ctx, r, prev)
 	if err == nil && !s.done {
 		s.done = true
@@ -381,7 +381,7 @@ func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
 // tardy is a store whose answers to writes take a second; its watches are at once.
 type tardy struct{ *leasetest.Faulty }
 
-func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	defer time.Sleep(time.Second)
 	return s.Faulty.Write(ctx, r, prev)
 }

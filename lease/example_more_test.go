@@ -211,3 +211,18 @@ func ExampleLease_Restore() {
 	// true 1 <nil>
 	// [a] <nil> 1
 }
+
+// What a store shows, for whoever needs no lease.
+func ExampleFollow() {
+	store := leasetest.NewMemory()
+	store.Restore(lease.Record{Holder: "a", Token: 7})
+	ctx, cancel := context.WithCancel(context.Background())
+	err := lease.Follow(ctx, store, lease.Pace{}, nil, func(s lease.Snapshot) {
+		fmt.Println(s.Record.Holder, s.Record.Token)
+		cancel()
+	})
+	fmt.Println(err)
+	// Output:
+	// a 7
+	// context canceled
+}

@@ -228,7 +228,7 @@ func TestLease_IdleSendsNothing(t *testing.T) {
 // slowStore takes its time, whatever the context says.
 type slowStore struct{ *leasetest.Faulty }
 
-func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	time.Sleep(time.Second)
 	return s.Faulty.Write(ctx, r, prev)
 }

@@ -147,7 +147,7 @@ func (f *flaky) Read(ctx context.Context) (lease.Snapshot, error) {
 	return f.Faulty.Read(ctx)
 }
 
-func (f *flaky) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (f *flaky) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	f.draw()
 	return f.Faulty.Write(ctx, r, prev)
 }

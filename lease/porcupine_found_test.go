@@ -21,7 +21,7 @@ type each struct {
 	before func(n int, v *leasetest.Faulty)
 }
 
-func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	e.n++
 	e.Faulty.Heal()
 	e.before(e.n, e.Faulty)

@@ -223,7 +223,7 @@ type stubborn struct {
 	delay time.Duration
 }
 
-func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	time.Sleep(s.delay)
 	return s.Store.Write(context.Background(), r, prev)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan lease.Outcome {
@@ -115,6 +114,7 @@ func TestAcquireWait_CostsAlmostNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		n := requests(w.view("b"), func() { b.AcquireWait(ctx, lease.Proposal{}, nil) })
-		assert.Equal(t, leasetest.Counters{Reads: 1, Watches: 1}, n)
+		assert.Less(t, n.Reads, 100, "one each 30 to 60 s, beside the watch")
+		assert.Zero(t, n.Writes)
 	})
 }

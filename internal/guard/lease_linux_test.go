@@ -119,10 +119,10 @@ type slowDisk struct {
 	was bool
 }
 
-func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	if !s.was {
 		s.was = true
-		return lease.Snapshot{}, fmt.Errorf("%w: %w", lease.ErrRefused, context.DeadlineExceeded)
+		return "", fmt.Errorf("%w: %w", lease.ErrRefused, context.DeadlineExceeded)
 	}
 	return s.Store.Write(ctx, r, prev)
 }

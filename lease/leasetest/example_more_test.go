@@ -26,9 +26,8 @@ func ExampleRunStore() {
 	harness := func(*testing.T) leasetest.Harness {
 		store := leasetest.NewMemory()
 		return leasetest.Harness{
-			Open:      func(_ testing.TB, party string) lease.Store { return store.View(party) },
-			Delete:    func(testing.TB) { store.Delete() },
-			Precision: time.Microsecond, // of the times that it keeps
+			Open:   func(_ testing.TB, party string) lease.Store { return store.View(party) },
+			Delete: func(testing.TB) { store.Delete() },
 		}
 	}
 	_ = func(t *testing.T) { leasetest.RunStore(t, harness) }

@@ -261,56 +261,57 @@ func (f *Faulty) send(write bool) fate {
 
 // Read implements lease.Store.
 func (f *Faulty) Read(ctx context.Context) (lease.Snapshot, error) {
-	return f.send(false).meet(ctx, func() (lease.Snapshot, error) { return f.inner.Read(ctx) })
+	return meet(ctx, f.send(false), func() (lease.Snapshot, error) { return f.inner.Read(ctx) })
 }
 
 // Write implements lease.Store.
-func (f *Faulty) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (f *Faulty) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	fate := f.send(true)
 	if fate.fault == CommitLate && ctx.Err() == nil {
 		f.commitLate(r, prev, fate.lateness)
-		return lost(ctx, CommitLate)
+		return "", lost(ctx, CommitLate)
 	}
-	return fate.meet(ctx, func() (lease.Snapshot, error) { return f.inner.Write(ctx, r, prev) })
+	return meet(ctx, fate, func() (lease.Version, error) { return f.inner.Write(ctx, r, prev) })
 }
 
 // meet sends a request by way of its fate.
-func (t fate) meet(ctx context.Context, send func() (lease.Snapshot, error)) (lease.Snapshot, error) {
+func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T, err error) {
+	var none T
 	if err := ctx.Err(); err != nil {
-		return lease.Snapshot{}, err
+		return none, err
 	}
 	switch t.fault {
 	case Unavailable:
-		return lease.Snapshot{}, fmt.Errorf("%w: %v", ErrInjected, Unavailable)
+		return none, fmt.Errorf("%w: %v", ErrInjected, Unavailable)
 	case LoseRequest:
-		return lost(ctx, LoseRequest)
+		return none, lost(ctx, LoseRequest)
 	}
 	if err := pause(ctx, t.delay/2); err != nil {
-		return lease.Snapshot{}, err
+		return none, err
 	}
 	switch t.fault {
 	case Conflict:
-		return lease.Snapshot{}, fmt.Errorf("%w (%w)", lease.ErrConflict, ErrInjected)
+		return none, fmt.Errorf("%w (%w)", lease.ErrConflict, ErrInjected)
 	case Refuse:
-		return lease.Snapshot{}, fmt.Errorf("%w (%w)", lease.ErrRefused, ErrInjected)
+		return none, fmt.Errorf("%w (%w)", lease.ErrRefused, ErrInjected)
 	}
-	s, err := send()
+	answer, err = send()
 	switch t.fault {
 	case LoseResponse:
-		return lost(ctx, LoseResponse)
+		return none, lost(ctx, LoseResponse)
 	case BreakResponse:
-		return lease.Snapshot{}, fmt.Errorf("%w: %v", ErrInjected, BreakResponse)
+		return none, fmt.Errorf("%w: %v", ErrInjected, BreakResponse)
 	}
 	if slow := pause(ctx, t.delay-t.delay/2); slow != nil {
-		return lease.Snapshot{}, slow
+		return none, slow
 	}
-	return s, err
+	return answer, err
 }
 
 // lost waits for an answer that never comes.
-func lost(ctx context.Context, fault Fault) (lease.Snapshot, error) {
+func lost(ctx context.Context, fault Fault) error {
 	<-ctx.Done()
-	return lease.Snapshot{}, fmt.Errorf("%w: %v: %w", ErrInjected, fault, ctx.Err())
+	return fmt.Errorf("%w: %v: %w", ErrInjected, fault, ctx.Err())
 }
 
 func pause(ctx context.Context, d time.Duration) error {

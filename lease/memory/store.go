@@ -46,16 +46,16 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 }
 
 // Write implements lease.Store.
-func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	if err := ctx.Err(); err != nil {
-		return lease.Snapshot{}, err
+		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if prev != s.snap.Version {
-		return lease.Snapshot{}, lease.ErrConflict
+		return "", lease.ErrConflict
 	}
-	return s.commit(r), nil
+	return s.commit(r).Version, nil
 }
 
 // Watch implements lease.Watcher.
