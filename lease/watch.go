@@ -46,15 +46,13 @@ func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snap
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	var last Version
-	told := false
-	tell := func(s Snapshot) {
-		if !told || s.Version != last {
-			told, last = true, s.Version
-			fn(s)
-		}
+	f := follower{store: s, pace: p.filled(), clock: SystemClock(), log: log, fn: fn}
+	f.read = func(ctx context.Context) (Snapshot, error) {
+		ctx, cancel := context.WithTimeout(ctx, DefaultSettings().OperationTimeout)
+		defer cancel()
+		return s.Read(ctx)
 	}
-	f := follower{store: s, pace: p.filled(), clock: SystemClock(), log: log, read: s.Read, readTell: tell, streamTell: tell}
+	f.hear = func(s Snapshot) (Snapshot, bool) { return s, !s.Record.older(&f.last.Record) }
 	return f.run(ctx)
 }
 
@@ -67,10 +65,15 @@ type follower struct {
 	read  func(context.Context) (Snapshot, error)
 	// noted is told of each failure, and of the end of a row of them by nil. It may be nil.
 	noted func(error)
-	// readTell and streamTell take in what a read and the stream bring. They are called under mu.
-	readTell, streamTell func(Snapshot)
+	// hear takes in what the stream brings. It reports false for what may be late: then a read tells.
+	hear func(Snapshot) (Snapshot, bool)
+	fn   func(Snapshot)
 
 	mu sync.Mutex
+	// last is what was told last, valid if told. count counts.
+	last  Snapshot
+	told  bool
+	count int
 	// streamed is the state that the open stream has told last; heard is false if none.
 	streamed Version
 	heard    bool
@@ -131,7 +134,14 @@ func (f *follower) stream(ctx context.Context) error {
 		defer f.mu.Unlock()
 		f.streamed, f.heard = s.Version, true
 		f.healed()
-		f.streamTell(s)
+		s, ok := f.hear(s)
+		if !ok {
+			var err error
+			if s, err = f.read(ctx); err != nil {
+				return
+			}
+		}
+		f.tell(s)
 	})
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -146,7 +156,7 @@ func (f *follower) stream(ctx context.Context) error {
 func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 	pause := f.pace.Retry
 	for first := true; sleep(ctx, f.clock, pause) == nil; first = false {
-		s, err := f.read(ctx)
+		s, err := f.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -160,7 +170,6 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 		if !f.heard {
 			behind = s.Version != ""
 		}
-		f.readTell(s)
 		f.healed()
 		f.mu.Unlock()
 		if behind && !first {
@@ -183,17 +192,11 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 			}
 			wait -= min(wait, quiet)
 		}
-		s, err := f.read(ctx)
+		_, err := f.look(ctx)
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
-		if err != nil {
-			f.report(err)
-		} else {
-			f.mu.Lock()
-			f.readTell(s)
-			f.mu.Unlock()
-		}
+		f.report(err)
 		pause := min(wait, max(f.pace.Poll, postponed(err)))
 		if err := sleep(ctx, f.clock, pause); err != nil {
 			return err
@@ -205,6 +208,33 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 			return nil
 		}
 	}
+}
+
+// look reads and tells. A read that the stream has overtaken is not told.
+func (f *follower) look(ctx context.Context) (Snapshot, error) {
+	f.mu.Lock()
+	before := f.count
+	f.mu.Unlock()
+	s, err := f.read(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == before || !s.Record.older(&f.last.Record) {
+		f.tell(s)
+	}
+	return s, nil
+}
+
+// tell is called under mu.
+func (f *follower) tell(s Snapshot) {
+	if f.told && s.Version == f.last.Version {
+		return
+	}
+	f.last, f.told = s, true
+	f.count++
+	f.fn(s)
 }
 
 // report notes an interruption, and logs the first of a row of equal ones. That no stream is to be had is none.
@@ -249,12 +279,6 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(l.root, func() { cancel(fmt.Errorf("lease: watch: %w", ErrClosed)) })()
-	var last Version
-	told := false
-	tell := func(s Snapshot) {
-		told, last = true, s.Version
-		fn(s.Record.clone())
-	}
 	f := follower{
 		store: l.store, pace: l.opts.Pace, clock: l.clock, log: l.log, noted: l.opts.OnWatch,
 		read: func(ctx context.Context) (Snapshot, error) {
@@ -262,21 +286,11 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 			defer cancel()
 			return l.fetch(ctx)
 		},
-	}
-	f.readTell = func(s Snapshot) {
-		if !told || s.Version != last {
-			tell(s)
-		}
-	}
-	f.streamTell = func(s Snapshot) {
-		if r, news := l.hear(s); news {
-			tell(Snapshot{Record: r, Version: s.Version})
-			return
-		}
-		// Either the report is late, or the store went backwards, which is news.
-		if s, err := f.read(ctx); err == nil && s.Record.Behind {
-			tell(s)
-		}
+		hear: func(s Snapshot) (Snapshot, bool) {
+			r, news := l.hear(s)
+			return Snapshot{Record: r, Version: s.Version}, news
+		},
+		fn: func(s Snapshot) { fn(s.Record.clone()) },
 	}
 	return f.run(ctx)
 }
