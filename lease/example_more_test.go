@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -225,4 +226,25 @@ func ExampleFollow() {
 	// Output:
 	// a 7
 	// context canceled
+}
+
+// A record as text, for a store that keeps text. One with columns of its own for some fields embeds a Document.
+func ExampleMarshalRecord() {
+	r := lease.Record{Holder: "a", Token: 7, TTL: time.Minute}
+	text, err := lease.MarshalRecord(r)
+	fmt.Println(strings.Contains(string(text), `"holder": "a"`), err)
+	read, err := lease.UnmarshalRecord(text)
+	fmt.Println(read.Token, err)
+	_, err = lease.UnmarshalRecord([]byte(`{"format": 1, "hodler": "a", "token": 7}`))
+	fmt.Println(err)
+	d, err := lease.NewDocument(r)
+	fmt.Println(d.TTL, err)
+	read, err = d.Record()
+	fmt.Println(read.TTL, err)
+	// Output:
+	// true <nil>
+	// 7 <nil>
+	// the field "holder" is missing
+	// 1m0s <nil>
+	// 1m0s <nil>
 }

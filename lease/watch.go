@@ -170,14 +170,17 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 		if !f.heard {
 			behind = s.Version != ""
 		}
-		f.healed()
+		heard := f.heard
+		if heard || !first { // a stream that says nothing is open, if it lasts
+			f.healed()
+		}
 		f.mu.Unlock()
 		if behind && !first {
 			end(errBehind) // an event under way that the read has overtaken costs one opening too many
 			return
 		}
 		pause = jitter(f.pace.Beside)
-		if behind {
+		if behind || first && !heard {
 			pause = jitter(f.pace.RetryMax)
 		}
 	}

@@ -19,6 +19,9 @@ type Harness struct {
 	Delete func(t testing.TB)
 	// Interrupt breaks all connections for a moment (a server that restarts). Nil: these tests are skipped.
 	Interrupt func(t testing.TB)
+	// Failover makes another server take over from the one that answers, as abruptly as it can happen, and returns when requests are
+	// answered again. What was answered before must not be forgotten. Nil: that is not tested.
+	Failover func(t testing.TB)
 	// Patience bounds the wait for one event. Zero: 10 s.
 	Patience time.Duration
 	// LargeVerdict is how many members a verdict must be able to name. Zero: 1,000.
@@ -46,6 +49,7 @@ func RunLease(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	runAll(t, newHarness, leaseTests)
 	runAll(t, newHarness, timedTests)
+	runAll(t, newHarness, historyTests)
 }
 
 type namedTest struct {

@@ -49,6 +49,20 @@ var timedTests = []namedTest{
 			require.True(t, a.Check())
 		}
 	}},
+	{"a heartbeat is one write", func(t *testing.T, b *bench) {
+		clock, faulty := NewClock(), NewFaulty(b.open("a"))
+		a := b.leaseOver(faulty, "a", clock)
+		seen := b.follow(a)
+		b.granted(a, lease.Proposal{})
+		const beats = 6
+		for range beats {
+			before := seen().Renewed
+			b.advanceUntil(clock, func() bool { return seen().Renewed.After(before) })
+		}
+		passed := clock.Now().Sub(NewClock().Now())
+		most := 2 + int(passed/timed.HeartbeatInterval)
+		require.LessOrEqual(t, faulty.Counters().Writes, most, "in %v: does a watch report other times than were written?", passed)
+	}},
 	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
 		a := b.leaseOver(faulty, "a", clock)
