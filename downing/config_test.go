@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func validConfig() downing.Config {
 	cfg := downing.DefaultConfig()
 	cfg.System = "payments"
-	cfg.Store = memory.NewStore().View("n1")
+	cfg.Store = leasetest.NewMemory().View("n1")
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	return cfg
 }
@@ -80,7 +80,7 @@ func TestConfig_Digest(t *testing.T) {
 	}
 	for name, change := range map[string]func(*downing.Config){
 		"nothing":            func(*downing.Config) {},
-		"each its own store": func(c *downing.Config) { c.Store = memory.NewStore().View("n2") },
+		"each its own store": func(c *downing.Config) { c.Store = leasetest.NewMemory().View("n2") },
 		"how it ends":        func(c *downing.Config) { c.Grace, c.Exit = time.Hour, func(int) {} },
 		"who watches":        func(c *downing.Config) { c.Logger, c.Observe = nil, func(downing.Occurrence) {} },
 		"the default, named": func(c *downing.Config) { c.LeaseName = "payments-sbr" },

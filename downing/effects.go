@@ -215,22 +215,22 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	})
 }
 
-// watch follows the lease for as long as the engine runs; a store that cannot watch is polled by the lease. A store whose watch
-// ends although it should not is watched again: without it a loser learns its fate only when it asks or is told.
+// watch follows the lease for as long as the engine runs. Without it a loser learns its fate only when it asks or is told.
 func (e *engine) watch() {
-	for e.ctx.Err() == nil {
-		e.metrics.watching(true)
-		err := e.lease.Watch(e.ctx, func(rec lease.Record) {
-			e.metrics.answered()
-			r := recordOf(rec)
-			e.inbox.Post(func() { e.step(sbr.LeaseObserved{Record: r}) })
-		})
-		e.metrics.watching(false)
-		if e.ctx.Err() == nil {
-			e.metrics.leaseWatchFailed.add("")
-			e.log.Error("sbr: the watch of the lease ended, watching it again", "lease", e.cfg.leaseName(), "error", err, "in", e.cfg.Resolver.LeaseRetry)
-			e.rest(e.cfg.Resolver.LeaseRetry)
-		}
+	e.metrics.watching(true)
+	defer e.metrics.watching(false)
+	_ = e.lease.Watch(e.ctx, func(rec lease.Record) {
+		e.metrics.answered()
+		r := recordOf(rec)
+		e.inbox.Post(func() { e.step(sbr.LeaseObserved{Record: r}) })
+	})
+}
+
+// watchInterrupted counts the failures of the watch.
+func (e *engine) watchInterrupted(err error) {
+	e.metrics.watching(err == nil)
+	if err != nil {
+		e.metrics.leaseWatchFailed.add("")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // A service that embeds Serf is protected by five more lines, marked below. A real one has its lease in Kubernetes
@@ -23,7 +23,7 @@ func Example() {
 	inMemory(conf)
 
 	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store = "payments", memory.NewStore().View("n1")
+	cfg.System, cfg.Store = "payments", leasetest.NewMemory().View("n1")
 	cfg.Logger = slog.New(slog.DiscardHandler)
 
 	p, err := downing.New(cfg)     // 1

@@ -12,7 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -122,7 +122,7 @@ func TestFailSafe_HookPanicsAtEverything(t *testing.T) {
 
 // moody is a store whose watch does what a test wants before it works.
 type moody struct {
-	*memory.View
+	*leasetest.Faulty
 	watch func(n int64) error
 	calls atomic.Int64
 }
@@ -131,13 +131,13 @@ func (m *moody) Watch(ctx context.Context, f func(lease.Snapshot)) error {
 	if err := m.watch(m.calls.Add(1)); err != nil {
 		return err
 	}
-	return m.View.Watch(ctx, f)
+	return m.Faulty.Watch(ctx, f)
 }
 
 // F1: a panic beside the loop, here in the embedder's store, fails the member as well, and in an orderly way.
 func TestFailSafe_StorePanics(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		store := &moody{View: s.Store.View("n1"), watch: func(int64) error { panic("a broken store") }}
+		store := &moody{Faulty: s.Store.View("n1"), watch: func(int64) error { panic("a broken store") }}
 		p, end := s.protected(func(c *downing.Config) { c.Store = store })
 		<-p.Done()
 		require.Contains(t, p.Reason(), "the resolver failed: panic: a broken store")
@@ -148,7 +148,7 @@ func TestFailSafe_StorePanics(t *testing.T) {
 // A watch that ends although it should not is begun again: a loser would hear of its verdict too late.
 func TestWatch_BeginsAgain(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		store := &moody{View: s.Store.View("n1"), watch: func(n int64) error {
+		store := &moody{Faulty: s.Store.View("n1"), watch: func(n int64) error {
 			if n < 4 {
 				return errors.New("the connection is gone")
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -212,7 +213,7 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 	var gates clustertest.Gates
 	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
 		c.Form(5)
-		c.Store.View("n1").LoseResponses(1)
+		c.Store.View("n1").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		c.Store.OnCommit(func(lease.Record) { gates.Of("n1").Close() })
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })

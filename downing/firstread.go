@@ -30,7 +30,9 @@ func (e *engine) openLease(ctx context.Context) error {
 		}
 		e.cfg.Store, e.opened = store, store
 	}
-	l, err := lease.New(e.cfg.Store, string(e.self.ID), e.cfg.Lease, lease.Options{Use: "the resolver of " + e.cfg.System, Logger: e.log})
+	l, err := lease.New(e.cfg.Store, string(e.self.ID), e.cfg.Lease, lease.Options{
+		Use: "the resolver of " + e.cfg.System, Logger: e.log, OnWatch: e.watchInterrupted,
+	})
 	if err != nil {
 		return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
 	}

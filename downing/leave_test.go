@@ -13,6 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -216,7 +217,7 @@ func TestLeave_StoreAway(t *testing.T) {
 func TestLeave_LostAnswer(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		c.Member("n3").Store.LoseResponses(1)
+		c.Member("n3").Store.Inject(leasetest.All, leasetest.LoseResponse, 1)
 		c.leave("n3")
 		require.Equal(t, []string{"n3"}, nodesOf(c.verdict().Left))
 		c.requireWhole(time.Minute, "n1", "n2", "n4", "n5")

@@ -112,7 +112,7 @@ func newMetrics(p metric.MeterProvider) (*metrics, error) {
 		pauses:           b.tally("sbr.pauses", "{pause}", "How often this process stood still for longer than is safe.", ""),
 		leaseReads:       b.tally("sbr.lease.reads", "{read}", "Reads of the lease by the resolver, by outcome.", "outcome", outcomeOK, outcomeError),
 		leaseLosses:      b.tally("sbr.lease.losses", "{loss}", "How often the lease was lost while this member held it.", ""),
-		leaseWatchFailed: b.tally("sbr.lease.watch.failures", "{failure}", "Watches of the lease that ended although they should not.", ""),
+		leaseWatchFailed: b.tally("sbr.lease.watch.failures", "{failure}", "Interruptions of the watch of the lease.", ""),
 		backwards:        b.tally("sbr.lease.backwards", "{time}", "How often the lease held less than this member knew: it was deleted, emptied or restored.", ""),
 		conflicts:        b.tally("sbr.lease.conflicts", "{conflict}", "How often two verdicts had one token: the store lost one of them, and the chain is broken.", ""),
 		sent:             b.tally("sbr.messages.sent", "{message}", "Messages and answers sent to other members, by kind.", "kind", messageKinds...),

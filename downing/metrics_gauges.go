@@ -83,7 +83,7 @@ func (b *instruments) gauges() gauges {
 		queue:         b.level("sbr.loop.queue", "{task}", "Tasks that wait for the resolver's loop."),
 		token:         b.level("sbr.verdict.token", "", "Fencing token of the newest verdict that this member knows, 0 for none."),
 		held:          b.level("sbr.lease.held", "", "1 while this member certainly holds the lease."),
-		watching:      b.level("sbr.lease.watch.running", "", "1 while the lease is being watched."),
+		watching:      b.level("sbr.lease.watch.running", "", "1 while the lease is being watched, 0 while that is interrupted."),
 		waiting:       b.level("sbr.waiting", "", "1 while this member waits at its start, by what it waits for."),
 		refused:       b.level("sbr.lease.refused", "", "1 while the lease store refuses what this member needs: rights or credentials."),
 		suspendedAge:  b.age("sbr.suspended.age", "For how long this member has been suspended, 0 if it is not."),

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -19,7 +19,7 @@ import (
 func idle(t *testing.T, change ...func(*Config)) *engine {
 	t.Helper()
 	cfg := DefaultConfig()
-	cfg.System, cfg.Store, cfg.Logger = "payments", memory.NewStore().View("n1"), slog.New(slog.DiscardHandler)
+	cfg.System, cfg.Store, cfg.Logger = "payments", leasetest.NewMemory().View("n1"), slog.New(slog.DiscardHandler)
 	for _, f := range change {
 		f(&cfg)
 	}

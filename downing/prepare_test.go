@@ -17,7 +17,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -33,7 +33,7 @@ func TestPrepare_WaitsForTheStore(t *testing.T) {
 		conf.Init()
 		err := p.Prepare(ctx, conf)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, memory.ErrUnavailable)
+		require.ErrorIs(t, err, leasetest.ErrInjected)
 		require.ErrorContains(t, err, "must be readable before this node may join")
 		require.Nil(t, conf.EventCh, "nothing was changed")
 
@@ -50,7 +50,7 @@ func TestPrepare_WaitsForTheStore(t *testing.T) {
 // Stop ends a Prepare that waits for the store.
 func TestPrepare_StoppedWhileItWaits(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		s.Store.View("n1").LoseRequests(memory.Always)
+		s.Store.View("n1").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		p := s.provider()
 		conf := serf.DefaultConfig()
 		conf.Init()
@@ -64,7 +64,7 @@ func TestPrepare_StoppedWhileItWaits(t *testing.T) {
 }
 
 // hanging is a store whose preflight answers only when its ctx ends.
-type hanging struct{ *memory.View }
+type hanging struct{ *leasetest.Faulty }
 
 func (hanging) Preflight(ctx context.Context) error {
 	<-ctx.Done()
@@ -84,7 +84,7 @@ func TestPrepare_PreflightHangs(t *testing.T) {
 
 // guarded is a store that refuses this member while refusal is set.
 type guarded struct {
-	*memory.View
+	*leasetest.Faulty
 	refusal atomic.Pointer[error]
 	asked   atomic.Int64
 }
@@ -115,7 +115,7 @@ func (busy) RetryAfter() time.Duration { return 40 * time.Second }
 // Rule 21: rights and credentials that are refused are waited for, loudly, and once they are back the start goes on by itself.
 func TestPrepare_WaitsForRights(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		g, log := &guarded{View: s.Store.View("n1")}, new(logtest.Log)
+		g, log := &guarded{Faulty: s.Store.View("n1")}, new(logtest.Log)
 		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = g, log.Warnings() })
 		var told []string
 		p.OnSuspend(func(why string) { told = append(told, "suspend: "+why) })
@@ -152,7 +152,7 @@ func TestPrepare_WaitsForRights(t *testing.T) {
 // A store that says when to come again is left alone until then.
 func TestPrepare_RespectsRetryAfter(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		g := &guarded{View: s.Store.View("n1")}
+		g := &guarded{Faulty: s.Store.View("n1")}
 		g.refuse(busy{lease.ErrRefused})
 		p := s.provider(func(c *downing.Config) { c.Store = g })
 		conf := serf.DefaultConfig()
@@ -168,7 +168,7 @@ func TestPrepare_RespectsRetryAfter(t *testing.T) {
 // While the cluster is whole a member tries its rights now and then; it says once when they are gone, and when they are back.
 func TestRights_GoneAndBack(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		g, log := &guarded{View: s.Store.View("n1")}, new(logtest.Log)
+		g, log := &guarded{Faulty: s.Store.View("n1")}, new(logtest.Log)
 		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = g, log.Logger() })
 		node := s.create(p, nil, nil)
 		require.NoError(t, p.Start(t.Context(), node))

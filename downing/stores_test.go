@@ -14,13 +14,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // elsewhere gives some members another store than the cluster's.
-func elsewhere(names ...string) (store func() *memory.Store, config func(string, *downing.Config)) {
-	store = sync.OnceValue(memory.NewStore) // in the bubble of the test
+func elsewhere(names ...string) (store func() *leasetest.Memory, config func(string, *downing.Config)) {
+	store = sync.OnceValue(leasetest.NewMemory) // in the bubble of the test
 	return store, func(name string, c *downing.Config) {
 		clustertest.MajorityFirst(name, c)
 		if slices.Contains(names, name) {

@@ -231,10 +231,10 @@ func (l *Lease) take(ctx context.Context, a *attempt, s Snapshot) (out Outcome, 
 
 // draft is what the attempt writes over r: the same content for the same r, however often it is sent.
 func (l *Lease) draft(a *attempt, r Record) Record {
-	wall := a.started.Round(0)
+	began := wall(a.started)
 	next := Record{
 		Holder: l.owner, Token: r.Token + 1, Nonce: a.nonce, TTL: a.terms.recorded(),
-		Acquired: wall, Renewed: wall, Verdict: r.Verdict,
+		Acquired: began, Renewed: began, Verdict: r.Verdict,
 	}
 	if a.proposal.Verdict != nil {
 		next.Verdict = a.proposal.Verdict.Clone()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -58,16 +58,16 @@ func TestAcquire_Cost(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		cold := requests(w.view("a"), func() { w.granted(a) })
-		assert.Equal(t, memory.Counters{Reads: 1, Writes: 1}, cold)
+		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, cold)
 		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
 		warm := requests(w.view("a"), func() { w.granted(a) })
-		assert.Equal(t, memory.Counters{Writes: 1}, warm, "the version is known from the release")
+		assert.Equal(t, leasetest.Counters{Writes: 1}, warm, "the version is known from the release")
 		refused := requests(w.view("b"), func() { w.held(b, "a") })
-		assert.Equal(t, memory.Counters{Reads: 1}, refused)
+		assert.Equal(t, leasetest.Counters{Reads: 1}, refused)
 		released := requests(w.view("a"), func() { a.Release(t.Context()) })
-		assert.Equal(t, memory.Counters{Writes: 1}, released)
+		assert.Equal(t, leasetest.Counters{Writes: 1}, released)
 		stale := requests(w.view("b"), func() { w.granted(b) })
-		assert.Equal(t, memory.Counters{Reads: 1, Writes: 1}, stale, "what b knows says held: it must look again")
+		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, stale, "what b knows says held: it must look again")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
 			out := a.Acquire(t.Context(), verdict(1, "a", "a"), nil)
 			require.Equal(t, lease.Granted, out.Kind, "%v", out)
 		})
-		assert.Equal(t, memory.Counters{Writes: 1}, n)
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 		assert.EqualValues(t, 2, a.Token())
 		assert.NotEqual(t, first, w.record().Nonce)
 		time.Sleep(3 * ttl)
@@ -192,7 +192,7 @@ func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
 		out := w.unknown(a)
 		assert.Equal(t, timeout, time.Since(start))
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.ErrorIs(t, out.Err, memory.ErrUnavailable)
+		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
 		assert.NotContains(t, out.Err.Error(), "\n")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -215,7 +215,7 @@ func TestAcquire_RefusedIsUnknownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		w.view("a").Refuse(1)
+		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
 		start := time.Now()
 		out := w.unknown(a)
 		assert.Zero(t, time.Since(start))
@@ -228,16 +228,16 @@ func TestAcquire_RefusedIsUnknownAtOnce(t *testing.T) {
 func TestAcquire_ConflictIsNotALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.view("a").Conflict(3)
+		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, 3)
 		n := requests(w.view("a"), func() { w.granted(w.lease("a")) })
-		assert.Equal(t, memory.Counters{Reads: 4, Writes: 4}, n)
+		assert.Equal(t, leasetest.Counters{Reads: 4, Writes: 4}, n)
 	})
 }
 
 func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.view("a").Conflict(memory.Always)
+		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always)
 		start := time.Now()
 		n := requests(w.view("a"), func() {
 			out := w.unknown(w.lease("a"))
@@ -258,7 +258,7 @@ func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 		require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
 		v := w.view("a")
 		v.SetDelay(100 * time.Millisecond)
-		v.Conflict(1)
+		v.Inject(leasetest.Writes, leasetest.Conflict, 1)
 		time.AfterFunc(275*time.Millisecond, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
 		w.held(a, "b")
 		synctest.Wait()
@@ -281,7 +281,7 @@ func TestAcquire_ConcurrentCallsAreAllAnswered(t *testing.T) {
 				assert.Equal(t, lease.Granted, out.Kind, "%v", out)
 			}
 		})
-		assert.Equal(t, memory.Counters{Reads: 1, Writes: 1}, n, "all share what the first one did")
+		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, n, "all share what the first one did")
 
 		a.Release(t.Context())
 		w.view("a").SetUnavailable(true)
@@ -317,7 +317,7 @@ func TestAcquire_TooLateIsNotAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		clock := &jumpingClock{}
-		a := w.leaseOver(&pausingStore{View: w.view("a"), pause: func() { clock.jump(window) }}, "a",
+		a := w.leaseOver(&pausingStore{Faulty: w.view("a"), pause: func() { clock.jump(window) }}, "a",
 			func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
 		out := w.unknown(a)
 		assert.ErrorIs(t, out.Err, lease.ErrTooLate)
@@ -332,7 +332,7 @@ func TestAcquire_ErrorsNameTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		w.view("a").LoseRequests(memory.Always)
+		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		gone := errors.New("the caller has gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(gone) })
@@ -347,13 +347,13 @@ func TestAcquire_ErrorsNameTheCause(t *testing.T) {
 
 // pausingStore pauses the whole process right after its first committed write.
 type pausingStore struct {
-	*memory.View
+	*leasetest.Faulty
 	pause func()
 	done  bool
 }
 
-func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
-	got, err := s.View.Write(ctx, r, prev)
+func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	got, err := s.Faulty.Write(ctx, r, prev)
 	if err == nil && !s.done {
 		s.done = true
 		s.pause()
@@ -379,11 +379,11 @@ func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
 }
 
 // tardy is a store whose answers to writes take a second; its watches are at once.
-type tardy struct{ *memory.View }
+type tardy struct{ *leasetest.Faulty }
 
-func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	defer time.Sleep(time.Second)
-	return s.View.Write(ctx, r, prev)
+	return s.Faulty.Write(ctx, r, prev)
 }
 
 // The last of many tries is cut short by the caller's own time. What the others said is what tells.
@@ -394,10 +394,10 @@ func TestAcquire_NamesTheFailureThatTells(t *testing.T) {
 		v.SetUnavailable(true)
 		time.AfterFunc(timeout/2, func() {
 			v.Heal()
-			v.LoseRequests(memory.Always)
+			v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		})
 		out := w.unknown(w.lease("a"))
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.ErrorIs(t, out.Err, memory.ErrUnavailable)
+		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
 	})
 }

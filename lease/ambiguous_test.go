@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
@@ -18,14 +18,13 @@ func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		v := w.view("a")
-		v.SpareReads(true)
-		v.LoseResponses(1)
+		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		start := time.Now()
 		n := requests(v, func() {
 			out := a.Acquire(t.Context(), verdict(0, "a", "a"), nil)
 			require.Equal(t, lease.Granted, out.Kind, "%v", out)
 		})
-		assert.Equal(t, memory.Counters{Reads: 2, Writes: 1}, n)
+		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 1}, n)
 		assert.Less(t, time.Since(start), timeout, "a tenth of the operation is left for that")
 		assert.EqualValues(t, 1, a.Token())
 		time.Sleep(window - time.Since(start))
@@ -38,8 +37,7 @@ func TestAmbiguous_GrantCountsFromTheWriteNotFromTheAnswer(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		v := w.view("a")
-		v.SpareReads(true)
-		v.LoseResponses(1)
+		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		start := time.Now()
 		w.granted(a)
 		v.SetUnavailable(true)
@@ -54,10 +52,9 @@ func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		v := w.view("a")
-		v.SpareReads(true)
-		v.LoseRequests(1)
+		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		n := requests(v, func() { w.granted(w.lease("a")) })
-		assert.Equal(t, memory.Counters{Reads: 2, Writes: 2}, n, "an unchanged version proves nothing: write again")
+		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 2}, n, "an unchanged version proves nothing: write again")
 	})
 }
 
@@ -81,8 +78,7 @@ func TestAmbiguous_SomebodyElseWonMeanwhile(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		v := w.view("a")
-		v.SpareReads(true)
-		v.LoseRequests(1)
+		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		time.AfterFunc(time.Second, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
 		w.held(a, "b")
 		time.Sleep(2 * ttl)
@@ -94,12 +90,11 @@ func TestAmbiguous_NothingKnownIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		v := w.view("a")
-		v.SpareReads(true)
-		v.LoseResponses(memory.Always)
+		v.Inject(leasetest.Writes, leasetest.LoseResponse, leasetest.Always)
 		a := w.lease("a")
 		w.granted(a) // even so: the read tells
 		require.Equal(t, lease.Released, a.Release(t.Context()).Kind, "and so does the read after the release")
-		v.SpareReads(false)
+		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 		out := w.unknown(a)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		assert.False(t, a.Check())
@@ -110,7 +105,7 @@ func TestAmbiguous_NothingKnownIsUnknown(t *testing.T) {
 func lateGrant(w *world, a *lease.Lease, p lease.Proposal) {
 	w.t.Helper()
 	v := w.view("a")
-	v.CommitLate(memory.Always, timeout+time.Second)
+	v.CommitLate(leasetest.Always, timeout+time.Second)
 	out := a.Acquire(w.t.Context(), p, nil)
 	require.Equal(w.t, lease.Unknown, out.Kind, "%v", out)
 	v.Heal()
@@ -153,7 +148,7 @@ func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		v := w.view("a")
-		v.CommitLate(memory.Always, ttl+time.Hour)
+		v.CommitLate(leasetest.Always, ttl+time.Hour)
 		w.unknown(a)
 		v.Heal()
 		time.Sleep(ttl + time.Hour + time.Minute)
@@ -216,7 +211,7 @@ func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		v := w.view("a")
-		v.CommitLate(memory.Always, window+time.Second)
+		v.CommitLate(leasetest.Always, window+time.Second)
 		start := time.Now()
 		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
 		time.Sleep(window + time.Second - time.Since(start))
@@ -234,7 +229,7 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		v := w.view("a")
-		v.CommitLate(memory.Always, timeout+time.Second)
+		v.CommitLate(leasetest.Always, timeout+time.Second)
 		w.unknown(a)
 		v.Heal()
 		assert.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind, "it may still come")
@@ -253,7 +248,7 @@ func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
-		w.view("a").CommitLate(memory.Always, timeout+time.Second)
+		w.view("a").CommitLate(leasetest.Always, timeout+time.Second)
 		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
 		w.view("a").Heal()
 		out := a.Acquire(t.Context(), verdict(0, "a", "a"), nil)
@@ -272,8 +267,7 @@ func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		v := w.view("a")
-		v.SetUnavailable(true)
-		v.SpareReads(true)
+		v.Inject(leasetest.Writes, leasetest.Unavailable, leasetest.Always)
 		w.unknown(a)
 		v.Heal()
 		w.granted(b)
@@ -289,7 +283,7 @@ func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		v := w.view("a")
-		v.CommitLate(memory.Always, timeout+time.Second)
+		v.CommitLate(leasetest.Always, timeout+time.Second)
 		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(1, "a", "a"), nil).Kind)
 		v.Heal()
 		assert.True(t, a.Check(), "either way a is the holder")

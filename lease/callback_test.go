@@ -88,7 +88,7 @@ func TestLost_NeverBeforeAcquireReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var a *lease.Lease
-		store := &pausingStore{View: w.view("a"), pause: func() {
+		store := &pausingStore{Faulty: w.view("a"), pause: func() {
 			time.AfterFunc(time.Millisecond, func() {
 				w.store.Restore(lease.Record{Holder: "x", Token: 5})
 				_, _ = a.Read(t.Context())

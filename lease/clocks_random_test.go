@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // Random histories under clocks that are wrong in every way that is allowed: wall clocks up to a day off in either direction,
@@ -53,7 +53,7 @@ func TestClocks_WallClocksWouldBeNoticed(t *testing.T) {
 const slowest, fastest = 0.95, 1.05
 
 type clockRun struct {
-	store   *memory.Store
+	store   *leasetest.Memory
 	parties []*clockParty
 
 	mu                  sync.Mutex
@@ -65,7 +65,7 @@ type clockRun struct {
 
 type clockParty struct {
 	name  string
-	view  *memory.View
+	view  *leasetest.Faulty
 	clock *wallClock
 	live  atomic.Pointer[lease.Lease]
 	lives int
@@ -73,7 +73,7 @@ type clockParty struct {
 
 func playClocks(seed uint64, naive bool) *clockRun {
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := &clockRun{store: memory.NewStore()}
+	c := &clockRun{store: leasetest.NewMemory()}
 	for i := range 4 {
 		p := &clockParty{name: strconv.Itoa(i), view: c.store.View(strconv.Itoa(i))}
 		p.clock = newWallClock(time.Duration(random.Int64N(int64(2*day)))-day, slowest+random.Float64()*(fastest-slowest))

@@ -12,8 +12,8 @@
 //	case lease.Unknown: // nobody knows; ask again
 //	}
 //
-// Acquire asks once. AcquireWait waits until the lease is free, TryAcquire answers yes or no, Do runs a function while the lease
-// is held, ForceRelease takes it away from whoever holds it. Package lock builds plain locks on it, for those who want no more.
+// Acquire asks once, AcquireWait waits until the lease is free, ForceRelease takes it away from whoever holds it. Package lock builds
+// plain locks on it, for those who want no more, and runs functions while one is held.
 //
 // For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the outcome Held then
 // carries the verdict of whoever was faster. See Proposal.
@@ -49,7 +49,7 @@
 //     lasts; only a resource that checks the fencing token is safe from that.
 //   - The lease is not fair: among many waiting parties anybody may be next.
 //   - Re-entrant means the same owner, not the same goroutine: two goroutines that Acquire from one Lease both hold it, and one
-//     Release frees it for both. Do and Proposal.Exclusive let one in at a time.
+//     Release frees it for both. Proposal.Exclusive lets one in at a time.
 //   - A holder that crashed blocks the others for Settings.HeartbeatTimeout from the moment each of them first looked: nobody
 //     believes the times in the record.
 //

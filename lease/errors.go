@@ -19,7 +19,7 @@ var (
 	// one before, and by whatever reads a token beyond it. Only a poisoned record has such a token; Reset is the
 	// way out.
 	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
-	// ErrHeld is wrapped by the error of Do when somebody holds the lease: nothing was run.
+	// ErrHeld is wrapped by errors of package lock when somebody holds the lease.
 	ErrHeld = errors.New("lease: held")
 	// ErrInUse is wrapped by New when the record serves another use in this process: see Options.Use.
 	ErrInUse = errors.New("lease: the record is in use")

@@ -5,60 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The usual way to use a lease: work while it is held, and stop when the context ends.
-func ExampleLease_Do() {
-	store := memory.NewStore()
-	a, b := open(store, "a"), open(store, "b")
-	defer a.Close()
-	defer b.Close()
-	ctx := context.Background()
-
-	err := a.Do(ctx, func(ctx context.Context) error {
-		fmt.Println("a works under token", a.Token())
-		err := b.Do(ctx, func(context.Context) error { fmt.Println("never printed"); return nil })
-		fmt.Println(err, errors.Is(err, lease.ErrHeld))
-		return ctx.Err()
-	})
-	fmt.Println(err, a.Check())
-	// Output:
-	// a works under token 1
-	// lease: held by "a" (token 1) true
-	// <nil> false
-}
-
-// Two that take turns.
-func ExampleLease_DoWait() {
-	store := memory.NewStore()
-	a, b := open(store, "a"), open(store, "b")
-	defer a.Close()
-	defer b.Close()
-	ctx := context.Background()
-
-	done := make(chan error)
-	_ = a.Do(ctx, func(context.Context) error {
-		go func() {
-			done <- b.DoWait(ctx, func(context.Context) error { fmt.Println("then b, token", b.Token()); return nil })
-		}()
-		fmt.Println("first a, token", a.Token())
-		return nil
-	})
-	fmt.Println(<-done)
-	// Output:
-	// first a, token 1
-	// then b, token 2
-	// <nil>
-}
-
 // Waiting ends when the lease is free, or with the context.
 func ExampleLease_AcquireWait() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, b := open(store, "a"), open(store, "b")
 	defer a.Close()
 	defer b.Close()
@@ -73,19 +30,9 @@ func ExampleLease_AcquireWait() {
 	// held by "a" (token 1) true
 }
 
-// For those to whom "nobody knows" is no.
-func ExampleLease_TryAcquire() {
-	store := memory.NewStore()
-	a, b := open(store, "a"), open(store, "b")
-	defer a.Close()
-	defer b.Close()
-	fmt.Println(a.TryAcquire(context.Background()), b.TryAcquire(context.Background()))
-	// Output: true false
-}
-
 // Work that needs ten seconds to stop begins to stop that long before the lease could run out.
 func ExampleLease_ValidUntil() {
-	l := open(memory.NewStore(), "a")
+	l := open(leasetest.NewMemory(), "a")
 	defer l.Close()
 	_, ok := l.ValidUntil()
 	fmt.Println(ok)
@@ -99,7 +46,7 @@ func ExampleLease_ValidUntil() {
 
 // An operator frees the lease of a holder that is gone.
 func ExampleLease_ForceRelease() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	gone, admin := open(store, "gone"), open(store, "admin")
 	defer admin.Close()
 	ctx := context.Background()
@@ -115,7 +62,7 @@ func ExampleLease_ForceRelease() {
 
 // Released, not released, and asking again.
 func ExampleLease_Release() {
-	a := open(memory.NewStore(), "a")
+	a := open(leasetest.NewMemory(), "a")
 	defer a.Close()
 	ctx := context.Background()
 	fmt.Println(a.Release(ctx))
@@ -128,7 +75,7 @@ func ExampleLease_Release() {
 
 // Check and Token go before each thing that needs the lease; the token goes along with it.
 func ExampleLease_Check() {
-	a := open(memory.NewStore(), "a")
+	a := open(leasetest.NewMemory(), "a")
 	defer a.Close()
 	a.Acquire(context.Background(), lease.Proposal{}, nil)
 	if a.Check() {
@@ -139,7 +86,7 @@ func ExampleLease_Check() {
 
 // Reading changes nothing, and needs no lease to be held.
 func ExampleLease_Read() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, b := open(store, "a"), open(store, "b")
 	defer a.Close()
 	defer b.Close()
@@ -151,7 +98,7 @@ func ExampleLease_Read() {
 
 // A lease for a fixed time, without heartbeats. All who use it must be ready to wait that long.
 func ExampleProposal() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	s := lease.DefaultSettings()
 	s.HeartbeatTimeout = lease.Infinite
 	l, err := lease.New(store.View("a"), "a", s, lease.Options{})
@@ -184,7 +131,7 @@ func ExampleRegister() {
 			return nil, err
 		}
 		fmt.Println("opening", spec.Name, "in", set.Place)
-		return memory.NewStore().View(spec.Owner), nil
+		return leasetest.NewMemory().View(spec.Owner), nil
 	})
 	store, err := lease.Open(context.Background(), "example", lease.Spec{Name: "payments-sbr", Owner: "node-1"})
 	fmt.Println(store != nil, err, slices.Contains(lease.Default.Keys(), "example"))
@@ -204,7 +151,7 @@ func ExampleSettings_Or() {
 
 // Options are for tests and logs; each has a default.
 func ExampleOptions() {
-	l, err := lease.New(memory.NewStore().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
 	if err != nil {
 		panic(err)
 	}
@@ -215,7 +162,7 @@ func ExampleOptions() {
 
 // A record whose token somebody has made as large as can be is repaired, with all members stopped. What becomes of it can be looked at before.
 func ExampleReset() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Holder: "nobody knows", Token: lease.MaxToken, Verdict: &sbr.Verdict{Token: 3}})
 	r := store.Snapshot().Record
 	planned, err := lease.Mended(&r, false)
@@ -229,7 +176,7 @@ func ExampleReset() {
 
 // A member that leaves in peace is noted beside the verdict that it survived.
 func ExampleLease_Amend() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
 	if err != nil {
 		panic(err)
@@ -246,7 +193,7 @@ func ExampleLease_Amend() {
 
 // A store that lost its record is told again what it held, by a member that has seen it.
 func ExampleLease_Restore() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
 	if err != nil {
 		panic(err)
@@ -264,4 +211,40 @@ func ExampleLease_Restore() {
 	// granted (token 1)
 	// true 1 <nil>
 	// [a] <nil> 1
+}
+
+// What a store shows, for whoever needs no lease.
+func ExampleFollow() {
+	store := leasetest.NewMemory()
+	store.Restore(lease.Record{Holder: "a", Token: 7})
+	ctx, cancel := context.WithCancel(context.Background())
+	err := lease.Follow(ctx, store, lease.Pace{}, nil, func(s lease.Snapshot) {
+		fmt.Println(s.Record.Holder, s.Record.Token)
+		cancel()
+	})
+	fmt.Println(err)
+	// Output:
+	// a 7
+	// context canceled
+}
+
+// A record as text, for a store that keeps text. One with columns of its own for some fields embeds a Document.
+func ExampleMarshalRecord() {
+	r := lease.Record{Holder: "a", Token: 7, TTL: time.Minute}
+	text, err := lease.MarshalRecord(r)
+	fmt.Println(strings.Contains(string(text), `"holder": "a"`), err)
+	read, err := lease.UnmarshalRecord(text)
+	fmt.Println(read.Token, err)
+	_, err = lease.UnmarshalRecord([]byte(`{"format": 1, "hodler": "a", "token": 7}`))
+	fmt.Println(err)
+	d, err := lease.NewDocument(r)
+	fmt.Println(d.TTL, err)
+	read, err = d.Record()
+	fmt.Println(read.TTL, err)
+	// Output:
+	// true <nil>
+	// 7 <nil>
+	// the field "holder" is missing
+	// 1m0s <nil>
+	// 1m0s <nil>
 }

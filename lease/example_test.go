@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // open returns the lease of owner over one store in memory.
-func open(store *memory.Store, owner string) *lease.Lease {
+func open(store *leasetest.Memory, owner string) *lease.Lease {
 	l, err := lease.New(store.View(owner), owner, lease.DefaultSettings(), lease.Options{})
 	if err != nil {
 		panic(err)
@@ -21,7 +22,7 @@ func open(store *memory.Store, owner string) *lease.Lease {
 
 // A plain lock: acquire, check before each thing that needs it, release.
 func ExampleLease() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, b := open(store, "a"), open(store, "b")
 	defer a.Close()
 	defer b.Close()
@@ -41,7 +42,7 @@ func ExampleLease() {
 
 // Two sides of a partition propose; the second learns from the record that it has lost, even after the release.
 func ExampleLease_Acquire_verdict() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, d := open(store, "a"), open(store, "d")
 	defer a.Close()
 	defer d.Close()
@@ -67,7 +68,7 @@ func ExampleLease_Acquire_verdict() {
 
 // A store that cannot be reached is neither yes nor no.
 func ExampleOutcome_unknown() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a := open(store, "a")
 	defer a.Close()
 	store.View("a").SetUnavailable(true)
@@ -80,7 +81,7 @@ func ExampleOutcome_unknown() {
 
 // Watch reports the record, and each change of it.
 func ExampleLease_Watch() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, b := open(store, "a"), open(store, "b")
 	defer a.Close()
 	defer b.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // crashed leaves a record held by "a", whose process is gone.
@@ -33,7 +33,7 @@ func TestExpiry_ByObservationOnly(t *testing.T) {
 		assert.Equal(t, time.Nanosecond, out.RetryAfter)
 		time.Sleep(time.Nanosecond)
 		n := requests(w.view("b"), func() { w.granted(b) })
-		assert.Equal(t, memory.Counters{Writes: 1}, n, "the condition of the write proves that nothing has changed")
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n, "the condition of the write proves that nothing has changed")
 		assert.EqualValues(t, 2, b.Token())
 	})
 }
@@ -148,7 +148,7 @@ func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
 		a.Close()
 		time.Sleep(ttl)
 		n := requests(w.view("b"), func() { w.granted(b) })
-		assert.Equal(t, memory.Counters{Writes: 1}, n)
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 	})
 }
 

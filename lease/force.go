@@ -13,7 +13,7 @@ import (
 // if somebody else does. A lease that this Lease holds itself is released, without a call of the lost callback.
 func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome {
 	if holder == l.owner || (holder == "" && l.held()) {
-		l.giveUp(anyGrant)
+		l.giveUp()
 	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
@@ -65,8 +65,7 @@ func TestForceRelease_ALostAnswerIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
-		w.view("admin").SpareReads(true)
-		w.view("admin").LoseResponses(1)
+		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		out := w.lease("admin").ForceRelease(t.Context(), "a")
 		assert.Equal(t, lease.Released, out.Kind, "%v", out)
 		assert.Empty(t, w.record().Holder)
@@ -78,7 +77,7 @@ func TestForceRelease_BeatsAHolderThatIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
-		w.view("admin").Conflict(3)
+		w.view("admin").Inject(leasetest.Writes, leasetest.Conflict, 3)
 		assert.Equal(t, lease.Released, w.lease("admin").ForceRelease(t.Context(), "a").Kind)
 	})
 }
@@ -89,8 +88,7 @@ func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.granted(a)
-		w.view("admin").SpareReads(true)
-		w.view("admin").LoseResponses(1)
+		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		done := make(chan lease.ReleaseOutcome, 1)
 		admin := w.lease("admin")
 		go func() { done <- admin.ForceRelease(t.Context(), "a") }()
@@ -108,7 +106,7 @@ func TestForceRelease_UnknownIsNotReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
-		w.view("admin").LoseRequests(memory.Always)
+		w.view("admin").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		out := w.lease("admin").ForceRelease(t.Context(), "a")
 		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
 		assert.Error(t, out.Err)

@@ -174,9 +174,9 @@ func (l *Lease) renewed(r Record, t terms) Record {
 }
 
 // touched is r with another time. It grows even if the wall clock does not, so that others see the change;
-// a millisecond, because a backend may store no finer times.
+// a millisecond is the finest that a record has.
 func (l *Lease) touched(r Record) Record {
-	now := l.clock.Now().Round(0)
+	now := wall(l.clock.Now())
 	if next := r.Renewed.Add(time.Millisecond); now.Before(next) {
 		now = next
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // holder returns a lease that is held, and its losses.
@@ -28,7 +28,7 @@ func TestHeartbeat_ChangesNothingButTheSignOfLife(t *testing.T) {
 		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
 		first := w.record()
 		n := requests(w.view("a"), func() { time.Sleep(10*interval + time.Second) })
-		assert.Equal(t, memory.Counters{Writes: 10}, n)
+		assert.Equal(t, leasetest.Counters{Writes: 10}, n)
 		last := w.record()
 		assert.True(t, last.Renewed.After(first.Renewed))
 		last.Renewed = first.Renewed
@@ -76,14 +76,14 @@ func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
 }
 
 func TestHeartbeat_OneFailureDoesNotLoseTheLease(t *testing.T) {
-	faults := map[string]func(*memory.View){
-		"requests lost":  func(v *memory.View) { v.LoseRequests(3) },
-		"responses lost": func(v *memory.View) { v.LoseResponses(3) },
-		"conflicts":      func(v *memory.View) { v.Conflict(3) },
-		"late commits":   func(v *memory.View) { v.CommitLate(3, 7*time.Second) },
-		"refused":        func(v *memory.View) { v.Refuse(3) },
-		"slow":           func(v *memory.View) { v.SetDelay(time.Second) },
-		"down":           func(v *memory.View) { v.SetUnavailable(true); time.AfterFunc(window/2, v.Heal) },
+	faults := map[string]func(*leasetest.Faulty){
+		"requests lost":  func(v *leasetest.Faulty) { v.Inject(leasetest.All, leasetest.LoseRequest, 3) },
+		"responses lost": func(v *leasetest.Faulty) { v.Inject(leasetest.All, leasetest.LoseResponse, 3) },
+		"conflicts":      func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.Conflict, 3) },
+		"late commits":   func(v *leasetest.Faulty) { v.CommitLate(3, 7*time.Second) },
+		"refused":        func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.Refuse, 3) },
+		"slow":           func(v *leasetest.Faulty) { v.SetDelay(time.Second) },
+		"down":           func(v *leasetest.Faulty) { v.SetUnavailable(true); time.AfterFunc(window/2, v.Heal) },
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -103,13 +103,13 @@ func TestHeartbeat_OneFailureDoesNotLoseTheLease(t *testing.T) {
 }
 
 func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
-	faults := map[string]func(*memory.View){
-		"down":     func(v *memory.View) { v.SetUnavailable(true) },
-		"silent":   func(v *memory.View) { v.LoseRequests(memory.Always) },
-		"deaf":     func(v *memory.View) { v.LoseResponses(memory.Always) },
-		"refused":  func(v *memory.View) { v.Refuse(memory.Always) },
-		"conflict": func(v *memory.View) { v.Conflict(memory.Always) },
-		"stuck":    func(v *memory.View) { v.CommitLate(memory.Always, time.Hour) },
+	faults := map[string]func(*leasetest.Faulty){
+		"down":     func(v *leasetest.Faulty) { v.SetUnavailable(true) },
+		"silent":   func(v *leasetest.Faulty) { v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always) },
+		"deaf":     func(v *leasetest.Faulty) { v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always) },
+		"refused":  func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.Refuse, leasetest.Always) },
+		"conflict": func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always) },
+		"stuck":    func(v *leasetest.Faulty) { v.CommitLate(leasetest.Always, time.Hour) },
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -154,13 +154,13 @@ func TestHeartbeat_CountsFromWhenItWasSent(t *testing.T) {
 
 func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 	changes := map[string]struct {
-		change func(*memory.Store)
+		change func(*leasetest.Memory)
 		says   string
 	}{
-		"taken":    {func(s *memory.Store) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) }, `held by "x" under token 9`},
-		"freed":    {func(s *memory.Store) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
-		"deleted":  {(*memory.Store).Delete, "deleted"},
-		"restored": {func(s *memory.Store) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
+		"taken":    {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) }, `held by "x" under token 9`},
+		"freed":    {func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
+		"deleted":  {(*leasetest.Memory).Delete, "deleted"},
+		"restored": {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
 	}
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestClose_StopsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, lost := holder(w)
-		w.view("a").LoseRequests(memory.Always)
+		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		time.Sleep(interval + time.Second) // a heartbeat is under way
 		a.Close()
 		a.Close()
@@ -226,11 +226,11 @@ func TestLease_IdleSendsNothing(t *testing.T) {
 }
 
 // slowStore takes its time, whatever the context says.
-type slowStore struct{ *memory.View }
+type slowStore struct{ *leasetest.Faulty }
 
-func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	time.Sleep(time.Second)
-	return s.View.Write(ctx, r, prev)
+	return s.Faulty.Write(ctx, r, prev)
 }
 
 func TestClose_WaitsForWhatIsUnderWay(t *testing.T) {

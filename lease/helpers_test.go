@@ -10,7 +10,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -27,15 +27,15 @@ var (
 // world is one store and its parties, meant for a synctest bubble.
 type world struct {
 	t     testing.TB
-	store *memory.Store
+	store *leasetest.Memory
 	logs  logtest.Log
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, store: memory.NewStore()}
+	return &world{t: t, store: leasetest.NewMemory()}
 }
 
-func (w *world) view(owner string) *memory.View { return w.store.View(owner) }
+func (w *world) view(owner string) *leasetest.Faulty { return w.store.View(owner) }
 
 // lease returns a new lease of owner over its view; it is closed at the end of the test.
 func (w *world) lease(owner string, change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
@@ -96,11 +96,11 @@ func verdict(base uint64, writer string, survivors ...sbr.ID) lease.Proposal {
 }
 
 // requests counts what f sends through v.
-func requests(v *memory.View, f func()) memory.Counters {
+func requests(v *leasetest.Faulty, f func()) leasetest.Counters {
 	before := v.Counters()
 	f()
 	after := v.Counters()
-	return memory.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes, Watches: after.Watches - before.Watches}
+	return leasetest.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes, Watches: after.Watches - before.Watches}
 }
 
 // losses collects calls of a lost callback.

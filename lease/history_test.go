@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -20,7 +20,7 @@ var historySettings = lease.Settings{HeartbeatTimeout: 12 * time.Second, Heartbe
 
 // history is a run of a script and what was seen of it.
 type history struct {
-	store   *memory.Store
+	store   *leasetest.Memory
 	parties []*party
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -33,7 +33,7 @@ type history struct {
 
 // party is one member: a view and a clock for life, and a lease for each incarnation.
 type party struct {
-	view  *memory.View
+	view  *leasetest.Faulty
 	clock *freezingClock
 	queue chan func()
 	live  atomic.Pointer[liveLease]
@@ -52,7 +52,7 @@ type liveLease struct {
 }
 
 func newHistory(rates []float64) *history {
-	h := &history{store: memory.NewStore()}
+	h := &history{store: leasetest.NewMemory()}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	for i, rate := range rates {
 		p := &party{

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // together calls Acquire n times at once and returns the outcomes.
@@ -31,10 +31,10 @@ func TestJoined_ManyAcquiresAreTwoAttempts(t *testing.T) {
 		name     string
 		holder   string
 		kind     lease.Kind
-		requests memory.Counters
+		requests leasetest.Counters
 	}{
-		{"of a free lease", "", lease.Granted, memory.Counters{Reads: 1, Writes: 1}},
-		{"of a held lease", "x", lease.Held, memory.Counters{Reads: 3}}, // the second attempt trusts no state that it has not read
+		{"of a free lease", "", lease.Granted, leasetest.Counters{Reads: 1, Writes: 1}},
+		{"of a held lease", "x", lease.Held, leasetest.Counters{Reads: 3}}, // the second attempt trusts no state that it has not read
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

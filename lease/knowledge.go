@@ -48,13 +48,16 @@ func highest(r *Record) uint64 {
 	return max(r.Token, r.Verdict.Token)
 }
 
-// older reports whether r was certainly written before what is known. Tokens order grants, Renewed orders the writes of one.
-func (k *knowledge) older(r *Record) bool {
-	if !k.have || r.Token != k.snap.Record.Token {
-		return k.have && r.Token < k.snap.Record.Token
+// older reports whether r was certainly written before o. Tokens order grants, Renewed orders the writes of one.
+func (r *Record) older(o *Record) bool {
+	if r.Token != o.Token {
+		return r.Token < o.Token
 	}
-	return r.Renewed.Before(k.snap.Record.Renewed)
+	return r.Renewed.Before(o.Renewed)
 }
+
+// older reports whether r was certainly written before what is known.
+func (k *knowledge) older(r *Record) bool { return k.have && r.older(&k.snap.Record) }
 
 // adopt makes s the newest state known.
 func (k *knowledge) adopt(s Snapshot, now time.Time) {

@@ -22,8 +22,10 @@ type Options struct {
 	// Backoff returns the pause before the given repetition (1, 2, …) inside one operation.
 	// Nil: the first at once, then about 10 ms doubling up to an eighth of OperationTimeout, jittered.
 	Backoff func(repetition int) time.Duration
-	// PollInterval is how often Watch reads a store that cannot report changes. Zero: 1 s.
-	PollInterval time.Duration
+	// Pace is how often Watch asks.
+	Pace Pace
+	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must not block. May be nil.
+	OnWatch func(error)
 	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record serves one use: New refuses
 	// another one in this process (ErrInUse), until all leases of the first are closed. Several members of one use may live in one
 	// process. Empty: whoever calls knows that the record is its own.
@@ -104,9 +106,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	if o.Backoff == nil {
 		o.Backoff = defaultBackoff(s.OperationTimeout / 8)
 	}
-	if o.PollInterval <= 0 {
-		o.PollInterval = time.Second
-	}
+	o.Pace = o.Pace.filled()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -248,15 +248,19 @@ func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
 	return l.learn(s, sent), nil
 }
 
+// wall is t as a record keeps it.
+func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
 // write sends one conditional write and learns from its success.
 func (l *Lease) write(ctx context.Context, r Record, prev Version) (Snapshot, error) {
 	cctx, cancel := l.call(ctx)
 	defer cancel()
 	r.Behind = false
-	s, err := l.store.Write(cctx, r, prev)
+	v, err := l.store.Write(cctx, r, prev)
 	if err != nil {
 		return Snapshot{}, because(cctx, err)
 	}
+	s := Snapshot{Record: r, Version: v}
 	l.wrote(s)
 	return s, nil
 }

@@ -12,24 +12,24 @@ import (
 // brokenStores break the contract of a Store one time out of three, each in its own way.
 var brokenStores = map[string]func(lease.Store, chance) lease.Store{
 	"says OK to a write that conflicts": func(s lease.Store, luck chance) lease.Store {
-		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 			got, err := s.Write(ctx, r, prev)
 			if errors.Is(err, lease.ErrConflict) && luck.below(3) == 0 {
-				return lease.Snapshot{Record: r, Version: "made up"}, nil
+				return "made up", nil
 			}
 			return got, err
 		}}
 	},
 	"says OK and writes nothing": func(s lease.Store, luck chance) lease.Store {
-		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 			if luck.below(3) == 0 {
-				return lease.Snapshot{Record: r, Version: "made up"}, nil
+				return "made up", nil
 			}
 			return s.Write(ctx, r, prev)
 		}}
 	},
 	"overwrites whatever is there": func(s lease.Store, luck chance) lease.Store {
-		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 			if now, err := s.Read(ctx); err == nil && luck.below(3) == 0 {
 				prev = now.Version
 			}
@@ -37,10 +37,10 @@ var brokenStores = map[string]func(lease.Store, chance) lease.Store{
 		}}
 	},
 	"writes, and says that it refused": func(s lease.Store, luck chance) lease.Store {
-		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+		return broken{Store: s, write: func(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 			got, err := s.Write(ctx, r, prev)
 			if err == nil && luck.below(3) == 0 {
-				return lease.Snapshot{}, fmt.Errorf("made up: %w", lease.ErrRefused)
+				return "", fmt.Errorf("made up: %w", lease.ErrRefused)
 			}
 			return got, err
 		}}
@@ -68,7 +68,7 @@ var brokenStores = map[string]func(lease.Store, chance) lease.Store{
 type broken struct {
 	lease.Store
 	read  func(context.Context) (lease.Snapshot, error)
-	write func(context.Context, lease.Record, lease.Version) (lease.Snapshot, error)
+	write func(context.Context, lease.Record, lease.Version) (lease.Version, error)
 }
 
 func (b broken) Read(ctx context.Context) (lease.Snapshot, error) {
@@ -78,7 +78,7 @@ func (b broken) Read(ctx context.Context) (lease.Snapshot, error) {
 	return b.read(ctx)
 }
 
-func (b broken) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (b broken) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	if b.write == nil {
 		return b.Store.Write(ctx, r, prev)
 	}

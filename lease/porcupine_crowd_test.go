@@ -13,7 +13,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // patient settings are those of a run in which nobody expires.
@@ -39,7 +39,7 @@ func (c crowd) run(t *testing.T) (h *linear.History) {
 }
 
 func (c crowd) play(t *testing.T) *linear.History {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	var options linear.Options
 	if c.mortal {
 		options = linear.Options{Expiring: true, Tokens: func(nonce string) []uint64 { return tokensOf(store, nonce) }}
@@ -59,14 +59,14 @@ func (c crowd) play(t *testing.T) *linear.History {
 }
 
 // client lives through the lives of one client.
-func (c crowd) client(t *testing.T, h *linear.History, view *memory.View, i int) {
+func (c crowd) client(t *testing.T, h *linear.History, view *leasetest.Faulty, i int) {
 	random := rand.New(rand.NewPCG(c.seed, uint64(i)))
 	clock := &freezingClock{driftingClock: driftingClock{begin: time.Now(), rate: 1}}
 	if c.mortal {
 		clock.rate, clock.skew = 0.95+random.Float64()/10, time.Duration(i)*time.Hour
 	}
 	luck := newChance(c.seed, i)
-	store := &flaky{View: view, luck: luck, mortal: c.mortal}
+	store := &flaky{Faulty: view, luck: luck, mortal: c.mortal}
 	var over lease.Store = store
 	if c.over != nil {
 		over = c.over(view, luck)
@@ -97,7 +97,7 @@ func (c crowd) client(t *testing.T, h *linear.History, view *memory.View, i int)
 }
 
 // tokensOf lists the tokens under which a nonce was granted.
-func tokensOf(s *memory.Store, nonce string) (tokens []uint64) {
+func tokensOf(s *leasetest.Memory, nonce string) (tokens []uint64) {
 	for _, r := range s.History() {
 		if r.Nonce == nonce && r.Holder != "" && (len(tokens) == 0 || tokens[len(tokens)-1] != r.Token) {
 			tokens = append(tokens, r.Token)
@@ -126,7 +126,7 @@ func (c chance) upTo(d time.Duration) time.Duration { return time.Duration(c.bel
 
 // flaky draws a fate for each request.
 type flaky struct {
-	*memory.View
+	*leasetest.Faulty
 	luck   chance
 	mortal bool
 
@@ -139,17 +139,17 @@ func (f *flaky) heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.healed = true
-	f.View.Heal()
+	f.Faulty.Heal()
 }
 
 func (f *flaky) Read(ctx context.Context) (lease.Snapshot, error) {
 	f.draw()
-	return f.View.Read(ctx)
+	return f.Faulty.Read(ctx)
 }
 
-func (f *flaky) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (f *flaky) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	f.draw()
-	return f.View.Write(ctx, r, prev)
+	return f.Faulty.Write(ctx, r, prev)
 }
 
 func (f *flaky) draw() {
@@ -158,26 +158,26 @@ func (f *flaky) draw() {
 	if f.healed {
 		return
 	}
-	f.View.Heal()
+	f.Faulty.Heal()
 	if time.Now().Before(f.back) {
 		f.SetUnavailable(true)
 		return
 	}
 	switch f.luck.below(20) {
 	case 0:
-		f.LoseRequests(1)
+		f.Inject(leasetest.All, leasetest.LoseRequest, 1)
 	case 1, 2:
-		f.LoseResponses(1)
+		f.Inject(leasetest.All, leasetest.LoseResponse, 1)
 	case 3, 4:
 		f.CommitLate(1, f.luck.upTo(12*time.Second))
 	case 5:
-		f.Conflict(1)
+		f.Inject(leasetest.Writes, leasetest.Conflict, 1)
 	case 6:
 		f.SetUnavailable(true)
 	case 7:
 		f.SetDelay(f.luck.upTo(900 * time.Millisecond))
 	case 8:
-		f.Refuse(f.luck.below(2))
+		f.Inject(leasetest.Writes, leasetest.Refuse, f.luck.below(2))
 	case 9:
 		if f.mortal && f.luck.below(3) == 0 {
 			f.back = time.Now().Add(f.luck.upTo(25 * time.Second))

@@ -9,35 +9,35 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // What the random histories have found, each as one short story.
 
 // each draws the fate of the n-th write.
 type each struct {
-	*memory.View
+	*leasetest.Faulty
 	n      int
-	before func(n int, v *memory.View)
+	before func(n int, v *leasetest.Faulty)
 }
 
-func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	e.n++
-	e.View.Heal()
-	e.before(e.n, e.View)
-	return e.View.Write(ctx, r, prev)
+	e.Faulty.Heal()
+	e.before(e.n, e.Faulty)
+	return e.Faulty.Write(ctx, r, prev)
 }
 
 // ErrRefused says that nothing was written. After a write whose fate is not known that would be a lie.
 func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		a := w.leaseOver(&each{View: w.view("a"), before: func(n int, v *memory.View) {
+		a := w.leaseOver(&each{Faulty: w.view("a"), before: func(n int, v *leasetest.Faulty) {
 			switch n {
 			case 1:
 				v.CommitLate(1, timeout*19/20)
 			case 2:
-				v.Refuse(1)
+				v.Inject(leasetest.Writes, leasetest.Refuse, 1)
 			}
 		}}, "a")
 		out := w.unknown(a)
@@ -52,7 +52,7 @@ func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, lost := holder(w)
-		w.view("a").LoseResponses(1)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		out := a.Acquire(t.Context(), verdict(1, "a", "a"), lost.add)
 		require.Equal(t, lease.Granted, out.Kind, "%v", out)
 		synctest.Wait()
@@ -74,14 +74,13 @@ func TestFound_ReleasedAndTakenBeforeTheAnswer(t *testing.T) {
 				} else {
 					_, err := a.Read(t.Context())
 					require.NoError(t, err)
-					v.LoseResponses(memory.Always)
+					v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 					w.unknown(a)
 					v.Heal()
 				}
 				require.Equal(t, "a", w.record().Holder)
 				done := make(chan lease.ReleaseOutcome, 1)
-				v.SpareReads(true)
-				v.LoseResponses(1)
+				v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 				go func() { done <- a.Release(t.Context()) }()
 				synctest.Wait()
 				w.granted(b)
@@ -98,7 +97,7 @@ func TestFound_ReleasedByTheTidyingUp(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		v := w.view("a")
-		v.LoseRequests(memory.Always)
+		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.Equal(t, lease.Unknown, a.Acquire(ctx, verdict(1, "a", "a"), nil).Kind)

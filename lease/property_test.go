@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // Random histories: several owners over one store, each with a clock of its own rate and faults of its own, acquiring plain
@@ -48,7 +49,7 @@ func (s step) String() string {
 
 var verbs = []string{
 	"acquire", "acquire", "acquire", "verdict", "verdict", "verdict", "release", "read", "watch", "pause", "restart",
-	"down", "lose-requests", "lose-responses", "delay", "conflict", "late", "late", "refuse", "spare-reads", "heal", "heal", "touch",
+	"down", "lose-requests", "lose-responses", "delay", "conflict", "late", "late", "refuse", "lose-writes", "heal", "heal", "touch",
 }
 
 func drawScript(rt *rapid.T) script {
@@ -111,19 +112,19 @@ func (h *history) do(st step) {
 	case "down":
 		v.SetUnavailable(true)
 	case "lose-requests":
-		v.LoseRequests(st.n)
+		v.Inject(leasetest.All, leasetest.LoseRequest, st.n)
 	case "lose-responses":
-		v.LoseResponses(st.n)
+		v.Inject(leasetest.All, leasetest.LoseResponse, st.n)
 	case "delay":
 		v.SetDelay(st.duration / 10)
 	case "conflict":
-		v.Conflict(st.n)
+		v.Inject(leasetest.Writes, leasetest.Conflict, st.n)
 	case "late":
 		v.CommitLate(st.n, st.duration)
 	case "refuse":
-		v.Refuse(st.n)
-	case "spare-reads":
-		v.SpareReads(true)
+		v.Inject(leasetest.Writes, leasetest.Refuse, st.n)
+	case "lose-writes":
+		v.Inject(leasetest.Writes, leasetest.LoseResponse, st.n)
 	case "heal":
 		v.Heal()
 	case "touch":

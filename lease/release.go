@@ -10,25 +10,16 @@ import (
 // Release gives the lease up. Check is false before the write is sent, whatever becomes of it. It may be called at any time
 // and any number of times; without a held lease, and without a grant that may still come late, it is NotReleased and sends
 // no request. Token and verdict stay in the record.
-func (l *Lease) Release(ctx context.Context) ReleaseOutcome { return l.releaseGrant(ctx, anyGrant) }
-
-// anyGrant is no token.
-const anyGrant = 0
-
-// releaseGrant is Release of the grant with that token. Any other is left alone, and it is NotReleased with ErrLost.
-func (l *Lease) releaseGrant(ctx context.Context, token uint64) ReleaseOutcome {
+func (l *Lease) Release(ctx context.Context) ReleaseOutcome {
 	l.overdue(nil)
-	nonce := l.giveUp(token) // before waiting for a writer: its heartbeat ends at once
-	if nonce == "" && token != anyGrant {
-		return ReleaseOutcome{Kind: NotReleased, Err: ErrLost}
-	}
+	nonce := l.giveUp() // before waiting for a writer: its heartbeat ends at once
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	if err := l.lock(ctx); err != nil {
 		return l.releaseNotSent(nonce, err)
 	}
 	defer l.unlock()
-	if late := l.giveUp(token); late != "" {
+	if late := l.giveUp(); late != "" {
 		nonce = late // an Acquire that was under way when Release was called
 	}
 	return l.release(ctx, nonce)
@@ -36,11 +27,11 @@ func (l *Lease) releaseGrant(ctx context.Context, token uint64) ReleaseOutcome {
 
 // giveUp ends the tenure without telling the callback and returns its nonce, empty if there was none.
 // What the record says from here on is a stray grant.
-func (l *Lease) giveUp(token uint64) string {
+func (l *Lease) giveUp() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tenure
-	if t == nil || (token != anyGrant && t.token != token) {
+	if t == nil {
 		return ""
 	}
 	l.endTenure(t)

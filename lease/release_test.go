@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
@@ -62,12 +62,12 @@ func TestRelease_FlagIsClearedBeforeTheWrite(t *testing.T) {
 }
 
 func TestRelease_UnderFaults(t *testing.T) {
-	faults := map[string]func(*memory.View){
-		"conflict":       func(v *memory.View) { v.Conflict(2) },
-		"response lost":  func(v *memory.View) { v.SpareReads(true); v.LoseResponses(1) },
-		"request lost":   func(v *memory.View) { v.SpareReads(true); v.LoseRequests(1) },
-		"late commit":    func(v *memory.View) { v.CommitLate(1, 2100*time.Millisecond) },
-		"down for a bit": func(v *memory.View) { v.SetUnavailable(true); time.AfterFunc(timeout/2, v.Heal) },
+	faults := map[string]func(*leasetest.Faulty){
+		"conflict":       func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.Conflict, 2) },
+		"response lost":  func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.LoseResponse, 1) },
+		"request lost":   func(v *leasetest.Faulty) { v.Inject(leasetest.Writes, leasetest.LoseRequest, 1) },
+		"late commit":    func(v *leasetest.Faulty) { v.CommitLate(1, 2100*time.Millisecond) },
+		"down for a bit": func(v *leasetest.Faulty) { v.SetUnavailable(true); time.AfterFunc(timeout/2, v.Heal) },
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestRelease_UnknownCanBeRepeated(t *testing.T) {
 		assert.Equal(t, timeout, time.Since(start))
 		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.ErrorIs(t, out.Err, memory.ErrUnavailable)
+		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
 		assert.NotContains(t, out.Err.Error(), "\n")
 		assert.False(t, a.Check(), "whatever became of the write")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -129,7 +129,7 @@ func TestRelease_RefusedIsUnknownAtOnce(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.granted(a)
-		w.view("a").Refuse(1)
+		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
 		out := a.Release(t.Context())
 		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
 		assert.ErrorIs(t, out.Err, lease.ErrRefused)
@@ -155,7 +155,7 @@ func TestRelease_DoesNotWaitForAHangingHeartbeat(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.granted(a)
-		w.view("a").LoseResponses(1)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		time.Sleep(interval + time.Millisecond)
 		start := time.Now()
 		out := a.Release(t.Context())
@@ -186,7 +186,7 @@ func TestRelease_ThenAcquireBeforeTheTidyUp(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.granted(a)
-		w.view("a").CommitLate(memory.Always, timeout+time.Millisecond)
+		w.view("a").CommitLate(leasetest.Always, timeout+time.Millisecond)
 		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
 		w.view("a").Heal()
 		w.granted(a) // its write makes the late release impossible
@@ -209,8 +209,7 @@ func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
 		time.Sleep(time.Second) // the store has answered: free
 		v.Heal()
 		w.granted(a)
-		v.SpareReads(true)
-		v.LoseRequests(1)
+		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		out := a.Release(t.Context()) // hangs until the read is answered, and longer
 		require.NoError(t, <-read)
 		assert.Equal(t, lease.Released, out.Kind, "%v", out)
@@ -224,7 +223,7 @@ type stubborn struct {
 	delay time.Duration
 }
 
-func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	time.Sleep(s.delay)
 	return s.Store.Write(context.Background(), r, prev)
 }

@@ -32,11 +32,10 @@ func Reset(ctx context.Context, s Store, forget bool) (before, after Record, err
 			return before, before, err
 		}
 		after.Nonce = rand.Text()
-		after.Renewed = time.Now().Round(0)
+		after.Renewed = wall(time.Now())
 		after.Acquired = after.Renewed
-		written, err := s.Write(ctx, after, snap.Version)
-		if err == nil {
-			return before, written.Record, nil
+		if _, err = s.Write(ctx, after, snap.Version); err == nil {
+			return before, after, nil
 		}
 		if !errors.Is(err, ErrConflict) || n == tries {
 			return before, before, err

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -39,7 +39,7 @@ func TestReset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := memory.NewStore()
+			store := leasetest.NewMemory()
 			store.Restore(c.record)
 			before, after, err := lease.Reset(t.Context(), store.View("operator"), c.forget)
 			require.ErrorIs(t, err, c.err)
@@ -59,23 +59,23 @@ func TestReset(t *testing.T) {
 // A record that changes meanwhile is looked at again; a store that does not answer is an error, and nothing is claimed.
 func TestReset_ConditionalWrite(t *testing.T) {
 	t.Parallel()
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Token: lease.MaxToken})
 	view := store.View("operator")
-	view.Conflict(1)
+	view.Inject(leasetest.Writes, leasetest.Conflict, 1)
 	_, after, err := lease.Reset(t.Context(), view, false)
 	require.NoError(t, err)
 	require.Zero(t, after.Token)
 
 	view.SetUnavailable(true)
 	_, _, err = lease.Reset(t.Context(), view, false)
-	require.True(t, errors.Is(err, memory.ErrUnavailable), "%v", err)
+	require.True(t, errors.Is(err, leasetest.ErrInjected), "%v", err)
 }
 
 // After a reset the lease can be had again.
 func TestReset_ThenGranted(t *testing.T) {
 	t.Parallel()
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Token: lease.MaxToken, Verdict: &sbr.Verdict{Token: 3}})
 	acquire := func() lease.Outcome {
 		l, err := lease.New(store.View("n1"), "n1#b", lease.DefaultSettings(), lease.Options{})

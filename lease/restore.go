@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// errBehind says that a record cannot be amended.
-var errBehind = errors.New("lease: the store holds less than was read from it before: nothing is added to that")
+// errWentBack says that a record cannot be amended.
+var errWentBack = errors.New("lease: the store holds less than was read from it before: nothing is added to that")
 
 // Amend changes what stands beside the last verdict (Verdict.Left and Heirs; nothing else may change) by one conditional
 // write. change is given a copy of the verdict as it is in the store, perhaps several times, and reports whether it is to be
@@ -22,7 +22,7 @@ func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Reco
 		next := r.clone()
 		switch {
 		case r.Behind:
-			return r, false, errBehind
+			return r, false, errWentBack
 		case next.Verdict == nil || !change(next.Verdict):
 			return r, false, nil
 		case next.Holder == "":
@@ -46,7 +46,7 @@ func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 			return r, false, nil
 		}
 		l.log.Warn("lease: writes back what the store has lost", "token", max(r.Token, v.Token))
-		now := l.clock.Now().Round(0)
+		now := wall(l.clock.Now())
 		return Record{
 			Token: max(r.Token, v.Token), Nonce: nonce, Renewed: now, Acquired: now,
 			Verdict: newest(v.Clone(), r.Verdict),

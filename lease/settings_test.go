@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 func TestSettings_IntervalAsInTheReference(t *testing.T) {
@@ -88,7 +88,7 @@ func TestNew_ReportsAllProblems(t *testing.T) {
 	for _, says := range []string{"a store is required", "an owner is required", "heartbeat-timeout", "lease-operation-timeout"} {
 		assert.ErrorContains(t, err, says)
 	}
-	l, err := lease.New(memory.NewStore().View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	assert.Equal(t, "a", l.Owner())

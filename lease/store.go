@@ -37,7 +37,7 @@ type Record struct {
 	Nonce string
 	// TTL is how long the holder stays the holder without a sign of life. Zero: for ever. Readers cap it by their own settings.
 	TTL time.Duration
-	// Acquired and Renewed are the holder's wall clock. They are for people: nothing is decided by them.
+	// Acquired and Renewed are the holder's wall clock, in whole milliseconds. They are for people: nothing is decided by them.
 	Acquired, Renewed time.Time
 	// Verdict is the last verdict, nil if none was ever written. It stays when the lease is released.
 	Verdict *sbr.Verdict
@@ -58,32 +58,8 @@ type Store interface {
 	// Read returns the present record. A record that does not exist is the zero Snapshot without an error.
 	// It must not answer from a cache that may be older than the latest write it has acknowledged to anybody.
 	Read(ctx context.Context) (Snapshot, error)
-	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the new version, with the
-	// record as a Read shows it: times may have lost precision.
+	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the new version. A Read must
+	// show the record as it was given; its times are whole milliseconds.
 	// ErrConflict and ErrRefused mean certainly not written; any other error means unknown.
-	Write(ctx context.Context, r Record, prev Version) (Snapshot, error)
-}
-
-// Limiter is a Store that is shared with programs which expire holders by rules of their own.
-type Limiter interface {
-	// Window returns for how long a holder with these settings may trust one heartbeat, counted from the moment it was sent.
-	// New takes the smaller one of this and Settings.Window. An error says that no such time exists: New fails with it.
-	Window(s Settings) (time.Duration, error)
-}
-
-// Identified is a Store that can tell which store it is, so that members of one cluster find out that they use different ones.
-type Identified interface {
-	// Identity returns one text to all who share the store, and another one to those who use another store, as far as that can be
-	// told. It stays the same for as long as the store exists, whatever becomes of the record. An error says that it is not known:
-	// that is no reason to take the store for another one.
-	Identity(ctx context.Context) (string, error)
-}
-
-// Watcher is a Store that can report changes as they happen.
-type Watcher interface {
-	// Watch calls fn, one call at a time, with the present record and again after each change, until ctx ends.
-	// A record that does not exist need not be reported at the start; a deletion is a change, to the zero Snapshot.
-	// It may skip intermediate states but never ends on an old one. It reconnects by itself and returns only ctx's error,
-	// or an error that wraps ErrRefused when watching can never work.
-	Watch(ctx context.Context, fn func(Snapshot)) error
+	Write(ctx context.Context, r Record, prev Version) (Version, error)
 }

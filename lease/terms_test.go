@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // believing believes any time that a record says: for leases that are acquired for a time of one's own.
@@ -99,7 +99,7 @@ func TestFor_AgainWithoutAnAnswerTrustsTheShorterTime(t *testing.T) {
 		a, b := w.lease("a", believing), w.lease("b", believing)
 		require.Equal(t, lease.Granted, acquireFor(w, a, lease.Infinite).Kind)
 		require.Equal(t, lease.Held, acquireFor(w, b, time.Minute).Kind)
-		w.view("a").LoseResponses(memory.Always)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 		require.Equal(t, lease.Unknown, acquireFor(w, a, time.Minute).Kind)
 		assert.True(t, a.Check())
 		require.Equal(t, lease.Held, acquireFor(w, b, time.Minute).Kind)
@@ -152,7 +152,7 @@ func TestExclusive_AdoptsItsOwnLateGrant(t *testing.T) {
 		v := w.view("a")
 		_, err := a.Read(t.Context())
 		require.NoError(t, err)
-		v.LoseResponses(memory.Always)
+		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), lease.Proposal{Exclusive: true}, nil).Kind)
 		v.Heal()
 		require.Equal(t, "a", w.record().Holder)
@@ -176,7 +176,7 @@ func TestOverride_ReplacesAnyHolder(t *testing.T) {
 
 // limited is a store whose other users expire holders early.
 type limited struct {
-	*memory.View
+	*leasetest.Faulty
 	window time.Duration
 	err    error
 }
@@ -186,7 +186,7 @@ func (l limited) Window(lease.Settings) (time.Duration, error) { return l.window
 func TestLimiter_ShortensTheTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		a := w.leaseOver(limited{View: w.view("a"), window: 79 * time.Second}, "a")
+		a := w.leaseOver(limited{Faulty: w.view("a"), window: 79 * time.Second}, "a")
 		w.granted(a)
 		w.view("a").SetUnavailable(true)
 		time.Sleep(79*time.Second - 1)
@@ -200,7 +200,7 @@ func TestLimiter_ShortensTheTrust(t *testing.T) {
 func TestLimiter_NeverLengthensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		a := w.leaseOver(limited{View: w.view("a"), window: lease.Infinite}, "a")
+		a := w.leaseOver(limited{Faulty: w.view("a"), window: lease.Infinite}, "a")
 		w.granted(a)
 		w.view("a").SetUnavailable(true)
 		time.Sleep(window)
@@ -210,6 +210,6 @@ func TestLimiter_NeverLengthensIt(t *testing.T) {
 
 func TestLimiter_MayRefuse(t *testing.T) {
 	refusal := errors.New("no such time")
-	_, err := lease.New(limited{View: memory.NewStore().View("a"), err: refusal}, "a", defaults, lease.Options{})
+	_, err := lease.New(limited{Faulty: leasetest.NewMemory().View("a"), err: refusal}, "a", defaults, lease.Options{})
 	require.ErrorIs(t, err, refusal)
 }

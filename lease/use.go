@@ -6,10 +6,6 @@ import (
 	"sync"
 )
 
-// Located is a Store that can say where its record is. Two Stores of one record answer the same; two of
-// different records never do.
-type Located interface{ Location() string }
-
 // uses are the records that the open leases of this process use, by location, and what for. It is the whole
 // process that must agree: the uses come from packages that know nothing of each other.
 var uses = struct {

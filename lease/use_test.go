@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // anonymous is a store that does not say where its record is.
@@ -20,7 +20,7 @@ type incomparable struct {
 
 // Two uses of one record would displace each other, and each would take the other's holder for its own: neither runs, and nobody says so.
 func TestUse_OneRecordServesOneUse(t *testing.T) {
-	store, other := memory.NewStore(), memory.NewStore()
+	store, other := leasetest.NewMemory(), leasetest.NewMemory()
 	pointer := &anonymous{store.View("a")}
 	open := func(s lease.Store, use string) (*lease.Lease, error) {
 		return lease.New(s, "a", defaults, lease.Options{Use: use})

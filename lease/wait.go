@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// TryAcquire tries once and reports whether this owner certainly holds the lease now, for callers to whom "nobody knows" is
-// the same as no. The reason goes to the log.
-func (l *Lease) TryAcquire(ctx context.Context) bool {
-	out := l.Acquire(ctx, Proposal{}, nil)
-	if out.Kind == Unknown {
-		l.log.Warn("lease: acquiring failed", "error", out.Err)
-	}
-	return out.Kind == Granted
-}
-
 // AcquireWait is Acquire, repeated until it is granted or ctx ends: while somebody holds the lease it watches the record and
 // tries again when the lease becomes free, or its holder has been silent for too long. Who of many waits is next is open.
 //

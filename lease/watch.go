@@ -3,71 +3,297 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
 )
 
-// Watch calls fn, one call at a time, with the present record (if there is one) and again after each change, until ctx ends
-// or the lease is closed; the error says which. It uses the store's Watcher, or reads every Options.PollInterval where the store has none or
-// refuses to be watched. It may skip intermediate states, never ends on an old one, and never goes backwards: a store that does is reported with
-// the newest token and verdict and Record.Behind.
+// Pace is how often a watched store is asked. Zero fields take their defaults.
+type Pace struct {
+	// Retry is the pause before a stream that has ended is opened again. It doubles with each failure, up to RetryMax, and is
+	// jittered: all members lose a server at once. Defaults: 100 ms and 2 s.
+	Retry, RetryMax time.Duration
+	// Beside is the least time between two reads beside an open stream, which by itself proves nothing. The real one is random, up
+	// to twice as long. Default: 30 s.
+	Beside time.Duration
+	// Poll is the time between two reads where there is no stream. Default: 1 s.
+	Poll time.Duration
+}
+
+func (p Pace) filled() Pace {
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&p.Retry, 100 * time.Millisecond}, {&p.RetryMax, 2 * time.Second}, {&p.Beside, 30 * time.Second}, {&p.Poll, time.Second}} {
+		if *f.field <= 0 {
+			*f.field = f.value
+		}
+	}
+	return p
+}
+
+// longestPostponement bounds what a server may ask for: nobody is blind for longer.
+const longestPostponement = time.Minute
+
+var errBehind = errors.New("lease: the stream is behind the store")
+
+// Follow calls fn, one call at a time, with the present state of the store and after each change, until ctx ends; it returns the cause
+// of that. This is the one watch loop for all stores: it opens the store's stream again whenever that ends, reads beside it, and reads
+// alone where there is none. A server that asks for patience gets it. Intermediate states may be skipped; a state may be told twice.
+func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snapshot)) error {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	f := follower{store: s, pace: p.filled(), clock: SystemClock(), log: log, fn: fn}
+	f.read = func(ctx context.Context) (Snapshot, error) {
+		ctx, cancel := context.WithTimeout(ctx, DefaultSettings().OperationTimeout)
+		defer cancel()
+		return s.Read(ctx)
+	}
+	f.hear = func(s Snapshot) (Snapshot, bool) { return s, !s.Record.older(&f.last.Record) }
+	return f.run(ctx)
+}
+
+// follower is one watch loop.
+type follower struct {
+	store Store
+	pace  Pace
+	clock Clock
+	log   *slog.Logger
+	read  func(context.Context) (Snapshot, error)
+	// noted is told of each failure, and of the end of a row of them by nil. It may be nil.
+	noted func(error)
+	// hear takes in what the stream brings. It reports false for what may be late: then a read tells.
+	hear func(Snapshot) (Snapshot, bool)
+	fn   func(Snapshot)
+
+	mu sync.Mutex
+	// last is what was told last, valid if told. count counts.
+	last  Snapshot
+	told  bool
+	count int
+	// streamed is the state that the open stream has told last; heard is false if none.
+	streamed Version
+	heard    bool
+	reported string
+}
+
+func (f *follower) run(ctx context.Context) error {
+	for failures := 0; ; {
+		began := f.clock.Now()
+		err := f.stream(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if failures++; f.clock.Now().Sub(began) > f.pace.RetryMax {
+			failures = 1
+		}
+		f.report(err)
+		if err := f.alone(ctx, f.backoff(failures, err), postponed(err)); err != nil {
+			return err
+		}
+	}
+}
+
+// backoff is how long to wait until the stream is opened again. A right that is missing is not there within seconds.
+func (f *follower) backoff(failures int, err error) time.Duration {
+	longest := f.pace.RetryMax
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return Infinite
+	case errors.Is(err, ErrRefused):
+		longest = f.pace.Beside
+	}
+	d := min(f.pace.Retry<<min(failures-1, 16), longest)
+	return max(d/2+rand.N(d/2+1), postponed(err))
+}
+
+// postponed is for how long the server that made the error wants to be left alone.
+func postponed(err error) time.Duration {
+	var later interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &later) {
+		return 0
+	}
+	return max(0, min(later.RetryAfter(), longestPostponement))
+}
+
+// stream follows one stream to its end, and reads beside it.
+func (f *follower) stream(ctx context.Context) error {
+	w, ok := f.store.(Watcher)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	f.heard = false
+	ctx, cancel := context.WithCancelCause(ctx)
+	var reads sync.WaitGroup
+	reads.Go(func() { f.beside(ctx, cancel) })
+	err := w.Watch(ctx, func(s Snapshot) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.streamed, f.heard = s.Version, true
+		f.healed()
+		s, ok := f.hear(s)
+		if !ok {
+			var err error
+			if s, err = f.read(ctx); err != nil {
+				return
+			}
+		}
+		f.tell(s)
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	reads.Wait()
+	return err
+}
+
+// beside reads from time to time. The first read comes as soon as the stream must have told the present: it says nothing of a record
+// that does not exist. What a later read finds and the stream has not told ends the stream.
+func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
+	pause := f.pace.Retry
+	for first := true; sleep(ctx, f.clock, pause) == nil; first = false {
+		s, err := f.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.report(err)
+			pause = max(jitter(f.pace.RetryMax), postponed(err))
+			continue
+		}
+		f.mu.Lock()
+		behind := f.streamed != s.Version
+		if !f.heard {
+			behind = s.Version != ""
+		}
+		heard := f.heard
+		if heard || !first { // a stream that says nothing is open, if it lasts
+			f.healed()
+		}
+		f.mu.Unlock()
+		if behind && !first {
+			end(errBehind) // an event under way that the read has overtaken costs one opening too many
+			return
+		}
+		pause = jitter(f.pace.Beside)
+		if behind || first && !heard {
+			pause = jitter(f.pace.RetryMax)
+		}
+	}
+}
+
+// alone reads until it is time to open the stream again. quiet is for how long the server wants to be left alone.
+func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
+	for {
+		if quiet > 0 {
+			if err := sleep(ctx, f.clock, quiet); err != nil {
+				return err
+			}
+			wait -= min(wait, quiet)
+		}
+		_, err := f.look(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		f.report(err)
+		pause := min(wait, max(f.pace.Poll, postponed(err)))
+		if err := sleep(ctx, f.clock, pause); err != nil {
+			return err
+		}
+		if wait != Infinite {
+			wait -= pause
+		}
+		if quiet = 0; wait <= 0 {
+			return nil
+		}
+	}
+}
+
+// look reads and tells. A read that the stream has overtaken is not told.
+func (f *follower) look(ctx context.Context) (Snapshot, error) {
+	f.mu.Lock()
+	before := f.count
+	f.mu.Unlock()
+	s, err := f.read(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == before || !s.Record.older(&f.last.Record) {
+		f.tell(s)
+	}
+	return s, nil
+}
+
+// tell is called under mu.
+func (f *follower) tell(s Snapshot) {
+	if f.told && s.Version == f.last.Version {
+		return
+	}
+	f.last, f.told = s, true
+	f.count++
+	f.fn(s)
+}
+
+// report notes an interruption, and logs the first of a row of equal ones. That no stream is to be had is none.
+func (f *follower) report(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errBehind) {
+		return
+	}
+	if f.noted != nil {
+		f.noted(err)
+	}
+	if err.Error() != f.reported {
+		f.reported = err.Error()
+		f.log.Warn("lease: watching was interrupted", "error", err)
+	}
+}
+
+// healed is called under mu.
+func (f *follower) healed() {
+	if f.reported == "" {
+		return
+	}
+	f.reported = ""
+	f.log.Info("lease: watching again")
+	if f.noted != nil {
+		f.noted(nil)
+	}
+}
+
+// jitter returns between one and two times d.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d+1) }
+
+// Watch calls fn, one call at a time, with the present record (if there is one) and again after each change, until ctx ends or the
+// lease is closed; the error says which. It follows the store (see Follow) at the pace of Options.Pace. It may skip intermediate
+// states, never ends on an old one, and never goes backwards: a store that does is reported with the newest token and verdict and
+// Record.Behind.
 //
 // A running Watch also makes the lease faster and more alert: an Acquire finds the version known and needs one request, a
 // silent holder is timed from its last sign of life, and a loss is noticed when it happens.
 func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
-	defer context.AfterFunc(l.root, func() { cancel(ErrClosed) })()
-	if w, ok := l.store.(Watcher); ok {
-		err := w.Watch(ctx, func(s Snapshot) {
-			r, ok := l.hear(s)
-			if !ok {
-				r, ok = l.verify(ctx)
-			}
-			if ok {
-				fn(r.clone())
-			}
-		})
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		if !errors.Is(err, ErrRefused) {
-			return err
-		}
-		l.log.Warn("lease: the store cannot be watched, reading it instead", "error", err, "every", l.opts.PollInterval)
+	defer context.AfterFunc(l.root, func() { cancel(fmt.Errorf("lease: watch: %w", ErrClosed)) })()
+	f := follower{
+		store: l.store, pace: l.opts.Pace, clock: l.clock, log: l.log, noted: l.opts.OnWatch,
+		read: func(ctx context.Context) (Snapshot, error) {
+			ctx, cancel := l.bounded(ctx)
+			defer cancel()
+			return l.fetch(ctx)
+		},
+		hear: func(s Snapshot) (Snapshot, bool) {
+			r, news := l.hear(s)
+			return Snapshot{Record: r, Version: s.Version}, news
+		},
+		fn: func(s Snapshot) { fn(s.Record.clone()) },
 	}
-	return l.poll(ctx, fn)
-}
-
-// verify reads the record after a report that is older than what is known: either the report is late, or the store went backwards, which is
-// news.
-func (l *Lease) verify(ctx context.Context) (r Record, news bool) {
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
-	s, err := l.fetch(ctx)
-	return s.Record, err == nil && s.Record.Behind
-}
-
-// poll is Watch over a store without one.
-func (l *Lease) poll(ctx context.Context, fn func(Record)) error {
-	var last Version
-	for first, failing := true, false; ; {
-		octx, cancel := l.bounded(ctx)
-		s, err := l.fetch(octx)
-		cancel()
-		switch {
-		case context.Cause(ctx) != nil:
-			return context.Cause(ctx)
-		case err != nil && !failing:
-			failing = true
-			l.log.Warn("lease: reading failed", "error", err)
-		case err == nil:
-			failing = false
-			if first || s.Version != last {
-				first, last = false, s.Version
-				fn(s.Record.clone())
-			}
-		}
-		if err := sleep(ctx, l.clock, l.opts.PollInterval); err != nil {
-			return err
-		}
-	}
+	return f.run(ctx)
 }

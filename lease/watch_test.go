@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // watching collects what a Watch of l reports; stop ends it and returns its error.
@@ -44,10 +44,10 @@ func (unwatchable) Watch(context.Context, func(lease.Snapshot)) error {
 }
 
 func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
-	stores := map[string]func(*memory.View) lease.Store{
-		"watcher":     func(v *memory.View) lease.Store { return v },
-		"polled":      func(v *memory.View) lease.Store { return plainStore{v} },
-		"unwatchable": func(v *memory.View) lease.Store { return unwatchable{v} },
+	stores := map[string]func(*leasetest.Faulty) lease.Store{
+		"watcher":     func(v *leasetest.Faulty) lease.Store { return v },
+		"polled":      func(v *leasetest.Faulty) lease.Store { return plainStore{v} },
+		"unwatchable": func(v *leasetest.Faulty) lease.Store { return unwatchable{v} },
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +104,16 @@ func TestWatch_MakesAcquireOneWrite(t *testing.T) {
 		n := requests(w.view("b"), func() {
 			require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind)
 		})
-		assert.Equal(t, memory.Counters{Writes: 1}, n)
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 		_ = stop()
 	})
 }
 
 func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
-	changes := map[string]func(*memory.Store){
-		"taken":   func(s *memory.Store) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
-		"freed":   func(s *memory.Store) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) },
-		"deleted": (*memory.Store).Delete,
+	changes := map[string]func(*leasetest.Memory){
+		"taken":   func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
+		"freed":   func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) },
+		"deleted": (*leasetest.Memory).Delete,
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,9 @@ func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
 			require.True(t, a.Check())
 		}
 		assert.Empty(t, lost.all())
-		assert.Empty(t, seen(), "what is old is not passed on")
+		for _, r := range seen() {
+			assert.Equal(t, "a", r.Holder, "what is old is not passed on; a read beside the stream tells the present")
+		}
 		time.Sleep(ttl)
 		assert.True(t, a.Check())
 		_ = stop()
@@ -185,7 +187,7 @@ func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		taken := lease.Record{Holder: "x", Token: 2, Nonce: "n", TTL: ttl}
-		a := w.leaseOver(&pausingStore{View: w.view("a"), pause: func() {
+		a := w.leaseOver(&pausingStore{Faulty: w.view("a"), pause: func() {
 			w.store.Restore(taken)
 			time.Sleep(time.Millisecond) // the report arrives
 		}}, "a")
@@ -222,7 +224,7 @@ func TestRead_AnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		w.view("a").LoseRequests(1)
+		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, 1)
 		start := time.Now()
 		_, err := a.Read(t.Context())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -230,5 +232,95 @@ func TestRead_AnswersInTime(t *testing.T) {
 		r, err := a.Read(t.Context())
 		require.NoError(t, err)
 		assert.Zero(t, r)
+	})
+}
+
+// scripted is a store whose streams and reads fail on demand.
+type scripted struct {
+	*leasetest.Faulty
+	stream func(ctx context.Context) error
+	opened []time.Time
+}
+
+func (s *scripted) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	s.opened = append(s.opened, time.Now())
+	if s.stream != nil {
+		return s.stream(ctx)
+	}
+	return s.Faulty.Watch(ctx, fn)
+}
+
+type busy struct{ error }
+
+func (busy) RetryAfter() time.Duration { return 30 * time.Second }
+
+func follow(t *testing.T, s lease.Store, d time.Duration) (seen []lease.Version) {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	err := lease.Follow(ctx, s, lease.Pace{}, nil, func(s lease.Snapshot) { seen = append(seen, s.Version) })
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	return seen
+}
+
+func TestFollow_OpensAStreamAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		stream       func(context.Context) error
+		opens, reads int
+	}{
+		"that ends at once":                  {func(context.Context) error { return nil }, 50, 120},
+		"that fails, with longer pauses":     {func(context.Context) error { return errors.New("cut off") }, 50, 120},
+		"that is forbidden, reading instead": {func(context.Context) error { return lease.ErrRefused }, 15, 75},
+		"of a server that wants patience":    {func(context.Context) error { return busy{errors.New("429")} }, 3, 3},
+		"that nobody can open":               {func(context.Context) error { return errors.ErrUnsupported }, 1, 62},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{Faulty: leasetest.NewMemory().View("a"), stream: c.stream}
+				assert.Len(t, follow(t, s, time.Minute), 1)
+				assert.NotZero(t, len(s.opened))
+				assert.LessOrEqual(t, len(s.opened), c.opens)
+				assert.LessOrEqual(t, s.Counters().Reads, c.reads)
+			})
+		})
+	}
+}
+
+// Somebody reads a store that answers nothing but "later".
+func TestFollow_LeavesABusyServerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusing{Store: leasetest.NewMemory().View("a")}
+		follow(t, s, 20*time.Second)
+		assert.LessOrEqual(t, s.requests, 2)
+	})
+}
+
+type refusing struct {
+	lease.Store
+	requests int
+}
+
+func (s *refusing) Read(context.Context) (lease.Snapshot, error) {
+	s.requests++
+	return lease.Snapshot{}, busy{errors.New("429")}
+}
+
+func (s *refusing) Watch(context.Context, func(lease.Snapshot)) error {
+	s.requests++
+	return busy{errors.New("429")}
+}
+
+// A stream that is open, healthy and silent is found out by the reads beside it.
+func TestFollow_DoesNotTrustAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := leasetest.NewMemory()
+		m.Restore(lease.Record{Token: 1})
+		s := &scripted{Faulty: m.View("a"), stream: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		time.AfterFunc(10*time.Minute, func() { m.Restore(lease.Record{Token: 2}) })
+		time.AfterFunc(20*time.Minute, func() { s.stream = nil })
+		seen := follow(t, s, time.Hour)
+		assert.Equal(t, []lease.Version{"1", "2"}, seen)
+		assert.Greater(t, len(s.opened), 1)
+		opened := s.opened[len(s.opened)-1].Sub(s.opened[0])
+		assert.Less(t, opened, 22*time.Minute, "one that tells is kept")
 	})
 }

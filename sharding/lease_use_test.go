@@ -8,7 +8,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -16,11 +16,11 @@ import (
 func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, c *clustertest.Cluster) {
 		c.Form(1)
-		own, shards := memory.NewStore(), memory.NewStore()
-		for want, store := range map[string]func(name string) *memory.Store{
-			"the resolver of payments": func(string) *memory.Store { return c.Store },
-			"the shard 0 of orders of payments, and cannot be that of the shard 1 of orders of payments": func(string) *memory.Store { return own },
-			"the shard 0 of orders of payments, and cannot be that of the singleton shards.orders of payments": func(name string) *memory.Store {
+		own, shards := leasetest.NewMemory(), leasetest.NewMemory()
+		for want, store := range map[string]func(name string) *leasetest.Memory{
+			"the resolver of payments": func(string) *leasetest.Memory { return c.Store },
+			"the shard 0 of orders of payments, and cannot be that of the shard 1 of orders of payments": func(string) *leasetest.Memory { return own },
+			"the shard 0 of orders of payments, and cannot be that of the singleton shards.orders of payments": func(name string) *leasetest.Memory {
 				if name == "payments-shard-orders-1" {
 					return shards
 				}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -74,7 +74,7 @@ type crew struct {
 	*clustertest.Cluster
 	t        testing.TB
 	shards   int
-	leases   map[string]*memory.Store // nil: none
+	leases   map[string]*leasetest.Memory // nil: none
 	register register
 	managers map[string]*sharding.Manager
 	change   func(name string, c *sharding.Config)
@@ -101,7 +101,7 @@ func (c *crew) start(name string) {
 	if c.leases != nil {
 		cfg.Store = func(lease string) (lease.Store, error) {
 			if c.leases[lease] == nil {
-				c.leases[lease] = memory.NewStore()
+				c.leases[lease] = leasetest.NewMemory()
 			}
 			return c.leases[lease].View(name), nil
 		}
@@ -116,7 +116,7 @@ func (c *crew) start(name string) {
 }
 
 // views are a member's ways to the stores of the shards' leases.
-func (c *crew) views(name string) (views []*memory.View) {
+func (c *crew) views(name string) (views []*leasetest.Faulty) {
 	for _, s := range c.leases {
 		views = append(views, s.View(name))
 	}
@@ -168,7 +168,7 @@ func eachWay(t *testing.T, n, shards int, test func(t *testing.T, c *crew)) {
 			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 				c := newCrew(t, cl, shards)
 				if way == "with leases" {
-					c.leases = make(map[string]*memory.Store)
+					c.leases = make(map[string]*leasetest.Memory)
 				}
 				c.startAll(n)
 				defer c.stop()

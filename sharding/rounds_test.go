@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -14,7 +14,7 @@ import (
 func load(r *clustertest.Round, withLeases bool) clustertest.Load {
 	c := newCrew(r.T(), r.Cluster, 12)
 	if withLeases {
-		c.leases = make(map[string]*memory.Store)
+		c.leases = make(map[string]*leasetest.Memory)
 	}
 	c.change = func(name string, cfg *sharding.Config) {
 		cfg.Run = func(ctx context.Context, s *sharding.Shard) error {

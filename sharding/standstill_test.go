@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -19,7 +19,7 @@ func still(t *testing.T, test func(t *testing.T, way string, c *crew, trouble *c
 			clustertest.Troubled(t, 3, 1, func(t *testing.T, cl *clustertest.Cluster, trouble *clustertest.Trouble) {
 				c := newCrew(t, cl, 1)
 				if way == "with leases" {
-					c.leases = make(map[string]*memory.Store)
+					c.leases = make(map[string]*leasetest.Memory)
 				}
 				trouble.Stores = c.views
 				test(t, way, c, trouble)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -98,7 +98,7 @@ func TestThousandShards_AnIdleHour(t *testing.T) {
 			clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
 				c := newCrew(t, cl, 1000)
 				if leases {
-					c.leases = make(map[string]*memory.Store)
+					c.leases = make(map[string]*leasetest.Memory)
 				}
 				c.startAll(20)
 				defer c.stop()

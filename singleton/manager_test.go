@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -169,7 +169,7 @@ func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
 	for _, way := range []string{"without a lease", "with a lease"} {
 		t.Run(way, func(t *testing.T) {
 			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-				store := memory.NewStore()
+				store := leasetest.NewMemory()
 				c := newCrew(t, cl, func(name string, cfg *singleton.Config) {
 					if way == "with a lease" {
 						cfg.Store = store.View(name)

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
 // load lets the singleton of a round write every 20 ms.
 func load(r *clustertest.Round, withLease bool) clustertest.Load {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	c := newCrew(r.T(), r.Cluster, func(name string, cfg *singleton.Config) {
 		cfg.Run = func(ctx context.Context, run *singleton.Run) error {
 			return r.Work(ctx, name, "backup", 20*time.Millisecond, run)
@@ -42,7 +42,7 @@ func load(r *clustertest.Round, withLease bool) clustertest.Load {
 			}
 			return ""
 		},
-		Stores: func(name string) []*memory.View { return []*memory.View{store.View(name)} },
+		Stores: func(name string) []*leasetest.Faulty { return []*leasetest.Faulty{store.View(name)} },
 		Dump: func() {
 			for name, m := range c.managers {
 				r.T().Logf("%s: %+v", name, m.Status())

@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -47,7 +47,7 @@ func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
 }
 
 func TestLeaseLost_StopsThenAcquiresThenStarts(t *testing.T) {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	with(t, 1, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
 		c.runsOn("n1", 30*time.Second)
 		first := c.diary.last("starts")
@@ -235,7 +235,7 @@ func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
 
 func TestConfig_EveryProblemAtOnce(t *testing.T) {
 	err := singleton.Config{Name: "no spaces please", Endpoint: strings.Repeat("x", 300), RemovalMargin: -1, NumberOfRetries: -1, UseLease: "kubernetes",
-		Store: memory.NewStore().View("n1"), Lease: lease.Settings{HeartbeatTimeout: -1}}.Validate()
+		Store: leasetest.NewMemory().View("n1"), Lease: lease.Settings{HeartbeatTimeout: -1}}.Validate()
 	for _, problem := range []string{"the name", "Run is required", "300 bytes", "removal-margin is -1ns", "number-of-retries is -1", "use-lease and Store are both set", "heartbeat-timeout is -1ns"} {
 		require.ErrorContains(t, err, problem)
 	}
@@ -271,7 +271,7 @@ func TestRollingUpdate_MovesOnceWithoutAMargin(t *testing.T) {
 
 // The process of a downed member lives on, within its grace, until the function has returned: then its lease is free.
 func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	with(t, 3, func(name string, c *singleton.Config) {
 		c.Store = store.View(name)
 		run := c.Run
@@ -292,7 +292,7 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 
 // While it waits for a lease that somebody else holds, a manager can be stopped; and the member says that it offers nothing any more.
 func TestStop_WhileItWaitsForTheLease(t *testing.T) {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
 		c.runsOn("n1", 30*time.Second)
 		other, err := lease.New(store.View("other"), "other", c.Member("n1").Provider.Config().Lease, lease.Options{})

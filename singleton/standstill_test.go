@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -17,8 +17,8 @@ func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 	for way, want := range map[string]error{"without a lease": singleton.ErrUnsure, "with a lease": singleton.ErrLeaseLost} {
 		t.Run(way, func(t *testing.T) {
 			clustertest.Troubled(t, 3, 1, func(t *testing.T, c *clustertest.Cluster, trouble *clustertest.Trouble) {
-				store := memory.NewStore()
-				trouble.Stores = func(name string) []*memory.View { return []*memory.View{store.View(name)} }
+				store := leasetest.NewMemory()
+				trouble.Stores = func(name string) []*leasetest.Faulty { return []*leasetest.Faulty{store.View(name)} }
 				runs := make(chan *singleton.Run, 10)
 				crew := newCrew(t, c, func(name string, cfg *singleton.Config) {
 					cfg.Pause = func() { trouble.Pass(name) }
@@ -57,8 +57,8 @@ func TestRest_NothingStartsAfterAStandstill(t *testing.T) {
 	for _, way := range []string{"without a lease", "with a lease"} {
 		t.Run(way, func(t *testing.T) {
 			clustertest.Troubled(t, 3, 1, func(t *testing.T, c *clustertest.Cluster, trouble *clustertest.Trouble) {
-				store := memory.NewStore()
-				trouble.Stores = func(name string) []*memory.View { return []*memory.View{store.View(name)} }
+				store := leasetest.NewMemory()
+				trouble.Stores = func(name string) []*leasetest.Faulty { return []*leasetest.Faulty{store.View(name)} }
 				type run struct {
 					member string
 					token  uint64

@@ -9,7 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -21,7 +21,7 @@ func TestRun_UntilIsWhenCheckFails(t *testing.T) {
 				clustertest.Quick(name, c)
 				c.Resolver.WhenLeaseUnknown = 1 // suspend: the resolver stops nothing here
 			}}, func(t *testing.T, cl *clustertest.Cluster) {
-				stores, runs := memory.NewStore(), make(chan *singleton.Run, 10)
+				stores, runs := leasetest.NewMemory(), make(chan *singleton.Run, 10)
 				store := stores.View("n1")
 				c := newCrew(t, cl, func(name string, c *singleton.Config) {
 					c.Run = func(ctx context.Context, r *singleton.Run) error {

@@ -63,7 +63,7 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 		}
 	}
 	show(first)
-	err = t.changes(ctx, store, show)
+	err = lease.Follow(ctx, store, lease.Pace{}, nil, show)
 	if failed != nil {
 		return failed
 	}
@@ -71,25 +71,6 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 		return nil // as it was asked for
 	}
 	return err
-}
-
-// changes calls f with every change. A store that cannot be watched is read once a second.
-func (t *target) changes(ctx context.Context, store lease.Store, f func(lease.Snapshot)) error {
-	if w, ok := store.(lease.Watcher); ok {
-		return w.Watch(ctx, f)
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			if s, err := t.read(ctx, store); err == nil {
-				f(s)
-			}
-		}
-	}
 }
 
 // line prints one change.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	_ "github.com/serf-sbr/serf-sbr/lease/file"
+	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
 // Whoever asks in the very first moment hears that the member is starting: it is in no cluster yet.

@@ -19,7 +19,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -53,7 +53,7 @@ type Cluster struct {
 
 	// Net is the network; Store keeps the verdicts.
 	Net     *memnet.Network
-	Store   *memory.Store
+	Store   *leasetest.Memory
 	members map[string]*Member
 
 	mu  sync.Mutex
@@ -62,7 +62,7 @@ type Cluster struct {
 
 // New returns a cluster without members.
 func New(t testing.TB, o Options) *Cluster {
-	return &Cluster{t: t, Options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}), Store: memory.NewStore(), members: make(map[string]*Member)}
+	return &Cluster{t: t, Options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}), Store: leasetest.NewMemory(), members: make(map[string]*Member)}
 }
 
 // Virtual runs a test in virtual time, and ends the cluster's members after it.

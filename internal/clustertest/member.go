@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // Member is a Serf node and its provider.
@@ -20,7 +20,7 @@ type Member struct {
 	Serf     *serf.Serf
 	Provider *downing.Provider
 	// Store is the member's way to the store of verdicts.
-	Store *memory.View
+	Store *leasetest.Faulty
 
 	downAt atomic.Pointer[time.Time]
 }

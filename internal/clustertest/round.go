@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -44,7 +44,7 @@ type Load struct {
 	// Favourite is the member to which things happen most often; empty: none.
 	Favourite func() string
 	// Stores are a member's stores other than that of the verdicts.
-	Stores func(name string) []*memory.View
+	Stores func(name string) []*leasetest.Faulty
 	// Dump logs where it stands, if a round fails.
 	Dump func()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // Trouble lets things happen to a cluster's members: partitions, pauses, crashes, rolling updates, stores that are away. A seed decides which.
@@ -25,7 +25,7 @@ type Trouble struct {
 	// other stores than that of the verdicts. Favourite is the member to which things happen most often; empty: none.
 	Restart   func(name string)
 	Settle    func()
-	Stores    func(name string) []*memory.View
+	Stores    func(name string) []*leasetest.Faulty
 	Favourite func() string
 	// Log says what has happened.
 	Log []string

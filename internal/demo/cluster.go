@@ -68,7 +68,7 @@ func newCluster(opt Options, log *journal) *cluster {
 
 func (c *cluster) store(name string) (lease.Store, error) {
 	if c.opt.Kubeconfig == "" {
-		return c.memory.View(name), nil
+		return c.memory, nil
 	}
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = c.opt.Kubeconfig, c.opt.Namespace, kubernetes.Name(c.opt.System)

@@ -13,10 +13,10 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/guard"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
-func over(t *testing.T, store *memory.Store, owner string, s lease.Settings, once bool) (guard.Guard, *lease.Lease) {
+func over(t *testing.T, store *leasetest.Memory, owner string, s lease.Settings, once bool) (guard.Guard, *lease.Lease) {
 	l, err := lease.New(store.View(owner), owner, s, lease.Options{})
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
@@ -26,7 +26,7 @@ func over(t *testing.T, store *memory.Store, owner string, s lease.Settings, onc
 
 func TestOverLease_OneTurnAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := memory.NewStore(), lease.DefaultSettings()
+		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, _ := over(t, store, "a", settings, false)
 		b, _ := over(t, store, "b", settings, false)
 		turn, err := a.Next(t.Context())
@@ -56,7 +56,7 @@ func TestOverLease_OneTurnAtATime(t *testing.T) {
 // A lease that is taken away ends the turn at once, not with the next heartbeat.
 func TestOverLease_TakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewStore()
+		store := leasetest.NewMemory()
 		g, _ := over(t, store, "a", lease.DefaultSettings(), false)
 		_, operator := over(t, store, "operator", lease.DefaultSettings(), false)
 		turn, err := g.Next(t.Context())
@@ -79,7 +79,7 @@ func TestOverLease_TakenAway(t *testing.T) {
 // Nobody else may start before the program of a holder that cannot renew must have ended.
 func TestOverLease_EndsBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := memory.NewStore(), lease.DefaultSettings()
+		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, _ := over(t, store, "a", settings, false)
 		b, _ := over(t, store, "b", settings, false)
 		turn, err := a.Next(t.Context())
@@ -104,9 +104,9 @@ func TestOverLease_EndsBeforeOthersBegin(t *testing.T) {
 func TestOverLease_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, once := range []bool{false, true} {
-			store := memory.NewStore()
+			store := leasetest.NewMemory()
 			g, _ := over(t, store, "a", lease.DefaultSettings(), once)
-			store.View("a").Refuse(1)
+			store.View("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
 			_, err := g.Next(t.Context())
 			require.ErrorIs(t, err, lease.ErrRefused)
 		}
@@ -119,10 +119,10 @@ type slowDisk struct {
 	was bool
 }
 
-func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	if !s.was {
 		s.was = true
-		return lease.Snapshot{}, fmt.Errorf("%w: %w", lease.ErrRefused, context.DeadlineExceeded)
+		return "", fmt.Errorf("%w: %w", lease.ErrRefused, context.DeadlineExceeded)
 	}
 	return s.Store.Write(ctx, r, prev)
 }
@@ -131,7 +131,7 @@ func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version
 func TestOverLease_SlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, once := range []bool{false, true} {
-			l, err := lease.New(&slowDisk{Store: memory.NewStore().View("a")}, "a", lease.DefaultSettings(), lease.Options{})
+			l, err := lease.New(&slowDisk{Store: leasetest.NewMemory().View("a")}, "a", lease.DefaultSettings(), lease.Options{})
 			require.NoError(t, err)
 			defer l.Close()
 			g := guard.OverLease(l, guard.LeaseOptions{Where: "memory:x", Once: once, Log: slog.New(slog.DiscardHandler)})
@@ -145,7 +145,7 @@ func TestOverLease_SlowDisk(t *testing.T) {
 // Whoever asks once leaves with the next heartbeat of the holder, never before.
 func TestOverLease_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := memory.NewStore(), lease.DefaultSettings()
+		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, holder := over(t, store, "a", settings, true)
 		b, _ := over(t, store, "b", settings, true)
 		turn, err := a.Next(t.Context())
@@ -170,7 +170,7 @@ func TestOverLease_Once(t *testing.T) {
 // A holder for ever is waited for until it releases.
 func TestOverLease_OnceInfinite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := memory.NewStore(), lease.DefaultSettings()
+		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		settings.HeartbeatTimeout = lease.Infinite
 		a, holder := over(t, store, "a", settings, true)
 		b, _ := over(t, store, "b", settings, true)

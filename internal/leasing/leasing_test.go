@@ -10,11 +10,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/inbox"
 	"github.com/serf-sbr/serf-sbr/internal/leasing"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func open(t *testing.T, store *memory.Store, owner string) (*leasing.Leasing, func()) {
+func open(t *testing.T, store *leasetest.Memory, owner string) (*leasing.Leasing, func()) {
 	b := inbox.New()
 	l, err := lease.New(store.View(owner), owner, lease.Settings{HeartbeatTimeout: 20 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}, lease.Options{})
 	require.NoError(t, err)
@@ -31,9 +31,9 @@ func open(t *testing.T, store *memory.Store, owner string) (*leasing.Leasing, fu
 // What is asked for is done in turn: a release ends the waiting before it, and the next acquire comes after it.
 func TestLeasing_InTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewStore()
+		store := leasetest.NewMemory()
 		holder, _ := open(t, store, "holder")
-		require.True(t, holder.Lease().TryAcquire(t.Context()))
+		require.Equal(t, lease.Granted, holder.Lease().Acquire(t.Context(), lease.Proposal{}, nil).Kind)
 		g, wait := open(t, store, "n1")
 		var got []string
 		lost := func(string) { got = append(got, "lost") }
@@ -58,7 +58,7 @@ func TestLeasing_InTurn(t *testing.T) {
 // A release whose answer is lost is tried again: whoever is next would have to wait until the lease runs out.
 func TestLeasing_ReleaseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewStore()
+		store := leasetest.NewMemory()
 		g, wait := open(t, store, "n1")
 		g.Acquire(func(leasing.Answer) {}, func(string) {})
 		wait()

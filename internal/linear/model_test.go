@@ -172,9 +172,9 @@ type mute struct{ writes []lease.Record }
 
 func (m *mute) Read(context.Context) (lease.Snapshot, error) { return lease.Snapshot{}, nil }
 
-func (m *mute) Write(_ context.Context, r lease.Record, _ lease.Version) (lease.Snapshot, error) {
+func (m *mute) Write(_ context.Context, r lease.Record, _ lease.Version) (lease.Version, error) {
 	m.writes = append(m.writes, r)
-	return lease.Snapshot{}, context.DeadlineExceeded
+	return "", context.DeadlineExceeded
 }
 
 // Only what left the client may turn up later.

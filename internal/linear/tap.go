@@ -16,7 +16,7 @@ type tap struct {
 type inOperation struct{}
 
 // Write implements lease.Store.
-func (t tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (t tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	t.client.sends(r, ctx.Value(inOperation{}) != nil)
 	return t.Store.Write(ctx, r, prev)
 }
@@ -25,7 +25,7 @@ func (t tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lea
 func (t tap) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	w, ok := t.Store.(lease.Watcher)
 	if !ok {
-		return errors.Join(lease.ErrRefused, errors.New("linear: the store cannot be watched"))
+		return errors.ErrUnsupported
 	}
 	return w.Watch(ctx, fn)
 }

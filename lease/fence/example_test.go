@@ -13,7 +13,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // The first owner is paused before its write. By the time it goes on, the second one has written.
@@ -74,7 +74,7 @@ func ExampleHandler() {
 	server := httptest.NewServer(fence.Handler(fence.New(), orders))
 	defer server.Close()
 
-	l, err := lease.New(memory.NewStore().View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -92,12 +92,12 @@ func ExampleHandler() {
 	}
 
 	post()
-	err = l.Do(context.Background(), func(context.Context) error { post(); return nil })
-	fmt.Println(err)
+	fmt.Println(l.Acquire(context.Background(), lease.Proposal{}, nil).Kind)
+	post()
 	// Output:
 	// true nothing was sent
+	// granted
 	// 200 done under token 1
-	// <nil>
 }
 
 // A run keeps the token it began with, also when its process gets the lease once more.

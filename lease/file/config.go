@@ -5,25 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"time"
 )
 
-// Config says where the record is. Start from DefaultConfig and set Path.
+// Config says where the record is.
 type Config struct {
 	// Path of the record. Required; a relative one is taken from the working directory at the time of New, so all parties had better
 	// use an absolute one. Its directory must exist, on a local disk, and be the same for all parties. Two more kinds of file
 	// appear there: Path + ".lock", which stays for ever, and short-lived ".NAME.RANDOM.tmp".
 	Path string
-	// PollInterval is the time between two looks of a Watch beside the notifications of the operating system: the longest time that a
-	// change goes unnoticed where these are not to be had. Must be positive.
-	PollInterval time.Duration
-	// Logger is told of a directory that cannot be watched, of a record that cannot be read while watching, and of a file system of
-	// which nobody knows whether it is local. Nil: nobody.
+	// Logger is told of a file system of which nobody knows whether it is local. Nil: nobody.
 	Logger *slog.Logger
 }
-
-// DefaultConfig returns a Config that lacks only its Path.
-func DefaultConfig() Config { return Config{PollInterval: time.Second} }
 
 // Validate returns all problems at once, one per line. It does not look at the disk: Preflight does.
 func (c Config) Validate() error {
@@ -33,9 +25,6 @@ func (c Config) Validate() error {
 		problems = append(problems, errors.New("file: the path of the record is empty: set lease.file.path"))
 	case isSeparator(c.Path[len(c.Path)-1]), base == ".", base == "..":
 		problems = append(problems, fmt.Errorf("file: the path %q names a directory: add the name of the record", c.Path))
-	}
-	if c.PollInterval <= 0 {
-		problems = append(problems, fmt.Errorf("file: the poll interval is %s: it must be positive, best 1s", c.PollInterval))
 	}
 	return errors.Join(problems...)
 }

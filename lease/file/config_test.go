@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -16,16 +15,14 @@ import (
 )
 
 func TestConfig_Validate(t *testing.T) {
-	good := DefaultConfig()
+	good := Config{}
 	good.Path = "/var/lib/sbr/payments.lease"
 	require.NoError(t, good.Validate())
-	require.Equal(t, time.Second, good.PollInterval)
 	for path, want := range map[string]string{
 		"": "set lease.file.path", "/var/lib/": "names a directory", ".": "names a directory", "a/..": "names a directory", "/": "names a directory",
 	} {
 		err := Config{Path: path}.Validate()
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "poll interval is 0s", "all problems at once")
 		_, err = New(Config{Path: path})
 		require.ErrorContains(t, err, want)
 	}
@@ -33,7 +30,7 @@ func TestConfig_Validate(t *testing.T) {
 
 func TestNew_TakesARelativePathOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cfg := DefaultConfig()
+	cfg := Config{}
 	cfg.Path = "payments.lease"
 	s, err := New(cfg)
 	require.NoError(t, err)

@@ -201,7 +201,7 @@ func readOnAndOn(ctx context.Context, t *testing.T, s *Store) (n int) {
 
 func watchOnAndOn(ctx context.Context, t *testing.T, s *Store) {
 	newest := uint64(0)
-	_ = s.Watch(ctx, func(got lease.Snapshot) {
+	_ = lease.Follow(ctx, s, lease.Pace{}, nil, func(got lease.Snapshot) {
 		whole(t, got, newest)
 		newest = got.Record.Token
 	})

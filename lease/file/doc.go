@@ -1,6 +1,6 @@
 // Package file keeps a lease in one file, for several processes on one machine. There is no server.
 //
-//	cfg := file.DefaultConfig()
+//	cfg := file.Config{}
 //	cfg.Path = "/var/lib/sbr/payments.lease"
 //	store, err := file.New(cfg)
 //	...
@@ -27,8 +27,8 @@
 //   - What is not a record (empty, cut off, misspelt by hand, of a newer version) is an error that names the file, what is wrong and
 //     the way out. It is never read as free, nor overwritten. A record may have MaxSize bytes; a larger one is lease.ErrTooLarge.
 //   - A directory that is away is an error, not an absent record. It is never created: it may be a disk that is not mounted.
-//   - A watch sees a change by notification, usually within a millisecond, and within PollInterval where notifications are not to be
-//     had. It goes on when the directory is replaced.
+//   - A watch sees a change by notification, usually within a millisecond, and by looking once a second where notifications are not to be
+//     had. A stream ends when the directory is replaced.
 //
 // # Non-guarantees
 //

@@ -22,7 +22,6 @@ var (
 )
 
 var (
-	errNewer       = errors.New("written by a newer version of this program")
 	errNotRegular  = errors.New("not a regular file")
 	errNoDirectory = errors.New("the directory does not exist")
 	errNotDir      = errors.New("the directory is none")
@@ -36,7 +35,7 @@ var (
 // futile reports whether asking again at once makes no sense: only a person can mend it.
 func futile(err error) bool {
 	for _, target := range []error{
-		ErrNetworkFileSystem, errNewer, errNotRegular, errNoDirectory, errNotDir,
+		ErrNetworkFileSystem, lease.ErrNewerFormat, errNotRegular, errNoDirectory, errNotDir,
 		fs.ErrPermission, syscall.ELOOP, syscall.ENOTDIR, syscall.ENAMETOOLONG,
 	} {
 		if errors.Is(err, target) {
@@ -77,7 +76,7 @@ func (s *Store) remedy(err error) string {
 	switch {
 	case errors.Is(err, ErrNetworkFileSystem):
 		return "set lease.file.path to a local disk, or use another lease-implementation for several machines"
-	case errors.Is(err, errNewer):
+	case errors.Is(err, lease.ErrNewerFormat):
 		return "upgrade this program"
 	case errors.Is(err, ErrBadRecord):
 		return "correct it, or stop all parties and move it away to start afresh"

@@ -158,5 +158,5 @@ func TestErrors_Advice(t *testing.T) {
 	require.ErrorIs(t, s.failRead(fs.ErrPermission), lease.ErrRefused)
 	require.NotErrorIs(t, s.failRead(syscall.EIO), lease.ErrRefused, "it may pass")
 	require.NotErrorIs(t, s.failRead(ErrBadRecord), lease.ErrRefused, "a hand may be at work")
-	require.ErrorIs(t, s.failRead(errNewer), lease.ErrRefused)
+	require.ErrorIs(t, s.failRead(lease.ErrNewerFormat), lease.ErrRefused)
 }

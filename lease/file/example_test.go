@@ -7,7 +7,6 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/file"
@@ -21,7 +20,7 @@ func ExampleNew() {
 	}
 	defer os.RemoveAll(dir)
 
-	cfg := file.DefaultConfig()
+	cfg := file.Config{}
 	cfg.Path = filepath.Join(dir, "payments.lease")
 	store, err := file.New(cfg)
 	if err != nil {
@@ -70,7 +69,7 @@ func ExampleFactory() {
 // What a lease's name becomes as a file's, and what is said of a configuration that cannot work.
 func ExampleConfig() {
 	fmt.Println(file.Name("payments"), file.SanitizeName("shop/payments"))
-	fmt.Println(file.DefaultConfig().Validate())
+	fmt.Println(file.Config{}.Validate())
 	// Output:
 	// payments-sbr shop-payments-itkgcukfjwvel
 	// file: the path of the record is empty: set lease.file.path
@@ -83,7 +82,7 @@ func ExampleStore_Read() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := file.New(file.Config{Path: filepath.Join(dir, "payments.lease"), PollInterval: time.Second})
+	store, err := file.New(file.Config{Path: filepath.Join(dir, "payments.lease")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +98,7 @@ func ExampleStore_Watch() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	cfg := file.DefaultConfig()
+	cfg := file.Config{}
 	cfg.Path = filepath.Join(dir, "payments.lease")
 	store, err := file.New(cfg)
 	if err != nil {

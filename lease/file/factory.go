@@ -29,8 +29,8 @@ func Factory(log *slog.Logger) lease.Factory {
 		if set.Path == "" {
 			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
 		}
-		cfg := DefaultConfig()
-		if cfg.Path, cfg.Logger = recordPath(set.Path, spec), spec.Logger; cfg.Logger == nil {
+		cfg := Config{Path: recordPath(set.Path, spec), Logger: spec.Logger}
+		if cfg.Logger == nil {
 			cfg.Logger = log
 		}
 		s, err := New(cfg)

@@ -38,7 +38,7 @@ func (s *Store) probe(ctx context.Context) (problems []error) {
 	}
 	n, err := s.system.notify(s.dir)
 	if err != nil {
-		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to %s late", errBlind, err, s.poll)))
+		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to 1s late", errBlind, err)))
 	} else {
 		defer func() { _ = n.Close() }()
 	}

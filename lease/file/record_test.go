@@ -2,7 +2,9 @@ package file
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -211,8 +213,8 @@ func FuzzDecode(f *testing.F) {
 
 // unescaped is the keys of a JSON object as they are meant ("\u0068older" is a holder).
 func unescaped(t *testing.T, text []byte) string {
-	fields, err := split(text)
-	require.NoError(t, err)
+	var fields map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &fields))
 	var keys strings.Builder
 	for name := range fields {
 		fmt.Fprintf(&keys, "%q ", name)
@@ -235,4 +237,36 @@ func TestRecord_FormatOfLeaves(t *testing.T) {
 	got, err := decode(text)
 	require.NoError(t, err)
 	require.Equal(t, r.Verdict, got.Verdict)
+}
+
+// A file as earlier versions of this program have written it.
+func TestRecord_OfEarlierVersions(t *testing.T) {
+	const earlier = `{
+  "format": 1,
+  "write": "YRKWCMMVHAQLCCJPSSDGW6JUQH",
+  "holder": "a",
+  "token": 1,
+  "nonce": "nonce-a-1",
+  "ttl": "1m30s",
+  "acquired": "2026-11-21T13:35:07.123456789Z",
+  "renewed": "2026-11-21T13:35:08.123456789Z",
+  "verdict": {
+    "token": 1,
+    "survivors": [
+      "n1@1",
+      "n2@1"
+    ],
+    "down": [
+      "n3@1"
+    ],
+    "decided-by": "n1@1",
+    "reason": "n3 is \"cut off\": <2> of 3 survive – größer, 多数"
+  }
+}
+`
+	r, err := decode([]byte(earlier))
+	require.NoError(t, err)
+	require.Equal(t, record("a", 1), r)
+	write := regexp.MustCompile(`"write": "[A-Z2-7]{26}"`)
+	require.Equal(t, write.ReplaceAllString(earlier, ""), write.ReplaceAllString(string(mustEncode(t, r)), ""), "and they read this one's")
 }

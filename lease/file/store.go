@@ -15,7 +15,6 @@ import (
 // Store keeps a record in one file. It is safe for concurrent use, and holds nothing open between two calls.
 type Store struct {
 	path, dir string
-	poll      time.Duration
 	log       *slog.Logger
 	system    system
 
@@ -47,7 +46,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	root, stop := context.WithCancelCause(context.Background())
 	return &Store{
-		path: path, dir: filepath.Dir(path), poll: cfg.PollInterval, log: cfg.logger(), system: realSystem(),
+		path: path, dir: filepath.Dir(path), log: cfg.logger(), system: realSystem(),
 		root: root, close: stop, writing: make(chan struct{}, 1), reading: make(chan struct{}, 8),
 	}, nil
 }

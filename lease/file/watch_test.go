@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,11 +28,14 @@ type reports struct {
 	all []lease.Snapshot
 }
 
+// quick is a pace that retries quickly and never reads beside a stream.
+var quick = lease.Pace{Retry: time.Millisecond, RetryMax: 5 * time.Millisecond, Poll: time.Millisecond, Beside: time.Hour}
+
 func watch(t *testing.T, s *Store) *reports {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &reports{t: t, done: make(chan error, 1), stop: cancel}
 	go func() {
-		r.done <- s.Watch(ctx, func(got lease.Snapshot) {
+		r.done <- lease.Follow(ctx, s, quick, s.log, func(got lease.Snapshot) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.all = append(r.all, got)
@@ -63,21 +67,9 @@ func (r *reports) until(token uint64) {
 	}, waitFor, time.Millisecond, "token %d is not reported", token)
 }
 
-// neverPolls is a store whose watch lives by notifications alone, everLooks one that has none.
-func neverPolls(s *Store) *Store {
-	s.poll = time.Hour
-	return s
-}
-
-func everLooks(s *Store, err error) *Store {
-	s.poll = time.Millisecond
-	s.system.notify = func(string) (*fsnotify.Watcher, error) { return nil, err }
-	return s
-}
-
 func TestWatch_NotificationsAlone(t *testing.T) {
 	writer := newStore(t, newPath(t))
-	w := watch(t, neverPolls(newStore(t, writer.path)))
+	w := watch(t, newStore(t, writer.path))
 	w.until(0)
 	prev := mustWrite(t, writer, record("a", 1), "")
 	w.until(1)
@@ -99,7 +91,15 @@ func TestWatch_NotificationsAlone(t *testing.T) {
 func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
 	var log logtest.Log
 	writer := newStore(t, newPath(t))
-	s := everLooks(newLoggingStore(t, writer.path, log.Logger()), syscall.ENOSPC)
+	s := newLoggingStore(t, writer.path, log.Logger())
+	var blind atomic.Bool
+	blind.Store(true)
+	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
+		if blind.Load() {
+			return nil, syscall.ENOSPC
+		}
+		return notify(dir)
+	}
 	w := watch(t, s)
 	prev := mustWrite(t, writer, record("a", 1), "")
 	w.until(1)
@@ -109,22 +109,8 @@ func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
 	w.until(0)
 	require.Len(t, log.With("no notifications of changes"), 1, "said once: %s", log.String())
 	require.Contains(t, log.String(), "max_user_watches")
-	require.Contains(t, log.String(), "every=1ms")
-}
-
-func TestWatch_NotificationsComeBack(t *testing.T) {
-	var log logtest.Log
-	writer := newStore(t, newPath(t))
-	s := everLooks(newLoggingStore(t, writer.path, log.Logger()), syscall.EMFILE)
-	tries := 0
-	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
-		if tries++; tries < 5 {
-			return nil, syscall.EMFILE
-		}
-		return notify(dir)
-	}
-	watch(t, s)
-	require.Eventually(t, func() bool { return len(log.With("notifications of changes again")) == 1 }, waitFor, time.Millisecond)
+	blind.Store(false)
+	require.Eventually(t, func() bool { return len(log.With("watching again")) == 1 }, waitFor, time.Millisecond)
 }
 
 // The directory is what is watched. If it is another one, or away, the watch finds the one that is there.
@@ -134,7 +120,6 @@ func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
 	dir := filepath.Dir(path)
 	writer := newStore(t, path)
 	s := newLoggingStore(t, path, log.Logger())
-	s.poll = 5 * time.Millisecond
 	w := watch(t, s)
 	require.Eventually(t, func() bool { return len(log.With("mkdir -p")) == 1 }, waitFor, time.Millisecond, "not there yet")
 	require.Empty(t, w.tokens(), "a directory that is away is not a record that is absent")
@@ -160,70 +145,19 @@ func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
 	require.NotEqual(t, prev.Version, mustRead(t, writer).Version)
 }
 
-// notified waits for a notification: there is no tick.
-func notified(t *testing.T, w *watcher) bool {
-	ctx, cancel := context.WithTimeout(t.Context(), waitFor)
-	defer cancel()
-	return w.wait(ctx, nil)
-}
-
-// After the swap the notifications come from the new directory, not only the looks.
-func TestWatch_FollowsTheNewDirectoryWithNotifications(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state", "payments.lease")
-	dir := filepath.Dir(path)
-	require.NoError(t, os.Mkdir(dir, 0o755))
-	s := neverPolls(newStore(t, path))
-	n := &watcher{store: s}
-	defer n.disarm()
-	n.arm(t.Context())
-	first := n.notifier
-	n.arm(t.Context())
-	require.Same(t, first, n.notifier, "nothing changed")
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	n.arm(t.Context())
-	require.Nil(t, n.notifier)
-	require.NoError(t, os.Mkdir(dir, 0o755))
-	n.arm(t.Context())
-	require.NotNil(t, n.notifier)
-	mustWriteFile(t, path, "x")
-	require.True(t, notified(t, n))
-}
-
-// A directory that is moved away and back is the same one, and nevertheless not watched any more.
-func TestWatch_TheSameDirectoryComesBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state", "payments.lease")
-	dir := filepath.Dir(path)
-	require.NoError(t, os.Mkdir(dir, 0o755))
-	n := &watcher{store: newStore(t, path)}
-	defer n.disarm()
-	for range 3 {
-		n.arm(t.Context())
-		require.NotNil(t, n.notifier)
-		require.NoError(t, os.Rename(dir, dir+".away"))
-		require.NoError(t, os.Rename(dir+".away", dir))
-		require.True(t, notified(t, n), "of the move itself")
-		n.arm(t.Context())
-		mustWriteFile(t, path, "x")
-		require.True(t, notified(t, n))
-		require.NoError(t, os.Remove(path))
-		n.disarm()
-	}
-}
-
 func TestWatch_PassesOverWhatItCannotRead(t *testing.T) {
 	var log logtest.Log
 	writer := newStore(t, newPath(t))
 	s := newLoggingStore(t, writer.path, log.Logger())
-	s.poll = 5 * time.Millisecond
 	mustWrite(t, writer, record("a", 1), "")
 	w := watch(t, s)
 	w.until(1)
 	mustWriteFile(t, writer.path, "{")
-	require.Eventually(t, func() bool { return len(log.With("passed over")) > 0 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("not a readable record")) > 0 }, waitFor, time.Millisecond)
 	mustWriteFile(t, writer.path, string(mustEncode(t, record("a", 2))))
 	w.until(2)
 	require.Equal(t, []uint64{1, 2}, w.tokens(), "damage is not a deletion")
-	require.Eventually(t, func() bool { return len(log.With("readable again")) == 1 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("watching again")) == 1 }, waitFor, time.Millisecond)
 }
 
 // Not even a disk that does not answer holds a watch up when it is to end.
@@ -249,7 +183,7 @@ func TestWatch_Coalesces(t *testing.T) {
 	defer cancel()
 	resume, told := make(chan struct{}), make(chan uint64, 100)
 	done := make(chan error, 1)
-	s := neverPolls(newStore(t, writer.path))
+	s := newStore(t, writer.path)
 	go func() {
 		done <- s.Watch(ctx, func(got lease.Snapshot) {
 			told <- got.Record.Token
@@ -278,7 +212,7 @@ func TestWatch_NetworkFileSystem(t *testing.T) {
 
 func TestWatch_LostNotifications(t *testing.T) {
 	writer := newStore(t, newPath(t))
-	s := neverPolls(newStore(t, writer.path))
+	s := newStore(t, writer.path)
 	broken := make(chan *fsnotify.Watcher, 10)
 	s.system.notify = func(dir string) (*fsnotify.Watcher, error) {
 		n, err := notify(filepath.Dir(dir)) // it tells of another directory: nothing of ours

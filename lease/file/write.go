@@ -17,10 +17,10 @@ const recordMode = 0o644
 
 // Write implements lease.Store. Under the lock it compares, writes a temporary file, syncs it, puts it in place of the record, and
 // syncs the directory. An error wraps lease.ErrConflict or lease.ErrRefused unless the replacement had begun; then it is unknown.
-func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	text, err := encode(r)
 	if err != nil {
-		return lease.Snapshot{}, s.refused("write", err)
+		return "", s.refused("write", err)
 	}
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
@@ -28,11 +28,11 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	a, err := await(ctx, s.writing, func() answer { return w.run(ctx) })
 	switch {
 	case err == nil:
-		return a.snap, a.err
+		return a.snap.Version, a.err
 	case w.abandon():
-		return lease.Snapshot{}, s.refused("write", s.interrupted(err)) // ctx ended first, and from here on the replacement cannot begin
+		return "", s.refused("write", s.interrupted(err)) // ctx ended first, and from here on the replacement cannot begin
 	default:
-		return lease.Snapshot{}, s.unknown("write", err)
+		return "", s.unknown("write", err)
 	}
 }
 
@@ -72,50 +72,50 @@ func (w *write) run(ctx context.Context) answer {
 		if err != nil {
 			return answer{err: s.refused("lock", err)}
 		}
-		snap, err := w.locked(ctx, lock)
+		version, err := w.locked(ctx, lock)
 		lock.release()
 		if !errors.Is(err, errLockGone) {
-			return answer{snap, err}
+			return answer{lease.Snapshot{Version: version}, err}
 		}
 	}
 }
 
 // locked is the whole critical section.
-func (w *write) locked(ctx context.Context, lock *heldLock) (lease.Snapshot, error) {
+func (w *write) locked(ctx context.Context, lock *heldLock) (lease.Version, error) {
 	s := w.store
 	before, err := s.load()
 	if err != nil {
-		return lease.Snapshot{}, s.refused("write", err)
+		return "", s.refused("write", err)
 	}
 	if before.version() != w.prev {
-		return lease.Snapshot{}, s.conflict()
+		return "", s.conflict()
 	}
 	s.tidy()
 	temp, err := s.stage(w.text, before.mode)
 	if err != nil {
-		return lease.Snapshot{}, s.refused("write a temporary file", err)
+		return "", s.refused("write a temporary file", err)
 	}
 	defer func() { _ = os.Remove(temp) }() // gone already if it was put in place
 	if err := w.last(ctx, lock, before); err != nil {
-		return lease.Snapshot{}, err
+		return "", err
 	}
 	if err := s.system.rename(temp, s.path); err != nil {
 		if notRenamed(err) {
-			return lease.Snapshot{}, s.refused("put the temporary file in place", err)
+			return "", s.refused("put the temporary file in place", err)
 		}
-		return lease.Snapshot{}, s.unknown("put the temporary file in place", err)
+		return "", s.unknown("put the temporary file in place", err)
 	}
 	if err := s.system.syncDir(s.dir); err != nil {
-		return lease.Snapshot{}, s.unknown("sync the directory", err)
+		return "", s.unknown("sync the directory", err)
 	}
 	after, err := s.load()
 	if err == nil && string(after.text) != string(w.text) {
 		err = errOvertaken
 	}
 	if err != nil {
-		return lease.Snapshot{}, s.unknown("read back", err)
+		return "", s.unknown("read back", err)
 	}
-	return after.snapshot() // of what was just encoded here: it decodes
+	return after.version(), nil
 }
 
 // last looks once more whether everything still stands, now that the slow part is over. What neither the lock nor ctx keeps out (a

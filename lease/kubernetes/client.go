@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -53,19 +52,20 @@ func newClient(cfg *rest.Config, d dialect, namespace, name string, timeout time
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	httpClient, err := newHTTPClient(cfg, timeout)
+	httpClient, release, err := sharedHTTPClient(cfg, timeout)
 	if err != nil {
 		return nil, err
 	}
 	restClient, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
 	if err != nil {
+		release()
 		return nil, err
 	}
 	return &client{
 		dialect:   d,
 		rest:      restClient,
 		params:    runtime.NewParameterCodec(scheme),
-		close:     func() { closeIdle(httpClient.Transport) },
+		close:     release,
 		namespace: namespace,
 		name:      name,
 		timeout:   timeout,
@@ -132,16 +132,14 @@ func (c *client) do(ctx context.Context, req *rest.Request, dryRun bool) (object
 
 var errOpenTimeout = errors.New("the watch did not open in time")
 
-// watch opens a stream of changes after version, or with the present state first if that is empty. The end of the stream is left
-// to ctx; only its opening is bounded.
-func (c *client) watch(ctx context.Context, version string, openTimeout time.Duration) (watch.Interface, error) {
+// watch opens a stream of changes that begins with the present state. The end of the stream is left to ctx; only its opening is
+// bounded.
+func (c *client) watch(ctx context.Context, openTimeout time.Duration) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(quiet(ctx))
 	timer := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
 	opts := &metav1.ListOptions{
-		FieldSelector:       "metadata.name=" + c.name, // without it "watch" with resourceNames is forbidden
-		ResourceVersion:     version,
-		AllowWatchBookmarks: true,
-		Watch:               true,
+		FieldSelector: "metadata.name=" + c.name, // without it "watch" with resourceNames is forbidden
+		Watch:         true,
 	}
 	req := c.rest.Get().Namespace(c.namespace).Resource(resource).VersionedParams(opts, c.params)
 	stream, err := req.MaxRetries(0).Watch(ctx)
@@ -181,12 +179,3 @@ func (s *stoppable) Stop() {
 
 // quiet keeps client-go from logging to standard error what it returns as an error anyway.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
-
-// number reads a resourceVersion, 0 if it is not a number.
-func number(version string) uint64 {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}

@@ -37,15 +37,13 @@ type Config struct {
 	// which an unanswered write can still take place. A lease.Lease bounds its requests by itself, so that an operation has the time of
 	// lease-operation-timeout, which is what this should be.
 	RequestTimeout time.Duration
-	// PollInterval is the least time between two reads beside a healthy watch; the real one is random, up to twice as long.
-	PollInterval time.Duration
-	// Logger is told when a watch breaks and heals. Nil: nobody.
+	// Logger is told of states of the lease that are odd, or cannot be read. Nil: nobody.
 	Logger *slog.Logger
 }
 
 // DefaultConfig returns a Config that lacks only its Name.
 func DefaultConfig() Config {
-	return Config{RequestTimeout: lease.DefaultSettings().OperationTimeout, PollInterval: 30 * time.Second}
+	return Config{RequestTimeout: lease.DefaultSettings().OperationTimeout}
 }
 
 // Validate returns all problems at once, one per line.
@@ -69,9 +67,6 @@ func (c Config) Validate() error {
 	}
 	if c.RequestTimeout <= 0 {
 		report("the request timeout is %s: it must be positive, best lease-operation-timeout", c.RequestTimeout)
-	}
-	if c.PollInterval <= 0 {
-		report("the poll interval is %s: it must be positive, best 30s or more", c.PollInterval)
 	}
 	return errors.Join(problems...)
 }

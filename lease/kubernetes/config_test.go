@@ -19,8 +19,7 @@ func TestConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, err, `(for example "payments-sbr")`)
 	require.ErrorContains(t, err, `"Team A" cannot be a namespace`)
 	require.ErrorContains(t, err, "request timeout")
-	require.ErrorContains(t, err, "poll interval")
-	require.Len(t, strings.Split(err.Error(), "\n"), 4)
+	require.Len(t, strings.Split(err.Error(), "\n"), 3)
 
 	_, err = kubernetes.New(kubernetes.DefaultConfig())
 	require.ErrorContains(t, err, "name of the lease is empty")

@@ -59,7 +59,6 @@ func (custom) encode(r lease.Record, mark string) (draft, error) {
 		return draft{}, err
 	}
 	p.Time = &at
-	p.Acquired, p.Renewed = stamp(r.Acquired), stamp(r.Renewed)
 	value, err := p.pack()
 	return draft{annotation: value, spec: map[string]any{"owner": r.Holder, "time": at}}, err
 }
@@ -78,19 +77,16 @@ func (custom) decode(o object) (lease.Record, error) {
 	if !ours {
 		return foreign, nil
 	}
-	p, ttl, err := decode(value)
+	p, then, err := decode(value)
 	if err != nil {
 		return lease.Record{}, fmt.Errorf("annotation %s: %w", Annotation, err)
 	}
 	foreign.Verdict = p.Verdict
-	if p.Holder != owner || p.Time == nil || *p.Time != at {
+	if p.Holder != owner || then == nil || *then != at {
 		foreign.Token = max(p.Token, floor)
 		return foreign, nil
 	}
-	return lease.Record{
-		Holder: owner, Token: p.Token, Nonce: p.Nonce, TTL: ttl, Verdict: p.Verdict,
-		Acquired: deref(p.Acquired).UTC(), Renewed: deref(p.Renewed).UTC(),
-	}, nil
+	return p, nil
 }
 
 // Window implements lease.Limiter. Natively it is s.Window(): all parties judge by their own observation.

@@ -75,17 +75,20 @@ func record(holder string, token uint64) lease.Record {
 
 func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) lease.Snapshot {
 	t.Helper()
-	snapshot, err := s.Write(t.Context(), r, prev)
+	version, err := s.Write(t.Context(), r, prev)
 	require.NoError(t, err)
-	return snapshot
+	return lease.Snapshot{Record: r, Version: version}
 }
 
-// watching runs a watch until the test ends and returns what it brings.
+// hurried is a pace that retries quickly.
+var hurried = lease.Pace{Retry: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Beside: time.Hour}
+
+// watching follows a store until the test ends and returns what that brings.
 func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot {
 	seen := make(chan lease.Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Watch(ctx, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
+	go func() { done <- lease.Follow(ctx, s, hurried, nil, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
 	t.Cleanup(func() {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)

@@ -88,14 +88,14 @@ func fromLease(l *coordv1.Lease) (lease.Record, error) {
 		r.Token = floor
 		return r, nil
 	}
-	p, ttl, err := decode(value)
+	p, _, err := decode(value)
 	if err != nil {
 		return lease.Record{}, fmt.Errorf("annotation %s: %w", Annotation, err)
 	}
 	r.Token, r.Verdict = max(p.Token, floor), p.Verdict
 	if p.Holder == r.Holder {
 		// Else the holder was changed by other means, and the nonce would tell its author a lie.
-		r.Nonce, r.TTL = p.Nonce, ttl
+		r.Nonce, r.TTL = p.Nonce, p.TTL
 	}
 	return r, nil
 }

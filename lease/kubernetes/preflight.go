@@ -105,7 +105,7 @@ func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snaps
 }
 
 func (s *Store) tryWatch(ctx context.Context) error {
-	stream, err := s.client.watch(ctx, "", s.pace.open)
+	stream, err := s.client.watch(ctx, s.client.openTimeout())
 	if err != nil {
 		return s.fail("watch", err)
 	}
@@ -113,7 +113,7 @@ func (s *Store) tryWatch(ctx context.Context) error {
 	select {
 	case _, open := <-stream.ResultChan():
 		if !open { // client-go hides an opening that broke off in a stream that has ended
-			return s.fail("watch", errStreamEnded)
+			return s.fail("watch", errors.New("the watch ended"))
 		}
 	default:
 	}

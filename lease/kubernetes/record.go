@@ -3,17 +3,14 @@ package kubernetes
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Annotation is the key under which a lease carries what its spec has no field for.
@@ -31,21 +28,12 @@ const (
 
 // payload is the JSON in the annotation. Fields may be added; a change of meaning needs a new format.
 type payload struct {
-	Format int    `json:"v"`
-	Token  uint64 `json:"token"`
-	// Holder is spec.holderIdentity once more. If the two differ then somebody else has changed the holder.
-	Holder string `json:"holder,omitempty"`
-	Nonce  string `json:"nonce,omitempty"`
-	TTL    string `json:"ttl,omitempty"`
-	// Write makes each write differ from the one before: a write without a change would not move the resourceVersion, and two
-	// writers could both believe that theirs took place.
-	Write   string       `json:"write,omitempty"`
-	Verdict *sbr.Verdict `json:"verdict,omitempty"`
-	// Time is spec.time of a custom resource once more: if it differs then somebody else has written. Acquired and Renewed are the
-	// times that such a spec has no field for, or not the precision. A native lease has none of the three.
-	Time     *int64     `json:"time,omitempty"`
-	Acquired *time.Time `json:"acquired,omitempty"`
-	Renewed  *time.Time `json:"renewed,omitempty"`
+	Format int `json:"v"`
+	// Document repeats spec.holderIdentity as its holder: if the two differ then somebody else has changed that. A native lease has
+	// the times in its spec alone; a custom resource has no field for them there, or not the precision.
+	lease.Document
+	// Time is spec.time of a custom resource once more: if it differs then somebody else has written.
+	Time *int64 `json:"time,omitempty"`
 }
 
 // encode returns the annotation's value for a native lease.
@@ -54,18 +42,14 @@ func encode(r lease.Record) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	p.Acquired, p.Renewed = time.Time{}, time.Time{}
 	return p.pack()
 }
 
 func payloadOf(r lease.Record) (payload, error) {
-	if err := r.Validate(); err != nil {
-		return payload{}, err
-	}
-	p := payload{Format: recordFormat, Token: r.Token, Holder: r.Holder, Nonce: r.Nonce, Write: rand.Text()[:13], Verdict: r.Verdict}
-	if r.TTL > 0 {
-		p.TTL = r.TTL.String()
-	}
-	return p, nil
+	r.Acquired, r.Renewed = writable(r.Acquired), writable(r.Renewed)
+	d, err := lease.NewDocument(r)
+	return payload{Format: recordFormat, Document: d}, err
 }
 
 // pack returns the annotation's value.
@@ -117,13 +101,12 @@ func decompress(value string) ([]byte, error) {
 	return plain, nil
 }
 
-// decode reads the annotation's value.
-func decode(value string) (payload, time.Duration, error) {
+// decode reads the annotation's value: the record in it, and the time that a custom resource had then, nil for a native one.
+func decode(value string) (r lease.Record, at *int64, err error) {
 	plain := []byte(value)
 	if !strings.HasPrefix(value, "{") {
-		var err error
 		if plain, err = decompress(value); err != nil {
-			return payload{}, 0, err
+			return r, nil, err
 		}
 	}
 	// The format first: a newer one may have other types in the same fields.
@@ -131,30 +114,18 @@ func decode(value string) (payload, time.Duration, error) {
 		Format int `json:"v"`
 	}
 	if err := json.Unmarshal(plain, &head); err != nil {
-		return payload{}, 0, err
+		return r, nil, err
 	}
 	switch {
 	case head.Format > recordFormat:
-		return payload{}, 0, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, recordFormat)
+		return r, nil, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, recordFormat)
 	case head.Format < recordFormat:
-		return payload{}, 0, fmt.Errorf("format %d is unknown", head.Format)
+		return r, nil, fmt.Errorf("format %d is unknown", head.Format)
 	}
 	var p payload
 	if err := json.Unmarshal(plain, &p); err != nil {
-		return payload{}, 0, err
+		return r, nil, err
 	}
-	if p.Verdict != nil {
-		p.Verdict.Normalize() // a hand may have edited it, and look-ups need order
-	}
-	if p.TTL == "" {
-		return p, 0, nil
-	}
-	ttl, err := time.ParseDuration(p.TTL)
-	if err == nil && ttl < 0 {
-		err = errors.New("it is negative")
-	}
-	if err != nil {
-		return payload{}, 0, fmt.Errorf("ttl %q: %w", p.TTL, err)
-	}
-	return p, ttl, nil
+	r, err = p.Record()
+	return r, p.Time, err
 }

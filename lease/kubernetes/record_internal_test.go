@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -186,4 +187,31 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, r, r2)
 	})
+}
+
+// Annotations as earlier versions of this program have written them, and as those read them: by the names of fields, in any order.
+func TestRecord_OfEarlierVersions(t *testing.T) {
+	native := `{"v":1,"token":7,"holder":"a","nonce":"n","ttl":"1m30s","write":"YRKWCMMVHAQLC",` +
+		`"verdict":{"token":7,"survivors":["a","b"],"down":["c"],"decided-by":"a","reason":"majority"}}`
+	free := `{"v":1,"token":8,"nonce":"n","write":"YRKWCMMVHAQLD"}`
+	custom := `{"v":1,"token":7,"holder":"a","nonce":"n","ttl":"1m30s","write":"YRKWCMMVHAQLC","time":1793540108123,` +
+		`"acquired":"2026-11-01T12:35:07.123Z","renewed":"2026-11-01T12:35:08.123Z"}`
+	for _, value := range []string{native, free, custom} {
+		r, at, err := decode(value)
+		require.NoError(t, err)
+		p, err := payloadOf(r)
+		require.NoError(t, err)
+		p.Time = at
+		now, err := p.pack()
+		require.NoError(t, err)
+		var was, is map[string]any
+		require.NoError(t, json.Unmarshal([]byte(value), &was))
+		require.NoError(t, json.Unmarshal([]byte(now), &is))
+		delete(was, "write")
+		delete(is, "write")
+		if is["holder"] == "" {
+			delete(is, "holder") // absent and empty are one to every version
+		}
+		require.Equal(t, was, is)
+	}
 }

@@ -21,7 +21,6 @@ type Store struct {
 	api    API
 	client *client
 	log    *slog.Logger
-	pace   pace
 	odd    oddities
 }
 
@@ -55,7 +54,7 @@ func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: client configuration: %w", err)
 	}
-	return &Store{api: cfg.api(), client: c, log: cfg.logger(), pace: defaultPace(cfg)}, nil
+	return &Store{api: cfg.api(), client: c, log: cfg.logger()}, nil
 }
 
 // Close drops idle connections. Requests and watches under way go on.
@@ -98,23 +97,23 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 }
 
 // Write implements lease.Store: one merge patch, or one PUT (a POST for a custom resource) if prev is empty.
-func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	d, err := s.client.dialect.encode(r, markOf(prev))
 	if err != nil {
-		return lease.Snapshot{}, fmt.Errorf("lease %s: %w: %w", s, lease.ErrRefused, err)
+		return "", fmt.Errorf("lease %s: %w: %w", s, lease.ErrRefused, err)
 	}
 	stored, err := s.write(ctx, d, prev, false)
 	if err != nil {
-		return lease.Snapshot{}, s.failWrite(prev == "", err)
+		return "", s.failWrite(prev == "", err)
 	}
 	snapshot, err := s.snapshot(stored)
 	if err != nil {
-		return lease.Snapshot{}, err
+		return "", err
 	}
 	if got := snapshot.Record; stored.GetAnnotations()[Annotation] != d.annotation || got.Holder != r.Holder || got.Nonce != r.Nonce {
-		return lease.Snapshot{}, fmt.Errorf("lease %s: the server stored something else than was written (an admission webhook?)", s)
+		return "", fmt.Errorf("lease %s: the server stored something else than was written (an admission webhook?)", s)
 	}
-	return snapshot, nil
+	return snapshot.Version, nil
 }
 
 func (s *Store) write(ctx context.Context, d draft, prev lease.Version, dryRun bool) (object, error) {
@@ -200,13 +199,4 @@ func (s *Store) isAbsent(err error) bool {
 	status, ok := apiStatus(err)
 	return ok && status.Code == http.StatusNotFound && status.Details != nil && status.Details.Name == s.client.name &&
 		status.Details.Kind == resource && status.Details.Group == s.client.dialect.version.Group
-}
-
-// pace are the bounds and pauses of a watch; tests shorten them.
-type pace struct {
-	open, retryMin, retryMax, poll time.Duration
-}
-
-func defaultPace(cfg Config) pace {
-	return pace{open: max(3*time.Second, cfg.RequestTimeout), retryMin: 100 * time.Millisecond, retryMax: 2 * time.Second, poll: cfg.PollInterval}
 }

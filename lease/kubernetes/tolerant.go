@@ -80,12 +80,3 @@ func writable(t time.Time) time.Time {
 	}
 	return t.UTC()
 }
-
-// stamp is t for the annotation, nil for none.
-func stamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = writable(t).Round(0)
-	return &t
-}

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -60,6 +61,57 @@ func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error
 		// A redirect would repeat a write behind our back.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
+}
+
+// clients are the HTTP clients of this process by what they are made of, so that all stores of one configuration share a connection.
+var clients = struct {
+	sync.Mutex
+	of map[string]*sharedClient
+}{of: map[string]*sharedClient{}}
+
+type sharedClient struct {
+	*http.Client
+	users int
+}
+
+// sharedHTTPClient is newHTTPClient for all who come with an equal cfg. release gives it up; the last one drops its idle connections.
+func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, release func(), err error) {
+	key, ok := configKey(cfg, request)
+	if !ok {
+		c, err = newHTTPClient(cfg, request)
+		return c, func() { closeIdle(c.Transport) }, err
+	}
+	clients.Lock()
+	defer clients.Unlock()
+	s := clients.of[key]
+	if s == nil {
+		if c, err = newHTTPClient(cfg, request); err != nil {
+			return nil, nil, err
+		}
+		s = &sharedClient{Client: c}
+		clients.of[key] = s
+	}
+	s.users++
+	return s.Client, sync.OnceFunc(func() {
+		clients.Lock()
+		defer clients.Unlock()
+		if s.users--; s.users == 0 {
+			delete(clients.of, key)
+			closeIdle(s.Transport)
+		}
+	}), nil
+}
+
+// configKey is equal for configurations that make equal clients. ok is false where functions decide that.
+func configKey(cfg *rest.Config, request time.Duration) (key string, ok bool) {
+	if cfg.Dial != nil || cfg.Proxy != nil || cfg.Transport != nil || cfg.WrapTransport != nil || cfg.ExecProvider != nil || cfg.AuthProvider != nil {
+		return "", false
+	}
+	text, err := json.Marshal([]any{
+		cfg.Host, cfg.Username, cfg.Password, cfg.BearerToken, cfg.BearerTokenFile, cfg.Impersonate, cfg.TLSClientConfig,
+		cfg.DisableCompression, cfg.UserAgent, request,
+	})
+	return string(text), err == nil
 }
 
 func baseTransport(conf *transport.Config, limit time.Duration) (http.RoundTripper, error) {

@@ -2,12 +2,15 @@ package kubernetes_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,7 +193,7 @@ func TestTransport_NothingOnStandardError(t *testing.T) {
 	os.Stderr = w
 	defer func() { os.Stderr = stderr }()
 	f := kubefake.New(t)
-	s, _ := newWatched(t, f, time.Hour)
+	s, _ := newWatched(t, f)
 	f.With(func() { f.Hook = unavailable })
 	_, err = s.Read(t.Context())
 	require.Error(t, err)
@@ -216,4 +219,40 @@ func TestTransport_NothingOnStandardError(t *testing.T) {
 	text, err := io.ReadAll(r)
 	require.NoError(t, err)
 	require.Empty(t, string(text))
+}
+
+// Each connection is a TLS handshake, here and at the server: fifty shards need one.
+func TestTransport_StoresOfOneConfigurationShareIt(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	open := func(name, token string) *kubernetes.Store {
+		cfg := kubernetes.DefaultConfig()
+		cfg.Name = name
+		s, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, cfg)
+		require.NoError(t, err)
+		_, err = s.Read(t.Context())
+		require.Error(t, err)
+		return s
+	}
+	var stores []*kubernetes.Store
+	for i := range 50 {
+		stores = append(stores, open("shard-"+strconv.Itoa(i), "a"))
+	}
+	require.EqualValues(t, 1, connections.Load())
+	stores = append(stores, open("shard-0", "b"))
+	require.EqualValues(t, 2, connections.Load(), "another account")
+	for _, s := range stores {
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, open("shard-0", "a").Close())
+	require.EqualValues(t, 3, connections.Load(), "the last one to close drops it")
 }

@@ -6,8 +6,9 @@
 //		leasetest.Run(t, func(t *testing.T) leasetest.Harness { return leasetest.Harness{Open: openMyStore} })
 //	}
 //
-// Run checks the Store contract (compare-and-swap, nothing lost in storage, watching, cancellation) and then the whole lease
-// algorithm over the backend. What depends on time runs on a Clock that the suite moves by hand, so that a real server need
+// Run checks the Store contract (compare-and-swap, nothing lost in storage, watching, cancellation), then the whole lease
+// algorithm over the backend, and whether what many clients see is explained by one lease (linearizability), also across a failover
+// where the Harness can bring one about. What depends on time runs on a Clock that the suite moves by hand, so that a real server need
 // not be waited for.
 //
 // Code that takes a lock is tested in three lines too. It takes what it needs as an interface of its own, say Do, and gets a

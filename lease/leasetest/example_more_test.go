@@ -8,14 +8,13 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // A store of one's own proves itself in three lines of a test.
 func ExampleRun() {
 	_ = func(t *testing.T) {
 		leasetest.Run(t, func(*testing.T) leasetest.Harness {
-			store := memory.NewStore() // yours
+			store := leasetest.NewMemory() // yours
 			return leasetest.Harness{Open: func(_ testing.TB, party string) lease.Store { return store.View(party) }}
 		})
 	}
@@ -25,11 +24,10 @@ func ExampleRun() {
 // In two halves: what a store must do, and what the lease does over it.
 func ExampleRunStore() {
 	harness := func(*testing.T) leasetest.Harness {
-		store := memory.NewStore()
+		store := leasetest.NewMemory()
 		return leasetest.Harness{
-			Open:      func(_ testing.TB, party string) lease.Store { return store.View(party) },
-			Delete:    func(testing.TB) { store.Delete() },
-			Precision: time.Microsecond, // of the times that it keeps
+			Open:   func(_ testing.TB, party string) lease.Store { return store.View(party) },
+			Delete: func(testing.TB) { store.Delete() },
 		}
 	}
 	_ = func(t *testing.T) { leasetest.RunStore(t, harness) }
@@ -70,26 +68,27 @@ func ExampleMock_BreakRelease() {
 
 // What else can go wrong: slow answers, writes that are committed after the client gave up, a watch that stands still.
 func ExampleFaulty() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	faulty := leasetest.NewFaulty(store.View("a"))
 	defer faulty.Close()
 	faulty.OnRequest(func(write bool) { fmt.Println("request, write:", write) })
 	faulty.SetDelay(time.Millisecond)
-	faulty.SetLateness(300 * time.Millisecond)
-	faulty.SilenceWatch(true)
-	faulty.Inject(leasetest.Writes, leasetest.CommitLate, 1)
+	faulty.CommitLate(1, 300*time.Millisecond)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	_, err := faulty.Store().Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
+	_, err := faulty.Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
 	fmt.Printf("%t holder: %q\n", err != nil, store.Snapshot().Record.Holder)
 	for store.Snapshot().Record.Holder == "" {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Printf("holder: %q\n", store.Snapshot().Record.Holder)
+	faulty.SilenceWatch(true)
+	fmt.Println(faulty.Watch(ctx, func(lease.Snapshot) { fmt.Println("never") }) != nil)
 	faulty.Heal()
 	// Output:
 	// request, write: true
 	// true holder: ""
 	// holder: "a"
+	// true
 }

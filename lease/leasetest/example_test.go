@@ -9,14 +9,13 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // A lease whose time passes only when the test says so.
 func ExampleClock() {
 	clock := leasetest.NewClock()
 	settings := lease.DefaultSettings()
-	view := memory.NewStore().View("a")
+	view := leasetest.NewMemory().View("a")
 	l, err := lease.New(view, "a", settings, lease.Options{Clock: clock})
 	if err != nil {
 		panic(err)
@@ -101,8 +100,8 @@ func ExampleScripted() {
 
 // The answer to the write that takes the lease is lost with its connection. That is not a lost lease.
 func ExampleNewFaulty() {
-	faulty := leasetest.NewFaulty(memory.NewStore().View("a"))
-	l, err := lease.New(faulty.Store(), "a", lease.DefaultSettings(), lease.Options{})
+	faulty := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
+	l, err := lease.New(faulty, "a", lease.DefaultSettings(), lease.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -118,12 +117,12 @@ func ExampleNewFaulty() {
 // A bad connection that is equally bad each time.
 func ExampleFaulty_Randomly() {
 	play := func() (fates []bool) {
-		faulty := leasetest.NewFaulty(memory.NewStore().View("a"))
+		faulty := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
 		defer faulty.Close()
 		faulty.Randomly(42, 0.5, time.Microsecond)
 		for range 20 {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			_, err := faulty.Store().Read(ctx)
+			_, err := faulty.Read(ctx)
 			fates = append(fates, err == nil)
 			cancel()
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // ErrInjected is wrapped by every error that a Faulty makes up.
@@ -45,8 +47,8 @@ const (
 	Conflict
 	// Refuse: the write fails with lease.ErrRefused. Writes only.
 	Refuse
-	// CommitLate: the write gets stuck; the client waits until its ctx ends. After the time of SetLateness, counted from
-	// when it was sent, the write reaches the store and is committed if its condition still holds. Writes only.
+	// CommitLate: the write gets stuck; the client waits until its ctx ends. Later the write reaches the store and is
+	// committed if its condition still holds. Writes only. Injected by the method of that name, or by Randomly.
 	CommitLate
 	// Slow: the request takes longer, by a random time. Only Randomly injects it; see also SetDelay.
 	Slow
@@ -71,9 +73,9 @@ func (f Fault) writesOnly() bool { return f == Conflict || f == Refuse || f == C
 // Counters are how many requests were sent, whatever became of them.
 type Counters struct{ Reads, Writes, Watches int }
 
-// Faulty breaks the connection of one party to any store: give the lease its Store instead. Without faults that is the
-// store itself. It is safe for concurrent use; its times are those of package time, so it runs in virtual time under
-// testing/synctest. Make it with NewFaulty.
+// Faulty is the connection of one party to a store, which can be broken: give it to the lease instead of the store. Without faults
+// it is the store, with all its abilities: what the store cannot do, it cannot do either. It is safe for concurrent use; its times
+// are those of package time, so it runs in virtual time under testing/synctest. Make it with NewFaulty, or by Memory.View.
 type Faulty struct {
 	inner lease.Store
 	root  context.Context
@@ -86,6 +88,35 @@ type Faulty struct {
 	plan
 	hook    func(write bool)
 	changed chan struct{} // closed and replaced when plan changes
+}
+
+var (
+	_ lease.Store      = (*Faulty)(nil)
+	_ lease.Watcher    = (*Faulty)(nil)
+	_ lease.Limiter    = (*Faulty)(nil)
+	_ lease.Identified = (*Faulty)(nil)
+	_ lease.Located    = (*Faulty)(nil)
+)
+
+// Memory is a record in memory that each party reaches through a connection of its own.
+type Memory struct {
+	*memory.Store
+
+	mu    sync.Mutex
+	views map[string]*Faulty
+}
+
+// NewMemory returns a store without a record.
+func NewMemory() *Memory { return &Memory{Store: memory.NewStore(), views: map[string]*Faulty{}} }
+
+// View returns the connection of a party, always the same one for the same name.
+func (m *Memory) View(party string) *Faulty {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.views[party] == nil {
+		m.views[party] = NewFaulty(m.Store)
+	}
+	return m.views[party]
 }
 
 // plan is what is to go wrong.
@@ -126,8 +157,20 @@ func (f *Faulty) Inject(on Requests, fault Fault, n int) {
 // SetDelay makes every request take d longer, half of it before it takes effect, and every report of a watch half of it.
 func (f *Faulty) SetDelay(d time.Duration) { f.change(func(p *plan) { p.delay = d }) }
 
-// SetLateness says how late CommitLate commits. Zero, the default: at once, as LoseResponse.
-func (f *Faulty) SetLateness(d time.Duration) { f.change(func(p *plan) { p.lateness = d }) }
+// SetUnavailable injects Unavailable into all requests, or ends that.
+func (f *Faulty) SetUnavailable(down bool) {
+	n := 0
+	if down {
+		n = Always
+	}
+	f.Inject(All, Unavailable, n)
+}
+
+// CommitLate makes the next n writes get stuck. When d has passed since such a write was sent it reaches the store.
+func (f *Faulty) CommitLate(n int, d time.Duration) {
+	f.change(func(p *plan) { p.lateness = d })
+	f.Inject(Writes, CommitLate, n)
+}
 
 // SilenceWatch holds the reports of watches back, as a connection that swallows packets does, until it is called with false.
 func (f *Faulty) SilenceWatch(silent bool) { f.change(func(p *plan) { p.silent = silent }) }
@@ -214,4 +257,187 @@ func (f *Faulty) send(write bool) fate {
 		hook(write)
 	}
 	return out
+}
+
+// Read implements lease.Store.
+func (f *Faulty) Read(ctx context.Context) (lease.Snapshot, error) {
+	return meet(ctx, f.send(false), func() (lease.Snapshot, error) { return f.inner.Read(ctx) })
+}
+
+// Write implements lease.Store.
+func (f *Faulty) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	fate := f.send(true)
+	if fate.fault == CommitLate && ctx.Err() == nil {
+		f.commitLate(r, prev, fate.lateness)
+		return "", lost(ctx, CommitLate)
+	}
+	return meet(ctx, fate, func() (lease.Version, error) { return f.inner.Write(ctx, r, prev) })
+}
+
+// meet sends a request by way of its fate.
+func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T, err error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	switch t.fault {
+	case Unavailable:
+		return none, fmt.Errorf("%w: %v", ErrInjected, Unavailable)
+	case LoseRequest:
+		return none, lost(ctx, LoseRequest)
+	}
+	if err := pause(ctx, t.delay/2); err != nil {
+		return none, err
+	}
+	switch t.fault {
+	case Conflict:
+		return none, fmt.Errorf("%w (%w)", lease.ErrConflict, ErrInjected)
+	case Refuse:
+		return none, fmt.Errorf("%w (%w)", lease.ErrRefused, ErrInjected)
+	}
+	answer, err = send()
+	switch t.fault {
+	case LoseResponse:
+		return none, lost(ctx, LoseResponse)
+	case BreakResponse:
+		return none, fmt.Errorf("%w: %v", ErrInjected, BreakResponse)
+	}
+	if slow := pause(ctx, t.delay-t.delay/2); slow != nil {
+		return none, slow
+	}
+	return answer, err
+}
+
+// lost waits for an answer that never comes.
+func lost(ctx context.Context, fault Fault) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: %v: %w", ErrInjected, fault, ctx.Err())
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lateTimeout bounds a late write, which nobody waits for.
+const lateTimeout = 10 * time.Second
+
+func (f *Faulty) commitLate(r lease.Record, prev lease.Version, after time.Duration) {
+	r.Verdict = r.Verdict.Clone()
+	f.late.Add(1)
+	timer := time.AfterFunc(after, func() {
+		defer f.late.Done()
+		ctx, cancel := context.WithTimeout(f.root, lateTimeout)
+		defer cancel()
+		_, _ = f.inner.Write(ctx, r, prev)
+	})
+	context.AfterFunc(f.root, func() {
+		if timer.Stop() {
+			f.late.Done()
+		}
+	})
+}
+
+// Watch implements lease.Watcher.
+func (f *Faulty) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	w, ok := f.inner.(lease.Watcher)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	f.mu.Lock()
+	f.counters.Watches++
+	f.mu.Unlock()
+	return w.Watch(ctx, func(s lease.Snapshot) {
+		held, ok := f.passes(ctx)
+		if held { // what was under way is lost with the connection: the next one begins with the present
+			if now, err := f.inner.Read(ctx); err == nil {
+				s = now
+			}
+		}
+		if ok {
+			fn(s)
+		}
+	})
+}
+
+// Window implements lease.Limiter.
+func (f *Faulty) Window(s lease.Settings) (time.Duration, error) {
+	if l, ok := f.inner.(lease.Limiter); ok {
+		return l.Window(s)
+	}
+	return s.Window(), nil
+}
+
+// Identity implements lease.Identified.
+func (f *Faulty) Identity(ctx context.Context) (string, error) {
+	if i, ok := f.inner.(lease.Identified); ok {
+		return i.Identity(ctx)
+	}
+	return "", errors.ErrUnsupported
+}
+
+// Location implements lease.Located.
+func (f *Faulty) Location() string {
+	if l, ok := f.inner.(lease.Located); ok {
+		return l.Location()
+	}
+	return fmt.Sprintf("%p", f.inner)
+}
+
+// passes holds a report back while watches are silent. ok is false when ctx has ended.
+func (f *Faulty) passes(ctx context.Context) (held, ok bool) {
+	for {
+		f.mu.Lock()
+		silent, delay, changed := f.silent, f.delay/2, f.changed
+		for _, r := range f.rules {
+			silent = silent || (r.fault == Unavailable && r.left < 0 && r.on.include(false))
+		}
+		f.mu.Unlock()
+		if !silent {
+			return held, pause(ctx, delay) == nil
+		}
+		held = true
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return held, false
+		}
+	}
+}
+
+// chance draws fates.
+type chance struct {
+	seed    uint64
+	p       float64
+	longest time.Duration
+}
+
+// draw settles the fate of the n-th read or write.
+func (c *chance) draw(t *fate, write bool, n uint64) {
+	choices := []Fault{Unavailable, LoseRequest, LoseResponse, BreakResponse, Slow}
+	n *= 2
+	if write {
+		n++
+		choices = append(choices, Conflict, Refuse, CommitLate)
+	}
+	r := rand.New(rand.NewPCG(c.seed, n))
+	if r.Float64() >= c.p {
+		return
+	}
+	t.fault = choices[r.IntN(len(choices))]
+	if c.longest > 0 {
+		t.lateness = time.Duration(r.Int64N(int64(c.longest)))
+	}
+	if t.fault == Slow {
+		t.delay += t.lateness
+	}
 }

@@ -14,20 +14,19 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // fates plays reads and writes and says what became of each.
 func fates(t *testing.T, seed uint64, p float64, readsToo bool) (out []string, f *leasetest.Faulty) {
-	f = leasetest.NewFaulty(memory.NewStore().View("a"))
+	f = leasetest.NewFaulty(leasetest.NewMemory().View("a"))
 	defer f.Close()
 	f.Randomly(seed, p, 100*time.Millisecond)
 	for range 200 {
 		if readsToo {
-			within(t, func(ctx context.Context) { _, _ = f.Store().Read(ctx) })
+			within(t, func(ctx context.Context) { _, _ = f.Read(ctx) })
 		}
 		took := within(t, func(ctx context.Context) {
-			_, err := f.Store().Write(ctx, mine, "no such version")
+			_, err := f.Write(ctx, mine, "no such version")
 			out = append(out, fmt.Sprint(err))
 		})
 		out[len(out)-1] += took.String()
@@ -88,13 +87,13 @@ const timeout = 20 * time.Second
 // fight runs it; patience is the second party's heartbeat-timeout.
 func fight(t *testing.T, seeds [2]uint64, p float64, longest, patience time.Duration) (both, healed bool, held int) {
 	settings := lease.Settings{HeartbeatTimeout: timeout, HeartbeatInterval: 2 * time.Second, OperationTimeout: 2 * time.Second}
-	inner := memory.NewStore()
+	inner := leasetest.NewMemory()
 	var faulty [2]*leasetest.Faulty
 	var leases [2]*lease.Lease
 	for i, name := range []string{"a", "b"} {
 		faulty[i] = leasetest.NewFaulty(inner.View(name))
 		faulty[i].Randomly(seeds[i], p, longest)
-		l, err := lease.New(faulty[i].Store(), name, settings, lease.Options{})
+		l, err := lease.New(faulty[i], name, settings, lease.Options{})
 		require.NoError(t, err)
 		leases[i], settings.HeartbeatTimeout = l, patience
 	}

@@ -2,6 +2,7 @@ package leasetest_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,9 +33,9 @@ func within(t *testing.T, f func(ctx context.Context)) time.Duration {
 
 func TestFaulty_WithoutFaultsIsTheStore(t *testing.T) {
 	leasetest.Run(t, func(*testing.T) leasetest.Harness {
-		s := memory.NewStore()
+		s := leasetest.NewMemory()
 		return leasetest.Harness{
-			Open:   func(_ testing.TB, party string) lease.Store { return leasetest.NewFaulty(s.View(party)).Store() },
+			Open:   func(_ testing.TB, party string) lease.Store { return s.View(party) },
 			Delete: func(testing.TB) { s.Delete() },
 			Interrupt: func(testing.TB) {
 				for _, party := range []string{"a", "b", "w"} {
@@ -65,13 +66,14 @@ func TestFaulty_EachFaultOfAWrite(t *testing.T) {
 	} {
 		t.Run(c.fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				inner := memory.NewStore()
+				inner := leasetest.NewMemory()
 				f := leasetest.NewFaulty(inner.View("a"))
 				defer f.Close()
-				f.SetLateness(late)
-				f.Inject(leasetest.Writes, c.fault, 1)
+				if f.Inject(leasetest.Writes, c.fault, 1); c.fault == leasetest.CommitLate {
+					f.CommitLate(1, late)
+				}
 				took := within(t, func(ctx context.Context) {
-					_, err := f.Store().Write(ctx, mine, "")
+					_, err := f.Write(ctx, mine, "")
 					require.ErrorIs(t, err, c.err)
 					require.ErrorIs(t, err, leasetest.ErrInjected)
 					if c.fault != leasetest.Conflict && c.fault != leasetest.Refuse {
@@ -84,7 +86,7 @@ func TestFaulty_EachFaultOfAWrite(t *testing.T) {
 				time.Sleep(late)
 				synctest.Wait()
 				assert.Equal(t, c.later, inner.Snapshot().Record == mine)
-				_, err := f.Store().Write(t.Context(), mine, inner.Snapshot().Version)
+				_, err := f.Write(t.Context(), mine, inner.Snapshot().Version)
 				require.NoError(t, err, "only one was hit")
 				assert.Equal(t, 1, f.Injected(c.fault))
 				assert.Equal(t, leasetest.Counters{Writes: 2}, f.Counters())
@@ -99,18 +101,18 @@ func TestFaulty_EachFaultOfARead(t *testing.T) {
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := leasetest.NewFaulty(memory.NewStore().View("a"))
+				f := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
 				f.Inject(leasetest.Reads, fault, leasetest.Always)
 				for range 3 {
 					assert.Equal(t, took, within(t, func(ctx context.Context) {
-						_, err := f.Store().Read(ctx)
+						_, err := f.Read(ctx)
 						require.ErrorIs(t, err, leasetest.ErrInjected)
 					}))
 				}
-				_, err := f.Store().Write(t.Context(), mine, "")
+				_, err := f.Write(t.Context(), mine, "")
 				require.NoError(t, err, "writes are spared")
 				f.Heal()
-				got, err := f.Store().Read(t.Context())
+				got, err := f.Read(t.Context())
 				require.NoError(t, err)
 				assert.Equal(t, mine, got.Record)
 			})
@@ -120,13 +122,12 @@ func TestFaulty_EachFaultOfARead(t *testing.T) {
 
 func TestFaulty_ALateWriteHoldsToItsCondition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := memory.NewStore()
+		inner := leasetest.NewMemory()
 		f := leasetest.NewFaulty(inner.View("a"))
 		defer f.Close()
-		f.SetLateness(time.Minute)
-		f.Inject(leasetest.All, leasetest.CommitLate, leasetest.Always)
-		within(t, func(ctx context.Context) { _, _ = f.Store().Write(ctx, mine, "") })
-		_, err := f.Store().Read(t.Context())
+		f.CommitLate(leasetest.Always, time.Minute)
+		within(t, func(ctx context.Context) { _, _ = f.Write(ctx, mine, "") })
+		_, err := f.Read(t.Context())
 		require.NoError(t, err, "a read is not hit")
 		_, err = inner.View("b").Write(t.Context(), lease.Record{Holder: "b"}, "")
 		require.NoError(t, err)
@@ -137,11 +138,10 @@ func TestFaulty_ALateWriteHoldsToItsCondition(t *testing.T) {
 
 func TestFaulty_CloseGivesLateWritesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := memory.NewStore()
+		inner := leasetest.NewMemory()
 		f := leasetest.NewFaulty(inner.View("a"))
-		f.SetLateness(time.Hour)
-		f.Inject(leasetest.Writes, leasetest.CommitLate, 1)
-		within(t, func(ctx context.Context) { _, _ = f.Store().Write(ctx, mine, "") })
+		f.CommitLate(1, time.Hour)
+		within(t, func(ctx context.Context) { _, _ = f.Write(ctx, mine, "") })
 		f.Close()
 		time.Sleep(2 * time.Hour)
 		assert.Zero(t, inner.Snapshot())
@@ -150,21 +150,21 @@ func TestFaulty_CloseGivesLateWritesUp(t *testing.T) {
 
 func TestFaulty_Delay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := memory.NewStore()
+		inner := leasetest.NewMemory()
 		f := leasetest.NewFaulty(inner.View("a"))
 		f.SetDelay(800 * time.Millisecond)
 		var committed time.Duration
 		start := time.Now()
 		inner.OnCommit(func(lease.Record) { committed = time.Since(start) })
 		took := within(t, func(ctx context.Context) {
-			_, err := f.Store().Write(ctx, mine, "")
+			_, err := f.Write(ctx, mine, "")
 			require.NoError(t, err)
 		})
 		assert.Equal(t, 800*time.Millisecond, took)
 		assert.Equal(t, 400*time.Millisecond, committed)
 		f.SetDelay(1200 * time.Millisecond)
 		took = within(t, func(ctx context.Context) {
-			_, err := f.Store().Write(ctx, lease.Record{Token: 2}, inner.Snapshot().Version)
+			_, err := f.Write(ctx, lease.Record{Token: 2}, inner.Snapshot().Version)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 		assert.Equal(t, time.Second, took)
@@ -173,39 +173,39 @@ func TestFaulty_Delay(t *testing.T) {
 }
 
 func TestFaulty_OneFaultAfterAnother(t *testing.T) {
-	inner := memory.NewStore()
+	inner := leasetest.NewMemory()
 	f := leasetest.NewFaulty(inner.View("a"))
 	f.Inject(leasetest.Writes, leasetest.Conflict, 1)
 	f.Inject(leasetest.Writes, leasetest.Refuse, 1)
 	f.Inject(leasetest.Writes, leasetest.Unavailable, 2)
 	f.Inject(leasetest.Writes, leasetest.Unavailable, 1) // instead
 	for _, want := range []error{lease.ErrConflict, lease.ErrRefused, leasetest.ErrInjected, nil} {
-		_, err := f.Store().Write(t.Context(), mine, "")
+		_, err := f.Write(t.Context(), mine, "")
 		require.ErrorIs(t, err, want)
 	}
 }
 
 func TestFaulty_OnRequest(t *testing.T) {
-	f := leasetest.NewFaulty(memory.NewStore().View("a"))
+	f := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
 	var seen []bool
 	f.OnRequest(func(write bool) {
 		seen = append(seen, write)
 		f.Inject(leasetest.All, leasetest.Unavailable, leasetest.Always)
 	})
-	_, err := f.Store().Write(t.Context(), mine, "")
+	_, err := f.Write(t.Context(), mine, "")
 	require.NoError(t, err, "the next one is hit")
-	_, err = f.Store().Read(t.Context())
+	_, err = f.Read(t.Context())
 	require.ErrorIs(t, err, leasetest.ErrInjected)
 	assert.Equal(t, []bool{true, false}, seen)
 }
 
 func TestFaulty_ADeadContextSendsNothing(t *testing.T) {
-	inner := memory.NewStore()
+	inner := leasetest.NewMemory()
 	f := leasetest.NewFaulty(inner.View("a"))
 	f.Inject(leasetest.Writes, leasetest.CommitLate, leasetest.Always)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := f.Store().Write(ctx, mine, "")
+	_, err := f.Write(ctx, mine, "")
 	require.ErrorIs(t, err, context.Canceled)
 	f.Close()
 	assert.Zero(t, inner.Snapshot())
@@ -219,7 +219,7 @@ func TestFaulty_WatchIsSilencedAndNeverEndsOnAnOldState(t *testing.T) {
 	for name, silence := range silences {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				inner := memory.NewStore()
+				inner := leasetest.NewMemory()
 				f := leasetest.NewFaulty(inner.View("a"))
 				ctx, cancel := context.WithCancel(t.Context())
 				var mu sync.Mutex
@@ -232,7 +232,7 @@ func TestFaulty_WatchIsSilencedAndNeverEndsOnAnOldState(t *testing.T) {
 				}
 				ended := make(chan error, 1)
 				go func() {
-					ended <- f.Store().(lease.Watcher).Watch(ctx, func(s lease.Snapshot) {
+					ended <- f.Watch(ctx, func(s lease.Snapshot) {
 						mu.Lock()
 						defer mu.Unlock()
 						last = s.Record.Token
@@ -266,31 +266,21 @@ type limiting struct{ lease.Store }
 func (limiting) Window(lease.Settings) (time.Duration, error) { return time.Minute, nil }
 
 // To hide that a store limits the trust in a heartbeat would make a second holder possible.
-func TestFaulty_IsWhatTheStoreIs(t *testing.T) {
-	view := func() *memory.View { return memory.NewStore().View("a") }
-	for name, c := range map[string]struct {
-		store           lease.Store
-		watches, limits bool
-	}{
-		"neither": {store: bare{view()}},
-		"watcher": {store: view(), watches: true},
-		"limiter": {store: limiting{view()}, limits: true},
-		"both": {store: struct {
-			*memory.View
-			lease.Limiter
-		}{view(), limiting{}}, watches: true, limits: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := leasetest.NewFaulty(c.store).Store()
-			_, watches := s.(lease.Watcher)
-			l, limits := s.(lease.Limiter)
-			assert.Equal(t, c.watches, watches)
-			require.Equal(t, c.limits, limits)
-			if limits {
-				window, err := l.Window(lease.Settings{})
-				require.NoError(t, err)
-				assert.Equal(t, time.Minute, window)
-			}
-		})
+func TestFaulty_CanDoWhatTheStoreCan(t *testing.T) {
+	none := leasetest.NewFaulty(bare{memory.NewStore()})
+	require.ErrorIs(t, none.Watch(t.Context(), func(lease.Snapshot) {}), errors.ErrUnsupported)
+	_, err := none.Identity(t.Context())
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	settings := lease.DefaultSettings()
+	for want, store := range map[time.Duration]lease.Store{settings.Window(): bare{memory.NewStore()}, time.Minute: limiting{memory.NewStore()}} {
+		window, err := leasetest.NewFaulty(store).Window(settings)
+		require.NoError(t, err)
+		assert.Equal(t, want, window)
 	}
+}
+
+func TestMemory_OneNameIsOneConnection(t *testing.T) {
+	m := leasetest.NewMemory()
+	assert.Same(t, m.View("a"), m.View("a"))
+	assert.NotSame(t, m.View("a"), m.View("b"))
 }

@@ -120,7 +120,7 @@ var leaseTests = []namedTest{
 	}},
 	{"a lost answer is not a lost grant", func(t *testing.T, b *bench) {
 		faulty := NewFaulty(b.open("a"))
-		a := b.leaseOver(faulty.Store(), "a", nil)
+		a := b.leaseOver(faulty, "a", nil)
 		faulty.Inject(Writes, BreakResponse, 1)
 		r := b.granted(a, verdict(0, "a", "a"))
 		require.EqualValues(t, 1, r.Token)
@@ -136,7 +136,7 @@ var leaseTests = []namedTest{
 				once.Do(func() { b.write(b.open("b"), record("b", 1), "") })
 			}
 		})
-		a := b.leaseOver(faulty.Store(), "a", nil)
+		a := b.leaseOver(faulty, "a", nil)
 		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
 		require.False(t, a.Check())
 	}},
@@ -146,7 +146,7 @@ var leaseTests = []namedTest{
 			t.Skip("the store is no Watcher")
 		}
 		faulty := NewFaulty(store)
-		a, o := b.lease("a", nil), b.leaseOver(faulty.Store(), "b", nil)
+		a, o := b.lease("a", nil), b.leaseOver(faulty, "b", nil)
 		b.granted(a, verdict(0, "a", "a", "b"))
 		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
 		seen := b.follow(o)

@@ -129,10 +129,6 @@ func storeRoundTrip(t *testing.T, b *bench) {
 		read := b.read(o)
 		require.Equal(t, got.Version, read.Version)
 		b.same(r, read.Record)
-		// The next to read would take the record for another one, and the holder's next heartbeat for two.
-		g, s := got.Record, read.Record
-		require.True(t, g.Renewed.Equal(s.Renewed) && g.Acquired.Equal(s.Acquired) && g.TTL == s.TTL,
-			"Write must answer with the record as it was stored, not as it was given: %v, and a read shows %v", g, s)
 		prev = got.Version
 	}
 }

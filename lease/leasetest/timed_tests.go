@@ -27,10 +27,10 @@ var timedTests = []namedTest{
 		o := b.lease("b", clock)
 		out := o.Acquire(t.Context(), lease.Proposal{}, nil)
 		require.Equal(t, lease.Held, out.Kind, "%v", out)
-		require.InDelta(t, ttl, out.RetryAfter, float64(b.Precision))
-		clock.Advance(ttl - b.Precision - time.Millisecond)
+		require.Equal(t, ttl, out.RetryAfter)
+		clock.Advance(ttl - time.Millisecond)
 		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
-		clock.Advance(2*b.Precision + 2*time.Millisecond)
+		clock.Advance(time.Millisecond)
 		r := b.granted(o, lease.Proposal{})
 		require.EqualValues(t, 2, r.Token)
 		require.EqualValues(t, 1, r.Verdict.Token)
@@ -49,9 +49,23 @@ var timedTests = []namedTest{
 			require.True(t, a.Check())
 		}
 	}},
+	{"a heartbeat is one write", func(t *testing.T, b *bench) {
+		clock, faulty := NewClock(), NewFaulty(b.open("a"))
+		a := b.leaseOver(faulty, "a", clock)
+		seen := b.follow(a)
+		b.granted(a, lease.Proposal{})
+		const beats = 6
+		for range beats {
+			before := seen().Renewed
+			b.advanceUntil(clock, func() bool { return seen().Renewed.After(before) })
+		}
+		passed := clock.Now().Sub(NewClock().Now())
+		most := 2 + int(passed/timed.HeartbeatInterval)
+		require.LessOrEqual(t, faulty.Counters().Writes, most, "in %v: does a watch report other times than were written?", passed)
+	}},
 	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a := b.leaseOver(faulty.Store(), "a", clock)
+		a := b.leaseOver(faulty, "a", clock)
 		lost := make(chan error, 10)
 		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
 		faulty.Inject(All, Unavailable, Always)
@@ -100,7 +114,7 @@ var timedTests = []namedTest{
 	}},
 	{"a late grant is undone", func(t *testing.T, b *bench) {
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a, judge := b.leaseOver(faulty.Store(), "a", clock), b.open("judge")
+		a, judge := b.leaseOver(faulty, "a", clock), b.open("judge")
 		faulty.Inject(Writes, BreakResponse, 1)
 		faulty.OnRequest(func(write bool) {
 			if write {

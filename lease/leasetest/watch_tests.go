@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -42,13 +43,16 @@ var watchTests = []namedTest{
 			w.until(got.Version)
 		}
 	}},
-	{"a watch ends with its context", func(t *testing.T, b *bench) {
-		w := b.watch("w")
-		w.stop()
-		require.ErrorIs(t, w.wait(), context.Canceled)
+	{"a stream ends with its context", func(t *testing.T, b *bench) {
+		store, ok := b.open("w").(lease.Watcher)
+		if !ok {
+			t.Skip("the store is no Watcher")
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		require.Error(t, w.store.Watch(ctx, func(lease.Snapshot) {}))
+		err := store.Watch(ctx, func(lease.Snapshot) {})
+		require.Error(t, err)
+		require.True(t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errors.ErrUnsupported), "%v", err)
 	}},
 	{"a watch reports a deletion", func(t *testing.T, b *bench) {
 		if b.Delete == nil {
@@ -70,38 +74,32 @@ var watchTests = []namedTest{
 		w.until(first.Version)
 		b.Interrupt(t)
 		s := b.open("b")
-		var second lease.Snapshot
+		var second lease.Version
 		b.eventually(func() (ok bool) {
 			var err error
 			second, err = s.Write(t.Context(), record("b", 2), first.Version)
 			return err == nil
 		}, "the store does not come back")
-		w.until(second.Version)
+		w.until(second)
 	}},
 }
 
-// watch is a running Watch.
+// watch is a store that is followed.
 type watch struct {
-	b     *bench
-	store lease.Watcher
-	stop  context.CancelFunc
-	done  chan error
+	b *bench
 
 	mu   sync.Mutex
 	seen []lease.Snapshot
 }
 
-// watch starts one; it ends with the test. A store that cannot be watched skips the test.
+// watch starts one; it ends with the test.
 func (b *bench) watch(party string) *watch {
 	b.t.Helper()
-	store, ok := b.open(party).(lease.Watcher)
-	if !ok {
-		b.t.Skip("the store is no Watcher")
-	}
 	ctx, cancel := context.WithCancel(b.t.Context())
-	w := &watch{b: b, store: store, stop: cancel, done: make(chan error, 1)}
+	w, done := &watch{b: b}, make(chan error, 1)
+	store := b.open(party)
 	go func() {
-		w.done <- store.Watch(ctx, func(s lease.Snapshot) {
+		done <- lease.Follow(ctx, store, lease.Pace{Poll: 10 * time.Millisecond}, nil, func(s lease.Snapshot) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.seen = append(w.seen, s)
@@ -109,20 +107,14 @@ func (b *bench) watch(party string) *watch {
 	}()
 	b.t.Cleanup(func() {
 		cancel()
-		_ = w.wait()
+		select {
+		case err := <-done:
+			require.ErrorIs(b.t, err, context.Canceled)
+		case <-time.After(b.Patience):
+			b.t.Error("the watch does not end")
+		}
 	})
 	return w
-}
-
-func (w *watch) wait() error {
-	select {
-	case err := <-w.done:
-		w.done <- err
-		return err
-	case <-time.After(w.b.Patience):
-		w.b.t.Error("the watch does not end")
-		return nil
-	}
 }
 
 func (w *watch) last() lease.Snapshot {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // Between the grant and the moment when the work is known to those who end grants, the grant may end. The work is told all
@@ -29,7 +29,7 @@ func TestStart_OfAWorkWhoseGrantHasEnded(t *testing.T) {
 		"overriding, re-entered meanwhile": {Overriding, true, 1, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := memory.NewStore()
+			store := leasetest.NewMemory()
 			k, err := New(store.View("a"), Config{Type: c.kind})
 			require.NoError(t, err)
 			defer k.Close()

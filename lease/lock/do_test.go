@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 var errWork = errors.New("the work failed")
@@ -305,7 +305,7 @@ func TestDo_GivesUpWaitingForTheLastOneToLeave(t *testing.T) {
 		defer cancel()
 		second := make(chan error, 1)
 		require.NoError(t, k.Do(t.Context(), func(context.Context) error {
-			w.store.View("a").LoseRequests(memory.Always) // the release takes its time
+			w.store.View("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always) // the release takes its time
 			time.AfterFunc(time.Second, func() { second <- k.Do(ctx, never(t)) })
 			return nil
 		}))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
@@ -23,7 +24,7 @@ func must[T any](v T, err error) T {
 
 // Two instances, one lock.
 func Example() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a := must(lock.New(store.View("a"), lock.Config{}))
 	b := must(lock.New(store.View("b"), lock.Config{}))
 	defer a.Close()
@@ -46,7 +47,7 @@ func Example() {
 
 // Run something if nobody else does, and be told when to stop.
 func ExampleLock_Do() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a := must(lock.New(store.View("a"), lock.Config{KeepAlive: true}))
 	b := must(lock.New(store.View("b"), lock.Config{KeepAlive: true}))
 	defer a.Close()
@@ -67,7 +68,7 @@ func ExampleLock_Do() {
 
 // Take turns.
 func ExampleLock_DoWait() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a := must(lock.New(store.View("a"), lock.Config{}))
 	b := must(lock.New(store.View("b"), lock.Config{}))
 	defer a.Close()
@@ -89,7 +90,7 @@ func ExampleLock_DoWait() {
 }
 
 func ExampleLock_AcquireWait() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a := must(lock.New(store.View("a"), lock.Config{Owner: "a"}))
 	b := must(lock.New(store.View("b"), lock.Config{Owner: "b"}))
 	defer a.Close()
@@ -106,7 +107,7 @@ func ExampleLock_AcquireWait() {
 }
 
 func ExampleLock_AcquireFor() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	k := must(lock.New(store.View("a"), lock.Config{Type: lock.Reentrant}))
 	defer k.Close()
 
@@ -124,11 +125,11 @@ func ExampleLock_AcquireFor() {
 
 // Yes, no, and nobody knows.
 func ExampleLock_Acquire() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	k := must(lock.New(store.View("a"), lock.Config{OperationTimeout: 10 * time.Millisecond}))
 	defer k.Close()
 
-	store.View("a").LoseResponses(memory.Always)
+	store.View("a").Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 	_, err := k.Acquire(ctx)
 	fmt.Println("an error:", err != nil, "held:", k.Held())
 	fmt.Println("or simply no:", k.TryAcquire(ctx))
@@ -142,7 +143,7 @@ func ExampleLock_Acquire() {
 
 // An administrator takes a lock away, or frees it.
 func ExampleLock_ForceRelease() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	k := must(lock.New(store.View("a"), lock.Config{Owner: "a"}))
 	admin := must(lock.New(store.View("admin"), lock.Config{Type: lock.Overriding, Owner: "admin"}))
 	defer k.Close()
@@ -175,7 +176,7 @@ func ExampleManager() {
 
 // All locks of this process are one owner: any of them may release.
 func ExampleProcessOwner() {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	cfg := lock.Config{Type: lock.Reentrant, Owner: lock.ProcessOwner()}
 	one, other := must(lock.New(store.View("1"), cfg)), must(lock.New(store.View("2"), cfg))
 	defer one.Close()

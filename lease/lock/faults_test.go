@@ -13,7 +13,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // Locks of random types and durations fight over one record through bad connections. Never do two hold it, and never do two
@@ -58,7 +57,7 @@ type fight struct {
 }
 
 func (f *fight) run(t *testing.T) {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
@@ -69,7 +68,7 @@ func (f *fight) run(t *testing.T) {
 	for i, kind := range f.kinds {
 		connection := leasetest.NewFaulty(store.View(fmt.Sprint(i)))
 		connection.Randomly(f.seed+uint64(i), f.p, f.longest)
-		k, err := lock.New(connection.Store(), lock.Config{
+		k, err := lock.New(connection, lock.Config{
 			Type: kind, Duration: f.durations[i], KeepAlive: f.renew, OperationTimeout: 2 * time.Second,
 		})
 		if err != nil {

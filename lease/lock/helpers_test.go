@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,14 +26,14 @@ var usable = lease.Settings{HeartbeatTimeout: d, OperationTimeout: 5 * time.Seco
 // world is one lock and its parties, in virtual time.
 type world struct {
 	t     *testing.T
-	store *memory.Store
+	store *leasetest.Memory
 	logs  *bytes.Buffer
 }
 
 // inWorld runs a test in virtual time.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, &world{t: t, store: memory.NewStore(), logs: &bytes.Buffer{}}) })
+	synctest.Test(t, func(t *testing.T) { test(t, &world{t: t, store: leasetest.NewMemory(), logs: &bytes.Buffer{}}) })
 }
 
 // lock returns another lock of that type; its connection is called like its party, and its owner too.

@@ -16,7 +16,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 func TestContention_ExactlyOneIsTrue(t *testing.T) {
@@ -72,7 +71,7 @@ func TestConnectionFailure_IsAnErrorAndNoAnswer(t *testing.T) {
 			start := time.Now()
 			ok, err := k.Acquire(t.Context())
 			assert.False(t, ok)
-			require.ErrorIs(t, err, memory.ErrUnavailable)
+			require.ErrorIs(t, err, leasetest.ErrInjected)
 			assert.True(t, strings.HasPrefix(err.Error(), `could not acquire lock "jobs": `), err.Error())
 			assert.LessOrEqual(t, time.Since(start), 5*time.Second)
 			assert.False(t, k.TryAcquire(t.Context()))
@@ -106,9 +105,7 @@ func TestALostAnswer_IsTakenOnByTheNextAcquire(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				k := w.lock("a", kind)
-				w.store.View("a").LoseResponses(memory.Always)
-				w.store.View("a").SpareReads(true)
-				w.store.View("a").CommitLate(memory.Always, time.Minute)
+				w.store.View("a").CommitLate(leasetest.Always, time.Minute)
 				_, err := k.Acquire(t.Context())
 				require.Error(t, err)
 				assert.False(t, k.Held(), "don't know is not yes")
@@ -124,7 +121,7 @@ func TestALostAnswer_IsTakenOnByTheNextAcquire(t *testing.T) {
 func TestALostAnswer_IsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		k := w.lock("a", lock.SingleEntrant)
-		w.store.View("a").CommitLate(memory.Always, 5*time.Second)
+		w.store.View("a").CommitLate(leasetest.Always, 5*time.Second)
 		_, err := k.Acquire(t.Context())
 		require.Error(t, err)
 		w.store.View("a").Heal()
@@ -312,7 +309,7 @@ func TestClose_EndsWaitingAndReleasesNothing(t *testing.T) {
 
 func TestOwner_Policies(t *testing.T) {
 	open := func(id string) *lock.Lock {
-		k, err := lock.New(memory.NewStore().View("x"), lock.Config{Owner: id})
+		k, err := lock.New(leasetest.NewMemory().View("x"), lock.Config{Owner: id})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, k.Close()) })
 		return k
@@ -331,7 +328,7 @@ func TestOwner_Policies(t *testing.T) {
 
 // The clock is the caller's, and so are the names of attempts.
 func TestConfig_ClockAndNonce(t *testing.T) {
-	clock, store, n := leasetest.NewClock(), memory.NewStore(), 0
+	clock, store, n := leasetest.NewClock(), leasetest.NewMemory(), 0
 	cfg := lock.Config{Clock: clock, Nonce: func() string { n++; return fmt.Sprint("nonce-", n) }}
 	k, err := lock.New(store.View("x"), cfg)
 	require.NoError(t, err)
@@ -351,7 +348,7 @@ func TestConfig_Validate(t *testing.T) {
 	require.NoError(t, lock.DefaultConfig().Validate())
 	require.NoError(t, lock.Config{Duration: lock.Forever}.Validate())
 	bad := lock.Config{Type: 7, Duration: time.Nanosecond, OperationTimeout: -1}
-	for _, err := range []error{bad.Validate(), func() error { _, err := lock.New(memory.NewStore().View("x"), bad); return err }()} {
+	for _, err := range []error{bad.Validate(), func() error { _, err := lock.New(leasetest.NewMemory().View("x"), bad); return err }()} {
 		require.ErrorContains(t, err, "type is type(7)")
 		require.ErrorContains(t, err, "duration is 1ns: it must be at least 1ms")
 		require.ErrorContains(t, err, "operation-timeout is -1ns")
@@ -363,7 +360,7 @@ func TestConfig_Validate(t *testing.T) {
 
 // limited is a store whose other users may have rules of their own.
 type limited struct {
-	*memory.View
+	*leasetest.Faulty
 	window time.Duration
 	err    error
 }
@@ -372,15 +369,15 @@ func (l limited) Window(lease.Settings) (time.Duration, error) { return l.window
 
 func TestNew_RefusesAStoreWithOtherRules(t *testing.T) {
 	refusal := errors.New("no such time")
-	_, err := lock.New(limited{View: memory.NewStore().View("x"), err: refusal}, lock.Config{})
+	_, err := lock.New(limited{Faulty: leasetest.NewMemory().View("x"), err: refusal}, lock.Config{})
 	require.ErrorIs(t, err, refusal)
-	_, err = lock.New(limited{View: memory.NewStore().View("x"), window: time.Minute}, lock.Config{})
+	_, err = lock.New(limited{Faulty: leasetest.NewMemory().View("x"), window: time.Minute}, lock.Config{})
 	require.ErrorContains(t, err, "a rule of their own")
 }
 
 // A store may be able to limit and not do so: lease/kubernetes with native leases.
 func TestNew_AcceptsAStoreThatLimitsNothing(t *testing.T) {
-	k, err := lock.New(limited{View: memory.NewStore().View("x"), window: lease.Infinite}, lock.Config{})
+	k, err := lock.New(limited{Faulty: leasetest.NewMemory().View("x"), window: lease.Infinite}, lock.Config{})
 	require.NoError(t, err)
 	defer k.Close()
 	ok, err := k.Acquire(t.Context())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/file"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
@@ -190,7 +191,7 @@ func TestManager_ErrorsNameTheLock(t *testing.T) {
 	_, err = m.Lock(t.Context(), "")
 	require.ErrorContains(t, err, "a name is required")
 	refuses := manager(t, func(context.Context, lease.Spec) (lease.Store, error) {
-		return limited{View: memory.NewStore().View("x"), window: 1}, nil
+		return limited{Faulty: leasetest.NewMemory().View("x"), window: 1}, nil
 	})
 	_, err = refuses.Lock(t.Context(), "jobs")
 	require.ErrorContains(t, err, `lock "jobs": lock: other users`)

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
 
 // twin is the semantics table without any of what makes it true: an owner and an expiry for each name, here one name.
@@ -112,7 +112,7 @@ func TestProperty_TheTableAndNothingElse(t *testing.T) {
 
 // compare plays the moves on real locks and on the twin, and returns the first difference.
 func compare(t *testing.T, parties []party, moves []move) string {
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	locks := make([]*lock.Lock, len(parties))
 	for i, p := range parties {
 		k, err := lock.New(store.View(fmt.Sprint(i)), lock.Config{Owner: p.owner, Type: p.kind})
@@ -164,7 +164,7 @@ func TestProperty_OneHolder(t *testing.T) {
 		renew := rapid.Bool().Draw(rt, "keep-alive")
 		wrong := ""
 		synctest.Test(t, func(t *testing.T) {
-			store := memory.NewStore()
+			store := leasetest.NewMemory()
 			var locks []*lock.Lock
 			for i, kind := range typed {
 				k, err := lock.New(store.View(fmt.Sprint(i)), lock.Config{Type: kind, KeepAlive: renew})

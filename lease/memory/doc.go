@@ -1,11 +1,12 @@
-// Package memory is a lease store inside one process, for tests, demonstrations and single-process programs.
+// Package memory is a lease store inside one process, for demonstrations, tests and single-process programs.
 //
-// A Store is the record; each party reaches it through a View of its own, whose connection can be broken on purpose: down,
-// slow, requests or responses lost, conflicts without a cause, writes that are committed after the client gave up.
+// # Guarantees
 //
-// Guarantees: compare-and-swap on versions that never repeat, also across Delete and Restore; reads see the latest write;
-// a watch never ends on an old state. Everything that waits does so by timers of package time, so it runs in virtual time
-// under testing/synctest.
+//   - Compare-and-swap on versions that never repeat, also across Delete and Restore. Reads see the latest write.
+//   - A watch never ends on an old state.
 //
-// Non-guarantees: nothing outlives the process, and nothing is shared with another one.
+// # Non-guarantees
+//
+//   - Nothing outlives the process, and nothing is shared with another one.
+//   - Nothing fails here. leasetest.NewMemory gives each party a connection that can be broken.
 package memory

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -9,36 +10,75 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Store is one record. It is safe for concurrent use. Reach it through View.
+// Store is one record. It is safe for concurrent use, by any number of parties.
 type Store struct {
 	mu       sync.Mutex
 	snap     lease.Snapshot
 	serial   uint64
 	history  []lease.Record
 	onCommit []func(lease.Record)
-	views    map[string]*View
 	// changed is closed and replaced at each change.
 	changed chan struct{}
 }
 
+var (
+	_ lease.Store      = (*Store)(nil)
+	_ lease.Watcher    = (*Store)(nil)
+	_ lease.Identified = (*Store)(nil)
+	_ lease.Located    = (*Store)(nil)
+)
+
 // NewStore returns a store without a record.
-func NewStore() *Store {
-	return &Store{views: map[string]*View{}, changed: make(chan struct{})}
+func NewStore() *Store { return &Store{changed: make(chan struct{})} }
+
+// Identity implements lease.Identified.
+func (s *Store) Identity(context.Context) (string, error) { return s.Location(), nil }
+
+// Location implements lease.Located.
+func (s *Store) Location() string { return fmt.Sprintf("the record in memory at %p", s) }
+
+// Read implements lease.Store.
+func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return lease.Snapshot{}, err
+	}
+	return s.Snapshot(), nil
 }
 
-// View returns the connection of node to the store, always the same one for the same name.
-func (s *Store) View(node string) *View {
+// Write implements lease.Store.
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.views[node]
-	if v == nil {
-		v = &View{store: s, node: node, changed: make(chan struct{})}
-		s.views[node] = v
+	if prev != s.snap.Version {
+		return "", lease.ErrConflict
 	}
-	return v
+	return s.commit(r).Version, nil
 }
 
-// Snapshot returns the present state, past all faults.
+// Watch implements lease.Watcher.
+func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	var last lease.Version
+	for first := true; ; {
+		s.mu.Lock()
+		now, changed := clone(s.snap), s.changed
+		s.mu.Unlock()
+		if first || now.Version != last {
+			first, last = false, now.Version
+			fn(now)
+			continue // the state may have changed meanwhile
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Snapshot returns the present state.
 func (s *Store) Snapshot() lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,16 +128,6 @@ func (s *Store) Touch() {
 	}
 }
 
-// swap is the compare-and-swap.
-func (s *Store) swap(r lease.Record, prev lease.Version) (lease.Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if prev != s.snap.Version {
-		return lease.Snapshot{}, lease.ErrConflict
-	}
-	return s.commit(r), nil
-}
-
 // commit is called under mu.
 func (s *Store) commit(r lease.Record) lease.Snapshot {
 	r.Verdict = r.Verdict.Clone()
@@ -120,13 +150,6 @@ func (s *Store) wake() {
 	s.changed = make(chan struct{})
 }
 
-// state returns the present state and what announces the next one.
-func (s *Store) state() (lease.Snapshot, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return clone(s.snap), s.changed
-}
-
 func clone(s lease.Snapshot) lease.Snapshot {
 	s.Record.Verdict = s.Record.Verdict.Clone()
 	return s
@@ -144,6 +167,6 @@ func Factory() lease.Factory {
 		if stores[id] == nil {
 			stores[id] = NewStore()
 		}
-		return stores[id].View(spec.Owner), nil
+		return stores[id], nil
 	}
 }

@@ -91,7 +91,7 @@ func TestRun_AnotherGossipKey(t *testing.T) {
 // decide writes a verdict into the lease file, as a member does that has won.
 func decide(t *testing.T, dir string, survivors, down []string) {
 	t.Helper()
-	cfg := file.DefaultConfig()
+	cfg := file.Config{}
 	cfg.Path = filepath.Join(dir, "payments-sbr.lease")
 	store, err := file.New(cfg)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 	"github.com/serf-sbr/serf-sbr/downing/probe"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
@@ -32,7 +32,7 @@ type host struct {
 }
 
 // start starts a provider beside the agent, with all that a process of its own has.
-func (h *host) start(t *testing.T, store *memory.Store, change func(*downing.Config)) {
+func (h *host) start(t *testing.T, store *leasetest.Memory, change func(*downing.Config)) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", h.agent.Node())
 	exited := make(chan int, 1)
@@ -107,7 +107,7 @@ func TestBeside_StockAgents(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, flavour serftest.Flavour) {
 		before := goleak.IgnoreCurrent()
 		t.Cleanup(func() { goleak.VerifyNone(t, before) })
-		store := memory.NewStore()
+		store := leasetest.NewMemory()
 		var hosts []*host
 		for i := range 3 {
 			o := serftest.Options{Flavour: flavour, Node: fmt.Sprintf("n%d", i+1), Profile: "local"}

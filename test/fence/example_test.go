@@ -11,7 +11,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // write is one piece of work: the fence and the change are one transaction.
@@ -41,7 +41,7 @@ func Example_pausedWriter() {
 	if _, err := db.Exec(fence.Table + "; CREATE TABLE orders (id INTEGER, state TEXT); INSERT INTO orders VALUES (1, 'new')"); err != nil {
 		panic(err)
 	}
-	store := memory.NewStore()
+	store := leasetest.NewMemory()
 	a, b := openLease(store, "a"), openLease(store, "b")
 	defer a.Close()
 	defer b.Close()
@@ -67,7 +67,7 @@ func Example_pausedWriter() {
 }
 
 // openLease returns owner's lease, with times short enough for an example.
-func openLease(store *memory.Store, owner string) *lease.Lease {
+func openLease(store *leasetest.Memory, owner string) *lease.Lease {
 	times := lease.Settings{HeartbeatTimeout: 2 * time.Second, HeartbeatInterval: 200 * time.Millisecond, OperationTimeout: 200 * time.Millisecond}
 	l, err := lease.New(store.View(owner), owner, times, lease.Options{})
 	if err != nil {

@@ -124,7 +124,7 @@ func runWriter(name, dir string, fenced bool) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	cfg := file.DefaultConfig()
+	cfg := file.Config{}
 	cfg.Path = filepath.Join(dir, "orders.lease")
 	store, err := file.New(cfg)
 	if err != nil {

@@ -26,7 +26,7 @@ func BenchmarkReal(b *testing.B) {
 	})
 	b.Run("Write", func(b *testing.B) {
 		for b.Loop() {
-			present, err = s.Write(b.Context(), record("a", 2), present.Version)
+			present, err = s.Write(b.Context(), record("a", 2), present)
 			require.NoError(b, err)
 		}
 	})
@@ -34,7 +34,7 @@ func BenchmarkReal(b *testing.B) {
 		large := record("a", 3)
 		large.Verdict.Reason = randomText(140 << 10)
 		for b.Loop() {
-			present, err = s.Write(b.Context(), large, present.Version)
+			present, err = s.Write(b.Context(), large, present)
 			require.NoError(b, err)
 		}
 	})

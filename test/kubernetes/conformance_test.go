@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,26 +23,25 @@ func TestConformance_Emulation(t *testing.T) {
 				w.api.DropStreams()
 				w.api.CloseClientConnections()
 			},
-			Precision: time.Microsecond,
 		}
 	})
 }
 
 func TestConformance_RealAPIServer(t *testing.T) {
 	cluster := kubetest.Shared(t)
-	runConformance(t, func(t *testing.T) realWorld { return newRealWorld(t, cluster) }, time.Microsecond)
+	runConformance(t, func(t *testing.T) realWorld { return newRealWorld(t, cluster) })
 }
 
 func TestConformance_CustomResource(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for _, api := range []kubernetes.API{kubernetes.Akka, kubernetes.Pekko} {
 		t.Run(string(api), func(t *testing.T) {
-			runConformance(t, func(t *testing.T) realWorld { return newCustomWorld(t, cluster, api) }, 0)
+			runConformance(t, func(t *testing.T) realWorld { return newCustomWorld(t, cluster, api) })
 		})
 	}
 }
 
-func runConformance(t *testing.T, newWorld func(t *testing.T) realWorld, precision time.Duration) {
+func runConformance(t *testing.T, newWorld func(t *testing.T) realWorld) {
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 		w := newWorld(t)
 		proxy, err := kubetest.NewProxy(w.kubeconfig)
@@ -69,7 +67,6 @@ func runConformance(t *testing.T, newWorld func(t *testing.T) realWorld, precisi
 				}
 				proxy.SetFault(nil)
 			},
-			Precision: precision,
 		}
 	})
 }

@@ -226,7 +226,7 @@ func toJSON(o object) (out object) {
 func race(t *testing.T, n int, prev lease.Version, store func(int) lease.Store) lease.Snapshot {
 	t.Helper()
 	var wg sync.WaitGroup
-	results := make([]lease.Snapshot, n)
+	results := make([]lease.Version, n)
 	errs := make([]error, n)
 	start := make(chan struct{})
 	for i := range n {
@@ -250,6 +250,6 @@ func race(t *testing.T, n int, prev lease.Version, store func(int) lease.Store) 
 	require.NotEqual(t, -1, won, "no winner")
 	read, err := store(won).Read(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, results[won], read)
+	require.Equal(t, results[won], read.Version)
 	return read
 }

@@ -66,20 +66,20 @@ func (c *cell) build() {
 	c.proxy, err = kubetest.NewProxy(c.rights)
 	require.NoError(c, err)
 	c.cleanup(func() { c.check(c.proxy.Close()) })
-	c.behind = c.open(c.proxy.Kubeconfig(), faultRequestTimeout, time.Second)
-	c.direct = c.open(c.cluster.AdminKubeconfig(), 20*time.Second, time.Minute)
+	c.behind = c.open(c.proxy.Kubeconfig(), faultRequestTimeout)
+	c.direct = c.open(c.cluster.AdminKubeconfig(), 20*time.Second)
 	c.a, c.b = c.newParty("A", "A", c.behind), c.newParty("B", "B", c.direct)
 	c.hit = newStrikes()
 	c.warm()
 	c.history = c.follow(func(ctx context.Context, s *sightings) error {
-		return c.direct.Watch(ctx, func(seen lease.Snapshot) { s.add(seen.Record) })
+		return lease.Follow(ctx, c.direct, lease.Pace{}, nil, func(seen lease.Snapshot) { s.add(seen.Record) })
 	})
 }
 
-func (c *cell) open(kubeconfig string, timeout, poll time.Duration) *kubernetes.Store {
+func (c *cell) open(kubeconfig string, timeout time.Duration) *kubernetes.Store {
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = kubeconfig, c.namespace, testName
-	cfg.RequestTimeout, cfg.PollInterval, cfg.Logger = timeout, poll, c.logger()
+	cfg.RequestTimeout, cfg.Logger = timeout, c.logger()
 	s, err := kubernetes.New(cfg)
 	require.NoError(c, err)
 	c.cleanup(func() { c.check(s.Close()) })
@@ -196,7 +196,7 @@ func (c *cell) allow(allBut string) {
 		"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "resourceNames": []string{testName}, "verbs": verbs,
 	}}
 	c.admin(http.MethodPatch, roles+"/"+list.Items[0].Metadata.Name, object{"rules": rules}, http.StatusOK)
-	probe := c.open(c.rights, 20*time.Second, time.Minute)
+	probe := c.open(c.rights, 20*time.Second)
 	c.within(faultSlack, "the rights", func() bool {
 		err := probe.Preflight(c.ctx)
 		if allBut == "" {

@@ -106,7 +106,9 @@ func TestReal_WatchLatency(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	reader := w.store(t)
-	go func() { done <- reader.Watch(ctx, func(lease.Snapshot) { seen <- time.Now() }) }()
+	go func() {
+		done <- lease.Follow(ctx, reader, lease.Pace{}, nil, func(lease.Snapshot) { seen <- time.Now() })
+	}()
 	defer func() { cancel(); <-done }()
 	<-seen // absent
 	var after []time.Duration
@@ -239,11 +241,12 @@ func TestReal_KilledPausedAndStalled(t *testing.T) {
 		require.NoError(t, cluster.ContinueEtcd())
 		require.NoError(t, cluster.WaitReady(t.Context()))
 		// Committed or not: only a write on the same version settles it.
-		settled, err := s.Write(t.Context(), record("b", 5), present.Version)
-		if err != nil {
+		if _, err = s.Write(t.Context(), record("b", 5), present.Version); err != nil {
 			require.ErrorIs(t, err, lease.ErrConflict)
-			settled, err = s.Read(t.Context())
-			require.NoError(t, err)
+		}
+		settled, readErr := s.Read(t.Context())
+		require.NoError(t, readErr)
+		if err != nil {
 			require.Equal(t, "a-5", settled.Record.Nonce)
 		}
 		require.Equal(t, settled, nextLate(t, seen))

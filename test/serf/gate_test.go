@@ -12,7 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // gate is what a process has to pass before it does anything that others can notice. It stands in for SIGSTOP and SIGKILL, which
@@ -106,7 +106,7 @@ const underWay = 30 * time.Second
 
 // connection is a process's way to the lease store. A request that was sent still arrives when the process has died or given it up.
 type connection struct {
-	view *memory.View
+	view *leasetest.Faulty
 	gate *gate
 }
 
@@ -114,24 +114,25 @@ var _ lease.Watcher = (*connection)(nil)
 
 // Read implements lease.Store.
 func (c *connection) Read(ctx context.Context) (lease.Snapshot, error) {
-	return c.send(ctx, c.view.Read)
+	return send(ctx, c.gate, c.view.Read)
 }
 
 // Write implements lease.Store.
-func (c *connection) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Snapshot, error) {
+func (c *connection) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	r.Verdict = r.Verdict.Clone()
-	return c.send(ctx, func(ctx context.Context) (lease.Snapshot, error) { return c.view.Write(ctx, r, prev) })
+	return send(ctx, c.gate, func(ctx context.Context) (lease.Version, error) { return c.view.Write(ctx, r, prev) })
 }
 
-func (c *connection) send(ctx context.Context, request func(context.Context) (lease.Snapshot, error)) (lease.Snapshot, error) {
-	if !c.gate.pass() {
-		return lease.Snapshot{}, errDead
+func send[T any](ctx context.Context, g *gate, request func(context.Context) (T, error)) (T, error) {
+	var none T
+	if !g.pass() {
+		return none, errDead
 	}
 	if err := ctx.Err(); err != nil {
-		return lease.Snapshot{}, err
+		return none, err
 	}
 	type answer struct {
-		s   lease.Snapshot
+		s   T
 		err error
 	}
 	answered := make(chan answer, 1)
@@ -143,12 +144,12 @@ func (c *connection) send(ctx context.Context, request func(context.Context) (le
 	}()
 	select {
 	case a := <-answered:
-		if !c.gate.pass() {
-			return lease.Snapshot{}, errDead
+		if !g.pass() {
+			return none, errDead
 		}
 		return a.s, a.err
 	case <-ctx.Done():
-		return lease.Snapshot{}, ctx.Err()
+		return none, ctx.Err()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
@@ -34,7 +34,7 @@ const (
 type player struct {
 	s     *scenario.Scenario
 	net   *memnet.Network
-	store *memory.Store
+	store *leasetest.Memory
 	top   *topology
 	nodes []*node
 	index map[string]int
@@ -97,7 +97,7 @@ func newPlayer(ctx context.Context, s *scenario.Scenario, seed uint64) *player {
 	s = s.Drawn(seed) // the times that the model plays
 	n := &s.Cluster.Network
 	p := &player{
-		s: s, ctx: ctx, store: memory.NewStore(), index: make(map[string]int), zones: make(map[string][]int),
+		s: s, ctx: ctx, store: leasetest.NewMemory(), index: make(map[string]int), zones: make(map[string][]int),
 		seen: make(map[sbr.ID]uint64), backups: make(map[time.Duration]lease.Record),
 		net: memnet.New(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Seed: seed}),
 		rng: rand.New(rand.NewPCG(seed, 0x5e4f)),

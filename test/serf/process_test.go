@@ -17,7 +17,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
@@ -27,7 +27,7 @@ type node struct {
 	scenario.Node
 	index int
 	addr  netip.Addr
-	view  *memory.View
+	view  *leasetest.Faulty
 	proc  *process // the last one, nil before the first
 	hurt  int      // the step, counted from 1, whose store fault it suffers
 	last  string   // its last decision

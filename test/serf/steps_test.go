@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -208,17 +208,17 @@ func (n *node) healStore() {
 	n.view.SetDelay(storeDelay)
 }
 
-func inject(v *memory.View, f *scenario.StoreFault) {
+func inject(v *leasetest.Faulty, f *scenario.StoreFault) {
 	switch f.Kind {
 	case "down": // nothing gets through, either way
-		v.LoseRequests(memory.Always)
+		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		v.SilenceWatch(true)
 	case "lose-requests":
-		v.LoseRequests(memory.Always)
+		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 	case "lose-responses":
-		v.LoseResponses(memory.Always)
+		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 	case "conflict":
-		v.Conflict(memory.Always)
+		v.Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always)
 	default:
 		v.SetDelay(storeDelay + *f.Change.Slow)
 	}

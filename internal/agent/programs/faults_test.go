@@ -15,7 +15,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/guard"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -83,7 +83,7 @@ func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 
 // The program's side stands still, so that its keeper alone looks after the program: until the time is over that was promised.
 func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
-	stores := memory.NewStore()
+	stores := leasetest.NewMemory()
 	with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {
 		c.Store = stores.View(name)
 		c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second, 2*time.Second, time.Second
@@ -218,7 +218,7 @@ func TestDowned_StopsFirst(t *testing.T) {
 
 // The lease was taken away: another one may run already, so nothing is left to be done in peace.
 func TestLeaseTaken_KillsAtOnce(t *testing.T) {
-	stores := memory.NewStore()
+	stores := leasetest.NewMemory()
 	with(t, 1, clustertest.Options{}, func(name string, c *singleton.Config) { c.Store = stores.View(name) }, func(t *testing.T, c *crew) {
 		p := c.attach("n1", func(p *program, _ *guard.AgentOptions) { p.takes = time.Hour })
 		c.runs(p, 30*time.Second)

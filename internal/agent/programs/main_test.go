@@ -19,7 +19,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/guard"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -314,7 +314,7 @@ func (a *agent) list(t *testing.T) string {
 }
 
 // take takes the lease of the singleton away.
-func take(t *testing.T, stores *memory.Store) {
+func take(t *testing.T, stores *leasetest.Memory) {
 	operator, err := lease.New(stores.View("operator"), "operator", lease.DefaultSettings(), lease.Options{})
 	require.NoError(t, err)
 	t.Cleanup(operator.Close)

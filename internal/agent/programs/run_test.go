@@ -9,7 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/conduct"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -17,7 +17,7 @@ import (
 func eachWay(t *testing.T, n int, o clustertest.Options, test func(t *testing.T, c *crew)) {
 	t.Run("without a lease", func(t *testing.T) { with(t, n, o, nil, test) })
 	t.Run("with a lease", func(t *testing.T) {
-		stores := memory.NewStore()
+		stores := leasetest.NewMemory()
 		with(t, n, o, func(name string, c *singleton.Config) { c.Store = stores.View(name) }, test)
 	})
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -123,11 +123,11 @@ func end(t *testing.T, tel *telemetry.Telemetry) {
 // goesDown runs a real member that fails, and returns once all of that is over.
 func goesDown(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
-	goesDownBy(t, tel, memory.NewStore(), func(node *serf.Serf) { require.NoError(t, node.Shutdown()) })
+	goesDownBy(t, tel, leasetest.NewMemory(), func(node *serf.Serf) { require.NoError(t, node.Shutdown()) })
 }
 
 // goesDownBy runs a real member over a store and does to it what ends it.
-func goesDownBy(t *testing.T, tel *telemetry.Telemetry, store *memory.Store, do func(*serf.Serf)) {
+func goesDownBy(t *testing.T, tel *telemetry.Telemetry, store *leasetest.Memory, do func(*serf.Serf)) {
 	t.Helper()
 	cfg := downing.DefaultConfig()
 	cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View("n1"), func(int) {}, quiet
@@ -178,7 +178,7 @@ func TestOTLP_TraceOfTheVerdict(t *testing.T) {
 	unset(t)
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
-	tel, store := start(t, quiet), memory.NewStore()
+	tel, store := start(t, quiet), leasetest.NewMemory()
 	goesDownBy(t, tel, store, func(*serf.Serf) {
 		store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n2#u"}, DecidedBy: "n2#u", Reason: "a test"}})
 	})

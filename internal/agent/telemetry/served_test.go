@@ -26,7 +26,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
 // unset takes the variables of OpenTelemetry out of the way of a test.
@@ -64,7 +64,7 @@ func parse(t testing.TB, text string) map[string]*dto.MetricFamily {
 func afterASplit(t *testing.T) (pages []string) {
 	unset(t)
 	synctest.Test(t, func(t *testing.T) {
-		network, store := memnet.New(memnet.Config{}), memory.NewStore()
+		network, store := memnet.New(memnet.Config{}), leasetest.NewMemory()
 		var tels []*telemetry.Telemetry
 		providers := make(map[string]*downing.Provider)
 		nodes, err := serfnet.StartAll(network, func(name string, conf *serf.Config) {
