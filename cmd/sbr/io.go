@@ -50,9 +50,9 @@ func addWord(c *cobra.Command, name, shorthand, is, usage string, known ...strin
 	return &w.is
 }
 
-// addFormat gives a command the flag -o: text, json, and the others that it knows.
-func addFormat(c *cobra.Command, others ...string) *string {
-	return addWord(c, "output", "o", formatText, "how the answer is written", append([]string{formatText, formatJSON}, others...)...)
+// addFormat gives a command the flag -o, text or json.
+func addFormat(c *cobra.Command) *string {
+	return addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
 }
 
 // print writes an answer: as JSON, or as text for people.
