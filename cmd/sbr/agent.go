@@ -13,7 +13,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/agent"
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 const agentVerbHelp = `Agent protects one node of a Serf cluster. It stands beside a stock serf agent and reaches it over its RPC port (serf.rpc), or it is a node
@@ -31,7 +30,7 @@ Exit statuses: 0 left gracefully, 1 internal error, 2 bad usage or configuration
 func newAgent(s streams) *cobra.Command {
 	var path string
 	var bootstrap uint64
-	format, level := logFormat("text"), slog.LevelInfo
+	level := slog.LevelInfo
 	c := &cobra.Command{
 		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp, Args: cobra.NoArgs,
 		Example: "  sbr agent --config /etc/sbr/sbr.yaml",
@@ -40,9 +39,8 @@ func newAgent(s streams) *cobra.Command {
 	flags.StringVarP(&path, "config", "f", "", "the configuration (sbr.yaml)")
 	flags.Uint64Var(&bootstrap, "bootstrap", 0, "the token of the last verdict, all of whose survivors have ended for good: "+
 		"begin a new cluster, on one member, unless one of them answers")
-	flags.Var(&format, "log-format", "how log lines are written")
+	format := addLogFormat(c)
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
-	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = verb(func() error {
 		if path == "" {
@@ -56,7 +54,7 @@ func newAgent(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		log := format.logger(s, level)
+		log := s.logger(*format, level)
 		slog.SetDefault(log) // and with it what libraries write by package log
 		return runAgent(c.Context(), agent.Options{File: f, Logger: log, Bootstrap: bootstrap})
 	})
@@ -99,29 +97,15 @@ type exitStatus int
 // Error implements error. Nobody prints it.
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-var logFormats = []string{"text", "json"}
-
-// logFormat is the value of --log-format.
-type logFormat string
-
-// String implements pflag.Value.
-func (f *logFormat) String() string { return string(*f) }
-
-// Set implements pflag.Value.
-func (f *logFormat) Set(s string) error {
-	if err := strictyaml.OneOf(s, logFormats); err != nil {
-		return err
-	}
-	*f = logFormat(s)
-	return nil
+// addLogFormat gives a command the flag --log-format.
+func addLogFormat(c *cobra.Command) *string {
+	return addWord(c, "log-format", "", formatText, "how log lines are written", formatText, formatJSON)
 }
 
-// Type implements pflag.Value; it is the placeholder in the help.
-func (*logFormat) Type() string { return "text|json" }
-
-func (f *logFormat) logger(s streams, level slog.Level) *slog.Logger {
+// logger logs to the error stream, in the format of --log-format.
+func (s streams) logger(format string, level slog.Level) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
-	if *f == "json" {
+	if format == formatJSON {
 		return slog.New(slog.NewJSONHandler(s.err, o))
 	}
 	return slog.New(slog.NewTextHandler(s.err, o))

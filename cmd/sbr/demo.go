@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -59,8 +56,8 @@ func newDemo(s streams) *cobra.Command {
 	return c
 }
 
-func runDemo(s streams, opt demo.Options, output format) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func runDemo(s streams, opt demo.Options, output string) error {
+	ctx, stop := interruptible(context.Background())
 	defer stop()
 	var show func(demo.Event)
 	if output == formatText {

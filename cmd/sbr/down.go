@@ -67,7 +67,7 @@ type downResult struct {
 	web.DownAnswer
 }
 
-func down(ctx context.Context, s streams, client *agentClient, request web.DownRequest, yes bool, output format) error {
+func down(ctx context.Context, s streams, client *agentClient, request web.DownRequest, yes bool, output string) error {
 	a, err := client.status(ctx)
 	if err != nil {
 		return err
@@ -82,13 +82,8 @@ func down(ctx context.Context, s streams, client *agentClient, request web.DownR
 	if result.Outcome != web.OutcomeDowned {
 		failed = errors.New(clean(result.Message))
 	}
-	if output == formatJSON {
-		return errors.Join(writeJSON(s.out, result), failed)
-	}
-	if failed == nil {
-		fmt.Fprintf(s.out, "%s is downed: where it still runs it ends, and it comes back only as a new incarnation\n", clean(request.Member))
-	}
-	return failed
+	done := clean(request.Member) + " is downed: where it still runs it ends, and it comes back only as a new incarnation"
+	return s.outcome(output, result, done, failed)
 }
 
 // notDowned says what speaks against downing a member; empty for nothing. What the agent finds out by itself is left to it.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -62,10 +66,10 @@ const exploreExample = `  sbr explore
 type exploreAll struct {
 	plan     explore.Exhaustive
 	strategy string
-	unknown  word
-	watch    word
+	unknown  *string
+	watch    *string
 	budget   time.Duration
-	output   format
+	output   *string
 }
 
 func newExplore(s streams) *cobra.Command {
@@ -73,10 +77,7 @@ func newExplore(s streams) *cobra.Command {
 		Use: "explore", Short: "try everything that can happen to a small cluster", Long: exploreHelp, Example: exploreExample,
 		Args: cobra.NoArgs,
 	}
-	o := exploreAll{
-		strategy: "lease-majority", unknown: word{is: "down", known: []string{"down", "suspend"}},
-		watch: word{is: "off", known: []string{"on", "off"}}, output: formatText,
-	}
+	o := exploreAll{strategy: "lease-majority"}
 	f := c.Flags()
 	f.IntVar(&o.plan.Members, "nodes", 5, fmt.Sprintf("the members of the cluster, 2 to %d", explore.MaxMembers))
 	f.IntVar(&o.plan.Lost, "lost", 1, "how many messages, requests and answers may come late, or never")
@@ -89,15 +90,10 @@ func newExplore(s streams) *cobra.Command {
 	f.IntVar(&o.plan.NoStore, "no-store", 0, "how many members may be unable to reach the lease store: every choice of them")
 	f.BoolVar(&o.plan.LateCut, "late-detection", false, "let --lost happen to the news of the cut, too: a member notices another one later")
 	f.StringVar(&o.strategy, "strategy", o.strategy, "the strategy, by its key in the configuration")
-	f.Var(&o.unknown, "when-lease-unknown", "what a side does when none of it can learn the fate of the lease")
-	f.Var(&o.watch, "watch", "whether members watch the lease; off is the harder case")
+	o.unknown = addWord(c, "when-lease-unknown", "", "down", "what a side does when none of it can learn the fate of the lease", "down", "suspend")
+	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case", "on", "off")
 	f.DurationVar(&o.budget, "time", 0, "how long at most (default: until everything was tried)")
-	f.VarP(&o.output, "output", "o", "how the result is written")
-	for flag, words := range map[string][]string{
-		"output": {"text", "json"}, "when-lease-unknown": o.unknown.known, "watch": o.watch.known, "strategy": strategies.Keys(),
-	} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	}
+	o.output = addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON)
 	c.RunE = verb(func() error {
 		ctx, stop := interruptible(c.Context())
 		defer stop()
@@ -125,11 +121,7 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 	r := o.report(families, results)
 	r.Elapsed = time.Since(begun).Round(time.Millisecond).String()
 	r.Interrupted = whole.Err() != nil
-	write := r.text
-	if o.output == formatJSON {
-		write = r.json
-	}
-	if err := write(s.out); err != nil {
+	if err := s.print(*o.output, r, r.text); err != nil {
 		return err
 	}
 	return r.verdict(o.budget)
@@ -162,30 +154,244 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 		return nil, fmt.Errorf("--strategy: %w", err)
 	}
 	o.plan.Strategy, o.plan.Resolver = s, sbr.DefaultConfig()
-	o.plan.Watch = o.watch.is == "on"
-	if o.unknown.is == "suspend" {
+	o.plan.Watch = *o.watch == "on"
+	if *o.unknown == "suspend" {
 		o.plan.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend
 	}
 	return o.plan.Plan()
 }
 
-// word is a flag with a few values.
-type word struct {
-	is    string
-	known []string
+// walkAll makes the walks of all families on all cores. The results are in the order of the families; one that was not begun when ctx
+// ended is empty.
+func walkAll(ctx context.Context, families []explore.Family, show *walkProgress) []explore.FamilyResult {
+	results := make([]explore.FamilyResult, len(families))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				k := int(next.Add(1)) - 1
+				if k >= len(families) {
+					return
+				}
+				results[k] = walkFamily(ctx, families[k], show.watcher(k))
+				show.done(k, &results[k])
+			}
+		})
+	}
+	wg.Wait()
+	return results
 }
 
-// String, Set and Type make word a flag value that refuses other words.
-func (w *word) String() string { return w.is }
+// walkFamily makes the walks of one family. A panic in it is a violation that names the family, not the end of all the others.
+func walkFamily(ctx context.Context, f explore.Family, progress func(explore.WalkCounts)) (r explore.FamilyResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			text := fmt.Sprintf("internal error: the walk %s panicked: %v", f.Form, p)
+			r.Broken = []explore.Violation{{Promise: "F1", Cluster: f.Partition, Text: text}}
+		}
+	}()
+	return f.Run(ctx, progress)
+}
 
-// Set implements pflag.Value.
-func (w *word) Set(s string) error {
-	if err := strictyaml.OneOf(s, w.known); err != nil {
+// walkProgress shows how far exploring is.
+type walkProgress struct {
+	*progress
+	budget        time.Duration // zero for none
+	states        []int         // of each family
+	total         uint64
+	broken, ended int
+}
+
+func newWalkProgress(to io.Writer, families int, budget time.Duration) *walkProgress {
+	p := &walkProgress{budget: budget, states: make([]int, families)}
+	p.progress = newProgress(to, p.line)
+	return p
+}
+
+// watcher follows one family. Nil where nothing is shown.
+func (p *walkProgress) watcher(family int) func(explore.WalkCounts) {
+	if !p.shown() {
+		return nil
+	}
+	return func(c explore.WalkCounts) {
+		p.update(func() { p.count(family, c.States) })
+	}
+}
+
+func (p *walkProgress) done(family int, r *explore.FamilyResult) {
+	p.update(func() {
+		p.ended++
+		if len(r.Broken) > 0 {
+			p.broken++
+		}
+		p.count(family, r.States)
+	})
+}
+
+func (p *walkProgress) count(family, states int) {
+	p.total += uint64(states - p.states[family])
+	p.states[family] = states
+}
+
+// line is "12 of 110 forms, 3,400,000 states, 400,000/s, 0 broken, at most 3m0s left".
+func (p *walkProgress) line(took time.Duration) string {
+	text := fmt.Sprintf("%d of %d forms, %s states, %s/s, %d broken",
+		p.ended, len(p.states), thousands(p.total), thousands(perSecond(p.total, took)), p.broken)
+	if p.budget > 0 {
+		text += fmt.Sprintf(", at most %v left", max(p.budget-took, 0).Round(time.Second))
+	}
+	return text
+}
+
+// walkReport is the answer.
+type walkReport struct {
+	Schema           int                 `json:"schema"`
+	Version          string              `json:"version"`
+	Nodes            int                 `json:"nodes"`
+	Lost             int                 `json:"lost"`
+	Crashes          int                 `json:"crashes"`
+	Pauses           int                 `json:"pauses"`
+	Leaves           int                 `json:"leaves"`
+	Removals         int                 `json:"removals"`
+	Forgets          int                 `json:"forgets"`
+	Restarts         int                 `json:"restarts"`
+	NoStore          int                 `json:"no-store"`
+	LateDetection    bool                `json:"late-detection"`
+	Watch            bool                `json:"watch"`
+	Strategy         string              `json:"strategy"`
+	WhenLeaseUnknown string              `json:"when-lease-unknown"`
+	Time             string              `json:"time"`
+	Complete         bool                `json:"complete"`
+	Interrupted      bool                `json:"interrupted"`
+	Elapsed          string              `json:"elapsed"`
+	walkRow                              // of all sizes together
+	Sizes            []walkRow           `json:"by-size"`
+	Violations       []explore.Violation `json:"violations"`
+}
+
+// walkRow is what was counted for one kind of cut.
+type walkRow struct {
+	Sizes      string `json:"sizes,omitempty"`
+	Partitions int    `json:"partitions"`
+	Walks      int    `json:"walks"`
+	Covered    int    `json:"covered"`
+	States     int    `json:"states"`
+	Edges      int    `json:"edges"`
+	Rests      int    `json:"rests"`
+	Excepted   int    `json:"excepted"`
+	missing    int    // walks that were not made
+}
+
+func (w *walkRow) add(v walkRow) {
+	w.Partitions += v.Partitions
+	w.Walks += v.Walks
+	w.Covered += v.Covered
+	w.States += v.States
+	w.Edges += v.Edges
+	w.Rests += v.Rests
+	w.Excepted += v.Excepted
+	w.missing += v.missing
+}
+
+const (
+	walkSchema    = 1
+	maxViolations = 3
+)
+
+func (o *exploreAll) report(families []explore.Family, results []explore.FamilyResult) *walkReport {
+	r := &walkReport{
+		Schema: walkSchema, Version: exploreVersion(), Nodes: o.plan.Members, Lost: o.plan.Lost, Crashes: o.plan.Crashes, Pauses: o.plan.Pauses,
+		Leaves: o.plan.Leaves, Removals: o.plan.Removals, Forgets: o.plan.Forgets, Restarts: o.plan.Restarts,
+		NoStore: o.plan.NoStore, LateDetection: o.plan.LateCut, Watch: o.plan.Watch, Strategy: o.strategy,
+		WhenLeaseUnknown: *o.unknown, Time: o.budget.String(), Complete: true, Violations: []explore.Violation{},
+	}
+	index := make(map[string]int)
+	known := make(map[string]bool)
+	for k := range families {
+		f, x := &families[k], &results[k]
+		n, ok := index[f.Sizes]
+		if !ok {
+			n = len(r.Sizes)
+			index[f.Sizes] = n
+			r.Sizes = append(r.Sizes, walkRow{Sizes: f.Sizes})
+		}
+		row := walkRow{Walks: x.Walked, Covered: x.Covered, States: x.States, Edges: x.Edges, Rests: x.Rests, Excepted: x.Excepted}
+		row.missing = len(f.Walks) - x.Walked - x.Covered
+		for _, w := range f.Walks {
+			if name := explore.Partition(w.Sides).String(); !known[name] {
+				known[name] = true
+				row.Partitions++
+			}
+		}
+		r.Sizes[n].add(row)
+		r.add(row)
+		r.Complete = r.Complete && x.Complete
+		for _, v := range x.Broken {
+			r.violated(v)
+		}
+	}
+	return r
+}
+
+// violated notes a violation. Of those that say the same the one with the fewest steps is kept.
+func (r *walkReport) violated(v explore.Violation) {
+	k := slices.IndexFunc(r.Violations, func(w explore.Violation) bool { return w.Promise == v.Promise && w.Text == v.Text })
+	switch {
+	case k >= 0 && len(v.Steps) < len(r.Violations[k].Steps):
+		r.Violations[k] = v
+	case k < 0 && len(r.Violations) < maxViolations:
+		r.Violations = append(r.Violations, v)
+	}
+}
+
+// text writes a table, the violations with the steps that lead to them, and a line that says how it ended.
+func (r *walkReport) text(to io.Writer) error {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "sides\tcuts\twalks\tcovered\tstates\tedges\trests\t")
+	for _, w := range append(r.Sizes, r.total()) {
+		fmt.Fprintf(t, "%s\t", w.Sizes)
+		for _, n := range []int{w.Partitions, w.Walks, w.Covered, w.States, w.Edges, w.Rests} {
+			fmt.Fprintf(t, "%s\t", figure(n))
+		}
+		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	w.is = s
-	return nil
+	p := paint(to)
+	for _, v := range r.Violations {
+		fmt.Fprintf(to, "\n%s %s\n  cut into %s, and then:\n", p.red(v.Promise), v.Text, v.Cluster)
+		for _, step := range v.Steps {
+			fmt.Fprintf(to, "  %s\n", step)
+		}
+	}
+	line := r.outcome(p)
+	if isTerminal(to) { // elsewhere the same question gives the same text
+		line += " in " + r.Elapsed
+	}
+	_, err := fmt.Fprintf(to, "\n%s\n", line)
+	return err
 }
 
-// Type implements pflag.Value; it is the placeholder in the help.
-func (w *word) Type() string { return strings.Join(w.known, "|") }
+func (r *walkReport) total() walkRow {
+	w := r.walkRow
+	w.Sizes = "all"
+	return w
+}
+
+// outcome is the last line without the time.
+func (r *walkReport) outcome(p painter) string {
+	states := figure(r.States) + " states"
+	switch {
+	case len(r.Violations) > 0:
+		return p.red("broken") + ": " + states + " seen"
+	case r.Complete:
+		return p.green("nothing broken") + ": everything was tried, " + states
+	default:
+		return p.yellow("not everything was tried") +
+			fmt.Sprintf(": %s seen, nothing broken in them; %s walks not finished", states, figure(r.missing))
+	}
+}
+
+func figure(n int) string { return thousands(uint64(n)) }

@@ -1,18 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/simulator"
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 const exploreRandomHelp = `Random plays a cluster and faults that chance makes up, one run for each seed, on all cores, and checks every promise in each run. The same
@@ -57,7 +64,7 @@ type exploreRandom struct {
 	budget  time.Duration
 	out     string
 	require bool
-	output  simulateFormat
+	output  string
 }
 
 func newExploreRandom(s streams) *cobra.Command {
@@ -65,19 +72,19 @@ func newExploreRandom(s streams) *cobra.Command {
 		Use: "random", Short: "play random clusters and faults, and check every promise", Long: exploreRandomHelp,
 		Example: exploreRandomExample, Args: cobra.NoArgs,
 	}
-	o := exploreRandom{seeds: seedSpan{1, 10_000}, output: simulateFormat(formatText)}
+	o := exploreRandom{seeds: seedSpan{1, 10_000}}
 	c.Flags().Var(&o.seeds, "seeds", "the seeds to play")
 	c.Flags().DurationVar(&o.budget, "for", 0, "how long at most (default: until all seeds are played)")
 	c.Flags().StringVar(&o.out, "out", "", "the folder for the scenarios of failures; it is made if it is not there")
 	c.Flags().BoolVar(&o.require, "require-coverage", false, "fail if a known transition is never taken")
-	c.Flags().VarP(&o.output, "output", "o", "how the result is written")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(simulateFormats, cobra.ShellCompDirectiveNoFileComp))
+	output := addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON, formatJUnit)
 	_ = c.RegisterFlagCompletionFunc("seeds", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	_ = c.MarkFlagDirname("out")
 	c.RunE = verb(func() error {
 		ctx, stop := interruptible(c.Context())
 		defer stop()
+		o.output = *output
 		return o.run(ctx, s)
 	})
 	return c
@@ -112,7 +119,7 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	if err := o.shrink(ctx, report); err != nil {
 		return err
 	}
-	return writeReport(s.out, report, reportOptions{require: o.require, format: format(o.output), files: o.out != ""})
+	return writeReport(s.out, report, reportOptions{require: o.require, format: o.output, files: o.out != ""})
 }
 
 // exploreVersion tells programs apart whose runs may differ. The platform makes no difference.
@@ -177,4 +184,269 @@ func (r *seedSpan) count() uint64 {
 		return math.MaxUint64
 	}
 	return r.to - r.from + 1
+}
+
+// explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
+func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
+	limited := ctx
+	if o.budget > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, o.budget)
+		defer cancel()
+	}
+	show := newExploreProgress(s.err, o.seeds.count(), o.budget)
+	parts := make([]*explore.Findings, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range parts {
+		wg.Go(func() {
+			parts[i] = explore.Random(limited, explore.RandomOptions{
+				From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)), Generate: simulator.Random, Ran: show.watcher(),
+			})
+		})
+	}
+	wg.Wait()
+	show.end()
+	found = explore.Join(parts...)
+	return found, !found.Complete && ctx.Err() != nil
+}
+
+// Shrinking is bounded: what it is about is known already.
+const (
+	shrinkTries = 1500
+	shrinkKinds = 20
+)
+
+// shrink makes the scenario of each failure small, on all cores, and writes it and the original to the folder of --out. Of many
+// failures it does that with the first ones.
+func (o *exploreRandom) shrink(ctx context.Context, r *explore.Report) error {
+	errs := make([]error, len(r.Failures))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	taken := make(map[string]int)
+	var wg sync.WaitGroup
+	for i, f := range r.Failures {
+		name := fmt.Sprintf("%s-seed-%d", f.Promise, f.Seed)
+		if taken[name]++; taken[name] > 1 { // the same seed breaks one promise in two ways
+			name = fmt.Sprintf("%s-%d", name, taken[name])
+		}
+		tries := shrinkTries
+		if i >= shrinkKinds {
+			tries = 1
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = o.shrinkOne(ctx, f, name, tries)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (o *exploreRandom) shrinkOne(ctx context.Context, f *explore.Failure, name string, tries int) error {
+	f.Replay = fmt.Sprintf("sbr explore random --seeds %d", f.Seed)
+	if f.Scenario != "" { // it is not that of its seed
+		f.Replay = fmt.Sprintf("sbr simulate - --seeds %d", f.Seed)
+	}
+	original, err := f.Shrink(ctx, simulator.Random, tries)
+	if err != nil || o.out == "" {
+		return err
+	}
+	small := filepath.Join(o.out, name+".yaml")
+	f.Replay = (&played{file: &scenarioFile{path: small}, Result: scenario.Result{Seed: f.Seed}}).replay()
+	if err := os.WriteFile(small, []byte(f.Scenario), 0o666); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.out, name+"-original.yaml"), []byte(original), 0o666)
+}
+
+// reportOptions say how a result is written, and what counts as broken.
+type reportOptions struct {
+	format  string
+	require bool
+	files   bool // the scenarios of failures are in files
+}
+
+// writeReport writes a result. The error says that something is broken, or could not be written.
+func writeReport(to io.Writer, r *explore.Report, o reportOptions) error {
+	var err error
+	switch o.format {
+	case formatJSON:
+		err = writeJSON(to, r)
+	case formatJUnit:
+		err = o.junit(to, r)
+	default:
+		err = o.text(to, r)
+	}
+	if err != nil {
+		return err
+	}
+	return o.verdict(r)
+}
+
+// text is for people: what was broken first, what it was worth last.
+func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
+	var b bytes.Buffer
+	p := paint(to)
+	for _, f := range r.Failures {
+		o.textFailure(&b, p, f)
+	}
+	o.textTransitions(&b, p, r)
+	if r.Excepted > 0 {
+		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n", count(r.Excepted, "run"))
+	}
+	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n", &r.Singletons, &r.Shards)
+	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
+	_, err := to.Write(b.Bytes())
+	return err
+}
+
+func (o *reportOptions) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
+	fmt.Fprintf(b, "%s  %s\n", p.red("FAIL"), f.Text)
+	fmt.Fprintf(b, "      in %s; smallest scenario: %s, %s, seed %d\n",
+		count(f.Runs, "run"), count(uint64(f.Members), "member"), count(uint64(f.Steps), "step"), f.Seed)
+	if !o.files {
+		for line := range strings.Lines(f.Scenario) {
+			b.WriteString("        | " + line)
+		}
+	}
+	fmt.Fprintf(b, "      replay: %s\n\n", p.bold(f.Replay))
+}
+
+// textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it is only counted, unless
+// that is what was asked for.
+func (o *reportOptions) textTransitions(b *bytes.Buffer, p painter, r *explore.Report) {
+	const limit = 20
+	if n := len(r.Never); n > 0 && (n <= limit || o.require) {
+		b.WriteString("transitions that were never taken:\n")
+		for _, name := range r.Never {
+			fmt.Fprintf(b, "  %s\n", p.yellow(name))
+		}
+		b.WriteByte('\n')
+	}
+	if len(r.New) > 0 {
+		b.WriteString("transitions that the list does not know:\n")
+		for _, name := range r.New[:min(len(r.New), limit)] {
+			fmt.Fprintf(b, "  %s (%s)\n", p.yellow(name), times(r.Coverage[name]))
+		}
+		if more := len(r.New) - limit; more > 0 {
+			fmt.Fprintf(b, "  and %d more\n", more)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return thousands(n) + " times"
+}
+
+// textSummary is the last line, and the one before it.
+func (o *reportOptions) textSummary(p painter, r *explore.Report) string {
+	known := len(explore.KnownTransitions())
+	taken := fmt.Sprintf("transitions: %d of %d known ones taken", known-len(r.Never), known)
+	if n := len(r.Provoked); n > 0 {
+		taken += fmt.Sprintf(", %d of them only when provoked", n)
+	}
+	taken += fmt.Sprintf(", %d new", len(r.New))
+	if o.require && len(r.Never) > 0 {
+		taken = p.red(taken)
+	}
+	span := seedSpan{r.From, r.To}
+	which := "seeds " + span.String()
+	if r.From == r.To {
+		which = "seed " + span.String()
+	}
+	line := p.green("nothing broken in " + thousandsOf(r.Runs, "run"))
+	if r.Failed > 0 {
+		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), thousandsOf(r.Runs, "run")))
+	}
+	took := time.Duration(r.Elapsed)
+	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which, took, thousands(perSecond(r.Runs, took)))
+}
+
+func thousandsOf(n uint64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return thousands(n) + " " + what
+}
+
+// verdict is the error of a result in which something is broken.
+func (o *reportOptions) verdict(r *explore.Report) error {
+	var problems []error
+	if r.Failed > 0 {
+		problems = append(problems, fmt.Errorf("%s of %s failed", thousands(r.Failed), count(r.Runs, "run")))
+	}
+	if o.require && len(r.Never) > 0 {
+		problems = append(problems, fmt.Errorf("%s never taken", count(uint64(len(r.Never)), "known transition")))
+	}
+	if r.Interrupted {
+		problems = append(problems, fmt.Errorf("interrupted after %s", count(r.Runs, "run")))
+	}
+	if len(problems) > 0 {
+		return internal{errors.Join(problems...)}
+	}
+	return nil
+}
+
+// exploreProgress shows how far random exploring is.
+type exploreProgress struct {
+	*progress
+	total        uint64        // seeds
+	budget       time.Duration // zero for none
+	runs, failed uint64
+	taken        map[string]struct{} // transitions
+}
+
+func newExploreProgress(to io.Writer, total uint64, budget time.Duration) *exploreProgress {
+	p := &exploreProgress{total: total, budget: budget, taken: make(map[string]struct{})}
+	p.progress = newProgress(to, p.line)
+	return p
+}
+
+// watcher follows one worker. Nil where nothing is shown.
+func (p *exploreProgress) watcher() func(*explore.Findings) {
+	if !p.shown() {
+		return nil
+	}
+	const runs = 16 // between two looks
+	var seen struct {
+		runs, failed uint64
+		taken        int
+	}
+	return func(f *explore.Findings) {
+		if f.Runs-seen.runs < runs {
+			return
+		}
+		p.update(func() {
+			p.runs += f.Runs - seen.runs
+			p.failed += f.Failed - seen.failed
+			if f.Coverage.Len() != seen.taken {
+				for name := range f.Coverage.Counts() {
+					p.taken[name] = struct{}{}
+				}
+			}
+		})
+		seen.runs, seen.failed, seen.taken = f.Runs, f.Failed, f.Coverage.Len()
+	}
+}
+
+// line is "[####......]  40%  12,000 runs, 5,000/s, 0 failed, 231 transitions, 3s left".
+func (p *exploreProgress) line(took time.Duration) string {
+	const width = 20
+	share := float64(p.runs) / float64(p.total)
+	if p.budget > 0 {
+		share = max(share, float64(took)/float64(p.budget))
+	}
+	share = min(share, 1)
+	full := int(share * width)
+	left := "?"
+	if share > 0 {
+		left = time.Duration(float64(took) * (1/share - 1)).Round(time.Second).String()
+	}
+	return fmt.Sprintf("[%s%s] %3.0f%%  %s runs, %s/s, %d failed, %d transitions, %s left",
+		strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share, thousands(p.runs),
+		thousands(perSecond(p.runs, took)), p.failed, len(p.taken), left)
 }

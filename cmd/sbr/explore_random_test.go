@@ -96,7 +96,7 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	o := &exploreRandom{seeds: seedSpan{1, 1000}, output: simulateFormat(formatJSON)}
+	o := &exploreRandom{seeds: seedSpan{1, 1000}, output: formatJSON}
 	err := o.run(ctx, streams{out: &out, err: new(bytes.Buffer)})
 	require.ErrorContains(t, err, "interrupted after 0 runs")
 	require.Equal(t, exitInternal, report(io.Discard, err))
@@ -107,8 +107,8 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 }
 
 func TestExploreRandom_WriteErrorIsReported(t *testing.T) {
-	for _, f := range simulateFormats {
-		o := &exploreRandom{seeds: seedSpan{1, 3}, output: simulateFormat(f)}
+	for _, f := range []string{formatText, formatJSON, formatJUnit} {
+		o := &exploreRandom{seeds: seedSpan{1, 3}, output: f}
 		require.ErrorIs(t, o.run(t.Context(), streams{out: broken{}, err: new(bytes.Buffer)}), errBroken, f)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // exploreQuestion is a small one.
 func exploreQuestion() *exploreAll {
-	o := &exploreAll{strategy: "lease-majority", unknown: word{is: "down"}, watch: word{is: "off"}}
+	o := &exploreAll{strategy: "lease-majority", unknown: new("down"), watch: new("off")}
 	o.plan.Members, o.plan.Crashes = 3, 1
 	return o
 }

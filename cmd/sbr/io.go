@@ -15,35 +15,64 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
-// format is the value of -o.
-type format string
-
+// Values of the flag -o.
 const (
-	formatText format = "text"
-	formatJSON format = "json"
+	formatText  = "text"
+	formatJSON  = "json"
+	formatJUnit = "junit"
 )
 
-// String, Set and Type make format a flag value that refuses other words.
-func (f *format) String() string { return string(*f) }
+// word is the value of a flag that is one of a few words, and refuses others. Completion and manual take them from Type.
+type word struct {
+	is    string
+	known []string
+}
 
-// Set implements pflag.Value.
-func (f *format) Set(s string) error {
-	if err := strictyaml.OneOf(s, []string{string(formatText), string(formatJSON)}); err != nil {
+// String implements pflag.Value, as Set and Type do.
+func (w *word) String() string { return w.is }
+
+// Set takes one of the known words.
+func (w *word) Set(s string) error {
+	if err := strictyaml.OneOf(s, w.known); err != nil {
 		return err
 	}
-	*f = format(s)
+	w.is = s
 	return nil
 }
 
-// Type implements pflag.Value; it is the placeholder in the help.
-func (*format) Type() string { return "text|json" }
+// Type is the placeholder in the help.
+func (w *word) Type() string { return strings.Join(w.known, "|") }
 
-// addFormat gives a command the flag -o.
-func addFormat(c *cobra.Command) *format {
-	f := formatText
-	c.Flags().VarP(&f, "output", "o", "how the answer is written")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	return &f
+// addWord gives a command a flag that takes one of the known words, and returns the word. A name without a shorthand has an empty one.
+func addWord(c *cobra.Command, name, shorthand, is, usage string, known ...string) *string {
+	w := &word{is: is, known: known}
+	c.Flags().VarP(w, name, shorthand, usage)
+	return &w.is
+}
+
+// addFormat gives a command the flag -o, text or json.
+func addFormat(c *cobra.Command) *string {
+	return addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
+}
+
+// print writes an answer: as JSON, or as text for people.
+func (s streams) print(output string, answer any, text func(io.Writer) error) error {
+	if output == formatJSON {
+		return writeJSON(s.out, answer)
+	}
+	return text(s.out)
+}
+
+// outcome writes what became of something: as JSON in any case, as the text done only where it did not fail.
+func (s streams) outcome(output string, answer any, done string, failed error) error {
+	if output == formatJSON {
+		return errors.Join(writeJSON(s.out, answer), failed)
+	}
+	if failed != nil {
+		return failed
+	}
+	_, err := fmt.Fprintln(s.out, done)
+	return err
 }
 
 // addFile gives a command the flag -f.

@@ -26,7 +26,7 @@ type leaseAcquire struct {
 	owner           string
 	during, timeout strictyaml.Span
 	wait            time.Duration
-	output          format
+	output          string
 }
 
 func newLeaseAcquire(s streams) *cobra.Command {
@@ -104,29 +104,25 @@ func newAcquisition(where, owner string, out *lease.Outcome, until time.Time, en
 	return a
 }
 
-func (a *acquisition) report(s streams, output format) error {
-	if output == formatJSON {
-		if err := writeJSON(s.out, a); err != nil {
-			return err
-		}
+func (a *acquisition) report(s streams, output string) error {
+	until := "until it is released"
+	if a.Until != nil {
+		until = "until " + a.Until.Format(time.RFC3339)
 	}
-	switch a.kind {
-	case lease.Granted:
-		if output == formatJSON {
-			return nil
-		}
-		until := "until it is released"
-		if a.Until != nil {
-			until = "until " + a.Until.Format(time.RFC3339)
-		}
-		_, err := fmt.Fprintf(s.out, "acquired %s as %s %s, token %d\n", a.Lease, a.Owner, until, a.Token)
-		return err
-	case lease.Held:
+	done := fmt.Sprintf("acquired %s as %s %s, token %d", a.Lease, a.Owner, until, a.Token)
+	return s.outcome(output, a, done, a.failure())
+}
+
+// failure says why the lease was not acquired; nil if it was.
+func (a *acquisition) failure() error {
+	switch {
+	case a.kind == lease.Granted:
+		return nil
+	case a.kind == lease.Held:
 		return held{fmt.Errorf("%s is held by %s (token %d)", a.Lease, a.Holder, a.Token)}
+	case errors.Is(a.err, lease.ErrRefused): // then certainly nothing was written
+		return fmt.Errorf("%s was not acquired: %w", a.Lease, a.err)
 	default:
-		if errors.Is(a.err, lease.ErrRefused) { // then certainly nothing was written
-			return fmt.Errorf("%s was not acquired: %w", a.Lease, a.err)
-		}
 		return fmt.Errorf("%s: nobody knows whether it was acquired: %w", a.Lease, a.err)
 	}
 }

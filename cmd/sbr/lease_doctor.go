@@ -35,11 +35,7 @@ func newLeaseDoctor(s streams) *cobra.Command {
 			return err
 		}
 		d := t.diagnose(ctx)
-		if *output == formatJSON {
-			err = writeJSON(s.out, d)
-		} else {
-			err = d.write(s.out)
-		}
+		err = s.print(*output, d, d.write)
 		if err == nil && !d.Healthy {
 			err = errors.New("the lease does not work: see above")
 		}

@@ -36,25 +36,18 @@ func newRelease(where string, out lease.ReleaseOutcome) *release {
 	return r
 }
 
-func (r *release) report(s streams, output format) error {
-	if output == formatJSON {
-		if err := writeJSON(s.out, r); err != nil {
-			return err
-		}
-	}
+func (r *release) report(s streams, output string) error {
+	var failed error
 	switch {
-	case r.out.Kind == lease.Released && output == formatJSON:
-		return nil
 	case r.out.Kind == lease.Released:
-		_, err := fmt.Fprintf(s.out, "released %s, which %s held (token %d)\n", r.Lease, r.Holder, r.Token)
-		return err
 	case r.out.Kind == lease.NotReleased && r.Holder != "":
-		return held{fmt.Errorf("%s was not released: %s holds it (token %d)", r.Lease, r.Holder, r.Token)}
+		failed = held{fmt.Errorf("%s was not released: %s holds it (token %d)", r.Lease, r.Holder, r.Token)}
 	case r.out.Kind == lease.NotReleased:
-		return held{fmt.Errorf("%s was not released: nobody holds it", r.Lease)}
+		failed = held{fmt.Errorf("%s was not released: nobody holds it", r.Lease)}
 	default:
-		return fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.out.Err)
+		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.out.Err)
 	}
+	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", r.Lease, r.Holder, r.Token), failed)
 }
 
 func newLeaseRelease(s streams) *cobra.Command {

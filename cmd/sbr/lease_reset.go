@@ -47,7 +47,7 @@ func newLeaseReset(s streams) *cobra.Command {
 // reset is one run of the command.
 type reset struct {
 	s           streams
-	output      *format
+	output      *string
 	agent       *agentFlags
 	forget, yes bool
 }
@@ -134,18 +134,11 @@ func (r *reset) write(ctx context.Context, t *target, store lease.Store, a *rese
 // report prints what became of it. Only a lease that is sound now is no error.
 func (r *reset) report(a *resetAnswer, outcome, message string) error {
 	a.Outcome, a.Message = outcome, strings.ReplaceAll(message, "\n", "; ")
+	var failed error
 	if outcome == "refused" || outcome == "unknown" {
-		err := errors.New(clean(a.Message))
-		if *r.output == formatJSON {
-			return errors.Join(writeJSON(r.s.out, a), err)
-		}
-		return err
+		failed = errors.New(clean(a.Message))
 	}
-	if *r.output == formatJSON {
-		return writeJSON(r.s.out, a)
-	}
-	_, err := fmt.Fprintln(r.s.out, clean(a.Message))
-	return err
+	return r.s.outcome(*r.output, a, clean(a.Message), failed)
 }
 
 // remembersMore asks an agent, and says why it speaks against the reset; empty for nothing, also where no agent runs. One that cannot be

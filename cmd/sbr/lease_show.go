@@ -29,10 +29,7 @@ func newLeaseShow(s streams) *cobra.Command {
 				return err
 			}
 			answer := newLeaseAnswer(t.where(store), snap, snap.Version != "")
-			if *output == formatJSON {
-				return writeJSON(s.out, answer)
-			}
-			return answer.write(s.out, time.Now())
+			return s.print(*output, answer, func(to io.Writer) error { return answer.write(to, time.Now()) })
 		})
 	})
 	return c

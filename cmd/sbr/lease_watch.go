@@ -43,7 +43,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, output format) error {
+func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, output string) error {
 	// The first read tells what is wrong; a watch would try again for ever.
 	first, err := t.read(ctx, store)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 }
 
 // line prints one change.
-func (t *target) line(out io.Writer, store lease.Store, s lease.Snapshot, output format) error {
+func (t *target) line(out io.Writer, store lease.Store, s lease.Snapshot, output string) error {
 	a := newLeaseAnswer(t.where(store), s, s.Version != "")
 	if output == formatJSON {
 		return json.NewEncoder(out).Encode(a)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
 )
@@ -49,8 +48,7 @@ func newManifests(s streams) *cobra.Command {
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
 	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
-	output := manifestFormat("yaml")
-	flags.VarP(&output, "output", "o", "how they are written")
+	output := addWord(c, "output", "o", "yaml", "how they are written", "yaml", "json")
 	c.RunE = verb(func() error {
 		o, err := m.options()
 		if err == nil {
@@ -59,31 +57,13 @@ func newManifests(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		if output == "json" {
+		if *output == formatJSON {
 			return manifest.WriteJSON(s.out, o)
 		}
 		return manifest.Write(s.out, o)
 	})
 	return c
 }
-
-// manifestFormat is the value of -o here.
-type manifestFormat string
-
-// String, Set and Type implement pflag.Value.
-func (f *manifestFormat) String() string { return string(*f) }
-
-// Set implements pflag.Value.
-func (f *manifestFormat) Set(s string) error {
-	if err := strictyaml.OneOf(s, []string{"yaml", "json"}); err != nil {
-		return err
-	}
-	*f = manifestFormat(s)
-	return nil
-}
-
-// Type implements pflag.Value; it is the placeholder in the help.
-func (*manifestFormat) Type() string { return "yaml|json" }
 
 var errNoSystem = errors.New("--singleton without a system: give -f or --system")
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -42,25 +41,24 @@ func newSimulate(s streams) *cobra.Command {
 		Use: "simulate FILE|DIR…", Short: "play scenarios: what would this configuration do in a partition?",
 		Long: simulateHelp, Example: simulateExample, Args: cobra.MinimumNArgs(1),
 	}
-	seeds, output := seedRange{1, 1}, simulateFormat(formatText)
+	seeds := seedRange{1, 1}
 	c.Flags().Var(&seeds, "seeds", "the seeds to play each scenario with")
-	c.Flags().VarP(&output, "output", "o", "how the results are written")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(simulateFormats, cobra.ShellCompDirectiveNoFileComp))
+	output := addWord(c, "output", "o", formatText, "how the results are written", formatText, formatJSON, formatJUnit)
 	variants := c.Flags().StringSlice("compare", nil, "strategies, files like sbr.yaml, or as-written: play under each and tabulate")
 	_ = c.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
 	html := c.Flags().String("html", "", "write a report for the browser to this file as well")
 	c.MarkFlagsMutuallyExclusive("html", "compare")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("compare") {
-			return verb(func() error { return compare(s, args, seeds, output, *variants) })(nil, nil)
+			return verb(func() error { return compare(s, args, seeds, *output, *variants) })(nil, nil)
 		}
-		return verb(func() error { return simulate(s, args, seeds, output, *html) })(nil, nil)
+		return verb(func() error { return simulate(s, args, seeds, *output, *html) })(nil, nil)
 	}
 	return c
 }
 
 // simulate plays every file with every seed. It writes results in order, as they come.
-func simulate(s streams, paths []string, seeds seedRange, output simulateFormat, html string) error {
+func simulate(s streams, paths []string, seeds seedRange, output string, html string) error {
 	files, err := loadScenarios(paths, s.in)
 	if err != nil {
 		return badInput{err}
@@ -75,11 +73,11 @@ func simulate(s streams, paths []string, seeds seedRange, output simulateFormat,
 		}
 		out = simulateWriters{out, page}
 	}
-	show := newProgress(s.err, total)
+	show := newRunProgress(s.err, total)
 	started := time.Now()
 	var failed uint64
 	run := (*scenario.Prepared).Judge
-	if format(output) == formatJSON {
+	if output == formatJSON {
 		run = (*scenario.Prepared).Run // the others do not show what happened
 	}
 	play(files, seeds, run, func(r *played) bool {
@@ -206,35 +204,4 @@ func playOne(f *scenarioFile, seed uint64, run runner) (r *played) {
 		return &played{Result: scenario.Judge(f.Scenario, seed), file: f} // says what is wrong with it
 	}
 	return &played{Result: run(ready, seed), file: f}
-}
-
-// progress is one line on a terminal that says how far many runs are.
-type progress struct {
-	to              io.Writer
-	finished, total uint64
-	last            time.Time
-}
-
-// newProgress shows nothing where nobody looks, and nothing about a few runs.
-func newProgress(to io.Writer, total uint64) *progress {
-	const many = 100
-	if total < many || !isTerminal(to) {
-		to = nil
-	}
-	return &progress{to: to, total: total, last: time.Now()}
-}
-
-func (p *progress) done(failed uint64) {
-	const every = 200 * time.Millisecond
-	p.finished++
-	if now := time.Now(); p.to != nil && now.Sub(p.last) >= every {
-		p.last = now
-		fmt.Fprintf(p.to, "\r\x1b[K%d of %d runs, %d failed", p.finished, p.total, failed)
-	}
-}
-
-func (p *progress) end() {
-	if p.to != nil {
-		fmt.Fprint(p.to, "\r\x1b[K")
-	}
 }

@@ -45,7 +45,7 @@ func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 }
 
 func TestSimulate_WriteErrorIsReported(t *testing.T) {
-	for _, f := range []simulateFormat{simulateFormat(formatText), simulateFormat(formatJSON), simulateFormat(formatJUnit)} {
+	for _, f := range []string{formatText, formatJSON, formatJUnit} {
 		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{1, 500}, f, "")
 		require.ErrorIs(t, err, errBroken, f)
 	}

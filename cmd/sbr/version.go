@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -56,11 +55,8 @@ func newVersion(s streams) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "print the version", Args: cobra.NoArgs}
 	output := addFormat(c)
 	c.RunE = verb(func() error {
-		if *output == formatJSON {
-			return writeJSON(s.out, buildVersion())
-		}
-		_, err := fmt.Fprintln(s.out, buildVersion())
-		return err
+		v := buildVersion()
+		return s.outcome(*output, v, v.String(), nil)
 	})
 	return c
 }

@@ -222,3 +222,102 @@ func (r *reading) chip(m *row, by []string) chip {
 	}
 	return c
 }
+
+// How many members have their names beside them, and how many all their links: of more only the broken ones are drawn.
+// The script has the first number as well.
+const (
+	besides  = 16
+	allLinks = 24
+	maxLinks = 1200 // broken ones
+)
+
+// ring is the cluster as a graph. The script places it.
+type ring struct {
+	Label string `json:"label"`
+	Nodes []node `json:"nodes"`
+	Links []link `json:"links"`
+}
+
+// node is a member in the ring.
+type node struct {
+	Kind   string `json:"kind"`
+	Self   bool   `json:"self"`
+	Odd    bool   `json:"odd"`
+	Holder bool   `json:"holder"` // of the lease
+	Inside string `json:"inside"`
+	Name   string `json:"name"`
+	Word   string `json:"word"`
+	Title  string `json:"title"`
+}
+
+// link leads from one node to another, by their places in the list. A one-way link works in that direction alone.
+type link struct {
+	Kind string `json:"kind"`
+	From int    `json:"from"`
+	To   int    `json:"to"`
+}
+
+func (r *reading) ring(rows []row) *ring {
+	n := len(rows)
+	g := &ring{Label: r.tellRing(), Nodes: make([]node, n), Links: r.links()}
+	for i := range rows {
+		m := &rows[i]
+		d := node{
+			Kind: m.Kind, Self: m.Self, Holder: strings.Contains(m.Notes, "◆"), Inside: r.inside(m, n > besides),
+			Odd: strings.Contains(m.Notes, "⚠") || m.Status == sbr.Joining.String(), Title: m.title(),
+		}
+		if n > besides {
+			d.Name = short(m.Name, 14)
+		} else {
+			d.Name, d.Word = short(m.Name, 22), m.word()
+		}
+		g.Nodes[i] = d
+	}
+	return g
+}
+
+// links says who reaches whom as far as it is known: between two members of this side what they report, to the others only what is broken.
+func (r *reading) links() (all []link) {
+	missed := make(map[[2]string]bool, len(r.Reports))
+	for _, p := range r.Reports {
+		missed[[2]string{p.Observer, p.Subject}] = true
+	}
+	for i := range r.Members {
+		for j := i + 1; j < len(r.Members); j++ {
+			a, b := &r.Members[i], &r.Members[j]
+			if kindOf(a) == kindDowned || kindOf(b) == kindDowned {
+				continue
+			}
+			kind, back := linkKind(a, b, r.misses(missed, a, b), r.misses(missed, b, a))
+			switch {
+			case kind == "" || kind == "open" && len(r.Members) > allLinks || len(all) >= maxLinks:
+			case back:
+				all = append(all, link{kind, j, i})
+			default:
+				all = append(all, link{kind, i, j})
+			}
+		}
+	}
+	return all
+}
+
+func (r *reading) misses(missed map[[2]string]bool, by, of *downing.MemberStatus) bool {
+	return missed[[2]string{by.Name, of.Name}] || by.Incarnation == r.Incarnation && !of.Reachable
+}
+
+// linkKind is empty where nothing is known. back says that a one-way link leads from b to a.
+func linkKind(a, b *downing.MemberStatus, missesB, missesA bool) (kind string, back bool) {
+	both := a.Reachable && b.Reachable
+	switch {
+	case missesA && missesB, !both && (missesA || missesB): // whoever cannot be reached is not heard either
+		return "cut", false
+	case missesB:
+		return "one-way", true
+	case missesA:
+		return "one-way", false
+	case both:
+		return "open", false
+	default:
+		return "", false
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -21,10 +20,7 @@ var style string
 //go:embed page.js
 var script string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number":   number,
-	"toneSign": func(tone string) string { return toneSigns[tone] },
-}).Parse(pageText))
+var page = template.Must(template.New("page").Parse(pageText))
 
 // policy lets the page load nothing but its feed, run nothing but its own script, and turn no text into markup.
 var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src '" + hash(style) + "'; script-src '" + hash(script) +
@@ -37,30 +33,36 @@ func hash(text string) string {
 
 // pageView is what the template is given.
 type pageView struct {
-	*view
-	Style   template.CSS
-	Script  template.JS
-	Zone    string
-	Left    string // until the deadline
-	Refresh int    // seconds, for browsers without JavaScript
-	Journal []entryAnswer
+	Style  template.CSS
+	Script template.JS
+	Zone   string
+	First  firstView
 }
 
-// refresh is how often the page renews itself in a browser without JavaScript, in seconds.
-const refresh = 5
+// firstView is what the script draws before the feed says anything, and where the feed refuses it.
+type firstView struct {
+	View        *view        `json:"view"`
+	Occurrences []firstEntry `json:"occurrences"`
+}
+
+// firstEntry is what is shown of an entry: its raw text may hold what reorders others, and stays away from the page.
+type firstEntry struct {
+	ID   string    `json:"id"`
+	View entryView `json:"view"`
+}
 
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
-	now := time.Now()
 	r := read(s.feed.source)
-	v := pageView{view: viewOf(r), Style: template.CSS(style), Script: template.JS(script), Zone: now.Local().Format("MST"), Refresh: refresh} // our own files
-	if v.Countdown != nil {
-		v.Left = left(r.Deadline.Sub(now))
+	v := pageView{
+		Style: template.CSS(style), Script: template.JS(script), // our own files
+		Zone: time.Now().Local().Format("MST"), First: firstView{View: viewOf(r), Occurrences: []firstEntry{}},
 	}
-	for i := range slices.Backward(r.entries) {
-		v.Journal = append(v.Journal, s.feed.entry(&r.entries[i]))
+	for i := range r.entries {
+		e := s.feed.entry(&r.entries[i])
+		v.First.Occurrences = append(v.First.Occurrences, firstEntry{ID: e.ID, View: e.View})
 	}
 	var b bytes.Buffer
-	if err := page.ExecuteTemplate(&b, "page", v); err != nil {
+	if err := page.Execute(&b, v); err != nil {
 		s.log.Error("sbr: the status page cannot be written", "error", err)
 		http.Error(w, "the page cannot be written", http.StatusInternalServerError)
 		return
@@ -68,12 +70,4 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	_, _ = w.Write(b.Bytes()) // whoever went away does not want it
-}
-
-// left says how long it is until a deadline. The script has the same.
-func left(d time.Duration) string {
-	if d < time.Second/2 {
-		return "due"
-	}
-	return "in " + span(d)
 }

@@ -1,13 +1,11 @@
 "use strict";
-// The page is complete without this script. The script keeps it up to date from the feed, draws the same as the server does, counts down,
-// finds and sorts. What is shown is worked out by the server; all text reaches the page as text, never as markup.
+// The script draws the page from what comes with it, keeps it up to date from the feed, counts down, finds and sorts.
+// What is shown is worked out by the server, but for the places in the graph; all text reaches the page as text, never as markup.
 (() => {
   const root = document.documentElement;
   const $ = (id) => document.getElementById(id);
   const SVG = "http://www.w3.org/2000/svg";
   const svgNames = new Set(["svg", "g", "line", "text", "path", "title"]);
-
-  root.classList.add("js");
 
   // make builds an element; attributes whose value is null are left out.
   function make(name, attrs, ...inside) {
@@ -31,7 +29,7 @@
 
   const say = (id, text) => draw(id, text, () => [text]);
 
-  // --- The parts, as page.gohtml has them.
+  // --- The parts of the page.
 
   function drawFacts(facts) {
     return facts.map((f) => make("div", {}, make("dt", {}, f.label),
@@ -40,29 +38,85 @@
 
   const items = (texts) => (texts || []).map((t) => make("li", {}, t));
 
-  function drawLink(l) {
-    const parts = [make("line", {class: l.kind, x1: l.x1, y1: l.y1, x2: l.x2, y2: l.y2})];
-    if (l.sign) parts.push(make("path", {class: "cross", d: "M-4 -4L4 4M4 -4L-4 4", transform: `translate(${l.mx} ${l.my})`}));
+  // --- The graph: the members on a circle, in the units of the drawing.
+
+  const besides = 16; // so many have their names beside them; the names of more point outwards
+  const round = (x) => Math.round(x * 10) / 10;
+  const degrees = (angle) => round(angle * 180 / Math.PI);
+  const circle = (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`;
+
+  // width is about how wide a text is at a font size.
+  const width = (text, size) => [...text].reduce((w, c) => w + (c.codePointAt(0) < 128 ? 0.58 * size : size), 0);
+
+  // shape tells the kinds of member apart without colour.
+  function shape(kind, size) {
+    if (kind === "missed") {
+      const s = size * 1.2;
+      return `M0 ${-s}L${s} 0L0 ${s}L${-s} 0Z`;
+    }
+    const s = round(size * 0.85);
+    return kind === "downed" ? `M${-s} ${-s}H${s}V${s}H${-s}Z` : circle(size);
+  }
+
+  // label puts the name beside, above or below a node, gap away from its middle.
+  function label(x, y, gap, lines) {
+    if (Math.abs(x) < 1) return {side: "middle", x: 0, y: y < 0 ? -gap - 14 * lines : gap + 10, turn: 0};
+    return x < 0 ? {side: "left", x: -gap, y: 4 - 7 * lines, turn: 0} : {side: "right", x: gap, y: 4 - 7 * lines, turn: 0};
+  }
+
+  // labelOutwards lets the name continue the radius, upright for whoever reads it.
+  function labelOutwards(x, y, gap) {
+    const turn = degrees(Math.atan2(y, x));
+    if (x >= -0.5) return {side: "right", x: gap, y: 4, turn};
+    return {side: "left", x: -gap, y: 4, turn: turn > 0 ? turn - 180 : turn + 180};
+  }
+
+  function drawLink(l, a, b, size, signed) {
+    const length = Math.max(Math.hypot(b.x - a.x, b.y - a.y), 1);
+    const ux = (b.x - a.x) / length, uy = (b.y - a.y) / length;
+    const parts = [make("line", {class: l.kind, x1: round(a.x + ux * size), y1: round(a.y + uy * size), x2: round(b.x - ux * size), y2: round(b.y - uy * size)})];
+    if (l.kind === "cut" && signed) { // not in the middle, where links cross
+      const at = `translate(${round(a.x + ux * length * 0.42)} ${round(a.y + uy * length * 0.42)})`;
+      parts.push(make("path", {class: "cross", d: "M-4 -4L4 4M4 -4L-4 4", transform: at}));
+    }
     if (l.kind === "one-way") {
-      parts.push(make("path", {class: "arrow", d: "M-8 -6L6 0L-8 6Z", transform: `translate(${l.mx} ${l.my}) rotate(${l.turn})`}));
+      const at = `translate(${round(b.x - ux * (size + 12))} ${round(b.y - uy * (size + 12))}) rotate(${degrees(Math.atan2(uy, ux))})`;
+      parts.push(make("path", {class: "arrow", d: "M-8 -6L6 0L-8 6Z", transform: at}));
     }
     return parts;
   }
 
-  function drawNode(n) {
-    const g = make("g", {class: `node ${n.class}`, transform: `translate(${n.x} ${n.y})`}, make("title", {}, n.title));
-    if (n.halo) g.append(make("path", {class: "halo", d: n.halo}));
-    g.append(make("path", {class: "fill", d: n.shape}), make("path", {class: "pattern", d: n.shape}));
+  function drawNode(n, at, size, halo, outwards) {
+    const g = make("g", {class: `node ${n.kind}${n.odd ? " odd" : ""}${n.self ? " self" : ""}`, transform: `translate(${at.x} ${at.y})`}, make("title", {}, n.title));
+    if (n.self) g.append(make("path", {class: "halo", d: circle(size + halo)}));
+    g.append(make("path", {class: "fill", d: shape(n.kind, size)}), make("path", {class: "pattern", d: shape(n.kind, size)}));
     if (n.inside) g.append(make("text", {class: "inside", y: 5}, n.inside));
-    if (n.key) g.append(make("path", {class: "key", d: n.key}));
-    g.append(make("text", {class: `name ${n.side}`, x: n.lx, y: n.ly, transform: n.turn ? `rotate(${n.turn})` : null}, n.name));
-    if (n.word) g.append(make("text", {class: `word ${n.side}`, x: n.lx, y: n.ly, dy: 14}, n.word));
+    if (n.holder) {
+      const key = round(size * 0.8);
+      g.append(make("path", {class: "key", d: `M${key} ${key - 7}l7 7l-7 7l-7 -7Z`}));
+    }
+    const gap = size + 8 + (n.self ? halo : 0);
+    const l = outwards ? labelOutwards(at.x, at.y, gap) : label(at.x, at.y, gap, n.word ? 1 : 0);
+    g.append(make("text", {class: `name ${l.side}`, x: l.x, y: l.y, transform: l.turn ? `rotate(${l.turn})` : null}, n.name));
+    if (n.word) g.append(make("text", {class: `word ${l.side}`, x: l.x, y: l.y, dy: 14}, n.word));
     return g;
   }
 
   function drawRing(ring) {
-    return make("svg", {class: ring.class, viewBox: ring.box, role: "img", "aria-label": ring.label},
-      ...(ring.links || []).flatMap(drawLink), ...ring.nodes.map(drawNode));
+    const nodes = ring.nodes, many = nodes.length > besides;
+    const radius = many ? 190 : 150, halo = many ? 3 : 5;
+    const size = many ? Math.min(12, Math.floor(radius * Math.PI / nodes.length * 0.8)) : 20;
+    const places = nodes.map((_, i) => {
+      const angle = (i / nodes.length - 0.25) * 2 * Math.PI;
+      return {x: round(radius * Math.cos(angle)), y: round(radius * Math.sin(angle))};
+    });
+    const top = Math.min(0, ...places.map((p) => p.y)), bottom = Math.max(0, ...places.map((p) => p.y));
+    const widest = Math.max(0, ...nodes.map((n) => Math.max(width(n.name, 13), width(n.word, 11))));
+    const left = radius + size + 20 + widest, margin = size + (many ? 20 + widest : 38);
+    const box = [-left, top - margin, 2 * left, bottom - top + 2 * margin].map(round).join(" ");
+    return make("svg", {class: many ? "large" : "", viewBox: box, role: "img", "aria-label": ring.label},
+      ...(ring.links || []).flatMap((l) => drawLink(l, places[l.from], places[l.to], size, !many)),
+      ...nodes.map((n, i) => drawNode(n, places[i], size, halo, many)));
   }
 
   function drawGroup(g) {
@@ -100,7 +154,7 @@
   function drawCountdown(c) {
     if (!c) return [];
     return [make("p", {}, make("time", {datetime: c.at}, c.text), ", ", make("b", {class: "left", role: "timer"})),
-      make("progress", {class: "needs-js", "aria-hidden": "true", max: 1})];
+      make("progress", {"aria-hidden": "true", max: 1})];
   }
 
   const signs = {calm: "✔", wait: "!", bad: "✘", down: "■"};
@@ -164,7 +218,7 @@
 
   const most = 400;
   let boot = null;
-  const known = new Set([...$("journal").rows].map((r) => r.dataset.id));
+  const known = new Set();
 
   function tell(entry) {
     if (known.has(entry.id)) return;
@@ -228,7 +282,7 @@
     count();
   }
 
-  // span is a duration for people, as the server writes it.
+  // span is a duration for people: 7 s, 2 min 5 s, 3 h 20 min.
   function span(ms) {
     const s = Math.max(Math.round(ms / 1000), 0);
     if (s < 60) return `${s} s`;
@@ -278,6 +332,9 @@
     theme.setAttribute("aria-label", `Colours: ${next === "system" ? "as the system has them" : next}`);
   });
 
-  say("feed-text", "connecting");
+  const first = JSON.parse($("first").textContent);
+  first.occurrences.forEach(tell);
+  last = first.view;
+  show(last);
   connect();
 })();

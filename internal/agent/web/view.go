@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// view is what the page shows, in words: the template and the script both draw it, neither has an opinion of its own.
+// view is what the page shows, in words. The script draws it and has no opinion of its own.
 type view struct {
 	Tone      string     `json:"tone"`
 	Title     string     `json:"title"`

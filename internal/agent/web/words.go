@@ -118,19 +118,6 @@ func clock(t time.Time) string { return t.Local().Format("15:04:05 MST") }
 
 func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// span is a duration for people: 7 s, 2 min 5 s, 3 h 20 min. The script has the same.
-func span(d time.Duration) string {
-	s := int(max(d, 0).Round(time.Second) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	default:
-		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
-	}
-}
-
 // stateWords say what a state is.
 var stateWords = map[sbr.State]string{
 	downing.StateStarting: "waiting to start", sbr.StateArming: "starting", sbr.StateUp: "up", sbr.StateSuspended: "suspended",

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -53,28 +53,6 @@ func (r *seedRange) Set(s string) error {
 
 // Type implements pflag.Value; it is the placeholder in the help.
 func (*seedRange) Type() string { return "A-B" }
-
-// simulateFormat is the value of -o of simulate.
-type simulateFormat format
-
-const formatJUnit format = "junit"
-
-var simulateFormats = []string{string(formatText), string(formatJSON), string(formatJUnit)}
-
-// String, Set and Type make it a flag value that refuses other words.
-func (f *simulateFormat) String() string { return string(*f) }
-
-// Set implements pflag.Value.
-func (f *simulateFormat) Set(s string) error {
-	if err := strictyaml.OneOf(s, simulateFormats); err != nil {
-		return err
-	}
-	*f = simulateFormat(s)
-	return nil
-}
-
-// Type implements pflag.Value; it is the placeholder in the help.
-func (*simulateFormat) Type() string { return strings.Join(simulateFormats, "|") }
 
 // loadScenarios reads all files. The error names every problem of every file.
 func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
@@ -134,4 +112,17 @@ func scenarioPaths(path string) ([]string, error) {
 		err = fmt.Errorf("%s: no scenario in it: no file ends in .yaml, .yml or .json", path)
 	}
 	return files, err
+}
+
+// relaxCollector lets the collector run less often, for verbs that play many small runs on all cores: with Go's default it takes a fifth of
+// their time and most of what a second core would give (BenchmarkCores). What that may cost in memory is bounded. GOGC and GOMEMLIMIT
+// in the environment have the last word.
+func relaxCollector() {
+	const percent, limit = 800, 1 << 30
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
 }

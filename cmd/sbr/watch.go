@@ -32,7 +32,7 @@ func addWatch(c *cobra.Command) *watchFlags {
 func (w *watchFlags) on() bool { return w.watch || w.limit != 0 }
 
 // run asks until it is interrupted or its time is over.
-func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, view agentView, output format) error {
+func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, view agentView, output string) error {
 	if !w.watch || w.limit < 0 {
 		return badInput{errors.New("--for: it must be positive, and goes with --watch")}
 	}
@@ -67,7 +67,7 @@ func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, vi
 }
 
 // newShow returns what shows one answer, or why there is none.
-func newShow(s streams, view agentView, output format) func(*agentAnswer, error) error {
+func newShow(s streams, view agentView, output string) func(*agentAnswer, error) error {
 	if f, ok := s.out.(*os.File); ok && isTerminal(f) && output == formatText {
 		return (&screen{to: f, view: view}).show
 	}
@@ -107,7 +107,7 @@ func (v *screen) show(a *agentAnswer, err error) error {
 type changes struct {
 	streams
 	view   agentView
-	output format
+	output string
 	last   string
 }
 
