@@ -248,3 +248,33 @@ func ExampleMarshalRecord() {
 	// 1m0s <nil>
 	// 1m0s <nil>
 }
+
+// The algorithm alone, in a time and over a store of one's own: each step takes an event and returns what is to be done.
+func ExampleMachine() {
+	settings := lease.DefaultSettings()
+	m := lease.NewMachine("a", settings, settings.Window(), func(int) time.Duration { return 0 })
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	step := func(e lease.Event) {
+		for _, effect := range m.Step(now, e) {
+			switch effect := effect.(type) {
+			case lease.Send:
+				fmt.Printf("send %d, write: %t, holder: %q\n", effect.Request, effect.Write, effect.Record.Holder)
+			case lease.Finished:
+				fmt.Println(effect.Outcome)
+			}
+		}
+	}
+	step(lease.Begin{Op: 1, Do: lease.AcquireOp{Nonce: "n1"}, Deadline: now.Add(settings.OperationTimeout)})
+	step(lease.Answered{Request: 1}) // there is no record
+	step(lease.Answered{Request: 2, Snapshot: lease.Snapshot{Version: "v1"}})
+	at, _ := m.Deadline()
+	fmt.Println("heartbeat in", at.Sub(now), "to wait:", m.Wait(now, &lease.Proposal{}))
+	now = at
+	step(lease.Tick{})
+	// Output:
+	// send 1, write: false, holder: ""
+	// send 2, write: true, holder: "a"
+	// granted (token 1)
+	// heartbeat in 12s to wait: 0s
+	// send 3, write: true, holder: "a"
+}

@@ -1,7 +1,7 @@
 package lease
 
 import (
-	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -12,7 +12,7 @@ type knowledge struct {
 	// snap is the newest state known, valid if have. seq counts its changes.
 	snap Snapshot
 	have bool
-	seq  uint64
+	seq  int
 	// sign is the last sign of life of the holder, and since when it has been standing there, by the local clock.
 	sign  sign
 	since time.Time
@@ -95,134 +95,76 @@ func (k *knowledge) silent(r *Record, now time.Time) time.Duration {
 	return now.Sub(k.since)
 }
 
-// moment is the state of the knowledge when a request was sent.
-type moment struct{ seq, gaveUp uint64 }
-
-func (l *Lease) moment() moment {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return moment{l.know.seq, l.gaveUp}
-}
-
 // cached returns the newest state known without asking the store.
-func (l *Lease) cached() (Snapshot, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.know.reconcile(l.know.snap), l.know.have
+func (m *Machine) cached() (Snapshot, bool) { return m.know.reconcile(m.know.snap), m.know.have }
+
+// learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what is known, even if it
+// looks older: then the store itself went backwards.
+func (m *Machine) learn(s Snapshot, q *request) Snapshot {
+	if q.gaveUp == m.gaveUp {
+		m.settleStrays(s)
+	}
+	if q.seq != m.know.seq && m.know.older(&s.Record) {
+		return m.know.reconcile(m.know.snap)
+	}
+	if q.seq == m.know.seq {
+		m.warnRegress(s)
+	}
+	m.know.adopt(s, m.now)
+	m.examine(s)
+	return m.know.reconcile(s)
 }
 
-// learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what is known,
-// even if it looks older: then the store itself went backwards.
-func (l *Lease) learn(s Snapshot, sent moment) Snapshot {
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if sent.gaveUp == l.gaveUp {
-		l.settleStrays(s)
-	}
-	if sent.seq != l.know.seq && l.know.older(&s.Record) {
-		return l.know.reconcile(l.know.snap)
-	}
-	if sent.seq == l.know.seq {
-		l.warnRegress(s)
-	}
-	l.know.adopt(s, now)
-	l.examine(s, now)
-	return l.know.reconcile(s)
-}
-
-// hear takes in what a watch reports. Reports may be late: what looks older than what is known is not believed.
-// It reports whether the state was news.
-func (l *Lease) hear(s Snapshot) (Record, bool) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// heard takes in what a watch reports. Reports may be late: what looks older than what is known is not believed.
+func (m *Machine) heard(s Snapshot) {
 	spent := s.Record.spent()
 	if spent != nil {
-		l.log.Error(spent.Error())
+		m.emit(Note{Level: slog.LevelError, Text: spent.Error()})
 	}
-	if spent != nil || l.know.older(&s.Record) {
-		if t := l.tenure; t != nil {
-			t.verify() // an old report, or a poisoned one, or the record was taken away: a heartbeat finds out
+	if spent != nil || m.know.older(&s.Record) {
+		if t := m.tenure; t != nil {
+			t.doubt = true // an old report, or a poisoned one, or the record was taken away: a heartbeat finds out
 		}
-		return Record{}, false
+		return
 	}
-	l.know.adopt(s, now)
-	l.examine(s, now)
-	return l.know.reconcile(s).Record, true
+	m.know.adopt(s, m.now)
+	m.examine(s)
+	m.emit(News{m.know.reconcile(s).Record})
 }
 
 // wrote takes in a successful write of one's own.
-func (l *Lease) wrote(s Snapshot) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	mine, stray := l.strays[s.Record.Nonce]
-	clear(l.strays) // one version admits one write: all others that waited for theirs are dead
-	if stray && s.Record.Holder == l.owner {
-		l.strays[s.Record.Nonce] = mine // a heartbeat that overtook the release of its tenure
+func (m *Machine) wrote(s Snapshot) {
+	mine, stray := m.strays[s.Record.Nonce]
+	clear(m.strays) // one version admits one write: all others that waited for theirs are dead
+	if stray && s.Record.Holder == m.owner {
+		m.strays[s.Record.Nonce] = mine // a heartbeat that overtook the release of its tenure
 	}
-	if s.Record.Token >= l.know.token {
-		l.know.adopt(s, now)
+	if s.Record.Token >= m.know.token {
+		m.know.adopt(s, m.now)
 	} // else a watch has reported meanwhile what came after this write
 }
 
 // examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was reported.
-func (l *Lease) examine(s Snapshot, now time.Time) {
+func (m *Machine) examine(s Snapshot) {
 	r := &s.Record
-	l.warnOdd(r, now)
-	if t := l.tenure; t != nil {
-		if l.recognises(t, r) {
-			return
+	m.warnOdd(r)
+	if m.tenure != nil {
+		if !m.recognises(r) {
+			m.lose(m.lossReason(r, s.Version))
 		}
-		l.loseLocked(t, l.lossReason(t, r, s.Version))
 		return
 	}
-	if !l.limited { // the records of others say nothing of it
-		l.warnPatience(r)
+	if !m.limited { // the records of others say nothing of it
+		m.warnPatience(r)
 	}
-	if l.isStrayLocked(r) {
-		l.tidyLocked(l.grace())
-	}
-}
-
-// recognises reports whether r still is the tenure's. A committed write whose answer was lost is recognised by its nonce.
-func (l *Lease) recognises(t *tenure, r *Record) bool {
-	if r.Holder != l.owner || highest(r) < l.know.token {
-		return false
-	}
-	if r.Nonce == t.nonce || (l.trying != "" && r.Nonce == l.trying) {
-		return true
-	}
-	s, ok := l.strays[r.Nonce]
-	if ok && s.attempt {
-		t.nonce, t.terms = r.Nonce, s.terms
-		delete(l.strays, r.Nonce)
-		l.hold(t, r, s.started)
-		wake(t.changed)
-		return true
-	}
-	return false
-}
-
-func (l *Lease) lossReason(t *tenure, r *Record, v Version) error {
-	switch {
-	case v == "":
-		return fmt.Errorf("%w: the record was deleted", ErrLost)
-	case r.Token < t.token:
-		return fmt.Errorf("%w: the record went back from token %d to %d", ErrLost, t.token, r.Token)
-	case r.Holder == "":
-		return fmt.Errorf("%w: somebody freed the record", ErrLost)
-	case r.Holder == l.owner:
-		return fmt.Errorf("%w: displaced by another life of the same owner under token %d", ErrLost, r.Token)
-	default:
-		return fmt.Errorf("%w: held by %q under token %d", ErrLost, r.Holder, r.Token)
+	if m.isStray(r) {
+		m.tidyAfter(m.grace())
 	}
 }
 
 // warnRegress says once that the store forgot something.
-func (l *Lease) warnRegress(s Snapshot) {
-	k := &l.know
+func (m *Machine) warnRegress(s Snapshot) {
+	k := &m.know
 	if highest(&s.Record) >= k.token {
 		k.warned = false
 		return
@@ -235,44 +177,43 @@ func (l *Lease) warnRegress(s Snapshot) {
 	if s.Version == "" {
 		what = "the record vanished"
 	}
-	l.log.Warn("lease: "+what+"; the newest token and verdict seen here stay in force",
-		"stored-token", s.Record.Token, "newest-token", k.token)
+	m.warn("lease: "+what+"; the newest token and verdict seen here stay in force", "stored-token", s.Record.Token, "newest-token", k.token)
 }
 
 // oddTime is how far ahead a time in the record is mentioned. Wall clocks that differ by less are common.
 const oddTime = 48 * time.Hour
 
 // warnOdd says once what no holder writes. Nothing is decided by it.
-func (l *Lease) warnOdd(r *Record, now time.Time) {
-	seen := signOf(r)
+func (m *Machine) warnOdd(r *Record) {
+	k, seen := &m.know, signOf(r)
 	seen.renewed = time.Time{} // heartbeats go on
-	if l.know.haveOdd && seen.equal(l.know.odd) {
+	if k.haveOdd && seen.equal(k.odd) {
 		return
 	}
 	latest := r.Renewed
 	if r.Acquired.After(latest) {
 		latest = r.Acquired
 	}
-	future, ahead := latest.After(now.Add(oddTime)), r.Verdict != nil && r.Verdict.Token > r.Token
+	future, ahead := latest.After(m.now.Add(oddTime)), r.Verdict != nil && r.Verdict.Token > r.Token
 	if future || ahead {
-		l.know.odd, l.know.haveOdd = seen, true
+		k.odd, k.haveOdd = seen, true
 	}
 	if future {
-		l.log.Warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
+		m.warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
 	}
 	if ahead {
-		l.log.Warn("lease: the verdict is newer than the record that carries it; the next token is newer than both",
+		m.warn("lease: the verdict is newer than the record that carries it; the next token is newer than both",
 			"verdict-token", r.Verdict.Token, "token", r.Token, "holder", r.Holder)
 	}
 }
 
 // warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.
-func (l *Lease) warnPatience(r *Record) {
-	k, mine := &l.know, l.settings.HeartbeatTimeout
-	if r.Holder == "" || r.Holder == l.owner || r.Holder == k.other || mine == Infinite || (0 < r.TTL && r.TTL <= mine) {
+func (m *Machine) warnPatience(r *Record) {
+	k, mine := &m.know, m.settings.HeartbeatTimeout
+	if r.Holder == "" || r.Holder == m.owner || r.Holder == k.other || mine == Infinite || (0 < r.TTL && r.TTL <= mine) {
 		return
 	}
 	k.other = r.Holder
-	l.log.Warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",
+	m.warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",
 		"holder", r.Holder, "recorded", r.TTL, "heartbeat-timeout", mine)
 }

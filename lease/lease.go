@@ -6,11 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Options are what a Lease can do without. The zero Options is ready for use.
@@ -34,45 +33,48 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Lease is one owner's view of one record: the algorithm over a Store. It is safe for concurrent use.
+// Lease is one owner's view of one record: it drives a Machine over a Store. It is safe for concurrent use.
 type Lease struct {
 	store    Store
 	owner    string
 	settings Settings
-	// window is how long one heartbeat is trusted; limited says that a Limiter has shortened it.
-	window  time.Duration
-	limited bool
-	opts    Options
-	clock   Clock
-	log     *slog.Logger
+	opts     Options
+	clock    Clock
+	log      *slog.Logger
 
 	// root ends with Close; every goroutine of the lease lives under it and is counted in running.
 	root    context.Context
 	stop    context.CancelCauseFunc
 	running sync.WaitGroup
 
-	// op admits one writer at a time. It is a channel so that waiting for it can be given up.
-	op chan struct{}
-
-	// holding is what Check reads, without a lock: nil, or the grant and its deadline. Written under mu.
+	// holding is what Check reads, without a lock.
 	holding atomic.Pointer[grant]
 
 	// mu guards the fields below. It is never held during a call to the store, the clock or a callback.
-	mu      sync.Mutex
-	closed  bool
-	tenure  *tenure
-	know    knowledge
-	strays  map[string]stray
-	gaveUp  uint64 // counts the changes to strays
-	tidying bool
-	freed   string // the last nonce whose grant a write that may have been committed has ended
-	next    *joint // the attempt that waits for its turn and may still be joined
-	trying  string // the nonce of the attempt under way
-	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
-	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See takeover.go.
-	owedUntil time.Time
+	mu       sync.Mutex
+	machine  *Machine
+	last     OpID
+	calls    map[OpID]*call
+	losses   map[OpID]loss
+	requests map[RequestID]context.CancelCauseFunc
+	// alarm wakes the machine at wakesAt. Nil: nothing is due.
+	alarm   context.CancelFunc
+	wakesAt time.Time
 	// unclaim ends the use of the record.
 	unclaim func()
+}
+
+// call is an operation whose caller waits, and sends its requests meanwhile.
+type call struct {
+	ctx  context.Context
+	work chan func()
+	done chan Finished
+}
+
+// loss is whom a loss is told, once returned is closed.
+type loss struct {
+	lost     func(error)
+	returned chan struct{}
 }
 
 // New returns the lease of owner over store. It calls nothing: the first request is sent by the first operation.
@@ -89,13 +91,12 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 		return nil, err
 	}
 	window := s.Window()
-	limited := false
 	if limiter, ok := store.(Limiter); ok {
 		limit, err := limiter.Window(s)
 		if err != nil {
 			return nil, err
 		}
-		limited, window = limit < window, min(window, limit)
+		window = limit
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()
@@ -116,9 +117,9 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	}
 	root, stop := context.WithCancelCause(context.Background())
 	return &Lease{
-		store: store, owner: owner, settings: s, window: window, limited: limited,
-		opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
-		root: root, stop: stop, op: make(chan struct{}, 1), strays: map[string]stray{}, unclaim: unclaim,
+		store: store, owner: owner, settings: s, opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
+		root: root, stop: stop, unclaim: sync.OnceFunc(unclaim), machine: NewMachine(owner, s, window, o.Backoff),
+		calls: map[OpID]*call{}, losses: map[OpID]loss{}, requests: map[RequestID]context.CancelCauseFunc{},
 	}, nil
 }
 
@@ -165,128 +166,234 @@ func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 	return g.deadline, true
 }
 
+// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it: Granted, Held
+// or Unknown. It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a time,
+// which must be recorded, it is a write. Concurrent plain calls share one attempt, all others queue up; each gets an answer.
+//
+// A grant that arrives after Unknown was returned is undone, unless a later Acquire finds and adopts it. The adopting one
+// answers Held, with this owner as the Record.Holder, if its own verdict came too late: the lease is held then.
+//
+// lost may be nil. It is called once, on a goroutine of its own, with a reason that wraps ErrLost, when a held lease is lost
+// other than by Release or Close; Check is false before. An Acquire while the lease is held replaces it, unless it is nil.
+func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outcome {
+	returned := make(chan struct{})
+	defer close(returned) // the last thing that is done
+	return l.do(ctx, AcquireOp{Proposal: p, Nonce: l.opts.Nonce(), Notify: lost != nil}, loss{lost, returned}).Outcome
+}
+
+// Release gives the lease up. Check is false before the write is sent, whatever becomes of it. It may be called at any time
+// and any number of times; without a held lease, and without a grant that may still come late, it is NotReleased and sends
+// no request. Token and verdict stay in the record.
+func (l *Lease) Release(ctx context.Context) ReleaseOutcome {
+	return l.do(ctx, ReleaseOp{}, loss{}).Release
+}
+
+// ForceRelease frees the record although another owner holds it: an operator's act. The former holder learns with its next
+// heartbeat, or by a running Watch at once; until then both may work, so make sure that it has ended. Token and verdict stay.
+//
+// holder names who must hold the lease; empty: whoever does. The outcome is NotReleased if nobody does, or with ErrOtherHolder
+// if somebody else does. A lease that this Lease holds itself is released, without a call of the lost callback.
+func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome {
+	return l.do(ctx, ForceOp{holder}, loss{}).Release
+}
+
 // Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a backup) it
 // carries the newest token and verdict this lease has seen, and Record.Behind.
 func (l *Lease) Read(ctx context.Context) (Record, error) {
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return Record{}, err
-	}
 	s, err := l.fetch(ctx)
-	if err != nil {
-		return Record{}, err
-	}
-	return s.Record.clone(), nil
+	return s.Record, err
 }
 
-// clone returns a copy that shares nothing with r.
-func (r Record) clone() Record {
-	r.Verdict = r.Verdict.Clone()
-	return r
+func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
+	f := l.do(ctx, ReadOp{}, loss{})
+	return f.Snapshot, f.Err
 }
 
 // Close stops the heartbeats and all goroutines and waits for them. It does not release: a lease that is still held runs
 // out for the others. Check is false from here on and the lost callback is not called.
 func (l *Lease) Close() {
-	l.mu.Lock()
-	first := !l.closed
-	l.closed = true
-	if t := l.tenure; t != nil {
-		l.endTenure(t)
-	}
-	l.mu.Unlock()
+	l.step(Closed{})
 	l.stop(ErrClosed)
 	l.running.Wait()
-	if first {
-		l.unclaim()
-	}
+	l.unclaim()
 }
 
-// bounded limits ctx to OperationTimeout and to the life of the lease.
-func (l *Lease) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(l.root, func() { cancel(ErrClosed) })
-	ctx, stop := withTimeout(ctx, l.clock, l.settings.OperationTimeout, errTimeout)
-	return ctx, func() {
-		unhook()
-		stop()
-		cancel(context.Canceled)
-	}
-}
-
-// lock admits the caller as the one writer.
-func (l *Lease) lock(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if l.root.Err() != nil {
-		return ErrClosed
-	}
-	select {
-	case l.op <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (l *Lease) unlock() { <-l.op }
-
-// fetch reads the record, learns from it and returns it as this lease sees it (see knowledge.reconcile).
-func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
-	sent := l.moment()
-	cctx, cancel := l.call(ctx)
-	defer cancel()
-	s, err := l.store.Read(cctx)
-	if err != nil {
-		return Snapshot{}, because(cctx, err)
-	}
-	if err := s.Record.spent(); err != nil {
-		return Snapshot{}, err // nothing of it is learnt: what is known would outlive the repair
-	}
-	return l.learn(s, sent), nil
-}
-
-// wall is t as a record keeps it.
-func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
-// write sends one conditional write and learns from its success.
-func (l *Lease) write(ctx context.Context, r Record, prev Version) (Snapshot, error) {
-	cctx, cancel := l.call(ctx)
-	defer cancel()
-	r.Behind = false
-	v, err := l.store.Write(cctx, r, prev)
-	if err != nil {
-		return Snapshot{}, because(cctx, err)
-	}
-	s := Snapshot{Record: r, Version: v}
-	l.wrote(s)
-	return s, nil
-}
-
-// call bounds one request.
-func (l *Lease) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	left := l.settings.OperationTimeout
+// do carries an operation out and waits for its end.
+func (l *Lease) do(ctx context.Context, what any, told loss) Finished {
+	now, cause := l.clock.Now(), context.Cause(ctx)
+	begin := Begin{Do: what, Deadline: now.Add(l.settings.OperationTimeout), Cause: cause}
 	if end, ok := ctx.Deadline(); ok {
-		left = time.Until(end)
+		begin.Hurry = now.Add(time.Until(end))
 	}
-	return withTimeout(ctx, l.clock, l.settings.RequestTime(left), errTimeout)
+	c := &call{ctx: ctx, work: make(chan func(), 1), done: make(chan Finished, 1)}
+	l.mu.Lock()
+	l.last++
+	begin.Op = l.last
+	l.calls[begin.Op] = c
+	if told.lost != nil {
+		l.losses[begin.Op] = told
+	}
+	l.mu.Unlock()
+	l.step(begin)
+	if cause == nil {
+		defer context.AfterFunc(ctx, func() { l.step(Cancel{Op: begin.Op, Cause: context.Cause(ctx)}) })()
+	}
+	answered := false
+	defer func() {
+		if !answered {
+			l.desert(begin.Op, c) // the store has panicked, or ended the goroutine
+		}
+	}()
+	for {
+		select {
+		case f := <-c.done:
+			answered = true
+			return f
+		case request := <-c.work:
+			request()
+		}
+	}
 }
 
-// pause waits before the n-th repetition of an operation; there is none before the first try.
-func (l *Lease) pause(ctx context.Context, n int) error {
-	if n == 0 {
-		return nil
+// desert goes on with an operation that nobody waits for any more.
+func (l *Lease) desert(op OpID, c *call) {
+	l.step(Cancel{Op: op, Cause: context.Canceled})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, op)
+	select {
+	case request := <-c.work:
+		go request()
+	default:
 	}
-	return sleep(ctx, l.clock, l.opts.Backoff(n))
 }
 
-// newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring about, it is b, the one that was
-// read last.
-func newest(a, b *sbr.Verdict) *sbr.Verdict {
-	if a == nil || (b != nil && b.Token >= a.Token) {
-		return b
+// step lets the machine take in an event, and does what it wants.
+func (l *Lease) step(e Event) (news *Record) {
+	now := l.clock.Now()
+	var notes []Note
+	l.mu.Lock()
+	effects := l.machine.Step(now, e)
+	l.holding.Store(l.machine.holding) // before anybody is told
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case Send:
+			l.send(effect)
+		case Abort:
+			if cancel := l.requests[effect.Request]; cancel != nil {
+				cancel(effect.Cause)
+			}
+		case Finished:
+			if c := l.calls[effect.Op]; c != nil {
+				c.done <- effect
+				delete(l.calls, effect.Op)
+			}
+		case Lost:
+			l.tell(l.losses[effect.Op], effect.Reason)
+		case News:
+			news = &effect.Record
+		case Note:
+			notes = append(notes, effect)
+		}
 	}
-	return a
+	for id := range l.losses {
+		if t := l.machine.tenure; l.calls[id] == nil && (t == nil || t.notify != id) {
+			delete(l.losses, id)
+		}
+	}
+	l.wake(now)
+	l.mu.Unlock()
+	for _, n := range notes {
+		l.log.Log(context.Background(), n.Level, n.Text, n.Args...)
+	}
+	return news
+}
+
+// send sends one request: on the caller's goroutine, where somebody waits for the operation. Called under mu.
+func (l *Lease) send(s Send) {
+	ctx, c := context.Background(), l.calls[s.Op]
+	if c != nil {
+		ctx = context.WithoutCancel(c.ctx) // for its values
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.requests[s.Request] = cancel
+	if c == nil {
+		l.running.Go(func() { l.request(ctx, cancel, s) })
+		return
+	}
+	l.running.Add(1)
+	c.work <- func() {
+		defer l.running.Done()
+		l.request(ctx, cancel, s)
+	}
+}
+
+func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s Send) {
+	defer context.AfterFunc(l.root, func() { cancel(ErrClosed) })()
+	var e Event = Failed{Request: s.Request, Err: errors.New("lease: the store ended the goroutine of the request")}
+	defer func() {
+		cancel(context.Canceled)
+		l.mu.Lock()
+		delete(l.requests, s.Request)
+		l.mu.Unlock()
+		l.step(e)
+	}()
+	bounded, stop := withTimeout(ctx, l.clock, s.Timeout, errTimeout)
+	defer stop()
+	var snapshot Snapshot
+	var err error
+	if s.Write {
+		snapshot.Version, err = l.store.Write(bounded, s.Record, s.Prev)
+	} else {
+		snapshot, err = l.store.Read(bounded)
+	}
+	if e = (Answered{Request: s.Request, Snapshot: snapshot}); err != nil {
+		e = Failed{Request: s.Request, Err: because(bounded, err)}
+	}
+}
+
+// tell calls a lost callback, when the Acquire that brought it has returned. It is not counted in running: it may call Close, which
+// waits for those.
+func (l *Lease) tell(to loss, reason error) {
+	if to.lost == nil {
+		return
+	}
+	go func() {
+		<-to.returned
+		defer func() {
+			if p := recover(); p != nil {
+				l.log.Error("lease: the lost callback panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		to.lost(reason)
+	}()
+}
+
+// wake sets the alarm for what is due next. Called under mu.
+func (l *Lease) wake(now time.Time) {
+	at, ok := l.machine.Deadline()
+	switch {
+	case l.alarm != nil && ok && !at.Before(l.wakesAt):
+		return // it finds nothing to do, and sets the next one
+	case l.alarm != nil:
+		l.alarm()
+		l.alarm = nil
+	}
+	if !ok || l.root.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.root)
+	l.alarm, l.wakesAt = cancel, at
+	l.running.Go(func() {
+		defer cancel()
+		if sleep(ctx, l.clock, at.Sub(l.clock.Now())) != nil {
+			return
+		}
+		l.mu.Lock()
+		if l.wakesAt.Equal(at) && ctx.Err() == nil {
+			l.alarm = nil
+		}
+		l.mu.Unlock()
+		l.step(Tick{})
+	})
 }

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -18,7 +19,7 @@ var errWentBack = errors.New("lease: the store holds less than was read from it 
 // Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap ErrRefused the change
 // may have been written, or may be yet.
 func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
-	return l.change(ctx, func(r Record) (Record, bool, error) {
+	return l.change(ctx, func(r Record, now time.Time) (Record, bool, error) {
 		next := r.clone()
 		switch {
 		case r.Behind:
@@ -26,7 +27,7 @@ func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Reco
 		case next.Verdict == nil || !change(next.Verdict):
 			return r, false, nil
 		case next.Holder == "":
-			next = l.touched(next) // a holder's sign of life is its own
+			next = touched(next, now) // a holder's sign of life is its own
 		}
 		return next, true, nil
 	})
@@ -41,44 +42,24 @@ func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Reco
 // Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
 func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 	nonce := l.opts.Nonce()
-	return l.change(ctx, func(r Record) (Record, bool, error) {
+	r, err := l.change(ctx, func(r Record, now time.Time) (Record, bool, error) {
 		if !r.Behind && highest(&r) >= v.Token {
 			return r, false, nil
 		}
-		l.log.Warn("lease: writes back what the store has lost", "token", max(r.Token, v.Token))
-		now := wall(l.clock.Now())
 		return Record{
-			Token: max(r.Token, v.Token), Nonce: nonce, Renewed: now, Acquired: now,
+			Token: max(r.Token, v.Token), Nonce: nonce, Renewed: wall(now), Acquired: wall(now),
 			Verdict: newest(v.Clone(), r.Verdict),
 		}, true, nil
 	})
+	if err == nil && r.Nonce == nonce {
+		l.log.Warn("lease: wrote back what the store had lost", "token", r.Token)
+	}
+	return r, err
 }
 
 // change writes what next makes of the record, by one conditional write, and tries again after a conflict or a write without
 // an answer. next reports whether there is anything to be written.
-func (l *Lease) change(ctx context.Context, next func(Record) (Record, bool, error)) (Record, error) {
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
-	if err := l.lock(ctx); err != nil {
-		return Record{}, err
-	}
-	defer l.unlock()
-	for n := 0; ; n++ {
-		if err := l.pause(ctx, n); err != nil {
-			return Record{}, err
-		}
-		s, err := l.fetch(ctx)
-		if err == nil {
-			r, writes, failed := next(s.Record)
-			if failed != nil || !writes {
-				return s.Record.clone(), failed
-			}
-			if s, err = l.write(ctx, r, s.Version); err == nil {
-				return s.Record.clone(), nil
-			}
-		}
-		if ctx.Err() != nil || errors.Is(err, ErrRefused) {
-			return Record{}, err
-		}
-	}
+func (l *Lease) change(ctx context.Context, next func(Record, time.Time) (Record, bool, error)) (Record, error) {
+	f := l.do(ctx, ChangeOp{next}, loss{})
+	return f.Snapshot.Record, f.Err
 }

@@ -12,7 +12,7 @@ import (
 // The outcome is Granted, or else the last one with Err saying why it gave up: ctx's cause; or, at once, that another try
 // would end the same way (Superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible Proposal).
 func (l *Lease) AcquireWait(ctx context.Context, p Proposal, lost func(error)) Outcome {
-	if _, err := l.terms(&p); err != nil {
+	if _, err := l.machine.terms(&p); err != nil {
 		return Outcome{Kind: Unknown, Err: err}
 	}
 	w := waiter{lease: l, proposal: &p}
@@ -88,15 +88,10 @@ func (w *waiter) wait(ctx context.Context) error {
 // that stands still.
 func (w *waiter) left() time.Duration {
 	l := w.lease
-	s, known := l.cached()
-	if !known {
-		return 0
-	}
-	ruling, wait := l.rule(w.proposal, s)
-	if ruling != heldByOther {
-		return 0
-	}
-	return min(wait, l.settings.Interval())
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.machine.Wait(now, w.proposal)
 }
 
 func (w *waiter) watch(ctx context.Context) {
@@ -105,7 +100,7 @@ func (w *waiter) watch(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = w.lease.Watch(ctx, func(Record) { wake(w.changed) }) // without it the waiter asks once in a heartbeat interval
+		_ = w.lease.Watch(ctx, func(Record) { w.wake() }) // without it the waiter asks once in a heartbeat interval
 	}()
 	w.end = func() { cancel(); <-ended }
 }
@@ -113,5 +108,12 @@ func (w *waiter) watch(ctx context.Context) {
 func (w *waiter) stop() {
 	if w.end != nil {
 		w.end()
+	}
+}
+
+func (w *waiter) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
 }

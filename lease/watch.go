@@ -284,14 +284,12 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	defer context.AfterFunc(l.root, func() { cancel(fmt.Errorf("lease: watch: %w", ErrClosed)) })()
 	f := follower{
 		store: l.store, pace: l.opts.Pace, clock: l.clock, log: l.log, noted: l.opts.OnWatch,
-		read: func(ctx context.Context) (Snapshot, error) {
-			ctx, cancel := l.bounded(ctx)
-			defer cancel()
-			return l.fetch(ctx)
-		},
+		read: l.fetch,
 		hear: func(s Snapshot) (Snapshot, bool) {
-			r, news := l.hear(s)
-			return Snapshot{Record: r, Version: s.Version}, news
+			if news := l.step(Heard{s}); news != nil {
+				return Snapshot{Record: *news, Version: s.Version}, true
+			}
+			return s, false
 		},
 		fn: func(s Snapshot) { fn(s.Record.clone()) },
 	}

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -91,11 +92,13 @@ func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) 
 var hurried = lease.Pace{Retry: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Beside: time.Hour}
 
 // watching follows a store until the test ends and returns what that brings.
-func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot {
+func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot { return watchingTo(t, s, nil) }
+
+func watchingTo(t *testing.T, s *kubernetes.Store, log *slog.Logger) <-chan lease.Snapshot {
 	seen := make(chan lease.Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- lease.Follow(ctx, s, hurried, nil, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
+	go func() { done <- lease.Follow(ctx, s, hurried, log, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
 	t.Cleanup(func() {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)

@@ -188,7 +188,7 @@ func TestReal_KilledPausedAndStalled(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	present := mustWrite(t, s, record("a", 1), "")
-	seen := watching(t, s)
+	seen := watchingTo(t, s, cfg.Logger)
 	require.Equal(t, present, next(t, seen))
 
 	t.Run("killed and restarted", func(t *testing.T) {

@@ -1,0 +1,600 @@
+package lease
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Machine is the algorithm of a lease, without a clock, a goroutine or a request of its own: it is told what happens and answers what
+// is to be done. Lease drives one over a store. It is not safe for concurrent use.
+//
+// Operations that write wait for each other, so that one conditional write is under way at a time. A request that has failed is
+// repeated, after a read, until the operation's time is over.
+type Machine struct {
+	owner    string
+	settings Settings
+	// window is how long one heartbeat is trusted; limited says that a Limiter has shortened it.
+	window  time.Duration
+	limited bool
+	backoff func(repetition int) time.Duration
+
+	now    time.Time
+	out    []Effect
+	closed bool
+
+	know knowledge
+	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where there is none.
+	tenure  *tenure
+	holding *grant
+	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
+	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See owe.
+	owedUntil time.Time
+	strays    map[string]stray
+	gaveUp    uint64 // counts the changes to strays
+	freed     string // the last nonce whose grant a write that may have been committed has ended
+	tidying   tidying
+
+	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it is.
+	ops, queue []*operation
+	active     *operation
+	requests   map[RequestID]*request
+	sent       RequestID
+}
+
+// OpID names an operation, RequestID a request to the store.
+type (
+	OpID      uint64
+	RequestID uint64
+)
+
+// Event is what happens: Begin, Cancel, Answered, Failed, Heard, Tick or Closed.
+type Event interface{ event() }
+
+// The events.
+type (
+	// Begin asks for an operation: AcquireOp, ReleaseOp, ForceOp, ChangeOp or ReadOp. At Deadline it is given up. With Cause it
+	// has been given up already. Hurry is when a Cancel is to be expected, zero for never: its requests are to fail before.
+	Begin struct {
+		Op              OpID
+		Do              any
+		Deadline, Hurry time.Time
+		Cause           error
+	}
+	// Cancel gives an operation up.
+	Cancel struct {
+		Op    OpID
+		Cause error
+	}
+	// Answered is the answer to a request: the state that a read shows, or the version that a write made.
+	Answered struct {
+		Request  RequestID
+		Snapshot Snapshot
+	}
+	// Failed is the failure of a request. A write certainly did not take place only if Err wraps ErrConflict or ErrRefused.
+	Failed struct {
+		Request RequestID
+		Err     error
+	}
+	// Heard is a report of a watch. News answers it, unless it may be late.
+	Heard struct{ Snapshot Snapshot }
+	// Tick says that it is time: see Deadline.
+	Tick struct{}
+	// Closed ends everything.
+	Closed struct{}
+)
+
+func (Begin) event()    {}
+func (Cancel) event()   {}
+func (Answered) event() {}
+func (Failed) event()   {}
+func (Heard) event()    {}
+func (Tick) event()     {}
+func (Closed) event()   {}
+
+// The operations.
+type (
+	// AcquireOp is an Acquire. Nonce marks everything that it writes. Notify asks for Lost.
+	AcquireOp struct {
+		Proposal Proposal
+		Nonce    string
+		Notify   bool
+	}
+	ReleaseOp struct{}
+	// ForceOp is a ForceRelease.
+	ForceOp struct{ Holder string }
+	// ChangeOp writes what Next makes of the record, unless it says that there is nothing to be written.
+	ChangeOp struct {
+		Next func(r Record, now time.Time) (next Record, writes bool, err error)
+	}
+	ReadOp struct{}
+)
+
+// Effect is what is to be done: Send, Abort, Finished, Lost, News or Note.
+type Effect interface{ effect() }
+
+// The effects.
+type (
+	// Send sends a request to the store and reports its answer or failure, at the latest after Timeout.
+	Send struct {
+		Op      OpID
+		Request RequestID
+		Write   bool
+		Record  Record
+		Prev    Version
+		Timeout time.Duration
+	}
+	// Abort gives a request up. Its failure, or its answer, is still to be reported.
+	Abort struct {
+		Request RequestID
+		Cause   error
+	}
+	// Finished is the end of an operation, with what became of it.
+	Finished struct {
+		Op       OpID
+		Outcome  Outcome
+		Release  ReleaseOutcome
+		Snapshot Snapshot
+		Err      error
+	}
+	// Lost says that the lease was lost that the operation has acquired.
+	Lost struct {
+		Op     OpID
+		Reason error
+	}
+	// News is the record that a Heard has brought.
+	News struct{ Record Record }
+	// Note is for the log.
+	Note struct {
+		Level slog.Level
+		Text  string
+		Args  []any
+	}
+)
+
+func (Send) effect()     {}
+func (Abort) effect()    {}
+func (Finished) effect() {}
+func (Lost) effect()     {}
+func (News) effect()     {}
+func (Note) effect()     {}
+
+// operation is one that is not finished.
+type operation struct {
+	id       OpID // zero: the machine's own
+	do       any  // as in Begin, or *beat, or undo
+	deadline time.Time
+	hurry    time.Time
+	// cause is why it was given up, nil if it was not.
+	cause error
+	// tries counts the repetitions, last is the last failure. request is under way, zero for none. A pause ends at resumeAt.
+	tries    int
+	last     error
+	request  RequestID
+	resumeAt time.Time
+
+	attempt attempt
+	// followers are plain Acquires that share the attempt of this one, leader is whose attempt this one shares.
+	followers []*operation
+	leader    *operation
+	// releasing is the nonce of the grant that is released, freeing says that a write that frees it may have been committed.
+	releasing string
+	freeing   bool
+	forced    forced
+}
+
+// request is one that is under way.
+type request struct {
+	op   *operation
+	send Send
+	at   time.Time
+	// seq and gaveUp are the state of the knowledge when it was sent.
+	seq    int
+	gaveUp uint64
+}
+
+// NewMachine returns the machine of an owner. window is how long one heartbeat is trusted: see Limiter. backoff is as in Options.
+func NewMachine(owner string, s Settings, window time.Duration, backoff func(repetition int) time.Duration) *Machine {
+	return &Machine{
+		owner: owner, settings: s, window: min(window, s.Window()), limited: window < s.Window(), backoff: backoff,
+		strays: map[string]stray{}, requests: map[RequestID]*request{},
+	}
+}
+
+// Step takes in what happens. It looks at its clock first: what is due is done whatever the event.
+func (m *Machine) Step(now time.Time, e Event) []Effect {
+	if now.After(m.now) {
+		m.now = now
+	}
+	m.out = nil
+	switch e := e.(type) {
+	case Begin:
+		m.begin(e)
+	case Cancel:
+		if i := slices.IndexFunc(m.ops, func(op *operation) bool { return op.id == e.Op }); i >= 0 {
+			m.giveUpOn(m.ops[i], e.Cause)
+		}
+	case Answered:
+		m.answered(e)
+	case Failed:
+		if q := m.take(e.Request); q != nil {
+			m.failed(q, e.Err)
+		}
+	case Heard:
+		m.heard(e.Snapshot)
+	case Closed:
+		m.close()
+	}
+	m.timers()
+	m.nextTurn()
+	return m.out
+}
+
+// Deadline is when the next Tick is due; ok is false if none is.
+func (m *Machine) Deadline() (at time.Time, ok bool) {
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	for _, op := range m.ops {
+		if op.cause == nil {
+			sooner(op.deadline)
+		}
+		sooner(op.resumeAt)
+	}
+	if t := m.tenure; t != nil {
+		if !m.holding.forever {
+			sooner(m.holding.deadline)
+		}
+		if t.beating == nil {
+			sooner(t.beatAt)
+		}
+	}
+	if m.tidying.on && !m.tidying.busy {
+		sooner(m.tidying.at)
+	}
+	return at, ok
+}
+
+// timers does what is due.
+func (m *Machine) timers() {
+	for _, op := range slices.Clone(m.ops) {
+		if op.cause == nil && !m.now.Before(op.deadline) {
+			m.giveUpOn(op, errTimeout)
+		}
+	}
+	if op := m.active; op != nil && !op.resumeAt.IsZero() && !m.now.Before(op.resumeAt) {
+		op.resumeAt = time.Time{}
+		m.look(op)
+	}
+	m.expire()
+	m.beatIfDue()
+	m.tidyIfDue()
+}
+
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+func (m *Machine) warn(text string, args ...any) {
+	m.emit(Note{Level: slog.LevelWarn, Text: text, Args: args})
+}
+
+// begin takes an operation on.
+func (m *Machine) begin(e Begin) {
+	op := &operation{id: e.Op, do: e.Do, deadline: e.Deadline, hurry: e.Hurry, cause: e.Cause}
+	m.ops = append(m.ops, op)
+	switch do := op.do.(type) {
+	case AcquireOp:
+		if !m.beginAcquire(op, do) {
+			return
+		}
+	case ReleaseOp:
+		m.expire()
+		op.releasing = m.giveUp() // before waiting for a turn: its heartbeat ends at once
+	case ForceOp:
+		if do.Holder == m.owner || do.Holder == "" && m.tenure != nil {
+			m.giveUp()
+		}
+	}
+	if m.closed && op.cause == nil {
+		op.cause = ErrClosed
+	}
+	_, reads := op.do.(ReadOp)
+	switch {
+	case op.cause != nil:
+		m.abandon(op, op.cause, false)
+	case reads:
+		m.look(op)
+	default:
+		m.queue = append(m.queue, op)
+	}
+}
+
+// nextTurn lets the next operation have its turn.
+func (m *Machine) nextTurn() {
+	for m.active == nil && len(m.queue) > 0 {
+		op := m.queue[0]
+		m.queue = m.queue[1:]
+		m.active = op
+		m.start(op)
+	}
+}
+
+func (m *Machine) start(op *operation) {
+	switch op.do.(type) {
+	case AcquireOp:
+		m.startAcquire(op)
+	case ReleaseOp:
+		m.startRelease(op)
+	case *beat:
+		m.startBeat(op)
+	case undo:
+		m.startUndo(op)
+	default:
+		m.look(op)
+	}
+}
+
+// lookUnlessKnown goes on with what is known already, which spares a read.
+func (m *Machine) lookUnlessKnown(op *operation) {
+	if s, known := m.cached(); known {
+		m.proceed(op, s, false)
+	} else {
+		m.look(op)
+	}
+}
+
+// look reads the record.
+func (m *Machine) look(op *operation) { m.send(op, Send{}) }
+
+// write sends one conditional write.
+func (m *Machine) write(op *operation, r Record, prev Version) {
+	r.Behind = false
+	m.send(op, Send{Write: true, Record: r, Prev: prev})
+}
+
+func (m *Machine) send(op *operation, s Send) {
+	if op.cause != nil {
+		m.abandon(op, op.cause, true)
+		return
+	}
+	m.sent++
+	s.Op, s.Request = op.id, m.sent
+	left := op.deadline.Sub(m.now)
+	if !op.hurry.IsZero() {
+		left = min(left, op.hurry.Sub(m.now))
+	}
+	s.Timeout = m.settings.RequestTime(left)
+	op.request = s.Request
+	m.requests[s.Request] = &request{op: op, send: s, at: m.now, seq: m.know.seq, gaveUp: m.gaveUp}
+	m.emit(s)
+}
+
+func (m *Machine) take(id RequestID) *request {
+	q := m.requests[id]
+	if q != nil {
+		delete(m.requests, id)
+		q.op.request = 0
+	}
+	return q
+}
+
+func (m *Machine) answered(e Answered) {
+	q := m.take(e.Request)
+	if q == nil {
+		return
+	}
+	if q.send.Write {
+		s := Snapshot{Record: q.send.Record, Version: e.Snapshot.Version}
+		m.wrote(s)
+		m.written(q.op, s, q.at)
+		return
+	}
+	if err := e.Snapshot.Record.spent(); err != nil {
+		m.failed(q, err) // nothing of it is learnt: what is known would outlive the repair
+		return
+	}
+	m.proceed(q.op, m.learn(e.Snapshot, q), true)
+}
+
+// proceed does what can be done with the state s: at most one write. fresh says that it was read for this operation.
+func (m *Machine) proceed(op *operation, s Snapshot, fresh bool) {
+	switch do := op.do.(type) {
+	case AcquireOp:
+		m.tryAcquire(op, s, fresh)
+	case ReleaseOp:
+		m.tryRelease(op, s, fresh)
+	case ForceOp:
+		m.tryForce(op, do, s)
+	case ChangeOp:
+		m.tryChange(op, do, s)
+	case ReadOp:
+		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}})
+	case *beat:
+		m.tryBeat(op, do, s)
+	case undo:
+		m.tryUndo(op, s)
+	}
+}
+
+// written goes on after a successful write, which was sent at the time at.
+func (m *Machine) written(op *operation, s Snapshot, at time.Time) {
+	switch do := op.do.(type) {
+	case AcquireOp:
+		m.wroteAcquire(op, s, at)
+	case ReleaseOp:
+		m.freed = s.Record.Nonce
+		m.finish(op, Finished{Release: ReleaseOutcome{Kind: Released}})
+	case ForceOp:
+		op.forced.out.Kind = Released
+		m.finish(op, Finished{Release: op.forced.out})
+	case ChangeOp:
+		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}})
+	case *beat:
+		m.wroteBeat(op, do, s, at)
+	case undo:
+		m.freed = s.Record.Nonce
+		m.endUndo(op)
+	}
+}
+
+// failed goes on after a request that has failed.
+func (m *Machine) failed(q *request, err error) {
+	op, unsure := q.op, q.send.Write && !errors.Is(err, ErrConflict)
+	switch do := op.do.(type) {
+	case AcquireOp:
+		m.failedAcquire(op, q, err)
+		return
+	case ReadOp:
+		m.finish(op, Finished{Err: err})
+		return
+	case *beat:
+		if q.send.Write && !unsure {
+			m.retry(op) // an earlier heartbeat whose answer was lost, an edit by somebody else, or the end
+			return
+		}
+		m.endBeat(op, do, err)
+		return
+	case undo:
+		if unsure {
+			m.freed = q.send.Record.Nonce
+		}
+		m.endUndo(op)
+		return
+	case ReleaseOp:
+		if unsure {
+			m.freed, op.freeing = q.send.Record.Nonce, true // it may have been committed
+		}
+	}
+	if op.cause != nil || errors.Is(err, ErrRefused) {
+		m.abandon(op, following(err, op.last), true)
+		return
+	}
+	op.last = telling(op.last, err)
+	m.retry(op)
+}
+
+// retry reads again, after a pause.
+func (m *Machine) retry(op *operation) {
+	op.tries++
+	switch d := m.backoff(op.tries); {
+	case op.cause != nil:
+		m.abandon(op, following(op.cause, op.last), true)
+	case d <= 0:
+		m.look(op)
+	default:
+		op.resumeAt = m.now.Add(d)
+	}
+}
+
+// giveUpOn ends an operation. A request that is under way is waited for: it may have been committed.
+func (m *Machine) giveUpOn(op *operation, cause error) {
+	if op.cause != nil || !slices.Contains(m.ops, op) {
+		return
+	}
+	op.cause = cause
+	switch {
+	case op.request != 0:
+		m.emit(Abort{Request: op.request, Cause: cause})
+	case op == m.active:
+		m.abandon(op, following(cause, op.last), true)
+	default:
+		m.abandon(op, cause, false)
+	}
+}
+
+// abandon finishes an operation that nobody knows the fate of. begun is false if it never had its turn.
+func (m *Machine) abandon(op *operation, err error, begun bool) {
+	switch do := op.do.(type) {
+	case AcquireOp:
+		if !begun {
+			m.finish(op, Finished{Outcome: Outcome{Kind: Unknown, Err: err}})
+			return
+		}
+		m.unknown(op, err)
+	case ReleaseOp:
+		m.abandonRelease(op, err, begun)
+	case ForceOp:
+		op.forced.out.Kind, op.forced.out.Err = ReleaseUnknown, err
+		if len(m.strays) > 0 {
+			m.tidyAfter(m.settings.OperationTimeout)
+		}
+		m.finish(op, Finished{Release: op.forced.out})
+	case *beat:
+		m.endBeat(op, do, err)
+	case undo:
+		m.endUndo(op)
+	default:
+		m.finish(op, Finished{Err: err})
+	}
+}
+
+// finish ends an operation.
+func (m *Machine) finish(op *operation, f Finished) {
+	is := func(o *operation) bool { return o == op }
+	m.ops, m.queue = slices.DeleteFunc(m.ops, is), slices.DeleteFunc(m.queue, is)
+	if op == m.active {
+		m.active = nil
+	}
+	op.resumeAt = time.Time{}
+	if l := op.leader; l != nil {
+		l.followers = slices.DeleteFunc(l.followers, is)
+	}
+	if f.Op = op.id; f.Op != 0 {
+		m.emit(f)
+	}
+	m.answerFollowers(op, f.Outcome)
+}
+
+// close ends the tenure without a word, and gives everything up.
+func (m *Machine) close() {
+	m.closed = true
+	if m.tenure != nil {
+		m.endTenure()
+	}
+	for _, op := range slices.Clone(m.ops) {
+		m.giveUpOn(op, ErrClosed)
+	}
+}
+
+// tryChange writes what the change makes of the record.
+func (m *Machine) tryChange(op *operation, do ChangeOp, s Snapshot) {
+	r, writes, err := do.Next(s.Record, m.now)
+	if err != nil || !writes {
+		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}, Err: err})
+		return
+	}
+	m.write(op, r, s.Version)
+}
+
+// wall is t as a record keeps it.
+func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// touched is r with another time. It grows even if the wall clock does not, so that others see the change; a millisecond is the
+// finest that a record has.
+func touched(r Record, now time.Time) Record {
+	at := wall(now)
+	if next := r.Renewed.Add(time.Millisecond); at.Before(next) {
+		at = next
+	}
+	r.Renewed = at
+	return r
+}
+
+// clone returns a copy that shares nothing with r.
+func (r Record) clone() Record {
+	r.Verdict = r.Verdict.Clone()
+	return r
+}
+
+// newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring about, it is b, the one
+// that was read last.
+func newest(a, b *sbr.Verdict) *sbr.Verdict {
+	if a == nil || (b != nil && b.Token >= a.Token) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,445 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// errMoved says that the record had moved on before a grant could be used.
+var errMoved = errors.New("lease: the record has moved on")
+
+// attempt is what an Acquire does.
+type attempt struct {
+	proposal Proposal
+	terms    terms
+	notify   bool
+	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
+	nonce   string
+	started time.Time
+	// adrift is the version an unanswered write was sent for, if there is one.
+	adrift   Version
+	isAdrift bool
+	// renewing: the write that is under way is to make an earlier grant usable again. A failure of that ends adopting.
+	renewing, adoptsNoMore bool
+}
+
+// beginAcquire answers what needs no turn. It reports whether the operation goes on to wait for one.
+func (m *Machine) beginAcquire(op *operation, do AcquireOp) (goesOn bool) {
+	a := &op.attempt
+	a.proposal, a.nonce, a.notify = do.Proposal.clone(), do.Nonce, do.Notify
+	if out, ok := m.present(op); ok {
+		m.finish(op, Finished{Outcome: out})
+		return false
+	}
+	var err error
+	if a.terms, err = m.terms(&a.proposal); err != nil {
+		m.finish(op, Finished{Outcome: Outcome{Kind: Unknown, Err: err}})
+		return false
+	}
+	return op.cause != nil || !m.join(op)
+}
+
+// join makes a plain Acquire share the attempt of another one that waits for its turn: its first read, which nobody has sent yet, is
+// not older than the question.
+func (m *Machine) join(op *operation) bool {
+	if !op.attempt.proposal.plain() {
+		return false
+	}
+	for _, leader := range m.queue {
+		if _, acquires := leader.do.(AcquireOp); acquires && leader.attempt.proposal.plain() {
+			op.leader, leader.followers = leader, append(leader.followers, op)
+			return true
+		}
+	}
+	return false
+}
+
+// finishAcquire ends an attempt. What it has in doubt is not forgotten.
+func (m *Machine) finishAcquire(op *operation, out Outcome) {
+	a := &op.attempt
+	out.Record = out.Record.clone()
+	if a.isAdrift {
+		m.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, m.grace())
+	}
+	m.finish(op, Finished{Outcome: out})
+}
+
+// answerFollowers answers all who have shared the attempt. A grant that is gone again, or a leader that ran out of time, is no answer
+// for somebody who has time left.
+func (m *Machine) answerFollowers(op *operation, out Outcome) {
+	followers := op.followers
+	op.followers = nil
+	for _, f := range followers {
+		f.leader = nil
+		own := out
+		own.Record = out.Record.clone()
+		switch {
+		case out.Kind == Held, out.Kind == Unknown && final(out.Err):
+			m.finish(f, Finished{Outcome: own})
+			continue
+		case out.Kind == Granted:
+			if own, ok := m.present(f); ok {
+				m.finish(f, Finished{Outcome: own})
+				continue
+			}
+		}
+		if !m.join(f) {
+			m.queue = append(m.queue, f)
+		}
+	}
+}
+
+// final reports whether another try would end the same way.
+func final(err error) bool {
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
+}
+
+// present answers a holder who needs no request: a plain Acquire is granted, an exclusive one refused.
+func (m *Machine) present(op *operation) (Outcome, bool) {
+	p, t := &op.attempt.proposal, m.tenure
+	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || t == nil || !m.holding.live(m.now) {
+		return Outcome{}, false
+	}
+	out := Outcome{Kind: Granted, Record: m.know.reconcile(m.know.snap).Record.clone()}
+	if owed := m.owed(); p.Exclusive || owed > 0 && p.needsCheck() {
+		out.Kind, out.RetryAfter = Held, owed
+		return out, true
+	}
+	if op.attempt.notify {
+		t.notify = op.id
+	}
+	return out, true
+}
+
+func (m *Machine) startAcquire(op *operation) {
+	if out, ok := m.present(op); ok {
+		m.finishAcquire(op, out)
+		return
+	}
+	m.expire()
+	m.shorten(op.attempt.terms)
+	m.lookUnlessKnown(op)
+}
+
+// shorten prepares a holder for other terms: once the write is sent, the record may say the shorter time of the two.
+func (m *Machine) shorten(next terms) {
+	deadline, finite := next.deadline(m.now)
+	if g := m.holding; m.tenure != nil && finite && (g.forever || deadline.Before(g.deadline)) {
+		m.holding = &grant{token: g.token, from: g.from, deadline: deadline}
+		m.reschedule()
+	}
+}
+
+func (m *Machine) unknown(op *operation, err error) {
+	s, _ := m.cached()
+	err = following(err, op.last)
+	switch {
+	case errors.Is(err, ErrRefused):
+		m.warn("lease: the store refused", "error", err)
+	case errors.Is(err, ErrTokenSpent):
+		m.emit(Note{Level: slog.LevelError, Text: "lease: no grant is possible", Args: []any{"error", err}})
+	}
+	if op.attempt.isAdrift && errors.Is(err, ErrRefused) {
+		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
+	}
+	m.finishAcquire(op, Outcome{Kind: Unknown, Record: s.Record, Err: err})
+}
+
+// tryAcquire does what can be done with the state s: at most one write.
+func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
+	a, r := &op.attempt, &s.Record
+	if r.Nonce == a.nonce && r.Holder == m.owner {
+		m.granted(op, s, a.started) // an earlier write of this attempt was committed, its answer lost
+		return
+	}
+	if a.isAdrift && fresh && s.Version != a.adrift {
+		a.isAdrift = false // the version it was sent for is gone, and it did not get it
+	}
+	if fresh && r.Holder == m.owner && m.adopt(op, s) {
+		return
+	}
+	proposal := a.proposal
+	proposal.Exclusive = proposal.Exclusive && !m.isStray(r) // what came late is nobody's
+	out := Outcome{Kind: Held, Record: *r}
+	switch ruling, wait := m.rule(&proposal, s); ruling {
+	case mayTake:
+		m.owe(&proposal, s)
+		m.takeIt(op, s)
+		return
+	case superseded:
+		out.Superseded = true
+	case heldByOther:
+		if wait != Infinite {
+			out.RetryAfter = wait
+		}
+	}
+	if fresh && !a.isAdrift {
+		m.finishAcquire(op, out)
+		return
+	}
+	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
+}
+
+// takeIt sends the one conditional write. If its fate is unknown the next try sends it again, for the same version: only one of the
+// two can win, and both are this attempt's.
+func (m *Machine) takeIt(op *operation, s Snapshot) {
+	a := &op.attempt
+	if a.started.IsZero() {
+		a.started = m.now
+	}
+	if s.Record.Token >= MaxToken {
+		m.unknown(op, fmt.Errorf("%w: it is %d: see sbr lease reset", ErrTokenSpent, s.Record.Token))
+		return
+	}
+	m.write(op, m.draft(a, s.Record), s.Version)
+}
+
+// draft is what the attempt writes over r: the same content for the same r, however often it is sent.
+func (m *Machine) draft(a *attempt, r Record) Record {
+	began := wall(a.started)
+	next := Record{
+		Holder: m.owner, Token: r.Token + 1, Nonce: a.nonce, TTL: a.terms.recorded(),
+		Acquired: began, Renewed: began, Verdict: r.Verdict,
+	}
+	if a.proposal.Verdict != nil {
+		next.Verdict = a.proposal.Verdict.Clone()
+		next.Verdict.Token = next.Token
+	}
+	return next
+}
+
+func (m *Machine) wroteAcquire(op *operation, s Snapshot, at time.Time) {
+	a := &op.attempt
+	if !a.renewing {
+		m.granted(op, s, at)
+		return
+	}
+	a.renewing = false
+	if err := m.beginTenure(op, s, at); err != nil {
+		op.last, a.adoptsNoMore = err, true
+		m.retry(op)
+		return
+	}
+	m.adopted(op, s)
+}
+
+func (m *Machine) failedAcquire(op *operation, q *request, err error) {
+	a, write := &op.attempt, q.send.Write
+	switch {
+	case write && a.renewing:
+		a.renewing, a.adoptsNoMore, op.last = false, true, err
+	case write && errors.Is(err, ErrConflict):
+		op.last = err
+	case errors.Is(err, ErrRefused), !write && (op.cause != nil || final(err)):
+		m.unknown(op, err)
+		return
+	default:
+		op.last = telling(op.last, err)
+		if !write {
+			break
+		}
+		if a.adrift, a.isAdrift = q.send.Prev, true; op.cause != nil {
+			m.unknown(op, err)
+			return
+		}
+	}
+	m.retry(op)
+}
+
+// granted turns a committed write of the attempt into holding.
+func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
+	a := &op.attempt
+	a.isAdrift = false
+	switch err := m.beginTenure(op, s, start); {
+	case err == nil:
+		m.finishAcquire(op, Outcome{Kind: Granted, Record: s.Record})
+	case errors.Is(err, errMoved):
+		op.last = err
+		m.retry(op)
+	default:
+		a.adrift, a.isAdrift = s.Version, true // it stands in the store all the same
+		m.unknown(op, fmt.Errorf("after a committed write: %w", err))
+	}
+}
+
+// adopt takes on a grant that an earlier attempt of this lease got after its failure had been reported. It reports false when there is
+// none, or when the proposal goes on to write anyway.
+func (m *Machine) adopt(op *operation, s Snapshot) bool {
+	a := &op.attempt
+	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
+		return false
+	}
+	start, ok := m.lateGrant(s.Record.Nonce, a.terms)
+	if !ok {
+		return false
+	}
+	switch err := m.beginTenure(op, s, start); {
+	case err == nil:
+		m.adopted(op, s)
+	case errors.Is(err, ErrTooLate):
+		a.renewing = true
+		m.write(op, renewed(s.Record, a.terms, m.now), s.Version)
+	default:
+		op.last = err
+		return false
+	}
+	return true
+}
+
+func (m *Machine) adopted(op *operation, s Snapshot) {
+	out := Outcome{Kind: Granted, Record: s.Record}
+	switch owed, p := m.owed(), &op.attempt.proposal; {
+	case p.Verdict != nil:
+		out.Kind, out.Superseded = Held, true
+	case owed > 0 && p.needsCheck():
+		out.Kind, out.RetryAfter = Held, owed
+	}
+	m.finishAcquire(op, out)
+}
+
+// terms are the times of one grant.
+type terms struct {
+	// ttl is what the record says: how long others wait for a silent holder. Infinite: for ever.
+	ttl time.Duration
+	// window is how long the holder trusts one write, counted from the moment it was sent. Infinite: for ever.
+	window time.Duration
+	// interval is the time between two heartbeats. Zero: none, the grant ends with its window.
+	interval time.Duration
+}
+
+// terms returns those that p asks for. The error wraps ErrRefused when they would not hold: others judge by the settings.
+func (m *Machine) terms(p *Proposal) (terms, error) {
+	switch {
+	case p.For == 0 && p.KeepAlive:
+		return terms{}, fmt.Errorf("%w: Proposal.KeepAlive needs Proposal.For; without either the settings' heartbeats apply", ErrRefused)
+	case p.For == 0:
+		return terms{m.settings.HeartbeatTimeout, m.window, m.settings.Interval()}, nil
+	case len(p.TakeOver) > 0:
+		return terms{}, fmt.Errorf("%w: Proposal.For and Proposal.TakeOver exclude each other: the holder that is replaced may believe longer", ErrRefused)
+	case p.For < 0:
+		return terms{}, fmt.Errorf("%w: Proposal.For is %v: it must be positive", ErrRefused, p.For)
+	case m.limited:
+		return terms{}, fmt.Errorf("%w: Proposal.For is %v: other users of this store expire holders by a rule of their own", ErrRefused, p.For)
+	case p.For > m.settings.HeartbeatTimeout:
+		return terms{}, fmt.Errorf("%w: Proposal.For is %v: others wait no longer than heartbeat-timeout (%v)",
+			ErrRefused, p.For, m.settings.HeartbeatTimeout)
+	}
+	s := Settings{HeartbeatTimeout: p.For, OperationTimeout: m.settings.OperationTimeout}
+	t := terms{ttl: p.For, window: s.Window()}
+	if p.KeepAlive {
+		if t.interval = m.settings.Interval(); p.For != Infinite {
+			t.interval = p.For / 10
+		}
+	}
+	return t, nil
+}
+
+// recorded is the ttl as a record says it.
+func (t terms) recorded() time.Duration {
+	if t.ttl == Infinite {
+		return 0
+	}
+	return t.ttl
+}
+
+// deadline is how long a write that was sent at start keeps the lease; ok is false if for ever.
+func (t terms) deadline(start time.Time) (deadline time.Time, ok bool) {
+	if t.window == Infinite {
+		return time.Time{}, false
+	}
+	return start.Add(t.window), true
+}
+
+// ruling is what a proposal may do with a record.
+type ruling uint8
+
+const (
+	// mayTake: the record may be replaced.
+	mayTake ruling = iota
+	// heldByOther: a holder that may not be replaced.
+	heldByOther
+	// superseded: the verdict builds on another token than the record's.
+	superseded
+)
+
+// judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from here, by the local clock;
+// no time in the record is looked at.
+func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) ruling {
+	switch {
+	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
+		return superseded
+	case p.Verdict != nil && p.BaseBy != "" && r.Verdict != nil && string(r.Verdict.DecidedBy) != p.BaseBy:
+		return superseded
+	case r.Holder == "", r.Holder == owner && !p.Exclusive, p.Override, slices.Contains(p.TakeOver, r.Holder):
+		return mayTake
+	case patience != Infinite && silent >= patience:
+		return mayTake
+	default:
+		return heldByOther
+	}
+}
+
+// rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for ever, as far as is known.
+func (m *Machine) rule(p *Proposal, s Snapshot) (r ruling, wait time.Duration) {
+	silent, patience := m.silence(s)
+	switch r = judge(p, &s.Record, m.owner, silent, patience); {
+	case r == mayTake && s.Record.Holder == m.owner && !p.Override && p.needsCheck() && m.owed() > 0:
+		return heldByOther, m.owed()
+	case r == heldByOther && patience != Infinite:
+		return r, patience - silent
+	default:
+		return r, Infinite
+	}
+}
+
+// Wait is for how long an Acquire of p would be in vain, as far as is known, at most a heartbeat interval.
+func (m *Machine) Wait(now time.Time, p *Proposal) time.Duration {
+	if now.After(m.now) {
+		m.now = now
+	}
+	s, known := m.cached()
+	if !known {
+		return 0
+	}
+	ruling, wait := m.rule(p, s)
+	if ruling != heldByOther {
+		return 0
+	}
+	return min(wait, m.settings.Interval())
+}
+
+// silence is for how long the holder of s was silent, and for how long it may be.
+func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
+	return m.know.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
+}
+
+// A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in its last heartbeat until
+// its time is over, as observed from here, exactly as if it had crashed. Until then three things hold, so that no two owners ever
+// believe at once: Check is false, a plain Acquire of the new holder is Held, and its Release leaves the record as it is, for the next
+// one would not know of the one before. Whoever takes over from the new holder waits out that one's time, which ends later.
+
+// owe notes, before a write of p that replaces s, until when somebody else may believe in s.
+func (m *Machine) owe(p *Proposal, s Snapshot) {
+	silent, patience := m.silence(s)
+	switch r := &s.Record; {
+	case r.Holder == m.owner && !p.Override: // what is owed stays owed
+	case r.Holder == "", p.Override, patience != Infinite && silent >= patience:
+		// A free record says that nobody believes in anything: it was not freed before. Override is an operator's word.
+		m.owedUntil = time.Time{}
+	default:
+		m.owedUntil = m.now.Add(patience - silent)
+	}
+}
+
+// owed is for how long a former holder may still believe that it holds the lease.
+func (m *Machine) owed() time.Duration { return max(0, m.owedUntil.Sub(m.now)) }
+
+// needsCheck reports whether p asks for a lease that can be used at once. The others are for the verdict that they write.
+func (p *Proposal) needsCheck() bool { return p.For != 0 || p.Verdict == nil && len(p.TakeOver) == 0 }
+
+func errOwed(left time.Duration) error {
+	return fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", left)
+}

@@ -1,0 +1,240 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// giveUp ends the tenure without telling anybody and returns its nonce, empty if there was none. What the record says from here on is
+// a stray grant.
+func (m *Machine) giveUp() string {
+	t := m.tenure
+	if t == nil {
+		return ""
+	}
+	m.endTenure()
+	m.strays[t.nonce] = stray{terms: t.terms}
+	m.gaveUp++
+	return t.nonce
+}
+
+// startRelease frees the record if one of the strays stands in it.
+func (m *Machine) startRelease(op *operation) {
+	if late := m.giveUp(); late != "" {
+		op.releasing = late // an Acquire that was under way when Release was called
+	}
+	op.freeing = op.releasing != "" && op.releasing == m.freed // by what tidies up, while this one waited for its turn
+	switch gone := len(m.strays) == 0; {
+	case gone && op.freeing:
+		m.finish(op, Finished{Release: ReleaseOutcome{Kind: Released}})
+	case gone:
+		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased}})
+	case m.owed() > 0:
+		m.abandonRelease(op, errOwed(m.owed()), true)
+	default:
+		m.lookUnlessKnown(op)
+	}
+}
+
+func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
+	if m.isStray(&s.Record) {
+		m.free(op, s)
+		return
+	}
+	var out ReleaseOutcome
+	switch {
+	case !fresh:
+		m.retry(op)
+		return
+	case len(m.strays) > 0:
+		// An unanswered write for this very version may still be committed. Nothing can be released yet.
+		m.abandonRelease(op, errors.New("lease: an earlier attempt may still be granted"), true)
+		return
+	case op.freeing:
+		out.Kind = Released // somebody else may have taken it since
+	case op.releasing != "":
+		out = ReleaseOutcome{Kind: NotReleased, Err: ErrLost}
+	default:
+		out.Kind = NotReleased
+	}
+	m.finish(op, Finished{Release: out})
+}
+
+// free writes the record s, which stands under a stray, without its holder. From now on that stray cannot be adopted any more: the
+// write may be committed after it has failed.
+func (m *Machine) free(op *operation, s Snapshot) {
+	nonce := s.Record.Nonce
+	m.strays[nonce] = stray{terms: m.strays[nonce].terms}
+	r := touched(s.Record, m.now)
+	r.Holder = ""
+	m.write(op, r, s.Version)
+}
+
+// abandonRelease ends a release whose fate is not known. begun is false if nothing was sent for it.
+func (m *Machine) abandonRelease(op *operation, err error, begun bool) {
+	out := ReleaseOutcome{Kind: ReleaseUnknown, Err: err}
+	switch {
+	case !begun && len(m.strays) == 0:
+		out = ReleaseOutcome{Kind: NotReleased}
+		if errors.Is(err, ErrClosed) {
+			out.Err = ErrClosed
+		}
+	case begun || op.releasing != "":
+		m.tidyAfter(m.settings.OperationTimeout)
+	}
+	m.finish(op, Finished{Release: out})
+}
+
+// forced is what a ForceRelease has found and sent.
+type forced struct {
+	out ReleaseOutcome
+	// sent is the grant that a write was sent to end, for that version.
+	sent    *sign
+	version Version
+}
+
+// tryForce frees the record if that is asked for.
+func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
+	f, r := &op.forced, s.Record
+	switch {
+	case f.sent != nil && s.Version != f.version && (r.Holder != f.sent.holder || r.Token != f.sent.token):
+		f.out.Kind = Released // an unanswered write, or somebody else's: that grant is over
+		m.finish(op, Finished{Release: f.out})
+		return
+	case r.Holder == "":
+		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased, Record: r.clone()}})
+		return
+	case do.Holder != "" && r.Holder != do.Holder:
+		err := fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder)
+		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased, Record: r.clone(), Err: err}})
+		return
+	}
+	silent, patience := m.silence(s)
+	f.out.Record, f.out.Expired = r.clone(), patience != Infinite && silent >= patience
+	seen := signOf(&r)
+	f.sent, f.version = &seen, s.Version
+	freed := touched(r, m.now)
+	freed.Holder = ""
+	m.write(op, freed, s.Version)
+}
+
+// stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.
+type stray struct {
+	// terms are those of the grant.
+	terms terms
+	// attempt: it stems from an Acquire that ended as Unknown, whose write was sent for the version prev, first at started.
+	// As long as the record is at prev it may still come. Otherwise it is a grant that was given up: any read that does not
+	// show it proves that it is gone.
+	attempt bool
+	prev    Version
+	started time.Time
+}
+
+// maxStrays bounds the memory of attempts that are all in doubt. The ones beyond share the entry anyNonce: no attempt has that
+// nonce, so none of them is adopted.
+const (
+	maxStrays = 256
+	anyNonce  = ""
+)
+
+func (m *Machine) stray(nonce string, s stray, after time.Duration) {
+	if len(m.strays) >= maxStrays {
+		nonce = anyNonce // with the newest prev: an older version does not come back
+		s.terms.ttl = max(s.terms.ttl, m.strays[anyNonce].terms.ttl)
+	}
+	m.strays[nonce] = s
+	m.gaveUp++
+	m.tidyAfter(after)
+}
+
+func (m *Machine) isStray(r *Record) bool {
+	_, ok := m.strays[r.Nonce]
+	_, more := m.strays[anyNonce]
+	return (ok || more) && r.Holder == m.owner
+}
+
+// lateGrant tells when the write of an attempt with these terms, that ended as Unknown, was sent.
+func (m *Machine) lateGrant(nonce string, t terms) (started time.Time, ok bool) {
+	s, ok := m.strays[nonce]
+	return s.started, ok && s.attempt && s.terms == t
+}
+
+// settleStrays forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
+func (m *Machine) settleStrays(s Snapshot) {
+	for nonce, st := range m.strays {
+		present := (nonce == s.Record.Nonce || nonce == anyNonce) && s.Record.Holder == m.owner
+		if !present && !(st.attempt && st.prev == s.Version) {
+			delete(m.strays, nonce)
+		}
+	}
+}
+
+// grace is how long a late grant is left alone, so that the next Acquire can adopt it.
+func (m *Machine) grace() time.Duration { return 2 * m.settings.OperationTimeout }
+
+// tidying is the undoing of strays: a look from time to time until none is left. It gives up when the time is over in which others
+// would wait for such a holder (never, if they would wait for ever); a later read or watch that finds a stray starts it anew.
+type tidying struct {
+	on, busy bool
+	at       time.Time
+	waited   time.Duration
+}
+
+func (m *Machine) tidyAfter(after time.Duration) {
+	if !m.tidying.on && !m.closed {
+		m.tidying = tidying{on: true, at: m.now.Add(after), waited: after}
+	}
+}
+
+func (m *Machine) tidyIfDue() {
+	if t := &m.tidying; !t.on || t.busy || m.now.Before(t.at) {
+		return
+	}
+	m.tidying.busy = true
+	op := &operation{do: undo{}, deadline: m.now.Add(m.settings.OperationTimeout)}
+	m.ops, m.queue = append(m.ops, op), append(m.queue, op)
+}
+
+func (m *Machine) startUndo(op *operation) {
+	if len(m.strays) == 0 || m.owed() > 0 {
+		m.endUndo(op)
+		return
+	}
+	m.look(op)
+}
+
+// tryUndo frees the record if it stands under a stray. Whatever becomes of that, the next look sees it.
+func (m *Machine) tryUndo(op *operation, s Snapshot) {
+	if !m.isStray(&s.Record) || m.tenure != nil {
+		m.endUndo(op)
+		return
+	}
+	m.emit(Note{
+		Level: slog.LevelInfo, Text: "lease: undoing a grant that came after its failure was reported",
+		Args: []any{"token", s.Record.Token},
+	})
+	m.free(op, s)
+}
+
+func (m *Machine) endUndo(op *operation) {
+	m.finish(op, Finished{})
+	t := &m.tidying
+	if t.busy = false; len(m.strays) == 0 || m.closed || t.waited >= m.strayPatience() {
+		*t = tidying{}
+		return
+	}
+	interval := m.settings.Interval()
+	t.at, t.waited = m.now.Add(interval), t.waited+interval
+}
+
+// strayPatience is how long strays are looked for.
+func (m *Machine) strayPatience() time.Duration {
+	for _, s := range m.strays {
+		if s.terms.ttl == Infinite {
+			return Infinite
+		}
+	}
+	return min(m.settings.HeartbeatTimeout, time.Hour)
+}
