@@ -301,7 +301,7 @@ func (l *Lease) step(e Event) (news *Record) {
 			delete(l.losses, id)
 		}
 	}
-	l.wake(now)
+	l.wake()
 	l.mu.Unlock()
 	for _, n := range notes {
 		l.log.Log(context.Background(), n.Level, n.Text, n.Args...)
@@ -370,7 +370,7 @@ func (l *Lease) tell(to loss, reason error) {
 }
 
 // wake sets the alarm for what is due next. Called under mu.
-func (l *Lease) wake(now time.Time) {
+func (l *Lease) wake() {
 	at, ok := l.machine.Deadline()
 	switch {
 	case l.alarm != nil && ok && !at.Before(l.wakesAt):

@@ -45,11 +45,11 @@ type Machine struct {
 	sent       RequestID
 }
 
-// OpID names an operation, RequestID a request to the store.
-type (
-	OpID      uint64
-	RequestID uint64
-)
+// OpID names an operation.
+type OpID uint64
+
+// RequestID names a request to the store.
+type RequestID uint64
 
 // Event is what happens: Begin, Cancel, Answered, Failed, Heard, Tick or Closed.
 type Event interface{ event() }
@@ -103,6 +103,7 @@ type (
 		Nonce    string
 		Notify   bool
 	}
+	// ReleaseOp is a Release.
 	ReleaseOp struct{}
 	// ForceOp is a ForceRelease.
 	ForceOp struct{ Holder string }
@@ -110,6 +111,7 @@ type (
 	ChangeOp struct {
 		Next func(r Record, now time.Time) (next Record, writes bool, err error)
 	}
+	// ReadOp is a Read.
 	ReadOp struct{}
 )
 

@@ -66,7 +66,7 @@ func newCluster(opt Options, log *journal) *cluster {
 	return &cluster{opt: opt, net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(), log: log, nodes: make(map[string]*node)}
 }
 
-func (c *cluster) store(name string) (lease.Store, error) {
+func (c *cluster) store() (lease.Store, error) {
 	if c.opt.Kubeconfig == "" {
 		return c.memory, nil
 	}
@@ -75,7 +75,7 @@ func (c *cluster) store(name string) (lease.Store, error) {
 	return kubernetes.New(cfg)
 }
 
-func (c *cluster) config(name string, g *gate) (downing.Config, error) {
+func (c *cluster) config(g *gate) (downing.Config, error) {
 	cfg := downing.DefaultConfig()
 	cfg.System = c.opt.System
 	cfg.Strategy = c.opt.Strategy
@@ -92,7 +92,7 @@ func (c *cluster) config(name string, g *gate) (downing.Config, error) {
 	cfg.Pause = g.pause
 	cfg.Grace = 5 * time.Second
 	cfg.TellFor = 2 * time.Second
-	store, err := c.store(name)
+	store, err := c.store()
 	cfg.Store = store
 	return cfg, err
 }
@@ -100,7 +100,7 @@ func (c *cluster) config(name string, g *gate) (downing.Config, error) {
 // start starts a member under its own provider and joins it to n1.
 func (c *cluster) start(ctx context.Context, name string) error {
 	g := &gate{}
-	cfg, err := c.config(name, g)
+	cfg, err := c.config(g)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,8 @@ func (s *Store) wait(ctx context.Context, n *fsnotify.Watcher) (goesOn bool, err
 			if e.Name == s.path || e.Name == s.dir {
 				return true, nil
 			}
-		case <-n.Errors: // too many events at once, most likely: some were lost
+		case err := <-n.Errors: // too many events at once, most likely: some were lost
+			s.log.DebugContext(ctx, "watching the folder", "error", err)
 			return true, nil
 		}
 	}
