@@ -59,12 +59,6 @@ func (w mixedWorld) spec() (owner string, at time.Time) {
 	return spec["owner"].(string), time.UnixMilli(int64(spec["time"].(float64)))
 }
 
-// beatsAfter waits until the holder's heartbeat is in the store.
-func (w mixedWorld) beatsAfter(before time.Time) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool { _, at := w.spec(); return at.After(before) }, waitFor, time.Millisecond)
-}
-
 func TestAkka_ReleaseByEitherIsSeenByTheOther(t *testing.T) {
 	for _, api := range []kubernetes.API{kubernetes.Akka, kubernetes.Pekko} {
 		t.Run(string(api), func(t *testing.T) {
