@@ -110,7 +110,7 @@ properties: ## Run the property tests with CHECKS (2000) cases each, drawn anew
 	done
 
 .PHONY: mutants
-mutants: ## Seed bugs into the resolver and the lease, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
+mutants: ## Seed bugs into the resolver, the lease and what drives them, one at a time: the tests must catch each (ARGS="--only 'verdict-*'")
 	$(GO) run -C test ./mutants --tier each $(ARGS)
 
 .PHONY: check
@@ -163,7 +163,7 @@ kube: ## Build kube-apiserver and etcd for the tests, once, into .cache/
 
 .PHONY: browser
 browser: ## Install Chromium for the tests, where there is none (apt-get, as root), or say how
-	@$(GO) run ./internal/browsertest/install
+	@$(GO) run -C test ./browser/install
 
 .PHONY: help
 help: ## List the targets

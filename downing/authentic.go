@@ -1,28 +1,33 @@
 package downing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"golang.org/x/time/rate"
+
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whoever has the gossip key, or a shell on one node, can send any query. So a message counts only as far as it can be what it says it is; what can
-// be looked up is looked up. That is no substitute for the key: a member that lies about itself is believed.
+// Whoever has the gossip key, or a shell on one node, can send any query. So a message counts only as far as
+// it can be what it says it is; what can be looked up is looked up. That is no substitute for the key: a
+// member that lies about itself is believed.
 
 // forged says why a message cannot be what it says it is; empty if it can. Loop only.
-func (e *engine) forged(q *query, m *gossip.Message) string {
+func (e *engine) forged(q *query, m *wire.Message) string {
 	from, known := e.resolver.Member(m.From)
 	switch {
 	case q.from != "" && q.from != NameOf(m.From):
 		return fmt.Sprintf("it was sent by the node %s", q.from)
-	case !known && m.Kind != gossip.KindStanding: // who asks may be out
+	case !known && m.Kind != wire.KindStanding: // who asks may be out
 		return "its sender is no member here"
-	case m.Kind == gossip.KindOrder && !q.asked:
+	case m.Kind == wire.KindOrder && !q.asked:
 		return e.unfit(&from, m)
 	default:
 		return ""
@@ -30,7 +35,7 @@ func (e *engine) forged(q *query, m *gossip.Message) string {
 }
 
 // unfit says why a member cannot be the one that gives this order.
-func (e *engine) unfit(from *sbr.Member, m *gossip.Message) string {
+func (e *engine) unfit(from *sbr.Member, m *wire.Message) string {
 	strange := func(id sbr.ID) bool { _, known := e.resolver.Member(id); return !known }
 	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp && !slices.ContainsFunc(m.Suspects, strange) {
 		return "with a lease only a verdict downs anybody while nobody is unreachable"
@@ -50,22 +55,23 @@ func (e *engine) unfit(from *sbr.Member, m *gossip.Message) string {
 	return "" // it is known, so it was in the list
 }
 
-// verifyTime is how long the lease store may take to confirm what somebody told. Without an answer what a member says counts.
+// verifyTime is how long the lease store may take to confirm what somebody told. Without an answer what a
+// member says counts.
 const verifyTime = time.Second
 
 // maxVerifying bounds how many told verdicts are looked up at the same time. Those beyond it are told again.
 const maxVerifying = 4
 
 // told takes in a verdict that another member passed on. If the store can be read it has the word. Loop only.
-func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
+func (e *engine) told(q *query, m wire.Message) {
 	v := e.resolver.Verdict()
 	news := m.Token > v.Token || m.Token == v.Token && v.Partial
 	if e.lease == nil || !news || e.isAstray() { // an other store than the cluster's disproves nothing
-		e.learn(m, answer)
+		e.learn(q, &m)
 		return
 	}
 	if e.verifying >= maxVerifying {
-		e.metrics.dropped(string(m.Kind), ignoredOverload)
+		e.rec.add(countIgnored, string(m.Kind), ignoredOverload)
 		return
 	}
 	e.verifying++
@@ -79,29 +85,30 @@ func (e *engine) told(q *query, m gossip.Message, answer func(gossip.Message)) {
 			e.verifying--
 			switch {
 			case err != nil, rec.Behind: // a store that forgot disproves nothing
-				e.learn(m, answer)
+				e.learn(q, &m)
 			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
-				e.metrics.dropped(string(m.Kind), ignoredUnverified)
-				e.ignore(q, m.Kind, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
+				e.ignore(q, m.Kind, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
 			default:
 				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
-				e.acknowledge(&m, answer)
+				e.acknowledge(q, &m)
 			}
 		})
 	})
 }
 
-func (e *engine) learn(m gossip.Message, answer func(gossip.Message)) {
+func (e *engine) learn(q *query, m *wire.Message) {
 	e.step(sbr.Told{From: m.From, Verdict: m.Verdict()})
-	e.acknowledge(&m, answer)
+	e.acknowledge(q, m)
 }
 
 // ignore says that a message was not taken in, and why.
-func (e *engine) ignore(q *query, kind gossip.Kind, why string) {
-	e.complain.log(e, "sbr: ignored a message", "from", q.from, "kind", string(kind), "why", why)
+func (e *engine) ignore(q *query, kind wire.Kind, reason, why string) {
+	e.rec.add(countIgnored, cmp.Or(string(kind), noKind), reason)
+	e.complain.log("sbr: ignored a message", "from", q.from, "kind", string(kind), "why", why)
 }
 
-// maxPending is how many messages may wait for the loop. Beyond it they are dropped: whatever matters is sent again.
+// maxPending is how many messages may wait for the loop. Beyond it they are dropped: whatever matters is sent
+// again.
 const maxPending = 2048
 
 // complainEvery is how often the log tells of messages that were ignored.
@@ -109,22 +116,21 @@ const complainEvery = 5 * time.Second
 
 // complaints keeps a flood of junk from becoming a flood of log lines. It is safe for concurrent use.
 type complaints struct {
-	mu     sync.Mutex
-	last   time.Time
-	silent int
+	logger *slog.Logger
+	some   rate.Sometimes
+	silent atomic.Int64
 }
 
-func (c *complaints) log(e *engine, text string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if !c.last.IsZero() && now.Sub(c.last) < complainEvery {
-		c.silent++
-		return
-	}
-	if c.silent > 0 {
-		args = append(args, "more-like-it", c.silent)
-	}
-	c.last, c.silent = now, 0
-	e.log.Warn(text, args...)
+func newComplaints(log *slog.Logger) *complaints {
+	return &complaints{logger: log, some: rate.Sometimes{Interval: complainEvery}}
+}
+
+func (c *complaints) log(text string, args ...any) {
+	c.silent.Add(1)
+	c.some.Do(func() {
+		if more := c.silent.Swap(0) - 1; more > 0 {
+			args = append(args, "more-like-it", more)
+		}
+		c.logger.Warn(text, args...)
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -24,7 +24,7 @@ func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
 		names := c.Form(3)
 		p := c.puppet()
 		for token := range uint64(3) {
-			verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: token + 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2"), c.id("n3")}}
+			verdict := wire.Message{Kind: wire.KindVerdict, From: p.id, Token: token + 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2"), c.id("n3")}}
 			require.Empty(t, p.say(verdict))
 		}
 		time.Sleep(time.Minute)
@@ -44,7 +44,7 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 				p := c.puppet()
 				order := func(from sbr.ID, kind sbr.Kind, down ...sbr.ID) {
 					t.Helper()
-					require.Empty(t, p.say(gossip.Message{Kind: gossip.KindOrder, From: from, Decided: kind.String(), Down: down, Reason: "forged"}))
+					require.Empty(t, p.say(wire.Message{Kind: wire.KindOrder, From: from, Decided: kind.String(), Down: down, Reason: "forged"}))
 				}
 				forge := func() {
 					t.Helper()
@@ -72,12 +72,12 @@ func TestFlood_JunkDownsNobodyAndKeepsNothing(t *testing.T) {
 	var log logtest.Log
 	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
 		tap := c.tapped("n2")
-		forged := gossip.Encode(gossip.Message{Kind: gossip.KindOrder, From: c.id("n3"), Decided: sbr.DownAll.String(), Down: []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}})[0]
-		report := gossip.Encode(gossip.Message{Kind: gossip.KindReport, From: "nobody#u", Down: []sbr.ID{c.id("n2"), "who#ever"}})[0]
+		forged := wire.Encode(wire.Message{Kind: wire.KindOrder, From: c.id("n3"), Decided: sbr.DownAll.String(), Down: []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}})[0]
+		report := wire.Encode(wire.Message{Kind: wire.KindReport, From: "nobody#u", Down: []sbr.ID{c.id("n2"), "who#ever"}})[0]
 		c.outlasts(tap, func(i int) []serf.Event {
 			payload := [][]byte{[]byte(fmt.Sprintf("junk %d", i)), forged, report}[i%3]
 			at := serf.LamportTime(i / 10)
-			return []serf.Event{serf.UserEvent{LTime: at, Name: "sbr", Payload: payload}, &serf.Query{LTime: at, Name: gossip.QueryName, Payload: payload}}
+			return []serf.Event{serf.UserEvent{LTime: at, Name: "sbr", Payload: payload}, &serf.Query{LTime: at, Name: wire.MessageQuery, Payload: payload}}
 		})
 		require.Less(t, len(log.With("ignored a message")), 20, "lines")
 	})

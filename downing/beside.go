@@ -2,26 +2,93 @@ package downing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
+// Why a Serf agent beside a member does not answer.
+var (
+	// ErrAgentSilent: no answer came, and nothing more is known.
+	ErrAgentSilent = errors.New("nothing more is known")
+	// ErrAgentRefused: nothing listens at the RPC address.
+	ErrAgentRefused = errors.New("connection refused (does it run, with this rpc_addr?)")
+	// ErrAgentAuth: the agent wants an auth key, or another one.
+	ErrAgentAuth = errors.New("the Serf agent refuses the RPC auth key: set rpc-auth-key to the agent's rpc_auth")
+	// ErrAgentTimeout: the agent is there and says nothing, as one that is frozen.
+	ErrAgentTimeout = errors.New("time-out")
+	// ErrAgentClosed: the agent ended the connection before it answered.
+	ErrAgentClosed = errors.New("the connection was closed")
+)
+
+// Agent is a Serf node in another process, beside which a Provider works (see Provider.Beside). Package
+// agentrpc has the one that reaches a stock `serf agent` over its RPC port. All methods are safe for
+// concurrent use.
+type Agent interface {
+	// Open connects, retrying until ctx ends, and returns the agent's own node as Serf lists it. It is called
+	// once. From then on events are delivered until Close, and a lost connection is made again.
+	Open(ctx context.Context, events AgentEvents) (serf.Member, error)
+	// Members is Serf's list as it was last read, and when it was asked for: this member is sure of nothing
+	// younger (Peers.Sure). It never blocks. The list is current from one reading to the moment in which the
+	// agent fails to answer the next; from then on silence says why: one of the errors above, or whatever wraps
+	// it. A restarted agent has forgotten the others: whoever it does not list any more, and did not list as
+	// left or removed before, is listed as failed.
+	Members() (list []serf.Member, asked time.Time, silence error)
+	// Tag sets and deletes tags of the agent's own node and leaves all others as they are.
+	Tag(ctx context.Context, set map[string]string, remove []string) error
+	// Join makes the agent join a member at an address again; name is empty where nobody knows who is there.
+	Join(ctx context.Context, name, addr string) error
+	// Remove removes a member that Serf calls failed at this moment; any other it leaves alone.
+	Remove(ctx context.Context, name string) (removed bool, err error)
+	// Query sends a payload as a Serf query. Answers come until the time-out, then the channel is closed;
+	// nobody needs to read it.
+	Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error)
+	// Leave makes the node leave its cluster. A stock agent ends itself after that.
+	Leave(ctx context.Context) error
+	// Close ends everything that Open started. The node stays as it is.
+	Close()
+}
+
+// AgentEvents are what an Agent reports. The functions must not block, and are called one at a time.
+type AgentEvents struct {
+	// Changed says that the membership, or whether it is current, may have changed.
+	Changed func()
+	// Query is one of the queries called name that another member sent. from is empty where the agent does
+	// not say.
+	Query func(name, from string, payload []byte, respond func(payload []byte) error)
+}
+
+// Prober probes the members directly where Serf itself cannot be asked to; package probe has one. It is safe
+// for concurrent use.
+type Prober interface {
+	// Announce makes this member answer the probes for an incarnation, for none if it is empty, and returns
+	// the tag that tells the others where.
+	Announce(id sbr.ID) (tag string)
+	// Ping reports whether an incarnation answered within the time-out.
+	Ping(ctx context.Context, t Target, timeout time.Duration) bool
+}
+
+// Target is a member to probe.
+type Target struct {
+	ID sbr.ID
+	// Name and Addr (host:port) are those of its Serf node.
+	Name, Addr string
+	// Tag is what its Prober announced; empty if it has none.
+	Tag string
+}
+
 // Beside implements besider: Prepare and Start in one, for a node that runs already.
-func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) {
-	leave, err := e.enter(ctx, stageNew, stageStarted)
-	if err != nil {
-		return err
-	}
-	defer func() { leave(err) }()
-	ctx, cancel := e.unlessStopped(ctx)
-	defer cancel()
-	self, err := agent.Open(ctx, AgentEvents{Changed: e.lookSoon, Query: e.onAgentQuery})
+func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) error {
+	return e.enter(ctx, stageNew, stageStarted, func(ctx context.Context) error { return e.startBeside(ctx, agent, p) })
+}
+
+func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err error) {
+	self, err := agent.Open(ctx, AgentEvents{Changed: e.lookSoon, Query: e.onQuery})
 	if err != nil {
 		return fmt.Errorf("downing: %w", err)
 	}
@@ -55,8 +122,8 @@ func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) (err error) 
 	if err := e.firstTag(ctx, agent); err != nil {
 		return err
 	}
-	e.setFirstStatus()
-	e.tagged() // the agent may be asked for its members before it lists them
+	e.show(e.firstStatus(sbr.StateArming))
+	e.tagsListed = time.Now().Add(tagsEvery) // the agent may be asked for its members before that
 	if err := e.run(); err != nil {
 		return err
 	}
@@ -84,15 +151,14 @@ func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 			return nil
 		}
 		e.log.Error("sbr: the tags of the Serf agent could not be set, trying again", "error", err)
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, e.cfg.Resolver.LeaseRetry) != nil {
 			return fmt.Errorf("downing: the tags of the Serf agent: %w: %w", ctx.Err(), err)
-		case <-time.After(e.cfg.Resolver.LeaseRetry):
 		}
 	}
 }
 
-// part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are taken back: it is no member any more.
+// part ends the work beside an agent. Unless this member is down, which takes care of itself, its tags are
+// taken back: it is no member any more.
 func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) {
 	switch {
 	case down:
@@ -106,8 +172,9 @@ func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) 
 	return resigned
 }
 
-// identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an incarnation, it is this one's
-// predecessor that stopped in the middle of its life, and whatever was decided about that one meanwhile holds.
+// identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an
+// incarnation, it is this one's predecessor that stopped in the middle of its life, and whatever was decided
+// about that one meanwhile holds.
 func (e *engine) identify(self *serf.Member) {
 	e.adopted, e.adoptedIn = false, 0
 	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
@@ -150,16 +217,6 @@ func (e *engine) announce(p Prober) error {
 	return nil
 }
 
-// onAgentQuery takes in a query that the agent has heard.
-func (e *engine) onAgentQuery(name, from string, payload []byte, respond func([]byte) error) {
-	switch q := (query{from: from, payload: payload, respond: respond}); name {
-	case gossip.QueryName:
-		e.onQuery(q)
-	case talk.QueryName:
-		e.talk.onQuestion(q)
-	}
-}
-
 // agentTime bounds one request to the agent.
 const agentTime = 5 * time.Second
 
@@ -172,17 +229,7 @@ type beside struct {
 	adopted bool
 }
 
-func (n *beside) members() ([]serf.Member, bool) { return n.agent.Members() }
-
-// readAt is when the present list was asked for, as far as the agent can tell; now otherwise.
-func (n *beside) readAt(now time.Time) time.Time {
-	if dated, ok := n.agent.(interface{ ReadAt() time.Time }); ok {
-		if at := dated.ReadAt(); at.Before(now) {
-			return at
-		}
-	}
-	return now
-}
+func (n *beside) members() ([]serf.Member, time.Time, error) { return n.agent.Members() }
 
 // done is never closed: an agent that is gone may come back.
 func (n *beside) done() <-chan struct{} { return nil }
@@ -196,19 +243,17 @@ func (n *beside) left(self string) bool { return n.status(self) == serf.StatusLe
 
 // status is what the agent says of its own node.
 func (n *beside) status(self string) serf.MemberStatus {
-	list, _ := n.agent.Members()
-	for i := range list {
-		if list[i].Name == self {
-			return list[i].Status
-		}
+	list, _, _ := n.agent.Members()
+	if m := named(list, self); m != nil {
+		return m.Status
 	}
 	return serf.StatusNone
 }
 
 func (n *beside) remove(id sbr.ID) (bool, error) {
-	list, current := n.agent.Members()
+	list, _, silence := n.agent.Members()
 	for i := range list {
-		if current && isNodeOf(&list[i], id) && list[i].Status == serf.StatusFailed {
+		if silence == nil && isNodeOf(&list[i], id) && list[i].Status == serf.StatusFailed {
 			ctx, cancel := context.WithTimeout(n.ctx, agentTime)
 			defer cancel()
 			return n.agent.Remove(ctx, list[i].Name)
@@ -217,16 +262,10 @@ func (n *beside) remove(id sbr.ID) (bool, error) {
 	return false, nil
 }
 
-// tag sets the resolver's own tags. The others are the operator's, who may change them at the same time.
-func (n *beside) tag(all map[string]string) error {
+// tag leaves the operator's tags alone, who may change them at the same time.
+func (n *beside) tag(own map[string]string) error {
 	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
 	defer cancel()
-	own := make(map[string]string, len(ourTags))
-	for _, key := range ourTags {
-		if value, ok := all[key]; ok {
-			own[key] = value
-		}
-	}
 	var none []string
 	if _, serves := own[TagServes]; !serves {
 		none = []string{TagServes}
@@ -259,8 +298,8 @@ func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout ti
 // untagTime bounds how long the agent may take to forget this incarnation. Its tags may outlive it in a file.
 const untagTime = 2 * time.Second
 
-// answerProbes makes this member answer the probes of others, or not. One that is blind must not: what it could report does not arrive, so
-// nobody should wait for it.
+// answerProbes makes this member answer the probes of others, or not. One that is blind must not: what it
+// could report does not arrive, so nobody should wait for it.
 func (n *beside) answerProbes(id sbr.ID, yes bool) {
 	if n.prober == nil {
 		return
@@ -271,8 +310,8 @@ func (n *beside) answerProbes(id sbr.ID, yes bool) {
 	n.prober.Announce(id)
 }
 
-// goAway makes the agent leave. The tags stay: to those who cannot hear the leave it has failed, as what it was. Should the agent keep them in a
-// file, Config.Memory knows the incarnation.
+// goAway makes the agent leave. The tags stay: to those who cannot hear the leave it has failed, as what it
+// was. Should the agent keep them in a file, Config.Memory knows the incarnation.
 func (n *beside) goAway(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()

@@ -138,12 +138,12 @@ func (a *stockAgent) Open(_ context.Context, events downing.AgentEvents) (serf.M
 	return node.LocalMember(), nil
 }
 
-func (a *stockAgent) Members() (list []serf.Member, current bool) {
+func (a *stockAgent) Members() (list []serf.Member, asked time.Time, silence error) {
 	_, err := a.answering()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		return slices.Collect(maps.Values(a.known)), false
+		return slices.Collect(maps.Values(a.known)), time.Time{}, err
 	}
 	known := make(map[string]serf.Member)
 	for _, m := range a.node.Members() {
@@ -156,13 +156,7 @@ func (a *stockAgent) Members() (list []serf.Member, current bool) {
 		}
 	}
 	a.known = known
-	return slices.Collect(maps.Values(known)), true
-}
-
-// Silence implements what downing.Agent may have.
-func (a *stockAgent) Silence() error {
-	_, err := a.answering()
-	return err
+	return slices.Collect(maps.Values(known)), time.Now(), nil
 }
 
 func (a *stockAgent) Tag(_ context.Context, set map[string]string, remove []string) error {

@@ -68,30 +68,15 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 	}
 }
 
-// agents that say when they asked for the members, or do not.
-type (
-	undated struct{ Agent }
-	dated   struct {
-		Agent
-		at time.Time
-	}
-)
-
-func (d dated) ReadAt() time.Time { return d.at }
-
-// A member is sure of nothing that is younger than what the agent has told it.
-func TestBeside_ReadAt(t *testing.T) {
+// A member is sure of nothing that is younger than what the agent has told it, or than its own step.
+func TestEarlier(t *testing.T) {
 	now := time.Now()
-	for name, tc := range map[string]struct {
-		agent Agent
-		want  time.Time
-	}{
-		"it does not say":                {undated{}, now},
-		"a second ago":                   {dated{at: now.Add(-time.Second)}, now.Add(-time.Second)},
-		"after this step began":          {dated{at: now.Add(time.Second)}, now},
-		"never, so nothing is sure":      {dated{}, time.Time{}},
-		"exactly when this step started": {dated{at: now}, now},
+	for name, tc := range map[string]struct{ asked, want time.Time }{
+		"a second ago":                   {now.Add(-time.Second), now.Add(-time.Second)},
+		"after this step began":          {now.Add(time.Second), now},
+		"never, so nothing is sure":      {time.Time{}, time.Time{}},
+		"exactly when this step started": {now, now},
 	} {
-		require.Equal(t, tc.want, (&beside{agent: tc.agent}).readAt(now), name)
+		require.Equal(t, tc.want, earlier(tc.asked, now), name)
 	}
 }

@@ -1,9 +1,12 @@
 package downing
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +15,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -41,17 +46,20 @@ type Config struct {
 	// LeaseName is the name of the lease, for logs and status. Empty: System + "-sbr".
 	LeaseName string
 
-	// ConfigDigest is what members compare to see that they decide by the same rules. Empty: computed from the fields above.
-	// LoadConfig sets it to what `sbr config check` prints.
+	// ConfigDigest is what members compare to see that they decide by the same rules. Empty: computed from
+	// the fields above. LoadConfig sets it to what `sbr config check` prints.
 	ConfigDigest string
 
-	// Store keeps the lease. Strategies that need a lease (lease-majority) require it, or LeaseImplementation. Each member has its own.
-	// The metrics ask one that has a method LastAnswer() time.Time when it was last reached, be it by its own watching.
+	// Store keeps the lease. Strategies that need a lease (lease-majority) require it, or
+	// LeaseImplementation. Each member has its own. The metrics ask one that has a method LastAnswer()
+	// time.Time when it was last reached, be it by its own watching.
 	Store lease.Store
-	// LeaseImplementation is the key of a registered implementation (see lease.Register) that Prepare opens where Store is nil:
-	// "kubernetes" or "file" once package lease/kubernetes or lease/file is imported, or one of your own. Stop closes what it opened.
+	// LeaseImplementation is the key of a registered implementation (see lease.Register) that Prepare opens
+	// where Store is nil: "kubernetes" or "file" once package lease/kubernetes or lease/file is imported, or
+	// one of your own. Stop closes what it opened.
 	LeaseImplementation string
-	// LeaseDecode fills the implementation's own configuration (see lease.Spec). Nil: its defaults. LoadConfig sets both.
+	// LeaseDecode fills the implementation's own configuration (see lease.Spec). Nil: its defaults.
+	// LoadConfig sets both.
 	LeaseDecode func(into any) error
 	// PollInterval is how often the membership is read, events or not. Default 500 ms.
 	PollInterval time.Duration
@@ -59,42 +67,49 @@ type Config struct {
 	PauseAfter time.Duration
 	// TellFor bounds how long a member that does not answer is told a decision. Default 10 s.
 	TellFor time.Duration
-	// Grace bounds everything that is still done once this member is downed: callbacks, telling its side, leaving. Default 15 s.
+	// Grace bounds everything that is still done once this member is downed: callbacks, telling its side,
+	// leaving. Default 15 s.
 	Grace time.Duration
-	// Exit ends the process after Grace with status ExitDowned. Nil: os.Exit. Set it to a function that does nothing where the
-	// embedder ends the process itself.
+	// Exit ends the process after Grace with status ExitDowned. Nil: os.Exit. Set it to a function that does
+	// nothing where the embedder ends the process itself.
 	Exit func(status int)
 
-	// AgentTimeout is how long a Serf agent in another process (Provider.Beside) may be silent or gone before this member, which sees nothing
-	// meanwhile, goes down. Keep it below the time that the others need to decide: failure detection and stable-after. Default 15 s.
+	// AgentTimeout is how long a Serf agent in another process (Provider.Beside) may be silent or gone before
+	// this member, which sees nothing meanwhile, goes down. Keep it below the time that the others need to
+	// decide: failure detection and stable-after. Default 15 s.
 	AgentTimeout time.Duration
-	// Gossip are the settings of that agent's failure detector, for the warnings about unsafe times. Nil: Serf's LAN settings.
+	// Gossip are the settings of that agent's failure detector, for the warnings about unsafe times. Nil:
+	// Serf's LAN settings.
 	Gossip *memberlist.Config
-	// Memory keeps what must outlive this process (see NewMemory); it stays the caller's. Nil: nothing does. Then a member that restarts in
-	// the middle of a partition forgets whom it could not reach, members that start in a network that is cut do not miss each other unless a
-	// verdict names them, nobody can tell that the earlier incarnation has ended, and beside a Serf agent an incarnation that went down may be
-	// gone on with once.
+	// Memory keeps what must outlive this process (see NewMemory); it stays the caller's. Nil: nothing does.
+	// Then a member that restarts in the middle of a partition forgets whom it could not reach, members that
+	// start in a network that is cut do not miss each other unless a verdict names them, nobody can tell that
+	// the earlier incarnation has ended, and beside a Serf agent an incarnation that went down may be gone on
+	// with once.
 	Memory *Memory
-	// Bootstrap is the word of an operator who knows that everybody whom the last verdict left has ended for good; it is the token of that
-	// verdict. This member looks for them all the same. If it finds nobody it begins a new cluster with the members that are here, by a verdict of
-	// its own: of several such members one wins, and whoever runs after all goes down. Under any other verdict than that one it has no
-	// effect, so that a configuration that keeps it does no harm later. Zero: nobody said so.
+	// Bootstrap is the word of an operator who knows that everybody whom the last verdict left has ended for
+	// good; it is the token of that verdict. This member looks for them all the same. If it finds nobody it
+	// begins a new cluster with the members that are here, by a verdict of its own: of several such members
+	// one wins, and whoever runs after all goes down. Under any other verdict than that one it has no effect,
+	// so that a configuration that keeps it does no harm later. Zero: nobody said so.
 	Bootstrap uint64
-	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on as the same incarnation.
+	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on
+	// as the same incarnation.
 	KeepTags bool
 
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
 	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
 	Meter metric.MeterProvider
-	// Tracer takes a trace of each partition. Nil: OpenTelemetry's global provider. It is flushed before a member that is down exits.
+	// Tracer takes a trace of each partition. Nil: OpenTelemetry's global provider. It is flushed before a
+	// member that is down exits.
 	Tracer trace.TracerProvider
-	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not block. One that blocks for
-	// 20 s is taken for a resolver that failed, and downs the member.
+	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not
+	// block. One that blocks for 20 s is taken for a resolver that failed, and downs the member.
 	Observe func(Occurrence)
 
-	// Pause, if set, is called before each step and may block, for as long as the member shall seem to be stopped.
-	// It is for tests and demonstrations of pauses.
+	// Pause, if set, is called before each step and may block, for as long as the member shall seem to be
+	// stopped. It is for tests and demonstrations of pauses.
 	Pause func()
 }
 
@@ -164,4 +179,113 @@ func (c *Config) logger() *slog.Logger {
 		return c.Logger
 	}
 	return slog.Default()
+}
+
+// LoadConfig reads an sbr.yaml. It is strict: unknown keys and impossible values are errors that name the key
+// and its line, all of them at once. The lease is opened by the implementation that the file names: import
+// its package (lease/kubernetes, lease/file), or set Store.
+func LoadConfig(path string) (Config, error) {
+	f, err := config.Load(path)
+	if err != nil {
+		return Config{}, err
+	}
+	return fromFile(f), nil
+}
+
+// ParseConfig is LoadConfig for a file that was read already; name is what errors call it.
+func ParseConfig(name string, data []byte) (Config, error) {
+	f, err := config.Parse(name, data)
+	if err != nil {
+		return Config{}, err
+	}
+	return fromFile(f), nil
+}
+
+func fromFile(f *config.File) Config {
+	r := &f.SplitBrainResolver
+	c := DefaultConfig()
+	c.System, c.Provider = f.System, f.DowningProvider
+	c.Strategy, c.Strategies = r.ActiveStrategy, r.Settings()
+	c.Resolver = f.Resolver()
+	c.Probe = r.Reachability()
+	c.Lease = f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
+	c.LeaseName = f.LeaseName()
+	c.LeaseImplementation = r.LeaseMajority.LeaseImplementation
+	c.LeaseDecode = f.LeaseBlock(c.LeaseImplementation)
+	c.ConfigDigest = f.Digest()
+	return c
+}
+
+// Digest is a short digest of the settings that decide: members with different digests would decide by
+// different rules. It travels in the tag sbr_cfg.
+func (c *Config) Digest() string {
+	if c.ConfigDigest != "" {
+		return c.ConfigDigest
+	}
+	h := sha256.New()
+	r := c.Resolver
+	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)
+	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter, r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
+	return short(h.Sum(nil))
+}
+
+// shortHash makes eight characters of a text, for a tag.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return short(sum[:])
+}
+
+func short(sum []byte) string { return strings.ToLower(base32.StdEncoding.EncodeToString(sum)[:8]) }
+
+// Version is the version of this module as it was built.
+func Version() string {
+	const module = "github.com/serf-sbr/serf-sbr"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if info.Main.Path == module {
+		return info.Main.Version
+	}
+	for _, d := range info.Deps {
+		if d.Path == module {
+			return d.Version
+		}
+	}
+	return "(devel)"
+}
+
+// gossipOf reads what detection times follow from out of the node's own settings.
+func gossipOf(c *memberlist.Config) timing.Gossip {
+	if c == nil {
+		return timing.LAN()
+	}
+	return timing.Gossip{
+		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
+		SuspicionMult: c.SuspicionMult, SuspicionMaxTimeoutMult: c.SuspicionMaxTimeoutMult,
+		AwarenessMaxMultiplier: c.AwarenessMaxMultiplier, IndirectChecks: c.IndirectChecks,
+		GossipInterval: c.GossipInterval, GossipNodes: c.GossipNodes,
+	}
+}
+
+// Timing is what the times of a cluster of so many members follow from, for package timing. nil stands for
+// Serf's LAN settings.
+func (c *Config) Timing(members int, gossip *memberlist.Config) timing.Input {
+	s, err := strategies.New(c.Strategy, c.Strategies)
+	return timing.Input{
+		Members: members, Gossip: gossipOf(gossip),
+		Probes:      c.Probe,
+		StableAfter: c.Resolver.StableAfter, Unstable: c.Resolver.DownAllWhenUnstable,
+		Lease: err == nil && sbr.NeedsLease(s), MinorityDelay: c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
+		LeaseTimeout: c.Lease.OperationTimeout, LeaseDeadline: c.Resolver.LeaseDeadline, LeaseRetry: c.Resolver.LeaseRetry,
+		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(), Watch: c.Resolver.Watched,
+	}
+}
+
+// warnOfTiming logs the settings that are unsafe for a cluster of this size, once the size is known.
+func (e *engine) warnOfTiming() {
+	in := e.cfg.Timing(len(e.resolver.Snapshot().Members), e.gossip)
+	for _, w := range timing.Compute(in).Warnings {
+		e.log.Warn("sbr: unsafe timing: "+w.String(), "members", in.Members)
+	}
 }

@@ -2,6 +2,7 @@ package downing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -18,7 +18,7 @@ import (
 
 // step feeds the resolver and carries out what it wants. Loop only.
 func (e *engine) step(ev sbr.Event) {
-	e.hearing, e.answering = kindOf(ev), answeringOf(ev)
+	e.stepping = ev
 	e.carry(e.resolver.Step(e.now(), ev))
 }
 
@@ -72,7 +72,10 @@ func (e *engine) carry(effects []sbr.Effect) {
 		case sbr.DownSelf:
 			e.down(eff.Reason)
 		case sbr.Explain:
-			e.explain(eff)
+			if eff.What == sbr.TopicArmed {
+				e.warnOfTiming()
+			}
+			e.occur(e.explained(&eff))
 		}
 	}
 	e.refreshDenyList()
@@ -100,10 +103,7 @@ func (e *engine) down(reason string) {
 	defer e.fall(reason) // whatever a hook or a logger does in between
 	o := because(OccurredDown, "down", reason)
 	e.safely(func() { e.note(&o) })
-	e.safely(func() {
-		e.metrics.downed()
-		e.publish()
-	})
+	e.safely(e.publish)
 	e.safely(func() { e.emit(o) })
 }
 
@@ -119,7 +119,7 @@ func (e *engine) safely(f func()) {
 
 // fall makes the fact known and leaves the cluster. It does not touch what the loop owns.
 func (e *engine) fall(reason string) {
-	e.episodes.down(reason)
+	e.rec.down(reason)
 	e.mu.Lock()
 	e.status.State = sbr.StateDown
 	e.status.Deadline = nil
@@ -128,10 +128,8 @@ func (e *engine) fall(reason string) {
 	e.life.Down(reason, func(deadline time.Time) {
 		e.rememberEnd()
 		e.waitForTells(deadline)
-		e.lastTrace(deadline)
-		for _, b := range gossip.Encode(gossip.Message{Kind: gossip.KindBye, From: e.self.ID}) {
-			_, _ = e.query(gossip.KindBye, b) // members that do not hear it find out by the verdict
-		}
+		e.rec.lastTrace(deadline)
+		e.bye()
 		e.node.goAway(deadline)
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()
@@ -172,55 +170,75 @@ func (e *engine) readLease(attempt uint64, read func(context.Context) (lease.Rec
 }
 
 func (e *engine) acquireLease(eff sbr.AcquireLease) {
-	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
-	defer cancel()
-	began := time.Now()
-	p := lease.Proposal{
+	answer := e.acquire(lease.Proposal{
 		Verdict: eff.Verdict.Clone(), Base: eff.Base, BaseBy: string(eff.BaseBy), TakeOver: texts(eff.TakeOver),
-	}
-	out := e.lease.Acquire(ctx, p, e.onLost)
-	e.acquired(began, &out)
-	answer := sbr.LeaseAnswer{Attempt: eff.Attempt, Record: recordOf(out.Record)}
-	switch out.Kind {
-	case lease.Granted:
-		answer.Outcome = sbr.Granted
-	case lease.Held:
-		answer.Outcome = sbr.Held
-	default:
-		answer.Outcome, answer.Err = sbr.Unknown, oneLine(out.Err)
-	}
+	})
+	answer.Attempt = eff.Attempt
 	e.inbox.Post(func() {
-		if o, ok := e.leaseAnswered(&out); ok {
+		if o, ok := e.leaseAnswered(&answer); ok {
 			e.occur(o)
 		}
 		e.step(answer)
 	})
 }
 
-// onLost follows the loss of the lease. Nothing that was decided changes by it, but whatever stands in the store now is news.
-func (e *engine) onLost(reason error) {
-	e.metrics.leaseLosses.add("")
-	e.inbox.Post(func() {
-		e.occur(because(OccurredLost, "lost the lease "+e.cfg.leaseName(), oneLine(reason)))
-		e.step(sbr.LeaseReleased{Done: true})
+// acquire asks for the lease, within the time that the configuration gives an operation. Err says why it was not granted.
+func (e *engine) acquire(p lease.Proposal) (answer sbr.LeaseAnswer) {
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
+	defer cancel()
+	began := time.Now()
+	grant, err := e.lease.Acquire(ctx, p)
+	answer = sbr.LeaseAnswer{Outcome: lease.OutcomeOf(err), Err: oneLine(err)}
+	if held := (*lease.HeldError)(nil); errors.As(err, &held) {
+		answer.Record, grant = recordOf(held.Record), held.Grant
+	} else if err == nil {
+		answer.Record = recordOf(grant.Record())
+	}
+	if grant != nil {
+		e.awaitLoss(grant)
+	}
+	e.acquired(began, &answer)
+	return answer
+}
+
+// awaitLoss follows the loss of the lease, once for each time of holding it. Nothing that was decided changes by it, but whatever
+// stands in the store now is news.
+func (e *engine) awaitLoss(grant *lease.Grant) {
+	if old := e.granted.Swap(grant); old != nil && old.Done() == grant.Done() {
+		return
+	}
+	e.spawn(&e.workers, func() {
+		select {
+		case <-grant.Done():
+		case <-e.ctx.Done():
+			return
+		}
+		reason := grant.Lost()
+		if reason == nil {
+			return
+		}
+		e.inbox.Post(func() {
+			e.occur(because(OccurredLost, "lost the lease "+e.cfg.leaseName(), oneLine(reason)))
+			e.step(sbr.LeaseReleased{Done: true})
+		})
 	})
 }
 
 func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
-	out := e.lease.Release(ctx)
+	err := e.lease.Release(ctx)
 	e.inbox.Post(func() {
-		e.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: out.Kind != lease.ReleaseUnknown})
+		e.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: err == nil || errors.Is(err, lease.ErrNotHeld)})
 	})
 }
 
 // watch follows the lease for as long as the engine runs. Without it a loser learns its fate only when it asks or is told.
 func (e *engine) watch() {
-	e.metrics.watching(true)
-	defer e.metrics.watching(false)
+	e.watching(true)
+	defer e.watching(false)
 	_ = e.lease.Watch(e.ctx, func(rec lease.Record) {
-		e.metrics.answered()
+		e.rec.set(func(now *readings) { now.answered = time.Now() })
 		r := recordOf(rec)
 		e.inbox.Post(func() { e.step(sbr.LeaseObserved{Record: r}) })
 	})
@@ -228,11 +246,13 @@ func (e *engine) watch() {
 
 // watchInterrupted counts the failures of the watch.
 func (e *engine) watchInterrupted(err error) {
-	e.metrics.watching(err == nil)
+	e.watching(err == nil)
 	if err != nil {
-		e.metrics.leaseWatchFailed.add("")
+		e.rec.add(countWatchFailures)
 	}
 }
+
+func (e *engine) watching(on bool) { e.rec.set(func(now *readings) { now.watching = on }) }
 
 // rest waits, at most until the engine is released.
 func (e *engine) rest(d time.Duration) { _ = sleep.For(e.ctx, d) }
@@ -266,10 +286,9 @@ func (e *engine) remove(ids []sbr.ID) {
 			defer func() { <-slots }()
 			removed, err := e.node.remove(id)
 			if err != nil {
-				e.metrics.removed(err)
+				e.rec.add(countRemovals, outcomeFailed)
 				e.log.Warn("sbr: could not remove a downed member, trying again", "member", NameOf(id), "error", err)
 			} else if removed {
-				e.metrics.removed(nil)
 				e.inbox.Post(func() { e.occur(about(OccurredRemoved, id, " is removed")) })
 			}
 		})
@@ -303,7 +322,6 @@ func (e *engine) refreshDenyList() {
 func (e *engine) onRefused(m *serf.Member) {
 	name, uid := m.Name, m.Tags[TagUID]
 	e.inbox.Post(func() {
-		e.metrics.knocks.add("")
 		e.occur(about(OccurredRefused, incarnation(name, uid), " is refused: its incarnation was downed"))
 	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/internal/inbox"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -19,20 +18,19 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// engine drives one sbr.Resolver over one Serf node. Everything that touches the resolver runs on one goroutine, the loop;
-// whatever may block runs elsewhere and posts its result to the loop.
+// engine drives one sbr.Resolver over one Serf node. Everything that touches the resolver runs on one
+// goroutine, the loop; whatever may block runs elsewhere and posts its result to the loop.
 type engine struct {
 	cfg      Config
 	life     *Lifecycle
 	talk     *talker
-	board    board
+	board    atomic.Pointer[board]
 	log      *slog.Logger
 	strategy sbr.Strategy
-	lease    *lease.Lease // nil without a lease
-	opened   lease.Store  // the store that was opened here, not given
-	metrics  *metrics
-	tracing  *tracing
-	episodes *chronicle
+	lease    *lease.Lease                // nil without a lease
+	granted  atomic.Pointer[lease.Grant] // the one whose loss is awaited
+	opened   lease.Store                 // the store that was opened here, not given
+	rec      *recorder
 	digest   string
 	storeID  string // which store keeps the lease; empty: that is not known
 
@@ -52,7 +50,7 @@ type engine struct {
 	inbox    *inbox.Inbox
 	looking  atomic.Bool  // a look at the membership is in the inbox
 	pending  atomic.Int64 // messages in the inbox
-	complain complaints
+	complain *complaints
 	ctx      context.Context
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
@@ -65,40 +63,35 @@ type engine struct {
 	halted  atomic.Bool  // the loop was stuck and must do nothing more
 
 	// Owned by the loop.
-	resolver    *sbr.Resolver
-	members     *membership
-	tracker     *reachability.Tracker
-	reports     []sbr.Report
-	spreading   map[sbr.ID]struct{}
-	rounds      int
-	nextPoll    time.Duration
-	nextProbe   time.Duration
-	nextJoin    time.Duration
-	nextSeek    time.Duration
-	seeking     bool
-	probing     bool
-	lastWarning string
-	gossip      *memberlist.Config
-	sawDigests  map[string]struct{}
-	saidStores  []string // whose store is said not to be the cluster's
-	removing    map[sbr.ID]struct{}
-	tagging     bool
-	saidBare    time.Time // when a member without its tags last said that it is there
-	offering    offering
-	wokeAt      time.Time // when this step began
-	lookedAt    time.Time // when the step began in which the membership was last seen
-	verifying   int
-	askedFate   bool        // an adopted incarnation has begun to learn what was decided meanwhile
-	recordTaken bool        // what was read before the start has been taken in
-	remembering bool        // the state file is being written
-	refused     string      // why the lease store refuses this member; before the loop runs the start's
-	newcomer    bool        // it has not found the cluster that it belongs to
-	awaited     []sbr.ID    // for whom it waits
-	hasLeft     atomic.Bool // it has left the others in peace
-	hearing     gossip.Kind // what the resolver is being told
-	answering   string      // the kind of what it says of the lease meanwhile, see answeringOf
-	// saidDeadline is the deadline that was said last, on the resolver's clock.
-	saidDeadline  time.Duration
+	resolver      *sbr.Resolver
+	members       *membership
+	tracker       *reachability.Tracker
+	reports       []sbr.Report
+	spreading     map[sbr.ID]struct{}
+	rounds        int
+	nextPoll      time.Duration
+	nextProbe     time.Duration
+	nextJoin      time.Duration
+	nextSeek      time.Duration
+	seeking       bool
+	probing       bool
+	gossip        *memberlist.Config
+	said          map[string]string // what was said last, by what it is about
+	removing      map[sbr.ID]struct{}
+	tagsListed    time.Time // when Serf lists the tags that were set last
+	saidBare      time.Time // when a member without its tags last said that it is there
+	offering      offering
+	wokeAt        time.Time // when this step began
+	lookedAt      time.Time // when the step began in which the membership was last seen
+	verifying     int
+	askedFate     bool        // an adopted incarnation has begun to learn what was decided meanwhile
+	recordTaken   bool        // what was read before the start has been taken in
+	remembering   bool        // the state file is being written
+	refused       string      // why the lease store refuses this member; before the loop runs the start's
+	newcomer      bool        // it has not found the cluster that it belongs to
+	awaited       []sbr.ID    // for whom it waits
+	hasLeft       atomic.Bool // it has left the others in peace
+	stepping      sbr.Event   // what the resolver takes in
 	held          held
 	blindSince    time.Time // zero: the node answers
 	leaving       bool
@@ -108,7 +101,8 @@ type engine struct {
 	ended         bool
 	operator      chan<- error // who asked for a member to go down waits here for the answer
 
-	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be given up.
+	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be
+	// given up.
 	phase chan struct{}
 
 	mu      sync.Mutex
@@ -139,57 +133,58 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	if cfg.Resolver.LeaseDeadline <= cfg.Resolver.LeaseTimeout {
 		cfg.Resolver.LeaseDeadline = 3 * cfg.Resolver.LeaseTimeout
 	}
-	m, err := newMetrics(cfg.Meter)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+	e := &engine{
+		cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, digest: cfg.Digest(), inbox: inbox.New(),
+		complain: newComplaints(cfg.logger()), looped: make(chan struct{}), phase: make(chan struct{}, 1),
+		said: make(map[string]string), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}),
 	}
-	e := &engine{cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, metrics: m, digest: cfg.Digest(), inbox: inbox.New(), looped: make(chan struct{}), sawDigests: make(map[string]struct{}), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}), phase: make(chan struct{}, 1)}
+	e.board.Store(new(board))
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.talk = newTalker(e)
-	e.record()
+	if e.rec, err = newRecorder(e); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	life.called = e.rec.called
 	return e, nil
 }
 
-// enter admits the caller to a phase. leave ends the phase; after an error it can be entered again.
-func (e *engine) enter(ctx context.Context, from, to stage) (leave func(error), err error) {
+// enter runs f as the one phase that is under way, with a ctx that ends with Stop as well. After an error the
+// phase can be entered again.
+func (e *engine) enter(ctx context.Context, from, to stage, f func(context.Context) error) error {
 	select {
 	case e.phase <- struct{}{}:
 	default:
 		select {
 		case e.phase <- struct{}{}:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
+	defer func() { <-e.phase }()
+	if err := e.advance(from, to); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
+	err := f(ctx)
+	if err != nil {
+		_ = e.advance(to, from) // unless it was stopped meanwhile
+	}
+	return err
+}
+
+func (e *engine) advance(from, to stage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.state == from:
 		e.state = to
-		return func(err error) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			if err != nil && e.state == to {
-				e.state = from
-			}
-			<-e.phase
-		}, nil
+		return nil
 	case e.state < from:
-		err = ErrNotPrepared
+		return ErrNotPrepared
 	default:
-		err = ErrStarted
-	}
-	<-e.phase
-	return nil, err
-}
-
-// unlessStopped returns a ctx that ends with Stop as well.
-func (e *engine) unlessStopped(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	unhook := context.AfterFunc(e.ctx, cancel)
-	return ctx, func() {
-		unhook()
-		cancel()
+		return ErrStarted
 	}
 }
 
@@ -206,7 +201,6 @@ func (e *engine) run() error {
 		return known && m.Unreachable
 	})
 	e.tracker = reachability.New(e.cfg.Probe, e.self.ID)
-	e.introduce()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state == stageStopped {
@@ -217,12 +211,11 @@ func (e *engine) run() error {
 	e.running = true
 	e.inbox.Post(e.recall)
 	e.inbox.Post(e.poll)
-	if e.held.by[byStart] { // after the first look, which may find another reason
+	if e.held.is(byStart) { // after the first look, which may find another reason
 		e.inbox.Post(func() { e.free(byStart, "the lease can be used") })
 	}
 	if e.lease != nil {
-		e.spawn(&e.workers, e.watchRights)
-		e.spawn(&e.workers, e.watchIdentity)
+		e.spawn(&e.workers, e.watchStore)
 	}
 	if e.lease != nil && e.cfg.Resolver.Watched {
 		e.spawn(&e.workers, e.watch)
@@ -231,21 +224,6 @@ func (e *engine) run() error {
 	e.talk.start()
 	go e.loop()
 	return nil
-}
-
-// setFirstStatus is what Status says until the first look at the members.
-func (e *engine) setFirstStatus() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status = e.firstStatus(sbr.StateArming)
-	e.metrics.set(func(r *readings) { r.state = sbr.StateArming })
-}
-
-func (e *engine) firstStatus(s sbr.State) Status {
-	return Status{
-		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s, Members: []MemberStatus{},
-		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: e.leaseStatus(), ConfigDigest: e.digest, Version: Version(),
-	}
 }
 
 // Stop implements Engine.
@@ -265,7 +243,7 @@ func (e *engine) Stop(ctx context.Context) error {
 	if e.isRunning() {
 		e.inbox.Post(e.resign)
 	}
-	defer e.metrics.stop()
+	defer e.rec.hide()
 	return e.release(ctx)
 }
 
@@ -284,7 +262,7 @@ func (e *engine) release(ctx context.Context) error {
 			<-e.looped // until then the loop may start more
 		}
 		e.tells.Wait()
-		e.episodes.stop()
+		e.rec.abandon()
 		e.withdraw()
 		resigned := false
 		if n, ok := e.node.(*beside); ok {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/hashicorp/serf/serf"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
@@ -62,4 +64,11 @@ func check(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// With TraceIDs all members that a verdict concerns share one trace.
+func ExampleTraceIDs() {
+	exporter := tracetest.NewNoopExporter() // otlptracehttp.New(ctx), for instance
+	cfg := downing.DefaultConfig()
+	cfg.Tracer = trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithIDGenerator(downing.TraceIDs{}))
 }

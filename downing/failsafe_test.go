@@ -98,6 +98,29 @@ func TestWatchdog_PauseIsNoFailure(t *testing.T) {
 	})
 }
 
+// Nor is a slow one, which makes some progress each time.
+func TestWatchdog_SlowLoopIsNoFailure(t *testing.T) {
+	alone(t, func(t *testing.T, s *single) {
+		slow := 0
+		p, end := s.protected(func(c *downing.Config) {
+			c.Observe = func(o downing.Occurrence) {
+				if o.Kind == downing.OccurredVerdict {
+					slow++
+					time.Sleep(15 * time.Second)
+				}
+			}
+		})
+		for token := uint64(1); token <= 3; token++ {
+			self := sbr.ID(p.Status().Incarnation)
+			s.Store.Restore(lease.Record{Token: token, Verdict: &sbr.Verdict{Token: token, DecidedBy: "other#u", Survivors: []sbr.ID{self}}})
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, 3, slow)
+		require.False(t, isDown(p), p.Reason())
+		end()
+	})
+}
+
 // F1: a hook that ends the resolver's goroutine, as a failing assertion in it does, leaves nobody unprotected.
 func TestFailSafe_HookEndsTheGoroutine(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {

@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// keepOut is the merge delegate that refuses downed incarnations. Serf calls it under memberlist's node lock, so it only looks
-// at an immutable list.
+// keepOut is the merge delegate that refuses downed incarnations. Serf calls it under memberlist's node lock,
+// so it only looks at an immutable list.
 type keepOut struct {
 	next    serf.MergeDelegate // the application's own, may be nil
 	list    atomic.Pointer[denyList]
@@ -29,8 +29,9 @@ func newKeepOut(next serf.MergeDelegate, self sbr.ID, refused func(*serf.Member)
 	return k
 }
 
-// knocksFor is how long a downed incarnation is refused. Whoever still knocks then has not found out by itself: it noticed nothing, and
-// does not watch the lease. It is let in, as a downed member, because only members can be told anything.
+// knocksFor is how long a downed incarnation is refused. Whoever still knocks then has not found out by
+// itself: it noticed nothing, and does not watch the lease. It is let in, as a downed member, because only
+// members can be told anything.
 const knocksFor = 15 * time.Second
 
 // denyList is who must stay out: everybody the newest verdict leaves out, and everybody downed by an order.
@@ -50,14 +51,14 @@ func (d *denyList) isOut(id sbr.ID, seen uint64) bool {
 	return ordered || d.verdict.Standing(id, seen) == sbr.Out
 }
 
-// NotifyMerge refuses a single downed incarnation. A whole list is let through: one refused member would reject the join,
-// and Serf asks again for each member of it.
+// NotifyMerge refuses a single downed incarnation. A whole list is let through: one refused member would
+// reject the join, and Serf asks again for each member of it.
 func (k *keepOut) NotifyMerge(members []*serf.Member) error {
 	d := k.list.Load()
-	if d != nil && len(members) == 1 && idOf(members[0]) == d.self {
+	if len(members) == 1 && idOf(members[0]) == d.self {
 		k.created.Store(true)
 	}
-	if d != nil && len(members) == 1 && d.denies(members[0]) && k.refuse(members[0]) {
+	if len(members) == 1 && d.denies(members[0]) && k.refuse(members[0]) {
 		return fmt.Errorf("sbr: %s was downed as incarnation %s and stays out", members[0].Name, members[0].Tags[TagUID])
 	}
 	if k.next != nil {
@@ -66,7 +67,8 @@ func (k *keepOut) NotifyMerge(members []*serf.Member) error {
 	return nil
 }
 
-// refuse reports whether a downed incarnation stays outside. Each is reported once for each time that it is let in.
+// refuse reports whether a downed incarnation stays outside. Each is reported once for each time that it is
+// let in.
 func (k *keepOut) refuse(m *serf.Member) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -89,8 +89,7 @@ func (e *engine) amend(token uint64, change func(*sbr.Verdict) bool) (lease.Reco
 
 // alsoGone adds those who have said goodbye meanwhile, as long as the loop runs.
 func (e *engine) alsoGone(gone []sbr.ID) []sbr.ID {
-	known := make(chan []sbr.ID, 1)
-	e.inbox.Post(func() {
+	all, err := ask(context.Background(), e, func(known chan<- []sbr.ID) {
 		all := slices.Clone(gone)
 		for id, k := range e.members.known {
 			if k.goodbye && !isUntagged(id) {
@@ -99,12 +98,10 @@ func (e *engine) alsoGone(gone []sbr.ID) []sbr.ID {
 		}
 		known <- all
 	})
-	select {
-	case all := <-known:
-		return all
-	case <-e.looped:
+	if err != nil {
 		return gone
 	}
+	return all
 }
 
 // olderMember names a member whose version may not be able to read who has left; empty if there is none.
@@ -162,7 +159,7 @@ func (e *engine) inherit() {
 		e.inbox.Post(func() {
 			e.inheriting = false
 			if err != nil {
-				e.complain.log(e, "sbr: everybody of the last cluster has left, and this member cannot inherit its record",
+				e.complain.log("sbr: everybody of the last cluster has left, and this member cannot inherit its record",
 					"error", oneLine(err))
 				return
 			}
@@ -200,21 +197,17 @@ func (e *engine) bootstrap() {
 		fmt.Sprintf("an operator says by --bootstrap=%d that %s have ended for good", v.Token, someOf(e.awaited)))
 	e.occur(e.asking(p.Verdict))
 	e.spawn(&e.workers, func() {
-		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
-		defer cancel()
-		began := time.Now()
-		out := e.lease.Acquire(ctx, p, e.onLost)
-		e.acquired(began, &out)
-		if out.Kind != lease.Granted {
+		answer := e.acquire(p)
+		if answer.Outcome != sbr.Granted {
 			e.rest(e.cfg.Resolver.LeaseRetry)
 		}
 		e.inbox.Post(func() {
 			e.bootstrapping = false
-			if o, ok := e.leaseAnswered(&out); ok {
+			if o, ok := e.leaseAnswered(&answer); ok {
 				e.occur(o)
 			}
-			if out.Kind != lease.Unknown {
-				e.step(sbr.LeaseObserved{Record: recordOf(out.Record)})
+			if answer.Outcome != sbr.Unknown {
+				e.step(sbr.LeaseObserved{Record: answer.Record})
 			}
 			e.poll()
 		})

@@ -170,8 +170,8 @@ func TestLeave_LastSurvivorHandsTheRecordOn(t *testing.T) {
 	})
 }
 
-// A member that the last survivor did not know yet when it left takes the record over by itself: nobody else
-// may begin anew beside it.
+// A member that the last survivor did not know yet when it left takes the record over by itself, as soon as the
+// store takes it: nobody else may begin anew beside it.
 func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
@@ -181,7 +181,13 @@ func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 		r := c.Store.Snapshot().Record
 		r.Verdict = r.Verdict.Clone()
 		r.Verdict.Heirs = nil
+		for _, n := range []string{"n4", "n5"} {
+			c.Member(n).Store.Inject(leasetest.Writes, leasetest.Unavailable, leasetest.Always)
+		}
 		c.Store.Restore(r)
+		time.Sleep(time.Minute)
+		require.Empty(t, c.verdict().Heirs)
+		c.Member("n5").Store.Heal()
 		time.Sleep(10 * time.Second)
 		require.Equal(t, []string{"n4", "n5"}, nodesOf(c.verdict().Heirs))
 	})
@@ -198,6 +204,21 @@ func TestLeave_AmongSuspects(t *testing.T) {
 		})
 		c.leave("n3")
 		require.Empty(t, c.verdict().Left)
+	})
+}
+
+// Gossip does not reach everybody: a member that has missed a goodbye hears the next one, and suspects nobody.
+func TestLeave_AGoodbyeThatWasMissedIsSaidAgain(t *testing.T) {
+	leaves(t, func(t *testing.T, c *cluster) {
+		c.decided()
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
+		time.AfterFunc(700*time.Millisecond, c.Net.Heal)
+		c.leave("n3")
+		for range 100 {
+			require.Equal(t, sbr.StateUp, c.provider("n5").Status().State)
+			time.Sleep(100 * time.Millisecond)
+		}
+		c.requireWhole(time.Minute, "n1", "n2", "n4", "n5")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -26,12 +27,15 @@ type Lifecycle struct {
 	mu                          sync.Mutex
 	onSuspend, onResume, onDown []func(string)
 	reason                      string
-	calls                       []func()
-	running, isDown, hasLeft    bool
+	calls                       serial
+	isDown, hasLeft             bool
 }
 
 func newLifecycle(cfg *Config) *Lifecycle {
-	l := &Lifecycle{log: cfg.logger(), followers: followers{log: cfg.logger()}, grace: cfg.Grace, exit: cfg.Exit, downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{})}
+	l := &Lifecycle{
+		log: cfg.logger(), followers: followers{log: cfg.logger()}, grace: cfg.Grace, exit: cfg.Exit,
+		downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{}),
+	}
 	if l.exit == nil {
 		l.exit = os.Exit
 	}
@@ -73,9 +77,11 @@ func (l *Lifecycle) leave() {
 }
 
 // isOver reports whether the member was downed.
-func (l *Lifecycle) isOver() bool {
+func (l *Lifecycle) isOver() bool { return isClosed(l.downed) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-l.downed:
+	case <-c:
 		return true
 	default:
 		return false
@@ -100,51 +106,33 @@ func (l *Lifecycle) call(kind, reason string, list func() []func(string)) {
 		return
 	}
 	for _, f := range list() {
-		l.calls = append(l.calls, func() { l.run(kind, f, reason) })
-	}
-	if !l.running && len(l.calls) > 0 {
-		l.running = true
-		go l.runCalls()
-	}
-}
-
-func (l *Lifecycle) runCalls() {
-	for {
-		l.mu.Lock()
-		if len(l.calls) == 0 {
-			l.running = false
-			l.mu.Unlock()
-			return
-		}
-		f := l.calls[0]
-		l.calls = l.calls[1:]
-		l.mu.Unlock()
-		f()
+		l.calls.post(func() { l.run(kind, f, reason) }, math.MaxInt)
 	}
 }
 
 // run runs one callback.
 func (l *Lifecycle) run(kind string, f func(string), reason string) {
 	began := time.Now()
-	panicked := l.guard(f, reason)
+	panicked := guard(l.log, "a callback", func() { f(reason) })
 	if l.called != nil {
 		l.called(kind, time.Since(began), panicked)
 	}
 }
 
-func (l *Lifecycle) guard(f func(string), reason string) (panicked bool) {
+// guard runs what is not ours.
+func guard(log *slog.Logger, what string, f func()) (panicked bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			panicked = true
-			l.log.Error("sbr: a callback panicked", "panic", fmt.Sprint(p))
+			log.Error("sbr: "+what+" panicked", "panic", fmt.Sprint(p))
 		}
 	}()
-	f(reason)
+	f()
 	return false
 }
 
-// Down closes Downed, runs the callbacks and then leave, and ends the process, all within the grace. It returns at once, and
-// does nothing the second time.
+// Down closes Downed, runs the callbacks and then leave, and ends the process, all within the grace. It
+// returns at once, and does nothing the second time.
 func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +140,7 @@ func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 		return
 	}
 	l.isDown, l.reason = true, reason
-	l.calls = nil // above all no late OnResume
+	l.calls.clear() // above all no late OnResume
 	close(l.downed)
 	l.followers.changed()
 	go l.finish(reason, l.onDown, leave)
@@ -167,7 +155,7 @@ func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(t
 		for _, f := range callbacks {
 			wg.Go(func() { l.run(callbackDown, f, reason) })
 		}
-		l.guard(func(string) { leave(deadline) }, reason)
+		guard(l.log, "a callback", func() { leave(deadline) })
 		wg.Wait()
 	}()
 	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
@@ -179,4 +167,94 @@ func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(t
 	}
 	close(l.done)
 	l.exit(ExitDowned)
+}
+
+// serial runs functions one at a time, in order, on a goroutine that lives only while there are some. It is
+// safe for concurrent use.
+type serial struct {
+	mu      sync.Mutex
+	queue   []func()
+	running bool
+}
+
+// post queues f, and reports false if as many as most are waiting already. It never blocks.
+func (s *serial) post(f func(), most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) >= most {
+		return false
+	}
+	s.queue = append(s.queue, f)
+	if !s.running {
+		s.running = true
+		go s.run()
+	}
+	return true
+}
+
+func (s *serial) run() {
+	for f := s.next(); f != nil; f = s.next() {
+		f()
+	}
+}
+
+func (s *serial) next() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.running, s.queue = false, nil
+		return nil
+	}
+	f := s.queue[0]
+	s.queue[0] = nil // do not keep it until the queue is moved
+	s.queue = s.queue[1:]
+	return f
+}
+
+// clear takes out what waits.
+func (s *serial) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = nil
+}
+
+// followers are called after each change, each one at a time. Changes that come while one runs are told in
+// one more call.
+type followers struct {
+	log *slog.Logger
+	mu  sync.Mutex
+	all map[*serial]func()
+}
+
+func (fs *followers) add(f func()) (stop func()) {
+	s := new(serial)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.all == nil {
+		fs.all = make(map[*serial]func())
+	}
+	fs.all[s] = f
+	return func() {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		delete(fs.all, s)
+	}
+}
+
+// changed never blocks, and runs nothing of anybody's on the caller's goroutine.
+func (fs *followers) changed() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for s := range fs.all {
+		s.post(func() { fs.call(s) }, 1)
+	}
+}
+
+func (fs *followers) call(s *serial) {
+	fs.mu.Lock()
+	f := fs.all[s]
+	fs.mu.Unlock()
+	if f != nil { // it was not stopped meanwhile
+		guard(fs.log, "a function that follows the members", f)
+	}
 }

@@ -37,23 +37,14 @@ func testLifecycle(j *journal, grace time.Duration) *Lifecycle {
 	}})
 }
 
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 // The fact first, then the callbacks and the leave, then Done, then the exit with its status.
 func TestLifecycle_OrderOfGoingDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		l := testLifecycle(&j, time.Minute)
 		l.addDown(func(reason string) {
-			require.True(t, closed(l.downed))
-			require.False(t, closed(l.done))
+			require.True(t, isClosed(l.downed))
+			require.False(t, isClosed(l.done))
 			time.Sleep(time.Second)
 			j.add("told: " + reason)
 		})
@@ -64,7 +55,7 @@ func TestLifecycle_OrderOfGoingDown(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			j.add("left")
 		})
-		require.True(t, closed(l.downed), "Down returns at once, and the fact is known")
+		require.True(t, isClosed(l.downed), "Down returns at once, and the fact is known")
 		require.Equal(t, "the reason", l.Reason())
 		<-l.done
 		synctest.Wait()

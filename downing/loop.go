@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind or waits to be admitted, so that nothing
-// comes due.
+// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind or waits to
+// be admitted, so that nothing comes due.
 func (e *engine) now() time.Duration {
 	switch {
 	case e.newcomer:
@@ -25,7 +25,8 @@ func (e *engine) now() time.Duration {
 
 func (e *engine) clock() time.Duration { return time.Since(e.origin) }
 
-// loop runs the resolver until the member is down or leaves. If anything in it breaks, the member fails safe (promise F1).
+// loop runs the resolver until the member is down or leaves. If anything in it breaks, the member fails safe
+// (promise F1).
 func (e *engine) loop() {
 	defer close(e.looped)
 	defer e.inbox.Close()
@@ -56,7 +57,8 @@ func (e *engine) loop() {
 		e.pause()
 		e.wokeAt = time.Now()
 		if gap := p.woke(); gap > 0 {
-			e.metrics.paused(gap)
+			e.rec.add(countPauses)
+			e.rec.set(func(now *readings) { now.paused += gap })
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})
 		}
 		for _, f := range e.inbox.Take() {
@@ -85,14 +87,16 @@ func (e *engine) pause() {
 	}
 }
 
-// watchdogLooks is how often in a row the watchdog must find the loop at the same place. It counts its own looks and not the
-// time that passed, because a process that stood still finds its loop where it was, and that is no failure.
+// watchdogLooks is how often in a row the watchdog must find the loop at the same place. It counts its own
+// looks and not the time that passed, because a process that stood still finds its loop where it was, and
+// that is no failure.
 const watchdogLooks = 10
 
 // stuckAfter is how long the loop may make no progress. In peace it makes some with every poll.
 func (e *engine) stuckAfter() time.Duration { return max(20*time.Second, 4*e.cfg.PollInterval) }
 
-// watchdog downs the member if its loop is stuck (in a lock of Serf, in a hook): it would miss its verdict (promise F1).
+// watchdog downs the member if its loop is stuck (in a lock of Serf, in a hook): it would miss its verdict
+// (promise F1).
 func (e *engine) watchdog() {
 	look := time.NewTicker(e.stuckAfter() / watchdogLooks)
 	defer look.Stop()
@@ -120,11 +124,11 @@ func (e *engine) stuck() {
 	reason := fmt.Sprintf("the resolver failed: it has made no progress for %v", e.stuckAfter())
 	o := because(OccurredDown, "down", reason).with(slog.String("stacks", string(stacks)))
 	e.note(&o) // Config.Observe may be what is stuck
-	e.metrics.downed()
 	e.fall(reason)
 }
 
-// serfClosed follows the end of the Serf node: a leave of the application, or a failure that leaves the member blind.
+// serfClosed follows the end of the Serf node: a leave of the application, or a failure that leaves the
+// member blind.
 func (e *engine) serfClosed() {
 	if !e.leaving && !e.node.leaving(e.self.Name) {
 		e.step(sbr.Failed{Reason: "the Serf node was shut down under it"})
@@ -162,11 +166,11 @@ func (e *engine) routine() {
 		e.publish()
 		return
 	}
-	if e.cfg.Probe.Neighbours > 0 && now >= e.nextProbe && !e.probing {
+	if now >= e.nextProbe {
 		e.nextProbe = now + e.cfg.Probe.Interval
-		e.probe()
-	} else if now >= e.nextProbe {
-		e.nextProbe = now + e.cfg.Probe.Interval
+		if e.cfg.Probe.Neighbours > 0 && !e.probing {
+			e.probe()
+		}
 	}
 	if d, ok := e.resolver.NextDeadline(); ok && e.now() >= d {
 		e.carry(e.resolver.Tick(e.now()))
@@ -174,8 +178,8 @@ func (e *engine) routine() {
 	e.publish()
 }
 
-// pauses notices that the process did not run: more time passed than was slept for or worked, or the wall clock moved further
-// than the monotonic one (a suspended machine).
+// pauses notices that the process did not run: more time passed than was slept for or worked, or the wall
+// clock moved further than the monotonic one (a suspended machine).
 type pauses struct {
 	limit time.Duration
 	until time.Time // when the sleep was to end

@@ -9,31 +9,34 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// goodbyeWithin is how long the goodbye of a member that Serf calls left may take to arrive. Until then the member is leaving,
-// and not a suspect.
+// goodbyeWithin is how long the goodbye of a member that Serf calls left may take to arrive. Until then the
+// member is leaving, and not a suspect.
 const goodbyeWithin = 3 * time.Second
 
-// bareFor is how long a member that is alive may lack its tags, and say nothing, and still be the member that it was: its agent has restarted,
-// and its resolver sets them again within seconds. Until then the others have long decided about a member without a resolver.
+// bareFor is how long a member that is alive may lack its tags, and say nothing, and still be the member that
+// it was: its agent has restarted, and its resolver sets them again within seconds. Until then the others
+// have long decided about a member without a resolver.
 const bareFor = time.Minute
 
-// membership turns what Serf says of its members into the resolver's events. Serf's list is the truth about who can be reached; its
-// events are dropped, coalesced, reordered and repeated, so they are only a reason to look. It is no proof that a member has ended:
-// any member can make Serf call another one leaving or left (force-leave), and Serf forgets failed members by itself. A member has
-// ended when it said goodbye itself, when it took its tags back, or when its successor names it.
+// membership turns what Serf says of its members into the resolver's events. Serf's list is the truth about
+// who can be reached; its events are dropped, coalesced, reordered and repeated, so they are only a reason to
+// look. It is no proof that a member has ended: any member can make Serf call another one leaving or left
+// (force-leave), and Serf forgets failed members by itself. A member has ended when it said goodbye itself,
+// when it took its tags back, or when its successor names it.
 type membership struct {
 	self  sbr.ID
 	known map[sbr.ID]*known
 	// cutOff reports whether this member cannot reach another one, whatever Serf says.
 	cutOff func(sbr.ID) bool
-	// unlisted are members that Serf lists no longer and that have not ended, by what tells incarnations apart.
+	// unlisted are members that Serf lists no longer and that have not ended, by what tells incarnations
+	// apart.
 	unlisted map[string]sbr.ID
-	// ended are the incarnations that members name as their predecessors, and those that have left after their goodbye.
+	// ended are the incarnations that members name as their predecessors, and those that have left after
+	// their goodbye.
 	ended map[string]struct{}
-	// stores are where the members keep the lease, as far as they say, also of those that Serf lists no longer.
+	// stores are where the members keep the lease, as far as they say, also of those that Serf lists no
+	// longer.
 	stores map[sbr.ID]string
-	// serves counts how often what anybody serves has changed.
-	serves uint64
 }
 
 type known struct {
@@ -43,10 +46,6 @@ type known struct {
 	goodbye   bool          // it said itself that it leaves
 	leftSince time.Duration // when Serf called it left and it had not said goodbye; negative: Serf does not
 	mark      bool
-	config    string
-	probe     string
-	serves    string
-	version   string
 	tags      map[string]string // as it had them last
 	bareSince time.Duration     // since when it lacks them and was not heard; negative: it has them
 }
@@ -89,9 +88,6 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 			ms.known[id] = k
 			delete(ms.unlisted, uidOf(id))
 		}
-		if k.serves != m.Tags[TagServes] {
-			ms.serves++
-		}
 		if store := m.Tags[TagStore]; store != "" {
 			ms.stores[id] = store
 		}
@@ -115,8 +111,8 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 	return changes
 }
 
-// successors learns which incarnations the members name as their predecessors: they run on the same host, with the same state folder, which
-// only one process can use at a time.
+// successors learns which incarnations the members name as their predecessors: they run on the same host,
+// with the same state folder, which only one process can use at a time.
 func (ms *membership) successors(list []serf.Member) (changes []change) {
 	for i := range list {
 		m := &list[i]
@@ -182,8 +178,8 @@ func (ms *membership) prune(r *sbr.Resolver) {
 	}
 }
 
-// dressed returns a member that lacks its tags as what it was when it had them. One that resigned says so, and one that fails meanwhile
-// does not vanish: a side would look whole by it.
+// dressed returns a member that lacks its tags as what it was when it had them. One that resigned says so,
+// and one that fails meanwhile does not vanish: a side would look whole by it.
 func (ms *membership) dressed(now time.Duration, m *serf.Member) *serf.Member {
 	if !isUntagged(idOf(m)) {
 		if k := ms.known[idOf(m)]; k != nil {
@@ -220,7 +216,8 @@ func (ms *membership) heard(id sbr.ID) {
 	}
 }
 
-// hasLeft reports whether a member that Serf calls left is listed no longer. One that was not suspected has a moment for its goodbye.
+// hasLeft reports whether a member that Serf calls left is listed no longer. One that was not suspected has a
+// moment for its goodbye.
 func (k *known) hasLeft(now time.Duration, cutOff bool) bool {
 	if k.goodbye || k.failed || cutOff || !k.saysGoodbye() {
 		return true
@@ -231,8 +228,8 @@ func (k *known) hasLeft(now time.Duration, cutOff bool) bool {
 	return now-k.leftSince >= goodbyeWithin
 }
 
-// hasEnded reports whether it is certain that a member which is listed no longer takes no part any more. now is the member that Serf lists
-// under its name, nil if there is none.
+// hasEnded reports whether it is certain that a member which is listed no longer takes no part any more. now
+// is the member that Serf lists under its name, nil if there is none.
 func (k *known) hasEnded(id sbr.ID, now *serf.Member, cutOff bool) bool {
 	switch {
 	case k.goodbye || isUntagged(id): // the second kind runs no resolver: it decides nothing
@@ -242,18 +239,18 @@ func (k *known) hasEnded(id sbr.ID, now *serf.Member, cutOff bool) bool {
 	case idOf(now) == id:
 		return !k.saysGoodbye() // an older version: Serf's word has to do
 	default:
-		// It took its tags back, or was started again in its place before anybody missed it: only one process can have the address.
+		// It took its tags back, or was started again in its place before anybody missed it: only one process
+		// can have the address.
 		return hasResigned(now) || !isUntagged(idOf(now)) && now.Status == serf.StatusAlive && addrOf(now) == k.member.Addr
 	}
 }
 
 // saysGoodbye reports whether the member's version says goodbye.
-func (k *known) saysGoodbye() bool { return k.version != "" }
+func (k *known) saysGoodbye() bool { return k.tags[TagVersion] != "" }
 
 func (k *known) update(id sbr.ID, m *serf.Member) (changes []change) {
 	status := sbr.Up
 	failed := m.Status == serf.StatusFailed
-	k.config, k.probe, k.serves, k.version = m.Tags[TagConfig], m.Tags[TagProbe], m.Tags[TagServes], m.Tags[TagVersion]
 	switch {
 	case isUntagged(id):
 		status = sbr.Joining
@@ -277,13 +274,6 @@ func (k *known) update(id sbr.ID, m *serf.Member) (changes []change) {
 }
 
 func sameMember(a, b *sbr.Member) bool {
-	if a.ID != b.ID || a.Addr != b.Addr || a.Status != b.Status || a.Born != b.Born || a.Seen != b.Seen || len(a.Roles) != len(b.Roles) {
-		return false
-	}
-	for i := range a.Roles {
-		if a.Roles[i] != b.Roles[i] {
-			return false
-		}
-	}
-	return true
+	return a.ID == b.ID && a.Addr == b.Addr && a.Status == b.Status && a.Born == b.Born && a.Seen == b.Seen &&
+		slices.Equal(a.Roles, b.Roles)
 }

@@ -258,5 +258,5 @@ func TestMembership_ChangedTags(t *testing.T) {
 	require.Equal(t, "10.0.0.1:7947", seen().Addr)
 	m.Tags[TagConfig] = "other"
 	require.Empty(t, ms.look(0, []serf.Member{m}))
-	require.Equal(t, "other", ms.known["n2#u"].config)
+	require.Equal(t, "other", ms.known["n2#u"].tags[TagConfig])
 }

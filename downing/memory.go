@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -19,9 +21,10 @@ import (
 // ErrMemoryBusy is wrapped by Memory.Open while another process of the same node and system uses the folder.
 var ErrMemoryBusy = errors.New("downing: another process uses the state folder")
 
-// Memory keeps what must outlive the process of a member, in one file of a folder on its host: which incarnation it was, whether that went
-// down, who the other members were, and whom it could not reach when nothing was decided yet. Only one process at a time can have it open, so
-// the next one proves by it that the one before has ended. It is safe for concurrent use.
+// Memory keeps what must outlive the process of a member, in one file of a folder on its host: which
+// incarnation it was, whether that went down, who the other members were, and whom it could not reach when
+// nothing was decided yet. Only one process at a time can have it open, so the next one proves by it that the
+// one before has ended. It is safe for concurrent use.
 type Memory struct {
 	path string
 	lock *flock.Flock
@@ -37,8 +40,8 @@ type remembered struct {
 	Before      []string `json:"before,omitempty"`
 	// Over says that the incarnation went down.
 	Over bool `json:"over,omitempty"`
-	// Members are the others in the last view that counted: that of an incarnation which took part. Verdict is what had left them,
-	// zero if there was none.
+	// Members are the others in the last view that counted: that of an incarnation which took part. Verdict
+	// is what had left them, zero if there was none.
 	Members []place     `json:"members,omitempty"`
 	Verdict sbr.Verdict `json:"verdict,omitzero"`
 	// Left says that this member left them in peace.
@@ -68,33 +71,15 @@ func (p *place) member() sbr.Member {
 	return sbr.Member{ID: p.ID, Name: NameOf(p.ID), Addr: p.Addr, Roles: p.Roles, Born: p.Born, Seen: p.Seen}
 }
 
-func (p *place) equal(o *place) bool {
-	return p.ID == o.ID && p.Addr == o.Addr && slices.Equal(p.Roles, o.Roles) && p.Born == o.Born && p.Seen == o.Seen &&
-		p.Suspect == o.Suspect && p.DownedAt == o.DownedAt
-}
-
-func samePlaces(a, b []place) bool {
-	return slices.EqualFunc(a, b, func(x, y place) bool { return x.equal(&y) })
-}
-
-func (r *remembered) equal(o *remembered) bool {
-	return r.Incarnation == o.Incarnation && r.Over == o.Over && slices.Equal(r.Before, o.Before) &&
-		samePlaces(r.Members, o.Members) && sameVerdict(&r.Verdict, &o.Verdict) && r.Left == o.Left && samePlaces(r.Downed, o.Downed)
-}
-
-// sameVerdict compares what may change: a verdict stays as it is, who has left since does not.
-func sameVerdict(a, b *sbr.Verdict) bool {
-	return a.Token == b.Token && a.DecidedBy == b.DecidedBy && slices.Equal(a.Left, b.Left) && slices.Equal(a.Heirs, b.Heirs)
-}
-
 // NewMemory returns the memory of a system in a folder. It has to be opened before a Provider may use it.
 func NewMemory(dir, system string) *Memory {
 	base := filepath.Join(dir, fileName(system))
 	return &Memory{path: base + ".json", lock: flock.New(base + ".lock")}
 }
 
-// Open reads what is remembered, and keeps other processes out until Close. It makes the folder if there is none, and may be tried again.
-// Errors: ErrMemoryBusy, those of the file system, and a file that is no memory.
+// Open reads what is remembered, and keeps other processes out until Close. It makes the folder if there is
+// none, and may be tried again. Errors: ErrMemoryBusy, those of the file system, and a file that is no
+// memory.
 func (m *Memory) Open() error {
 	dir := filepath.Dir(m.path)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -141,8 +126,12 @@ func (m *Memory) load() remembered {
 	return m.last
 }
 
-// update changes what is remembered. When it returns without an error that outlives a power loss.
+// update changes what is remembered. When it returns without an error that outlives a power loss. Without a
+// Memory nothing is to be remembered.
 func (m *Memory) update(change func(*remembered)) error {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.lock.Locked() {
@@ -150,7 +139,7 @@ func (m *Memory) update(change func(*remembered)) error {
 	}
 	r := m.last
 	change(&r)
-	if m.last.equal(&r) {
+	if reflect.DeepEqual(m.last, r) {
 		return nil
 	}
 	data, err := json.Marshal(r)
@@ -180,13 +169,10 @@ func writeSynced(path string, data []byte) (err error) {
 	return f.Sync()
 }
 
-// begin remembers that this incarnation has begun, before anybody can see it, and returns the tag that names its predecessors.
+// begin remembers that this incarnation has begun, before anybody can see it, and returns the tag that names
+// its predecessors.
 func (e *engine) begin() (was string, err error) {
-	m := e.cfg.Memory
-	if m == nil {
-		return "", nil
-	}
-	err = m.update(func(r *remembered) {
+	err = e.cfg.Memory.update(func(r *remembered) {
 		if r.Incarnation == string(e.self.ID) {
 			return
 		}
@@ -200,8 +186,127 @@ func (e *engine) begin() (was string, err error) {
 		return "", fmt.Errorf("downing: the state file: %w", err)
 	}
 	var uids []string
-	for _, id := range m.load().Before {
+	for _, id := range e.cfg.Memory.load().Before {
 		uids = append(uids, uidOf(sbr.ID(id)))
 	}
 	return strings.Join(uids, ","), nil
+}
+
+// What a member remembers of the others: who they were when it took part last, so that its next incarnation
+// looks for them, and where those are to be found again that were downed.
+
+// recall hands the resolver the members that an earlier process of this node could not reach. Loop only.
+func (e *engine) recall() {
+	var suspects []place
+	for _, p := range e.cfg.Memory.load().Members {
+		if p.Suspect {
+			suspects = append(suspects, p)
+		}
+	}
+	if len(suspects) > 0 {
+		e.log.Warn("sbr: an earlier process could not reach some members, and nothing was decided about them",
+			"members", len(suspects))
+		e.suspect(suspects)
+	}
+}
+
+// suspect makes the resolver's suspects of members that are remembered and not here. Loop only.
+func (e *engine) suspect(places []place) {
+	members := make([]sbr.Member, len(places))
+	for i := range places {
+		members[i] = places[i].member()
+	}
+	e.step(sbr.Suspected{Members: members})
+	for i := range places {
+		e.members.miss(places[i].ID)
+	}
+}
+
+// remember stores who the members are whenever that changes, since what takes them from Serf's list may also
+// restart this process. What a member sees that takes no part, or no longer, is not what the next one has to
+// look for. Loop only.
+func (e *engine) remember(s *sbr.Snapshot) {
+	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended {
+		return
+	}
+	last := e.cfg.Memory.load()
+	v := &s.Verdict
+	if v.Partial || !v.Eligible(e.self.ID, e.self.Seen) {
+		return
+	}
+	next := last
+	next.Members, next.Verdict, next.Downed, next.Left = nil, *v.Clone(), e.downedPlaces(&last, s), e.hasLeft.Load()
+	for i := range s.Members {
+		if m := &s.Members[i]; m.ID != s.Self && m.Status != sbr.Down && !isUntagged(m.ID) {
+			next.Members = append(next.Members, placeOf(m))
+		}
+	}
+	if reflect.DeepEqual(last, next) {
+		return
+	}
+	e.remembering = true
+	e.spawn(&e.workers, func() {
+		err := e.cfg.Memory.update(func(r *remembered) {
+			r.Members, r.Verdict, r.Downed, r.Left = next.Members, next.Verdict, next.Downed, e.hasLeft.Load()
+		})
+		e.inbox.Post(func() {
+			e.remembering = false
+			if err != nil {
+				e.complain.log("sbr: the state file cannot be written: a restart would forget who the members are",
+					"error", err)
+			}
+		})
+	})
+}
+
+// soughtFor is how long the place of a member that was downed is looked at: as long as Serf itself tries to
+// reach one that has failed.
+const soughtFor = 24 * time.Hour
+
+// downedPlaces are where members were that have been downed and whose hosts are not here again.
+func (e *engine) downedPlaces(last *remembered, s *sbr.Snapshot) (downed []place) {
+	now := time.Now()
+	for _, p := range last.Downed {
+		if now.Sub(time.Unix(p.DownedAt, 0)) < soughtFor && !isHere(&p, s) {
+			downed = append(downed, p)
+		}
+	}
+	for _, p := range last.Members {
+		known := slices.ContainsFunc(downed, func(d place) bool { return d.ID == p.ID })
+		if e.resolver.KeptOut(p.ID, p.Seen) && !isHere(&p, s) && !known {
+			p.Suspect, p.DownedAt = false, now.Unix()
+			downed = append(downed, p)
+		}
+	}
+	return downed
+}
+
+// isHere reports whether somebody takes part where the member was, at its address or under its name.
+func isHere(p *place, s *sbr.Snapshot) bool {
+	return slices.ContainsFunc(s.Members, func(m sbr.Member) bool {
+		return m.Status != sbr.Down && !m.Unreachable && (m.Addr == p.Addr || hostOf(m.ID) == hostOf(p.ID))
+	})
+}
+
+// rememberLeave notes that this member left the others in peace.
+func (e *engine) rememberLeave() {
+	e.hasLeft.Store(true)
+	if err := e.cfg.Memory.update(func(r *remembered) { r.Left = true }); err != nil {
+		e.log.Warn("sbr: the state file cannot be written: the next start will not know that this member left in peace",
+			"error", err)
+	}
+}
+
+// rememberEnd notes that this incarnation went down.
+func (e *engine) rememberEnd() {
+	err := e.cfg.Memory.update(func(r *remembered) {
+		r.Over, r.Members = true, slices.Clone(r.Members)
+		for i := range r.Members {
+			r.Members[i].Suspect = false // what this incarnation was in the middle of is over
+		}
+	})
+	if err != nil {
+		e.log.Warn("sbr: the state file cannot be written: the next process may go on as this incarnation, and go down as well",
+			"error", err)
+	}
 }

@@ -1,6 +1,8 @@
 package downing
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -8,8 +10,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -25,15 +26,8 @@ func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 		}
 		return false
 	}
-	switch took := (query{from: q.SourceNode(), payload: q.Payload, respond: q.Respond}); q.Name {
-	case gossip.QueryName:
-		e.onQuery(took)
-	case talk.QueryName:
-		e.talk.onQuestion(took)
-	default:
-		return false
-	}
-	return true
+	e.onQuery(q.Name, q.SourceNode(), q.Payload, q.Respond)
+	return q.Name == wire.MessageQuery || q.Name == wire.FrameQuery
 }
 
 // lookSoon makes the loop look at the membership; one look is enough for a burst.
@@ -54,20 +48,30 @@ type query struct {
 	asked   bool // it answers a question of this member
 }
 
-func (e *engine) onQuery(q query) {
-	m, err := gossip.Decode(q.payload)
+// onQuery takes in a query that the node has heard.
+func (e *engine) onQuery(name, from string, payload []byte, respond func([]byte) error) {
+	switch q := (query{from: from, payload: payload, respond: respond}); name {
+	case wire.MessageQuery:
+		e.onGossip(q)
+	case wire.FrameQuery:
+		e.talk.onQuestion(q)
+	}
+}
+
+func (e *engine) onGossip(q query) {
+	m, err := wire.Decode(q.payload)
 	switch {
 	case err != nil:
-		e.metrics.dropped(noKind, ignoredInvalid)
-		e.ignore(&q, "", err.Error())
+		e.ignore(&q, "", ignoredInvalid, err.Error())
 	case m.From == e.self.ID:
 	case e.life.isOver():
-		if m.Names(e.self.ID) && (m.Kind == gossip.KindVerdict || m.Kind == gossip.KindOrder) {
-			go e.answerDowned(q)
+		if m.Names(e.self.ID) && (m.Kind == wire.KindVerdict || m.Kind == wire.KindOrder) {
+			// It spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members
+			// of a losing side go down at the same moment, and tell each other.
+			go e.respond(&q, wire.Message{Kind: wire.KindDone})
 		}
 	case e.pending.Load() >= maxPending:
-		e.metrics.dropped(string(m.Kind), ignoredOverload)
-		e.ignore(&q, m.Kind, "too many messages are waiting")
+		e.ignore(&q, m.Kind, ignoredOverload, "too many messages are waiting")
 	default:
 		e.pending.Add(1)
 		e.inbox.Post(func() {
@@ -77,87 +81,92 @@ func (e *engine) onQuery(q query) {
 	}
 }
 
-// answerDowned spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members of a losing side
-// go down at the same moment, and tell each other.
-func (e *engine) answerDowned(q query) {
-	defer func() { _ = recover() }() // Serf's way to answer is not made for a node that leaves
-	e.respond(&q, gossip.Message{Kind: gossip.KindDone})
+// answer sends one answer. Serf's way to answer is not made for a node that is gone: it panics.
+func (q *query) answer(b []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the node is gone: %v", ErrNotMember, p)
+		}
+	}()
+	return q.respond(b)
 }
 
-func (e *engine) respond(q *query, m gossip.Message) {
+func (e *engine) respond(q *query, m wire.Message) {
 	if q.respond == nil {
 		return
 	}
 	m.From = e.self.ID
-	payloads := gossip.Encode(m)
+	payloads := wire.Encode(m)
 	if len(payloads) == 0 {
 		return
 	}
-	if err := q.respond(payloads[0]); err != nil {
+	if err := q.answer(payloads[0]); err != nil {
 		e.log.Debug("sbr: an answer was not sent", "to", q.from, "error", err)
 		return
 	}
-	e.metrics.sent.add(string(m.Kind))
+	e.rec.add(countSent, string(m.Kind))
 }
 
 // onMessage takes in what another member said. An answer means that it was handled, not merely received.
-func (e *engine) onMessage(q *query, m gossip.Message) {
-	e.metrics.heard.add(string(m.Kind))
+func (e *engine) onMessage(q *query, m wire.Message) {
+	e.rec.add(countHeard, string(m.Kind))
 	if why := e.forged(q, &m); why != "" {
-		e.metrics.dropped(string(m.Kind), ignoredForged)
-		e.ignore(q, m.Kind, why)
+		e.ignore(q, m.Kind, ignoredForged, why)
 		return
 	}
 	e.members.heard(m.From)
-	answer := func(a gossip.Message) { e.respond(q, a) }
 	switch m.Kind {
-	case gossip.KindReport:
+	case wire.KindReport:
 		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
 		e.weigh(false)
-	case gossip.KindVerdict:
+	case wire.KindVerdict:
 		e.observeTold(&m)
-		e.told(q, m, answer)
-	case gossip.KindOrder:
+		e.told(q, m)
+	case wire.KindOrder:
 		e.observeTold(&m)
 		m.Suspects = e.members.running(m.Suspects)
 		e.step(sbr.Ordered{From: m.From, Order: m.Order()})
 		e.members.miss(m.Suspects...)
-		e.obeyed(&m)
-		e.acknowledge(&m, answer)
-	case gossip.KindAsk:
+		if slices.ContainsFunc(m.Down, e.ordered) {
+			e.rec.ordered(&m)
+		}
+		e.acknowledge(q, &m)
+	case wire.KindAsk:
 		if slices.Contains(m.Up, e.self.ID) {
 			e.step(sbr.Asked{From: m.From, Suspects: e.members.running(m.Down)})
 			e.members.miss(m.Down...)
 		}
-	case gossip.KindClear:
+	case wire.KindClear:
 		e.step(sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure, Suspects: e.members.running(m.Down)})
 		e.members.miss(m.Down...)
-	case gossip.KindBye:
-		e.occur(about(OccurredGoodbye, m.From, " says goodbye"))
+	case wire.KindBye:
+		if k := e.members.known[m.From]; k == nil || !k.goodbye {
+			e.occur(about(OccurredGoodbye, m.From, " says goodbye"))
+		}
 		if e.members.saidGoodbye(m.From) {
 			e.step(sbr.MemberGone{ID: m.From, Ended: true})
 		}
 		e.lookSoon()
-	case gossip.KindStanding:
-		e.answerStanding(m, answer)
+	case wire.KindStanding:
+		e.answerStanding(q, &m)
 	}
 }
 
 // acknowledge tells the sender that a message that names this member was taken in.
-func (e *engine) acknowledge(m *gossip.Message, answer func(gossip.Message)) {
+func (e *engine) acknowledge(q *query, m *wire.Message) {
 	if m.Names(e.self.ID) && e.tookIn(m) {
-		answer(gossip.Message{Kind: gossip.KindDone})
+		e.respond(q, wire.Message{Kind: wire.KindDone})
 	}
 }
 
-// tookIn reports whether the resolver acted on a verdict or an order. One that it ignored, because it does not see yet what the sender
-// sees, must be told again.
-func (e *engine) tookIn(m *gossip.Message) bool {
+// tookIn reports whether the resolver acted on a verdict or an order. One that it ignored, because it does
+// not see yet what the sender sees, must be told again.
+func (e *engine) tookIn(m *wire.Message) bool {
 	switch {
-	case m.Kind == gossip.KindVerdict:
+	case m.Kind == wire.KindVerdict:
 		v := e.resolver.Verdict()
 		return e.ended || v.Token >= m.Token
-	case m.Kind != gossip.KindOrder:
+	case m.Kind != wire.KindOrder:
 		return false
 	case slices.Contains(m.Down, e.self.ID):
 		// It goes down, or it tries first what the sender gave up (and then counts the sender as down).
@@ -171,75 +180,111 @@ func (e *engine) tookIn(m *gossip.Message) bool {
 func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.MaxUint64) }
 
 // answerStanding answers a member that asks for its fate.
-func (e *engine) answerStanding(m gossip.Message, answer func(gossip.Message)) {
+func (e *engine) answerStanding(q *query, m *wire.Message) {
 	switch a := e.resolver.Answer(m.From, m.Seen).(type) {
 	case sbr.Told:
-		answer(gossip.Message{Kind: gossip.KindVerdict, Token: a.Verdict.Token, By: a.Verdict.DecidedBy, Down: a.Verdict.Down, Reason: a.Verdict.Reason})
+		v := &a.Verdict
+		e.respond(q, wire.Message{
+			Kind: wire.KindVerdict, Token: v.Token, By: v.DecidedBy, Down: v.Down, Reason: v.Reason,
+		})
 	case sbr.Ordered:
-		answer(gossip.Message{Kind: gossip.KindOrder, Decided: a.Order.Kind.String(), Down: a.Order.Down, Reason: a.Order.Reason})
+		o := &a.Order
+		e.respond(q, wire.Message{Kind: wire.KindOrder, Decided: o.Kind.String(), Down: o.Down, Reason: o.Reason})
 	case sbr.Cleared:
-		answer(gossip.Message{Kind: gossip.KindClear, Token: a.Token, Unsure: a.Unsure, Down: gossip.Some(a.Suspects)})
+		some := wire.Some(a.Suspects)
+		e.respond(q, wire.Message{Kind: wire.KindClear, Token: a.Token, Unsure: a.Unsure, Down: some})
+	}
+}
+
+// exchange sends the payloads of a message to every member, one query for each. heard, if it is not nil,
+// has every answer that can be read, until the time of the queries is over.
+func (e *engine) exchange(kind wire.Kind, payloads [][]byte, heard func(from string, m wire.Message)) {
+	for _, payload := range payloads {
+		answers, err := e.node.query(wire.MessageQuery, payload, queryTimeout)
+		if err != nil {
+			e.log.Debug("sbr: a message was not sent", "kind", kind, "error", err)
+			continue
+		}
+		e.rec.add(countSent, string(kind))
+		if heard == nil {
+			continue
+		}
+		e.spawn(&e.workers, func() {
+			for a := range answers {
+				if m, err := wire.Decode(a.Payload); err == nil {
+					heard(a.From, m)
+				}
+			}
+		})
 	}
 }
 
 // send tells everybody something once, without waiting for answers.
-func (e *engine) send(m gossip.Message) {
-	payloads := gossip.Encode(m)
-	e.spawn(&e.workers, func() {
-		for _, b := range payloads {
-			if _, err := e.query(m.Kind, b); err != nil {
-				e.log.Debug("sbr: a message was not sent", "kind", m.Kind, "error", err)
-			}
-		}
-	})
+func (e *engine) send(m wire.Message) {
+	payloads := wire.Encode(m) // here: what it names is the loop's
+	e.spawn(&e.workers, func() { e.exchange(m.Kind, payloads, nil) })
 }
 
 func (e *engine) askToRace(eff sbr.AskToRace) {
-	e.send(gossip.Message{Kind: gossip.KindAsk, From: e.self.ID, Up: eff.Targets, Down: gossip.Some(eff.Suspects)})
+	e.send(wire.Message{Kind: wire.KindAsk, From: e.self.ID, Up: eff.Targets, Down: wire.Some(eff.Suspects)})
 }
 
-// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be anybody's.
+// A goodbye is said several times, as long as the node is there: gossip passes over one member in a
+// hundred, and a member that has not heard it suspects this one.
+const (
+	goodbyes     = 4
+	goodbyePause = 300 * time.Millisecond
+)
+
+// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be
+// anybody's.
 func (e *engine) sayGoodbye() {
 	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
-	e.send(gossip.Message{Kind: gossip.KindBye, From: e.self.ID})
-}
-
-// askStanding asks everybody for this member's fate and takes in every answer.
-func (e *engine) askStanding() {
-	payloads := gossip.Encode(gossip.Message{Kind: gossip.KindStanding, From: e.self.ID, Seen: e.self.Seen})
 	e.spawn(&e.workers, func() {
-		for _, b := range payloads { // it is one
-			answers, err := e.query(gossip.KindStanding, b)
-			if err != nil {
-				e.log.Debug("sbr: a question was not sent", "error", err)
-				return
-			}
-			for a := range answers {
-				if m, err := gossip.Decode(a.Payload); err == nil {
-					e.inbox.Post(func() { e.onMessage(&query{from: a.From, asked: true}, m) })
-				}
-			}
+		for n := 0; n < goodbyes && !e.isGone(); n++ {
+			e.bye()
+			e.rest(goodbyePause)
 		}
 	})
 }
 
-// tellVerdict tells the targets a verdict: whole if it fits, else at least who of the targets stays and everybody who goes.
+// bye says it once. Members that do not hear it find out by the verdict, or suspect this one.
+func (e *engine) bye() {
+	e.exchange(wire.KindBye, wire.Encode(wire.Message{Kind: wire.KindBye, From: e.self.ID}), nil)
+}
+
+// isGone reports whether nothing can be said any more.
+func (e *engine) isGone() bool { return e.ctx.Err() != nil || isClosed(e.node.done()) }
+
+// askStanding asks everybody for this member's fate and takes in every answer.
+func (e *engine) askStanding() {
+	payloads := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen})
+	e.spawn(&e.workers, func() {
+		e.exchange(wire.KindStanding, payloads, func(from string, m wire.Message) {
+			e.inbox.Post(func() { e.onMessage(&query{from: from, asked: true}, m) })
+		})
+	})
+}
+
+// tellVerdict tells the targets a verdict: whole if it fits, else at least who of the targets stays and
+// everybody who goes.
 func (e *engine) tellVerdict(eff sbr.TellVerdict) {
 	v := eff.Verdict
-	m := gossip.Message{Kind: gossip.KindVerdict, From: e.self.ID, Token: v.Token, By: v.DecidedBy, Reason: v.Reason,
+	m := wire.Message{Kind: wire.KindVerdict, From: e.self.ID, Token: v.Token, By: v.DecidedBy, Reason: v.Reason,
 		Up: v.Survivors, Down: v.Down, Whole: !v.Partial}
 	e.tell(m, eff.Targets)
 }
 
 func (e *engine) tellOrder(eff sbr.TellOrder) {
 	o := eff.Order
-	m := gossip.Message{
-		Kind: gossip.KindOrder, From: e.self.ID, Decided: o.Kind.String(), Reason: o.Reason,
-		Down: o.Down, Up: others(eff.Targets, o.Down),
+	m := wire.Message{
+		Kind: wire.KindOrder, From: e.self.ID, Decided: o.Kind.String(), Reason: o.Reason,
+		Down: o.Down,
+		Up:   slices.DeleteFunc(slices.Clone(eff.Targets), func(id sbr.ID) bool { return slices.Contains(o.Down, id) }),
 	}
 	// Members of version 1 do not read an order with suspects, and need none unless they forgot them.
 	if slices.ContainsFunc(o.Suspects, e.unlisted) {
-		m.Suspects = gossip.Some(o.Suspects)
+		m.Suspects = wire.Some(o.Suspects)
 	}
 	e.tell(m, eff.Targets)
 }
@@ -249,23 +294,9 @@ func (e *engine) unlisted(id sbr.ID) bool {
 	return known && m.Unlisted
 }
 
-func others(targets, down []sbr.ID) (rest []sbr.ID) {
-	gone := make(map[sbr.ID]bool, len(down))
-	for _, id := range down {
-		gone[id] = true
-	}
-	for _, id := range targets {
-		if !gone[id] {
-			rest = append(rest, id)
-		}
-	}
-	return rest
-}
-
 // tell repeats a message until every target has said that it took it in, is gone, or Config.TellFor is over.
-func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
-	payloads := gossip.Encode(m)
-	waiting := make(map[sbr.ID]bool, len(targets))
+func (e *engine) tell(m wire.Message, targets []sbr.ID) {
+	payloads, waiting := wire.Encode(m), make(map[sbr.ID]bool, len(targets))
 	for _, id := range targets {
 		if m.Names(id) {
 			waiting[id] = true
@@ -275,40 +306,42 @@ func (e *engine) tell(m gossip.Message, targets []sbr.ID) {
 		return
 	}
 	until := time.Now().Add(e.cfg.TellFor)
-	t := e.newTelling(m.Kind, waiting)
+	e.rec.busy(1)
+	began, told, answered := time.Now(), len(waiting), 0
 	e.spawn(&e.tells, func() {
-		defer func() { e.toldAll(&t, waiting) }()
-		for len(waiting) > 0 && time.Now().Before(until) && e.ctx.Err() == nil && !isDone(e.node) {
+		defer func() { e.rec.told(m.Kind, began, told, answered, len(waiting)) }()
+		for len(waiting) > 0 && time.Now().Before(until) && !e.isGone() {
 			before := len(waiting)
 			e.tellOnce(m.Kind, payloads, waiting)
-			t.answered += before - len(waiting)
+			answered += before - len(waiting)
 			e.dropGone(waiting)
 		}
-		if len(waiting) > 0 && e.ctx.Err() == nil && !isDone(e.node) {
+		if len(waiting) > 0 && !e.isGone() {
 			e.log.Warn("sbr: some members did not answer what they were told", "kind", m.Kind, "members", len(waiting), "for", e.cfg.TellFor)
 		}
 	})
 }
 
-// tellOnce sends every payload once and collects answers for the time of one query. A member answers the payload that names it.
-func (e *engine) tellOnce(kind gossip.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
-	done := make(chan sbr.ID)
-	over := make(chan struct{})
+// tellOnce sends the message once and collects answers for the time of one query. A member answers the
+// payload that names it.
+func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
+	done, over := make(chan sbr.ID), make(chan struct{})
 	defer close(over)
 	round := time.NewTimer(queryTimeout)
 	defer round.Stop()
-	for _, b := range payloads {
-		answers, err := e.query(kind, b)
-		if err != nil {
-			e.log.Debug("sbr: a telling was not sent", "error", err)
-			continue
+	e.exchange(kind, payloads, func(from string, a wire.Message) {
+		if a.Kind != wire.KindDone || from != "" && from != NameOf(a.From) {
+			return
 		}
-		e.spawn(&e.workers, func() { collect(answers, done, over) })
-	}
+		select {
+		case done <- a.From:
+		case <-over:
+		}
+	})
 	for len(waiting) > 0 {
 		select {
 		case id := <-done:
-			e.metrics.heard.add(string(gossip.KindDone))
+			e.rec.add(countHeard, string(wire.KindDone))
 			delete(waiting, id)
 		case <-round.C:
 			return
@@ -318,23 +351,11 @@ func (e *engine) tellOnce(kind gossip.Kind, payloads [][]byte, waiting map[sbr.I
 	}
 }
 
-// collect passes on who has taken in what it was told, until Serf closes the channel at the query's time-out.
-func collect(answers <-chan serf.NodeResponse, done chan<- sbr.ID, over <-chan struct{}) {
-	for a := range answers {
-		if m, err := gossip.Decode(a.Payload); err == nil && m.Kind == gossip.KindDone && (a.From == "" || a.From == NameOf(m.From)) {
-			select {
-			case done <- m.From:
-			case <-over:
-			}
-		}
-	}
-}
-
 // dropGone stops waiting for members that Serf no longer calls alive: they have left, or are past hearing.
 func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 	alive := make(map[sbr.ID]bool)
-	list, current := e.node.members()
-	if !current {
+	list, _, silence := e.node.members()
+	if silence != nil {
 		return
 	}
 	for _, m := range list {
@@ -342,19 +363,7 @@ func (e *engine) dropGone(waiting map[sbr.ID]bool) {
 			alive[idOf(&m)] = true
 		}
 	}
-	for id := range waiting {
-		if !alive[id] {
-			delete(waiting, id)
-		}
-	}
-}
-
-func (e *engine) explain(x sbr.Explain) {
-	e.count(&x)
-	if x.What == sbr.TopicArmed {
-		e.warnOfTiming()
-	}
-	e.occur(e.explained(&x))
+	maps.DeleteFunc(waiting, func(id sbr.ID, _ bool) bool { return !alive[id] })
 }
 
 func oneLine(err error) string {

@@ -10,7 +10,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -34,9 +34,9 @@ func idle(t *testing.T, change ...func(*Config)) *engine {
 func TestMetrics_Overload(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	e := idle(t, func(c *Config) { c.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
-	payload := gossip.Encode(gossip.Message{Kind: gossip.KindReport, From: "n2#b", Up: []sbr.ID{"n3#c"}})[0]
+	payload := wire.Encode(wire.Message{Kind: wire.KindReport, From: "n2#b", Up: []sbr.ID{"n3#c"}})[0]
 	for range maxPending + 7 {
-		e.onQuery(query{from: "n2", payload: payload})
+		e.onQuery(wire.MessageQuery, "n2", payload, nil)
 	}
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(t.Context(), &all))
@@ -58,11 +58,11 @@ func TestMetrics_Overload(t *testing.T) {
 // Whatever is measured has one of the labels that it was made with: a value that nobody foresaw makes no new series.
 func TestMetrics_UnforeseenValues(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), func() readings { return readings{} })
 	require.NoError(t, err)
-	m.sent.add("gossip of the neighbours")
-	m.dropped("no-kind", "no-reason")
-	m.calling.record("nobody", time.Second)
+	m.add(countSent, "gossip of the neighbours")
+	m.add(countIgnored, "no-kind", "no-reason")
+	m.took(timeCallback, time.Second, "nobody")
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(t.Context(), &all))
 	for _, x := range all.ScopeMetrics[0].Metrics {
@@ -108,14 +108,10 @@ func TestTraceIDs(t *testing.T) {
 
 // What the loop does on every turn costs next to nothing.
 func BenchmarkMetrics_Turn(b *testing.B) {
-	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
-	require.NoError(b, err)
-	c := &chronicle{metrics: m}
+	var r recorder
 	s := &sbr.Snapshot{Members: make([]sbr.Member, 100)}
-	st := &Status{State: sbr.StateUp}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.publish(s, st)
-		c.look(s, false)
+		r.look(s, false)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -78,8 +78,8 @@ func TestMetrics_IgnoredMessages(t *testing.T) {
 	metered(t, 2, nil, func(t *testing.T, c *cluster, m *meters) {
 		p := c.puppet()
 		p.send([]byte("junk"))
-		p.say(gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2")}})
-		p.say(gossip.Message{Kind: gossip.KindOrder, From: "stranger#u", Decided: "down-all", Down: []sbr.ID{c.id("n1")}})
+		p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2")}})
+		p.say(wire.Message{Kind: wire.KindOrder, From: "stranger#u", Decided: "down-all", Down: []sbr.ID{c.id("n1")}})
 		m.require("n1", "sbr.messages.ignored{kind=none,reason=invalid} = 1", "sbr.messages.ignored{kind=verdict,reason=unverified} = 1",
 			"sbr.messages.ignored{kind=order,reason=forged} = 1", "sbr.downs = 0")
 		require.NoError(t, p.serf.Shutdown())
@@ -93,7 +93,7 @@ func TestMetrics_IgnoredByTheResolver(t *testing.T) {
 		require.NoError(t, c.Net.Add("puppet")) // the first address: it leads
 		c.Form(2)
 		p := c.puppet()
-		p.say(gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: "down-all", Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
+		p.say(wire.Message{Kind: wire.KindOrder, From: p.id, Decided: "down-all", Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
 		m.require("n1", "sbr.messages.ignored{kind=order,reason=resolver} = 1", "sbr.downs = 0")
 		require.NoError(t, p.serf.Shutdown())
 	})

@@ -3,6 +3,7 @@ package downing
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,8 +41,11 @@ func (e *engine) lookFor() time.Duration {
 
 // search is how far a new member has come in finding its cluster.
 type search struct {
-	missing []place // members that it looks for, and on whose hosts nobody is
-	knows   bool    // its host was in that cluster, and remembers whom it left there
+	verdict sbr.Verdict // the newest
+	last    remembered
+	knows   bool    // its host was in the cluster of that verdict, and remembers whom it left there
+	places  []place // members that it looks for
+	missing []place // those on whose hosts nobody is
 	found   bool    // a member is here that has been in the cluster all the time
 	// decides says that the missing ones may be suspected in time; here and all count the hosts of the
 	// cluster, this one's included.
@@ -51,11 +55,10 @@ type search struct {
 
 // searched compares the members that are here with those that this new member looks for.
 func (e *engine) searched(list []serf.Member) search {
-	v, last := e.resolver.Verdict(), e.cfg.Memory.load()
-	knows := last.Verdict.Token >= v.Token && (v.Token > 0 || len(last.Members) > 0)
-	places := e.awaits(&v, &last, knows)
+	s := search{verdict: e.resolver.Verdict(), last: e.cfg.Memory.load()}
+	s.knows = s.last.Verdict.Token >= s.verdict.Token && (s.verdict.Token > 0 || len(s.last.Members) > 0)
+	s.places = e.awaits(&s)
 	hosts := make(map[string]sbr.ID) // who runs on each host now
-	s := search{knows: knows}
 	for i := range list {
 		m := &list[i]
 		id := idOf(m)
@@ -63,10 +66,10 @@ func (e *engine) searched(list []serf.Member) search {
 			continue
 		}
 		hosts[hostOf(id)] = id
-		s.found = s.found || id != e.self.ID && wentOn(m, &v, places, knows)
+		s.found = s.found || id != e.self.ID && s.wentOn(m)
 	}
 	all := map[string]struct{}{hostOf(e.self.ID): {}}
-	for _, p := range places {
+	for _, p := range s.places {
 		all[hostOf(p.ID)] = struct{}{}
 		if now, there := hosts[hostOf(p.ID)]; (!there || now == p.ID) && !e.members.hasEnded(p.ID) {
 			s.missing = append(s.missing, p)
@@ -78,25 +81,26 @@ func (e *engine) searched(list []serf.Member) search {
 		}
 	}
 	s.all = len(all)
-	s.decides = len(hosts) >= e.cfg.Resolver.MinMembers && e.mayDecide(&s, &v, &last)
+	s.decides = len(hosts) >= e.cfg.Resolver.MinMembers && s.mayDecide(hostOf(e.self.ID), e.lease != nil)
 	return s
 }
 
-// mayDecide reports whether this new member may suspect who is missing.
-func (e *engine) mayDecide(s *search, v *sbr.Verdict, last *remembered) bool {
-	host := hostOf(e.self.ID)
-	hadPlace := slices.ContainsFunc(v.Remaining(), func(id sbr.ID) bool { return hostOf(id) == host })
+// mayDecide reports whether a new member of this host may suspect who is missing.
+func (s *search) mayDecide(host string, leased bool) bool {
+	hadPlace := slices.ContainsFunc(s.verdict.Remaining(), func(id sbr.ID) bool { return hostOf(id) == host })
 	if (s.knows || hadPlace) && 2*s.here > s.all {
 		return true
 	}
-	survived := slices.ContainsFunc(last.Before, func(id string) bool { return slices.Contains(v.Survivors, sbr.ID(id)) })
-	return e.lease != nil && !last.Left && (s.knows || survived)
+	survived := slices.ContainsFunc(s.last.Before, func(id string) bool {
+		return slices.Contains(s.verdict.Survivors, sbr.ID(id))
+	})
+	return leased && !s.last.Left && (s.knows || survived)
 }
 
-// awaits are the members whom this new member has to find. knows says that its host was in the cluster of the
-// newest verdict.
-func (e *engine) awaits(v *sbr.Verdict, last *remembered, knows bool) (places []place) {
-	if !knows {
+// awaits are the members whom this new member has to find.
+func (e *engine) awaits(s *search) (places []place) {
+	v := &s.verdict
+	if !s.knows {
 		for _, id := range v.Remaining() {
 			if id != e.self.ID {
 				places = append(places, place{ID: id, Seen: v.Token})
@@ -107,7 +111,7 @@ func (e *engine) awaits(v *sbr.Verdict, last *remembered, knows bool) (places []
 		}
 		return places
 	}
-	for _, p := range last.Members {
+	for _, p := range s.last.Members {
 		if !e.resolver.KeptOut(p.ID, p.Seen) && !slices.Contains(v.Left, p.ID) {
 			places = append(places, p)
 		}
@@ -118,20 +122,20 @@ func (e *engine) awaits(v *sbr.Verdict, last *remembered, knows bool) (places []
 // wentOn reports whether a member has been in the cluster that a new member looks for since before that one
 // started, or has found it. To one that knows the cluster, another one of it that started anew is no proof:
 // it knows no more.
-func wentOn(m *serf.Member, v *sbr.Verdict, places []place, knows bool) bool {
+func (s *search) wentOn(m *serf.Member) bool {
 	id := idOf(m)
-	if slices.Contains(v.Remaining(), id) {
+	if slices.Contains(s.verdict.Remaining(), id) {
 		return true
 	}
-	same := slices.ContainsFunc(places, func(p place) bool { return p.ID == id })
-	if v.Token == 0 {
+	same := slices.ContainsFunc(s.places, func(p place) bool { return p.ID == id })
+	if s.verdict.Token == 0 {
 		return same
 	}
-	if parse36(m.Tags[TagIn]) < int64(v.Token) {
+	if parse36(m.Tags[TagIn]) < int64(s.verdict.Token) {
 		return false
 	}
-	anew := slices.ContainsFunc(places, func(p place) bool { return hostOf(p.ID) == hostOf(id) })
-	return !knows || same || !anew
+	anew := slices.ContainsFunc(s.places, func(p place) bool { return hostOf(p.ID) == hostOf(id) })
+	return !s.knows || same || !anew
 }
 
 // perLife is what makes the node names of one host differ from start to start: serf.unique-node, or the uid
@@ -168,7 +172,7 @@ func (e *engine) lookForOthers(list []serf.Member) {
 	}
 	reason := e.awaitedText(&s)
 	switch {
-	case e.held.by[byNewness]:
+	case e.held.is(byNewness):
 		e.held.reason = reason // who is missing changes
 	case looked >= sayWaitingAfter:
 		o := because(OccurredWaiting, "waits at the start", reason)
@@ -188,7 +192,7 @@ func (e *engine) takesPartAlready() bool {
 }
 
 func (e *engine) awaitedText(s *search) string {
-	who, token := someOf(e.awaited), e.resolver.Verdict().Token
+	who, token := someOf(e.awaited), s.verdict.Token
 	wayOut := fmt.Sprintf("only if all of them have ended for good: start one member with --bootstrap=%d; should one "+
 		"run after all, that downs it", token)
 	if token == 0 {
@@ -228,14 +232,87 @@ func (e *engine) admit(missing []place) {
 	e.endNewness()
 }
 
-// endNewness lets the application of a member go on that takes part. Suspects from before its start hold it back
-// until the resolver is armed, which has the say then.
+// endNewness lets the application of a member go on that takes part. Suspects from before its start hold it
+// back until the resolver is armed, which has the say then.
 func (e *engine) endNewness() {
 	switch {
 	case e.newcomer:
 	case e.resolver.Suspects() > 0 && e.resolver.State() == sbr.StateArming:
 		e.hold(byNewness, "members that could not be reached before this start are not decided about")
-	case e.held.by[byNewness]:
+	case e.held.is(byNewness):
 		e.free(byNewness, "the cluster that this member belongs to is here")
 	}
+}
+
+// Serf joins once, and then tries to reach members that it calls failed. Members that were removed from its
+// list, or that a restarted Serf does not know, are found by nobody: two parts of a cluster that started
+// apart stay apart. So a member joins the addresses at which members are remembered that are missing. Those
+// of members that were downed are tried seldom, by one or two of the whole cluster at a time: most of them
+// come back by themselves, or never.
+
+const (
+	seekEvery = 10 * time.Second
+	// seekMost is how many addresses are tried at a time.
+	seekMost = 5
+)
+
+// seek joins some of the addresses where members are missing. Loop only.
+func (e *engine) seek(list []serf.Member) {
+	if e.cfg.Memory == nil || e.seeking || e.leaving || e.ended || e.clock() < e.nextSeek {
+		return
+	}
+	first := e.nextSeek == 0
+	e.nextSeek = e.clock() + seekEvery
+	if first {
+		e.nextSeek = e.clock() + sayWaitingAfter // the application joins first
+		return
+	}
+	addrs := e.soughtAddresses(list)
+	if len(addrs) == 0 {
+		return
+	}
+	e.seeking = true
+	e.spawn(&e.workers, func() {
+		for _, addr := range addrs {
+			if e.ctx.Err() != nil {
+				break
+			}
+			if err := e.node.join("", addr); err != nil {
+				e.log.Debug("sbr: nobody answers where a member was", "address", addr, "error", err)
+				continue
+			}
+			e.log.Info("sbr: joined an address where a member was", "address", addr)
+		}
+		e.inbox.Post(func() { e.seeking = false })
+	})
+}
+
+// soughtAddresses are where members are missing: some of those that are remembered, and one of those that
+// were downed.
+func (e *engine) soughtAddresses(list []serf.Member) (addrs []string) {
+	listed, hosts := make(map[string]bool), make(map[string]bool)
+	for i := range list {
+		m := &list[i] // those that have failed Serf tries to reach by itself
+		if m.Status == serf.StatusAlive || m.Status == serf.StatusFailed {
+			listed[addrOf(m)] = true
+			hosts[hostOf(idOf(m))] = true
+		}
+	}
+	pick := func(places []place, most int) {
+		var missing []string
+		for _, p := range places {
+			if p.Addr != "" && !listed[p.Addr] && !hosts[hostOf(p.ID)] {
+				missing = append(missing, p.Addr)
+			}
+		}
+		rand.Shuffle(len(missing), func(i, j int) { missing[i], missing[j] = missing[j], missing[i] })
+		addrs = append(addrs, missing[:min(len(missing), most)]...)
+	}
+	last := e.cfg.Memory.load()
+	pick(last.Members, seekMost)
+	if !e.newcomer && rand.IntN(len(list)+1) < 2 { // not the first: it may have joined since, and know of none
+		pick(last.Downed, 1)
+	}
+	slices.Sort(addrs)
+	return slices.Compact(addrs)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -129,7 +129,7 @@ func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 	for range queries {
 		all.Go(func() {
 			<-begin
-			answers, err := n.query(gossip.QueryName, []byte(gossip.QueryName), 300*time.Millisecond)
+			answers, err := n.query(wire.MessageQuery, []byte(wire.MessageQuery), 300*time.Millisecond)
 			if err != nil {
 				return
 			}

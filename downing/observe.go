@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
@@ -18,15 +18,11 @@ func (e *engine) poll() {
 	if e.goneByNow(); e.ended {
 		return
 	}
-	seen := e.wokeAt
-	if n, ok := e.node.(*beside); ok {
-		seen = n.readAt(seen)
-	}
-	list, current := e.node.members()
-	if !e.see(current) {
+	list, asked, silence := e.node.members()
+	if !e.see(silence) {
 		return
 	}
-	e.lookedAt = seen
+	e.lookedAt = earlier(asked, e.wokeAt)
 	e.keepTags(list)
 	changes := e.members.look(e.now(), list)
 	for _, c := range changes {
@@ -58,6 +54,13 @@ func (e *engine) poll() {
 	e.seek(list)
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // weigh forms an opinion of who can be reached and passes on what changed.
 func (e *engine) weigh(refresh bool) {
 	o := e.tracker.Form(e.now())
@@ -76,7 +79,8 @@ func (e *engine) weigh(refresh bool) {
 	e.spread(o, refresh)
 }
 
-// spread tells the others whom this member cannot reach: each change at once, the rest with every other round of probes.
+// spread tells the others whom this member cannot reach: each change at once, the rest with every other round
+// of probes.
 func (e *engine) spread(o reachability.Opinion, refresh bool) {
 	var good, bad []sbr.ID
 	for id := range e.spreading {
@@ -96,7 +100,7 @@ func (e *engine) spread(o reachability.Opinion, refresh bool) {
 	}
 	if len(good)+len(bad) > 0 {
 		slices.Sort(good)
-		e.send(gossip.Message{Kind: gossip.KindReport, From: e.self.ID, Down: bad, Up: good})
+		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: bad, Up: good})
 	}
 }
 
@@ -105,7 +109,7 @@ func (e *engine) probe() {
 	targets := make(map[sbr.ID]Target)
 	for _, id := range e.tracker.Probes() {
 		if k := e.members.known[id]; k != nil {
-			targets[id] = Target{ID: id, Name: k.member.Name, Addr: k.member.Addr, Tag: k.probe}
+			targets[id] = Target{ID: id, Name: k.member.Name, Addr: k.member.Addr, Tag: k.tags[TagProbe]}
 		}
 	}
 	if len(targets) == 0 {
@@ -116,7 +120,7 @@ func (e *engine) probe() {
 		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
 		e.inbox.Post(func() {
 			for id, p := range results {
-				e.metrics.probed(p)
+				e.rec.probed(p)
 				e.tracker.Probed(id, p.answered)
 				if p.answered {
 					e.reconnect(id)
@@ -132,8 +136,8 @@ func (e *engine) probe() {
 // reconnectEvery bounds how often this member reconnects to others by itself.
 const reconnectEvery = 5 * time.Second
 
-// reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but only every half a
-// minute on average, and until then a partition that has healed still looks like one.
+// reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but
+// only every half a minute on average, and until then a partition that has healed still looks like one.
 func (e *engine) reconnect(id sbr.ID) {
 	k := e.members.known[id]
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
@@ -151,70 +155,31 @@ func (e *engine) reconnect(id sbr.ID) {
 // checkDigests names the members that decide by other rules.
 func (e *engine) checkDigests() {
 	for _, k := range e.members.known {
-		if k.config == "" || k.config == e.digest || k.failed {
+		its := k.tags[TagConfig]
+		if its == "" || its == e.digest || k.failed || !e.isNews("the digest of "+string(k.member.ID), its) {
 			continue
 		}
-		key := string(k.member.ID) + k.config
-		if _, said := e.sawDigests[key]; said {
-			continue
-		}
-		e.sawDigests[key] = struct{}{}
 		e.log.Error("sbr: a member has another configuration: two sides that decide by different rules are no resolver",
-			"member", k.member.Name, "its-digest", k.config, "our-digest", e.digest)
+			"member", k.member.Name, "its-digest", its, "our-digest", e.digest)
 	}
 }
 
-// publish renews what Status shows.
-func (e *engine) publish() {
+// isNews reports whether a text is another one than the last about the same. Loop only.
+func (e *engine) isNews(about, text string) bool {
+	last := e.said[about]
+	e.said[about] = text
+	return text != last
+}
+
+// warn logs what the strategy has to say against the present membership, once for each sentence.
+func (e *engine) warn() {
+	w, ok := e.strategy.(interface{ Warning(v *sbr.View) string })
+	if !ok {
+		return
+	}
 	s := e.resolver.Snapshot()
-	st := Status{
-		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s.State,
-		Leader: NameOf(s.Leader), Responsible: s.Responsible, ConfigDigest: e.digest, Version: Version(),
-		Lease:   e.leaseStatus(),
-		Verdict: verdictStatus(s.Verdict), Unreachable: []string{}, Members: []MemberStatus{}, Reports: e.reportStatus(),
+	text := w.Warning(&sbr.View{Self: s.Self, Members: s.Members})
+	if e.isNews("warning", text) && text != "" {
+		e.log.Warn("sbr: "+text, "strategy", e.cfg.Strategy)
 	}
-	st.Lease.Holder, st.Lease.Token = string(s.Record.Holder), s.Record.Token
-	for i := range s.Members {
-		m := &s.Members[i]
-		st.Members = append(st.Members, MemberStatus{Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable, Address: m.Addr, Roles: m.Roles})
-		if m.Unreachable {
-			st.Unreachable = append(st.Unreachable, m.Name)
-		}
-		if isUntagged(m.ID) {
-			st.Untagged = append(st.Untagged, m.Name)
-		} else if k := e.members.known[m.ID]; k != nil && k.config != e.digest {
-			st.Disagree = append(st.Disagree, m.Name)
-		}
-	}
-	if s.HasDeadline {
-		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
-		st.Deadline = &at
-	}
-	st.Newcomer, st.OtherStore = e.newcomer, e.compareStores(&s)
-	for _, id := range e.awaited {
-		st.Awaiting = append(st.Awaiting, NameOf(id))
-	}
-	e.endNewness()
-	e.showSuspension(&st)
-	e.mu.Lock()
-	if !e.halted.Load() {
-		e.status = st
-	}
-	e.mu.Unlock()
-	if !e.halted.Load() {
-		e.share(&s, st.State)
-	}
-	e.remember(&s)
-	e.observeDeadline(&s)
-	e.metrics.publish(&s, &st)
-	e.episodes.look(&s, len(e.removing) > 0)
-}
-
-// Status implements Engine.
-func (e *engine) Status() Status {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	st := e.status
-	st.Incident = e.episodes.id() // what happened just now may be ahead of the rest
-	return st
 }

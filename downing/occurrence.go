@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Occurrence is something that happened to a member. Log, trace, page and Config.Observe all get it from
-// engine.occur, so that they say the same.
+// Occurrence is something that happened to a member. Metrics, log, trace, page and Config.Observe all get it
+// from engine.occur, so that they say the same.
 type Occurrence struct {
 	// At is the wall clock time.
 	At time.Time
@@ -36,8 +36,11 @@ type Occurrence struct {
 	// Details are further facts, under the keys that they have in the log.
 	Details []slog.Attr
 
+	by       holder        // who suspends
 	cause    string        // of a suspension, see the causes of an episode
 	decision *sbr.Decision // of a decision
+	message  wire.Kind     // what was ignored
+	err      error         // why the agent is silent
 	known    bool          // the log has said it
 }
 
@@ -65,19 +68,41 @@ const (
 	OccurredDown         = "down"
 )
 
-// occurredLevels are those that are not Info.
-var occurredLevels = map[string]slog.Level{
-	OccurredSuspended: slog.LevelWarn, OccurredWaiting: slog.LevelWarn,
-	string(sbr.TopicDecision): slog.LevelWarn, string(sbr.TopicBackwards): slog.LevelWarn,
-	string(sbr.TopicConflict): slog.LevelError,
-	OccurredUnknown:           slog.LevelWarn, OccurredLost: slog.LevelWarn, OccurredRefused: slog.LevelWarn,
-	OccurredAgentSilent: slog.LevelError, OccurredDown: slog.LevelError,
+// manner is how a kind of occurrence is told. The zero manner is a line for Info and a step of the episode.
+type manner struct {
+	level slog.Level
+	// retried: it is tried, or heard, again and again. A line that would say the same as the last one of its
+	// kind is one for the level Debug.
+	retried bool
+	// alike: each member of a large cluster makes one, so an episode keeps only some.
+	alike bool
+	// spanned: a span of the trace tells of it, or nothing does.
+	spanned bool
+	counts  *instrument // counts it, without labels
 }
 
-// retried are kinds of what is tried, or heard, again and again. A line that would say the same as the
-// last one of its kind is one for the level Debug.
-var retried = []string{
-	OccurredWaiting, OccurredAsking, OccurredHeld, OccurredUnknown, OccurredTold, OccurredRefused,
+var manners = map[string]manner{
+	OccurredWaiting:            {level: slog.LevelWarn, retried: true},
+	OccurredUnreachable:        {alike: true},
+	OccurredReachable:          {alike: true},
+	OccurredSuspended:          {level: slog.LevelWarn},
+	OccurredDeadline:           {spanned: true},
+	OccurredAsking:             {retried: true, spanned: true},
+	OccurredGranted:            {spanned: true},
+	OccurredHeld:               {retried: true, spanned: true},
+	OccurredUnknown:            {level: slog.LevelWarn, retried: true},
+	OccurredLost:               {level: slog.LevelWarn, counts: countLeaseLosses},
+	OccurredTold:               {retried: true, alike: true},
+	OccurredRemoved:            {alike: true},
+	OccurredRefused:            {level: slog.LevelWarn, retried: true, spanned: true, counts: countKnocks},
+	OccurredAgentSilent:        {level: slog.LevelError},
+	OccurredDown:               {level: slog.LevelError, spanned: true, counts: countDowns},
+	stepOrder:                  {alike: true}, // no occurrence: an order that this member obeys
+	string(sbr.TopicArmed):     {spanned: true},
+	string(sbr.TopicDecision):  {level: slog.LevelWarn},
+	string(sbr.TopicBackwards): {level: slog.LevelWarn, counts: countBackwards},
+	string(sbr.TopicConflict):  {level: slog.LevelError, counts: countConflicts},
+	string(sbr.TopicIgnored):   {spanned: true},
 }
 
 // occur says what happened, to everybody who wants to know. Loop only.
@@ -86,11 +111,12 @@ func (e *engine) occur(o Occurrence) {
 	e.emit(o)
 }
 
-// note puts an occurrence into the incident and into the log.
+// note puts an occurrence into the metrics, the incident and the log.
 func (e *engine) note(o *Occurrence) {
 	o.At, o.Member, o.Incarnation = time.Now(), e.self.Name, string(e.self.ID)
-	repeated := e.episodes.note(o)
-	level := occurredLevels[o.Kind] // the zero Level is Info
+	e.rec.measure(o)
+	repeated := e.rec.join(o)
+	level := manners[o.Kind].level
 	if repeated || o.known {
 		level = slog.LevelDebug
 	}
@@ -126,6 +152,11 @@ func about(kind string, id sbr.ID, text string) Occurrence {
 	return Occurrence{Kind: kind, Subject: name, SubjectIncarnation: string(id), Text: name + text}
 }
 
+// because is an occurrence whose text is a word and the reason.
+func because(kind, word, reason string) Occurrence {
+	return Occurrence{Kind: kind, Text: word + ": " + reason, Reason: reason}
+}
+
 // with adds facts.
 func (o Occurrence) with(details ...slog.Attr) Occurrence {
 	o.Details = append(slices.Clip(o.Details), details...)
@@ -133,11 +164,6 @@ func (o Occurrence) with(details ...slog.Attr) Occurrence {
 }
 
 func ids(key string, list []sbr.ID) slog.Attr { return slog.Any(key, texts(list)) }
-
-// because is an occurrence whose text is a word and the reason.
-func because(kind, word, reason string) Occurrence {
-	return Occurrence{Kind: kind, Text: word + ": " + reason, Reason: reason}
-}
 
 // explained is what the resolver has to say.
 func (e *engine) explained(x *sbr.Explain) Occurrence {
@@ -156,29 +182,27 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 			ids("survivors", v.Survivors), ids("downed", v.Down), slog.String("trace", traceOf(&v).String()))
 	case sbr.TopicLease:
 		o = o.with(slog.String("lease", e.cfg.leaseName()))
-		if e.answering != "" {
-			o.Kind = e.answering
+		switch ev := e.stepping.(type) {
+		case sbr.LeaseReleased:
+			o.Kind = OccurredReleased
+		case sbr.LeaseAnswer:
+			if ev.Outcome == sbr.Unknown {
+				o.Kind = OccurredUnknown
+			}
+		case sbr.LeaseRead:
+			if ev.Err != "" {
+				o.Kind = OccurredUnknown
+			}
+		}
+	case sbr.TopicIgnored:
+		switch e.stepping.(type) {
+		case sbr.Told:
+			o.message = wire.KindVerdict
+		case sbr.Ordered:
+			o.message = wire.KindOrder
 		}
 	}
 	return o
-}
-
-// answeringOf is what the resolver's word of the lease is about while it takes in an event; empty where
-// that has no kind of its own.
-func answeringOf(ev sbr.Event) string {
-	switch ev := ev.(type) {
-	case sbr.LeaseReleased:
-		return OccurredReleased
-	case sbr.LeaseAnswer:
-		if ev.Outcome == sbr.Unknown {
-			return OccurredUnknown
-		}
-	case sbr.LeaseRead:
-		if ev.Err != "" {
-			return OccurredUnknown
-		}
-	}
-	return ""
 }
 
 // present are the members that this one knows, itself included.
@@ -200,24 +224,16 @@ func (e *engine) asking(v *sbr.Verdict) Occurrence {
 		with(slog.String("lease", name), ids("survivors", v.Survivors), ids("downed", v.Down))
 }
 
-// awaitLease says that this member cannot start yet: it does not know the last verdict.
-func (e *engine) awaitLease(err error) {
-	e.metrics.set(func(r *readings) { r.awaitsLease = true })
-	text := "waits and does not join: the lease " + e.cfg.leaseName() + " cannot be used"
-	e.occur(because(OccurredWaiting, text, oneLine(err)).
-		with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
-}
-
 // leaseAnswered is what became of an attempt to get the lease. Of one without an answer the resolver speaks.
-func (e *engine) leaseAnswered(out *lease.Outcome) (o Occurrence, ok bool) {
-	name, r := e.cfg.leaseName(), &out.Record
-	switch out.Kind {
-	case lease.Granted:
+func (e *engine) leaseAnswered(a *sbr.LeaseAnswer) (o Occurrence, ok bool) {
+	name, r := e.cfg.leaseName(), &a.Record
+	switch a.Outcome {
+	case sbr.Granted:
 		o = Occurrence{Kind: OccurredGranted, Text: fmt.Sprintf("holds the lease %s, token %d", name, r.Token)}
-	case lease.Held:
-		o = about(OccurredHeld, sbr.ID(r.Holder), "")
-		o.Text = "did not get the lease: " + out.String()
-		o = o.with(slog.String("holder", r.Holder))
+	case sbr.Held:
+		o = about(OccurredHeld, r.Holder, "")
+		o.Text = "did not get the lease: " + strings.TrimPrefix(a.Err, "lease: ")
+		o = o.with(slog.String("holder", string(r.Holder)))
 	default:
 		return o, false
 	}
@@ -225,12 +241,12 @@ func (e *engine) leaseAnswered(out *lease.Outcome) (o Occurrence, ok bool) {
 }
 
 // observeTold says what another member told this one, if it was about this one.
-func (e *engine) observeTold(m *gossip.Message) {
+func (e *engine) observeTold(m *wire.Message) {
 	if !m.Names(e.self.ID) {
 		return
 	}
 	o := about(OccurredTold, m.From, " told it: ").with(slog.String("message", string(m.Kind)))
-	if m.Kind == gossip.KindVerdict {
+	if m.Kind == wire.KindVerdict {
 		o.Text += fmt.Sprintf("verdict %d", m.Token)
 		o.known = e.resolver.Verdict().Token >= m.Token
 		e.occur(o.with(slog.Uint64("token", m.Token)))
@@ -242,10 +258,9 @@ func (e *engine) observeTold(m *gossip.Message) {
 
 // observeDeadline says when this member decides, once for each deadline. Loop only.
 func (e *engine) observeDeadline(s *sbr.Snapshot) {
-	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() || s.Deadline == e.saidDeadline {
+	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() || !e.isNews("deadline", s.Deadline.String()) {
 		return
 	}
-	e.saidDeadline = s.Deadline
 	in := max(s.Deadline-e.now(), 0).Round(time.Millisecond)
 	e.occur(Occurrence{Kind: OccurredDeadline, Text: fmt.Sprintf("decides in %v unless something changes", in)}.
 		with(slog.Time("deadline", e.origin.Add(s.Deadline).Round(time.Millisecond)), slog.Duration("in", in)))

@@ -2,19 +2,20 @@ package downing
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Peer is one member as what runs on top of a provider sees it.
 type Peer struct {
-	// Member is what the resolver knows: Status Joining for one that does not count yet, Leaving for one on its way out, Down for one that was
-	// downed and is not removed yet; Unreachable as this member sees it.
+	// Member is what the resolver knows: Status Joining for one that does not count yet, Leaving for one on
+	// its way out, Down for one that was downed and is not removed yet; Unreachable as this member sees it.
 	sbr.Member
 	// Serves are the topics that the member offers (tag TagServes), sorted.
 	Serves []string
@@ -26,17 +27,21 @@ type Peers struct {
 	Self sbr.ID
 	// State is that of this member.
 	State sbr.State
-	// Sure is the last moment at which this member saw nothing amiss: its state is up, nobody is unreachable who was not downed, it does not check its
-	// fate after a pause, it sees its node, it is no newcomer and is not leaving. It stands still otherwise; zero: never yet. It lags behind what happens by
-	// the time that failure detection takes. It has a monotonic reading, which stands still while the machine is suspended.
+	// Sure is the last moment at which this member saw nothing amiss: its state is up, nobody is unreachable
+	// who was not downed, it does not check its fate after a pause, it sees its node, it is no newcomer and
+	// is not leaving. It stands still otherwise; zero: never yet. It lags behind what happens by the time
+	// that failure detection takes. It has a monotonic reading, which stands still while the machine is
+	// suspended.
 	Sure time.Time
 	// Leader leads this side; empty when nobody can.
 	Leader sbr.ID
-	// Verdict is the fencing token of the newest verdict that this member knows; zero when none was ever written.
+	// Verdict is the fencing token of the newest verdict that this member knows; zero when none was ever
+	// written.
 	Verdict uint64
 	// List has this member and all others that run a provider, oldest first (sbr.Older).
 	List []Peer
-	// Gone are members that were downed, or are gone, within the last hour, the oldest first, at most a thousand; none of them is in List unless it is Down.
+	// Gone are members that were downed, or are gone, within the last hour, the oldest first, at most a
+	// thousand; none of them is in List unless it is Down.
 	Gone []Departure
 }
 
@@ -50,23 +55,20 @@ func (p *Peers) Find(id sbr.ID) *Peer {
 	return nil
 }
 
-// Peers returns the members as this one sees them now: the zero Peers before it has looked for the first time, and for a downing provider that has none to
-// show ("none", or one of your own). It never blocks, and costs a copy of the list.
+// Peers returns the members as this one sees them now: the zero Peers before it has looked for the first
+// time, and for a downing provider that has none to show ("none", or one of your own). It never blocks, and
+// costs a copy of the list.
 func (p *Provider) Peers() Peers {
-	h, ok := p.engine.(host)
-	if !ok {
-		return Peers{}
+	if h, ok := p.engine.(host); ok {
+		return h.Peers()
 	}
-	peers := h.Peers()
-	if p.life.isOver() {
-		peers.State = sbr.StateDown // also where the loop is stuck and can tell nothing any more
-	}
-	return peers
+	return Peers{}
 }
 
-// Follow has f called after each change of Peers (not of Sure alone), and once more when Downed is closed. Several changes may be told by one call, none
-// is lost. Each function has its calls one at a time, on a goroutine of its own; it must not block, and may call every method of the Provider. A panic in
-// it is logged. After stop no call begins; one may still be running.
+// Follow has f called after each change of Peers (not of Sure alone), and once more when Downed is closed.
+// Several changes may be told by one call, none is lost. Each function has its calls one at a time, on a
+// goroutine of its own; it must not block, and may call every method of the Provider. A panic in it is
+// logged. After stop no call begins; one may still be running.
 func (p *Provider) Follow(f func()) (stop func()) { return p.life.followers.add(f) }
 
 // host is an Engine that shows its members, and lets them talk.
@@ -77,85 +79,142 @@ type host interface {
 	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error)
 }
 
-// board is where the loop puts up the members. The loop alone writes.
+// MaxTalk is the largest payload of a question or an answer, in bytes.
+const MaxTalk = wire.MaxPayload
+
+// Errors of what runs on top of a Provider.
+var (
+	// ErrNoPeers is returned by Offer, Serve and Ask when the downing provider ("none", or one of your own)
+	// has no members to talk to.
+	ErrNoPeers = errors.New("downing: this downing provider has no members to talk to: use split-brain-resolver")
+	// ErrTopic is returned by Offer, Serve and Ask when a topic is not 1 to 63 of the characters a-z, 0-9,
+	// '.', '_' and '-'.
+	ErrTopic = wire.ErrTopic
+	// ErrTopicTaken is returned by Serve when the topic has a handler already.
+	ErrTopicTaken = errors.New("downing: the topic has a handler already: stop that one first")
+	// ErrTagsFull is returned by Offer when the node's tags would exceed what Serf allows.
+	ErrTagsFull = errors.New("downing: the tags of this node have no room for the topic: offer fewer or shorter topics, or take other tags out")
+	// ErrNotMember is returned by Offer, Ask and Question.Answer when this member does not take part: its
+	// provider was not started or was stopped, it is down, or has left. Ask returns it also when whom it asks
+	// is no member here, is down, or is this member itself.
+	ErrNotMember = errors.New("downing: no member that takes part")
+	// ErrTalkSize is returned by Ask and Question.Answer when a payload has more than MaxTalk bytes.
+	ErrTalkSize = fmt.Errorf("downing: the payload has more than %d bytes", MaxTalk)
+	// ErrTalkBusy is returned by Ask when this member asks too much: questions share the gossip with what
+	// keeps the cluster together.
+	ErrTalkBusy = errors.New("downing: this member has too many questions open, or asks too fast: ask again later")
+	// ErrTooLate is returned by Question.Answer when the time for answers is over, or the question was
+	// answered already.
+	ErrTooLate = errors.New("downing: the question is no longer open")
+)
+
+// Question is a question of another member.
+type Question struct {
+	From    sbr.ID
+	Payload []byte
+	// Answer sends the answer, once, from any goroutine. It does not wait until it has arrived; to whom it
+	// matters asks again. Errors: ErrTooLate, ErrTalkSize, ErrNotMember, and those of Serf, after which it
+	// may be tried again.
+	Answer func(payload []byte) error
+}
+
+// Answer is what one member answered.
+type Answer struct {
+	From    sbr.ID
+	Payload []byte
+	// Unserved says that nobody serves the topic in that member's process. Its provider says so, at once.
+	Unserved bool
+}
+
+// Offer tells all members that this one serves a topic, or does not any more: it puts the topic into its
+// node's tag TagServes, or takes it out. It returns once Serf has begun to tell the others. What was offered
+// last holds: after an error of ctx or of the node it is tried again, until this member is down, leaves or is
+// stopped. A process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember,
+// that of ctx, and those of the node.
+func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
+	h, ok := p.engine.(host)
+	if !ok {
+		return ErrNoPeers
+	}
+	return h.Offer(ctx, topic, on)
+}
+
+// Serve has f called with each question of a topic that another member asks this one, one at a time. f must
+// not block: it may keep the question and answer later. Questions that it has no time for are dropped, as is
+// whatever is lost on the way. A panic in f is logged. Serve may be called before Start; it is not told to
+// anybody (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers, ErrTopic,
+// ErrTopicTaken.
+func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error) {
+	h, ok := p.engine.(host)
+	if !ok {
+		return nil, ErrNoPeers
+	}
+	return h.Serve(topic, f)
+}
+
+// Ask asks one member, or with an empty to every other member. Each answers at most once; what it says counts
+// only while it is a member here, or was when it was asked, and was not downed. The channel is closed at the
+// time-out (1 ms to 10 min), once the one member that was asked has answered, and when this member goes down
+// or is stopped. It has room for all answers: nobody needs to read it. Questions and answers can be lost:
+// silence means nothing.
+//
+// A question is gossiped to the whole cluster, whomever it asks, so ask rarely: each takes a share of what
+// the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy, ErrNotMember, and
+// for an impossible time-out.
+func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
+	h, ok := p.engine.(host)
+	if !ok {
+		return nil, ErrNoPeers
+	}
+	return h.Ask(topic, to, payload, timeout)
+}
+
+// board is what the loop puts up of the members. It is never changed, only replaced.
 type board struct {
-	mu    sync.Mutex
-	peers Peers // its lists are never changed, only replaced
-	index map[talk.Key]*Peer
-
-	// What the list was made of. Loop only.
-	members []sbr.Member
-	serves  uint64
-	leaving bool
+	peers Peers
+	index map[wire.Key]*Peer
 }
 
-// Peers implements host.
+// Peers implements host. It copies the lists, and what they hold.
 func (e *engine) Peers() Peers {
-	peers, _ := e.board.read()
-	return peers.clone()
-}
-
-// read returns what must not be changed.
-func (b *board) read() (Peers, map[talk.Key]*Peer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.peers, b.index
-}
-
-// clone copies the lists, in three allocations however long they are.
-func (p Peers) clone() Peers {
-	var texts int
+	p := e.board.Load().peers
+	if e.life.isOver() {
+		p.State = sbr.StateDown // also where the loop is stuck and can tell nothing any more
+	}
+	p.List, p.Gone = slices.Clone(p.List), slices.Clone(p.Gone)
 	for i := range p.List {
-		texts += len(p.List[i].Serves) + len(p.List[i].Roles)
+		x := &p.List[i]
+		x.Serves, x.Roles = slices.Clone(x.Serves), slices.Clone(x.Roles)
 	}
-	shared := make([]string, 0, texts)
-	own := func(list []string) []string {
-		if list == nil {
-			return nil
-		}
-		shared = append(shared, list...)
-		return slices.Clip(shared[len(shared)-len(list):])
-	}
-	p.List = slices.Clone(p.List)
-	for i := range p.List {
-		p.List[i].Serves, p.List[i].Roles = own(p.List[i].Serves), own(p.List[i].Roles)
-	}
-	p.Gone = slices.Clone(p.Gone)
 	for i := range p.Gone {
 		p.Gone[i].Serves = slices.Clone(p.Gone[i].Serves)
 	}
 	return p
 }
 
-// share puts the members up. In peace it compares and makes nothing. Loop only.
+// share puts the members up. Loop only.
 func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
-	b := &e.board
-	next, index := b.read()
-	sure := state == sbr.StateUp && !e.newcomer && !e.leaving
-	same := next.Self != "" && next.State == state && next.Leader == s.Leader && next.Verdict == s.Verdict.Token
-	if b.outdated(e, s) {
-		same = false
-		b.members, b.serves, b.leaving = s.Members, e.members.serves, e.leaving
-		last := next.List
-		next.List = e.peerList(s)
-		next.Gone = departures(next.Gone, last, next.List, time.Now())
-		index = indexOf(next.List)
-	}
+	b := *e.board.Load()
+	last := b.peers
+	next := &b.peers
 	next.Self, next.State, next.Leader, next.Verdict = s.Self, state, s.Leader, s.Verdict.Token
-	if sure {
+	changed := next.Self != last.Self || state != last.State || s.Leader != last.Leader || next.Verdict != last.Verdict
+	if list := e.peerList(s); !slices.EqualFunc(list, last.List, samePeer) {
+		next.List, b.index = list, indexOf(list)
+		next.Gone = departures(last.Gone, last.List, list, time.Now())
+		changed = true
+	}
+	if state == sbr.StateUp && !e.newcomer && !e.leaving {
 		next.Sure = e.lookedAt
 	}
-	b.mu.Lock()
-	b.peers, b.index = next, index
-	b.mu.Unlock()
-	if !same {
+	e.board.Store(&b)
+	if changed {
 		e.life.followers.changed()
 	}
 }
 
-func (b *board) outdated(e *engine, s *sbr.Snapshot) bool {
-	return b.serves != e.members.serves || b.leaving != e.leaving ||
-		!slices.EqualFunc(b.members, s.Members, func(a, b sbr.Member) bool { return a.Unreachable == b.Unreachable && sameMember(&a, &b) })
+func samePeer(a, b Peer) bool {
+	return a.Unreachable == b.Unreachable && sameMember(&a.Member, &b.Member) && slices.Equal(a.Serves, b.Serves)
 }
 
 // peerList makes the list anew.
@@ -167,7 +226,7 @@ func (e *engine) peerList(s *sbr.Snapshot) []Peer {
 			continue
 		}
 		if k := e.members.known[p.ID]; k != nil {
-			p.Serves = topics(k.serves)
+			p.Serves = topics(k.tags[TagServes])
 		}
 		if p.ID == s.Self && e.leaving && p.Status < sbr.Leaving {
 			p.Status = sbr.Leaving
@@ -187,10 +246,10 @@ func (e *engine) peerList(s *sbr.Snapshot) []Peer {
 	return list
 }
 
-func indexOf(list []Peer) map[talk.Key]*Peer {
-	index := make(map[talk.Key]*Peer, len(list))
+func indexOf(list []Peer) map[wire.Key]*Peer {
+	index := make(map[wire.Key]*Peer, len(list))
 	for i := range list {
-		index[talk.KeyOf(list[i].ID)] = &list[i]
+		index[wire.KeyOf(list[i].ID)] = &list[i]
 	}
 	return index
 }
@@ -198,10 +257,52 @@ func indexOf(list []Peer) map[talk.Key]*Peer {
 // topics reads the tag of another member. What is no topic is left out.
 func topics(tag string) (list []string) {
 	for topic := range strings.SplitSeq(tag, ",") {
-		if talk.CheckTopic(topic) == nil {
+		if wire.CheckTopic(topic) == nil {
 			list = append(list, topic)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// Departure is a member that was downed, or is gone.
+type Departure struct {
+	ID sbr.ID
+	// Serves are the topics that it offered when it was last seen.
+	Serves []string
+	// At is when that was noticed here, with a monotonic reading.
+	At time.Time
+}
+
+// Departures are remembered so that what is opened later waits for the margins that it would have begun: for
+// an hour, and the newest thousand.
+const (
+	departedFor   = time.Hour
+	departedCount = 1000
+)
+
+// departures adds to those that are known whoever is down or missing in next and was neither in last, and
+// takes out who is back.
+func departures(known []Departure, last, next []Peer, now time.Time) []Departure {
+	here := make(map[sbr.ID]bool, len(next))
+	for i := range next {
+		here[next[i].ID] = next[i].Status != sbr.Down
+	}
+	list := slices.DeleteFunc(slices.Clone(known), func(d Departure) bool {
+		return here[d.ID] || now.Sub(d.At) > departedFor
+	})
+	told := make(map[sbr.ID]bool, len(list))
+	for i := range list {
+		told[list[i].ID] = true
+	}
+	for i := range last { // those that were down then are told, or were for long enough
+		told[last[i].ID] = told[last[i].ID] || last[i].Status == sbr.Down
+	}
+	for _, p := range slices.Concat(last, next) {
+		if !here[p.ID] && !told[p.ID] {
+			told[p.ID] = true
+			list = append(list, Departure{ID: p.ID, Serves: p.Serves, At: now})
+		}
+	}
+	return list[max(0, len(list)-departedCount):]
 }

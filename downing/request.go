@@ -27,35 +27,34 @@ func (e *engine) Down(ctx context.Context, name, reason string) error {
 	case strings.ContainsFunc(reason, unicode.IsControl):
 		return refused("the reason must be one line of text")
 	}
-	answer := make(chan error, 1)
-	e.inbox.Post(func() { e.request(ctx, name, reason, answer) })
-	var why error
+	decided, err := ask(ctx, e, func(answer chan<- error) { e.request(ctx, name, reason, answer) })
+	if err != nil {
+		return fmt.Errorf("downing: it is not known whether %s is downed: %w", name, err)
+	}
+	return decided
+}
+
+// ask has f run on the loop, which answers at once or later, and waits for the answer.
+func ask[T any](ctx context.Context, e *engine, f func(answer chan<- T)) (got T, err error) {
+	answer := make(chan T, 1)
+	e.inbox.Post(func() { f(answer) })
 	select {
-	case err := <-answer:
-		return err
+	case got = <-answer:
+		return got, nil
 	case <-ctx.Done():
-		why = ctx.Err()
+		err = ctx.Err()
 	case <-e.looped:
-		why = errResolverEnded
+		err = errResolverEnded
 	}
 	select {
-	case err := <-answer:
-		return err
+	case got = <-answer:
+		return got, nil
 	default:
-		return fmt.Errorf("downing: it is not known whether %s is downed: %w", name, why)
+		return got, err
 	}
 }
 
 func refused(why string) error { return fmt.Errorf("%w: %s", ErrDownRefused, why) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
 
 // request hands an operator's word to the resolver, which answers at once or later. Loop only.
 func (e *engine) request(ctx context.Context, name, reason string, answer chan<- error) {

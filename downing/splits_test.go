@@ -1,10 +1,22 @@
 package downing_test
 
 import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/race"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
 // Real Serf nodes with Serf's default LAN settings are cut in two or three; exactly one side survives.
@@ -64,4 +76,128 @@ func equalSets(a, b []string) bool {
 		}
 	}
 	return true
+}
+
+// Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do, and with
+// the safeguard off the lease decides that exactly these two go down.
+func TestPairCut_DownsTheIndirectlyConnected(t *testing.T) {
+	virtual(t, func(_ string, c *downing.Config) { c.Resolver.DownAllWhenIndirectlyConnected = 1 }, func(t *testing.T, c *cluster) {
+		c.Form(5)
+		require.NoError(t, c.Net.Cut("n1", "n2"))
+		c.Eventually(time.Minute, "the cut is not noticed", func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
+		require.Equal(t, []string{"n1", "n2"}, c.provider("n4").Status().Unreachable)
+		for _, m := range c.Member("n4").Serf.Members() {
+			require.Equal(t, serf.StatusAlive, m.Status, "Serf is blind to it")
+		}
+		c.requireOneSide([][]string{{"n3", "n4", "n5"}}, 2*time.Minute)
+		v := c.Store.Snapshot().Record.Verdict
+		require.Equal(t, []string{"n3", "n4", "n5"}, nodesOf(v.Survivors))
+		require.Equal(t, []string{"n1", "n2"}, nodesOf(v.Down))
+		time.Sleep(3 * time.Minute)
+		c.Net.Heal()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"n3", "n4", "n5"}, c.Up())
+	})
+}
+
+// A pair cut that is mended before anybody decides downs nobody.
+func TestPairCut_MendedInTime(t *testing.T) {
+	virtual(t, func(_ string, c *downing.Config) { c.Resolver.DownAllWhenIndirectlyConnected = 1 }, func(t *testing.T, c *cluster) {
+		names := c.Form(4)
+		require.NoError(t, c.Net.Cut("n1", "n2"))
+		c.Eventually(time.Minute, "the cut is not noticed", func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
+		require.NoError(t, c.Net.Mend("n1", "n2"))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, names, c.Up())
+		require.Empty(t, c.Store.History())
+		for _, n := range names {
+			require.Empty(t, c.provider(n).Status().Unreachable, n)
+		}
+	})
+}
+
+// Members that would decide by other rules are named, by both.
+func TestDigest_DisagreementIsNamed(t *testing.T) {
+	virtual(t, func(name string, c *downing.Config) {
+		if name == "n3" {
+			c.Resolver.StableAfter = time.Minute
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.Form(3)
+		require.Equal(t, []string{"n3"}, c.provider("n1").Status().Disagree)
+		require.Equal(t, []string{"n3"}, c.provider("n2").Status().Disagree)
+		require.Equal(t, []string{"n1", "n2"}, c.provider("n3").Status().Disagree)
+	})
+}
+
+// splits is how many splits a measurement makes; SBR_SPLITS changes it (`make bench` makes 100).
+func splits(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("SBR_SPLITS")); err == nil && n > 0 {
+		return n
+	}
+	if testing.Short() || race.Enabled {
+		return max(usual/5, 1)
+	}
+	return usual
+}
+
+// storeDelay is what one request to the simulated lease store takes.
+const storeDelay = 5 * time.Millisecond
+
+// measureSplit cuts a cluster of real Serf nodes in virtual time and returns how long losers were up after the verdict
+// was written.
+func measureSplit(t *testing.T, nodes int, losers []string, cutStore bool) (doubleActive time.Duration) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		all := c.Form(nodes)
+		for _, n := range all {
+			c.Store.View(n).SetDelay(storeDelay)
+		}
+		// A cut can come at any moment of everything periodic.
+		time.Sleep(time.Duration(rand.Int64N(int64(40 * time.Second))))
+		var written time.Time
+		c.Store.OnCommit(func(r lease.Record) {
+			if written.IsZero() && r.Verdict != nil {
+				written = time.Now()
+			}
+		})
+		winners := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(losers, n) })
+		require.NoError(t, c.Net.Partition(winners, losers))
+		if cutStore {
+			for _, n := range losers {
+				c.Store.View(n).SetUnavailable(true)
+			}
+		}
+		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)
+		for _, m := range c.Members() {
+			if at := m.DownAt(); !at.IsZero() {
+				doubleActive = max(doubleActive, at.Sub(written))
+			}
+		}
+	})
+	return doubleActive
+}
+
+// Losers that reach the store are down within 100 ms of virtual time after the verdict was written, whatever their own failure
+// detector thinks.
+func TestDoubleActive_LosersReachTheStore(t *testing.T) {
+	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
+	var q clustertest.Times
+	for i := range splits(20) {
+		q = append(q, measureSplit(t, 5, shapes[i%len(shapes)], false))
+	}
+	t.Logf("double-active time, losers reach the store: %v", q)
+	require.LessOrEqual(t, q.At(0.99), 100*time.Millisecond)
+}
+
+// Losers that do not reach the store are down within the computed worst case.
+func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
+	cfg := downing.DefaultConfig()
+	bound := timing.Compute(cfg.Timing(5, memberlist.DefaultLANConfig())).DoubleActive.CutOff
+	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
+	var q clustertest.Times
+	for i := range splits(20) {
+		q = append(q, measureSplit(t, 5, shapes[i%len(shapes)], true))
+	}
+	t.Logf("double-active time, losers cut off from the store: %v; computed worst case %v", q, bound)
+	require.LessOrEqual(t, q.At(1), bound)
 }

@@ -20,9 +20,11 @@ type Status struct {
 	Lease        LeaseStatus    `json:"lease"`
 	Verdict      VerdictStatus  `json:"verdict"`
 	ConfigDigest string         `json:"config-digest"`
-	// Disagree are the members whose configuration has another digest: two sides that decide by different rules are no resolver.
+	// Disagree are the members whose configuration has another digest: two sides that decide by different
+	// rules are no resolver.
 	Disagree []string `json:"disagree,omitempty"`
-	// OtherStore are the members that keep the lease in another store than the cluster: they are suspended, and write nothing.
+	// OtherStore are the members that keep the lease in another store than the cluster: they are suspended,
+	// and write nothing.
 	OtherStore []string `json:"other-store,omitempty"`
 	// Untagged are members that run no resolver: they cannot be told anything and are not counted.
 	Untagged []string `json:"untagged,omitempty"`
@@ -35,7 +37,8 @@ type Status struct {
 	Newcomer bool `json:"newcomer,omitempty"`
 	// Awaiting are members of that cluster, by name, that a newcomer has not found.
 	Awaiting []string `json:"awaiting,omitempty"`
-	// Incident is the id of the partition that is under way, as it stands in the log and in the trace; empty if there is none.
+	// Incident is the id of the partition that is under way, as it stands in the log and in the trace; empty
+	// if there is none.
 	Incident string `json:"incident,omitempty"`
 	// SuspendedSince is when the first sign of the present trouble was seen; nil while there is none.
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
@@ -69,7 +72,8 @@ type LeaseStatus struct {
 	Token  uint64 `json:"token"`
 	// Store tells one store from another: members of one cluster have the same. Empty: it is not known.
 	Store string `json:"store,omitempty"`
-	// Refused is why the store does not let this member write or read, as far as it has tried: rights or credentials.
+	// Refused is why the store does not let this member write or read, as far as it has tried: rights or
+	// credentials.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -86,10 +90,94 @@ func verdictStatus(v sbr.Verdict) VerdictStatus {
 	return VerdictStatus{Token: v.Token, Survivors: texts(v.Survivors), Down: texts(v.Down), DecidedBy: string(v.DecidedBy), Reason: v.Reason}
 }
 
-func texts(ids []sbr.ID) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = string(id)
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = string(x)
 	}
 	return out
+}
+
+// show puts up what Status says, unless the watchdog has said already that this member is down.
+func (e *engine) show(st Status) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.halted.Load() {
+		e.status = st
+	}
+}
+
+// firstStatus is what a member knows before its first look at the others.
+func (e *engine) firstStatus(s sbr.State) Status {
+	return Status{
+		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s, Members: []MemberStatus{},
+		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: e.leaseStatus(), ConfigDigest: e.digest, Version: Version(),
+	}
+}
+
+// publish renews what Status shows.
+func (e *engine) publish() {
+	s := e.resolver.Snapshot()
+	st := e.firstStatus(s.State)
+	st.Leader, st.Responsible, st.Verdict = NameOf(s.Leader), s.Responsible, verdictStatus(s.Verdict)
+	for _, r := range e.reports {
+		st.Reports = append(st.Reports, ReportStatus{Observer: NameOf(r.Observer), Subject: NameOf(r.Subject)})
+	}
+	st.Lease.Holder, st.Lease.Token = string(s.Record.Holder), s.Record.Token
+	for i := range s.Members {
+		m := &s.Members[i]
+		st.Members = append(st.Members, MemberStatus{
+			Name: m.Name, Incarnation: string(m.ID), Status: m.Status.String(), Reachable: !m.Unreachable,
+			Address: m.Addr, Roles: m.Roles,
+		})
+		if m.Unreachable {
+			st.Unreachable = append(st.Unreachable, m.Name)
+		}
+		if isUntagged(m.ID) {
+			st.Untagged = append(st.Untagged, m.Name)
+		} else if k := e.members.known[m.ID]; k != nil && k.tags[TagConfig] != e.digest {
+			st.Disagree = append(st.Disagree, m.Name)
+		}
+	}
+	if s.HasDeadline {
+		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
+		st.Deadline = &at
+	}
+	st.Newcomer, st.OtherStore = e.newcomer, e.compareStores(&s)
+	for _, id := range e.awaited {
+		st.Awaiting = append(st.Awaiting, NameOf(id))
+	}
+	e.endNewness()
+	e.showSuspension(&st)
+	if !e.halted.Load() {
+		e.show(st)
+		e.share(&s, st.State)
+	}
+	e.remember(&s)
+	e.observeDeadline(&s)
+	e.rec.look(&s, len(e.removing) > 0)
+}
+
+// Status implements Engine.
+func (e *engine) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.status
+	st.Incident = e.rec.id() // what happened just now may be ahead of the rest
+	return st
+}
+
+// showSuspension makes the status say so when it is not the resolver that suspends.
+func (e *engine) showSuspension(st *Status) {
+	if e.held.is(byAdoption) && e.askedFate && (st.State == sbr.StateUp || st.State == sbr.StateArming) {
+		e.free(byAdoption, "nothing was decided against this member")
+	}
+	if !e.held.any() {
+		return
+	}
+	if st.State == sbr.StateUp || st.State == sbr.StateArming {
+		st.State = sbr.StateSuspended
+	}
+	since := e.held.since.Round(time.Millisecond)
+	st.SuspendedSince, st.SuspendedBecause = &since, e.held.reason
 }

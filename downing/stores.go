@@ -4,18 +4,232 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Two sides that ask for the lease in two stores would both get it. So the identity of each member's store travels in a tag. A member
-// whose store is not the cluster's is suspended and writes nothing, whatever happens: in a cut it goes by what the others of its
-// side get, or down. What is not known is not compared: members of an older version, and stores that cannot tell.
+// StateStarting is the state of a member that does not take part yet: Status.StartingBecause says what it
+// waits for.
+const StateStarting sbr.State = "starting"
+
+// openLease makes the lease of this incarnation and reads it once: a member that does not know the last
+// verdict must not join.
+func (e *engine) openLease(ctx context.Context) error {
+	if e.cfg.Store == nil {
+		store, err := lease.Open(ctx, e.cfg.LeaseImplementation, lease.Spec{
+			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease, Logger: e.log, Decode: e.cfg.LeaseDecode,
+		})
+		if err != nil {
+			return fmt.Errorf("%w: lease %s: %w", ErrLease, e.cfg.leaseName(), err)
+		}
+		e.cfg.Store, e.opened = store, store
+	}
+	l, err := lease.New(e.cfg.Store, string(e.self.ID), e.cfg.Lease, lease.Options{
+		Use: "the resolver of " + e.cfg.System, Logger: e.log, OnWatch: e.watchInterrupted,
+	})
+	if err != nil {
+		return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
+	}
+	e.lease = l
+	e.rec.set(func(now *readings) { now.lease, now.store = l, e.cfg.Store })
+	rec, err := e.firstRead(ctx)
+	if err != nil {
+		l.Close()
+		e.lease = nil // Prepare may be called again
+		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w", e.cfg.leaseName(), err)
+	}
+	e.firstIdentity(ctx)
+	e.self.Seen = rec.Token
+	if rec.Verdict != nil {
+		e.keepOut.list.Store(&denyList{self: e.self.ID, verdict: *rec.Verdict})
+	}
+	e.inbox.Post(func() {
+		e.recordTaken = true
+		e.step(sbr.LeaseObserved{Record: recordOf(rec)})
+	})
+	return nil
+}
+
+// leaseStatus says which lease it is, and what its store refuses.
+func (e *engine) leaseStatus() LeaseStatus {
+	kind := e.cfg.LeaseImplementation
+	switch {
+	case !sbr.NeedsLease(e.strategy):
+		return LeaseStatus{}
+	case e.cfg.Store != nil && e.opened == nil:
+		kind = "store"
+	}
+	return LeaseStatus{Kind: kind, Name: e.cfg.leaseName(), Store: e.storeID, Refused: e.refused}
+}
+
+const (
+	// startPause is the longest pause between two tries of a lease that cannot be used yet, unless the store
+	// asks for more.
+	startPause = 10 * time.Second
+	// startPostponed is how much of that is believed.
+	startPostponed = time.Minute
+)
+
+// firstRead returns the record once the store answers and refuses nothing, however long that takes: rights,
+// credentials and stores that are away come back, or somebody brings them back. It says what it waits for
+// whenever that changes.
+func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = e.cfg.Resolver.LeaseRetry, startPause
+	for said := ""; ; {
+		rec, err := e.tryLease(ctx)
+		if err == nil {
+			e.refused = ""
+			if said != "" {
+				e.log.Info("sbr: the lease can be used, the start goes on", "lease", e.cfg.leaseName())
+			}
+			return rec, nil
+		}
+		if ctx.Err() == nil {
+			said = e.startWaits(err, said)
+		}
+		if sleep.For(ctx, max(pause.NextBackOff(), min(postponed(err), startPostponed))) != nil || ctx.Err() != nil {
+			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// tryLease reads the lease, unless the store refuses what this member will need of it.
+func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
+	if p, ok := e.cfg.Store.(interface {
+		Preflight(ctx context.Context) error
+	}); ok {
+		bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
+		err = p.Preflight(bounded)
+		cancel()
+		if errors.Is(err, lease.ErrRefused) {
+			return rec, err
+		}
+	}
+	began := time.Now()
+	rec, readErr := e.lease.Read(ctx)
+	if v := e.cfg.Memory.load().Verdict; readErr == nil && rec.Token < v.Token && v.Token < lease.MaxToken {
+		// All who knew it may be starting now, and this is the record that it grows from: two verdicts would
+		// have one token.
+		e.log.Warn("sbr: the store holds less than a verdict that this host remembers: it is written back",
+			"lease", e.cfg.leaseName(), "token", rec.Token, "verdict", v.Token)
+		rec, readErr = e.lease.Restore(ctx, v)
+	}
+	e.leaseRead(began, readErr)
+	if readErr == nil && err != nil {
+		e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", oneLine(err))
+	}
+	return rec, readErr
+}
+
+// postponed is when the store wants to be asked again, zero if it does not say.
+func postponed(err error) time.Duration {
+	var p interface{ RetryAfter() time.Duration }
+	if errors.As(err, &p) {
+		return p.RetryAfter()
+	}
+	return 0
+}
+
+// startWaits shows what the start waits for, and logs it unless it said so before. It returns what it has
+// said.
+func (e *engine) startWaits(err error, said string) string {
+	text := fmt.Sprintf("the lease %s cannot be used: %s", e.cfg.leaseName(), oneLine(err))
+	if errors.Is(err, lease.ErrRefused) {
+		e.refused = oneLine(err)
+	}
+	st := e.firstStatus(StateStarting)
+	st.StartingBecause = text
+	e.show(st)
+	// Ports and times differ from try to try.
+	now := strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
+	if now != said {
+		o := because(OccurredWaiting, "waits and does not join: the lease "+e.cfg.leaseName()+" cannot be used", oneLine(err))
+		o.by = byStart
+		e.occur(o.with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
+	}
+	if !e.held.any() { // nothing runs yet that could be in the way
+		e.held.begin(byStart, text)
+		e.life.Suspend(text)
+		e.rec.suspended(byStart)
+	}
+	return now
+}
+
+const (
+	// rightsEvery is how often, on average, a member asks its store for its rights and for its identity.
+	rightsEvery = 5 * time.Minute
+	// identityEvery is how often it asks for the identity while the members name several.
+	identityEvery = 30 * time.Second
+)
+
+// watchStore asks now and then whether the store would take the next verdict, so that rights that are gone
+// are noticed before they are needed, and which store it is: an address can lead to another one than before,
+// and a right can be given later.
+func (e *engine) watchStore() {
+	for last := time.Now(); e.ctx.Err() == nil; {
+		e.rest(identityEvery*3/4 + rand.N(identityEvery/2)) // not all members at once
+		st, due := e.Status(), time.Since(last) >= rightsEvery
+		if !due && len(st.OtherStore) == 0 {
+			continue
+		}
+		if id, err := e.identifyStore(e.ctx); err == nil {
+			e.inbox.Post(func() { e.storeIs(id) })
+		}
+		if due {
+			last = time.Now()
+			e.tryRights(st.State)
+		}
+	}
+}
+
+func (e *engine) tryRights(state sbr.State) {
+	store, ok := e.cfg.Store.(interface {
+		DryRun(ctx context.Context) error
+	})
+	if !ok || state != sbr.StateUp {
+		return
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
+	defer cancel()
+	err := store.DryRun(ctx)
+	e.inbox.Post(func() { e.judgeRights(err) })
+}
+
+// judgeRights takes in what a dry run came to. No answer says nothing about rights. Loop only.
+func (e *engine) judgeRights(err error) {
+	switch {
+	case errors.Is(err, lease.ErrRefused):
+		if e.refused == "" {
+			e.log.Error("sbr: the lease store refuses this member: in a partition it cannot win, and without the others' rights nobody can",
+				"lease", e.cfg.leaseName(), "error", oneLine(err))
+		}
+		e.refused = oneLine(err)
+	case err == nil && e.refused != "":
+		e.log.Info("sbr: the lease store takes this member's requests again", "lease", e.cfg.leaseName())
+		e.refused = ""
+	}
+}
+
+// Two sides that ask for the lease in two stores would both get it. So the identity of each member's store
+// travels in a tag. A member whose store is not the cluster's is suspended and writes nothing, whatever
+// happens: in a cut it goes by what the others of its side get, or down. What is not known is not compared:
+// members of an older version, and stores that cannot tell.
 
 // identifyStore asks the store which one it is. Empty: it cannot tell, or not now.
 func (e *engine) identifyStore(ctx context.Context) (string, error) {
@@ -34,7 +248,8 @@ func (e *engine) identifyStore(ctx context.Context) (string, error) {
 
 var errNoIdentity = errors.New("downing: stores of this kind do not tell which one they are")
 
-// firstIdentity asks before this member shows itself to others. Not to know is no reason to wait. The loop does not run yet.
+// firstIdentity asks before this member shows itself to others. Not to know is no reason to wait. The loop
+// does not run yet.
 func (e *engine) firstIdentity(ctx context.Context) {
 	id, err := e.identifyStore(ctx)
 	if err != nil {
@@ -42,26 +257,6 @@ func (e *engine) firstIdentity(ctx context.Context) {
 			"lease", e.cfg.leaseName(), "reason", oneLine(err))
 	}
 	e.storeID = id
-}
-
-// identityEvery is how often a member asks its store again which one it is, while the members name several.
-const identityEvery = 30 * time.Second
-
-// watchIdentity asks now and then: an address can lead to another store than before, and a right can be given later.
-func (e *engine) watchIdentity() {
-	if _, ok := e.cfg.Store.(lease.Identified); !ok {
-		return
-	}
-	for last := time.Now(); e.ctx.Err() == nil; {
-		e.rest(identityEvery*3/4 + rand.N(identityEvery/2)) // not all members at once
-		if len(e.Status().OtherStore) == 0 && time.Since(last) < rightsEvery {
-			continue
-		}
-		last = time.Now()
-		if id, err := e.identifyStore(e.ctx); err == nil {
-			e.inbox.Post(func() { e.storeIs(id) })
-		}
-	}
 }
 
 // storeIs takes in which store this member uses. Loop only.
@@ -76,8 +271,8 @@ func (e *engine) storeIs(id string) {
 	e.setTags()
 }
 
-// compareStores suspends this member while its store is not the cluster's. It returns the members that use another one than the
-// cluster. Loop only.
+// compareStores suspends this member while its store is not the cluster's. It returns the members that use
+// another one than the cluster. Loop only.
 func (e *engine) compareStores(s *sbr.Snapshot) (others []string) {
 	if e.lease == nil {
 		return nil
@@ -106,10 +301,9 @@ func (e *engine) compareStores(s *sbr.Snapshot) (others []string) {
 
 // nameStores says whose store is not the cluster's, once for each change. Loop only.
 func (e *engine) nameStores(others []string, cluster string) {
-	if slices.Equal(others, e.saidStores) {
+	if !e.isNews("stores", strings.Join(others, ",")) {
 		return
 	}
-	e.saidStores = others
 	if len(others) == 0 {
 		e.log.Info("sbr: the members keep the lease in one store", "store", cluster)
 		return
@@ -126,10 +320,11 @@ func (e *engine) storeOf(id sbr.ID) string {
 	return e.members.stores[id]
 }
 
-// clusterStore is the store that the most members name; of several that of the oldest member among them. Empty: nobody names any.
-// Every member comes to the same answer, because it counts also those that it cannot reach and that are not decided about: a cut does not
-// change it, a verdict may. The many are right because one member alone is the common mistake, and must not stop the others; the oldest,
-// because a newcomer must not stop the one that it has come to.
+// clusterStore is the store that the most members name; of several that of the oldest member among them.
+// Empty: nobody names any. Every member comes to the same answer, because it counts also those that it cannot
+// reach and that are not decided about: a cut does not change it, a verdict may. The many are right because
+// one member alone is the common mistake, and must not stop the others; the oldest, because a newcomer must
+// not stop the one that it has come to.
 func clusterStore(members []sbr.Member, storeOf func(sbr.ID) string) string {
 	votes, oldest := make(map[string]int), make(map[string]*sbr.Member)
 	best := ""
@@ -153,7 +348,7 @@ func clusterStore(members []sbr.Member, storeOf func(sbr.ID) string) string {
 }
 
 // isAstray reports whether this member's store is not the cluster's. Loop only.
-func (e *engine) isAstray() bool { return e.held.by[byStore] }
+func (e *engine) isAstray() bool { return e.held.is(byStore) }
 
 // astray is why a member writes nothing.
 const astray = "the lease of this member is in another store than the cluster's, so it writes nothing there"

@@ -1,7 +1,6 @@
 package downing
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,135 +10,123 @@ import (
 )
 
 // holder is a reason for the application to take no new work.
-type holder uint8
+type holder string
 
 const (
-	byResolver  holder = iota // a partition
-	byBlindness               // the node does not answer
-	byStart                   // the lease cannot be used yet
-	byNewness                 // a newcomer that has not found its cluster
-	byAdoption                // an earlier process stopped, and nobody knows yet what was decided meanwhile
-	byTags                    // its tags cannot be kept
-	byStore                   // its lease is in another store than the cluster's
-	holders
+	byResolver  holder = "resolver" // a partition
+	byBlindness holder = "agent"    // the node does not answer
+	byStart     holder = "start"    // the lease cannot be used yet
+	byNewness   holder = "newcomer" // a newcomer that has not found its cluster
+	byAdoption  holder = "adoption" // an earlier process stopped, and nobody knows yet what was decided meanwhile
+	byTags      holder = "tags"     // its tags cannot be kept
+	byStore     holder = "store"    // its lease is in another store than the cluster's
 )
+
+// holders are all of them; of several that hold, the first one's reason is shown.
+var holders = []holder{byResolver, byBlindness, byStart, byNewness, byAdoption, byTags, byStore}
 
 // held is why the application is suspended now.
 type held struct {
-	by     [holders]bool
-	why    [holders]string
+	why    map[holder]string
 	since  time.Time
 	reason string // the one that is shown
 }
 
-func (h *held) any() bool { return h.by != [holders]bool{} }
+func (h *held) any() bool { return len(h.why) > 0 }
 
-// hold suspends the application, unless it is suspended already. What another line has said before is not said again. Loop only.
-func (e *engine) hold(by holder, reason string) {
-	before := e.held.any()
-	if before && !e.held.by[by] && (by == byTags || by == byStore) {
-		e.log.Error("sbr: this member is suspended for another reason as well: " + reason) // nothing else says so
+func (h *held) is(by holder) bool {
+	_, is := h.why[by]
+	return is
+}
+
+func (h *held) begin(by holder, reason string) {
+	h.why, h.since, h.reason = map[holder]string{by: reason}, time.Now(), reason
+}
+
+// cause is the first sign of the episode that a suspension begins. Loop only.
+func (e *engine) cause(by holder) string {
+	switch {
+	case by != byResolver:
+		return string(by)
+	case e.resolver.Suspects() > 0:
+		return causeUnreachable
+	default:
+		return causePause
 	}
-	e.held.by[by], e.held.why[by] = true, reason
-	if before {
+}
+
+// hold suspends the application, unless it is suspended already. What another line has said before is not
+// said again. Loop only.
+func (e *engine) hold(by holder, reason string) {
+	if e.held.any() {
+		if !e.held.is(by) && (by == byTags || by == byStore) {
+			e.log.Error("sbr: this member is suspended for another reason as well: " + reason) // nothing else says so
+		}
+		e.held.why[by] = reason
 		return
 	}
-	e.held.since, e.held.reason = time.Now(), reason
-	e.metrics.suspended(by)
+	e.held.begin(by, reason)
 	o := because(OccurredSuspended, "suspended", reason)
 	if by == byNewness { // who is waited for stands in the line before
 		o = because(OccurredSuspended, "suspended", "it waits for the cluster that the last verdict left")
 	}
-	o.cause = e.causeOf(by)
+	o.by, o.cause = by, e.cause(by)
 	e.occur(o.with(slog.String("cause", o.cause)))
 	e.life.Suspend(reason)
 }
 
 // free takes one reason back; the application resumes with the last one. Loop only.
 func (e *engine) free(by holder, reason string) {
-	before := e.held.any()
-	if e.held.by[by] = false; e.held.any() && e.held.reason == e.held.why[by] {
-		e.held.reason = e.held.why[slices.Index(e.held.by[:], true)]
-	}
-	e.held.why[by] = ""
-	if !before || e.held.any() {
+	if !e.held.is(by) {
 		return
 	}
-	e.metrics.resumed()
+	shown := e.held.reason == e.held.why[by]
+	delete(e.held.why, by)
+	if e.held.any() {
+		if shown {
+			e.held.reason = e.held.why[holders[slices.IndexFunc(holders, e.held.is)]]
+		}
+		return
+	}
 	e.occur(because(OccurredResumed, "resumed", reason))
 	e.life.Resume(reason)
 }
 
-// showSuspension makes the status say so when it is not the resolver that suspends.
-func (e *engine) showSuspension(st *Status) {
-	if e.held.by[byAdoption] && e.askedFate && (st.State == sbr.StateUp || st.State == sbr.StateArming) {
-		e.free(byAdoption, "nothing was decided against this member")
-	}
-	if !e.held.any() {
-		return
-	}
-	if st.State == sbr.StateUp || st.State == sbr.StateArming {
-		st.State = sbr.StateSuspended
-	}
-	since := e.held.since.Round(time.Millisecond)
-	st.SuspendedSince, st.SuspendedBecause = &since, e.held.reason
-}
-
 func (e *engine) isBlind() bool { return !e.blindSince.IsZero() }
 
-// see notes whether the node can be seen, and reports whether to go on. Who is blind decides nothing: to the resolver it is as if its
-// process stood still, except that a verdict is still taken in. Loop only.
-func (e *engine) see(current bool) bool {
+// see notes whether the node can be seen, or why not, and reports whether to go on. Who is blind decides
+// nothing: to the resolver it is as if its process stood still, except that a verdict is still taken in.
+// Loop only.
+func (e *engine) see(silence error) bool {
 	switch {
-	case current && e.isBlind():
+	case silence == nil && e.isBlind():
 		gap := time.Since(e.blindSince).Round(time.Millisecond)
 		e.blindSince = time.Time{}
-		e.metrics.blind(false)
 		e.answerProbes(true)
 		e.occur(Occurrence{Kind: OccurredAgentAnswers, Text: "the Serf agent answers again"}.with(slog.Duration("after", gap)))
 		e.step(sbr.Resumed{Gap: gap, Why: "the Serf agent did not answer"})
 		e.free(byBlindness, "the Serf agent answers again")
 		return !e.ended
-	case current:
+	case silence == nil:
 		return true
 	case e.leaving:
 		e.ended = true // an agent that leaves ends itself
 		e.life.leave()
 	case !e.isBlind():
 		e.blindSince = time.Now()
-		e.metrics.blind(true)
-		e.metrics.agentFailed(e.silence())
 		e.answerProbes(false)
-		e.occur(because(OccurredAgentSilent, "the Serf agent does not answer", oneLine(e.silence())).
-			with(slog.Duration("down-after", e.cfg.AgentTimeout)))
+		o := because(OccurredAgentSilent, "the Serf agent does not answer", oneLine(silence))
+		o.err = silence
+		e.occur(o.with(slog.Duration("down-after", e.cfg.AgentTimeout)))
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:
-		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent did not answer for %v: %s", e.cfg.AgentTimeout, oneLine(e.silence()))})
+		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent did not answer for %v: %s", e.cfg.AgentTimeout, oneLine(silence))})
 	}
 	return false
-}
-
-// silence is why the Serf agent beside this member does not answer.
-func (e *engine) silence() error {
-	if n, ok := e.node.(*beside); ok {
-		if told, ok := n.agent.(interface{ Silence() error }); ok {
-			return cmp.Or(told.Silence(), ErrAgentSilent)
-		}
-	}
-	return ErrAgentSilent
 }
 
 func (e *engine) answerProbes(yes bool) {
 	if n, ok := e.node.(*beside); ok {
 		n.answerProbes(e.self.ID, yes)
 	}
-}
-
-// reportStatus is who cannot reach whom.
-func (e *engine) reportStatus() []ReportStatus {
-	out := make([]ReportStatus, len(e.reports))
-	for i, r := range e.reports {
-		out[i] = ReportStatus{Observer: NameOf(r.Observer), Subject: NameOf(r.Subject)}
-	}
-	return out
 }

@@ -1,31 +1,156 @@
 package downing
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// keepTags puts this member's tags back when the application has replaced them: without them it is a stranger to the
-// others. While they cannot be put back it takes no new work. Loop only.
+// The tags that tell incarnations apart. Together they take about 80 of Serf's 512 bytes.
+const (
+	TagUID     = "sbr_uid"   // random, new at each start
+	TagBorn    = "sbr_born"  // Unix milliseconds, base 36
+	TagSeen    = "sbr_seen"  // fencing token read at the start, base 36
+	TagConfig  = "sbr_cfg"   // digest of the safety-relevant settings
+	TagStore   = "sbr_store" // which store keeps the lease; absent: that is not known
+	TagIn      = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36
+	TagProbe   = "sbr_udp"   // where this member answers probes, if its node cannot
+	TagServes  = "sbr_one"   // the topics that it serves (Provider.Offer), separated by commas
+	TagVersion = "sbr_v"     // version of what members say to each other; absent: 1, whose members say no goodbye
+	TagWas     = "sbr_was"   // the uids of its predecessors, which have ended for certain, separated by commas
+	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
+)
+
+// wireVersion is this one's TagVersion.
+const wireVersion = "2"
+
+// maxPredecessors bounds TagWas: those before the last few that nobody saw start have long been decided
+// about.
+const maxPredecessors = 3
+
+// predecessors reads a TagWas of another member.
+func predecessors(tag string) []string {
+	uids := strings.Split(tag, ",")
+	return uids[:min(len(uids), maxPredecessors)]
+}
+
+// untaggedPrefix marks the ids of members that run no resolver.
+const untaggedPrefix = "?"
+
+func newUID() string {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func incarnation(name, uid string) sbr.ID { return sbr.ID(name + "#" + uid) }
+
+// newIncarnation is a member that begins now.
+func newIncarnation(name string) sbr.Member {
+	return sbr.Member{ID: incarnation(name, newUID()), Name: name, Born: born(time.Now())}
+}
+
+// uidOf returns what tells an incarnation from others of the same name.
+func uidOf(id sbr.ID) string { return string(id[strings.LastIndexByte(string(id), '#')+1:]) }
+
+// idOf returns the incarnation of a Serf member.
+func idOf(m *serf.Member) sbr.ID {
+	if uid := m.Tags[TagUID]; uid != "" {
+		return incarnation(m.Name, uid)
+	}
+	return sbr.ID(untaggedPrefix + m.Name)
+}
+
+// hasResigned reports whether the resolver of a node has been stopped. One whose agent has merely forgotten
+// its tags has not.
+func hasResigned(m *serf.Member) bool {
+	uid, tagged := m.Tags[TagUID]
+	return tagged && uid == ""
+}
+
+// isNodeOf reports whether a Serf member is the node of an incarnation, with its tags or without.
+func isNodeOf(m *serf.Member, id sbr.ID) bool {
+	return idOf(m) == id || isUntagged(idOf(m)) && m.Name == NameOf(id)
+}
+
+func isUntagged(id sbr.ID) bool { return strings.HasPrefix(string(id), untaggedPrefix) }
+
+// NameOf returns the node name in an incarnation.
+func NameOf(id sbr.ID) string {
+	if name, untagged := strings.CutPrefix(string(id), untaggedPrefix); untagged {
+		return name
+	}
+	if i := strings.LastIndexByte(string(id), '#'); i >= 0 {
+		return string(id[:i])
+	}
+	return string(id)
+}
+
+func memberOf(m *serf.Member, status sbr.Status) sbr.Member {
+	return sbr.Member{
+		ID:     idOf(m),
+		Name:   m.Name,
+		Addr:   addrOf(m),
+		Roles:  roles(m.Tags[TagRole]),
+		Born:   parse36(m.Tags[TagBorn]),
+		Seen:   uint64(parse36(m.Tags[TagSeen])),
+		Status: status,
+	}
+}
+
+func addrOf(m *serf.Member) string {
+	return net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port)))
+}
+
+func roles(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, ",")
+}
+
+// parse36 reads a number that another member wrote; whatever is no number counts as zero: youngest, and older
+// than any verdict.
+func parse36(s string) int64 {
+	n, err := strconv.ParseInt(s, 36, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+func format36(n int64) string { return strconv.FormatInt(n, 36) }
+
+func born(t time.Time) int64 { return t.UnixMilli() }
+
+// keepTags puts this member's tags back when the application has replaced them: without them it is a stranger
+// to the others. While they cannot be put back it takes no new work. Loop only.
 func (e *engine) keepTags(list []serf.Member) {
-	i := slices.IndexFunc(list, func(m serf.Member) bool { return m.Name == e.self.Name })
-	if i < 0 {
+	self := named(list, e.self.Name)
+	if self == nil {
 		return
 	}
-	tags := withTags(list[i].Tags, e.tags)
-	if maps.Equal(tags, list[i].Tags) {
+	tags := withTags(self.Tags, e.tags)
+	if maps.Equal(tags, self.Tags) {
 		e.free(byTags, "the tags of this member are there again")
 		return
 	}
-	list[i].Tags = tags // this member knows better what it is
-	if list[i].Status != serf.StatusAlive || e.leaving {
+	self.Tags = tags // this member knows better what it is
+	if self.Status != serf.StatusAlive || e.leaving {
 		return
 	}
 	if n := tagBytes(tags); n > memberlist.MetaMaxSize {
@@ -33,7 +158,7 @@ func (e *engine) keepTags(list []serf.Member) {
 			"nobody can tell what this member is until the application takes some out", n, memberlist.MetaMaxSize))
 		return
 	}
-	if e.tagging || e.offering.writing {
+	if e.offering.writing || time.Now().Before(e.tagsListed) {
 		return
 	}
 	if e.offering.failed {
@@ -45,27 +170,18 @@ func (e *engine) keepTags(list []serf.Member) {
 	e.setTags()
 }
 
-// bareSays is how often a member without its tags says that it is still there: several times before the others take it
-// for one that has ended (bareFor).
+// bareSays is how often a member without its tags says that it is still there: several times before the
+// others take it for one that has ended (bareFor).
 const bareSays = bareFor / 4
 
-// withoutTags suspends a member whose tags cannot be kept. The others go on counting it as the member that it was, as long as
-// they hear from it.
+// withoutTags suspends a member whose tags cannot be kept. The others go on counting it as the member that it
+// was, as long as they hear from it.
 func (e *engine) withoutTags(reason string) {
 	e.hold(byTags, reason)
 	if now := time.Now(); now.Sub(e.saidBare) >= bareSays {
 		e.saidBare = now
-		e.send(gossip.Message{Kind: gossip.KindReport, From: e.self.ID})
+		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID})
 	}
-}
-
-// tagged says that the tags were set just now: it takes a moment until Serf lists them.
-func (e *engine) tagged() {
-	e.tagging = true
-	e.spawn(&e.workers, func() {
-		e.rest(tagsEvery)
-		e.inbox.Post(func() { e.tagging = false })
-	})
 }
 
 func withTags(tags, ours map[string]string) map[string]string {
@@ -76,7 +192,8 @@ func withTags(tags, ours map[string]string) map[string]string {
 	return all
 }
 
-// tagsEvery bounds how often this member's tags are put back.
+// tagsEvery bounds how often this member's tags are put back: it takes a moment until Serf lists what was
+// set.
 const tagsEvery = 2 * time.Second
 
 // tagBytes is how many bytes Serf's encoding of tags takes (msgpack, with a byte in front).
@@ -110,4 +227,119 @@ func reserve(tags map[string]string) (n int) {
 		}
 	}
 	return n
+}
+
+// offering is what this member offers. Loop only.
+type offering struct {
+	topics  map[string]struct{}
+	waiting []chan<- error // for the tags that are to be set
+	// writing: the tags are being set; again: once more after that; failed: they could not be set.
+	writing, again, failed bool
+}
+
+// Offer implements host.
+func (e *engine) Offer(ctx context.Context, topic string, on bool) error {
+	if err := wire.CheckTopic(topic); err != nil {
+		return fmt.Errorf("downing: %w", err)
+	}
+	if !e.talk.takesPart() {
+		return fmt.Errorf("%w: this member is not started, down, or stopped", ErrNotMember)
+	}
+	set, err := ask(ctx, e, func(done chan<- error) { e.offer(topic, on, done) })
+	switch {
+	case err == nil:
+		return set
+	case errors.Is(err, errResolverEnded):
+		return fmt.Errorf("%w: this member is down, has left, or was stopped", ErrNotMember)
+	default:
+		return fmt.Errorf("downing: the topic %s is not told to the others yet: %w", topic, err)
+	}
+}
+
+// offer changes what is offered. done has room for the one answer.
+func (e *engine) offer(topic string, on bool, done chan<- error) {
+	o := &e.offering
+	if e.leaving {
+		done <- fmt.Errorf("%w: this member leaves", ErrNotMember)
+		return
+	}
+	topics := maps.Clone(o.topics)
+	if on {
+		if topics == nil {
+			topics = make(map[string]struct{})
+		}
+		topics[topic] = struct{}{}
+	} else {
+		delete(topics, topic)
+	}
+	tags := withServes(e.tags, topics)
+	list, _, _ := e.node.members()
+	all := tags
+	if m := named(list, e.self.Name); m != nil {
+		all = withTags(m.Tags, tags)
+	}
+	if n := tagBytes(all) + reserve(all); on && n > memberlist.MetaMaxSize {
+		done <- fmt.Errorf("%w: with %s they take %d bytes, and Serf allows %d", ErrTagsFull, topic, n, memberlist.MetaMaxSize)
+		return
+	}
+	o.topics, e.tags = topics, tags
+	o.waiting = append(o.waiting, done)
+	e.setTags()
+}
+
+// withServes returns this member's tags with the topics that it offers.
+func withServes(tags map[string]string, topics map[string]struct{}) map[string]string {
+	tags = maps.Clone(tags)
+	if len(topics) == 0 {
+		delete(tags, TagServes)
+	} else {
+		tags[TagServes] = strings.Join(slices.Sorted(maps.Keys(topics)), ",")
+	}
+	return tags
+}
+
+// setTags sets the tags of this member's node beside the loop, one write at a time: what comes up meanwhile
+// is in the next. Loop only.
+func (e *engine) setTags() {
+	o := &e.offering
+	o.again = o.writing
+	if o.writing || e.leaving {
+		return
+	}
+	waiting := o.waiting
+	o.waiting = nil
+	o.writing = true
+	tags := maps.Clone(e.tags) // it may change meanwhile
+	e.spawn(&e.workers, func() {
+		err := e.node.tag(tags)
+		if err != nil {
+			e.log.Error("sbr: the tags of this member could not be set", "error", err)
+		}
+		e.inbox.Post(func() { e.tagsSet(waiting, err) })
+	})
+}
+
+// tagsSet follows a write of the tags.
+func (e *engine) tagsSet(waiting []chan<- error, err error) {
+	o := &e.offering
+	o.writing, o.failed = false, err != nil
+	for _, done := range waiting {
+		done <- err
+	}
+	e.tagsListed = time.Now().Add(tagsEvery)
+	if o.again {
+		e.setTags()
+	}
+}
+
+// withdraw takes back what this member offers once its loop has ended: nobody answers any more. Beside an
+// agent all of its tags are taken back.
+func (e *engine) withdraw() {
+	n, ok := e.node.(*embedded)
+	if !ok || len(e.offering.topics) == 0 || e.leaving || e.life.isOver() || isClosed(n.done()) {
+		return
+	}
+	if err := n.tag(withServes(e.tags, nil)); err != nil {
+		e.log.Debug("sbr: the tag of what this member offers could not be taken back", "error", err)
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -30,7 +30,7 @@ func (c *cluster) stranger(answer func(q *serf.Query) []byte, tags map[string]st
 		for {
 			select {
 			case e := <-events:
-				if q, ok := e.(*serf.Query); ok && q.Name == talk.QueryName && answer != nil {
+				if q, ok := e.(*serf.Query); ok && q.Name == wire.FrameQuery && answer != nil {
 					_ = q.Respond(answer(q))
 				}
 			case <-s.ShutdownCh():
@@ -46,7 +46,7 @@ func (c *cluster) stranger(answer func(q *serf.Query) []byte, tags map[string]st
 // ask sends a query under the name of the questions and returns how many answers came.
 func (s *stranger) ask(payload []byte) (answers int) {
 	s.t.Helper()
-	resp, err := s.serf.Query(talk.QueryName, payload, &serf.QueryParam{Timeout: 2 * time.Second})
+	resp, err := s.serf.Query(wire.FrameQuery, payload, &serf.QueryParam{Timeout: 2 * time.Second})
 	require.NoError(s.t, err)
 	for range resp.ResponseCh() {
 		answers++
@@ -54,9 +54,9 @@ func (s *stranger) ask(payload []byte) (answers int) {
 	return answers
 }
 
-func encode(t testing.TB, m talk.Message) []byte {
+func encode(t testing.TB, m wire.Frame) []byte {
 	t.Helper()
-	b, err := talk.Encode(m)
+	b, err := m.Encode()
 	require.NoError(t, err)
 	return b
 }
@@ -69,13 +69,13 @@ func TestForged_Question(t *testing.T) {
 		c.serve("who", "n1", "n2", "n3")
 		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
 		question := func(from sbr.ID) []byte {
-			return encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(from), Within: time.Second, Topic: "who"})
+			return encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(from), Within: time.Second, Topic: "who"})
 		}
 		require.Equal(t, 3, s.ask(question("stranger#u")), "as a member it is answered")
 		require.Zero(t, s.ask(question(c.id("n2"))), "in another one's name")
 		require.Zero(t, s.ask(question("nobody#u")))
 		require.Zero(t, s.ask([]byte("junk")))
-		require.Zero(t, s.ask(encode(t, talk.Message{Kind: talk.Answer, From: talk.KeyOf("stranger#u")})), "an answer is no question")
+		require.Zero(t, s.ask(encode(t, wire.Frame{Kind: wire.Answer, From: wire.KeyOf("stranger#u")})), "an answer is no question")
 		m.require("n1", "sbr.talk.received{kind=question} = 1", "sbr.talk.sent{kind=answer} = 1", "sbr.talk.ignored{reason=forged} = 2", "sbr.talk.ignored{reason=invalid} = 2")
 		require.NoError(t, s.serf.Shutdown())
 	})
@@ -88,8 +88,8 @@ func TestForged_Answer(t *testing.T) {
 		c.Form(2)
 		c.hold("who", "n2")
 		s := c.stranger(func(*serf.Query) []byte { return answer }, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
-		is := func(from sbr.ID) talk.Message {
-			return talk.Message{Kind: talk.Answer, From: talk.KeyOf(from), Payload: []byte("it is me")}
+		is := func(from sbr.ID) wire.Frame {
+			return wire.Frame{Kind: wire.Answer, From: wire.KeyOf(from), Payload: []byte("it is me")}
 		}
 		answer = encode(t, is("stranger#u"))
 		require.Equal(t, map[string]string{"stranger": "it is me"}, all(c.ask("n1", "who", "", "", time.Second)))
@@ -98,7 +98,7 @@ func TestForged_Answer(t *testing.T) {
 			"in another one's name": encode(t, is(c.id("n2"))),
 			"of nobody":             encode(t, is("nobody#u")),
 			"junk":                  []byte("junk"),
-			"a question":            encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf("stranger#u"), Within: time.Second, Topic: "who"}),
+			"a question":            encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf("stranger#u"), Within: time.Second, Topic: "who"}),
 		} {
 			answer = b
 			require.Empty(t, all(c.ask("n1", "who", "", "", time.Second)), name)
@@ -152,12 +152,12 @@ func TestFlood_OfQuestions(t *testing.T) {
 		_, err := c.provider("n2").Serve("hangs", func(downing.Question) { <-hang })
 		require.NoError(t, err)
 		payloads := [][]byte{
-			encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(c.id("n3")), Within: time.Second, Topic: "who"}),
-			encode(t, talk.Message{Kind: talk.Question, From: talk.KeyOf(c.id("n3")), Within: time.Minute, Topic: "hangs"}),
+			encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(c.id("n3")), Within: time.Second, Topic: "who"}),
+			encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(c.id("n3")), Within: time.Minute, Topic: "hangs"}),
 			bytes.Repeat([]byte{1}, 800), nil,
 		}
 		c.outlasts(tap, func(i int) []serf.Event {
-			return []serf.Event{&serf.Query{Name: talk.QueryName, Payload: payloads[i%10%len(payloads)]}}
+			return []serf.Event{&serf.Query{Name: wire.FrameQuery, Payload: payloads[i%10%len(payloads)]}}
 		})
 		require.Less(t, len(log.With("ignored a question")), 20, "lines")
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -182,7 +182,7 @@ func TestAsk_Refuses(t *testing.T) {
 // A provider that has not started, has stopped, or downs nobody has no members.
 func TestTalk_WithoutAMember(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		require.Equal(t, downing.MaxTalk, talk.MaxPayload)
+		require.Equal(t, downing.MaxTalk, wire.MaxPayload)
 		p := s.provider()
 		require.Zero(t, p.Peers())
 		requireNotMember := func() {

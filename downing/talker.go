@@ -3,17 +3,18 @@ package downing
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/serf/serf"
 	"golang.org/x/time/rate"
 
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// What runs on top talks past the resolver: on goroutines of its own, in bounded numbers, and never on its loop.
+// What runs on top talks past the resolver: on goroutines of its own, in bounded numbers, and never on its
+// loop.
 const (
 	// maxAsking is how many questions of this member may be open at the same time.
 	maxAsking = 256
@@ -26,7 +27,7 @@ const (
 // talker asks and answers for what runs on top of an engine. It is safe for concurrent use.
 type talker struct {
 	e        *engine
-	complain complaints
+	complain *complaints
 	limit    *rate.Limiter
 	ctx      context.Context // ends with the talking
 	cancel   context.CancelFunc
@@ -34,19 +35,19 @@ type talker struct {
 	unserved service
 
 	mu       sync.Mutex
-	self     talk.Key // set by start
+	self     wire.Key // set by start
 	started  bool
-	closed   bool
 	asking   int
 	services map[string]*service
 }
 
 func newTalker(e *engine) *talker {
-	t := &talker{e: e, limit: rate.NewLimiter(askRate, askBurst), services: make(map[string]*service)}
+	t := &talker{
+		e: e, complain: newComplaints(e.log), limit: rate.NewLimiter(askRate, askBurst), services: make(map[string]*service),
+	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.unserved.log = e.log
-	t.unserved.f = func(q *pendingQuestion) {
-		if err := t.respond(q, talk.Message{Kind: talk.Unserved}); err != nil {
+	t.unserved.handle = func(q *pendingQuestion) {
+		if err := t.respond(q, wire.Frame{Kind: wire.Unserved}); err != nil {
 			e.log.Debug("sbr: a question was not answered", "from", string(q.from), "error", err)
 		}
 	}
@@ -57,14 +58,13 @@ func newTalker(e *engine) *talker {
 func (t *talker) start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.self, t.started = talk.KeyOf(t.e.self.ID), true
+	t.self, t.started = wire.KeyOf(t.e.self.ID), true
 }
 
 // close ends all talking. It does not wait; work does.
 func (t *talker) close() {
 	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
+	defer t.mu.Unlock()
 	t.cancel()
 }
 
@@ -72,17 +72,13 @@ func (t *talker) close() {
 func (t *talker) takesPart() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.started && !t.closed && !t.e.life.isOver()
+	return t.started && t.ctx.Err() == nil && !t.e.life.isOver()
 }
 
-// service is one topic and its handler. Questions are handed over one at a time, on a goroutine that lives only while there are some.
+// service is one topic and its handler, which has the questions one at a time.
 type service struct {
-	log *slog.Logger
-	f   func(*pendingQuestion)
-
-	mu      sync.Mutex
-	queue   []*pendingQuestion
-	running bool
+	serial
+	handle func(*pendingQuestion)
 }
 
 // pendingQuestion is a question that has arrived.
@@ -96,43 +92,14 @@ type pendingQuestion struct {
 	answered bool
 }
 
-// offer hands a question over, and reports false if too many are waiting.
-func (s *service) offer(q *pendingQuestion) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) >= maxWaiting {
-		return false
-	}
-	s.queue = append(s.queue, q)
-	if !s.running {
-		s.running = true
-		go s.run()
-	}
-	return true
-}
-
-func (s *service) run() {
-	for q := s.next(); q != nil; q = s.next() {
-		guard(s.log, "a handler of questions", func() { s.f(q) })
-	}
-}
-
-func (s *service) next() *pendingQuestion {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.running, s.queue = false, nil
-		return nil
-	}
-	q := s.queue[0]
-	s.queue[0] = nil
-	s.queue = s.queue[1:]
-	return q
+// hand hands a question over, and reports false if too many are waiting.
+func (t *talker) hand(s *service, q *pendingQuestion) bool {
+	return s.post(func() { guard(t.e.log, "a handler of questions", func() { s.handle(q) }) }, maxWaiting)
 }
 
 // Serve implements host.
 func (e *engine) Serve(topic string, f func(Question)) (stop func(), err error) {
-	if err := talk.CheckTopic(topic); err != nil {
+	if err := wire.CheckTopic(topic); err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
 	}
 	t := e.talk
@@ -141,10 +108,10 @@ func (e *engine) Serve(topic string, f func(Question)) (stop func(), err error) 
 	if t.services[topic] != nil {
 		return nil, fmt.Errorf("%w: %s", ErrTopicTaken, topic)
 	}
-	s := &service{log: e.log}
-	s.f = func(q *pendingQuestion) {
+	s := new(service)
+	s.handle = func(q *pendingQuestion) {
 		if !t.serves(topic, s) {
-			t.unserved.offer(q) // the handler was stopped meanwhile
+			t.hand(&t.unserved, q) // the handler was stopped meanwhile
 			return
 		}
 		f(Question{From: q.from, Payload: q.body, Answer: func(payload []byte) error { return t.answer(q, payload) }})
@@ -165,33 +132,26 @@ func (t *talker) serves(topic string, s *service) bool {
 	return t.services[topic] == s
 }
 
-// onQuestion takes in a query of another member. It runs on the goroutine that reads the node's events, so it only looks and hands over.
+// onQuestion takes in a query of another member. It runs on the goroutine that reads the node's events, so it
+// only looks and hands over.
 func (t *talker) onQuestion(q query) {
 	if !t.takesPart() {
 		return
 	}
-	m, err := talk.Decode(q.payload)
+	m, err := wire.DecodeFrame(q.payload)
 	switch {
 	case err != nil:
-		t.ignore(&q, ignoredInvalid, err.Error())
+		t.ignore("a question", q.from, ignoredInvalid, err.Error())
 		return
-	case m.Kind != talk.Question:
-		t.ignore(&q, ignoredInvalid, "it is no question")
+	case m.Kind != wire.Question:
+		t.ignore("a question", q.from, ignoredInvalid, "it is no question")
 		return
-	case m.From == t.self, m.To != talk.Key{} && m.To != t.self:
+	case m.From == t.self, m.To != wire.Key{} && m.To != t.self:
 		return
 	}
-	_, index := t.e.board.read()
-	from := index[m.From]
-	switch {
-	case from == nil:
-		t.ignore(&q, ignoredForged, "its sender is no member here")
-		return
-	case q.from != "" && q.from != from.Name:
-		t.ignore(&q, ignoredForged, "it was sent by the node "+q.from)
-		return
-	case from.Status == sbr.Down:
-		t.ignore(&q, ignoredForged, "its sender is down")
+	from := t.e.board.Load().index[m.From]
+	if why := disbelief(from, q.from); why != "" {
+		t.ignore("a question", q.from, ignoredForged, why)
 		return
 	}
 	t.mu.Lock()
@@ -200,15 +160,30 @@ func (t *talker) onQuestion(q query) {
 	if s == nil {
 		s = &t.unserved
 	}
-	t.e.metrics.talkHeard.add(m.Kind.String())
-	if !s.offer(&pendingQuestion{query: q, from: from.ID, body: m.Payload, deadline: time.Now().Add(m.Within)}) {
-		t.ignore(&q, ignoredOverload, "too many questions of the topic "+m.Topic+" are waiting")
+	t.e.rec.add(countTalkHeard, m.Kind.String())
+	if !t.hand(s, &pendingQuestion{query: q, from: from.ID, body: m.Payload, deadline: time.Now().Add(m.Within)}) {
+		t.ignore("a question", q.from, ignoredOverload, "too many questions of the topic "+m.Topic+" are waiting")
 	}
 }
 
-func (t *talker) ignore(q *query, reason, why string) {
-	t.e.metrics.talkIgnored.add(reason)
-	t.complain.log(t.e, "sbr: ignored a question", "from", q.from, "why", why)
+// disbelief says why what a member said does not count: p is who it says it is, node where it came from if
+// that is known. It is empty for what counts.
+func disbelief(p *Peer, node string) string {
+	switch {
+	case p == nil:
+		return "its sender is no member here"
+	case node != "" && node != p.Name:
+		return "it was sent by the node " + node
+	case p.Status == sbr.Down:
+		return "its sender is down"
+	default:
+		return ""
+	}
+}
+
+func (t *talker) ignore(what, from, reason, why string) {
+	t.e.rec.add(countTalkIgnored, reason)
+	t.complain.log("sbr: ignored "+what, "from", from, "why", why)
 }
 
 // answer is Question.Answer.
@@ -216,11 +191,11 @@ func (t *talker) answer(q *pendingQuestion, payload []byte) error {
 	if len(payload) > MaxTalk {
 		return fmt.Errorf("%w: %d", ErrTalkSize, len(payload))
 	}
-	return t.respond(q, talk.Message{Kind: talk.Answer, Payload: payload})
+	return t.respond(q, wire.Frame{Kind: wire.Answer, Payload: payload})
 }
 
-// respond sends the one answer to a question. Serf's way to answer is not made for a node that is gone: it panics.
-func (t *talker) respond(q *pendingQuestion, m talk.Message) (err error) {
+// respond sends the one answer to a question.
+func (t *talker) respond(q *pendingQuestion, m wire.Frame) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -230,19 +205,156 @@ func (t *talker) respond(q *pendingQuestion, m talk.Message) (err error) {
 		return ErrTooLate
 	}
 	m.From = t.self
-	b, err := talk.Encode(m)
+	b, err := m.Encode()
 	if err != nil {
 		return fmt.Errorf("downing: %w", err)
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the node is gone: %v", ErrNotMember, p)
-		}
-	}()
-	if err := q.respond(b); err != nil {
+	if err := q.query.answer(b); err != nil {
 		return fmt.Errorf("downing: the answer was not sent: %w", err)
 	}
 	q.answered = true
-	t.e.metrics.talkSent.add(m.Kind.String())
+	t.e.rec.add(countTalkSent, m.Kind.String())
 	return nil
+}
+
+// asked is one open question of this member.
+type asked struct {
+	t     *talker
+	to    sbr.ID // empty: everybody
+	index map[wire.Key]*Peer
+	given map[sbr.ID]struct{} // who has answered
+	out   chan Answer
+}
+
+// Ask implements host.
+func (e *engine) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
+	if err := wire.CheckTopic(topic); err != nil {
+		return nil, fmt.Errorf("downing: %w", err)
+	}
+	if len(payload) > MaxTalk {
+		return nil, fmt.Errorf("%w: %d", ErrTalkSize, len(payload))
+	}
+	if timeout < time.Millisecond || timeout > wire.MaxWithin {
+		return nil, fmt.Errorf("downing: the time-out of a question is %v: it must be 1ms to %v", timeout, wire.MaxWithin)
+	}
+	t := e.talk
+	if !t.takesPart() {
+		return nil, fmt.Errorf("%w: this member is not started, down, or stopped", ErrNotMember)
+	}
+	m := wire.Frame{Kind: wire.Question, From: t.self, Within: timeout.Truncate(time.Millisecond), Topic: topic, Payload: payload}
+	index := e.board.Load().index
+	a := &asked{t: t, to: to, index: index, given: make(map[sbr.ID]struct{}), out: make(chan Answer, len(index)+16)}
+	if to != "" {
+		m.To = wire.KeyOf(to)
+		if p := index[m.To]; p == nil || p.ID == e.self.ID || p.Status == sbr.Down {
+			return nil, fmt.Errorf("%w: %s", ErrNotMember, to)
+		}
+	}
+	b, err := m.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("downing: %w", err)
+	}
+	if err := t.begin(func() { a.run(b, timeout) }); err != nil {
+		return nil, err
+	}
+	return a.out, nil
+}
+
+// begin runs one open question beside everything else, unless there are too many.
+func (t *talker) begin(f func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return fmt.Errorf("%w: this member is down, or stopped", ErrNotMember)
+	}
+	if t.asking >= maxAsking || !t.limit.Allow() {
+		return ErrTalkBusy
+	}
+	t.asking++
+	t.work.Go(func() {
+		defer func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.asking--
+		}()
+		f()
+	})
+	return nil
+}
+
+// run sends the question and passes answers on until it is over. One that could not be sent stays open: to
+// whoever asks it is as if it were lost.
+func (a *asked) run(b []byte, timeout time.Duration) {
+	defer close(a.out)
+	over := time.NewTimer(timeout)
+	defer over.Stop()
+	var answers <-chan serf.NodeResponse
+	guard(a.t.e.log, "a question", func() {
+		var err error
+		if answers, err = a.t.e.node.query(wire.FrameQuery, b, timeout); err != nil {
+			a.t.e.log.Debug("sbr: a question was not sent", "error", err)
+			return
+		}
+		a.t.e.rec.add(countTalkSent, wire.Question.String())
+	})
+	for {
+		select {
+		case r, more := <-answers:
+			if !more {
+				answers = nil // Serf's time is over a moment earlier
+			} else if a.take(&r) {
+				return
+			}
+		case <-over.C:
+			return
+		case <-a.t.ctx.Done():
+			return
+		}
+	}
+}
+
+// take passes an answer on, and reports whether it was the last one.
+func (a *asked) take(r *serf.NodeResponse) (last bool) {
+	m, err := wire.DecodeFrame(r.Payload)
+	switch {
+	case err != nil:
+		a.t.ignore("an answer", r.From, ignoredInvalid, err.Error())
+		return false
+	case m.Kind == wire.Question:
+		a.t.ignore("an answer", r.From, ignoredInvalid, "it is no answer")
+		return false
+	}
+	from, why := a.sender(m.From, r.From)
+	if why != "" {
+		a.t.ignore("an answer", r.From, ignoredForged, why)
+		return false
+	}
+	if _, twice := a.given[from]; twice {
+		return false
+	}
+	a.given[from] = struct{}{}
+	a.t.e.rec.add(countTalkHeard, m.Kind.String())
+	select {
+	case a.out <- Answer{From: from, Payload: m.Payload, Unserved: m.Kind == wire.Unserved}:
+	default: // more members have joined since than there is room for
+	}
+	return a.to != ""
+}
+
+// sender returns the member that answered, or why what it says does not count.
+func (a *asked) sender(key wire.Key, node string) (id sbr.ID, why string) {
+	p := a.t.e.board.Load().index[key]
+	if p == nil {
+		p = a.index[key] // it has left since
+	}
+	switch why = disbelief(p, node); {
+	case why != "":
+		return "", why
+	case a.to != "" && p.ID != a.to:
+		return "", "somebody else was asked"
+	case a.t.e.keepOut.list.Load().isOut(p.ID, p.Seen):
+		return "", "its sender is down"
+	default:
+		return p.ID, ""
+	}
 }

@@ -53,7 +53,7 @@ func TestTap_WithoutAnApplication(t *testing.T) {
 		}
 		tap.close()
 		require.Equal(t, 3000, seen)
-		require.Empty(t, tap.queue)
+		require.Empty(t, tap.out.queue)
 	})
 }
 

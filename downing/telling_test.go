@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -53,20 +53,20 @@ func (p *puppet) join(c *cluster) {
 }
 
 // say sends a message to everybody and returns the answers by name.
-func (p *puppet) say(m gossip.Message) map[string]gossip.Message {
+func (p *puppet) say(m wire.Message) map[string]wire.Message {
 	p.t.Helper()
-	payloads := gossip.Encode(m)
+	payloads := wire.Encode(m)
 	require.Len(p.t, payloads, 1)
 	return p.send(payloads[0])
 }
 
-func (p *puppet) send(payload []byte) map[string]gossip.Message {
+func (p *puppet) send(payload []byte) map[string]wire.Message {
 	p.t.Helper()
-	resp, err := p.serf.Query(gossip.QueryName, payload, &serf.QueryParam{Timeout: 2 * time.Second})
+	resp, err := p.serf.Query(wire.MessageQuery, payload, &serf.QueryParam{Timeout: 2 * time.Second})
 	require.NoError(p.t, err)
-	answers := make(map[string]gossip.Message)
+	answers := make(map[string]wire.Message)
 	for r := range resp.ResponseCh() {
-		a, err := gossip.Decode(r.Payload)
+		a, err := wire.Decode(r.Payload)
 		require.NoError(p.t, err)
 		answers[r.From] = a
 	}
@@ -80,8 +80,8 @@ func (c *cluster) id(name string) sbr.ID {
 // patient keeps members from deciding anything by themselves.
 func patient(_ string, c *downing.Config) { c.Resolver.StableAfter = time.Hour }
 
-func kinds(answers map[string]gossip.Message) map[string]gossip.Kind {
-	out := make(map[string]gossip.Kind)
+func kinds(answers map[string]wire.Message) map[string]wire.Kind {
+	out := make(map[string]wire.Kind)
 	for name, a := range answers {
 		out[name] = a.Kind
 	}
@@ -96,18 +96,18 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 			c.Store.View(n).SetUnavailable(true)
 		}
 		p := c.puppet()
-		verdict := gossip.Message{Kind: gossip.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
+		verdict := wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
 			Up: []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
-		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindDone, "n2": gossip.KindDone, "n3": gossip.KindDone}, kinds(p.say(verdict)))
+		require.Equal(t, map[string]wire.Kind{"n1": wire.KindDone, "n2": wire.KindDone, "n3": wire.KindDone}, kinds(p.say(verdict)))
 		require.Equal(t, []string{"n1", "n2"}, c.Up())
 		require.Contains(t, c.provider("n3").Reason(), "a test")
 		require.Equal(t, uint64(1), c.provider("n1").Status().Verdict.Token)
 
-		ask := gossip.Message{Kind: gossip.KindStanding, From: p.id}
-		require.Equal(t, map[string]gossip.Kind{"n1": gossip.KindClear, "n2": gossip.KindClear}, kinds(p.say(ask)))
+		ask := wire.Message{Kind: wire.KindStanding, From: p.id}
+		require.Equal(t, map[string]wire.Kind{"n1": wire.KindClear, "n2": wire.KindClear}, kinds(p.say(ask)))
 		ask.From = "late#u" // a member that had read nothing when it started
 		for name, a := range p.say(ask) {
-			require.Equal(t, gossip.KindVerdict, a.Kind, name)
+			require.Equal(t, wire.KindVerdict, a.Kind, name)
 			require.Equal(t, []sbr.ID{"late#u"}, a.Down, name)
 			v := a.Verdict()
 			require.Equal(t, sbr.Out, v.Standing("late#u", 0))
@@ -124,12 +124,12 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 		all := []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3")}
 		require.NoError(t, c.Net.Freeze("n3")) // orders are obeyed only in a partition
 		c.Eventually(time.Minute, "n3 is not missed", func() bool { return slices.Contains(c.provider("n1").Status().Unreachable, "n3") })
-		for _, m := range []gossip.Message{
-			{Kind: gossip.KindVerdict, From: "nobody#u", Token: 99, By: "nobody#u", Whole: true, Down: all},
-			{Kind: gossip.KindVerdict, From: "puppet#other", Token: 99, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: all},
-			{Kind: gossip.KindOrder, From: "nobody#u", Decided: sbr.DownAll.String(), Down: all},
-			{Kind: gossip.KindReport, From: "nobody#u", Down: all},
-			{Kind: gossip.KindAsk, From: "nobody#u", Up: all},
+		for _, m := range []wire.Message{
+			{Kind: wire.KindVerdict, From: "nobody#u", Token: 99, By: "nobody#u", Whole: true, Down: all},
+			{Kind: wire.KindVerdict, From: "puppet#other", Token: 99, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: all},
+			{Kind: wire.KindOrder, From: "nobody#u", Decided: sbr.DownAll.String(), Down: all},
+			{Kind: wire.KindReport, From: "nobody#u", Down: all},
+			{Kind: wire.KindAsk, From: "nobody#u", Up: all},
 		} {
 			require.Empty(t, p.say(m), m.Kind)
 		}
@@ -151,14 +151,14 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 		p := c.leadingPuppet()
 		c.Form(3)
 		p.join(c)
-		order := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
+		order := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
 		require.Empty(t, p.say(order))
-		alone := gossip.Message{Kind: gossip.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(), Reason: "forged", Down: []sbr.ID{c.id("n2")}}
+		alone := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(), Reason: "forged", Down: []sbr.ID{c.id("n2")}}
 		require.Empty(t, p.say(alone), "with a lease nobody is downed without a verdict while all is well")
 		require.Len(t, c.Up(), 3)
 		require.NoError(t, c.Net.Freeze("n3"))
 		c.Eventually(time.Minute, "n3 is not missed", func() bool { return slices.Contains(c.provider("n2").Status().Unreachable, "n3") })
-		require.Equal(t, map[string]gossip.Kind{"n2": gossip.KindDone}, kinds(p.say(order)))
+		require.Equal(t, map[string]wire.Kind{"n2": wire.KindDone}, kinds(p.say(order)))
 		require.True(t, c.Member("n2").Down())
 		require.Contains(t, c.provider("n2").Reason(), "unstable")
 		require.NoError(t, c.Net.Thaw("n3"))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -59,12 +60,12 @@ func TestAcquire_Cost(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		cold := requests(w.view("a"), func() { w.granted(a) })
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, cold)
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		warm := requests(w.view("a"), func() { w.granted(a) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, warm, "the version is known from the release")
 		refused := requests(w.view("b"), func() { w.held(b, "a") })
 		assert.Equal(t, leasetest.Counters{Reads: 1}, refused)
-		released := requests(w.view("a"), func() { a.Release(t.Context()) })
+		released := requests(w.view("a"), func() { _ = a.Release(t.Context()) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, released)
 		stale := requests(w.view("b"), func() { w.granted(b) })
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, stale, "what b knows says held: it must look again")
@@ -76,8 +77,8 @@ func TestAcquire_VerdictIsWrittenWithTheHolder(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		p := verdict(0, "a", "c", "a", "b")
-		out := a.Acquire(t.Context(), p, nil)
-		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		out := linear.AnswerOf(a.Acquire(t.Context(), p))
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		want := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b", "c"}, Down: []sbr.ID{"y", "z"}, DecidedBy: "a", Reason: "a decided"}
 		assert.Equal(t, want, w.record().Verdict)
 		assert.Equal(t, want, out.Record.Verdict)
@@ -97,8 +98,8 @@ func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
 		w.granted(a)
 		first := w.record().Nonce
 		n := requests(w.view("a"), func() {
-			out := a.Acquire(t.Context(), verdict(1, "a", "a"), nil)
-			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+			out := linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a")))
+			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		})
 		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 		assert.EqualValues(t, 2, a.Token())
@@ -113,21 +114,21 @@ func TestAcquire_SupersededBaseWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		for _, released := range []bool{false, true} {
 			if released {
-				require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+				require.NoError(t, a.Release(t.Context()))
 			}
 			before := w.store.Snapshot()
-			out := b.Acquire(t.Context(), verdict(0, "b", "b"), nil)
-			require.Equal(t, lease.Held, out.Kind, "%v", out)
+			out := linear.AnswerOf(b.Acquire(t.Context(), verdict(0, "b", "b")))
+			require.Equal(t, sbr.Held, out.Kind, "%v", out)
 			assert.True(t, out.Superseded)
 			assert.Equal(t, before.Record, out.Record)
 			assert.Equal(t, before, w.store.Snapshot())
 		}
 		assert.Empty(t, w.record().Holder, "superseded although nobody holds it")
-		out := b.Acquire(t.Context(), verdict(1, "b", "a"), nil)
-		assert.Equal(t, lease.Granted, out.Kind, "%v", out)
+		out := linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "a")))
+		assert.Equal(t, sbr.Granted, out.Kind, "%v", out)
 	})
 }
 
@@ -136,12 +137,12 @@ func TestAcquire_TakeOverOfALivingHolder(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		var lost losses
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
 		p := verdict(1, "b", "a", "b")
 		p.TakeOver = []string{"x"}
-		require.Equal(t, lease.Held, b.Acquire(t.Context(), p, nil).Kind)
+		require.Equal(t, sbr.Held, linear.AnswerOf(b.Acquire(t.Context(), p)).Kind)
 		p.TakeOver = []string{"x", "a"}
-		n := requests(w.view("b"), func() { require.Equal(t, lease.Granted, b.Acquire(t.Context(), p, nil).Kind) })
+		n := requests(w.view("b"), func() { require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), p)).Kind) })
 		assert.Equal(t, 1, n.Writes)
 		time.Sleep(interval)
 		synctest.Wait()
@@ -160,7 +161,7 @@ func TestAcquire_SecondLifeOfAnOwnerDisplacesTheFirst(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.lease("a"), w.lease("a")
 		var lost losses
-		require.Equal(t, lease.Granted, first.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(first.Acquire(t.Context(), lease.Proposal{}))).Kind)
 		w.granted(second)
 		assert.EqualValues(t, 2, second.Token(), "fencing tells the two lives apart")
 		time.Sleep(interval)
@@ -198,13 +199,13 @@ func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		assert.Equal(t, lease.Unknown, a.Acquire(ctx, lease.Proposal{}, nil).Kind)
+		assert.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(ctx, lease.Proposal{})).Kind)
 		assert.Equal(t, time.Second, time.Since(start), "ctx may be shorter")
 
 		cancel()
 		n := requests(w.view("a"), func() {
-			out := a.Acquire(ctx, lease.Proposal{}, nil)
-			assert.Equal(t, lease.Unknown, out.Kind)
+			out := linear.AnswerOf(a.Acquire(ctx, lease.Proposal{}))
+			assert.Equal(t, sbr.Unknown, out.Kind)
 			assert.Error(t, out.Err)
 		})
 		assert.Zero(t, n, "no request for a caller that has gone")
@@ -255,11 +256,11 @@ func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(b)
-		require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+		require.NoError(t, b.Release(t.Context()))
 		v := w.view("a")
 		v.SetDelay(100 * time.Millisecond)
 		v.Inject(leasetest.Writes, leasetest.Conflict, 1)
-		time.AfterFunc(275*time.Millisecond, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
+		time.AfterFunc(275*time.Millisecond, func() { _, _ = b.Acquire(t.Context(), lease.Proposal{}) })
 		w.held(a, "b")
 		synctest.Wait()
 		assert.False(t, a.Check())
@@ -271,26 +272,26 @@ func TestAcquire_ConcurrentCallsAreAllAnswered(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.view("a").SetDelay(100 * time.Millisecond)
-		outcomes := make(chan lease.Outcome)
+		outcomes := make(chan linear.Answer)
 		n := requests(w.view("a"), func() {
 			for range 20 {
-				go func() { outcomes <- a.Acquire(t.Context(), lease.Proposal{}, nil) }()
+				go func() { outcomes <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
 			}
 			for range 20 {
 				out := <-outcomes
-				assert.Equal(t, lease.Granted, out.Kind, "%v", out)
+				assert.Equal(t, sbr.Granted, out.Kind, "%v", out)
 			}
 		})
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, n, "all share what the first one did")
 
-		a.Release(t.Context())
+		_ = a.Release(t.Context())
 		w.view("a").SetUnavailable(true)
 		start := time.Now()
 		for range 20 {
-			go func() { outcomes <- a.Acquire(t.Context(), lease.Proposal{}, nil) }()
+			go func() { outcomes <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
 		}
 		for range 20 {
-			assert.Equal(t, lease.Unknown, (<-outcomes).Kind)
+			assert.Equal(t, sbr.Unknown, (<-outcomes).Kind)
 		}
 		assert.Equal(t, timeout, time.Since(start), "none waits longer than its own time")
 	})
@@ -299,17 +300,17 @@ func TestAcquire_ConcurrentCallsAreAllAnswered(t *testing.T) {
 func TestAcquire_ContentionHasOneWinner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		outcomes := make(chan lease.Outcome)
+		outcomes := make(chan linear.Answer)
 		for i := range 30 {
 			l := w.lease(string(rune('A' + i)))
 			w.view(l.Owner()).SetDelay(time.Duration(1+i%3) * time.Millisecond)
-			go func() { outcomes <- l.Acquire(t.Context(), lease.Proposal{}, nil) }()
+			go func() { outcomes <- linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) }()
 		}
-		kinds := map[lease.Kind]int{}
+		kinds := map[sbr.Outcome]int{}
 		for range 30 {
 			kinds[(<-outcomes).Kind]++
 		}
-		assert.Equal(t, map[lease.Kind]int{lease.Granted: 1, lease.Held: 29}, kinds)
+		assert.Equal(t, map[sbr.Outcome]int{sbr.Granted: 1, sbr.Held: 29}, kinds)
 	})
 }
 
@@ -336,10 +337,10 @@ func TestAcquire_ErrorsNameTheCause(t *testing.T) {
 		gone := errors.New("the caller has gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(gone) })
-		assert.ErrorIs(t, a.Acquire(ctx, lease.Proposal{}, nil).Err, gone)
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(ctx, lease.Proposal{})).Err, gone)
 		time.AfterFunc(time.Second, a.Close)
-		assert.ErrorIs(t, a.Acquire(t.Context(), lease.Proposal{}, nil).Err, lease.ErrClosed)
-		assert.ErrorIs(t, a.Acquire(t.Context(), lease.Proposal{}, nil).Err, lease.ErrClosed)
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
 		_, err := a.Read(t.Context())
 		assert.ErrorIs(t, err, lease.ErrClosed)
 	})
@@ -367,10 +368,10 @@ func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
 		w := newWorld(t)
 		a := w.leaseOver(tardy{w.view("a")}, "a")
 		var lost losses
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a", "b"), lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
 		_, stop := watching(t, a)
 		synctest.Wait()
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(1, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
 		time.Sleep(interval)
 		assert.Empty(t, lost.all())
 		assert.True(t, a.Check())

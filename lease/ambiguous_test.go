@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
@@ -21,8 +23,8 @@ func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		start := time.Now()
 		n := requests(v, func() {
-			out := a.Acquire(t.Context(), verdict(0, "a", "a"), nil)
-			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+			out := linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))
+			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		})
 		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 1}, n)
 		assert.Less(t, time.Since(start), timeout, "a tenth of the operation is left for that")
@@ -79,7 +81,7 @@ func TestAmbiguous_SomebodyElseWonMeanwhile(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
-		time.AfterFunc(time.Second, func() { b.Acquire(t.Context(), lease.Proposal{}, nil) })
+		time.AfterFunc(time.Second, func() { _, _ = b.Acquire(t.Context(), lease.Proposal{}) })
 		w.held(a, "b")
 		time.Sleep(2 * ttl)
 		assert.Equal(t, "b", w.record().Holder)
@@ -93,7 +95,7 @@ func TestAmbiguous_NothingKnownIsUnknown(t *testing.T) {
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, leasetest.Always)
 		a := w.lease("a")
 		w.granted(a) // even so: the read tells
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind, "and so does the read after the release")
+		require.NoError(t, a.Release(t.Context()), "and so does the read after the release")
 		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
 		out := w.unknown(a)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
@@ -106,8 +108,8 @@ func lateGrant(w *world, a *lease.Lease, p lease.Proposal) {
 	w.t.Helper()
 	v := w.view("a")
 	v.CommitLate(leasetest.Always, timeout+time.Second)
-	out := a.Acquire(w.t.Context(), p, nil)
-	require.Equal(w.t, lease.Unknown, out.Kind, "%v", out)
+	out := linear.AnswerOf(a.Acquire(w.t.Context(), p))
+	require.Equal(w.t, sbr.Unknown, out.Kind, "%v", out)
 	v.Heal()
 	require.Empty(w.t, w.record().Holder)
 	time.Sleep(time.Second)
@@ -179,8 +181,8 @@ func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		var lost losses
-		out := a.Acquire(t.Context(), verdict(0, "a", "a", "b"), lost.add)
-		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		out := lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b"))))
+		require.Equal(t, sbr.Held, out.Kind, "%v", out)
 		assert.True(t, out.Superseded)
 		assert.Equal(t, "a", out.Record.Holder)
 		assert.EqualValues(t, 1, out.Record.Verdict.Token)
@@ -200,8 +202,8 @@ func TestLateGrant_OfAPlainLockIsABaseForAVerdict(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
-		out := a.Acquire(t.Context(), verdict(1, "a", "a"), nil)
-		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		out := linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a")))
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		assert.EqualValues(t, 2, a.Token())
 	})
 }
@@ -213,12 +215,12 @@ func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, window+time.Second)
 		start := time.Now()
-		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		time.Sleep(window + time.Second - time.Since(start))
 		synctest.Wait()
 		require.Equal(t, "a", w.record().Holder)
 		v.Heal()
-		n := requests(v, func() { require.Equal(t, lease.Held, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind) })
+		n := requests(v, func() { require.Equal(t, sbr.Held, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind) })
 		assert.Equal(t, 2, n.Writes, "one in vain on the version known, one to renew")
 		assert.True(t, a.Check())
 	})
@@ -232,13 +234,13 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 		v.CommitLate(leasetest.Always, timeout+time.Second)
 		w.unknown(a)
 		v.Heal()
-		assert.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind, "it may still come")
+		unreleased(t, a.Release(t.Context()))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, "a", w.record().Holder)
-		assert.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		assert.NoError(t, a.Release(t.Context()))
 		assert.Empty(t, w.record().Holder)
-		assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
 	})
 }
 
@@ -249,10 +251,10 @@ func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		w.view("a").CommitLate(leasetest.Always, timeout+time.Second)
-		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
+		unreleased(t, a.Release(t.Context()))
 		w.view("a").Heal()
-		out := a.Acquire(t.Context(), verdict(0, "a", "a"), nil)
-		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		out := linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))
+		require.Equal(t, sbr.Held, out.Kind, "%v", out)
 		assert.False(t, a.Check(), "the release is on its way")
 		w.granted(a) // a write of its own makes that one impossible
 		time.Sleep(3 * ttl)
@@ -284,7 +286,7 @@ func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
 		w.granted(a)
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, timeout+time.Second)
-		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), verdict(1, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
 		v.Heal()
 		assert.True(t, a.Check(), "either way a is the holder")
 		assert.EqualValues(t, 1, a.Token())

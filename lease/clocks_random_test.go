@@ -113,9 +113,9 @@ func (p *clockParty) restart() {
 func (c *clockRun) step(p *clockParty, random *rand.Rand) {
 	switch n := random.IntN(20); {
 	case n < 11:
-		p.live.Load().Acquire(context.Background(), lease.Proposal{}, nil)
+		_, _ = p.live.Load().Acquire(context.Background(), lease.Proposal{})
 	case n < 12:
-		p.live.Load().Release(context.Background())
+		_ = p.live.Load().Release(context.Background())
 	case n < 16:
 		p.clock.set(time.Duration(random.Int64N(int64(2*day))) - day)
 		c.mu.Lock()

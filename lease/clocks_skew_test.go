@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 const day = 24 * time.Hour
@@ -148,7 +150,7 @@ func newDuel(t *testing.T, holder, other *wallClock) *duel {
 			}
 		}
 	})
-	require.Equal(t, lease.Granted, d.holder.Acquire(t.Context(), lease.Proposal{}, d.holder.lost.add).Kind)
+	require.Equal(t, sbr.Granted, d.holder.lost.follow(linear.AnswerOf(d.holder.Acquire(t.Context(), lease.Proposal{}))).Kind)
 	return d
 }
 
@@ -170,13 +172,13 @@ func (d *duel) until(f func() bool) {
 }
 
 func (p *duellist) mustNotTake() {
-	out := p.Acquire(p.d.t.Context(), lease.Proposal{}, nil)
-	require.Equal(p.d.t, lease.Held, out.Kind, "%v", out)
+	out := linear.AnswerOf(p.Acquire(p.d.t.Context(), lease.Proposal{}))
+	require.Equal(p.d.t, sbr.Held, out.Kind, "%v", out)
 	require.Equal(p.d.t, "holder", out.Record.Holder)
 }
 
 func (p *duellist) takes() bool {
-	return p.Acquire(p.d.t.Context(), lease.Proposal{}, nil).Kind == lease.Granted && p.Check()
+	return linear.AnswerOf(p.Acquire(p.d.t.Context(), lease.Proposal{})).Kind == sbr.Granted && p.Check()
 }
 
 // silentFor demands that the holder was silent for that long, by the true clock, when it was replaced; that it had known

@@ -6,16 +6,17 @@
 //
 //	l, err := lease.New(store, "node-1@1700000000", lease.DefaultSettings(), lease.Options{})
 //	defer l.Close()
-//	switch out := l.Acquire(ctx, lease.Proposal{}, func(reason error) { stopWork(reason) }); out.Kind {
-//	case lease.Granted: // l.Check() is true until the lease is lost or released; l.Token() fences
-//	case lease.Held:    // for certain not: out.Record says who holds it
-//	case lease.Unknown: // nobody knows; ask again
+//	grant, err := l.Acquire(ctx, lease.Proposal{})
+//	switch {
+//	case err == nil:                     // held until grant.Done() is closed; grant.Token() fences
+//	case errors.Is(err, lease.ErrHeld):  // for certain not: the HeldError says who holds it
+//	default:                             // nobody knows; ask again
 //	}
 //
 // Acquire asks once, AcquireWait waits until the lease is free, ForceRelease takes it away from whoever holds it. Package lock builds
 // plain locks on it, for those who want no more, and runs functions while one is held.
 //
-// For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the outcome Held then
+// For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the HeldError then
 // carries the verdict of whoever was faster. See Proposal.
 //
 // # Guarantees
@@ -26,16 +27,16 @@
 //     Watch at once. A Store that is a Limiter is shared with programs whose own rule counts, wall clocks and all.)
 //   - After a take-over (Proposal.TakeOver) the verdict counts at once. Check is false until the former holder's time is over,
 //     and the lease is not freed before.
-//   - "Don't know" is never "granted": Granted means that the record was committed with this attempt's nonce, and was still
-//     in force when Acquire returned. Held means that this attempt holds nothing and never will: it was not written, or
+//   - "Don't know" is never "granted": a Grant means that the record was committed with this attempt's nonce, and was still in
+//     force when Acquire returned. A HeldError means that this attempt holds nothing and never will: it was not written, or
 //     was already replaced by the record that comes with the answer.
-//   - What was reported as Unknown is never granted behind the caller's back: a late commit is undone, or adopted by a later
+//   - What ended in any other error is never granted behind the caller's back: a late commit is undone, or adopted by a later
 //     Acquire.
 //   - Tokens grow: each grant and each verdict has a larger one than all before. If the store forgets (deleted, restored from
 //     a backup): than all that the party which acquires has ever seen, and the newest verdict it has seen stays in force.
 //   - Verdicts survive releases, heartbeats and plain locks.
 //   - Check and Token never block. They compare a monotonic deadline, and so are right after a pause of any length too.
-//   - A loss is reported once, with the reason, after Check has turned false and after Acquire has returned.
+//   - A Grant's Done is closed once, with the reason, after Check has turned false and before a release is sent.
 //   - Acquire, Release, ForceRelease and Read answer within their context and Settings.OperationTimeout. All methods are safe for
 //     concurrent use; plain Acquires on one Lease share one attempt, other calls queue up, and none goes unanswered. An answer
 //     is never older than the question.

@@ -8,23 +8,26 @@ import (
 
 // Errors of a Lease. Those of a Store are in store.go.
 var (
-	// ErrLost is wrapped by the reason that the lost callback receives.
+	// ErrLost is wrapped by Grant.Err when the grant has ended.
 	ErrLost = errors.New("lease: lost")
+	// ErrReleased is the ErrLost of a grant that this owner has released.
+	ErrReleased = fmt.Errorf("%w: released by its owner", ErrLost)
 	// ErrClosed is wrapped when the Lease was closed.
 	ErrClosed = errors.New("lease: closed")
-	// ErrTooLate is wrapped by an Unknown outcome when the store granted, but so late that the grant could run out
-	// before it is used. The grant is undone.
+	// ErrTooLate is wrapped by the error of an Acquire when the store granted, but so late that the grant could run out before
+	// it is used. The grant is undone.
 	ErrTooLate = errors.New("lease: granted too late to be of use")
-	// ErrTokenSpent is wrapped by an Unknown outcome when the record's token is MaxToken, so that no grant can be told from the
-	// one before, and by whatever reads a token beyond it. Only a poisoned record has such a token; Reset is the
-	// way out.
+	// ErrTokenSpent is wrapped by the error of an Acquire when the record's token is MaxToken, so that no grant can be told from
+	// the one before, and by whatever reads a token beyond it. Only a poisoned record has such a token; Reset is the way out.
 	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
-	// ErrHeld is wrapped by errors of package lock when somebody holds the lease.
+	// ErrHeld is what a HeldError is: for certain nothing was granted.
 	ErrHeld = errors.New("lease: held")
 	// ErrInUse is wrapped by New when the record serves another use in this process: see Options.Use.
 	ErrInUse = errors.New("lease: the record is in use")
-	// ErrOtherHolder is wrapped by a ForceRelease that names a holder who does not hold the lease.
-	ErrOtherHolder = errors.New("lease: somebody else holds it")
+	// ErrNotHeld is wrapped by the error of a Release when there was nothing to release.
+	ErrNotHeld = errors.New("lease: not held")
+	// ErrOtherHolder is the ErrNotHeld of a ForceRelease that names a holder who does not hold the lease.
+	ErrOtherHolder = fmt.Errorf("%w: somebody else holds it", ErrNotHeld)
 	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the key is empty.
 	ErrUnknownImplementation = errors.New("lease: unknown implementation")
 )

@@ -20,14 +20,15 @@ func ExampleLease_AcquireWait() {
 	defer a.Close()
 	defer b.Close()
 
-	fmt.Println(a.AcquireWait(context.Background(), lease.Proposal{}, nil))
+	grant, err := a.AcquireWait(context.Background(), lease.Proposal{})
+	fmt.Println(grant.Token(), err)
 	soon, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	out := b.AcquireWait(soon, lease.Proposal{}, nil)
-	fmt.Println(out, errors.Is(out.Err, context.DeadlineExceeded))
+	_, err = b.AcquireWait(soon, lease.Proposal{})
+	fmt.Println(errors.Is(err, lease.ErrHeld), errors.Is(err, context.DeadlineExceeded))
 	// Output:
-	// granted (token 1)
-	// held by "a" (token 1) true
+	// 1 <nil>
+	// true true
 }
 
 // Work that needs ten seconds to stop begins to stop that long before the lease could run out.
@@ -36,7 +37,7 @@ func ExampleLease_ValidUntil() {
 	defer l.Close()
 	_, ok := l.ValidUntil()
 	fmt.Println(ok)
-	l.Acquire(context.Background(), lease.Proposal{}, nil)
+	_, _ = l.Acquire(context.Background(), lease.Proposal{})
 	until, ok := l.ValidUntil()
 	fmt.Println(ok, time.Until(until.Add(-10*time.Second)).Round(time.Minute) > 0)
 	// Output:
@@ -50,34 +51,36 @@ func ExampleLease_ForceRelease() {
 	gone, admin := open(store, "gone"), open(store, "admin")
 	defer admin.Close()
 	ctx := context.Background()
-	gone.Acquire(ctx, lease.Proposal{}, nil)
+	_, _ = gone.Acquire(ctx, lease.Proposal{})
 	gone.Close() // without a release
 
-	fmt.Println(admin.ForceRelease(ctx, "somebody"))
-	fmt.Println(admin.ForceRelease(ctx, "gone"))
+	_, _, err := admin.ForceRelease(ctx, "somebody")
+	fmt.Println(err)
+	was, expired, err := admin.ForceRelease(ctx, "gone")
+	fmt.Println(was.Holder, expired, err)
 	// Output:
-	// not-released: lease: somebody else holds it: "gone", not "somebody"
-	// released
+	// lease: not held: somebody else holds it: "gone", not "somebody"
+	// gone false <nil>
 }
 
-// Released, not released, and asking again.
+// Not held, and released.
 func ExampleLease_Release() {
 	a := open(leasetest.NewMemory(), "a")
 	defer a.Close()
 	ctx := context.Background()
 	fmt.Println(a.Release(ctx))
-	a.Acquire(ctx, lease.Proposal{}, nil)
+	_, _ = a.Acquire(ctx, lease.Proposal{})
 	fmt.Println(a.Release(ctx), a.Check())
 	// Output:
-	// not-released
-	// released false
+	// lease: not held
+	// <nil> false
 }
 
 // Check and Token go before each thing that needs the lease; the token goes along with it.
 func ExampleLease_Check() {
 	a := open(leasetest.NewMemory(), "a")
 	defer a.Close()
-	a.Acquire(context.Background(), lease.Proposal{}, nil)
+	_, _ = a.Acquire(context.Background(), lease.Proposal{})
 	if a.Check() {
 		fmt.Printf("UPDATE jobs SET state = 'done', token = %d WHERE token <= %[1]d\n", a.Token())
 	}
@@ -90,7 +93,7 @@ func ExampleLease_Read() {
 	a, b := open(store, "a"), open(store, "b")
 	defer a.Close()
 	defer b.Close()
-	a.Acquire(context.Background(), lease.Proposal{}, nil)
+	_, _ = a.Acquire(context.Background(), lease.Proposal{})
 	r, err := b.Read(context.Background())
 	fmt.Println(r.Holder, r.Token, r.TTL, err)
 	// Output: a 1 2m0s <nil>
@@ -106,8 +109,9 @@ func ExampleProposal() {
 		panic(err)
 	}
 	defer l.Close()
-	fmt.Println(l.Acquire(context.Background(), lease.Proposal{For: time.Hour}, nil), store.Snapshot().Record.TTL)
-	// Output: granted (token 1) 1h0m0s
+	_, err = l.Acquire(context.Background(), lease.Proposal{For: time.Hour})
+	fmt.Println(err, store.Snapshot().Record.TTL)
+	// Output: <nil> 1h0m0s
 }
 
 // What follows from a setting, and what cannot be.
@@ -183,11 +187,12 @@ func ExampleLease_Amend() {
 	}
 	defer l.Close()
 	ctx := context.Background()
-	fmt.Println(l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}}, nil))
+	_, err = l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}})
+	fmt.Println(err)
 	r, err := l.Amend(ctx, func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) })
 	fmt.Println(r.Token, r.Verdict.Left, r.Verdict.Remaining(), err)
 	// Output:
-	// granted (token 1)
+	// <nil>
 	// 1 [b] [a] <nil>
 }
 
@@ -200,15 +205,15 @@ func ExampleLease_Restore() {
 	}
 	defer l.Close()
 	ctx := context.Background()
-	out := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}}}, nil)
-	fmt.Println(out)
+	grant, err := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}}})
+	fmt.Println(grant.Token(), err)
 	store.Delete()
 	r, err := l.Read(ctx)
 	fmt.Println(r.Behind, r.Token, err)
-	r, err = l.Restore(ctx, *out.Record.Verdict)
+	r, err = l.Restore(ctx, *grant.Record().Verdict)
 	fmt.Println(r.Verdict.Survivors, err, store.Snapshot().Record.Token)
 	// Output:
-	// granted (token 1)
+	// 1 <nil>
 	// true 1 <nil>
 	// [a] <nil> 1
 }
@@ -260,7 +265,7 @@ func ExampleMachine() {
 			case lease.Send:
 				fmt.Printf("send %d, write: %t, holder: %q\n", effect.Request, effect.Write, effect.Record.Holder)
 			case lease.Finished:
-				fmt.Println(effect.Outcome)
+				fmt.Println("token", effect.Snapshot.Record.Token, effect.Err)
 			}
 		}
 	}
@@ -274,7 +279,7 @@ func ExampleMachine() {
 	// Output:
 	// send 1, write: false, holder: ""
 	// send 2, write: true, holder: "a"
-	// granted (token 1)
+	// token 1 <nil>
 	// heartbeat in 12s to wait: 0s
 	// send 3, write: true, holder: "a"
 }

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,16 +29,20 @@ func ExampleLease() {
 	defer b.Close()
 	ctx := context.Background()
 
-	out := a.Acquire(ctx, lease.Proposal{}, func(reason error) { fmt.Println("stop working:", reason) })
-	fmt.Println(out, a.Check(), a.Token())
-	fmt.Println(b.Acquire(ctx, lease.Proposal{}, nil), b.Check())
-	fmt.Println(a.Release(ctx), a.Check())
-	fmt.Println(b.Acquire(ctx, lease.Proposal{}, nil))
+	grant, err := a.Acquire(ctx, lease.Proposal{})
+	fmt.Println(grant.Token(), err, a.Check())
+	_, err = b.Acquire(ctx, lease.Proposal{})
+	fmt.Println(err, b.Check())
+	err = grant.Release(ctx)
+	<-grant.Done() // or a loss: stop working
+	fmt.Println(err, a.Check(), grant.Lost(), grant.Err())
+	grant, err = b.Acquire(ctx, lease.Proposal{})
+	fmt.Println(grant.Token(), err)
 	// Output:
-	// granted (token 1) true 1
-	// held by "a" (token 1) false
-	// released false
-	// granted (token 2)
+	// 1 <nil> true
+	// lease: held by "a" (token 1) false
+	// <nil> false <nil> lease: lost: released by its owner
+	// 2 <nil>
 }
 
 // Two sides of a partition propose; the second learns from the record that it has lost, even after the release.
@@ -52,30 +57,32 @@ func ExampleLease_Acquire_verdict() {
 		panic(err)
 	}
 
-	fmt.Println(a.Acquire(ctx, lease.Proposal{Base: now.Token, Verdict: &sbr.Verdict{
+	grant, err := a.Acquire(ctx, lease.Proposal{Base: now.Token, Verdict: &sbr.Verdict{
 		Survivors: []sbr.ID{"a", "b", "c"}, Down: []sbr.ID{"d", "e"}, DecidedBy: "a", Reason: "the majority",
-	}}, nil))
-	fmt.Println(a.Release(ctx))
-	out := d.Acquire(ctx, lease.Proposal{Base: now.Token, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"d", "e"}}}, nil)
-	fmt.Println(out)
-	fmt.Println("d is", out.Record.Verdict.Standing("d", 0))
+	}})
+	fmt.Println(grant.Token(), err)
+	fmt.Println(grant.Release(ctx))
+	_, err = d.Acquire(ctx, lease.Proposal{Base: now.Token, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"d", "e"}}})
+	var held *lease.HeldError
+	fmt.Println(errors.As(err, &held), err)
+	fmt.Println("d is out:", held.Record.Verdict.Standing("d", 0) == sbr.Out)
 	// Output:
-	// granted (token 1)
-	// released
-	// held: superseded by token 1 (holder "")
-	// d is out
+	// 1 <nil>
+	// <nil>
+	// true lease: held: superseded by token 1 (holder "")
+	// d is out: true
 }
 
 // A store that cannot be reached is neither yes nor no.
-func ExampleOutcome_unknown() {
+func ExampleOutcomeOf() {
 	store := leasetest.NewMemory()
 	a := open(store, "a")
 	defer a.Close()
 	store.View("a").SetUnavailable(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	out := a.Acquire(ctx, lease.Proposal{}, nil)
-	fmt.Println(out.Kind, a.Check())
+	_, err := a.Acquire(ctx, lease.Proposal{})
+	fmt.Println(lease.OutcomeOf(err), a.Check())
 	// Output: unknown false
 }
 
@@ -86,14 +93,14 @@ func ExampleLease_Watch() {
 	defer a.Close()
 	defer b.Close()
 	ctx, cancel := context.WithCancel(context.Background())
-	a.Acquire(ctx, lease.Proposal{}, nil)
+	_, _ = a.Acquire(ctx, lease.Proposal{})
 	_ = b.Watch(ctx, func(r lease.Record) {
 		fmt.Printf("holder %q under token %d\n", r.Holder, r.Token)
 		if r.Holder == "" {
 			cancel()
 			return
 		}
-		a.Release(ctx)
+		_ = a.Release(ctx)
 	})
 	// Output:
 	// holder "a" under token 1

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // crashed leaves a record held by "a", whose process is gone.
@@ -80,7 +82,7 @@ func TestExpiry_TheShorterOfBothTimesCounts(t *testing.T) {
 			assert.Equal(t, want, w.held(b, "x").RetryAfter, "recorded %v", recorded)
 			time.Sleep(want)
 			w.granted(b)
-			b.Release(t.Context())
+			_ = b.Release(t.Context())
 		}
 	})
 }
@@ -164,12 +166,12 @@ func TestExpiry_ClockRates(t *testing.T) {
 				}
 				a, b := w.lease("a", with(rates[0], -24*time.Hour)), w.lease("b", with(rates[1], 24*time.Hour))
 				var lost losses
-				require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
 				w.held(b, "a")
 				w.view("a").SetUnavailable(true)
 				for !b.Check() {
 					time.Sleep(time.Second)
-					b.Acquire(t.Context(), lease.Proposal{}, nil)
+					_, _ = b.Acquire(t.Context(), lease.Proposal{})
 					require.False(t, a.Check() && b.Check())
 				}
 				assert.Len(t, lost.all(), 1, "told before anybody else could take over")
@@ -185,13 +187,13 @@ func TestExpiry_PausedHolder(t *testing.T) {
 		clock := &jumpingClock{}
 		a := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
 		var lost losses
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
 		clock.jump(window - time.Nanosecond)
 		assert.True(t, a.Check())
 		clock.jump(time.Nanosecond)
 		assert.False(t, a.Check())
 		assert.Zero(t, a.Token())
-		assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind, "there is nothing to release any more")
+		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld, "there is nothing to release any more")
 		synctest.Wait()
 		require.Len(t, lost.all(), 1)
 		assert.ErrorIs(t, lost.all()[0], lease.ErrLost)
@@ -204,7 +206,7 @@ func TestExpiry_PausedHolderAcquiresAnew(t *testing.T) {
 		clock := &jumpingClock{}
 		a := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
 		var lost losses
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
 		clock.jump(ttl)
 		r := w.granted(a)
 		synctest.Wait()

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
@@ -19,11 +21,11 @@ func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
 				w := newWorld(t)
 				a, admin := w.lease("a"), w.lease("admin")
 				var lost losses
-				require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), lost.add).Kind)
-				out := admin.ForceRelease(t.Context(), holder)
-				assert.Equal(t, lease.Released, out.Kind, "%v", out)
-				assert.Equal(t, "a", out.Record.Holder, "who it was")
-				assert.False(t, out.Expired)
+				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))).Kind)
+				was, expired, err := admin.ForceRelease(t.Context(), holder)
+				assert.NoError(t, err)
+				assert.Equal(t, "a", was.Holder)
+				assert.False(t, expired)
 				assert.Empty(t, w.record().Holder)
 				assert.EqualValues(t, 1, w.record().Token, "grows with the next grant")
 				assert.NotNil(t, w.record().Verdict, "stays")
@@ -42,9 +44,10 @@ func TestForceRelease_RefusesTheWrongName(t *testing.T) {
 		w := newWorld(t)
 		a, admin := w.lease("a"), w.lease("admin")
 		w.granted(a)
-		out := admin.ForceRelease(t.Context(), "b")
-		assert.Equal(t, lease.NotReleased, out.Kind)
-		assert.ErrorIs(t, out.Err, lease.ErrOtherHolder)
+		was, _, err := admin.ForceRelease(t.Context(), "b")
+		assert.ErrorIs(t, err, lease.ErrNotHeld)
+		assert.ErrorIs(t, err, lease.ErrOtherHolder)
+		assert.Equal(t, "a", was.Holder)
 		assert.True(t, a.Check())
 	})
 }
@@ -53,9 +56,9 @@ func TestForceRelease_OfAFreeLeaseDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		n := requests(w.view("admin"), func() {
-			out := w.lease("admin").ForceRelease(t.Context(), "")
-			assert.Equal(t, lease.NotReleased, out.Kind)
-			assert.NoError(t, out.Err)
+			_, _, err := w.lease("admin").ForceRelease(t.Context(), "")
+			assert.ErrorIs(t, err, lease.ErrNotHeld)
+			assert.NotErrorIs(t, err, lease.ErrOtherHolder)
 		})
 		assert.Zero(t, n.Writes)
 	})
@@ -66,8 +69,7 @@ func TestForceRelease_ALostAnswerIsSettled(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
-		out := w.lease("admin").ForceRelease(t.Context(), "a")
-		assert.Equal(t, lease.Released, out.Kind, "%v", out)
+		w.force(w.lease("admin"), "a")
 		assert.Empty(t, w.record().Holder)
 	})
 }
@@ -78,7 +80,7 @@ func TestForceRelease_BeatsAHolderThatIsAlive(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.Writes, leasetest.Conflict, 3)
-		assert.Equal(t, lease.Released, w.lease("admin").ForceRelease(t.Context(), "a").Kind)
+		w.force(w.lease("admin"), "a")
 	})
 }
 
@@ -89,14 +91,14 @@ func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
-		done := make(chan lease.ReleaseOutcome, 1)
+		done := make(chan struct{})
 		admin := w.lease("admin")
-		go func() { done <- admin.ForceRelease(t.Context(), "a") }()
+		go func() { w.force(admin, "a"); close(done) }()
 		time.Sleep(time.Second) // it waits for the answer
 		require.Empty(t, w.record().Holder)
 		b := w.lease("a") // the next life of the owner
 		w.granted(b)
-		assert.Equal(t, lease.Released, (<-done).Kind)
+		<-done
 		assert.True(t, b.Check())
 		assert.Equal(t, "a", w.record().Holder)
 	})
@@ -107,9 +109,8 @@ func TestForceRelease_UnknownIsNotReleased(t *testing.T) {
 		w := newWorld(t)
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
-		out := w.lease("admin").ForceRelease(t.Context(), "a")
-		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
-		assert.Error(t, out.Err)
+		_, _, err := w.lease("admin").ForceRelease(t.Context(), "a")
+		unreleased(t, err)
 	})
 }
 
@@ -118,7 +119,7 @@ func TestForceRelease_OfOnesOwnLease(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.granted(a)
-		assert.Equal(t, lease.Released, a.ForceRelease(t.Context(), "a").Kind)
+		w.force(a, "a")
 		assert.False(t, a.Check())
 		w.granted(a)
 	})
@@ -133,9 +134,9 @@ func TestForceRelease_SaysWhetherTheHolderWasSilentForTooLong(t *testing.T) {
 		require.NoError(t, err)
 		a.Close()
 		time.Sleep(ttl)
-		out := admin.ForceRelease(t.Context(), "a")
-		assert.Equal(t, lease.Released, out.Kind)
-		assert.True(t, out.Expired)
+		_, expired, err := admin.ForceRelease(t.Context(), "a")
+		assert.NoError(t, err)
+		assert.True(t, expired)
 	})
 }
 
@@ -146,7 +147,8 @@ func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").SetUnavailable(true)
-		require.Equal(t, lease.ReleaseUnknown, a.ForceRelease(t.Context(), "a").Kind)
+		_, _, err := a.ForceRelease(t.Context(), "a")
+		unreleased(t, err)
 		require.False(t, a.Check())
 		w.view("a").Heal()
 		time.Sleep(ttl)

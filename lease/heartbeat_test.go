@@ -9,15 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // holder returns a lease that is held, and its losses.
 func holder(w *world) (*lease.Lease, *losses) {
 	w.t.Helper()
 	a, lost := w.lease("a"), &losses{}
-	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), lease.Proposal{}, lost.add).Kind)
+	require.Equal(w.t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(w.t.Context(), lease.Proposal{}))).Kind)
 	return a, lost
 }
 
@@ -25,7 +27,7 @@ func TestHeartbeat_ChangesNothingButTheSignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		first := w.record()
 		n := requests(w.view("a"), func() { time.Sleep(10*interval + time.Second) })
 		assert.Equal(t, leasetest.Counters{Writes: 10}, n)
@@ -206,9 +208,9 @@ func TestClose_StopsEverything(t *testing.T) {
 		assert.Zero(t, n)
 		assert.Empty(t, lost.all(), "the caller knows")
 		assert.Equal(t, "a", w.record().Holder, "not released")
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.NotReleased, out.Kind)
-		assert.ErrorIs(t, out.Err, lease.ErrClosed)
+		err := a.Release(t.Context())
+		assert.ErrorIs(t, err, lease.ErrNotHeld)
+		assert.ErrorIs(t, err, lease.ErrClosed)
 	})
 }
 
@@ -218,7 +220,7 @@ func TestLease_IdleSendsNothing(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		w.held(b, "a")
-		a.Release(t.Context())
+		_ = a.Release(t.Context())
 		for _, v := range []string{"a", "b"} {
 			assert.Zero(t, requests(w.view(v), func() { time.Sleep(24 * time.Hour) }))
 		}

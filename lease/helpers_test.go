@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -56,34 +57,53 @@ func (w *world) leaseOver(s lease.Store, owner string, change ...func(*lease.Set
 }
 
 // plain acquires a plain lock.
-func (w *world) plain(l *lease.Lease) lease.Outcome {
+func (w *world) plain(l *lease.Lease) linear.Answer {
 	w.t.Helper()
-	return l.Acquire(w.t.Context(), lease.Proposal{}, nil)
+	return linear.AnswerOf(l.Acquire(w.t.Context(), lease.Proposal{}))
 }
 
 func (w *world) granted(l *lease.Lease) lease.Record {
 	w.t.Helper()
 	out := w.plain(l)
-	require.Equal(w.t, lease.Granted, out.Kind, "%v", out)
+	require.Equal(w.t, sbr.Granted, out.Kind, "%v", out)
 	require.True(w.t, l.Check())
 	return out.Record
 }
 
-func (w *world) held(l *lease.Lease, by string) lease.Outcome {
+func (w *world) held(l *lease.Lease, by string) linear.Answer {
 	w.t.Helper()
 	out := w.plain(l)
-	require.Equal(w.t, lease.Held, out.Kind, "%v", out)
+	require.Equal(w.t, sbr.Held, out.Kind, "%v", out)
 	require.Equal(w.t, by, out.Record.Holder)
 	require.NoError(w.t, out.Err)
 	return out
 }
 
-func (w *world) unknown(l *lease.Lease) lease.Outcome {
+func (w *world) unknown(l *lease.Lease) linear.Answer {
 	w.t.Helper()
 	out := w.plain(l)
-	require.Equal(w.t, lease.Unknown, out.Kind, "%v", out)
+	require.Equal(w.t, sbr.Unknown, out.Kind, "%v", out)
 	require.Error(w.t, out.Err)
 	return out
+}
+
+// force frees the record whoever holds it.
+func (w *world) force(l *lease.Lease, holder string) {
+	w.t.Helper()
+	_, _, err := l.ForceRelease(w.t.Context(), holder)
+	require.NoError(w.t, err)
+}
+
+// unreleased checks that nobody knows what became of a release.
+func unreleased(t testing.TB, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.NotErrorIs(t, err, lease.ErrNotHeld)
+}
+
+func (w *world) sure(err error) {
+	w.t.Helper()
+	require.NoError(w.t, err)
 }
 
 func (w *world) record() lease.Record { return w.store.Snapshot().Record }
@@ -103,11 +123,22 @@ func requests(v *leasetest.Faulty, f func()) leasetest.Counters {
 	return leasetest.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes, Watches: after.Watches - before.Watches}
 }
 
-// losses collects calls of a lost callback.
+// losses collects the ends of grants that nobody has asked for, each time of holding the lease once.
 type losses struct {
 	mu      sync.Mutex
+	held    <-chan struct{}
 	reasons []error
 	at      []time.Time
+}
+
+func (l *losses) follow(out linear.Answer) linear.Answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g := out.Grant; g != nil && g.Done() != l.held {
+		l.held = g.Done()
+		out.Following(l.add)
+	}
+	return out
 }
 
 func (l *losses) add(err error) {

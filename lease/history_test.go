@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -113,27 +114,19 @@ func (h *history) acquire(p *party, proposal lease.Proposal) {
 	l := p.live.Load()
 	l.nonce.Store("")
 	before := l.maybe.Swap(true)
-	var lost atomic.Int32
-	out := l.Acquire(h.ctx, proposal, func(error) {
-		if lost.Add(1) > 1 {
-			h.fail("%s: lost was reported twice", l.Owner())
-		}
-		if !l.clock.frozen() && l.Check() && lost.Load() == 1 && l.Token() == 0 {
-			h.fail("%s: lost was reported while held", l.Owner())
-		}
-	})
+	out := linear.AnswerOf(l.Acquire(h.ctx, proposal))
 	nonce := l.nonce.Load().(string)
 	switch committed := h.find(nonce); {
-	case out.Kind == lease.Granted && h.find(out.Record.Nonce) == nil:
+	case out.Kind == sbr.Granted && h.find(out.Record.Nonce) == nil:
 		h.fail("%s: granted under the nonce %q, which is not in the history", l.Owner(), out.Record.Nonce)
-	case out.Kind == lease.Granted && out.Record.Holder != l.Owner():
+	case out.Kind == sbr.Granted && out.Record.Holder != l.Owner():
 		h.fail("%s: granted to %s", l.Owner(), out.Record.Holder)
-	case out.Kind == lease.Held && committed != nil:
+	case out.Kind == sbr.Held && committed != nil:
 		h.fail("%s: held, yet %q was written", l.Owner(), nonce)
-	case out.Kind == lease.Held && out.Record.Holder == l.Owner():
+	case out.Kind == sbr.Held && out.Record.Holder == l.Owner():
 		before = true // adopted
 	}
-	if out.Kind != lease.Granted {
+	if out.Kind != sbr.Granted {
 		l.maybe.Store(before)
 	}
 }
@@ -210,14 +203,14 @@ func (h *history) quiesce() {
 	}
 	time.Sleep(40 * time.Second) // pauses and late commits end
 	for _, p := range h.parties {
-		p.enqueue(func() { p.live.Load().Release(h.ctx) })
+		p.enqueue(func() { _ = p.live.Load().Release(h.ctx) })
 	}
 	last, err := lease.New(h.store.View("last"), "last", historySettings, lease.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer last.Close()
-	for start := time.Now(); last.Acquire(h.ctx, lease.Proposal{}, nil).Kind != lease.Granted; time.Sleep(time.Second) {
+	for start := time.Now(); linear.AnswerOf(last.Acquire(h.ctx, lease.Proposal{})).Kind != sbr.Granted; time.Sleep(time.Second) {
 		if time.Since(start) > 3*historySettings.HeartbeatTimeout {
 			h.fail("locked out: %+v", h.store.Snapshot())
 			return

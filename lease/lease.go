@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,14 +47,15 @@ type Lease struct {
 	running sync.WaitGroup
 
 	// holding is what Check reads, without a lock.
-	holding atomic.Pointer[grant]
+	holding atomic.Pointer[validity]
 
 	// mu guards the fields below. It is never held during a call to the store, the clock or a callback.
-	mu       sync.Mutex
-	machine  *Machine
-	last     OpID
-	calls    map[OpID]*call
-	losses   map[OpID]loss
+	mu      sync.Mutex
+	machine *Machine
+	last    OpID
+	calls   map[OpID]*call
+	// held is the present time of holding the lease, as far as an Acquire has been told of it. Nil: none.
+	held     *hold
 	requests map[RequestID]context.CancelCauseFunc
 	// alarm wakes the machine at wakesAt. Nil: nothing is due.
 	alarm   context.CancelFunc
@@ -68,13 +68,13 @@ type Lease struct {
 type call struct {
 	ctx  context.Context
 	work chan func()
-	done chan Finished
+	done chan finished
 }
 
-// loss is whom a loss is told, once returned is closed.
-type loss struct {
-	lost     func(error)
-	returned chan struct{}
+// finished is the end of an operation, with the hold that an Acquire has begun or joined.
+type finished struct {
+	Finished
+	hold *hold
 }
 
 // New returns the lease of owner over store. It calls nothing: the first request is sent by the first operation.
@@ -119,7 +119,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	return &Lease{
 		store: store, owner: owner, settings: s, opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
 		root: root, stop: stop, unclaim: sync.OnceFunc(unclaim), machine: NewMachine(owner, s, window, o.Backoff),
-		calls: map[OpID]*call{}, losses: map[OpID]loss{}, requests: map[RequestID]context.CancelCauseFunc{},
+		calls: map[OpID]*call{}, requests: map[RequestID]context.CancelCauseFunc{},
 	}, nil
 }
 
@@ -166,35 +166,45 @@ func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 	return g.deadline, true
 }
 
-// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it: Granted, Held
-// or Unknown. It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a time,
-// which must be recorded, it is a write. Concurrent plain calls share one attempt, all others queue up; each gets an answer.
+// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it. Without an error it is
+// granted, and this owner holds it; after a take-over it may not use it yet (Proposal.TakeOver). A *HeldError says that for certain
+// nothing was granted, and why. Any other error means that nobody knows: the store may have granted, or may still, but for one that
+// wraps ErrRefused: then nothing was written. See OutcomeOf.
 //
-// A grant that arrives after Unknown was returned is undone, unless a later Acquire finds and adopts it. The adopting one
-// answers Held, with this owner as the Record.Holder, if its own verdict came too late: the lease is held then.
+// It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a time, which must be
+// recorded, it is a write. Concurrent plain calls share one attempt, all others queue up; each gets an answer.
 //
-// lost may be nil. It is called once, on a goroutine of its own, with a reason that wraps ErrLost, when a held lease is lost
-// other than by Release or Close; Check is false before. An Acquire while the lease is held replaces it, unless it is nil.
-func (l *Lease) Acquire(ctx context.Context, p Proposal, lost func(error)) Outcome {
-	returned := make(chan struct{})
-	defer close(returned) // the last thing that is done
-	return l.do(ctx, AcquireOp{Proposal: p, Nonce: l.opts.Nonce(), Notify: lost != nil}, loss{lost, returned}).Outcome
+// A grant that arrives after an error was returned is undone, unless a later Acquire finds and adopts it. The adopting one returns
+// a HeldError with that grant if its own verdict came too late: the lease is held then.
+func (l *Lease) Acquire(ctx context.Context, p Proposal) (*Grant, error) {
+	f := l.do(ctx, AcquireOp{Proposal: p, Nonce: l.opts.Nonce()})
+	held := (*HeldError)(nil)
+	switch {
+	case f.Err == nil:
+		return &Grant{lease: l, hold: f.hold, record: f.Snapshot.Record}, nil
+	case f.Tenure != 0 && errors.As(f.Err, &held):
+		held.Grant = &Grant{lease: l, hold: f.hold, record: held.Record}
+	}
+	return nil, f.Err
 }
 
-// Release gives the lease up. Check is false before the write is sent, whatever becomes of it. It may be called at any time
-// and any number of times; without a held lease, and without a grant that may still come late, it is NotReleased and sends
-// no request. Token and verdict stay in the record.
-func (l *Lease) Release(ctx context.Context) ReleaseOutcome {
-	return l.do(ctx, ReleaseOp{}, loss{}).Release
-}
+// Release gives the lease up. Check is false, and the grant's Done closed, before the write is sent, whatever becomes of it. It may
+// be called at any time and any number of times. Token and verdict stay in the record.
+//
+// Nil: for certain the record names this owner no more. ErrNotHeld: there was nothing to release, neither a held lease nor a grant
+// that may still come late, and no request was sent. Any other error: the record may still name this owner, perhaps because it must
+// (Proposal.TakeOver); Release may be called again, else the record is tidied up in the background, or runs out.
+func (l *Lease) Release(ctx context.Context) error { return l.do(ctx, ReleaseOp{}).Err }
 
 // ForceRelease frees the record although another owner holds it: an operator's act. The former holder learns with its next
 // heartbeat, or by a running Watch at once; until then both may work, so make sure that it has ended. Token and verdict stay.
 //
-// holder names who must hold the lease; empty: whoever does. The outcome is NotReleased if nobody does, or with ErrOtherHolder
-// if somebody else does. A lease that this Lease holds itself is released, without a call of the lost callback.
-func (l *Lease) ForceRelease(ctx context.Context, holder string) ReleaseOutcome {
-	return l.do(ctx, ForceOp{holder}, loss{}).Release
+// holder names who must hold the lease; empty: whoever does. was is the record as it stood, expired says that its holder had been
+// silent for its whole time already, as seen from here. The errors are those of Release: ErrNotHeld if nobody holds it, or
+// ErrOtherHolder. A lease that this Lease holds itself is released.
+func (l *Lease) ForceRelease(ctx context.Context, holder string) (was Record, expired bool, err error) {
+	f := l.do(ctx, ForceOp{holder})
+	return f.Snapshot.Record, f.Expired, f.Err
 }
 
 // Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a backup) it
@@ -205,12 +215,12 @@ func (l *Lease) Read(ctx context.Context) (Record, error) {
 }
 
 func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
-	f := l.do(ctx, ReadOp{}, loss{})
+	f := l.do(ctx, ReadOp{})
 	return f.Snapshot, f.Err
 }
 
 // Close stops the heartbeats and all goroutines and waits for them. It does not release: a lease that is still held runs
-// out for the others. Check is false from here on and the lost callback is not called.
+// out for the others. Check is false from here on, and its grants have ended.
 func (l *Lease) Close() {
 	l.step(Closed{})
 	l.stop(ErrClosed)
@@ -219,20 +229,17 @@ func (l *Lease) Close() {
 }
 
 // do carries an operation out and waits for its end.
-func (l *Lease) do(ctx context.Context, what any, told loss) Finished {
+func (l *Lease) do(ctx context.Context, what any) finished {
 	now, cause := l.clock.Now(), context.Cause(ctx)
 	begin := Begin{Do: what, Deadline: now.Add(l.settings.OperationTimeout), Cause: cause}
 	if end, ok := ctx.Deadline(); ok {
 		begin.Hurry = now.Add(time.Until(end))
 	}
-	c := &call{ctx: ctx, work: make(chan func(), 1), done: make(chan Finished, 1)}
+	c := &call{ctx: ctx, work: make(chan func(), 1), done: make(chan finished, 1)}
 	l.mu.Lock()
 	l.last++
 	begin.Op = l.last
 	l.calls[begin.Op] = c
-	if told.lost != nil {
-		l.losses[begin.Op] = told
-	}
 	l.mu.Unlock()
 	l.step(begin)
 	if cause == nil {
@@ -284,21 +291,16 @@ func (l *Lease) step(e Event) (news *Record) {
 				cancel(effect.Cause)
 			}
 		case Finished:
-			if c := l.calls[effect.Op]; c != nil {
-				c.done <- effect
-				delete(l.calls, effect.Op)
+			l.finish(effect)
+		case Ended:
+			if l.held != nil && l.held.tenure == effect.Tenure {
+				l.held.end(effect.Reason)
+				l.held = nil
 			}
-		case Lost:
-			l.tell(l.losses[effect.Op], effect.Reason)
 		case News:
 			news = &effect.Record
 		case Note:
 			notes = append(notes, effect)
-		}
-	}
-	for id := range l.losses {
-		if t := l.machine.tenure; l.calls[id] == nil && (t == nil || t.notify != id) {
-			delete(l.losses, id)
 		}
 	}
 	l.wake()
@@ -307,6 +309,19 @@ func (l *Lease) step(e Event) (news *Record) {
 		l.log.Log(context.Background(), n.Level, n.Text, n.Args...)
 	}
 	return news
+}
+
+// finish answers the caller of an operation. Called under mu.
+func (l *Lease) finish(f Finished) {
+	c := l.calls[f.Op]
+	if c == nil {
+		return
+	}
+	if f.Tenure != 0 && (l.held == nil || l.held.tenure != f.Tenure) {
+		l.held = newHold(f.Tenure)
+	}
+	c.done <- finished{f, l.held}
+	delete(l.calls, f.Op)
 }
 
 // send sends one request: on the caller's goroutine, where somebody waits for the operation. Called under mu.
@@ -350,23 +365,6 @@ func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s S
 	if e = (Answered{Request: s.Request, Snapshot: snapshot}); err != nil {
 		e = Failed{Request: s.Request, Err: because(bounded, err)}
 	}
-}
-
-// tell calls a lost callback, when the Acquire that brought it has returned. It is not counted in running: it may call Close, which
-// waits for those.
-func (l *Lease) tell(to loss, reason error) {
-	if to.lost == nil {
-		return
-	}
-	go func() {
-		<-to.returned
-		defer func() {
-			if p := recover(); p != nil {
-				l.log.Error("lease: the lost callback panicked", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		to.lost(reason)
-	}()
 }
 
 // wake sets the alarm for what is due next. Called under mu.

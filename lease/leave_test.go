@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -21,7 +22,7 @@ func TestAmend_BesideAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a", "b"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b"))).Kind)
 		before := w.record()
 		_, err := b.Amend(t.Context(), leaves("b"))
 		require.NoError(t, err)
@@ -33,11 +34,11 @@ func TestAmend_BesideAHolder(t *testing.T) {
 		require.Equal(t, before.Holder, after.Holder)
 		require.Equal(t, before.Verdict.Survivors, after.Verdict.Survivors)
 
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		require.Equal(t, []sbr.ID{"b"}, w.record().Verdict.Left, "a release keeps it")
 		w.granted(b)
 		require.Equal(t, []sbr.ID{"b"}, w.record().Verdict.Left, "as does a plain lock")
-		require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(2, "b", "b"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), verdict(2, "b", "b"))).Kind)
 		require.Empty(t, w.record().Verdict.Left, "a new verdict begins anew")
 	})
 }
@@ -49,12 +50,12 @@ func TestAmend_IsNoSignOfLife(t *testing.T) {
 		v := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b"}}
 		w.store.Restore(lease.Record{Holder: "x", Token: 1, TTL: ttl, Verdict: v})
 		a, b := w.lease("a"), w.lease("b")
-		require.Equal(t, lease.Held, w.plain(a).Kind)
+		require.Equal(t, sbr.Held, w.plain(a).Kind)
 		time.Sleep(ttl - time.Second)
 		_, err := b.Amend(t.Context(), leaves("b"))
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, lease.Granted, w.plain(a).Kind)
+		require.Equal(t, sbr.Granted, w.plain(a).Kind)
 	})
 }
 

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -29,7 +30,8 @@ type Machine struct {
 	know knowledge
 	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where there is none.
 	tenure  *tenure
-	holding *grant
+	holding *validity
+	tenures uint64
 	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
 	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See owe.
 	owedUntil time.Time
@@ -44,125 +46,6 @@ type Machine struct {
 	requests   map[RequestID]*request
 	sent       RequestID
 }
-
-// OpID names an operation.
-type OpID uint64
-
-// RequestID names a request to the store.
-type RequestID uint64
-
-// Event is what happens: Begin, Cancel, Answered, Failed, Heard, Tick or Closed.
-type Event interface{ event() }
-
-// The events.
-type (
-	// Begin asks for an operation: AcquireOp, ReleaseOp, ForceOp, ChangeOp or ReadOp. At Deadline it is given up. With Cause it
-	// has been given up already. Hurry is when a Cancel is to be expected, zero for never: its requests are to fail before.
-	Begin struct {
-		Op              OpID
-		Do              any
-		Deadline, Hurry time.Time
-		Cause           error
-	}
-	// Cancel gives an operation up.
-	Cancel struct {
-		Op    OpID
-		Cause error
-	}
-	// Answered is the answer to a request: the state that a read shows, or the version that a write made.
-	Answered struct {
-		Request  RequestID
-		Snapshot Snapshot
-	}
-	// Failed is the failure of a request. A write certainly did not take place only if Err wraps ErrConflict or ErrRefused.
-	Failed struct {
-		Request RequestID
-		Err     error
-	}
-	// Heard is a report of a watch. News answers it, unless it may be late.
-	Heard struct{ Snapshot Snapshot }
-	// Tick says that it is time: see Deadline.
-	Tick struct{}
-	// Closed ends everything.
-	Closed struct{}
-)
-
-func (Begin) event()    {}
-func (Cancel) event()   {}
-func (Answered) event() {}
-func (Failed) event()   {}
-func (Heard) event()    {}
-func (Tick) event()     {}
-func (Closed) event()   {}
-
-// The operations.
-type (
-	// AcquireOp is an Acquire. Nonce marks everything that it writes. Notify asks for Lost.
-	AcquireOp struct {
-		Proposal Proposal
-		Nonce    string
-		Notify   bool
-	}
-	// ReleaseOp is a Release.
-	ReleaseOp struct{}
-	// ForceOp is a ForceRelease.
-	ForceOp struct{ Holder string }
-	// ChangeOp writes what Next makes of the record, unless it says that there is nothing to be written.
-	ChangeOp struct {
-		Next func(r Record, now time.Time) (next Record, writes bool, err error)
-	}
-	// ReadOp is a Read.
-	ReadOp struct{}
-)
-
-// Effect is what is to be done: Send, Abort, Finished, Lost, News or Note.
-type Effect interface{ effect() }
-
-// The effects.
-type (
-	// Send sends a request to the store and reports its answer or failure, at the latest after Timeout.
-	Send struct {
-		Op      OpID
-		Request RequestID
-		Write   bool
-		Record  Record
-		Prev    Version
-		Timeout time.Duration
-	}
-	// Abort gives a request up. Its failure, or its answer, is still to be reported.
-	Abort struct {
-		Request RequestID
-		Cause   error
-	}
-	// Finished is the end of an operation, with what became of it.
-	Finished struct {
-		Op       OpID
-		Outcome  Outcome
-		Release  ReleaseOutcome
-		Snapshot Snapshot
-		Err      error
-	}
-	// Lost says that the lease was lost that the operation has acquired.
-	Lost struct {
-		Op     OpID
-		Reason error
-	}
-	// News is the record that a Heard has brought.
-	News struct{ Record Record }
-	// Note is for the log.
-	Note struct {
-		Level slog.Level
-		Text  string
-		Args  []any
-	}
-)
-
-func (Send) effect()     {}
-func (Abort) effect()    {}
-func (Finished) effect() {}
-func (Lost) effect()     {}
-func (News) effect()     {}
-func (Note) effect()     {}
 
 // operation is one that is not finished.
 type operation struct {
@@ -295,11 +178,12 @@ func (m *Machine) begin(e Begin) {
 		}
 	case ReleaseOp:
 		m.expire()
+		if m.isOver(op) {
+			return
+		}
 		op.releasing = m.giveUp() // before waiting for a turn: its heartbeat ends at once
 	case ForceOp:
-		if do.Holder == m.owner || do.Holder == "" && m.tenure != nil {
-			m.giveUp()
-		}
+		m.giveUpFor(do)
 	}
 	if m.closed && op.cause == nil {
 		op.cause = ErrClosed
@@ -326,7 +210,7 @@ func (m *Machine) nextTurn() {
 }
 
 func (m *Machine) start(op *operation) {
-	switch op.do.(type) {
+	switch do := op.do.(type) {
 	case AcquireOp:
 		m.startAcquire(op)
 	case ReleaseOp:
@@ -335,6 +219,9 @@ func (m *Machine) start(op *operation) {
 		m.startBeat(op)
 	case undo:
 		m.startUndo(op)
+	case ForceOp:
+		m.giveUpFor(do) // an Acquire that was under way when ForceRelease was called
+		m.look(op)
 	default:
 		m.look(op)
 	}
@@ -429,10 +316,9 @@ func (m *Machine) written(op *operation, s Snapshot, at time.Time) {
 		m.wroteAcquire(op, s, at)
 	case ReleaseOp:
 		m.freed = s.Record.Nonce
-		m.finish(op, Finished{Release: ReleaseOutcome{Kind: Released}})
+		m.finish(op, Finished{})
 	case ForceOp:
-		op.forced.out.Kind = Released
-		m.finish(op, Finished{Release: op.forced.out})
+		m.finishForce(op, nil)
 	case ChangeOp:
 		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}})
 	case *beat:
@@ -513,18 +399,17 @@ func (m *Machine) abandon(op *operation, err error, begun bool) {
 	switch do := op.do.(type) {
 	case AcquireOp:
 		if !begun {
-			m.finish(op, Finished{Outcome: Outcome{Kind: Unknown, Err: err}})
+			m.finish(op, Finished{Err: err})
 			return
 		}
 		m.unknown(op, err)
 	case ReleaseOp:
 		m.abandonRelease(op, err, begun)
 	case ForceOp:
-		op.forced.out.Kind, op.forced.out.Err = ReleaseUnknown, err
 		if len(m.strays) > 0 {
 			m.tidyAfter(m.settings.OperationTimeout)
 		}
-		m.finish(op, Finished{Release: op.forced.out})
+		m.finishForce(op, err)
 	case *beat:
 		m.endBeat(op, do, err)
 	case undo:
@@ -548,14 +433,14 @@ func (m *Machine) finish(op *operation, f Finished) {
 	if f.Op = op.id; f.Op != 0 {
 		m.emit(f)
 	}
-	m.answerFollowers(op, f.Outcome)
+	m.answerFollowers(op, f)
 }
 
-// close ends the tenure without a word, and gives everything up.
+// close ends the tenure, and gives everything up.
 func (m *Machine) close() {
 	m.closed = true
 	if m.tenure != nil {
-		m.endTenure()
+		m.endTenure(fmt.Errorf("%w: %w", ErrLost, ErrClosed))
 	}
 	for _, op := range slices.Clone(m.ops) {
 		m.giveUpOn(op, ErrClosed)

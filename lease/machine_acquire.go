@@ -15,7 +15,6 @@ var errMoved = errors.New("lease: the record has moved on")
 type attempt struct {
 	proposal Proposal
 	terms    terms
-	notify   bool
 	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
 	nonce   string
 	started time.Time
@@ -29,14 +28,14 @@ type attempt struct {
 // beginAcquire answers what needs no turn. It reports whether the operation goes on to wait for one.
 func (m *Machine) beginAcquire(op *operation, do AcquireOp) (goesOn bool) {
 	a := &op.attempt
-	a.proposal, a.nonce, a.notify = do.Proposal.clone(), do.Nonce, do.Notify
-	if out, ok := m.present(op); ok {
-		m.finish(op, Finished{Outcome: out})
+	a.proposal, a.nonce = do.Proposal.clone(), do.Nonce
+	if f, ok := m.present(op); ok {
+		m.finish(op, f)
 		return false
 	}
 	var err error
 	if a.terms, err = m.terms(&a.proposal); err != nil {
-		m.finish(op, Finished{Outcome: Outcome{Kind: Unknown, Err: err}})
+		m.finish(op, Finished{Err: err})
 		return false
 	}
 	return op.cause != nil || !m.join(op)
@@ -58,31 +57,46 @@ func (m *Machine) join(op *operation) bool {
 }
 
 // finishAcquire ends an attempt. What it has in doubt is not forgotten.
-func (m *Machine) finishAcquire(op *operation, out Outcome) {
+func (m *Machine) finishAcquire(op *operation, f Finished) {
 	a := &op.attempt
-	out.Record = out.Record.clone()
 	if a.isAdrift {
 		m.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, m.grace())
 	}
-	m.finish(op, Finished{Outcome: out})
+	m.finish(op, f)
+}
+
+// grantOf is the answer to who holds the lease by the record r.
+func (m *Machine) grantOf(r Record) Finished {
+	return Finished{Tenure: m.tenure.id, Snapshot: Snapshot{Record: r.clone()}}
+}
+
+// refusal is the answer that for certain nothing was granted. wait is as in HeldError.
+func (m *Machine) refusal(r Record, superseded bool, wait time.Duration) Finished {
+	f := Finished{Err: &HeldError{Record: r.clone(), Superseded: superseded, RetryAfter: wait}}
+	if m.tenure != nil && r.Holder == m.owner {
+		f.Tenure = m.tenure.id
+	}
+	return f
 }
 
 // answerFollowers answers all who have shared the attempt. A grant that is gone again, or a leader that ran out of time, is no answer
 // for somebody who has time left.
-func (m *Machine) answerFollowers(op *operation, out Outcome) {
-	followers := op.followers
+func (m *Machine) answerFollowers(op *operation, answer Finished) {
+	followers, err, held := op.followers, answer.Err, (*HeldError)(nil)
 	op.followers = nil
 	for _, f := range followers {
 		f.leader = nil
-		own := out
-		own.Record = out.Record.clone()
 		switch {
-		case out.Kind == Held, out.Kind == Unknown && final(out.Err):
-			m.finish(f, Finished{Outcome: own})
+		case errors.As(err, &held):
+			own := *held
+			m.finish(f, Finished{Tenure: answer.Tenure, Err: &own})
 			continue
-		case out.Kind == Granted:
-			if own, ok := m.present(f); ok {
-				m.finish(f, Finished{Outcome: own})
+		case final(err):
+			m.finish(f, Finished{Err: err})
+			continue
+		case err == nil:
+			if granted, ok := m.present(f); ok {
+				m.finish(f, granted)
 				continue
 			}
 		}
@@ -98,25 +112,21 @@ func final(err error) bool {
 }
 
 // present answers a holder who needs no request: a plain Acquire is granted, an exclusive one refused.
-func (m *Machine) present(op *operation) (Outcome, bool) {
-	p, t := &op.attempt.proposal, m.tenure
-	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || t == nil || !m.holding.live(m.now) {
-		return Outcome{}, false
+func (m *Machine) present(op *operation) (Finished, bool) {
+	p := &op.attempt.proposal
+	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil || !m.holding.live(m.now) {
+		return Finished{}, false
 	}
-	out := Outcome{Kind: Granted, Record: m.know.reconcile(m.know.snap).Record.clone()}
+	r := m.know.reconcile(m.know.snap).Record
 	if owed := m.owed(); p.Exclusive || owed > 0 && p.needsCheck() {
-		out.Kind, out.RetryAfter = Held, owed
-		return out, true
+		return m.refusal(r, false, owed), true
 	}
-	if op.attempt.notify {
-		t.notify = op.id
-	}
-	return out, true
+	return m.grantOf(r), true
 }
 
 func (m *Machine) startAcquire(op *operation) {
-	if out, ok := m.present(op); ok {
-		m.finishAcquire(op, out)
+	if f, ok := m.present(op); ok {
+		m.finishAcquire(op, f)
 		return
 	}
 	m.expire()
@@ -128,13 +138,12 @@ func (m *Machine) startAcquire(op *operation) {
 func (m *Machine) shorten(next terms) {
 	deadline, finite := next.deadline(m.now)
 	if g := m.holding; m.tenure != nil && finite && (g.forever || deadline.Before(g.deadline)) {
-		m.holding = &grant{token: g.token, from: g.from, deadline: deadline}
+		m.holding = &validity{token: g.token, from: g.from, deadline: deadline}
 		m.reschedule()
 	}
 }
 
 func (m *Machine) unknown(op *operation, err error) {
-	s, _ := m.cached()
 	err = following(err, op.last)
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -145,7 +154,7 @@ func (m *Machine) unknown(op *operation, err error) {
 	if op.attempt.isAdrift && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}
-	m.finishAcquire(op, Outcome{Kind: Unknown, Record: s.Record, Err: err})
+	m.finishAcquire(op, Finished{Err: err})
 }
 
 // tryAcquire does what can be done with the state s: at most one write.
@@ -163,21 +172,17 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 	}
 	proposal := a.proposal
 	proposal.Exclusive = proposal.Exclusive && !m.isStray(r) // what came late is nobody's
-	out := Outcome{Kind: Held, Record: *r}
-	switch ruling, wait := m.rule(&proposal, s); ruling {
-	case mayTake:
+	ruling, wait := m.rule(&proposal, s)
+	switch {
+	case ruling == mayTake:
 		m.owe(&proposal, s)
 		m.takeIt(op, s)
 		return
-	case superseded:
-		out.Superseded = true
-	case heldByOther:
-		if wait != Infinite {
-			out.RetryAfter = wait
-		}
+	case wait == Infinite:
+		wait = 0
 	}
 	if fresh && !a.isAdrift {
-		m.finishAcquire(op, out)
+		m.finishAcquire(op, m.refusal(*r, ruling == superseded, wait))
 		return
 	}
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
@@ -255,7 +260,7 @@ func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 	a.isAdrift = false
 	switch err := m.beginTenure(op, s, start); {
 	case err == nil:
-		m.finishAcquire(op, Outcome{Kind: Granted, Record: s.Record})
+		m.finishAcquire(op, m.grantOf(s.Record))
 	case errors.Is(err, errMoved):
 		op.last = err
 		m.retry(op)
@@ -290,14 +295,14 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 }
 
 func (m *Machine) adopted(op *operation, s Snapshot) {
-	out := Outcome{Kind: Granted, Record: s.Record}
 	switch owed, p := m.owed(), &op.attempt.proposal; {
 	case p.Verdict != nil:
-		out.Kind, out.Superseded = Held, true
+		m.finishAcquire(op, m.refusal(s.Record, true, 0))
 	case owed > 0 && p.needsCheck():
-		out.Kind, out.RetryAfter = Held, owed
+		m.finishAcquire(op, m.refusal(s.Record, false, owed))
+	default:
+		m.finishAcquire(op, m.grantOf(s.Record))
 	}
-	m.finishAcquire(op, out)
 }
 
 // terms are the times of one grant.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// grant is what Check looks at. It is never changed, only replaced.
-type grant struct {
+// validity is what Check looks at: how long a grant may be used. It is never changed, only replaced.
+type validity struct {
 	token uint64
 	// from is the moment at which a former holder that was replaced knows it for certain: see Machine.owe.
 	from     time.Time
@@ -17,16 +17,15 @@ type grant struct {
 }
 
 // live reports whether the time is not over yet, valid whether the grant may be used.
-func (g *grant) live(now time.Time) bool  { return g.forever || now.Before(g.deadline) }
-func (g *grant) valid(now time.Time) bool { return g.live(now) && !now.Before(g.from) }
+func (v *validity) live(now time.Time) bool  { return v.forever || now.Before(v.deadline) }
+func (v *validity) valid(now time.Time) bool { return v.live(now) && !now.Before(v.from) }
 
 // tenure is one time of holding the lease, from the grant to its loss or release.
 type tenure struct {
+	id    uint64
 	nonce string
 	token uint64
 	terms terms
-	// notify is the operation whose caller is told of a loss, zero for none.
-	notify OpID
 	// beatAt is when the next heartbeat is due, zero for never: a grant for a fixed time is only watched over. beating is the one that
 	// is under way. doubt asks for one at once: something looks as if the lease were gone.
 	beatAt  time.Time
@@ -48,7 +47,7 @@ func (m *Machine) hold(r *Record, start time.Time) {
 	t := m.tenure
 	t.token = r.Token
 	deadline, finite := t.terms.deadline(start)
-	m.holding = &grant{token: r.Token, from: m.owedUntil, deadline: deadline, forever: !finite}
+	m.holding = &validity{token: r.Token, from: m.owedUntil, deadline: deadline, forever: !finite}
 }
 
 // beginTenure starts or goes on with a tenure for the record s, whose write was sent at start. The error is ErrTooLate when the time
@@ -66,13 +65,11 @@ func (m *Machine) beginTenure(op *operation, s Snapshot, start time.Time) error 
 	}
 	t, before := m.tenure, terms{}
 	if t == nil {
-		t = &tenure{}
+		m.tenures++
+		t = &tenure{id: m.tenures}
 		m.tenure = t
 	} else {
 		before = t.terms
-	}
-	if a.notify {
-		t.notify = op.id
 	}
 	t.nonce, t.terms = s.Record.Nonce, a.terms
 	delete(m.strays, t.nonce)
@@ -83,10 +80,11 @@ func (m *Machine) beginTenure(op *operation, s Snapshot, start time.Time) error 
 	return nil
 }
 
-// endTenure clears the flag and stops the heartbeats.
-func (m *Machine) endTenure() {
+// endTenure clears the flag, says so and stops the heartbeats.
+func (m *Machine) endTenure(reason error) {
 	t := m.tenure
 	m.tenure, m.holding = nil, nil
+	m.emit(Ended{Tenure: t.id, Reason: reason})
 	if t.beating != nil {
 		m.giveUpOn(t.beating, errEnded)
 	}
@@ -94,14 +92,10 @@ func (m *Machine) endTenure() {
 
 var errEnded = errors.New("lease: the lease is not held any more")
 
-// lose ends the tenure and says so.
+// lose ends the tenure, which nobody here has asked for.
 func (m *Machine) lose(reason error) {
-	t := m.tenure
-	m.endTenure()
-	m.warn("lease: lost", "token", t.token, "reason", reason)
-	if t.notify != 0 {
-		m.emit(Lost{Op: t.notify, Reason: reason})
-	}
+	m.warn("lease: lost", "token", m.tenure.token, "reason", reason)
+	m.endTenure(reason)
 }
 
 // expire ends the tenure if its deadline has passed.

@@ -7,30 +7,43 @@ import (
 	"time"
 )
 
-// giveUp ends the tenure without telling anybody and returns its nonce, empty if there was none. What the record says from here on is
+// giveUp ends the tenure because this owner asked for it, and returns its nonce, empty if there was none. What the record says from here on is
 // a stray grant.
 func (m *Machine) giveUp() string {
 	t := m.tenure
 	if t == nil {
 		return ""
 	}
-	m.endTenure()
+	m.endTenure(ErrReleased)
 	m.strays[t.nonce] = stray{terms: t.terms}
 	m.gaveUp++
 	return t.nonce
 }
 
+// isOver answers the release of a tenure that a later one has followed: that is not for it to end.
+func (m *Machine) isOver(op *operation) bool {
+	of := op.do.(ReleaseOp).Tenure
+	if of == 0 || m.tenure == nil || m.tenure.id == of {
+		return false
+	}
+	m.finish(op, Finished{Err: ErrNotHeld})
+	return true
+}
+
 // startRelease frees the record if one of the strays stands in it.
 func (m *Machine) startRelease(op *operation) {
+	if m.isOver(op) {
+		return
+	}
 	if late := m.giveUp(); late != "" {
 		op.releasing = late // an Acquire that was under way when Release was called
 	}
 	op.freeing = op.releasing != "" && op.releasing == m.freed // by what tidies up, while this one waited for its turn
 	switch gone := len(m.strays) == 0; {
 	case gone && op.freeing:
-		m.finish(op, Finished{Release: ReleaseOutcome{Kind: Released}})
+		m.finish(op, Finished{})
 	case gone:
-		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased}})
+		m.finish(op, Finished{Err: ErrNotHeld})
 	case m.owed() > 0:
 		m.abandonRelease(op, errOwed(m.owed()), true)
 	default:
@@ -43,7 +56,6 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 		m.free(op, s)
 		return
 	}
-	var out ReleaseOutcome
 	switch {
 	case !fresh:
 		m.retry(op)
@@ -51,15 +63,13 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 	case len(m.strays) > 0:
 		// An unanswered write for this very version may still be committed. Nothing can be released yet.
 		m.abandonRelease(op, errors.New("lease: an earlier attempt may still be granted"), true)
-		return
 	case op.freeing:
-		out.Kind = Released // somebody else may have taken it since
+		m.finish(op, Finished{}) // somebody else may have taken it since
 	case op.releasing != "":
-		out = ReleaseOutcome{Kind: NotReleased, Err: ErrLost}
+		m.finish(op, Finished{Err: fmt.Errorf("%w: %w", ErrNotHeld, ErrLost)})
 	default:
-		out.Kind = NotReleased
+		m.finish(op, Finished{Err: ErrNotHeld})
 	}
-	m.finish(op, Finished{Release: out})
 }
 
 // free writes the record s, which stands under a stray, without its holder. From now on that stray cannot be adopted any more: the
@@ -74,25 +84,32 @@ func (m *Machine) free(op *operation, s Snapshot) {
 
 // abandonRelease ends a release whose fate is not known. begun is false if nothing was sent for it.
 func (m *Machine) abandonRelease(op *operation, err error, begun bool) {
-	out := ReleaseOutcome{Kind: ReleaseUnknown, Err: err}
 	switch {
+	case !begun && len(m.strays) == 0 && errors.Is(err, ErrClosed):
+		err = fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed)
 	case !begun && len(m.strays) == 0:
-		out = ReleaseOutcome{Kind: NotReleased}
-		if errors.Is(err, ErrClosed) {
-			out.Err = ErrClosed
-		}
+		err = ErrNotHeld
 	case begun || op.releasing != "":
 		m.tidyAfter(m.settings.OperationTimeout)
 	}
-	m.finish(op, Finished{Release: out})
+	m.finish(op, Finished{Err: err})
 }
 
 // forced is what a ForceRelease has found and sent.
 type forced struct {
-	out ReleaseOutcome
+	// found is the record as it stood, expired as in ForceRelease.
+	found   Record
+	expired bool
 	// sent is the grant that a write was sent to end, for that version.
 	sent    *sign
 	version Version
+}
+
+// giveUpFor gives up what a ForceRelease is about to free.
+func (m *Machine) giveUpFor(do ForceOp) {
+	if do.Holder == m.owner || do.Holder == "" {
+		m.giveUp()
+	}
 }
 
 // tryForce frees the record if that is asked for.
@@ -100,24 +117,29 @@ func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
 	f, r := &op.forced, s.Record
 	switch {
 	case f.sent != nil && s.Version != f.version && (r.Holder != f.sent.holder || r.Token != f.sent.token):
-		f.out.Kind = Released // an unanswered write, or somebody else's: that grant is over
-		m.finish(op, Finished{Release: f.out})
+		m.finishForce(op, nil) // an unanswered write, or somebody else's: that grant is over
 		return
 	case r.Holder == "":
-		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased, Record: r.clone()}})
+		f.found, f.expired = r.clone(), false
+		m.finishForce(op, ErrNotHeld)
 		return
 	case do.Holder != "" && r.Holder != do.Holder:
-		err := fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder)
-		m.finish(op, Finished{Release: ReleaseOutcome{Kind: NotReleased, Record: r.clone(), Err: err}})
+		f.found, f.expired = r.clone(), false
+		m.finishForce(op, fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder))
 		return
 	}
 	silent, patience := m.silence(s)
-	f.out.Record, f.out.Expired = r.clone(), patience != Infinite && silent >= patience
+	f.found, f.expired = r.clone(), patience != Infinite && silent >= patience
 	seen := signOf(&r)
 	f.sent, f.version = &seen, s.Version
 	freed := touched(r, m.now)
 	freed.Holder = ""
 	m.write(op, freed, s.Version)
+}
+
+func (m *Machine) finishForce(op *operation, err error) {
+	f := &op.forced
+	m.finish(op, Finished{Snapshot: Snapshot{Record: f.found}, Expired: f.expired, Err: err})
 }
 
 // stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.

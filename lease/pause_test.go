@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // A process that stands still (SIGSTOP, a long garbage collection, a starved machine) and goes on: whatever it was doing, the
@@ -31,8 +33,8 @@ func newPaused(t *testing.T) *paused {
 	return p
 }
 
-func (p *paused) acquire() lease.Outcome {
-	return p.a.Acquire(p.t.Context(), lease.Proposal{}, p.lost.add)
+func (p *paused) acquire() linear.Answer {
+	return p.lost.follow(linear.AnswerOf(p.a.Acquire(p.t.Context(), lease.Proposal{})))
 }
 
 // doing is what the process was about when it was stopped. It begins that, and returns with it half done.
@@ -60,13 +62,13 @@ var doing = map[string]func(*paused){
 	"a verdict whose answer is on its way": func(p *paused) {
 		p.heldSince()
 		p.view("a").SetDelay(400 * time.Millisecond)
-		go p.a.Acquire(p.t.Context(), verdict(1, "a", "a"), p.lost.add)
+		go p.lost.follow(linear.AnswerOf(p.a.Acquire(p.t.Context(), verdict(1, "a", "a"))))
 		time.Sleep(300 * time.Millisecond)
 	},
 }
 
 func (p *paused) heldSince() {
-	require.Equal(p.t, lease.Granted, p.acquire().Kind)
+	require.Equal(p.t, sbr.Granted, p.acquire().Kind)
 	time.Sleep(3 * historySettings.HeartbeatInterval / 2)
 	synctest.Wait()
 }
@@ -107,7 +109,7 @@ func TestPause_TheFirstAnswerIsTheTruth(t *testing.T) {
 // taken lets b try until the process goes on, and tells whether it got the lease.
 func (p *paused) taken(woken time.Time) (got bool) {
 	for time.Now().Before(woken) {
-		if !got && p.plain(p.b).Kind == lease.Granted {
+		if !got && p.plain(p.b).Kind == sbr.Granted {
 			got = true
 		}
 		time.Sleep(min(time.Second, time.Until(woken)))
@@ -127,8 +129,8 @@ func (p *paused) settle(taken bool) {
 	if taken {
 		require.Len(p.t, p.lost.all(), 1)
 		require.Equal(p.t, "b", p.record().Holder)
-		require.Equal(p.t, lease.Released, p.b.Release(p.t.Context()).Kind)
-		require.Equal(p.t, lease.Granted, p.acquire().Kind)
+		require.NoError(p.t, p.b.Release(p.t.Context()))
+		require.Equal(p.t, sbr.Granted, p.acquire().Kind)
 	}
 }
 
@@ -137,7 +139,7 @@ func TestPause_AGrantThatCameTooLateIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaused(t)
 		p.view("a").SetDelay(200 * time.Millisecond)
-		answer := make(chan lease.Outcome, 1)
+		answer := make(chan linear.Answer, 1)
 		go func() { answer <- p.acquire() }()
 		time.Sleep(time.Millisecond + 2*100*time.Millisecond + 150*time.Millisecond) // read; written; not yet answered
 		require.Equal(t, "a", p.record().Holder)
@@ -145,7 +147,7 @@ func TestPause_AGrantThatCameTooLateIsNone(t *testing.T) {
 		time.Sleep(historySettings.HeartbeatTimeout)
 		require.False(t, p.a.Check())
 		out := <-answer
-		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(t, sbr.Unknown, out.Kind, "%v", out)
 		require.ErrorIs(t, out.Err, lease.ErrTooLate)
 		require.False(t, p.a.Check())
 		require.Empty(t, p.lost.all(), "what was never granted is not lost")
@@ -159,8 +161,8 @@ func TestPause_ReleaseSaysNoFirst(t *testing.T) {
 		p := newPaused(t)
 		p.heldSince()
 		p.view("a").SetDelay(800 * time.Millisecond)
-		done := make(chan lease.ReleaseOutcome, 1)
-		go func() { done <- p.a.Release(t.Context()) }()
+		done := make(chan struct{})
+		go func() { _ = p.a.Release(t.Context()); close(done) }()
 		synctest.Wait()
 		require.False(t, p.a.Check())
 		require.Equal(t, "a", p.record().Holder, "nothing was written yet")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -35,9 +36,9 @@ func newForgetting(t *testing.T) *forgetting {
 		if survivors != nil {
 			p = verdict(uint64(token-1), "a", survivors...)
 		}
-		require.Equal(t, lease.Granted, x.Acquire(t.Context(), p, nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(x.Acquire(t.Context(), p)).Kind)
 		f.held[token] = f.record()
-		require.Equal(t, lease.Released, x.Release(t.Context()).Kind)
+		require.NoError(t, x.Release(t.Context()))
 		f.free[token] = f.record()
 	}
 	x.Close()
@@ -57,7 +58,7 @@ var forgetful = map[string]struct {
 	"deleted and taken by somebody new": {func(f *forgetting) {
 		f.store.Delete()
 		n := f.lease("newcomer")
-		require.Equal(f.t, lease.Granted, n.Acquire(f.t.Context(), verdict(0, "c", "c", "d"), nil).Kind)
+		require.Equal(f.t, sbr.Granted, linear.AnswerOf(n.Acquire(f.t.Context(), verdict(0, "c", "c", "d"))).Kind)
 		n.Close()
 	}, "the record went backwards", ttl},
 	"restored, one token back":       {func(f *forgetting) { f.store.Restore(f.free[3]) }, "the record went backwards", 0},
@@ -78,8 +79,8 @@ func TestPoison_AStoreThatForgets(t *testing.T) {
 				c.forget(f)
 				f.remembers(b, newest)
 
-				out := b.Acquire(t.Context(), verdict(1, "b", "a", "b", "c"), nil)
-				require.Equal(t, lease.Held, out.Kind, "what builds on a token of the past: %v", out)
+				out := linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "a", "b", "c")))
+				require.Equal(t, sbr.Held, out.Kind, "what builds on a token of the past: %v", out)
 				require.True(t, out.Superseded)
 				require.Equal(t, newest, out.Record.Verdict)
 
@@ -104,7 +105,7 @@ func TestPoison_AStoreThatForgetsItsHolder(t *testing.T) {
 				b := f.lease("b")
 				newest := f.seen(b)
 				var lost losses
-				require.Equal(t, lease.Granted, b.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(b.Acquire(t.Context(), lease.Proposal{}))).Kind)
 				c.forget(f)
 				time.Sleep(interval + time.Second)
 				synctest.Wait()
@@ -159,10 +160,10 @@ func TestPoison_WhoeverRemembersRepairsTheStore(t *testing.T) {
 		require.EqualValues(t, 2, r.Token, "nobody told it")
 
 		f.granted(b)
-		b.Release(t.Context())
+		_ = b.Release(t.Context())
 		f.store.Restore(f.free[1]) // once more
 		f.granted(b)
-		b.Release(t.Context())
+		_ = b.Release(t.Context())
 		f.remembers(newcomer, newest)
 		f.store.Restore(f.free[1])
 		f.remembers(newcomer, newest)

@@ -24,7 +24,7 @@ var (
 // poison is a record and what becomes of an Acquire by a party that sees it for the first time.
 type poison struct {
 	record lease.Record
-	first  lease.Kind
+	first  sbr.Outcome
 	// within is how long it takes at most until the lease can be had.
 	within time.Duration
 	// line is what the log says, in parts. Empty: nothing is wrong.
@@ -35,66 +35,66 @@ const longer = "the holder's heartbeat-timeout is longer than mine"
 
 var poisons = map[string]poison{
 	"nothing wrong": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, lease.Held, ttl, nil,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, sbr.Held, ttl, nil,
 	},
 	"nothing wrong, shorter": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: time.Minute, Renewed: past}, lease.Held, time.Minute, nil,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: time.Minute, Renewed: past}, sbr.Held, time.Minute, nil,
 	},
 	"huge duration": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: past}, lease.Held, ttl,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: past}, sbr.Held, ttl,
 		[]string{longer, "holder=x", "recorded=2540400h"},
 	},
 	"for ever": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", Renewed: past}, lease.Held, ttl, []string{longer, "holder=x"},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", Renewed: past}, sbr.Held, ttl, []string{longer, "holder=x"},
 	},
 	"the largest duration there is": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: past}, lease.Held, ttl, []string{longer},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: past}, sbr.Held, ttl, []string{longer},
 	},
 	"negative duration": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MinInt64, Renewed: past}, lease.Held, ttl, []string{"heartbeat-timeout", "holder=x"},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MinInt64, Renewed: past}, sbr.Held, ttl, []string{"heartbeat-timeout", "holder=x"},
 	},
 	"times in the future": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, lease.Held, ttl,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, sbr.Held, ttl,
 		[]string{"future", "9999-12-31", "holder=x"},
 	},
 	"huge duration and times in the future": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: farFuture}, lease.Held, ttl, []string{longer},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: farFuture}, sbr.Held, ttl, []string{longer},
 	},
 	"no times": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl}, lease.Held, ttl, nil,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl}, sbr.Held, ttl, nil,
 	},
 	"free, with a time": { // as after a release
-		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, lease.Granted, 0, nil,
+		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, sbr.Granted, 0, nil,
 	},
 	"free, with a time in the future": {
-		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, lease.Granted, 0,
+		lease.Record{Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, sbr.Granted, 0,
 		[]string{"future", "9999-12-31"},
 	},
 	"holder without token or nonce": { // another elector
-		lease.Record{Holder: "x", TTL: 15 * time.Second, Renewed: past}, lease.Held, 15 * time.Second, nil,
+		lease.Record{Holder: "x", TTL: 15 * time.Second, Renewed: past}, sbr.Held, 15 * time.Second, nil,
 	},
 	"my name, another's nonce": { // an earlier life
-		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, lease.Granted, 0, nil,
+		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, sbr.Granted, 0, nil,
 	},
 	"my name, everything wrong": {
-		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: farFuture}, lease.Granted, 0, []string{"future"},
+		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: farFuture}, sbr.Granted, 0, []string{"future"},
 	},
 	"verdict ahead of the record": {
-		lease.Record{Token: 1, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}}, lease.Granted, 0,
+		lease.Record{Token: 1, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}}, sbr.Granted, 0,
 		[]string{"verdict", "7"},
 	},
 	"verdict ahead of a held record": {
 		lease.Record{Holder: "x", Token: 1, Nonce: "n", TTL: ttl, Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}},
-		lease.Held, ttl, []string{"verdict", "7"},
+		sbr.Held, ttl, []string{"verdict", "7"},
 	},
 	"verdict for nobody": {
-		lease.Record{Token: 2, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 1}}, lease.Granted, 0, nil,
+		lease.Record{Token: 2, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 1}}, sbr.Granted, 0, nil,
 	},
 	"a name of a megabyte": {
-		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, lease.Held, ttl, nil,
+		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, sbr.Held, ttl, nil,
 	},
 	"the largest token but one": {
-		lease.Record{Token: math.MaxInt64 - 1, Nonce: "n", Renewed: past}, lease.Granted, 0, nil,
+		lease.Record{Token: math.MaxInt64 - 1, Nonce: "n", Renewed: past}, sbr.Granted, 0, nil,
 	},
 }
 
@@ -108,7 +108,7 @@ func TestPoison_RecordsOfAllKinds(t *testing.T) {
 				began := time.Now()
 				out := w.plain(b)
 				require.Equal(t, p.first, out.Kind, "%v", out)
-				if out.Kind == lease.Held {
+				if out.Kind == sbr.Held {
 					require.Equal(t, p.within, out.RetryAfter)
 				}
 				granted := w.within(b, p.within)
@@ -118,7 +118,7 @@ func TestPoison_RecordsOfAllKinds(t *testing.T) {
 				// From here on all is as ever.
 				time.Sleep(2 * ttl)
 				require.True(t, b.Check())
-				require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+				require.NoError(t, b.Release(t.Context()))
 			})
 		})
 	}
@@ -233,7 +233,7 @@ func TestPoison_WhileHolding(t *testing.T) {
 				}
 				require.Empty(t, lost.all())
 				require.Equal(t, ttl, w.record().TTL, "the next heartbeat has put it right")
-				require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+				require.NoError(t, a.Release(t.Context()))
 				w.granted(w.lease("b"))
 			})
 		})
@@ -245,11 +245,11 @@ func (w *world) within(l *lease.Lease, d time.Duration) lease.Record {
 	w.t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Second) {
 		out := w.plain(l)
-		if out.Kind == lease.Granted {
+		if out.Kind == sbr.Granted {
 			require.True(w.t, l.Check())
 			return out.Record
 		}
-		require.Equal(w.t, lease.Held, out.Kind, "%v", out)
+		require.Equal(w.t, sbr.Held, out.Kind, "%v", out)
 		require.Less(w.t, time.Since(began), d, "locked out")
 	}
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // What the random histories have found, each as one short story.
@@ -53,8 +55,8 @@ func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
 		w := newWorld(t)
 		a, lost := holder(w)
 		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
-		out := a.Acquire(t.Context(), verdict(1, "a", "a"), lost.add)
-		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		out := lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))))
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		synctest.Wait()
 		require.Empty(t, lost.all())
 		require.EqualValues(t, 2, a.Token())
@@ -79,12 +81,12 @@ func TestFound_ReleasedAndTakenBeforeTheAnswer(t *testing.T) {
 					v.Heal()
 				}
 				require.Equal(t, "a", w.record().Holder)
-				done := make(chan lease.ReleaseOutcome, 1)
+				done := make(chan error, 1)
 				v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 				go func() { done <- a.Release(t.Context()) }()
 				synctest.Wait()
 				w.granted(b)
-				require.Equal(t, lease.Released, (<-done).Kind)
+				require.NoError(t, <-done)
 			})
 		})
 	}
@@ -100,13 +102,12 @@ func TestFound_ReleasedByTheTidyingUp(t *testing.T) {
 		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.Equal(t, lease.Unknown, a.Acquire(ctx, verdict(1, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(ctx, verdict(1, "a", "a"))).Kind)
 		v.Heal()
 		v.SetDelay(400 * time.Millisecond)
 		time.Sleep(2*timeout + 100*time.Millisecond) // the tidying up has just begun to read
 		require.True(t, a.Check())
-		out := a.Release(t.Context())
-		require.Equal(t, lease.Released, out.Kind, "%v", out)
+		require.NoError(t, a.Release(t.Context()))
 		require.Empty(t, w.record().Holder)
 	})
 }

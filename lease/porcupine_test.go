@@ -60,7 +60,7 @@ func explain(t *testing.T, n uint64, c crowd, want ...string) {
 
 var answers = []string{
 	"granted", "held", "superseded", "unknown", "refused", "late-grant", "late-free",
-	"released", "not-released", "release-unknown", "read", "check-yes", "check-no",
+	"released", "not-held", "release-unknown", "read", "check-yes", "check-no",
 }
 
 func TestLinearizable_ThirtyClientsAndFaults(t *testing.T) {

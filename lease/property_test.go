@@ -100,7 +100,7 @@ func (h *history) do(st step) {
 	case "verdict":
 		p.enqueue(func() { h.verdict(p, st.keep) })
 	case "release":
-		h.background(func() { p.live.Load().Release(h.ctx) })
+		h.background(func() { _ = p.live.Load().Release(h.ctx) })
 	case "read":
 		h.background(func() { _, _ = p.live.Load().Read(h.ctx) })
 	case "watch":

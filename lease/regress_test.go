@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -16,11 +17,11 @@ import (
 // chain leaves a released record with token 2, whose verdict lets a and b go on, and returns the state under token 1.
 func chain(w *world, a *lease.Lease) (first lease.Record) {
 	w.t.Helper()
-	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"), nil).Kind)
-	require.Equal(w.t, lease.Released, a.Release(w.t.Context()).Kind)
+	require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"))).Kind)
+	require.NoError(w.t, a.Release(w.t.Context()))
 	first = w.store.Snapshot().Record
-	require.Equal(w.t, lease.Granted, a.Acquire(w.t.Context(), verdict(1, "a", "a", "b"), nil).Kind)
-	require.Equal(w.t, lease.Released, a.Release(w.t.Context()).Kind)
+	require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), verdict(1, "a", "a", "b"))).Kind)
+	require.NoError(w.t, a.Release(w.t.Context()))
 	return first
 }
 
@@ -45,15 +46,15 @@ func TestRegress_TokenAndVerdictSurviveAStoreThatForgets(t *testing.T) {
 				}
 				require.Len(t, w.logs.All(), 1, "said once: %v", w.logs.All())
 
-				out := a.Acquire(t.Context(), verdict(1, "a", "a", "b", "c"), nil)
-				require.Equal(t, lease.Held, out.Kind, "an old base stays old")
+				out := linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a", "b", "c")))
+				require.Equal(t, sbr.Held, out.Kind, "an old base stays old")
 				assert.True(t, out.Superseded)
 				assert.Equal(t, newest, out.Record.Verdict)
 				r := w.granted(a)
 				assert.EqualValues(t, 3, r.Token, "one more than ever seen")
 				assert.Equal(t, newest, w.record().Verdict, "a plain lock keeps the newest verdict, not the stored one")
-				out = a.Acquire(t.Context(), verdict(3, "a", "a"), nil)
-				require.Equal(t, lease.Granted, out.Kind, "%v", out)
+				out = linear.AnswerOf(a.Acquire(t.Context(), verdict(3, "a", "a")))
+				require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 				assert.EqualValues(t, 4, w.record().Token)
 			})
 		})
@@ -79,7 +80,7 @@ func TestRegress_AnOldRecordOfMineIsNotAGrant(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		backup := w.store.Snapshot().Record
-		a.Release(t.Context())
+		_ = a.Release(t.Context())
 		_, err := a.Read(t.Context())
 		require.NoError(t, err)
 		w.granted(b)
@@ -128,7 +129,7 @@ func TestPoison_NeverALockOut(t *testing.T) {
 				b := w.lease("b")
 				w.store.Restore(r)
 				out := w.plain(b)
-				require.NotEqual(t, lease.Unknown, out.Kind, "%v", out)
+				require.NotEqual(t, sbr.Unknown, out.Kind, "%v", out)
 				time.Sleep(ttl)
 				granted := w.granted(b)
 				assert.Greater(t, granted.Token, r.Token)
@@ -137,7 +138,7 @@ func TestPoison_NeverALockOut(t *testing.T) {
 				}
 				time.Sleep(2 * ttl)
 				assert.True(t, b.Check())
-				assert.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+				assert.NoError(t, b.Release(t.Context()))
 			})
 		})
 	}
@@ -184,7 +185,7 @@ func TestRegress_TwoVerdictsUnderOneToken(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		first := chain(w, a)
 		w.store.Restore(first)
-		require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind, "b has not seen what was lost")
+		require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "b"))).Kind, "b has not seen what was lost")
 		r, err := a.Read(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, r.Token)
@@ -223,15 +224,15 @@ func TestRegress_AVerdictOverAnotherOneOfItsBaseToken(t *testing.T) {
 		a, b := w.lease("a"), w.lease("b")
 		first := chain(w, a)
 		w.store.Restore(first)
-		require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind)
-		require.Equal(t, lease.Released, b.Release(t.Context()).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "b"))).Kind)
+		require.NoError(t, b.Release(t.Context()))
 
 		p := verdict(2, "a", "a")
 		p.BaseBy = "a"
-		out := a.Acquire(t.Context(), p, nil)
-		require.Equal(t, lease.Held, out.Kind)
+		out := linear.AnswerOf(a.Acquire(t.Context(), p))
+		require.Equal(t, sbr.Held, out.Kind)
 		require.True(t, out.Superseded)
 		p.BaseBy = "b"
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), p, nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), p)).Kind)
 	})
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		before := w.record()
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.ReleaseOutcome{Kind: lease.Released}, out)
+		assert.NoError(t, a.Release(t.Context()))
 		assert.False(t, a.Check())
 		after := w.record()
 		assert.Empty(t, after.Holder)
@@ -36,14 +37,14 @@ func TestRelease_IsIdempotent(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		n := requests(w.view("a"), func() {
-			assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind, "never acquired")
+			assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld, "never acquired")
 		})
 		assert.Zero(t, n)
 		w.granted(a)
-		assert.Equal(t, lease.NotReleased, b.Release(t.Context()).Kind, "another's")
+		assert.ErrorIs(t, b.Release(t.Context()), lease.ErrNotHeld, "another's")
 		assert.True(t, a.Check())
-		assert.Equal(t, lease.Released, a.Release(t.Context()).Kind)
-		assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		assert.NoError(t, a.Release(t.Context()))
+		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
 		w.granted(b)
 	})
 }
@@ -57,7 +58,7 @@ func TestRelease_FlagIsClearedBeforeTheWrite(t *testing.T) {
 			assert.Empty(t, r.Holder)
 			assert.False(t, a.Check())
 		})
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 	})
 }
 
@@ -76,8 +77,7 @@ func TestRelease_UnderFaults(t *testing.T) {
 				a := w.lease("a")
 				w.granted(a)
 				inject(w.view("a"))
-				out := a.Release(t.Context())
-				assert.Equal(t, lease.Released, out.Kind, "%v", out)
+				assert.NoError(t, a.Release(t.Context()))
 				assert.Empty(t, w.record().Holder)
 				w.view("a").Heal()
 				n := requests(w.view("a"), func() { time.Sleep(2 * ttl) })
@@ -95,19 +95,19 @@ func TestRelease_UnknownCanBeRepeated(t *testing.T) {
 		v := w.view("a")
 		v.SetUnavailable(true)
 		start := time.Now()
-		out := a.Release(t.Context())
+		err := a.Release(t.Context())
 		assert.Equal(t, timeout, time.Since(start))
-		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
-		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
-		assert.NotContains(t, out.Err.Error(), "\n")
+		unreleased(t, err)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, leasetest.ErrInjected)
+		assert.NotContains(t, err.Error(), "\n")
 		assert.False(t, a.Check(), "whatever became of the write")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.Equal(t, lease.ReleaseUnknown, a.Release(ctx).Kind)
+		unreleased(t, a.Release(ctx))
 		v.Heal()
-		assert.Equal(t, lease.Released, a.Release(t.Context()).Kind)
-		assert.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		assert.NoError(t, a.Release(t.Context()))
+		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
 	})
 }
 
@@ -117,7 +117,7 @@ func TestRelease_UnknownIsTidiedUp(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").SetUnavailable(true)
-		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
+		unreleased(t, a.Release(t.Context()))
 		w.view("a").Heal()
 		time.Sleep(timeout + interval)
 		assert.Empty(t, w.record().Holder)
@@ -130,9 +130,9 @@ func TestRelease_RefusedIsUnknownAtOnce(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.ReleaseUnknown, out.Kind)
-		assert.ErrorIs(t, out.Err, lease.ErrRefused)
+		err := a.Release(t.Context())
+		unreleased(t, err)
+		assert.ErrorIs(t, err, lease.ErrRefused)
 	})
 }
 
@@ -143,9 +143,9 @@ func TestRelease_AfterSomebodyTookOver(t *testing.T) {
 		w.granted(a)
 		taken := lease.Record{Holder: "x", Token: 9, Nonce: "n"}
 		w.store.Restore(taken)
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.NotReleased, out.Kind)
-		assert.ErrorIs(t, out.Err, lease.ErrLost)
+		err := a.Release(t.Context())
+		assert.ErrorIs(t, err, lease.ErrNotHeld)
+		assert.ErrorIs(t, err, lease.ErrLost)
 		assert.Equal(t, taken, w.record(), "left alone")
 	})
 }
@@ -158,8 +158,7 @@ func TestRelease_DoesNotWaitForAHangingHeartbeat(t *testing.T) {
 		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		time.Sleep(interval + time.Millisecond)
 		start := time.Now()
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.Released, out.Kind, "%v", out)
+		assert.NoError(t, a.Release(t.Context()))
 		assert.Zero(t, time.Since(start))
 		assert.Empty(t, w.record().Holder)
 	})
@@ -170,12 +169,11 @@ func TestRelease_OfAnAcquireUnderWay(t *testing.T) {
 		w := newWorld(t)
 		a := w.lease("a")
 		w.view("a").SetDelay(time.Second)
-		acquired := make(chan lease.Outcome, 1)
-		go func() { acquired <- a.Acquire(t.Context(), lease.Proposal{}, nil) }()
+		acquired := make(chan linear.Answer, 1)
+		go func() { acquired <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
 		time.Sleep(time.Millisecond)
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.Released, out.Kind, "%v", out)
-		assert.Equal(t, lease.Granted, (<-acquired).Kind, "it was, before it was released")
+		assert.NoError(t, a.Release(t.Context()))
+		assert.Equal(t, sbr.Granted, (<-acquired).Kind, "it was, before it was released")
 		assert.Empty(t, w.record().Holder)
 		assert.False(t, a.Check())
 	})
@@ -187,7 +185,7 @@ func TestRelease_ThenAcquireBeforeTheTidyUp(t *testing.T) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").CommitLate(leasetest.Always, timeout+time.Millisecond)
-		require.Equal(t, lease.ReleaseUnknown, a.Release(t.Context()).Kind)
+		unreleased(t, a.Release(t.Context()))
 		w.view("a").Heal()
 		w.granted(a) // its write makes the late release impossible
 		time.Sleep(3 * ttl)
@@ -210,9 +208,8 @@ func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
 		v.Heal()
 		w.granted(a)
 		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
-		out := a.Release(t.Context()) // hangs until the read is answered, and longer
+		assert.NoError(t, a.Release(t.Context())) // hangs until the read is answered, and longer
 		require.NoError(t, <-read)
-		assert.Equal(t, lease.Released, out.Kind, "%v", out)
 		assert.Empty(t, w.record().Holder)
 	})
 }
@@ -236,8 +233,7 @@ func TestRelease_DuringAHeartbeatThatSucceeds(t *testing.T) {
 		w.granted(a)
 		time.Sleep(interval)
 		synctest.Wait()
-		out := a.Release(t.Context())
-		assert.Equal(t, lease.Released, out.Kind, "%v", out)
+		assert.NoError(t, a.Release(t.Context()))
 		assert.Empty(t, w.record().Holder)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -77,16 +78,16 @@ func TestReset_ThenGranted(t *testing.T) {
 	t.Parallel()
 	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Token: lease.MaxToken, Verdict: &sbr.Verdict{Token: 3}})
-	acquire := func() lease.Outcome {
+	acquire := func() linear.Answer {
 		l, err := lease.New(store.View("n1"), "n1#b", lease.DefaultSettings(), lease.Options{})
 		require.NoError(t, err)
 		defer l.Close()
-		return l.Acquire(t.Context(), lease.Proposal{}, nil)
+		return linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
 	}
 	require.ErrorIs(t, acquire().Err, lease.ErrTokenSpent)
 	_, _, err := lease.Reset(t.Context(), store.View("operator"), false)
 	require.NoError(t, err)
 	out := acquire()
-	require.Equal(t, lease.Granted, out.Kind, "%v", out)
+	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 	require.Equal(t, uint64(4), out.Record.Token)
 }

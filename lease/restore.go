@@ -60,6 +60,6 @@ func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 // change writes what next makes of the record, by one conditional write, and tries again after a conflict or a write without
 // an answer. next reports whether there is anything to be written.
 func (l *Lease) change(ctx context.Context, next func(Record, time.Time) (Record, bool, error)) (Record, error) {
-	f := l.do(ctx, ChangeOp{next}, loss{})
+	f := l.do(ctx, ChangeOp{next})
 	return f.Snapshot.Record, f.Err
 }

@@ -1,6 +1,8 @@
 package lease_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestSettings_IntervalAsInTheReference(t *testing.T) {
@@ -95,17 +98,19 @@ func TestNew_ReportsAllProblems(t *testing.T) {
 	assert.Equal(t, lease.DefaultSettings(), l.Settings())
 }
 
-func TestKinds_ZeroValuesPromiseNothing(t *testing.T) {
-	assert.Equal(t, lease.Unknown, lease.Outcome{}.Kind)
-	assert.Equal(t, lease.ReleaseUnknown, lease.ReleaseOutcome{}.Kind)
-	assert.Equal(t, "granted", lease.Granted.String())
-	assert.Equal(t, "kind(9)", lease.Kind(9).String())
-	assert.Equal(t, "not-released", lease.NotReleased.String())
-	assert.Equal(t, "release-kind(9)", lease.ReleaseKind(9).String())
-	r := lease.Record{Holder: "x", Token: 3}
-	assert.Equal(t, "granted (token 3)", lease.Outcome{Kind: lease.Granted, Record: r}.String())
-	assert.Equal(t, `held by "x" (token 3)`, lease.Outcome{Kind: lease.Held, Record: r}.String())
-	assert.Equal(t, `held: superseded by token 3 (holder "x")`, lease.Outcome{Kind: lease.Held, Superseded: true, Record: r}.String())
-	assert.Equal(t, "unknown: lease: closed", lease.Outcome{Err: lease.ErrClosed}.String())
-	assert.Equal(t, "not-released: lease: lost", lease.ReleaseOutcome{Kind: lease.NotReleased, Err: lease.ErrLost}.String())
+func TestOutcomeOf_IsUnknownUnlessItIsCertain(t *testing.T) {
+	held := &lease.HeldError{Record: lease.Record{Holder: "x", Token: 3}}
+	for want, errs := range map[sbr.Outcome][]error{
+		sbr.Granted: {nil},
+		sbr.Held:    {held, fmt.Errorf("waited: %w", held)},
+		sbr.Unknown: {lease.ErrRefused, lease.ErrClosed, lease.ErrHeld, context.Canceled},
+	} {
+		for _, err := range errs {
+			assert.Equal(t, want, lease.OutcomeOf(err), "%v", err)
+		}
+	}
+	assert.ErrorIs(t, held, lease.ErrHeld)
+	assert.EqualError(t, held, `lease: held by "x" (token 3)`)
+	held.Superseded = true
+	assert.EqualError(t, held, `lease: held: superseded by token 3 (holder "x")`)
 }

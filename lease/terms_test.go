@@ -9,15 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // believing believes any time that a record says: for leases that are acquired for a time of one's own.
 func believing(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite }
 
-func acquireFor(w *world, l *lease.Lease, d time.Duration) lease.Outcome {
-	return l.Acquire(w.t.Context(), lease.Proposal{For: d}, nil)
+func acquireFor(w *world, l *lease.Lease, d time.Duration) linear.Answer {
+	return linear.AnswerOf(l.Acquire(w.t.Context(), lease.Proposal{For: d}))
 }
 
 func TestFor_EndsWithoutHeartbeatsBeforeOthersMayTake(t *testing.T) {
@@ -28,8 +30,8 @@ func TestFor_EndsWithoutHeartbeatsBeforeOthersMayTake(t *testing.T) {
 		usable := lease.Settings{HeartbeatTimeout: d, OperationTimeout: timeout}.Window()
 		n := requests(w.view("a"), func() {
 			var lost losses
-			require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{For: d}, lost.add).Kind)
-			require.Equal(t, lease.Held, acquireFor(w, b, d).Kind)
+			require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: d}))).Kind)
+			require.Equal(t, sbr.Held, acquireFor(w, b, d).Kind)
 			time.Sleep(usable - 1)
 			assert.True(t, a.Check())
 			time.Sleep(time.Nanosecond)
@@ -40,9 +42,9 @@ func TestFor_EndsWithoutHeartbeatsBeforeOthersMayTake(t *testing.T) {
 		})
 		assert.Equal(t, 1, n.Writes)
 		time.Sleep(d - usable - 1)
-		require.Equal(t, lease.Held, acquireFor(w, b, d).Kind)
+		require.Equal(t, sbr.Held, acquireFor(w, b, d).Kind)
 		time.Sleep(time.Nanosecond)
-		require.Equal(t, lease.Granted, acquireFor(w, b, d).Kind, "free when it expires now")
+		require.Equal(t, sbr.Granted, acquireFor(w, b, d).Kind, "free when it expires now")
 	})
 }
 
@@ -50,14 +52,14 @@ func TestFor_Infinite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a", believing), w.lease("b", believing)
-		require.Equal(t, lease.Granted, acquireFor(w, a, lease.Infinite).Kind)
-		require.Equal(t, lease.Held, acquireFor(w, b, time.Second).Kind)
+		require.Equal(t, sbr.Granted, acquireFor(w, a, lease.Infinite).Kind)
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Second).Kind)
 		n := requests(w.view("a"), func() { time.Sleep(1000 * time.Hour) })
 		assert.Zero(t, n)
 		assert.True(t, a.Check())
-		assert.Equal(t, lease.Held, acquireFor(w, b, time.Second).Kind)
-		assert.Equal(t, lease.Released, a.Release(t.Context()).Kind)
-		assert.Equal(t, lease.Granted, acquireFor(w, b, time.Second).Kind)
+		assert.Equal(t, sbr.Held, acquireFor(w, b, time.Second).Kind)
+		assert.NoError(t, a.Release(t.Context()))
+		assert.Equal(t, sbr.Granted, acquireFor(w, b, time.Second).Kind)
 	})
 }
 
@@ -74,9 +76,9 @@ func TestFor_AgainReplacesTheTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				a := w.lease("a", believing)
-				require.Equal(t, lease.Granted, acquireFor(w, a, c.first).Kind)
+				require.Equal(t, sbr.Granted, acquireFor(w, a, c.first).Kind)
 				time.Sleep(30 * time.Second)
-				require.Equal(t, lease.Granted, acquireFor(w, a, c.second).Kind)
+				require.Equal(t, sbr.Granted, acquireFor(w, a, c.second).Kind)
 				if c.second == lease.Infinite {
 					time.Sleep(1000 * time.Hour)
 					assert.True(t, a.Check())
@@ -97,15 +99,15 @@ func TestFor_AgainWithoutAnAnswerTrustsTheShorterTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a", believing), w.lease("b", believing)
-		require.Equal(t, lease.Granted, acquireFor(w, a, lease.Infinite).Kind)
-		require.Equal(t, lease.Held, acquireFor(w, b, time.Minute).Kind)
+		require.Equal(t, sbr.Granted, acquireFor(w, a, lease.Infinite).Kind)
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
 		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
-		require.Equal(t, lease.Unknown, acquireFor(w, a, time.Minute).Kind)
+		require.Equal(t, sbr.Unknown, acquireFor(w, a, time.Minute).Kind)
 		assert.True(t, a.Check())
-		require.Equal(t, lease.Held, acquireFor(w, b, time.Minute).Kind)
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
 		for range 60 {
 			time.Sleep(time.Second)
-			if acquireFor(w, b, time.Minute).Kind == lease.Granted {
+			if acquireFor(w, b, time.Minute).Kind == sbr.Granted {
 				break
 			}
 		}
@@ -118,16 +120,16 @@ func TestFor_KeepAliveRenewsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a", believing), w.lease("b", believing)
-		out := a.Acquire(t.Context(), lease.Proposal{For: time.Minute, KeepAlive: true}, nil)
-		require.Equal(t, lease.Granted, out.Kind)
+		out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: time.Minute, KeepAlive: true}))
+		require.Equal(t, sbr.Granted, out.Kind)
 		n := requests(w.view("a"), func() { time.Sleep(time.Hour - 1) })
 		assert.Equal(t, 599, n.Writes, "one each tenth of the time")
 		assert.True(t, a.Check())
 		assert.Equal(t, time.Minute, w.record().TTL)
 		a.Close()
-		require.Equal(t, lease.Held, acquireFor(w, b, time.Minute).Kind)
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
 		time.Sleep(time.Minute)
-		require.Equal(t, lease.Granted, acquireFor(w, b, time.Minute).Kind)
+		require.Equal(t, sbr.Granted, acquireFor(w, b, time.Minute).Kind)
 	})
 }
 
@@ -136,10 +138,10 @@ func TestExclusive_RefusesItsOwnHolderToo(t *testing.T) {
 		w := newWorld(t)
 		a, twin := w.lease("a"), w.lease("a")
 		exclusive := lease.Proposal{Exclusive: true}
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), exclusive, nil).Kind)
-		n := requests(w.view("a"), func() { assert.Equal(t, lease.Held, a.Acquire(t.Context(), exclusive, nil).Kind) })
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), exclusive)).Kind)
+		n := requests(w.view("a"), func() { assert.Equal(t, sbr.Held, linear.AnswerOf(a.Acquire(t.Context(), exclusive)).Kind) })
 		assert.Zero(t, n, "nobody knows better")
-		assert.Equal(t, lease.Held, twin.Acquire(t.Context(), exclusive, nil).Kind, "another process under the same name")
+		assert.Equal(t, sbr.Held, linear.AnswerOf(twin.Acquire(t.Context(), exclusive)).Kind, "another process under the same name")
 		assert.True(t, a.Check())
 	})
 }
@@ -153,10 +155,10 @@ func TestExclusive_AdoptsItsOwnLateGrant(t *testing.T) {
 		_, err := a.Read(t.Context())
 		require.NoError(t, err)
 		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
-		require.Equal(t, lease.Unknown, a.Acquire(t.Context(), lease.Proposal{Exclusive: true}, nil).Kind)
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{Exclusive: true})).Kind)
 		v.Heal()
 		require.Equal(t, "a", w.record().Holder)
-		assert.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{Exclusive: true}, nil).Kind)
+		assert.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{Exclusive: true})).Kind)
 	})
 }
 
@@ -165,8 +167,8 @@ func TestOverride_ReplacesAnyHolder(t *testing.T) {
 		w := newWorld(t)
 		a, admin := w.lease("a"), w.lease("admin")
 		w.granted(a)
-		out := admin.Acquire(t.Context(), lease.Proposal{Override: true}, nil)
-		require.Equal(t, lease.Granted, out.Kind)
+		out := linear.AnswerOf(admin.Acquire(t.Context(), lease.Proposal{Override: true}))
+		require.Equal(t, sbr.Granted, out.Kind)
 		assert.EqualValues(t, 2, admin.Token(), "what the former holder still sends is fenced off")
 		time.Sleep(interval)
 		synctest.Wait()

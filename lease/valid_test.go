@@ -48,7 +48,7 @@ func TestValidUntil_ForEver(t *testing.T) {
 		until, ok := a.ValidUntil()
 		require.True(t, ok)
 		require.Zero(t, until)
-		a.Release(t.Context())
+		_ = a.Release(t.Context())
 		_, ok = a.ValidUntil()
 		require.False(t, ok)
 	})

@@ -3,52 +3,46 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // AcquireWait is Acquire, repeated until it is granted or ctx ends: while somebody holds the lease it watches the record and
 // tries again when the lease becomes free, or its holder has been silent for too long. Who of many waits is next is open.
 //
-// The outcome is Granted, or else the last one with Err saying why it gave up: ctx's cause; or, at once, that another try
-// would end the same way (Superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible Proposal).
-func (l *Lease) AcquireWait(ctx context.Context, p Proposal, lost func(error)) Outcome {
+// The error wraps that of the last Acquire, and ctx's cause if that has ended the waiting. Where another try would end the same way it
+// returns at once: superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible Proposal.
+func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 	if _, err := l.machine.terms(&p); err != nil {
-		return Outcome{Kind: Unknown, Err: err}
+		return nil, err
 	}
 	w := waiter{lease: l, proposal: &p}
 	defer w.stop()
 	for failures := 0; ; {
-		out := l.Acquire(ctx, p, lost)
-		if done(&out) {
-			return out
+		g, err := l.Acquire(ctx, p)
+		if err == nil || isFutile(err) {
+			return g, err
 		}
-		var err error
-		if out.Kind == Held {
-			failures, err = 0, w.wait(ctx)
+		var end error
+		if OutcomeOf(err) == sbr.Held {
+			failures, end = 0, w.wait(ctx)
 		} else {
 			failures++
-			err = sleep(ctx, l.clock, min(l.settings.Interval(), l.opts.Backoff(failures+1)<<min(failures, 10)))
+			end = sleep(ctx, l.clock, min(l.settings.Interval(), l.opts.Backoff(failures+1)<<min(failures, 10)))
 		}
-		if err != nil {
-			out.Err = err
-			return out
+		if end != nil {
+			return nil, fmt.Errorf("%w: %w", err, end)
 		}
 	}
 }
 
-// done reports whether waiting is over, or futile.
-func done(out *Outcome) bool {
-	switch out.Kind {
-	case Granted:
-		return true
-	case Held:
-		if out.Superseded {
-			out.Err = ErrConflict
-		}
-		return out.Superseded
-	default:
-		return errors.Is(out.Err, ErrTooLarge) || errors.Is(out.Err, ErrTokenSpent) || errors.Is(out.Err, ErrClosed)
-	}
+// isFutile reports whether another Acquire would end the same way.
+func isFutile(err error) bool {
+	held := (*HeldError)(nil)
+	return errors.As(err, &held) && held.Superseded ||
+		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
 }
 
 // waiter watches the record on behalf of one AcquireWait. The watch begins when it is first needed.

@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan lease.Outcome {
-	out := make(chan lease.Outcome, 1)
-	go func() { out <- l.AcquireWait(ctx, p, nil) }()
+func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan linear.Answer {
+	out := make(chan linear.Answer, 1)
+	go func() { out <- linear.AnswerOf(l.AcquireWait(ctx, p)) }()
 	return out
 }
 
@@ -24,9 +26,9 @@ func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
 		w.granted(a)
 		out := waiting(t.Context(), b, lease.Proposal{})
 		time.Sleep(10 * ttl)
-		a.Release(t.Context())
+		_ = a.Release(t.Context())
 		freed := time.Now()
-		assert.Equal(t, lease.Granted, (<-out).Kind)
+		assert.Equal(t, sbr.Granted, (<-out).Kind)
 		assert.Zero(t, time.Since(freed))
 	})
 }
@@ -39,7 +41,7 @@ func TestAcquireWait_TakesOverFromASilentHolderOnTime(t *testing.T) {
 		out := waiting(t.Context(), b, lease.Proposal{})
 		time.Sleep(interval + time.Second)
 		a.Close() // it crashed; its last heartbeat was a second ago
-		assert.Equal(t, lease.Granted, (<-out).Kind)
+		assert.Equal(t, sbr.Granted, (<-out).Kind)
 	})
 }
 
@@ -52,8 +54,22 @@ func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.view("a").Heal()
 		back := time.Now()
-		assert.Equal(t, lease.Granted, (<-out).Kind)
+		assert.Equal(t, sbr.Granted, (<-out).Kind)
 		assert.LessOrEqual(t, time.Since(back), interval)
+	})
+}
+
+func TestAcquireWait_EndsWithItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.granted(w.lease("a"))
+		b := w.lease("b")
+		out := waiting(t.Context(), b, lease.Proposal{})
+		time.Sleep(interval / 2)
+		closed := time.Now()
+		b.Close()
+		assert.ErrorIs(t, (<-out).Err, lease.ErrClosed)
+		assert.Zero(t, time.Since(closed))
 	})
 }
 
@@ -64,8 +80,8 @@ func TestAcquireWait_EndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		out := w.lease("b").AcquireWait(ctx, lease.Proposal{}, nil)
-		assert.Equal(t, lease.Held, out.Kind)
+		out := linear.AnswerOf(w.lease("b").AcquireWait(ctx, lease.Proposal{}))
+		assert.Equal(t, sbr.Held, out.Kind)
 		assert.Equal(t, "a", out.Record.Holder)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute, time.Since(start))
@@ -90,16 +106,15 @@ func TestAcquireWait_DoesNotWaitForWhatCannotCome(t *testing.T) {
 		proposal lease.Proposal
 		want     error
 	}{
-		"superseded":                  {verdict(7, "b", "b"), lease.ErrConflict},
+		"superseded":                  {verdict(7, "b", "b"), lease.ErrHeld},
 		"a time beyond the others'":   {lease.Proposal{For: ttl + 1}, lease.ErrRefused},
 		"a negative time":             {lease.Proposal{For: -1}, lease.ErrRefused},
 		"heartbeats without any time": {lease.Proposal{KeepAlive: true}, lease.ErrRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				out := newWorld(t).lease("b").AcquireWait(t.Context(), c.proposal, nil)
-				assert.NotEqual(t, lease.Granted, out.Kind)
-				assert.ErrorIs(t, out.Err, c.want)
+				_, err := newWorld(t).lease("b").AcquireWait(t.Context(), c.proposal)
+				assert.ErrorIs(t, err, c.want)
 			})
 		})
 	}
@@ -113,7 +128,7 @@ func TestAcquireWait_CostsAlmostNothing(t *testing.T) {
 		b := w.lease("b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		n := requests(w.view("b"), func() { b.AcquireWait(ctx, lease.Proposal{}, nil) })
+		n := requests(w.view("b"), func() { _, _ = b.AcquireWait(ctx, lease.Proposal{}) })
 		assert.Less(t, n.Reads, 100, "one each 30 to 60 s, beside the watch")
 		assert.Zero(t, n.Writes)
 	})

@@ -46,7 +46,7 @@ func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snap
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	f := follower{store: s, pace: p.filled(), clock: SystemClock(), log: log, fn: fn}
+	f := follower{turn: make(chan struct{}, 1), store: s, pace: p.filled(), clock: SystemClock(), log: log, fn: fn}
 	f.read = func(ctx context.Context) (Snapshot, error) {
 		ctx, cancel := context.WithTimeout(ctx, DefaultSettings().OperationTimeout)
 		defer cancel()
@@ -69,7 +69,8 @@ type follower struct {
 	hear func(Snapshot) (Snapshot, bool)
 	fn   func(Snapshot)
 
-	mu sync.Mutex
+	// turn is taken by who reads or changes what is below, also while fn is called, which may take its time: so no mutex.
+	turn chan struct{}
 	// last is what was told last, valid if told. count counts.
 	last  Snapshot
 	told  bool
@@ -130,8 +131,8 @@ func (f *follower) stream(ctx context.Context) error {
 	var reads sync.WaitGroup
 	reads.Go(func() { f.beside(ctx, cancel) })
 	err := w.Watch(ctx, func(s Snapshot) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.turn <- struct{}{}
+		defer func() { <-f.turn }()
 		f.streamed, f.heard = s.Version, true
 		f.healed()
 		s, ok := f.hear(s)
@@ -165,7 +166,7 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 			pause = max(jitter(f.pace.RetryMax), postponed(err))
 			continue
 		}
-		f.mu.Lock()
+		f.turn <- struct{}{}
 		behind := f.streamed != s.Version
 		if !f.heard {
 			behind = s.Version != ""
@@ -174,7 +175,7 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 		if heard || !first { // a stream that says nothing is open, if it lasts
 			f.healed()
 		}
-		f.mu.Unlock()
+		<-f.turn
 		if behind && !first {
 			end(errBehind) // an event under way that the read has overtaken costs one opening too many
 			return
@@ -215,22 +216,22 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 
 // look reads and tells. A read that the stream has overtaken is not told.
 func (f *follower) look(ctx context.Context) (Snapshot, error) {
-	f.mu.Lock()
+	f.turn <- struct{}{}
 	before := f.count
-	f.mu.Unlock()
+	<-f.turn
 	s, err := f.read(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
 	if f.count == before || !s.Record.older(&f.last.Record) {
 		f.tell(s)
 	}
 	return s, nil
 }
 
-// tell is called under mu.
+// tell is called in turn.
 func (f *follower) tell(s Snapshot) {
 	if f.told && s.Version == f.last.Version {
 		return
@@ -242,8 +243,8 @@ func (f *follower) tell(s Snapshot) {
 
 // report notes an interruption, and logs the first of a row of equal ones. That no stream is to be had is none.
 func (f *follower) report(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
 	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errBehind) {
 		return
 	}
@@ -256,7 +257,7 @@ func (f *follower) report(err error) {
 	}
 }
 
-// healed is called under mu.
+// healed is called in turn.
 func (f *follower) healed() {
 	if f.reported == "" {
 		return
@@ -283,6 +284,7 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(l.root, func() { cancel(fmt.Errorf("lease: watch: %w", ErrClosed)) })()
 	f := follower{
+		turn:  make(chan struct{}, 1),
 		store: l.store, pace: l.opts.Pace, clock: l.clock, log: l.log, noted: l.opts.OnWatch,
 		read: l.fetch,
 		hear: func(s Snapshot) (Snapshot, bool) {

@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // watching collects what a Watch of l reports; stop ends it and returns its error.
@@ -59,13 +61,13 @@ func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
 				settle()
 				require.Len(t, seen(), 1)
 				assert.Zero(t, seen()[0], "no record is reported as well")
-				require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), nil).Kind)
+				require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 				settle()
 				require.Len(t, seen(), 2)
 				assert.Equal(t, w.record(), seen()[1])
 				seen()[1].Verdict.Survivors[0] = "x"
 				w.view("b").SetUnavailable(true)
-				a.Release(t.Context())
+				_ = a.Release(t.Context())
 				settle()
 				require.Len(t, seen(), 2, "cut off")
 				w.view("b").Heal()
@@ -98,11 +100,11 @@ func TestWatch_MakesAcquireOneWrite(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.lease("a"), w.lease("b")
 		_, stop := watching(t, b)
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a", "b"), nil).Kind)
-		a.Release(t.Context())
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b"))).Kind)
+		_ = a.Release(t.Context())
 		synctest.Wait()
 		n := requests(w.view("b"), func() {
-			require.Equal(t, lease.Granted, b.Acquire(t.Context(), verdict(1, "b", "b"), nil).Kind)
+			require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "b"))).Kind)
 		})
 		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
 		_ = stop()
@@ -158,12 +160,12 @@ func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
 		absent := w.store.Snapshot()
 		w.granted(b)
 		foreign := w.store.Snapshot()
-		b.Release(t.Context())
+		_ = b.Release(t.Context())
 		store := fedStore{Store: w.view("a"), feed: make(chan lease.Snapshot)}
 		a := w.leaseOver(store, "a")
 		seen, stop := watching(t, a)
 		var lost losses
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, lost.add).Kind)
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
 		mine := w.store.Snapshot()
 		time.Sleep(interval + time.Second)
 		heartbeat := w.store.Snapshot()
@@ -327,5 +329,23 @@ func TestFollow_DoesNotTrustAStream(t *testing.T) {
 		assert.Greater(t, len(s.opened), 1)
 		opened := s.opened[len(s.opened)-1].Sub(s.opened[0])
 		assert.Less(t, opened, 23*time.Minute, "one that tells is kept")
+	})
+}
+
+// slowRead is a store whose answers to reads are under way for a second.
+type slowRead struct{ *leasetest.Faulty }
+
+func (s slowRead) Read(ctx context.Context) (lease.Snapshot, error) {
+	snapshot, err := s.Faulty.Read(ctx)
+	time.Sleep(time.Second)
+	return snapshot, err
+}
+
+func TestFollow_AReadThatTheStreamHasOvertakenIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := leasetest.NewMemory()
+		m.Restore(lease.Record{Token: 1})
+		time.AfterFunc(500*time.Millisecond, func() { m.Restore(lease.Record{Token: 2}) })
+		assert.Equal(t, []lease.Version{"1", "2"}, follow(t, slowRead{m.View("a")}, time.Minute))
 	})
 }

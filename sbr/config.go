@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// UnknownPolicy says what a side does when none of it can learn the fate of the lease before the decision deadline.
+// UnknownPolicy says what a side does when none of it can learn the fate of the lease before the deadline.
 type UnknownPolicy uint8
 
 // The policies of the key when-lease-unknown.
 const (
 	// UnknownDown downs the side, as the reference does.
 	UnknownDown UnknownPolicy = iota
-	// UnknownSuspend stops the side's work and waits for the store, at most Config.SuspendTimeout, then downs the side.
+	// UnknownSuspend stops the side's work and waits for the store, at most Config.SuspendTimeout.
 	UnknownSuspend
 )
 
@@ -30,10 +30,10 @@ func (p UnknownPolicy) String() string {
 type Config struct {
 	// StableAfter is how long the view must not have changed before a decision. Zero decides at once.
 	StableAfter time.Duration
-	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. Zero: off.
+	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0: off.
 	DownAllWhenUnstable time.Duration
-	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all once it downs
-	// this share of the members. 1 (Off): never; 0: always.
+	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all once
+	// it downs this share of the members. 1 (Off): never; 0: always.
 	DownAllWhenIndirectlyConnected float64
 	// MinMembers is how many members must have been seen up before the resolver arms. At least 1.
 	MinMembers int
@@ -45,7 +45,7 @@ type Config struct {
 	WhenLeaseUnknown UnknownPolicy
 	// SuspendTimeout bounds UnknownSuspend.
 	SuspendTimeout time.Duration
-	// LeaseDeadline is how long a side tries to learn the lease's fate, from its first attempt. It must be longer than LeaseTimeout.
+	// LeaseDeadline is how long a side tries to learn the lease's fate. It must be longer than LeaseTimeout.
 	LeaseDeadline time.Duration
 	// LeaseTimeout bounds one attempt (lease-operation-timeout).
 	LeaseTimeout time.Duration
@@ -53,8 +53,8 @@ type Config struct {
 	LeaseRetry time.Duration
 	// HolderRetry is the pause between two attempts while an unreachable holder is watched (heartbeat-interval).
 	HolderRetry time.Duration
-	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser learns its fate only
-	// when it asks or is told, and the first members read the lease every StableAfter, so that a store that forgot is noticed.
+	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser learns
+	// its fate when it asks or is told, and the first members read the lease every StableAfter.
 	Watched bool
 	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
 	RemoveRetry time.Duration
@@ -82,7 +82,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// UnstableAfter is the value of down-all-when-unstable: on: three quarters of stable-after, at least 4 s (reference rule).
+// UnstableAfter is down-all-when-unstable: on: three quarters of stable-after, at least 4 s (reference rule).
 func UnstableAfter(stableAfter time.Duration) time.Duration {
 	return max(4*time.Second, stableAfter*3/4)
 }

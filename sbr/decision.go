@@ -21,58 +21,56 @@ const (
 	AcquireLeaseAndDownIndirectlyConnected
 )
 
-var kindNames = [...]string{
-	"none", "down-unreachable", "down-reachable", "down-all", "down-indirectly-connected",
-	"reverse-down-indirectly-connected", "acquire-lease-and-down-unreachable", "acquire-lease-and-down-indirectly-connected",
+// kinds are the names that logs and JSON use, what each kind becomes once the lease is granted or when it is not,
+// and whether it downs indirectly connected members.
+var kinds = [...]kind{
+	None:                    {"none", None, None, false},
+	DownUnreachable:         {"down-unreachable", DownUnreachable, DownUnreachable, false},
+	DownReachable:           {"down-reachable", DownReachable, DownReachable, false},
+	DownAll:                 {"down-all", DownAll, DownAll, false},
+	DownIndirectlyConnected: {"down-indirectly-connected", DownIndirectlyConnected, DownIndirectlyConnected, true},
+	ReverseDownIndirectlyConnected: {
+		"reverse-down-indirectly-connected", ReverseDownIndirectlyConnected, ReverseDownIndirectlyConnected, true,
+	},
+	AcquireLeaseAndDownUnreachable: {"acquire-lease-and-down-unreachable", DownUnreachable, DownReachable, false},
+	AcquireLeaseAndDownIndirectlyConnected: {
+		"acquire-lease-and-down-indirectly-connected", DownIndirectlyConnected, ReverseDownIndirectlyConnected, true,
+	},
+}
+
+type kind struct {
+	name              string
+	granted, reversed Kind
+	indirect          bool
+}
+
+func (k Kind) of() kind {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return kind{fmt.Sprintf("kind(%d)", uint8(k)), k, k, false}
 }
 
 // String returns the name that logs and JSON use.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return k.of().name }
 
 // ParseKind reads a name written by Kind.String; ok is false for any other text.
 func ParseKind(name string) (k Kind, ok bool) {
-	i := slices.Index(kindNames[:], name)
+	i := slices.IndexFunc(kinds[:], func(k kind) bool { return k.name == name })
 	return Kind(max(i, 0)), i >= 0
 }
 
 // NeedsLease reports whether the decision waits for the lease.
-func (k Kind) NeedsLease() bool {
-	return k == AcquireLeaseAndDownUnreachable || k == AcquireLeaseAndDownIndirectlyConnected
-}
+func (k Kind) NeedsLease() bool { return k.of().granted != k }
 
 // Indirect reports whether the decision downs indirectly connected members.
-func (k Kind) Indirect() bool {
-	return k == DownIndirectlyConnected || k == ReverseDownIndirectlyConnected || k == AcquireLeaseAndDownIndirectlyConnected
-}
+func (k Kind) Indirect() bool { return k.of().indirect }
 
-// Granted returns what is done once the lease is granted; a kind that needs no lease is returned as it is.
-func (k Kind) Granted() Kind {
-	switch k {
-	case AcquireLeaseAndDownUnreachable:
-		return DownUnreachable
-	case AcquireLeaseAndDownIndirectlyConnected:
-		return DownIndirectlyConnected
-	default:
-		return k
-	}
-}
+// Granted returns what is done once the lease is granted; without a lease the kind stays as it is.
+func (k Kind) Granted() Kind { return k.of().granted }
 
-// Reverse returns what is done when the lease is not granted; a kind that needs no lease is returned as it is.
-func (k Kind) Reverse() Kind {
-	switch k {
-	case AcquireLeaseAndDownUnreachable:
-		return DownReachable
-	case AcquireLeaseAndDownIndirectlyConnected:
-		return ReverseDownIndirectlyConnected
-	default:
-		return k
-	}
-}
+// Reverse returns what is done when the lease is not granted; without a lease the kind stays as it is.
+func (k Kind) Reverse() Kind { return k.of().reversed }
 
 // Choice is what a strategy answers: a kind, and one sentence why.
 type Choice struct {
@@ -97,7 +95,7 @@ type Decision struct {
 	Choice
 	// Final differs from Kind only where a safeguard turned the choice into DownAll.
 	Final Kind
-	// Down are the members that Final downs, in address order. For kinds with a lease: once the lease is granted.
+	// Down are the members that Final downs, in address order; for kinds with a lease, once it is granted.
 	Down []ID
 }
 
@@ -106,9 +104,9 @@ const Off = 1.0
 
 // Decide asks the strategy about v and works out whom the answer downs.
 //
-// Members that are indirectly connected are looked at twice, as the reference does: a choice about them is widened by what the
-// strategy says of the clean partition that remains without them. If it would then down at least the threshold's share of the base members
-// it becomes DownAll; a threshold of 1 switches that safeguard off.
+// Members that are indirectly connected are looked at twice, as the reference does: a choice about them is
+// widened by what the strategy says of the clean partition that remains without them. If it would then down
+// at least the threshold's share of the base members it becomes DownAll, unless the threshold is 1.
 func Decide(s Strategy, v *View, threshold float64) Decision {
 	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
@@ -116,14 +114,14 @@ func Decide(s Strategy, v *View, threshold float64) Decision {
 		d.Down = v.downedBy(d.Kind, nil)
 		return d
 	}
-	ind, ok := v.secondPass(s)
+	down, ok := v.secondPass(s)
 	if !ok {
 		d.Final = DownAll
 		d.Reason += "; the second pass found indirectly connected members again, so all go down"
 		d.Down = v.downedBy(DownAll, nil)
 		return d
 	}
-	d.Down = v.downedBy(d.Kind, ind)
+	d.Down = v.downedBy(d.Kind, down)
 	v.safeguard(&d, threshold)
 	return d
 }
@@ -135,7 +133,7 @@ func (d Decision) Reversed(v *View, threshold float64) Decision {
 		return d
 	}
 	d.Final = d.Final.Reverse()
-	d.Down = v.downedBy(d.Final, v.conflicts().indirect)
+	d.Down = v.downedBy(d.Final, v.indirect().members)
 	if d.Final.Indirect() {
 		v.safeguard(&d, threshold)
 	}
@@ -145,7 +143,8 @@ func (d Decision) Reversed(v *View, threshold float64) Decision {
 // safeguard turns a decision that downs too large a share of the base members into DownAll (akka-core#32862).
 // A decision that downs nobody stays what it is, whatever the threshold (design deviation 7).
 func (v *View) safeguard(d *Decision, threshold float64) {
-	base := v.Count("").Total()
+	here, there := v.Count("")
+	base := here.Base() + there.Base()
 	if threshold >= Off || base == 0 || len(d.Down) == 0 || float64(len(d.Down))/float64(base) < threshold {
 		return
 	}
@@ -154,21 +153,21 @@ func (v *View) safeguard(d *Decision, threshold float64) {
 	d.Down = v.downedBy(DownAll, nil)
 }
 
-// downedBy lists the downable members that a kind downs, in address order; ind tells of each member whether it goes down as
-// indirectly connected (nil: nobody).
-func (v *View) downedBy(k Kind, ind []bool) []ID {
+// downedBy lists the downable members that a kind downs, in address order; indirect are those that
+// go down as indirectly connected.
+func (v *View) downedBy(k Kind, indirect places) []ID {
 	if k == None {
 		return nil
 	}
 	n := 0
 	for i := range v.Members {
-		if k.downs(&v.Members[i], at(ind, i)) {
+		if k.downs(&v.Members[i], indirect.has(i)) {
 			n++
 		}
 	}
 	down := make([]ID, 0, n)
 	for i := range v.Members {
-		if m := &v.Members[i]; k.downs(m, at(ind, i)) {
+		if m := &v.Members[i]; k.downs(m, indirect.has(i)) {
 			down = append(down, m.ID)
 		}
 	}

@@ -1,7 +1,7 @@
 package sbr
 
-// Effect is something the resolver wants done. Effects are values; the driver carries them out in order and reports
-// back with events. None of them needs to succeed at once for the resolver to stay safe.
+// Effect is something the resolver wants done. The driver carries effects out in order and reports back with
+// events. None of them needs to succeed at once for the resolver to stay safe.
 type Effect interface{ effect() }
 
 // The effects.
@@ -9,8 +9,9 @@ type (
 	// ReadLease asks for the record. Answer with LeaseRead.
 	ReadLease struct{ Attempt uint64 }
 
-	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder, over the record
-	// whose token is Base and whose verdict BaseBy has written. TakeOver names a living holder of this side that may be replaced. Answer with LeaseAnswer.
+	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder, over
+	// the record whose token is Base and whose verdict BaseBy has written. TakeOver names a living holder of
+	// this side that may be replaced. Answer with LeaseAnswer.
 	AcquireLease struct {
 		Attempt  uint64
 		Verdict  Verdict
@@ -19,8 +20,8 @@ type (
 		TakeOver []ID
 	}
 
-	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write, if the store holds an older one
-	// or none when it is read. The holder is nobody then. Answer with LeaseRead: what the store holds in the end.
+	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write, if
+	// it holds an older one or none. The holder is nobody then. Answer with LeaseRead: what the store holds.
 	RestoreVerdict struct {
 		Attempt uint64
 		Verdict Verdict
@@ -29,8 +30,8 @@ type (
 	// ReleaseLease gives the lease back; the verdict stays in it. Answer with LeaseReleased.
 	ReleaseLease struct{ Attempt uint64 }
 
-	// RecordLeave asks to record beside the verdict with this token, by one conditional write, that members have left in peace, this one among
-	// them: Verdict.Leave. It is the last but one effect of a resolver: nothing that comes of it changes what this member does.
+	// RecordLeave asks to record beside the verdict with this token, by one conditional write, that members have
+	// left in peace, this one among them: Verdict.Leave. Nothing that comes of it changes what this member does.
 	RecordLeave struct {
 		Token      uint64
 		Gone, Here []ID
@@ -48,10 +49,10 @@ type (
 		Order   Order
 	}
 
-	// AskToRace asks the targets to race in this member's place. Suspects are the members that this one cannot reach.
+	// AskToRace asks the targets to race in this member's place. Suspects are those that it cannot reach.
 	AskToRace struct{ Targets, Suspects []ID }
 
-	// AskStanding asks all members whether they know of anything against this one. Answers are Told, Ordered or Cleared.
+	// AskStanding asks all members what they know against this one. They answer Told, Ordered or Cleared.
 	AskStanding struct{}
 
 	// Remove removes members from the cluster, each only if the cluster still calls it failed at that moment.
@@ -63,8 +64,8 @@ type (
 	// Resume undoes Suspend.
 	Resume struct{ Reason string }
 
-	// AnswerDownRequest answers DownRequested. Granted: the member is downed. Held: nothing was written, and nothing will be. Unknown: a
-	// write has no answer, so the verdict may exist, or come into existence. Text is one sentence.
+	// AnswerDownRequest answers DownRequested. Granted: the member is downed. Held: nothing was written, and
+	// nothing will be. Unknown: a write has no answer, so the verdict may exist or come into existence.
 	AnswerDownRequest struct {
 		ID      ID
 		Outcome Outcome
@@ -111,7 +112,7 @@ const (
 	TopicHealed   Topic = "healed"
 	TopicIgnored  Topic = "ignored"
 	TopicPaused   Topic = "paused"
-	// TopicBackwards: the store holds less than it did. TopicConflict: two verdicts have one token, the chain is broken.
+	// TopicBackwards: the store holds less than it did. TopicConflict: two verdicts have one token.
 	TopicBackwards Topic = "store-backwards"
 	TopicConflict  Topic = "verdict-conflict"
 )

@@ -3,25 +3,25 @@ package sbr
 import "time"
 
 // Event is something that happened to the resolver: an observation, an answer, a message. See Resolver.Step.
-type Event interface{ event() }
+type Event interface{ apply(r *Resolver) }
 
 // The events.
 type (
-	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for an alive member
-	// (the resolver itself keeps it Joining until it was seen while nobody was unreachable), Joining for one that
+	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for an
+	// alive member (it stays Joining here until it was seen while nobody was unreachable), Joining for one that
 	// cannot be counted yet, Leaving, Exiting or Down. Unreachable is ignored: that is Reachability's business.
 	MemberSeen struct{ Member Member }
 
-	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the member itself had said
-	// goodbye before it was suspected, or its successor on the same host proves that it ended. Without that, being removed
-	// from a list is no end (an operator or the cluster's own time-out did it): the member stays, as an unreachable suspect.
+	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the member
+	// had said goodbye before it was suspected, or its successor on the same host proves that it ended. Without
+	// that, being removed from a list is no end: it stays, as an unreachable suspect.
 	MemberGone struct {
 		ID    ID
 		Ended bool
 	}
 
-	// Suspected names members that could not be reached and were not decided about, as an earlier process of this member
-	// remembers them. Members that are known here already stay as they are seen here.
+	// Suspected names members that could not be reached and were not decided about, as an earlier process of
+	// this member remembers them. Members that are known here already stay as they are seen here.
 	Suspected struct{ Members []Member }
 
 	// Reachability says that a member can, or cannot, be reached from here. Repeating a fact has no effect.
@@ -36,7 +36,7 @@ type (
 		SeenBy  []ID
 	}
 
-	// LeaseAnswer is the outcome of an AcquireLease effect. An answer to an older attempt is used for what it says of the record.
+	// LeaseAnswer is the outcome of an AcquireLease effect. Of an older attempt only the record counts.
 	LeaseAnswer struct {
 		Attempt uint64
 		Outcome Outcome
@@ -68,21 +68,21 @@ type (
 		Verdict Verdict
 	}
 
-	// Ordered is another member's decision that no lease stands behind: Down go down, everybody else keeps them out.
+	// Ordered is another member's decision that no lease stands behind: Down go down, the others keep them out.
 	Ordered struct {
 		From  ID
 		Order Order
 	}
 
-	// Asked says that a member of this side could not reach the lease store and asks this one to race in its place.
-	// Suspects are the members that the sender cannot reach: this one takes over those that it does not know.
+	// Asked says that a member of this side could not reach the lease store and asks this one to race in its
+	// place. Suspects are those that the sender cannot reach: this one takes over those that it does not know.
 	Asked struct {
 		From     ID
 		Suspects []ID
 	}
 
-	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One that is Unsure
-	// stood still itself, and does not know its own fate yet. Suspects are as in Asked.
+	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One
+	// that is Unsure stood still itself, and does not know its own fate yet. Suspects are as in Asked.
 	Cleared struct {
 		From     ID
 		Token    uint64
@@ -90,45 +90,44 @@ type (
 		Suspects []ID
 	}
 
-	// DownRequested is an operator's word: the member ID goes down. Reason is the operator's, and may be empty. It is answered by
-	// AnswerDownRequest.
+	// DownRequested is an operator's word: the member goes down. Reason may be empty. AnswerDownRequest answers.
 	DownRequested struct {
 		ID     ID
 		Reason string
 	}
 
-	// Resumed says that this member saw and did nothing for Gap: whatever it knows may be history. Why says in words what kept
-	// it from that; empty: its process did not run.
+	// Resumed says that this member saw and did nothing for Gap: whatever it knows may be history. Why says what
+	// kept it from that; empty: its process did not run.
 	Resumed struct {
 		Gap time.Duration
 		Why string
 	}
 
-	// Failed says that what this member needs to decide broke, the resolver itself or its way to the cluster: the member fails
-	// safe (promise F1) with that reason.
+	// Failed says that what this member needs to decide broke, the resolver or its way to the cluster: the
+	// member fails safe (promise F1) with that reason.
 	Failed struct{ Reason string }
 
 	// Left says that this member leaves the cluster of its own will: nothing is decided any more.
 	Left struct{}
 )
 
-func (MemberSeen) event()    {}
-func (MemberGone) event()    {}
-func (Suspected) event()     {}
-func (Reachability) event()  {}
-func (Observations) event()  {}
-func (LeaseAnswer) event()   {}
-func (LeaseRead) event()     {}
-func (LeaseObserved) event() {}
-func (LeaseReleased) event() {}
-func (Told) event()          {}
-func (Ordered) event()       {}
-func (Asked) event()         {}
-func (Cleared) event()       {}
-func (DownRequested) event() {}
-func (Resumed) event()       {}
-func (Failed) event()        {}
-func (Left) event()          {}
+func (e MemberSeen) apply(r *Resolver)    { r.onMemberSeen(e.Member) }
+func (e MemberGone) apply(r *Resolver)    { r.onMemberGone(e) }
+func (e Suspected) apply(r *Resolver)     { r.remember(e.Members) }
+func (e Reachability) apply(r *Resolver)  { r.onReachability(e.ID, e.Unreachable) }
+func (e Observations) apply(r *Resolver)  { r.onObservations(e) }
+func (e LeaseAnswer) apply(r *Resolver)   { r.onLeaseAnswer(e) }
+func (e LeaseRead) apply(r *Resolver)     { r.onLeaseRead(e) }
+func (e LeaseObserved) apply(r *Resolver) { r.onLeaseObserved(e.Record) }
+func (e LeaseReleased) apply(r *Resolver) { r.onLeaseReleased(e) }
+func (e Told) apply(r *Resolver)          { r.onTold(e) }
+func (e Ordered) apply(r *Resolver)       { r.onOrdered(e) }
+func (e Asked) apply(r *Resolver)         { r.onAsked(e) }
+func (e Cleared) apply(r *Resolver)       { r.onCleared(e) }
+func (e DownRequested) apply(r *Resolver) { r.onDownRequested(e) }
+func (e Resumed) apply(r *Resolver)       { r.onResumed(e) }
+func (e Failed) apply(r *Resolver)        { r.goDown(e.Reason) }
+func (Left) apply(r *Resolver)            { r.onLeft() }
 
 // Outcome is the answer of a lease store. It has three values, because not knowing is not being denied.
 type Outcome uint8

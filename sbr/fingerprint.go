@@ -7,27 +7,51 @@ import (
 	"time"
 )
 
-// AppendState appends a canonical encoding of everything that decides how the resolver will behave, and returns the
-// extended slice. Times are relative to the last call, attempt numbers are left out: two resolvers with equal encodings behave
-// alike from here on, so a model checker may visit only one of them.
+// What follows is for model checkers, which number the states of a resolver and try several ways to go on.
+
+// Clone returns an independent copy. The strategy is shared: strategies are stateless.
+func (r *Resolver) Clone() *Resolver {
+	c := *r
+	c.effects = nil
+	c.members = slices.Clone(r.members)
+	c.index = maps.Clone(r.index)
+	c.orders = maps.Clone(r.orders)
+	if r.race != nil {
+		rc := *r.race
+		c.race = &rc
+	}
+	if r.question != nil {
+		q := *r.question
+		q.cleared = maps.Clone(q.cleared)
+		c.question = &q
+	}
+	return &c
+}
+
+// SkipAttempts leaves out the next n numbers of attempts. Encodings know no numbers, so a model checker that
+// goes on with one of two equal resolvers may hand it an answer that is older than its first attempt.
+func (r *Resolver) SkipAttempts(n uint64) { r.attempt += n }
+
+// AppendState appends a canonical encoding of everything that decides how the resolver will behave, and
+// returns the extended slice. Times are relative to the last call, attempt numbers are left out: two
+// resolvers with equal encodings behave alike from here on, so a model checker may visit only one of them.
 func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.now) }
 
-// AppendStateAt is AppendState with times relative to now, a moment between the last call and the next one. So a resolver to
-// which nothing has happened for a while can be compared with another, and with itself as it was.
+// AppendStateAt is AppendState with times relative to now, a moment between the last call and the next one.
+// So a resolver to which nothing has happened for a while can be compared with another.
 func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.unsure, r.unsure && r.departed)
 	b = appendBools(b, r.record.Behind)
-	b = appendBools(b, r.race != nil, r.check != nil, r.removals > 0, r.changes > 0)
+	b = appendBools(b, r.race != nil, r.question != nil, r.removals > 0, r.changes > 0)
 	b = r.appendTimes(b, now)
 	if r.recheckAt != never {
 		b = binary.AppendUvarint(b, uint64(min(r.rechecks, maxBackoff)))
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.members)))
-	for i := range r.members {
-		m := &r.members[i]
+	for m := range r.each {
 		b = appendText(b, string(m.ID))
 		b = append(b, byte(m.Status))
-		b = appendBools(b, m.Unreachable, m.awaiting, m.Unlisted)
+		b = appendBools(b, m.Unreachable, m.awaiting, m.Unlisted, m.mustGo && r.holding)
 		b = binary.AppendUvarint(b, m.Seen)
 	}
 	b = appendIDs(appendIDs(b, r.seenBy), r.indirect)
@@ -38,14 +62,11 @@ func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = binary.AppendUvarint(b, r.record.Token)
 	b = appendVerdict(b, &r.verdict)
 	b = appendIDs(b, slices.Sorted(slices.Values(r.Orders())))
-	if r.holding {
-		b = appendIDs(b, r.waitGone)
-	}
 	b = r.appendAttempt(b, r.heldSince, r.holding)
 	return r.appendRace(b, now)
 }
 
-// appendTimes leaves out the times that decide nothing at present, so that states which differ only in what is over are equal.
+// appendTimes leaves out the times that decide nothing at present: states that differ only in them are equal.
 func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 	matters := func(at time.Duration, does bool) {
 		if !does {
@@ -74,7 +95,7 @@ func (r *Resolver) appendAttempt(b []byte, attempt uint64, matters bool) []byte 
 	return binary.AppendUvarint(b, r.attempt-attempt+1)
 }
 
-// racing reports whether the race is about the view as it is. Whatever ends such a race sets lastChange, or finds nobody unreachable.
+// racing reports whether the race is about the view as it is. What ends it sets lastChange.
 func (r *Resolver) racing() bool { return r.race != nil && r.race.since == r.lastChange }
 
 func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
@@ -86,24 +107,20 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 		if rc.deadline != 0 {
 			b = appendTime(b, rc.deadline, now)
 		}
-		// An attempt that has no answer yet sets the time of the next one when it ends.
-		if rc.inflight != 0 {
-			b = appendTime(b, rc.answerBy, now)
-		} else {
-			b = appendTime(b, rc.notBefore, now)
-		}
+		b = appendTime(b, rc.due(), now) // an attempt without an answer sets the time of the next one when it ends
 		b = binary.AppendUvarint(b, uint64(rc.asked))
 		b = binary.AppendUvarint(b, rc.base)
 	}
-	if c := r.check; c != nil {
-		b = r.appendAttempt(b, c.inflight, true)
-		b = appendBools(b, c.failed, c.asking, c.gap > 0, c.untold, c.alone, c.conflict)
-		b = appendIDs(b, slices.Sorted(maps.Keys(c.cleared)))
-		b = appendIDs(b, slices.Sorted(maps.Keys(c.unsure)))
-		b = appendTime(b, c.until, now)
-		b = appendTime(b, c.retryAt, now)
-		if c.inflight != 0 {
-			b = appendTime(b, c.answerBy, now)
+	if q := r.question; q != nil {
+		b = r.appendAttempt(append(b, byte(q.about)), q.inflight, true)
+		b = appendBools(b, q.silent, q.alone)
+		b = appendIDs(b, slices.Sorted(maps.Keys(q.cleared)))
+		for _, id := range slices.Sorted(maps.Keys(q.cleared)) {
+			b = appendBools(b, q.cleared[id])
+		}
+		b = appendTime(appendTime(b, q.until, now), q.notBefore, now)
+		if q.inflight != 0 {
+			b = appendTime(b, q.answerBy, now)
 		}
 	}
 	return b

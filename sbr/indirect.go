@@ -1,16 +1,21 @@
 package sbr
 
+import "slices"
+
 type set map[ID]struct{}
 
 func (s set) has(id ID) bool { _, ok := s[id]; return ok }
 
-// HasIndirectlyConnected reports whether some member can be reached by some members but not by others.
-func (v *View) HasIndirectlyConnected() bool { return v.conflicts().indirect != nil }
+func (s set) add(id ID) { s[id] = struct{}{} }
 
-// IndirectlyConnected lists the indirectly connected members in address order.
-func (v *View) IndirectlyConnected() []ID {
-	var ids []ID
-	for i, is := range v.conflicts().indirect {
+// places is a set of members by their places in View.Members. Nil is empty.
+type places []bool
+
+func (p places) has(i int) bool { return i < len(p) && p[i] }
+
+// IndirectlyConnected lists the members that some members reach and others do not, in address order.
+func (v *View) IndirectlyConnected() (ids []ID) {
+	for i, is := range v.indirect().members {
 		if is {
 			ids = append(ids, v.Members[i].ID)
 		}
@@ -18,153 +23,143 @@ func (v *View) IndirectlyConnected() []ID {
 	return ids
 }
 
-// link is a report between two members, by their places in View.Members, and its own place in View.Reports.
-type link struct{ observer, subject, at int }
-
-// mark is what the reports say of a member.
-type mark uint8
-
-const (
-	observes mark = 1 << iota // reports somebody
-	observed                  // is reported
-	bridged                   // one end of a report whose subject shares our view
-	crossed  = observes | observed
-)
-
-// conflicts is what the reports of a view say together. The slices are by place in View.Members.
-type conflicts struct {
-	links    []link
-	marks    []mark
-	indirect []bool // nil: nobody is indirectly connected
+// indirect are the indirectly connected members, by the two rules of the reference; zero: nobody is.
+type indirect struct {
+	crossed places // who reports somebody and is reported
+	bridged places // both ends of each report whose subject shares our view
+	members places // who is one or the other
+	links   []link
 }
 
-// conflicts reads the reports. As in the reference only those between two members count, nobody can report itself, and a member is indirectly
-// connected that reports and is reported, or is one end of a report whose subject shares our view.
-func (v *View) conflicts() (c conflicts) {
-	if len(v.Reports) == 0 {
-		return c
+// link is a report between two members, by their places in View.Members.
+type link struct {
+	observer, subject int
+	report            Report
+}
+
+// indirect reads the reports. As in the reference only those between two members count, none about oneself.
+func (v *View) indirect() (in indirect) {
+	if !v.mayBeIndirect() {
+		return in
 	}
-	place := make(map[ID]int, len(v.Members))
+	place, shares := make(map[ID]int, len(v.Members)), make(set, len(v.SeenBy))
 	for i := range v.Members {
 		place[v.Members[i].ID] = i
 	}
-	shares := make(set, len(v.SeenBy))
 	for _, id := range v.SeenBy {
-		shares[id] = struct{}{}
+		shares.add(id)
 	}
-	c.marks = make([]mark, len(v.Members))
-	for at, r := range v.Reports {
+	n := len(v.Members)
+	in = indirect{crossed: make(places, n), bridged: make(places, n), members: make(places, n)}
+	reports, reported := make(places, n), make(places, n)
+	for _, r := range v.Reports {
 		o, known := place[r.Observer]
 		s, knownToo := place[r.Subject]
 		if !known || !knownToo || o == s {
 			continue
 		}
-		c.links = append(c.links, link{o, s, at})
-		c.marks[o] |= observes
-		c.marks[s] |= observed
+		in.links = append(in.links, link{o, s, r})
+		reports[o], reported[s] = true, true
 		if shares.has(r.Subject) {
-			c.marks[o] |= bridged
-			c.marks[s] |= bridged
+			in.bridged[o], in.bridged[s] = true, true
 		}
 	}
-	for i, m := range c.marks {
-		if m&crossed != crossed && m&bridged == 0 {
-			continue
-		}
-		if c.indirect == nil {
-			c.indirect = make([]bool, len(v.Members))
-		}
-		c.indirect[i] = true
+	for i := range n {
+		in.crossed[i] = reports[i] && reported[i]
+		in.members[i] = in.crossed[i] || in.bridged[i]
 	}
-	return c
+	if !slices.Contains(in.members, true) {
+		return indirect{}
+	}
+	return in
 }
 
-// secondPass asks the strategy about what is left of the unreachability once the indirectly connected members are left out, and
-// returns them together with those that the answer downs. ok is false when it is about indirectly connected members again.
-func (v *View) secondPass(s Strategy) (widened []bool, ok bool) {
-	c := v.conflicts()
-	if !v.unreachableBeside(c.indirect) {
-		return c.indirect, true
+// mayBeIndirect reports whether somebody is indirectly connected when strangers count as well. In a clean cut
+// nobody is, and then who reports whom need not be found among the members.
+func (v *View) mayBeIndirect() bool {
+	reported := make(set, len(v.Reports)/2)
+	for i, r := range v.Reports {
+		if i == 0 || r.Subject != v.Reports[i-1].Subject {
+			reported.add(r.Subject)
+		}
 	}
-	rest := v.withoutIndirect(&c)
+	return slices.ContainsFunc(v.SeenBy, reported.has) ||
+		slices.ContainsFunc(v.Reports, func(r Report) bool { return reported.has(r.Observer) })
+}
+
+// secondPass asks the strategy about what is left of the unreachability without the indirectly connected
+// members, and returns them and whom the answer downs. ok is false when it speaks of such members again.
+func (v *View) secondPass(s Strategy) (down places, ok bool) {
+	in := v.indirect()
+	if !v.unreachableBeside(in.members) {
+		return in.members, true
+	}
+	rest := v.without(&in)
 	again := s.Decide(&rest)
 	if again.Kind.Indirect() {
 		return nil, false
 	}
-	widened = make([]bool, len(v.Members))
+	down = make(places, len(v.Members))
 	for i := range rest.Members {
-		widened[i] = at(c.indirect, i) || again.Kind.downs(&rest.Members[i], false)
+		down[i] = in.members.has(i) || again.Kind.downs(&rest.Members[i], false)
 	}
-	return widened, true
+	return down, true
 }
 
-func at(flags []bool, i int) bool { return flags != nil && flags[i] }
-
-func (v *View) unreachableBeside(ind []bool) bool {
+func (v *View) unreachableBeside(in places) bool {
 	for i := range v.Members {
-		if v.Members[i].Unreachable && !at(ind, i) {
+		if v.Members[i].Unreachable && !in.has(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// withoutIndirect returns the view in which only the subjects of clean reports are unreachable, together with the members that
-// are unreachable although nobody reports them: for those our own word is all there is (in the reference it is always a report).
-func (v *View) withoutIndirect(c *conflicts) View {
-	w := View{Self: v.Self, Members: make([]Member, len(v.Members)), SeenBy: v.SeenBy}
-	copy(w.Members, v.Members)
-	for i := range w.Members {
-		m := &w.Members[i]
-		m.Unreachable = m.Unreachable && m.Downable() && !at(c.indirect, i)
+// without returns the view in which only the subjects of clean reports are unreachable, and the members that
+// are although nobody reports them: for those our own word is all there is.
+func (v *View) without(in *indirect) View {
+	rest := View{Self: v.Self, Members: slices.Clone(v.Members), SeenBy: v.SeenBy}
+	for i := range rest.Members {
+		m := &rest.Members[i]
+		m.Unreachable = m.Unreachable && m.Downable() && !in.members.has(i)
 	}
-	if c.indirect == nil {
-		return w // a strategy that speaks of indirectly connected members where there are none
+	for _, l := range in.links {
+		rest.Members[l.subject].Unreachable = false
 	}
-	for _, l := range c.links {
-		w.Members[l.subject].Unreachable = false
-	}
-	gone := v.agreedUnreachable(c)
-	for _, l := range c.links {
-		if v.clean(c, l) && !gone[l.observer] {
-			w.Members[l.subject].Unreachable = true
-			w.Reports = append(w.Reports, v.Reports[l.at])
+	gone := v.agreedGone(in)
+	for _, l := range in.links {
+		if v.clean(in, l) && !gone.has(l.observer) {
+			rest.Members[l.subject].Unreachable = true
+			rest.Reports = append(rest.Reports, l.report)
 		}
 	}
-	return w
+	return rest
 }
 
-// clean reports whether a link speaks of a clean cut: not one with an end that is on its way out, and not one with both ends indirectly
-// connected by the same rule (as in Akka and Pekko, whose "seen" are the ends of reports, not everybody who shares the view).
-func (v *View) clean(c *conflicts, l link) bool {
-	o, s := c.marks[l.observer], c.marks[l.subject]
-	switch {
-	case !v.Members[l.observer].Downable() || !v.Members[l.subject].Downable():
-		return false
-	case o&crossed == crossed && s&crossed == crossed:
-		return false
-	default:
-		return o&bridged == 0 || s&bridged == 0
-	}
+// clean reports whether a link speaks of a clean cut: none of its ends is on its way out, and they are not
+// both indirectly connected by the same rule (as in Akka and Pekko).
+func (v *View) clean(in *indirect, l link) bool {
+	o, s := l.observer, l.subject
+	return v.Members[o].Downable() && v.Members[s].Downable() &&
+		!(in.crossed[o] && in.crossed[s]) && !(in.bridged[o] && in.bridged[s])
 }
 
-// agreedUnreachable tells which unreachable members every reachable member reports: what they report does not count (design deviation 11,
-// akka.net#7141). A report counts once, however often it is listed.
-func (v *View) agreedUnreachable(c *conflicts) []bool {
+// agreedGone are the observers that are unreachable, as every reachable member reports: what they report does
+// not count (design deviation 11, akka.net#7141). A report counts once, however often it is listed.
+func (v *View) agreedGone(in *indirect) places {
 	reachable := 0
 	for i := range v.Members {
 		if !v.Members[i].Unreachable {
 			reachable++
 		}
 	}
-	by, gone := make([]int, len(v.Members)), make([]bool, len(v.Members))
-	heard := make(map[[2]int]bool, len(c.links))
-	for _, l := range c.links {
-		pair := [2]int{l.observer, l.subject}
-		if v.Members[l.observer].Unreachable || !v.Members[l.subject].Unreachable || heard[pair] {
+	gone, by, heard := make(places, len(v.Members)), make([]int, len(v.Members)), make(map[link]bool)
+	for _, l := range in.links {
+		o, s := &v.Members[l.observer], &v.Members[l.subject]
+		if !in.crossed[l.subject] || o.Unreachable || !s.Unreachable || heard[l] {
 			continue
 		}
-		heard[pair] = true
+		heard[l] = true
 		by[l.subject]++
 		gone[l.subject] = by[l.subject] == reachable
 	}

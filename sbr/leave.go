@@ -20,9 +20,13 @@ func (v *Verdict) Remaining() []ID {
 	if len(v.Heirs) > 0 {
 		all = v.Heirs
 	}
-	var rest []ID
-	for _, id := range all {
-		if !slices.Contains(v.Left, id) {
+	return without(all, v.Left)
+}
+
+// without returns the ids that are not among the others.
+func without(ids, others []ID) (rest []ID) {
+	for _, id := range ids {
+		if !slices.Contains(others, id) {
 			rest = append(rest, id)
 		}
 	}
@@ -60,17 +64,12 @@ func (v *Verdict) Inherit(here []ID) bool {
 	if v.Token == 0 || v.Partial || len(v.Remaining()) > 0 {
 		return false
 	}
-	var heirs []ID
-	for _, id := range here {
-		if !slices.Contains(v.Left, id) && !slices.Contains(heirs, id) {
-			heirs = append(heirs, id)
-		}
-	}
+	heirs := without(here, v.Left)
 	if len(heirs) == 0 {
 		return false
 	}
 	slices.Sort(heirs)
-	v.Heirs = heirs
+	v.Heirs = slices.Compact(heirs)
 	return true
 }
 
@@ -81,11 +80,7 @@ func (v *Verdict) Succeed(by ID, here []ID, reason string) *Verdict {
 	if !slices.Contains(here, by) {
 		next.Survivors = append(next.Survivors, by)
 	}
-	for _, id := range v.Remaining() {
-		if !slices.Contains(next.Survivors, id) {
-			next.Down = append(next.Down, id)
-		}
-	}
+	next.Down = without(v.Remaining(), next.Survivors)
 	next.Normalize()
 	return next
 }
@@ -104,15 +99,15 @@ func (r *Resolver) onLeft() {
 
 // atPeace reports whether this member knows the cluster's last verdict, belongs to it, and misses nobody.
 func (r *Resolver) atPeace() bool {
-	return r.suspects == 0 && r.check == nil && r.race == nil &&
+	return r.suspects == 0 && r.question == nil && r.race == nil &&
 		r.knowsRecord() && r.verdict.Token > 0 && r.standing() != Out
 }
 
 // leave is what is recorded when this member leaves: itself, whoever is leaving, and who stays.
 func (r *Resolver) leave() RecordLeave {
 	l := RecordLeave{Token: r.verdict.Token}
-	for i := range r.members {
-		switch m := &r.members[i]; {
+	for m := range r.each {
+		switch {
 		case m.ID == r.self || m.Status == Leaving && !m.Unreachable:
 			l.Gone = append(l.Gone, m.ID)
 		case m.Status <= Up && r.verdict.Eligible(m.ID, m.Seen):

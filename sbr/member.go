@@ -12,7 +12,8 @@ import (
 // The zero value is Joining.
 type Status uint8
 
-// The statuses in the order of a member's life. Serf's alive, leaving and left map to Up (or Joining), Leaving and removal.
+// The statuses in the order of a member's life. Serf's alive, leaving and left map to Up (or Joining),
+// Leaving and removal.
 const (
 	Joining Status = iota
 	WeaklyUp
@@ -61,12 +62,14 @@ type Member struct {
 	Status Status
 	// Unreachable says that the member cannot be reached from here.
 	Unreachable bool
-	// Unlisted says that the cluster no longer lists the member, although nothing proves its end: it may run where it cannot be
-	// reached, and decide. It stays an undecided suspect until a verdict or an order covers it, or it is seen again.
+	// Unlisted says that the cluster no longer lists the member, although nothing proves its end: it may run
+	// where it cannot be reached, and decide. It stays a suspect until it is decided about or seen again.
 	Unlisted bool
 
-	// awaiting says that the cluster calls the member alive, but it has not been seen while nobody was unreachable.
+	// awaiting says that the cluster calls the member alive, but it was not seen while nobody was unreachable.
 	awaiting bool
+	// mustGo says that the verdict of this member's lease downed it: it must be gone before the release.
+	mustGo bool
 }
 
 // HasRole reports whether the member plays role; everybody plays the empty role.
@@ -74,10 +77,10 @@ func (m *Member) HasRole(role string) bool {
 	return role == "" || slices.Contains(m.Roles, role)
 }
 
-// counted reports whether a member belongs to the base set: Up and Leaving (reference: members without joining and exiting).
+// counted reports whether a member belongs to the base set (reference: members without joining and exiting).
 func (m *Member) counted() bool { return m.Status == Up || m.Status == Leaving }
 
-// Downable reports whether a decision may down the member: Exiting and Down members are on their way out already.
+// Downable reports whether a decision may down the member: Exiting and Down members are on their way out.
 func (m *Member) Downable() bool { return m.Status <= Leaving }
 
 // place is what members are ordered by first: the address, or the name where there is none.
@@ -96,8 +99,8 @@ func (m *Member) place() (host string, port int) {
 	return host, port
 }
 
-// CompareMembers orders members by address: host, then port as a number; by name where there is none. Ties go by name, then
-// incarnation. The first of a side in this order is its leader.
+// CompareMembers orders members by address: host, then port as a number; by name where there is none. Ties go
+// by name, then incarnation. The first of a side in this order is its leader.
 func CompareMembers(a, b *Member) int {
 	if a.Addr != b.Addr {
 		ah, ap := a.place()
@@ -109,8 +112,8 @@ func CompareMembers(a, b *Member) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.ID), string(b.ID)))
 }
 
-// older reports whether a is older than b; a member without a birth is younger than any with one, ties go by address.
-func older(a, b *Member) bool {
+// Older reports whether a is older than b: by Born, ties by address; without a birth it is the youngest.
+func Older(a, b *Member) bool {
 	switch {
 	case a.Born == b.Born:
 		return CompareMembers(a, b) < 0
@@ -120,6 +123,3 @@ func older(a, b *Member) bool {
 		return a.Born < b.Born
 	}
 }
-
-// Older reports whether a is older than b: by Born, ties by address; without a birth a member is the youngest.
-func Older(a, b *Member) bool { return older(a, b) }

@@ -5,14 +5,30 @@ import (
 	"time"
 )
 
+// attempt is a request to the store that is repeated until it has an answer.
+type attempt struct {
+	inflight  uint64        // the one that has no answer yet, zero if there is none
+	answerBy  time.Duration // when that one counts as unanswered
+	notBefore time.Duration // the next one
+}
+
+func (a *attempt) due() time.Duration {
+	if a.inflight != 0 {
+		return a.answerBy
+	}
+	return a.notBefore
+}
+
+func (r *Resolver) start(a *attempt) {
+	a.inflight, a.answerBy = r.next(), r.now+r.cfg.LeaseTimeout+r.cfg.LeaseRetry
+}
+
 // race is one side's attempt to get the lease, seen from the member that makes it.
 type race struct {
+	attempt
 	since     time.Duration // lastChange when it began: a changed side begins anew
-	notBefore time.Duration // the next attempt
 	deadline  time.Duration // when the side gives up; zero until the first attempt
-	inflight  uint64        // the attempt that has no answer yet
-	base      uint64        // the token that attempt was built on
-	answerBy  time.Duration // when that attempt counts as unanswered
+	base      uint64        // the token that the attempt was built on
 	watching  bool          // an unreachable holder is being watched
 	suspended bool          // past the deadline under the policy suspend
 	heard     bool          // the last attempt had an answer: the store can be reached from here
@@ -25,8 +41,8 @@ type race struct {
 	writes int // how many writes have no answer that counts
 }
 
-// runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that covers everybody
-// who is unreachable, ends the race; a changed side starts stable-after anew (design deviation 1).
+// runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that
+// covers everybody who is unreachable, ends the race; a changed side starts anew (design deviation 1).
 func (r *Resolver) runRace() {
 	rc := r.race
 	if rc == nil {
@@ -59,12 +75,10 @@ func (r *Resolver) raceAt() time.Duration {
 	switch {
 	case rc == nil:
 		return never
-	case rc.inflight != 0:
-		return rc.answerBy
-	case rc.deadline != 0 && !rc.watching:
+	case rc.inflight == 0 && rc.deadline != 0 && !rc.watching:
 		return min(max(rc.notBefore, r.now), rc.deadline)
 	default:
-		return rc.notBefore
+		return rc.due()
 	}
 }
 
@@ -82,19 +96,20 @@ func (r *Resolver) tryLease() {
 	if rc.target != "" {
 		d = r.requested(rc.target, rc.reason)
 	} else {
-		v := r.view()
-		d = Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+		d = r.decision()
 		if r.otherDecision(d) {
 			return
 		}
 	}
 	r.startAttempt()
 	rc.writes++
-	r.emit(AcquireLease{Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy, TakeOver: r.takeOver()})
+	r.emit(AcquireLease{
+		Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy, TakeOver: r.takeOver(),
+	})
 }
 
-// otherDecision ends the race if what the members report has changed so that the decision needs no lease any more: it has to stand for
-// stable-after first, because no lease makes it safe to be wrong.
+// otherDecision ends the race if what the members report has changed so that the decision needs no lease any
+// more: it has to stand for stable-after first, because no lease makes it safe to be wrong.
 func (r *Resolver) otherDecision(d Decision) bool {
 	if d.Final.NeedsLease() {
 		return false
@@ -110,20 +125,19 @@ func (r *Resolver) knowsRecord() bool {
 }
 
 func (r *Resolver) startAttempt() {
-	r.race.inflight, r.race.base = r.next(), r.record.Token
-	r.race.answerBy = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
+	r.start(&r.race.attempt)
+	r.race.base = r.record.Token
 }
 
-// proposal is the verdict that this side writes if it wins. Its survivors are on this side, were not downed by the decision,
-// and stand in the last verdict: the survivors only shrink (design section 5).
+// proposal is the verdict that this side writes if it wins. Its survivors are on this side, were not downed
+// by the decision, and stand in the last verdict: the survivors only shrink (design section 5).
 func (r *Resolver) proposal(d Decision) Verdict {
 	v := Verdict{DecidedBy: r.self, Reason: d.Reason}
 	downed := make(set, len(d.Down))
 	for _, id := range d.Down {
-		downed[id] = struct{}{}
+		downed.add(id)
 	}
-	for i := range r.members {
-		m := &r.members[i]
+	for m := range r.each {
 		switch {
 		case !m.Downable(), r.hasLeft(m.ID) && !m.Unreachable: // neither a survivor nor downed: it is about to be gone
 		case m.Unreachable || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
@@ -168,17 +182,28 @@ func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	}
 }
 
+// raceRead follows the read that a race needed before it could propose anything.
+func (r *Resolver) raceRead(e LeaseRead) {
+	switch rc := r.race; {
+	case e.Err != "":
+		r.attemptUnknown(e.Err)
+	case !r.knowsRecord():
+		// A store that is behind what this member knows is no answer: wait for the correction, but not for ever.
+		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
+	default:
+		rc.answered(r.now, &r.cfg, true)
+		rc.notBefore = r.now
+	}
+}
+
 // won follows a granted write, also one that came too late for its race: what stands in the lease binds.
 func (r *Resolver) won(rec Record) {
 	r.learnRecord(rec, false)
 	r.endRequest("another verdict has the token %d", rec.Token)
 	r.race, r.changes = nil, 0
 	r.holding, r.releaseAt, r.passAt = true, never, never
-	r.waitGone = r.waitGone[:0]
-	for _, id := range r.verdict.Down {
-		if r.get(id) != nil {
-			r.waitGone = append(r.waitGone, id)
-		}
+	for m := range r.each {
+		m.mustGo = contains(r.verdict.Down, m.ID)
 	}
 	r.lastChange = r.now
 	r.tellVerdict()
@@ -206,8 +231,8 @@ func (r *Resolver) denied() {
 	}
 }
 
-// attemptUnknown follows an attempt without an answer. The side asks more and more of its members to try instead: not
-// knowing is retried inside the deadline, never read as granted, and not as denied either.
+// attemptUnknown follows an attempt without an answer. The side asks more and more of its members to try
+// instead: not knowing is retried inside the deadline, never read as granted, and not as denied either.
 func (r *Resolver) attemptUnknown(why string) {
 	rc := r.race
 	rc.answered(r.now, &r.cfg, false)
@@ -222,7 +247,7 @@ func (r *Resolver) attemptUnknown(why string) {
 		return // the operator asked this member
 	}
 	// Those asked before are asked again: the request may have been lost, and a second one does no harm.
-	others := r.reachable(r.self)
+	others := r.reachable()
 	if rc.asked = min(2*rc.asked+1, len(others)); rc.asked > 0 {
 		r.emit(AskToRace{Targets: others[:rc.asked], Suspects: r.undecided()})
 	}
@@ -249,21 +274,22 @@ func (r *Resolver) giveUp() {
 	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
 		rc.suspended = true
 		rc.deadline = r.now + r.cfg.SuspendTimeout
-		r.explain(TopicLease, "nobody here could learn the fate of the lease within %v (%s): suspended for at most %v", r.cfg.LeaseDeadline, rc.lastErr, r.cfg.SuspendTimeout)
+		r.explain(TopicLease, "nobody here could learn the fate of the lease within %v (%s): suspended for at most %v",
+			r.cfg.LeaseDeadline, rc.lastErr, r.cfg.SuspendTimeout)
 		r.tryLease()
 		return
 	}
-	v := r.view()
-	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	d := r.decision()
 	if r.otherDecision(d) {
 		return
 	}
+	v := r.view()
 	d = d.Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
 	d.Reason = fmt.Sprintf("nobody on this side could learn the fate of the lease in time (%s)", rc.lastErr)
 	r.act(d)
 }
 
-// onAsked races in the place of a member of this side that cannot reach the store. The verdict chain makes that harmless.
+// onAsked races in the place of a member of this side that cannot reach the store.
 func (r *Resolver) onAsked(e Asked) {
 	m := r.get(e.From)
 	if m == nil || m.Unreachable || m.Status == Down {
@@ -271,10 +297,10 @@ func (r *Resolver) onAsked(e Asked) {
 	}
 	name := m.Name
 	r.inherit(e.Suspects)
-	if !r.armed || r.suspects == 0 || r.check != nil || r.race != nil || !r.get(r.self).counted() {
+	if !r.mayDecide() || r.race != nil || !NeedsLease(r.strategy) {
 		return
 	}
-	if !NeedsLease(r.strategy) || r.now < r.lastChange+r.cfg.StableAfter {
+	if r.now < r.lastChange+r.cfg.StableAfter {
 		return // a view that is changing is no ground for a decision: who asks will ask again
 	}
 	r.explain(TopicLease, "asked by %s to race for the lease in its place", name)

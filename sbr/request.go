@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// An operator can down a member (design rule 15). With a lease that is a race like any other, whose proposal leaves the member out: the
-// verdict counts, so it is as safe as every verdict, whatever the operator believes. Such a race answers the operator, and nobody goes
-// down because it ends without a verdict. Without a lease it is an order, which only the leader of a side can give.
+// An operator can down a member (design rule 15). With a lease that is a race like any other, whose proposal
+// leaves the member out: it is as safe as every verdict, whatever the operator believes. Such a race answers
+// the operator, and nobody goes down because it ends without a verdict. Without a lease it is an order, which
+// only a leader can give.
 
 func (r *Resolver) onDownRequested(e DownRequested) {
 	refused := r.refusal(e.ID)
@@ -16,7 +17,8 @@ func (r *Resolver) onDownRequested(e DownRequested) {
 	}
 	if refused == "" && !NeedsLease(r.strategy) {
 		if l := r.orderGiver(e.ID); l != r.self {
-			refused = fmt.Sprintf("without a lease only %s can order that, the first member of this side that is not the one to go: ask there", r.name(l))
+			refused = fmt.Sprintf("without a lease only %s can order that, the first member of this side that is "+
+				"not the one to go: ask there", r.name(l))
 		}
 	}
 	if refused != "" {
@@ -26,7 +28,9 @@ func (r *Resolver) onDownRequested(e DownRequested) {
 	d := r.requested(e.ID, e.Reason)
 	if d.Final.NeedsLease() {
 		r.explainDecision(d)
-		r.race = &race{since: r.lastChange, notBefore: r.now, target: e.ID, reason: e.Reason}
+		r.race = &race{
+			attempt: attempt{notBefore: r.now}, since: r.lastChange, target: e.ID, reason: e.Reason,
+		}
 		return
 	}
 	r.act(d)
@@ -48,7 +52,7 @@ func (r *Resolver) refusal(id ID) string {
 		return m.Name + " is recorded to have left in peace: nothing is left to decide"
 	case !r.armed || !self.counted() || r.standing() == Out:
 		return "this member takes no part in decisions yet: ask another one"
-	case r.check != nil:
+	case r.question != nil:
 		return "this member does not know yet what was decided about itself"
 	case NeedsLease(r.strategy) && r.behind():
 		return fmt.Sprintf("the lease store holds less than verdict %d, which is known here: wait until it was written back", r.verdict.Token)
@@ -67,15 +71,15 @@ func (r *Resolver) refusal(id ID) string {
 
 // orderGiver is the member whose order to down the target the others obey: the first of this side.
 func (r *Resolver) orderGiver(target ID) ID {
-	for i := range r.members {
-		if m := &r.members[i]; !m.Unreachable && m.Status == Up && m.ID != target {
+	for m := range r.each {
+		if !m.Unreachable && m.Status == Up && m.ID != target {
 			return m.ID
 		}
 	}
 	return r.self
 }
 
-// requested is the decision that an operator asks for: the target goes down, and whoever is leaving and cannot be reached.
+// requested is the decision that an operator asks for: the target goes down, and whoever leaves unreachably.
 func (r *Resolver) requested(target ID, reason string) Decision {
 	d := Decision{Choice: Choice{Kind: DownUnreachable, Reason: "an operator downs " + r.name(target)}}
 	if NeedsLease(r.strategy) {
@@ -85,15 +89,15 @@ func (r *Resolver) requested(target ID, reason string) Decision {
 		d.Reason += ": " + reason
 	}
 	d.Final = d.Kind
-	for i := range r.members {
-		if m := &r.members[i]; m.ID == target || d.Final.downs(m, false) {
+	for m := range r.each {
+		if m.ID == target || d.Final.downs(m, false) {
 			d.Down = append(d.Down, m.ID)
 		}
 	}
 	return d
 }
 
-// requestOver ends the race of a request if what the operator saw has changed. What an operator asks for is not asked for again by itself.
+// requestOver ends the race of a request if what the operator saw has changed.
 func (r *Resolver) requestOver() bool {
 	why := r.refusal(r.race.target)
 	if why == "" && r.race.since != r.lastChange {
@@ -116,7 +120,8 @@ func (r *Resolver) requestJudged() {
 		return
 	}
 	r.race = nil
-	r.emit(AnswerDownRequest{ID: rc.target, Outcome: Granted, Text: fmt.Sprintf("%s is downed by verdict %d", r.name(rc.target), r.verdict.Token)})
+	text := fmt.Sprintf("%s is downed by verdict %d", r.name(rc.target), r.verdict.Token)
+	r.emit(AnswerDownRequest{ID: rc.target, Outcome: Granted, Text: text})
 }
 
 // endRequest ends the race of a request, if there is one, and says what is known of its end.

@@ -20,9 +20,8 @@ const (
 // never is a deadline that does not come.
 const never = time.Duration(1<<63 - 1)
 
-// Resolver is the state machine of one member. It holds no goroutine, clock, socket or logger: time is an argument
-// (the driver's monotonic clock, since any fixed origin, never going back), and what it wants done is returned as values.
-// It is not safe for concurrent use.
+// Resolver is the state machine of one member. It holds no goroutine, clock, socket or logger: time is an
+// argument (a monotonic clock), effects are values. It is not safe for concurrent use.
 type Resolver struct {
 	cfg      Config
 	strategy Strategy
@@ -31,7 +30,7 @@ type Resolver struct {
 	now     time.Duration
 	effects []Effect
 
-	roster
+	table
 	reports []Report
 	seenBy  []ID
 	// indirect are the members that were indirectly connected when the reports were last read.
@@ -53,9 +52,10 @@ type Resolver struct {
 
 	attempt uint64
 	race    *race
-	check   *check // set after a pause, until the member knows its fate
+	// question is open until this member knows its standing; nil: it does.
+	question *question
 
-	// unsure: this process stood still, and has not heard since from the store, nor from a member that did not stand still.
+	// unsure: this process stood still, and has not heard since from the store, nor from a member that did not.
 	// departed: meanwhile somebody has gone who may have known more.
 	unsure, departed bool
 
@@ -67,15 +67,14 @@ type Resolver struct {
 
 	holding   bool   // this member holds the lease
 	heldSince uint64 // the attempt that got it
-	waitGone  []ID   // downed members that must be gone before the lease is released
 	releaseAt time.Duration
 	removeAt  time.Duration
 	removals  int           // how many times removing was tried for those that are downed now
 	passAt    time.Duration // when this member passes the verdict on, unless another one did
 }
 
-// New returns the resolver of the member self, which had read the token seen when it started. now is the driver's clock.
-// Errors: those of Config.Validate, a nil strategy, an empty self.
+// New returns the resolver of the member self, which had read the token seen when it started. now is the
+// driver's clock. Errors: those of Config.Validate, a nil strategy, an empty self.
 func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolver, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sbr: %w", err)
@@ -85,20 +84,23 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	}
 	r := &Resolver{
 		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
-		orders:    make(map[ID]struct{}),
+		table: table{index: make(map[ID]int)}, orders: make(map[ID]struct{}),
 		releaseAt: never, removeAt: never, passAt: never, recheckAt: never, restoreAt: never,
 	}
 	self.Status, self.awaiting, self.Unreachable = Joining, true, false
-	r.roster.put(self)
+	r.put(self)
 	return r, nil
 }
 
-// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+// Step takes in one event at the time now and returns what is to be done, which is valid until the next call.
 func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 	r.begin(now)
 	if !r.down && !r.left {
 		suspects, token := r.suspects, r.verdict.Token
-		r.apply(e)
+		e.apply(r)
+		if r.suspects == 0 {
+			r.changes = 0 // no unrest is left
+		}
 		if suspects > 0 && r.suspects == 0 && token == r.verdict.Token {
 			r.onHealed(e)
 		}
@@ -109,7 +111,7 @@ func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 	return r.effects
 }
 
-// Tick lets time pass: call it when the deadline of NextDeadline has come. It is harmless at any other moment.
+// Tick lets time pass: call it when NextDeadline has come. It is never harmful.
 func (r *Resolver) Tick(now time.Duration) []Effect {
 	r.begin(now)
 	if !r.down && !r.left {
@@ -129,49 +131,12 @@ func (r *Resolver) explain(what Topic, format string, args ...any) {
 	r.emit(Explain{What: what, Text: fmt.Sprintf(format, args...)})
 }
 
-func (r *Resolver) apply(e Event) {
-	switch e := e.(type) {
-	case MemberSeen:
-		r.onMemberSeen(e.Member)
-	case MemberGone:
-		r.onMemberGone(e)
-	case Suspected:
-		r.remember(e.Members)
-	case Reachability:
-		r.onReachability(e.ID, e.Unreachable)
-	case Observations:
-		r.reports, r.seenBy = e.Reports, e.SeenBy
-		r.watchIndirect()
-	case LeaseAnswer:
-		r.onLeaseAnswer(e)
-	case LeaseRead:
-		r.onLeaseRead(e)
-	case LeaseObserved:
-		r.onLeaseObserved(e.Record)
-	case LeaseReleased:
-		r.onLeaseReleased(e)
-	case Told:
-		r.onTold(e)
-	case Ordered:
-		r.onOrdered(e)
-	case Asked:
-		r.onAsked(e)
-	case Cleared:
-		r.onCleared(e)
-	case DownRequested:
-		r.onDownRequested(e)
-	case Resumed:
-		r.onResumed(e)
-	case Failed:
-		r.goDown(e.Reason)
-	case Left:
-		r.onLeft()
-	}
-}
-
 // advance does whatever is due now.
 func (r *Resolver) advance() {
-	steps := [...]func(){r.checkStanding, r.runCheck, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable, r.decideWhenStable, r.runRace, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension}
+	steps := [...]func(){
+		r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable,
+		r.decideWhenStable, r.runRace, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension,
+	}
 	for _, step := range steps {
 		if r.down {
 			return
@@ -189,7 +154,7 @@ func (r *Resolver) goDown(reason string) {
 		r.holding = false
 		r.emit(ReleaseLease{Attempt: r.next()})
 	}
-	r.down, r.race, r.check = true, nil, nil
+	r.down, r.race, r.question = true, nil, nil
 	r.emit(DownSelf{Reason: reason})
 }
 
@@ -198,11 +163,12 @@ func (r *Resolver) next() uint64 {
 	return r.attempt
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false for never.
 func (r *Resolver) NextDeadline() (at time.Duration, ok bool) {
 	if r.down || r.left {
 		return 0, false
 	}
-	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt, r.checkAt(), r.recheckDue(), r.restoreAt)
+	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt,
+		r.questionAt(), r.recheckDue(), r.restoreAt)
 	return at, at != never
 }

@@ -16,7 +16,7 @@ type Snapshot struct {
 	Leader ID
 	// Responsible says that this member would act on a decision now.
 	Responsible bool
-	// Deadline is when this member decides if nothing changes, on the driver's clock; HasDeadline is false when nothing is pending.
+	// Deadline is when this member decides if nothing changes, on the driver's clock; only if HasDeadline.
 	Deadline    time.Duration
 	HasDeadline bool
 	// Record is what the lease store held when it was last heard of; Known is false before that.
@@ -31,7 +31,7 @@ func (r *Resolver) State() State {
 	switch {
 	case r.down:
 		return StateDown
-	case !r.armed && r.check == nil:
+	case !r.armed && r.question == nil:
 		return StateArming
 	case r.race != nil:
 		return StateWaiting
@@ -45,7 +45,7 @@ func (r *Resolver) State() State {
 // Suspects is how many members are unreachable and not yet downed. It allocates nothing.
 func (r *Resolver) Suspects() int { return r.suspects }
 
-// Member returns what is known of an incarnation; ok is false if it is not a member here. It allocates nothing.
+// Member returns what is known of an incarnation; ok is false if it is no member here. It allocates nothing.
 func (r *Resolver) Member(id ID) (m Member, ok bool) {
 	if known := r.get(id); known != nil {
 		return *known, true
@@ -81,7 +81,8 @@ func (r *Resolver) Snapshot() Snapshot {
 	return s
 }
 
-// Named are the members that a person means by a node name or an incarnation: those that are not downed, or else the first that was.
+// Named are the members that a person means by a node name or an incarnation: those that are not downed, or
+// else the first that was.
 func (s *Snapshot) Named(name string) (ids []ID) {
 	var downed []ID
 	for i := range s.Members {
@@ -99,28 +100,3 @@ func (s *Snapshot) Named(name string) (ids []ID) {
 	}
 	return ids
 }
-
-// Clone returns an independent copy, for model checkers that try several continuations of one state.
-// The strategy is shared: strategies are stateless.
-func (r *Resolver) Clone() *Resolver {
-	c := *r
-	c.effects = nil
-	c.members = slices.Clone(r.members)
-	c.index = maps.Clone(r.index)
-	c.orders = maps.Clone(r.orders)
-	c.waitGone = slices.Clone(r.waitGone)
-	if r.race != nil {
-		rc := *r.race
-		c.race = &rc
-	}
-	if r.check != nil {
-		ck := *r.check
-		ck.cleared = maps.Clone(ck.cleared)
-		c.check = &ck
-	}
-	return &c
-}
-
-// SkipAttempts leaves out the next n numbers of attempts. Encodings (AppendState) know no numbers, so a model checker that goes on
-// with one of two equal resolvers may have to hand it an answer that is older than its first attempt; this makes room for that.
-func (r *Resolver) SkipAttempts(n uint64) { r.attempt += n }

@@ -19,22 +19,27 @@ func (r *Resolver) view() View {
 	return View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
 }
 
+// decision is what the strategy makes of the present view.
+func (r *Resolver) decision() Decision {
+	v := r.view()
+	return Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+}
+
 // downWhenUnstable downs this member when the view has been changing for too long without once being stable.
 //
-// The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells its side.
-// Unlike the reference, a view that was stable once ends the unrest: a side that waits for its lease is not unstable.
+// The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells
+// its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable.
 func (r *Resolver) downWhenUnstable() {
 	r.settled()
 	if !r.armed || r.now < r.unstableAt() {
 		return
 	}
-	v := r.view()
 	r.act(Decision{
 		Choice: Choice{Kind: DownAll, Reason: fmt.Sprintf(
 			"the view has kept changing for more than %v (%d changes) without being stable for %v",
 			r.cfg.StableAfter+r.cfg.DownAllWhenUnstable, r.changes, r.cfg.StableAfter)},
 		Final: DownAll,
-		Down:  v.downedBy(DownAll, nil),
+		Down:  r.ids((*Member).Downable),
 	})
 }
 
@@ -45,7 +50,7 @@ func (r *Resolver) settled() {
 	}
 }
 
-// unstableAt is the moment just after stable-after + down-all-when-unstable have passed since the first change.
+// unstableAt is just after stable-after + down-all-when-unstable have passed since the first change.
 func (r *Resolver) unstableAt() time.Duration {
 	if r.changes == 0 || r.cfg.DownAllWhenUnstable == 0 || !r.armed {
 		return never
@@ -57,33 +62,32 @@ func (r *Resolver) unstableAt() time.Duration {
 	return at
 }
 
-// decideAt is when this member decides: the leader of the side when the view has been stable, the others, where a lease
-// makes that safe, one decision deadline later each. (Design deviation 12: any member of a side may race for it.)
+// decideAt is when this member decides: the leader of the side when the view has been stable, the others,
+// where a lease makes that safe, one decision deadline later each (design deviation 12).
 func (r *Resolver) decideAt() time.Duration {
-	if !r.armed || r.suspects == 0 || r.race != nil || r.check != nil || r.idleAt == r.lastChange {
+	if !r.mayDecide() || r.race != nil || r.idleAt == r.lastChange {
 		return never
 	}
-	if self := r.get(r.self); self == nil || !self.counted() {
-		return never
-	}
-	at := r.lastChange + r.cfg.StableAfter
 	rank := r.position(r.self)
 	if rank > 0 && !NeedsLease(r.strategy) {
 		return never
 	}
-	return at + time.Duration(rank)*r.cfg.LeaseDeadline
+	return r.lastChange + r.cfg.StableAfter + time.Duration(rank)*r.cfg.LeaseDeadline
+}
+
+// mayDecide reports whether there is something to decide, and this member is one that can.
+func (r *Resolver) mayDecide() bool {
+	return r.armed && r.suspects > 0 && r.question == nil && r.get(r.self).counted()
 }
 
 func (r *Resolver) decideWhenStable() {
-	if r.now < r.lastChange+r.cfg.StableAfter || r.now < r.decideAt() { // the first needs no look at the members
-		return
+	if r.now >= r.decideAt() {
+		r.decide()
 	}
-	r.decide()
 }
 
 func (r *Resolver) decide() {
-	v := r.view()
-	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	d := r.decision()
 	// With a lease a decision about unreachable members is never empty: the verdict leaves them out.
 	if d.Final == None || len(d.Down) == 0 && !d.Final.NeedsLease() {
 		r.idleAt = r.lastChange
@@ -99,36 +103,33 @@ func (r *Resolver) decide() {
 func (r *Resolver) startRace(d Decision) {
 	r.changes = 0
 	r.explainDecision(d)
-	r.race = &race{since: r.lastChange, notBefore: r.now + d.Delay}
+	r.race = &race{attempt: attempt{notBefore: r.now + d.Delay}, since: r.lastChange}
 }
 
 func (r *Resolver) explainDecision(d Decision) {
-	r.emit(Explain{What: TopicDecision, Decision: &d, Text: fmt.Sprintf("%s: %s (%s)", d.Final, d.Reason, plural(len(d.Down), "member goes down", "members go down"))})
+	text := fmt.Sprintf("%s: %s (%s)", d.Final, d.Reason, plural(len(d.Down), "member goes down", "members go down"))
+	r.emit(Explain{What: TopicDecision, Decision: &d, Text: text})
 }
 
-// act carries a decision out that needs no lease, or no longer waits for one: the others first, this member last.
+// act carries a decision out that waits for no lease (any longer): the others first, this member last.
 func (r *Resolver) act(d Decision) {
 	r.explainDecision(d)
 	self := false
-	targets, joined, suspects := r.reachable(r.self), r.joinedLate(d.Down), r.undecided()
+	targets, joined, suspects := r.reachable(), r.joinedLate(d.Down), r.undecided()
 	for _, id := range d.Down {
 		self = self || id == r.self
 		r.keepOut(id)
 	}
-	if len(targets) > 0 {
-		r.emit(TellOrder{Targets: targets, Order: Order{Kind: d.Final, Down: d.Down, Reason: d.Reason, Suspects: suspects}})
-	}
-	if len(joined) > 0 {
-		r.emit(TellOrder{Targets: joined, Order: Order{Kind: DownUnreachable, Down: joined, Reason: d.Reason + "; it joined during the partition"}})
-	}
+	r.order(targets, Order{Kind: d.Final, Down: d.Down, Reason: d.Reason, Suspects: suspects})
+	r.order(joined, Order{Kind: DownUnreachable, Down: joined, Reason: d.Reason + "; it joined during the partition"})
 	r.race, r.changes, r.lastChange = nil, 0, r.now
 	if self {
 		r.goDown(d.Final.String() + ": " + d.Reason)
 	}
 }
 
-// joinedLate lists the reachable members among down that joined during the partition. They never knew the other side, so to
-// them nobody is unreachable, and they would ignore an order that downs this side; they are told by name.
+// joinedLate lists the reachable members among down that joined during the partition. They never knew the
+// other side, so to them nobody is unreachable, and they ignore an order that downs this side.
 func (r *Resolver) joinedLate(down []ID) (ids []ID) {
 	for _, id := range down {
 		if m := r.get(id); m != nil && m.Status == Joining && !m.Unreachable && id != r.self {
@@ -154,7 +155,7 @@ func (r *Resolver) onOrdered(e Ordered) {
 	}
 	r.inherit(e.Order.Suspects)
 	from := r.get(e.From)
-	if r.check == nil && r.suspects == 0 && (e.Order.Kind == DownAll || e.Order.Kind == DownReachable) {
+	if r.question == nil && r.suspects == 0 && (e.Order.Kind == DownAll || e.Order.Kind == DownReachable) {
 		r.explain(TopicIgnored, "ignored an order of %s (%s): nobody is unreachable here", from.Name, e.Order.Kind)
 		return
 	}
@@ -165,32 +166,28 @@ func (r *Resolver) onOrdered(e Ordered) {
 		return
 	}
 	for _, id := range e.Order.Down {
-		// With a lease only a verdict speaks for others: those that are named here may yet win, but the sender will not.
+		// With a lease only a verdict speaks for others: those named here may yet win, but the sender will not.
 		if id == e.From || !NeedsLease(r.strategy) {
 			r.keepOut(id)
 		}
 	}
-	r.calm()
 }
 
-// lastChance answers the order of a member that gave its side up because it could not learn the fate of the lease. A member that
-// has not tried itself tries once before it obeys, and one that has an answer need not obey: the side is lost only when none
-// of it reaches the store (promise L1). The verdict chain makes that safe.
+// lastChance answers the order of a member that gave its side up because it could not learn the fate of the
+// lease. A member that has not tried itself tries once before it obeys, and one that has an answer need not
+// obey: the side is lost only when none of it reaches the store (promise L1).
 func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	gaveUp := e.Order.Kind == DownReachable || e.Order.Kind == ReverseDownIndirectlyConnected
-	if !gaveUp || !NeedsLease(r.strategy) || r.suspects == 0 || r.check != nil || !r.armed || !r.get(r.self).counted() {
-		return false
-	}
-	if r.race != nil && !r.race.heard && r.race.lastErr != "" {
+	tried := r.race != nil && !r.race.heard && r.race.lastErr != ""
+	if !gaveUp || tried || !NeedsLease(r.strategy) || !r.mayDecide() {
 		return false
 	}
 	name := from.Name
 	r.endRequest("%s gave this side up meanwhile", name)
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {
-		// The view may not have been stable. The chain of verdicts makes that safe for the lease, but nothing does for other decisions.
-		v := r.view()
-		d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+		// The view may not be stable. The chain of verdicts makes that safe for the lease, but for nothing else.
+		d := r.decision()
 		if !d.Final.NeedsLease() {
 			return false
 		}

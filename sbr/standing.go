@@ -1,140 +1,221 @@
 package sbr
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
-// tellers is how many of the first members of a side tell it a verdict that downs them; one is enough, two may be slow.
-const tellers = 3
+// doubt is why a member does not know its own standing.
+type doubt uint8
 
-// removeBackups is how many rounds the others leave to the leader before they remove downed members themselves.
-const removeBackups = 3
+const (
+	// paused: its process did not run, so whatever it knows may be history.
+	paused doubt = iota + 1
+	// healed: members that it could not reach are back, and may have decided without it.
+	healed
+	// untold: a verdict was told in part, and not whether it lists this member.
+	untold
+	// torn: two verdicts have one token, and only the store can say which one counts.
+	torn
+)
 
-// passers is how many members of a surviving side stand ready to pass a verdict on.
-const passers = 8
+// question is what a member must learn about its own standing before it may act. Until it is answered the
+// member is suspended. The store answers it; where it is silent or there is none, all other members do.
+type question struct {
+	attempt // to read the store
+	about   doubt
+	alone   bool // there was no other member before the pause, so nobody else needs to be asked
+	until   time.Duration
+	silent  bool // the store did not answer, or there is none: what the members say counts
+	// cleared are the members that know nothing against this one, and whether they are sure: they did not stand still.
+	cleared map[ID]bool
+}
 
-func (r *Resolver) onLeaseRead(e LeaseRead) {
-	racing := r.race != nil && r.race.inflight == e.Attempt
-	checking := r.check != nil && r.check.inflight == e.Attempt
-	if e.Err == "" {
-		r.learnRecord(e.Record, checking)
-		if r.rechecking == e.Attempt {
-			r.recheckAt, r.rechecks = never, 0
+// onResumed follows a pause of the whole process (promise S2): this member reads its fate before all else.
+func (r *Resolver) onResumed(e Resumed) {
+	r.endRequest("this process did not run for %v", e.Gap)
+	r.race, r.changes, r.lastChange, r.rechecking = nil, 0, r.now, 0
+	r.unsure, r.departed = true, false
+	why := cmp.Or(e.Why, "this process did not run")
+	r.explain(TopicPaused, "%s for %v: it learns its fate before it does anything else", why, e.Gap)
+	r.ask(paused)
+}
+
+// onHealed follows an event after which nobody is unreachable any more, though no verdict says why: the last
+// one came back, left, or was downed by an order. They may have decided before that.
+func (r *Resolver) onHealed(e Event) {
+	if r.question != nil || r.armed != r.suspended || r.down {
+		return
+	}
+	if !r.armed && r.now < r.firstChange+r.cfg.SettleAfter {
+		return // members that were gone already when it came, or that it met late
+	}
+	if !NeedsLease(r.strategy) {
+		switch e.(type) {
+		case Ordered, DownRequested:
+			return // its own side decided
 		}
-		if (racing || checking || r.rechecking == e.Attempt) && !r.behind() {
-			r.unsure = false // it was asked after the pause
+		if !r.armed || r.now < r.suspendedAt+r.cfg.StableAfter {
+			return // nobody can have decided yet
 		}
 	}
-	if racing && r.race != nil {
-		r.raceRead(e)
+	r.ask(healed)
+}
+
+func (r *Resolver) ask(about doubt) {
+	q := &question{about: about, until: r.now + r.cfg.SuspendTimeout, cleared: make(map[ID]bool)}
+	if !NeedsLease(r.strategy) {
+		q.until, q.silent = r.now+r.cfg.LeaseTimeout, true
 	}
-	if checking {
-		r.checked(e.Err)
+	q.notBefore, q.alone = r.now, about == paused && len(r.members) == 1
+	r.question = q
+}
+
+// standing is what the newest verdict says of this member.
+func (r *Resolver) standing() Standing {
+	return r.verdict.Standing(r.self, r.get(r.self).Seen)
+}
+
+// onPartial follows a verdict that was told in part. The rest of it may be on its way, so there is no hurry
+// to ask; but whoever is named nowhere in it is out, and only the whole verdict says so.
+func (r *Resolver) onPartial() {
+	if r.question != nil || r.standing() != StandingUnknown {
+		return
+	}
+	r.ask(untold)
+	r.question.notBefore = r.now + r.cfg.LeaseRetry
+	if r.cfg.WhenLeaseUnknown == UnknownDown {
+		r.question.until = r.now + r.cfg.LeaseDeadline
 	}
 }
 
-// raceRead follows the read that a race needed before it could propose anything.
-func (r *Resolver) raceRead(e LeaseRead) {
-	switch rc := r.race; {
-	case e.Err != "":
-		r.attemptUnknown(e.Err)
-	case !r.knowsRecord():
-		// A store that is behind what this member knows is no answer: wait for the correction, but not for ever.
-		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
-	default:
-		rc.answered(r.now, &r.cfg, true)
-		rc.notBefore = r.now
+func (r *Resolver) questionAt() time.Duration {
+	if q := r.question; q != nil {
+		return min(q.due(), q.until)
 	}
+	return never
 }
 
-func (r *Resolver) onLeaseObserved(rec Record) {
-	r.learnRecord(rec, false)
-	if rc := r.race; rc != nil && rc.inflight == 0 && rc.watching {
-		rc.notBefore = r.now
+func (r *Resolver) runQuestion() {
+	q := r.question
+	if q != nil && q.about == untold && r.standing() != StandingUnknown {
+		r.clear(fmt.Sprintf("verdict %d lists this member", r.verdict.Token))
+		return
 	}
-}
-
-// learnRecord takes in what the store holds. fresh says that it was read after two verdicts under one token were noticed.
-func (r *Resolver) learnRecord(rec Record, fresh bool) {
-	if !r.read || rec.Token >= r.record.Token {
-		held := r.holding
-		r.holding = rec.Holder == r.self && !rec.Behind // an older record, read late, takes nothing back
-		if r.holding && !held {
-			r.heldSince = r.attempt
-		}
+	if q == nil || r.now < r.questionAt() {
+		return
 	}
-	r.record, r.read, r.readAt = rec, true, r.now
-	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict, fresh) && r.suspended {
-		if p := r.position(r.self); p < passers {
-			r.passAt = r.now + time.Duration(p+1)*r.cfg.PassOnStep
-		}
+	if q.inflight != 0 && r.now >= q.answerBy {
+		q.inflight, q.silent = 0, true
 	}
-	if rec.Verdict != nil {
-		r.learnLeaves(rec.Verdict)
-	}
-	r.noticeBackwards()
-}
-
-// learnVerdict takes in a verdict if it is news, and downs every member that it leaves out. Of two verdicts under one token the store
-// decides: the one that a fresh read shows counts.
-func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
-	v = *v.Clone() // the event's slices belong to its maker
-	v.Normalize()
-	conflict := v.conflicts(&r.verdict)
 	switch {
-	case conflict && !fresh:
-		r.doubt(&v)
-		return false
-	case conflict:
-	case v.Token < r.verdict.Token || v.Token == r.verdict.Token && !r.verdict.Partial:
-		return false
-	case v.Token == r.verdict.Token && v.Partial:
-		v.Survivors = slices.Concat(v.Survivors, r.verdict.Survivors)
-		v.Down = slices.Concat(v.Down, r.verdict.Down)
-		v.Normalize()
+	case r.now >= q.until:
+		r.questionExpired()
+		return
+	case q.silent && r.allClear():
+		return
 	}
-	v.Survivors, v.Down = slices.Compact(v.Survivors), slices.Compact(v.Down)
-	news := v.Token > r.verdict.Token || conflict
-	r.verdict = v
-	for i := range r.members {
-		if m := &r.members[i]; m.Status != Down && v.Standing(m.ID, m.Seen) == Out {
-			r.change(m, func(m *Member) { m.Status = Down })
+	q.notBefore = r.now + r.cfg.LeaseRetry
+	if NeedsLease(r.strategy) {
+		r.start(&q.attempt)
+		r.emit(ReadLease{Attempt: q.inflight})
+	}
+	if (q.silent || q.about == paused) && q.about != torn {
+		r.emit(AskStanding{})
+	}
+}
+
+func (r *Resolver) questionExpired() {
+	if NeedsLease(r.strategy) {
+		r.goDown("neither the lease store nor the other members could tell this member its fate in time")
+		return
+	}
+	if r.clear("nobody objects") {
+		r.unsure = false
+	}
+}
+
+// checked follows the read that a question asked for.
+func (r *Resolver) checked(err string) {
+	q := r.question
+	q.inflight, q.notBefore = 0, r.now+r.cfg.LeaseRetry
+	if err == "" && !r.behind() && r.clear("the lease does not speak against this member") {
+		return
+	}
+	q.silent = true
+	if q.about != torn && !r.allClear() {
+		r.emit(AskStanding{})
+	}
+}
+
+func (r *Resolver) onCleared(e Cleared) {
+	if r.question == nil || r.get(e.From) == nil || e.Token < r.verdict.Token {
+		return
+	}
+	r.inherit(e.Suspects)
+	r.question.cleared[e.From] = !e.Unsure
+	if r.question.silent {
+		r.allClear()
+	}
+}
+
+// allClear answers the question once everybody who can be reached knows nothing against this member. One
+// answer is not enough: it may come from the same losing side. Those that stood still together know nothing,
+// however many they are: they count beside one that did not, or while nobody is missing who may have decided.
+// While others are unreachable the member stays suspended, and what it decides needs the store.
+func (r *Resolver) allClear() bool {
+	if r.question.about == torn {
+		return false
+	}
+	others, sure := 0, 0
+	for m := range r.each {
+		if m.ID == r.self || m.Unreachable || !m.Downable() || m.Status == Joining && !m.awaiting {
+			continue // the last kind runs no resolver: it cannot answer
+		}
+		others++
+		isSure, cleared := r.question.cleared[m.ID]
+		if !cleared {
+			return false
+		}
+		if isSure {
+			sure++
 		}
 	}
-	if conflict {
-		r.reinstate()
+	switch {
+	case others == 0 && r.suspects == 0 && !r.question.alone:
+		return false // whoever could tell has gone: only the store is left
+	case others > 0 && sure == 0 && r.suspects == 0 && r.unsure && r.departed:
+		return false
 	}
-	r.calm()
-	r.onPartial()
-	if news {
-		defer r.requestJudged()
-		r.explain(TopicVerdict, "verdict %d by %s: %s, %d down: %s", v.Token, r.name(v.DecidedBy), plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
+	cleared := r.clear("nothing against this member is known to " + plural(others, "reachable member", "reachable members"))
+	if cleared && (sure > 0 || r.suspects == 0) {
+		r.unsure = false
+	}
+	return cleared
+}
+
+// clear ends the question, unless the newest verdict downs this member or is a part.
+func (r *Resolver) clear(why string) bool {
+	if s := r.standing(); s == Out || s == StandingUnknown {
+		return false
+	}
+	if r.question.about == paused {
+		r.explain(TopicPaused, "back after the pause: %s", why)
+	} else {
+		r.explain(TopicHealed, "healed: %s", why)
+	}
+	r.question, r.lastChange, r.changes = nil, r.now, 0
+	if NeedsLease(r.strategy) {
+		r.recheckAt, r.rechecking, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0, 0
 	}
 	return true
 }
 
-func (r *Resolver) name(id ID) string {
-	if m := r.get(id); m != nil {
-		return m.Name
-	}
-	return string(id)
-}
+// tellers is how many of the first members of a side tell it a verdict that downs them; two may be slow.
+const tellers = 3
 
-// onTold takes in a verdict that somebody passed on.
-func (r *Resolver) onTold(e Told) {
-	if r.get(e.From) == nil {
-		r.explain(TopicIgnored, "ignored verdict %d told by %s: not a member here", e.Verdict.Token, e.From)
-		return
-	}
-	if e.Verdict.Token >= r.verdict.Token {
-		r.passAt = never
-	}
-	r.learnVerdict(e.Verdict, false)
-}
-
-// checkStanding downs this member when the newest verdict leaves it out. The first members of the side tell the others.
+// checkStanding downs this member when the newest verdict leaves it out. The first ones tell the others.
 func (r *Resolver) checkStanding() {
 	if r.hasLeft(r.self) {
 		r.goDown(fmt.Sprintf("this member is recorded to have left after verdict %d, and others may have begun anew without it", r.verdict.Token))
@@ -152,8 +233,7 @@ func (r *Resolver) checkStanding() {
 // placeAmongReachable is this member's place among the members it can reach, downed or not.
 func (r *Resolver) placeAmongReachable() int {
 	n := 0
-	for i := range r.members {
-		m := &r.members[i]
+	for m := range r.each {
 		if m.ID == r.self {
 			break
 		}
@@ -164,110 +244,56 @@ func (r *Resolver) placeAmongReachable() int {
 	return n
 }
 
-// tellVerdict passes the verdict on to everybody who can be reached, downed members included.
-func (r *Resolver) tellVerdict() {
-	var targets []ID
-	for i := range r.members {
-		if m := &r.members[i]; m.ID != r.self && !m.Unreachable {
-			targets = append(targets, m.ID)
-		}
-	}
-	if len(targets) > 0 {
-		r.emit(TellVerdict{Targets: targets, Verdict: r.verdict})
-	}
-}
+// readers is how many members read a lease that is not watched: one is enough, the others stand in for it.
+const readers = 3
 
-func (r *Resolver) passOn() {
-	if r.now < r.passAt {
+// maxBackoff is how often the pause between two rechecks doubles while the store does not answer.
+const maxBackoff = 4
+
+// recheck reads the store once more some time after a question: others may have suspected this member longer
+// than it knows, and have decided after it asked. It matters where the verdict is not watched; nobody waits
+// for it. There the first members go on reading now and then: somebody has to notice that the store has
+// forgotten (design rule 16).
+func (r *Resolver) recheck() {
+	if r.now < r.recheckDue() {
 		return
 	}
-	r.passAt = never
-	r.tellVerdict()
+	r.recheckAt = r.now + (r.cfg.LeaseTimeout+r.cfg.HolderRetry)<<min(r.rechecks, maxBackoff)
+	r.rechecking = r.next()
+	r.rechecks++
+	r.emit(ReadLease{Attempt: r.rechecking})
 }
 
-// removeDue is when this member next removes the downed members that are still listed: the leader of the side at once, the
-// others later, one after another, in case a removal did not reach them.
-func (r *Resolver) removeDue() time.Duration {
-	if r.downed == 0 || r.check != nil {
+func (r *Resolver) recheckDue() time.Duration {
+	switch {
+	case r.question != nil:
 		return never
-	}
-	if r.removeAt != never {
-		return r.removeAt
-	}
-	rank := r.position(r.self)
-	if rank == 0 {
-		return r.now
-	}
-	return r.now + time.Duration(rank+removeBackups)*r.cfg.RemoveRetry
-}
-
-// removeDowned removes downed members that are gone for good, and tells those that knock again what was decided. One that
-// cannot be removed, though it is unreachable from here, may be alive behind others: it is told as well.
-func (r *Resolver) removeDowned() {
-	r.removeAt = r.removeDue()
-	if r.downed == 0 {
-		r.removals = 0
-	}
-	if r.now < r.removeAt {
-		return
-	}
-	var gone, ordered, judged []ID
-	for i := range r.members {
-		m := &r.members[i]
-		if m.Status != Down || m.ID == r.self {
-			continue
-		}
-		if m.Unreachable {
-			gone = append(gone, m.ID)
-		}
-		_, byOrder := r.orders[m.ID]
-		switch {
-		case m.Unreachable && r.removals == 0:
-		case byOrder:
-			ordered = append(ordered, m.ID)
-		default:
-			judged = append(judged, m.ID)
-		}
-	}
-	if len(gone) > 0 {
-		r.emit(Remove{IDs: gone})
-	}
-	if len(judged) > 0 {
-		r.emit(TellVerdict{Targets: judged, Verdict: r.verdict})
-	}
-	if len(ordered) > 0 {
-		r.emit(TellOrder{Targets: ordered, Order: Order{Kind: DownUnreachable, Down: ordered, Reason: "this incarnation was downed before"}})
-	}
-	r.removals++
-	r.removeAt = r.now + r.cfg.RemoveRetry
-}
-
-// release gives the lease back once every downed member was removed and release-after has passed. The verdict stays in it, so
-// a loser that comes later still reads its fate.
-func (r *Resolver) release() {
-	switch {
-	case !r.holding || r.race != nil || len(r.waitGone) > 0:
-		r.releaseAt = never
-	case r.releaseAt == never:
-		r.releaseAt = r.now + r.cfg.ReleaseAfter
-	case r.now >= r.releaseAt:
-		r.releaseAt = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
-		r.emit(ReleaseLease{Attempt: r.next()})
+	case r.recheckAt == never && r.readsNowAndThen():
+		return r.readAt + max(r.cfg.StableAfter, r.cfg.LeaseTimeout)
+	default:
+		return r.recheckAt
 	}
 }
 
-func (r *Resolver) onLeaseReleased(e LeaseReleased) {
-	switch {
-	case e.Attempt != 0 && e.Attempt < r.heldSince:
-		// the late answer to the release of an earlier hold
-	case !e.Done && r.holding:
-		r.releaseAt = r.now + r.cfg.HolderRetry
-	case e.Done && r.holding:
-		r.holding, r.releaseAt = false, never
-		r.recheckAt = min(r.recheckAt, r.now) // the store may have forgotten this hold
-		if r.record.Holder == r.self {
-			r.record.Holder = ""
-		}
-		r.explain(TopicLease, "this member holds the lease no longer; verdict %d stays in it", r.verdict.Token)
+// readsNowAndThen reports whether this member is one of those that read a lease that is not watched.
+func (r *Resolver) readsNowAndThen() bool {
+	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil && r.position(r.self) < readers
+}
+
+// Answer is what to tell the incarnation id, which had read the token seen when it started, when it asks for
+// its standing (AskStanding): Told or Ordered with its fate, or Cleared. Nil: nothing yet, because this
+// member cannot reach it and may be about to decide against it.
+func (r *Resolver) Answer(id ID, seen uint64) Event {
+	v := &r.verdict
+	switch m := r.get(id); {
+	case v.Standing(id, seen) == Out:
+		part := Verdict{Token: v.Token, Down: []ID{id}, DecidedBy: v.DecidedBy, Reason: v.Reason, Partial: true}
+		return Told{From: r.self, Verdict: part}
+	case r.KeptOut(id, seen):
+		return Ordered{From: r.self, Order: downedBefore(id)}
+	case m != nil && m.Unreachable:
+		return nil
+	default:
+		return Cleared{From: r.self, Token: v.Token, Unsure: r.unsure, Suspects: r.undecided()}
 	}
 }

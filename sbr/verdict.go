@@ -7,26 +7,26 @@ import (
 // Verdict is what the winner of a race writes into the lease, in the same conditional write as its own name.
 // It outlives the lease: whoever reads it later learns whether it may go on.
 //
-// Verdicts form a chain. The next one may be written only by a member that stands in the last one, and its survivors
-// are survivors of the last one or members that had read it when they started (design rule: the survivors only shrink).
-// The zero Verdict means that none was ever written.
+// Verdicts form a chain. The next one may be written only by a member that stands in the last one, and its
+// survivors are survivors of the last one or members that had read it when they started: the survivors only
+// shrink. The zero Verdict means that none was ever written.
 type Verdict struct {
 	// Token is the fencing token the verdict was written under. It grows with each verdict; zero: no verdict.
 	Token uint64 `json:"token"`
 	// Survivors may go on. Whoever is neither listed nor newer than the verdict is out.
 	Survivors []ID `json:"survivors,omitempty"`
-	// Down are those that the writer knew and cut off. It is for people and for the deny list; Survivors alone decides.
+	// Down are those that the writer knew and cut off, for people and the deny list; Survivors alone decides.
 	Down []ID `json:"down,omitempty"`
 	// DecidedBy is the writer.
 	DecidedBy ID `json:"decided-by,omitempty"`
 	// Reason is the decision in one sentence.
 	Reason string `json:"reason,omitempty"`
-	// Left are the members that have left in peace since, in that order: nobody waits for them, and no later verdict lists them. Heirs are
-	// the members that were here when the last of those before them left, see Remaining. They are added to the record of a verdict; what it
-	// decides stays as it is.
+	// Left are the members that have left in peace since, in that order: nobody waits for them, and no later
+	// verdict lists them. Heirs are those that were here when the last of those before them left, see Remaining.
+	// Both are added to the record of a verdict; what it decides stays as it is.
 	Left  []ID `json:"left,omitempty"`
 	Heirs []ID `json:"heirs,omitempty"`
-	// Partial says that Survivors is incomplete (the verdict was told in pieces): then only a member named in Down is out.
+	// Partial says that Survivors is incomplete (it was told in pieces): only a member named in Down is out.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -43,11 +43,6 @@ const (
 	// Out: the member is older than the verdict and not among its survivors. It never takes part again.
 	Out
 )
-
-var standingNames = [...]string{"unknown", "survivor", "newer", "out"}
-
-// String returns the standing in lower case.
-func (s Standing) String() string { return standingNames[s] }
 
 // Standing tells what v says of the incarnation id, which had read the token seen when it started.
 func (v *Verdict) Standing(id ID, seen uint64) Standing {
@@ -75,8 +70,8 @@ func (v *Verdict) Eligible(id ID, seen uint64) bool {
 	return s == Survivor || s == Newer
 }
 
-// conflicts reports whether two verdicts have one token and are not the same: the store has lost one of them. Parts of one verdict do not
-// conflict.
+// conflicts reports whether two verdicts have one token and are not the same: the store has lost one of them.
+// Parts of one verdict do not conflict.
 func (v *Verdict) conflicts(o *Verdict) bool {
 	switch {
 	case v.Token == 0 || v.Token != o.Token:
@@ -99,7 +94,7 @@ func (v *Verdict) Clone() *Verdict {
 	return &c
 }
 
-// Normalize sorts the lists of what was decided, so that equal verdicts are equal values and look-ups are fast.
+// Normalize sorts the lists of what was decided, so that equal verdicts are equal values.
 func (v *Verdict) Normalize() {
 	slices.Sort(v.Survivors)
 	slices.Sort(v.Down)
@@ -118,7 +113,7 @@ type Record struct {
 	Token uint64
 	// Verdict is the last verdict, nil if none was ever written.
 	Verdict *Verdict
-	// Behind says that the store went backwards (the record was deleted, emptied or restored): it holds less than this, which is the newest
-	// token and verdict that were read from it.
+	// Behind says that the store went backwards: it holds less than this, which is the newest token and verdict
+	// that were read from it.
 	Behind bool
 }

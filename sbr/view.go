@@ -17,7 +17,7 @@ type View struct {
 	// Reports say who cannot reach whom, from every observer that could make itself heard.
 	// Without reports nobody is indirectly connected.
 	Reports []Report
-	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil where the cluster does not know.
+	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil: unknown.
 	SeenBy []ID
 }
 
@@ -28,70 +28,71 @@ func NewView(self ID, members []Member, reports []Report, seenBy []ID) View {
 	return View{Self: self, Members: sorted, Reports: reports, SeenBy: seenBy}
 }
 
-// Count is how many members of one side a rule counts.
+// Count is how many members of one side have a role. Exiting and downed members count nowhere.
 type Count struct {
-	Reachable, Unreachable int
+	Up, Leaving int
+	// Joining are the joining and the weakly-up ones: no base members, but perhaps up in the other side's eyes.
+	Joining int
 }
 
-// Total is both sides together.
-func (c Count) Total() int { return c.Reachable + c.Unreachable }
+// Base is how many of them a rule counts.
+func (c Count) Base() int { return c.Up + c.Leaving }
 
-// Count counts the base members (up and leaving) that have role.
-func (v *View) Count(role string) (c Count) {
+// Count counts the members that have role on this side and on the other one.
+func (v *View) Count(role string) (here, there Count) {
 	for i := range v.Members {
-		if m := &v.Members[i]; m.counted() && m.HasRole(role) {
-			c.add(m.Unreachable)
+		m, side := &v.Members[i], &here
+		if m.Unreachable {
+			side = &there
+		}
+		if !m.HasRole(role) {
+			continue
+		}
+		switch m.Status {
+		case Up:
+			side.Up++
+		case Leaving:
+			side.Leaving++
+		case Joining, WeaklyUp:
+			side.Joining++
 		}
 	}
-	return c
+	return here, there
 }
 
-func (c *Count) add(unreachable bool) {
-	if unreachable {
-		c.Unreachable++
-	} else {
-		c.Reachable++
+// is reports whether the member has role and one of the statuses; without statuses, whether it is a base member.
+func (m *Member) is(role string, among []Status) bool {
+	if len(among) == 0 {
+		return m.counted() && m.HasRole(role)
 	}
+	return slices.Contains(among, m.Status) && m.HasRole(role)
 }
 
-// Lowest returns the first base member with role in address order, nil if there is none.
-func (v *View) Lowest(role string) *Member {
+// Lowest returns the first member in address order that has role and one of the statuses, nil if there is
+// none. Without statuses it is looked for among the base members (up and leaving).
+func (v *View) Lowest(role string, among ...Status) *Member {
 	for i := range v.Members {
-		if m := &v.Members[i]; m.counted() && m.HasRole(role) {
+		if m := &v.Members[i]; m.is(role, among) {
 			return m
 		}
 	}
 	return nil
 }
 
-// Oldest returns the oldest base member with role, nil if there is none.
-func (v *View) Oldest(role string) *Member {
+// Oldest returns the oldest of the members among which Lowest returns the first.
+func (v *View) Oldest(role string, among ...Status) *Member {
 	var oldest *Member
 	for i := range v.Members {
-		m := &v.Members[i]
-		if !m.counted() || !m.HasRole(role) {
-			continue
-		}
 		// Among members of one age the first stays: they come in address order, which is what ties go by.
-		if oldest == nil || m.Born != oldest.Born && older(m, oldest) {
+		if m := &v.Members[i]; m.is(role, among) && (oldest == nil || m.Born != oldest.Born && Older(m, oldest)) {
 			oldest = m
 		}
 	}
 	return oldest
 }
 
-// Member returns the member with that incarnation, nil if it is unknown. It takes linear time.
-func (v *View) Member(id ID) *Member {
-	for i := range v.Members {
-		if v.Members[i].ID == id {
-			return &v.Members[i]
-		}
-	}
-	return nil
-}
-
-// Leader returns who leads Self's side: the first reachable member that is up or leaving; where there is none, the first
-// by status (weakly-up, joining, exiting) and then by address. Nil in an empty view.
+// Leader returns who leads Self's side: the first reachable member that is up or leaving; where there is
+// none, the first by status (weakly-up, joining, exiting) and then by address. Nil in an empty view.
 func (v *View) Leader() *Member {
 	var best *Member
 	for i := range v.Members {
@@ -102,24 +103,15 @@ func (v *View) Leader() *Member {
 		if m.counted() {
 			return m
 		}
-		if best == nil || leaderRank(m.Status) < leaderRank(best.Status) {
+		if best == nil || slices.Index(leaders, m.Status) < slices.Index(leaders, best.Status) {
 			best = m
 		}
 	}
 	return best
 }
 
-// leaderRank is the reference's order for a side without an up member: weakly-up, joining, then exiting. Downed members never lead.
-func leaderRank(s Status) int {
-	switch s {
-	case WeaklyUp:
-		return 1
-	case Joining:
-		return 2
-	default:
-		return 3
-	}
-}
+// leaders is the reference's order for a side without an up member. Downed members never lead.
+var leaders = []Status{WeaklyUp, Joining, Exiting}
 
 // Responsible reports whether Self would act on a decision: it leads its side and has been seen up.
 func (v *View) Responsible() bool {

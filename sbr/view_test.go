@@ -60,17 +60,25 @@ func TestNewView_OrdersACopy(t *testing.T) {
 
 func TestView_CountsBaseMembersWithTheRole(t *testing.T) {
 	v := viewFrom("a b:joining c:weakly-up d:leaving e:exiting f:down g! h:joining! i:weakly-up! j:leaving! k:exiting! l:down!")
-	require.Equal(t, sbr.Count{Reachable: 2, Unreachable: 2}, v.Count(""))
-	require.Equal(t, 4, v.Count("").Total())
-	require.Zero(t, v.Count("db"))
+	here, there := v.Count("")
+	require.Equal(t, sbr.Count{Up: 1, Leaving: 1, Joining: 2}, here)
+	require.Equal(t, here, there)
+	require.Equal(t, 2, here.Base())
+	here, there = v.Count("db")
+	require.Zero(t, here)
+	require.Zero(t, there)
 	v.Members[0].Roles = []string{"web", "db"}
-	require.Equal(t, sbr.Count{Reachable: 1}, v.Count("db"))
+	here, _ = v.Count("db")
+	require.Equal(t, sbr.Count{Up: 1}, here)
 }
 
 func TestView_LowestAndOldest(t *testing.T) {
 	v := viewFrom("c:joining d b:exiting a:leaving! e")
 	require.Equal(t, sbr.ID("a"), v.Lowest("").ID)
 	require.Equal(t, sbr.ID("d"), v.Oldest("").ID)
+	require.Equal(t, sbr.ID("a"), v.Lowest("", sbr.Leaving).ID)
+	require.Equal(t, sbr.ID("d"), v.Lowest("", sbr.Up).ID)
+	require.Equal(t, sbr.ID("c"), v.Oldest("", sbr.Joining, sbr.Up).ID)
 	require.Nil(t, v.Lowest("db"))
 	require.Nil(t, v.Oldest("db"))
 
@@ -85,12 +93,6 @@ func TestView_LowestAndOldest(t *testing.T) {
 	require.Equal(t, sbr.ID("a"), tie.Oldest("").ID, "without a birth a member is the youngest")
 	tie.Members[0].Born, tie.Members[1].Born = 0, 0
 	require.Equal(t, sbr.ID("a"), tie.Oldest("").ID)
-}
-
-func TestView_Member(t *testing.T) {
-	v := viewFrom("a b")
-	require.Equal(t, "b", v.Member("b").Name)
-	require.Nil(t, v.Member("c"))
 }
 
 func TestView_Leader(t *testing.T) {
@@ -126,7 +128,7 @@ func TestView_Leader(t *testing.T) {
 
 func ExampleView_Count() {
 	v := viewFrom("n1 n2 n3! n4:leaving! n5:joining!")
-	c := v.Count("")
-	fmt.Println(c.Reachable, "of", c.Total(), "counted members are reachable")
+	here, there := v.Count("")
+	fmt.Println(here.Base(), "of", here.Base()+there.Base(), "counted members are reachable")
 	// Output: 2 of 4 counted members are reachable
 }

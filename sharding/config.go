@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,12 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
-	"github.com/serf-sbr/serf-sbr/sharding/message"
-	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
 // MaxShards is how many shards a type may have, MaxState how many bytes a run may hand over.
@@ -69,9 +70,12 @@ type Config struct {
 
 // DefaultConfig returns the defaults; Type, Shards and Run are missing.
 func DefaultConfig() Config {
-	a, s := allocation.DefaultConfig(), singleton.DefaultConfig()
-	return Config{LoadFactor: a.LoadFactor, MaxMoves: a.MaxMoves, MaxRecoveries: a.MaxRecoveries, HandOverRetryInterval: s.HandOverRetryInterval,
-		NumberOfRetries: s.NumberOfRetries, RestartAfter: s.RestartAfter, LeaseRetryInterval: s.LeaseRetryInterval}
+	a, s := allocation.DefaultConfig(), slot.DefaultRules()
+	return Config{
+		LoadFactor: a.LoadFactor, MaxMoves: a.MaxMoves, MaxRecoveries: a.MaxRecoveries,
+		HandOverRetryInterval: s.HandOverRetryInterval, NumberOfRetries: s.NumberOfRetries,
+		RestartAfter: drive.RestartAfter, LeaseRetryInterval: s.LeaseRetryInterval,
+	}
 }
 
 // Numbered returns the names "0" to "n-1".
@@ -84,22 +88,11 @@ func Numbered(n int) []string {
 }
 
 func (c Config) withDefaults(p downing.Config) Config {
+	c.settings().Fill(p)
 	d := DefaultConfig()
-	conduct.Fill(c.settings(p))
-	for _, f := range []struct{ to, from *int }{{&c.NumberOfRetries, &d.NumberOfRetries}, {&c.MaxMoves, &d.MaxMoves}, {&c.MaxRecoveries, &d.MaxRecoveries}} {
-		if *f.to == 0 {
-			*f.to = *f.from
-		}
-	}
-	if c.LoadFactor == 0 {
-		c.LoadFactor = d.LoadFactor
-	}
-	if c.Lease == (lease.Settings{}) {
-		c.Lease = p.Lease
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxMoves = cmp.Or(c.MaxMoves, d.MaxMoves)
+	c.MaxRecoveries = cmp.Or(c.MaxRecoveries, d.MaxRecoveries)
+	c.LoadFactor = cmp.Or(c.LoadFactor, d.LoadFactor)
 	c.Shards = slices.Sorted(slices.Values(c.Shards))
 	return c
 }
@@ -108,21 +101,19 @@ func (c *Config) allocation() allocation.Config {
 	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries}
 }
 
-// settings are the durations, with their defaults under a provider.
-func (c *Config) settings(p downing.Config) []conduct.Setting {
-	d := DefaultConfig()
-	return []conduct.Setting{
-		{Key: "hand-over-retry-interval", Value: &c.HandOverRetryInterval, Default: d.HandOverRetryInterval},
-		{Key: "removal-margin", Value: &c.RemovalMargin, Default: p.Resolver.StableAfter},
-		{Key: "restart-after", Value: &c.RestartAfter, Default: d.RestartAfter},
-		{Key: "lease-retry-interval", Value: &c.LeaseRetryInterval, Default: d.LeaseRetryInterval},
+// settings are those that singletons and shards have in common.
+func (c *Config) settings() *drive.Settings {
+	return &drive.Settings{
+		Of: "sharding", HandOverRetryInterval: &c.HandOverRetryInterval, NumberOfRetries: &c.NumberOfRetries,
+		RemovalMargin: &c.RemovalMargin, RestartAfter: &c.RestartAfter, LeaseRetryInterval: &c.LeaseRetryInterval,
+		Lease: &c.Lease, Logger: &c.Logger, UseLease: c.UseLease, HasStore: c.Store != nil,
 	}
 }
 
 // Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
 func (c Config) Validate() error {
 	var errs []error
-	if err := talk.CheckTopic(topic(c.Type)); c.Type == "" || len(c.Type) > maxType || err != nil {
+	if err := wire.CheckTopic(topic(c.Type)); c.Type == "" || len(c.Type) > maxType || err != nil {
 		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'", c.Type, maxType))
 	}
 	if c.Run == nil {
@@ -132,20 +123,9 @@ func (c Config) Validate() error {
 	if _, err := allocation.New(c.Type, d.Shards, d.allocation()); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, conduct.NotNegative("sharding", c.settings(downing.Config{})))
-	if c.NumberOfRetries < 0 {
-		errs = append(errs, fmt.Errorf("sharding: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
-	}
-	if c.UseLease != "" && c.Store != nil {
-		errs = append(errs, errors.New("sharding: use-lease and Store are both set: one is enough"))
-	}
-	if c.Lease != (lease.Settings{}) {
-		errs = append(errs, c.Lease.Validate())
-	}
+	errs = append(errs, c.settings().Validate())
 	return errors.Join(errs...)
 }
-
-func (c *Config) usesLease() bool { return c.UseLease != "" || c.Store != nil }
 
 // maxType keeps the coordinator's name, a singleton's, within its limit.
 const maxType = 40

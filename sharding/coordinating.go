@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
+	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -32,18 +32,18 @@ func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	resigned := make(chan error, 1)
 	gone := make(chan struct{})
-	m.inbox.Post(func() {
-		c, err := coordinator.New(coordinator.Config{Self: m.self, Term: r.Token(), Allocator: m.alloc, Digest: m.digest, UseLease: m.cfg.usesLease(),
-			Margin: m.cfg.RemovalMargin, HandOverRetryInterval: m.cfg.HandOverRetryInterval, NumberOfRetries: m.cfg.NumberOfRetries,
-			AuditInterval: coordinator.DefaultConfig().AuditInterval}, m.now())
+	d := m.driver
+	d.Inbox.Post(func() {
+		c, err := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
+			AuditInterval: coordinator.DefaultConfig().AuditInterval}, d.Now())
 		if err != nil {
 			m.cfg.Logger.Error("sbr: the coordinator of shards cannot start", "type", m.cfg.Type, "error", err)
 			resigned <- singleton.ErrDone
 			return
 		}
-		m.coord, m.coordEnd = c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
+		m.coord, d.Second, m.coordEnd = c, c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
 		m.published = 0
-		m.look()
+		d.Look()
 	})
 	var why error
 	select {
@@ -51,8 +51,8 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	case <-m.looped:
 	case why = <-resigned: // whoever goes on has a larger token
 	}
-	m.inbox.Post(func() {
-		m.coord, m.coordEnd = nil, nil
+	d.Inbox.Post(func() {
+		m.coord, d.Second, m.coordEnd = nil, nil, nil
 		close(gone)
 	})
 	select {
@@ -60,13 +60,4 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	case <-m.looped:
 	}
 	return why
-}
-
-// partFromCoordinator hands the coordinator's part over, if it is this member's.
-func (m *Manager) partFromCoordinator() {
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawTimeout)
-	defer cancel()
-	if err := m.single.Stop(ctx); err != nil {
-		m.cfg.Logger.Warn("sbr: the coordinator of shards did not stop in time", "type", m.cfg.Type, "error", err)
-	}
 }

@@ -5,22 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
-	"github.com/serf-sbr/serf-sbr/internal/inbox"
-	"github.com/serf-sbr/serf-sbr/internal/leasing"
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
+	"github.com/serf-sbr/serf-sbr/internal/shards/host"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
-	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
-	"github.com/serf-sbr/serf-sbr/sharding/host"
-	"github.com/serf-sbr/serf-sbr/sharding/message"
-	"github.com/serf-sbr/serf-sbr/sharding/places"
 	"github.com/serf-sbr/serf-sbr/singleton"
-	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
 // Errors of a Manager.
@@ -36,48 +31,24 @@ var (
 type Manager struct {
 	cfg     Config
 	cluster singleton.Cluster
-	topic   string
 	digest  uint64
-	trust   time.Duration
 	alloc   *allocation.Allocator
 	single  *singleton.Manager
+	driver  *drive.Driver[message.Message]
+	looped  chan struct{} // the driver drives nothing any more
+	hosts   bool          // this member has the role: it offers to run shards
 
-	inbox   *inbox.Inbox
-	ctx     context.Context // ends when everything is over
-	cancel  context.CancelFunc
-	workers sync.WaitGroup
-	looped  chan struct{} // the loop has ended
-	over    chan struct{} // and nothing is left
-	begun   atomic.Bool
-
-	// Owned by the loop.
-	origin    time.Time
-	self      sbr.ID
+	// Owned by the driver's goroutine.
 	ids       map[message.Key]sbr.ID // of the members, for places
 	host      *host.Machine
-	hosts     bool                 // this member has the role: it offers to run shards
 	coord     *coordinator.Machine // nil where none runs
 	coordEnd  func(newer uint64)   // ends its run, because of a term
-	hostRefs  conduct.Questions[message.Message]
-	coordRefs conduct.Questions[message.Message]
-	table     *places.Table
-	leases    []*shardLease
-	runs      []*conduct.Run // by shard; nil: none
+	table     *message.Owners
 	published uint64
 
-	// until is when runs without leases are over.
-	until conduct.Deadline
-
-	mu      sync.Mutex
-	owners  []Owner
-	listing Listing
-	changed chan struct{}
-}
-
-// shardLease is the lease of one shard.
-type shardLease struct {
-	*leasing.Leasing
-	store lease.Store
+	// What others read. A list of owners is replaced, never changed.
+	owners  drive.Told[[]Owner]
+	listing drive.Told[Listing]
 }
 
 // New returns a manager that does nothing yet. The error is everything that Config.Validate finds.
@@ -87,19 +58,29 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	}
 	p := c.Config()
 	cfg = cfg.withDefaults(p)
+	rules := cfg.settings().Rules(p)
 	alloc, err := allocation.New(cfg.Type, cfg.Shards, cfg.allocation())
 	if err != nil {
 		return nil, err
 	}
 	n := len(cfg.Shards)
-	m := &Manager{cfg: cfg, cluster: c, topic: topic(cfg.Type), digest: message.Digest(cfg.Type, cfg.Shards, cfg.usesLease()),
-		trust: handover.TrustFor(p.Resolver.StableAfter, cfg.RemovalMargin), alloc: alloc, inbox: inbox.New(), looped: make(chan struct{}), over: make(chan struct{}),
-		leases: make([]*shardLease, n), runs: make([]*conduct.Run, n), owners: make([]Owner, n), changed: make(chan struct{})}
-	m.table = places.New(n, m.digest)
+	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease), alloc: alloc, looped: make(chan struct{})}
+	m.table = message.NewOwners(n, m.digest)
+	nobody := make([]Owner, n)
 	for i, name := range cfg.Shards {
-		m.owners[i].Shard = name
+		nobody[i].Shard = name
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.owners.Update(func([]Owner) ([]Owner, bool) { return nobody, true })
+	m.driver = drive.New(drive.Options[message.Message]{
+		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",
+		Log: cfg.Logger.With("type", cfg.Type), Pause: cfg.Pause, Rules: rules,
+		Encode: func(b []byte, msg message.Message) []byte { return message.Append(b, &msg) }, Decode: message.Decode,
+		Asked: m.asked, AsksItself: true, Looked: m.looked, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish, Looped: func() { close(m.looped) }, Closed: m.closed,
+		Slots: n, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter,
+		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.Store, Settings: cfg.Lease, Log: cfg.Logger,
+			Name: func(s int) string { return fmt.Sprintf("%s-shard-%s-%s", p.System, cfg.Type, cfg.Shards[s]) },
+			Use:  func(s int) string { return fmt.Sprintf("the shard %s of %s of %s", cfg.Shards[s], cfg.Type, p.System) }},
+	})
 	single, err := m.coordinatorConfig()
 	if err != nil {
 		return nil, err
@@ -111,53 +92,41 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role runs nothing and knows who
 // does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
-	if !m.begun.CompareAndSwap(false, true) {
+	self, err := m.driver.Begin(ctx)
+	if errors.Is(err, drive.ErrStarted) {
 		return ErrStarted
 	}
-	self, err := conduct.Self(ctx, m.cluster)
 	if err != nil {
-		m.end()
-		return fmt.Errorf("shards of %s: start them after the provider: %w", m.cfg.Type, err)
-	}
-	m.origin, m.self = time.Now(), self.ID
-	if err := m.prepare(self); err != nil {
-		m.end()
 		return err
 	}
-	stopServing, err := m.cluster.Serve(m.topic, m.asked)
-	if err != nil {
-		m.end()
-		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
+	if err := m.prepare(ctx, self); err != nil {
+		m.driver.End()
+		return err
 	}
-	m.cluster.OnDown(func(string) { <-m.over })
-	stopFollowing := m.cluster.Follow(func() { m.inbox.Post(func() {}) })
-	go m.loop(func() {
-		stopFollowing()
-		stopServing()
-	})
+	if err := m.driver.Go(m.hosts); err != nil {
+		return err
+	}
 	if err := m.join(ctx); err != nil {
-		m.inbox.Post(func() { m.tellHost(host.Leave{}) })
+		m.driver.StopAtOnce()
 		return err
 	}
 	return nil
 }
 
-// prepare makes what the loop drives.
-func (m *Manager) prepare(self *downing.Peer) error {
+// prepare makes what the driver drives.
+func (m *Manager) prepare(ctx context.Context, self *downing.Peer) (err error) {
 	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
-	h, err := host.New(host.Config{Self: self.ID, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest),
-		HandOverRetryInterval: m.cfg.HandOverRetryInterval, NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust,
-		UseLease: m.cfg.usesLease(), LeaseRetryInterval: m.cfg.LeaseRetryInterval, Gone: conduct.Margins(m.cluster.Peers(), m.topic, m.cfg.RemovalMargin)}, 0)
+	m.host, err = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
 	if err != nil {
 		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
 	}
-	m.host = h
-	if !m.hosts || !m.cfg.usesLease() {
+	m.driver.Machine = m.host
+	if !m.hosts || !m.driver.Rules.UseLease {
 		return nil
 	}
 	for s := range min(2, len(m.cfg.Shards)) { // if these two have records of their own, and the coordinator has, all have
-		if _, err := m.lease(s); err != nil {
-			return err
+		if err := m.driver.OpenLease(ctx, s); err != nil {
+			return fmt.Errorf("%w: %w", ErrLease, err)
 		}
 	}
 	return nil
@@ -168,7 +137,7 @@ func (m *Manager) join(ctx context.Context) error {
 	if !m.hosts {
 		return nil
 	}
-	if err := m.cluster.Offer(ctx, m.topic, true); err != nil {
+	if err := m.cluster.Offer(ctx, topic(m.cfg.Type), true); err != nil {
 		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
 	}
 	if err := m.single.Start(ctx); err != nil {
@@ -180,37 +149,89 @@ func (m *Manager) join(ctx context.Context) error {
 // Stop hands all shards over that run here, and the coordinator's part, and waits until nothing of them is left. Call it before the member leaves its cluster. If ctx ends
 // first all contexts are cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the functions have returned.
 func (m *Manager) Stop(ctx context.Context) error {
-	if m.begun.CompareAndSwap(false, true) {
-		m.end()
-		return nil
-	}
-	m.inbox.Post(func() {
-		m.tellHost(host.Leave{Patience: time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval})
-	})
-	select {
-	case <-m.over:
-		return nil
-	case <-ctx.Done():
-		m.inbox.Post(func() { m.tellHost(host.Leave{}) })
-		return fmt.Errorf("shards of %s: still stopping: %w", m.cfg.Type, ctx.Err())
-	}
+	return m.driver.Stop(ctx)
 }
 
 // Done is closed once nothing of the manager runs any more: after Stop, and after the member was downed.
-func (m *Manager) Done() <-chan struct{} { return m.over }
+func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
-// end closes everything that Start has opened.
-func (m *Manager) end() {
-	m.inbox.Close()
-	for _, l := range m.leases {
-		if l != nil {
-			l.Close()
-			m.closeStore(l.store)
+// closed hands the coordinator's part over, if it is this member's, once no shard is left.
+func (m *Manager) closed() {
+	if m.host != nil {
+		known.Store(memory{m.driver.Self, m.digest}, m.host.Known())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	if err := m.single.Stop(ctx); err != nil {
+		m.cfg.Logger.Warn("sbr: the coordinator of shards did not stop in time", "type", m.cfg.Type, "error", err)
+	}
+}
+
+// partTimeout bounds the hand-over of the coordinator's part.
+const partTimeout = 10 * time.Second
+
+// looked takes in who is there, for places.
+func (m *Manager) looked(p downing.Peers) {
+	m.ids = make(map[message.Key]sbr.ID, len(p.List))
+	for i := range p.List {
+		if q := &p.List[i]; q.Status != sbr.Down {
+			m.ids[message.KeyOf(q.ID)] = q.ID
 		}
 	}
-	m.cancel()
-	m.workers.Wait()
-	close(m.over)
+}
+
+// asked hands a question to the machine that it is for.
+func (m *Manager) asked(from sbr.ID, msg message.Message, answer func(message.Message) error) {
+	m.table.Learn(message.KeyOf(from), &msg) // publish tells it
+	switch msg.Kind {
+	case message.Report, message.Orders, message.HandOver:
+		m.driver.Question(m.host, from, msg, answer)
+	case message.State:
+		m.driver.Question(m.driver.Second, from, msg, answer)
+	case message.Resigned:
+		m.driver.Step(m.host, slot.Asked[message.Message]{From: from, Message: msg})
+		m.driver.Step(m.driver.Second, slot.Asked[message.Message]{From: from, Message: msg})
+	}
+}
+
+// explained says which shard a machine explains something of.
+func (m *Manager) explained(e slot.Explain) []any {
+	if e.Shard < 0 {
+		return nil
+	}
+	return []any{"shard", m.cfg.Shards[e.Shard]}
+}
+
+// gaveUp ends the run of a coordinator.
+func (m *Manager) gaveUp(e slot.GiveUp) {
+	m.cfg.Logger.Warn("sbr: the coordinator of shards resigns", "type", m.cfg.Type, "reason", e.Why)
+	m.coordEnd(e.Term)
+}
+
+// function is what a run of a shard calls.
+func (m *Manager) function(r *drive.Run) func(context.Context) error {
+	s := &Shard{name: m.cfg.Shards[r.Shard], Run: singleton.RunOf(r)}
+	r.Of = "shard " + s.name
+	return func(ctx context.Context) error { return m.cfg.Run(ctx, s) }
+}
+
+// happened tells the log what becomes of a run.
+func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
+	log := m.cfg.Logger.With("type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard], "token", r.Token)
+	switch what {
+	case drive.Started:
+		log.Debug("sbr: a shard starts", "from", r.From)
+	case drive.NotStarted:
+		log.Warn("sbr: a shard does not start", "because", why)
+	}
+}
+
+// ended says what is to be done once the function of a shard has returned.
+func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded {
+	if err != nil {
+		m.cfg.Logger.Warn("sbr: the run of a shard has ended", append(drive.Attributes(err), "type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard])...)
+	}
+	return slot.RunEnded{Again: true, Rest: m.cfg.RestartAfter}
 }
 
 // known is what hosts of this process have known: a manager that follows another one of the same member refuses what that one has refused.

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/sharding/coordinator"
-	"github.com/serf-sbr/serf-sbr/sharding/message"
 )
 
 // Owner says who runs a shard, as far as is known here. It may be about to start there, or not run there any more.
@@ -25,68 +24,36 @@ func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	if !ok {
 		return Owner{}, false
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.owners[i], true
+	owners, _ := m.owners.Get()
+	return owners[i], true
 }
 
 // Owners lists who runs what, by shard.
 func (m *Manager) Owners() []Owner {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.owners)
+	owners, _ := m.owners.Get()
+	return slices.Clone(owners)
 }
 
-// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
+// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only. Do not change a list.
 func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
-	changes := make(chan []Owner, 1)
-	go func() {
-		defer close(changes)
-		for {
-			m.mu.Lock()
-			owners, changed := slices.Clone(m.owners), m.changed
-			m.mu.Unlock()
-			select {
-			case <-changes: // nobody has read it
-			default:
-			}
-			changes <- owners
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			case <-m.over:
-				return
-			}
-		}
-	}()
-	return changes
+	return m.owners.Changes(ctx, m.driver.Over())
 }
 
-// learn takes in what a message says of places. Loop only.
-func (m *Manager) learn(from sbr.ID, msg *message.Message) {
-	m.settleOwners(m.table.Learn(message.KeyOf(from), msg))
-}
-
-func (m *Manager) settleOwners(shards []int) {
-	if len(shards) == 0 {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	changed := false
-	for _, s := range shards {
-		id := m.ids[m.table.Place(s).Owner] // empty for one that is gone
-		if m.owners[s].ID == id {
-			continue
+// settleOwners tells who owns what, by the table and by who is there. Loop only.
+func (m *Manager) settleOwners() {
+	m.owners.Update(func(list []Owner) (_ []Owner, changed bool) {
+		for s := range list {
+			id := m.ids[m.table.Of(s)] // empty for one that is gone
+			if list[s].ID == id {
+				continue
+			}
+			if !changed {
+				list, changed = slices.Clone(list), true
+			}
+			list[s].ID, list[s].Name = id, downing.NameOf(id)
 		}
-		changed = true
-		m.owners[s].ID, m.owners[s].Name = id, downing.NameOf(id)
-	}
-	if changed {
-		close(m.changed)
-		m.changed = make(chan struct{})
-	}
+		return list, changed
+	})
 }
 
 // Listing is what the coordinator knows of all shards.
@@ -121,34 +88,22 @@ type ShardListing struct {
 
 // Listing returns what this member's coordinator knows, if it has one.
 func (m *Manager) Listing() Listing {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.listing
+	l, _ := m.listing.Get()
 	l.Shards, l.Silent, l.Strangers = slices.Clone(l.Shards), slices.Clone(l.Silent), slices.Clone(l.Strangers)
 	return l
 }
 
 // publish renews what Owner and Listing say. Loop only.
 func (m *Manager) publish() {
-	all := make([]int, len(m.owners))
-	for i := range all {
-		all[i] = i
-	}
-	m.settleOwners(all)
+	m.settleOwners()
 	if m.coord == nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.listing = Listing{}
+		m.listing.Update(func(Listing) (Listing, bool) { return Listing{}, true })
 		return
 	}
-	if r := m.coord.Revision(); r == m.published && r != 0 {
-		return
+	if r := m.coord.Revision(); r != m.published || r == 0 {
+		m.published = r
+		m.listing.Update(func(Listing) (Listing, bool) { return m.list(m.coord.Status()), true })
 	}
-	m.published = m.coord.Revision()
-	l := m.list(m.coord.Status())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listing = l
 }
 
 func (m *Manager) list(st coordinator.Status) Listing {
@@ -156,7 +111,7 @@ func (m *Manager) list(st coordinator.Status) Listing {
 		Silent: names(st.Silent), Strangers: names(st.Strangers)}
 	for _, s := range st.Shards {
 		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: s.State.String(), Owner: downing.NameOf(s.Owner), To: downing.NameOf(s.To), Token: s.Token,
-			Since: m.origin.Add(s.Since)})
+			Since: m.driver.Origin.Add(s.Since)})
 	}
 	return l
 }

@@ -137,7 +137,7 @@ func (r *dice) detection(b *Scenario) time.Duration {
 }
 
 // singletons run beside the resolvers in most clusters, with and without a lease. Without one their margin is at least twice what members need to notice,
-// as the assumptions of package singleton/handover have it.
+// as the assumptions of package internal/handover have it.
 func (r *dice) singletons(b *Scenario) {
 	for _, name := range []string{"backup", "report"}[:min(r.IntN(4), 2)] {
 		s := scenario.Singleton{Name: name, UseLease: strictyaml.Switch(r.coin(0.5))}

@@ -7,19 +7,9 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
-
-const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@"
-
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
-	plain := word != "" && !strings.HasPrefix(word, "-") &&
-		!strings.ContainsFunc(word, func(c rune) bool { return !strings.ContainsRune(plainInShell, c) })
-	if plain {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 // replay is the command that plays one test with one seed. An empty package is that of the folder.
 func replay(test, pkg string, seed uint64) string {
@@ -27,7 +17,7 @@ func replay(test, pkg string, seed uint64) string {
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable, seed, quoted(strings.Join(parts, "/")), pkg), " ")
+	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable, seed, scenario.ShellWord(strings.Join(parts, "/")), pkg), " ")
 }
 
 // testPackage is the import path of the test that is running, by the function that testing has called; empty if there is none.

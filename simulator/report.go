@@ -6,9 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
+	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/shrink"
 )
 
 // promises says in words what a broken promise is about.
@@ -67,7 +68,7 @@ func report(t TB, f *failures, o options) string {
 	if err != nil {
 		fmt.Fprintf(&b, "it could not be kept: %v\n", err)
 	} else {
-		fmt.Fprintf(&b, "replay it:\n    sbr simulate %s --seeds %d\n", quoted(path), seed)
+		fmt.Fprintf(&b, "replay it:\n    %s\n", scenario.Replay(path, seed))
 	}
 	fmt.Fprintf(&b, "replay this test:\n    %s\n", replay(t.Name(), testPackage(), seed))
 	return b.String()
@@ -141,7 +142,7 @@ func keep(t TB, seed uint64, failures []string, text []byte) (path string, err e
 func fileName(test string) string {
 	const limit = 80
 	name := strings.Map(func(r rune) rune {
-		if r < 128 && strings.ContainsRune(plainInShell, r) && r != '/' && r != ':' {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-+@", r)) {
 			return r
 		}
 		return '_'

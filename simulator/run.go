@@ -3,11 +3,9 @@ package simulator
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"slices"
-	"sync"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -111,75 +109,44 @@ type failures struct {
 
 // playAll plays all seeds. The error is that of the lowest seed whose scenario cannot be built.
 func playAll(s Source, all seeds) (*failures, error) {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		found failures
-		wrong error
-		next  = all.from
-		left  = all.count()
-		bad   uint64
-	)
-	take := func() (seed uint64, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if left == 0 || wrong != nil {
-			return 0, false
+	type played struct {
+		scenario *scenario.Scenario
+		result   scenario.Result
+		err      error
+	}
+	var found failures
+	for p := range cores.InOrder(all.count(), func(i uint64) (p played) {
+		if p.scenario, p.err = build(s, all.from+i); p.err == nil {
+			p.result = judge(p.scenario, all.from+i)
 		}
-		seed = next
-		next++
-		left--
-		return seed, true
+		return p
+	}) {
+		switch {
+		case p.err != nil:
+			return &found, p.err
+		case p.result.Passed:
+			continue
+		case found.seeds == nil:
+			found.scenario, found.result = p.scenario, p.result
+		}
+		found.seeds = append(found.seeds, p.result.Seed)
 	}
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for seed, ok := take(); ok; seed, ok = take() {
-				sc, r, err := playOne(s, seed)
-				mu.Lock()
-				switch {
-				case err != nil && (wrong == nil || seed < bad):
-					wrong, bad = err, seed
-				case err == nil && !r.Passed:
-					found.add(seed, sc, r)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	slices.Sort(found.seeds)
-	return &found, wrong
+	return &found, nil
 }
 
-func (f *failures) add(seed uint64, s *scenario.Scenario, r scenario.Result) {
-	if f.scenario == nil || seed < f.result.Seed {
-		f.scenario, f.result = s, r
-	}
-	f.seeds = append(f.seeds, seed)
-}
-
-// playOne plays one seed. A panic while it is planned is an error, one while it is played is a failure: both name the seed.
-func playOne(s Source, seed uint64) (sc *scenario.Scenario, r scenario.Result, err error) {
-	if sc, err = build(s, seed); err != nil {
-		return nil, r, fmt.Errorf("with seed %d: %w", seed, err)
-	}
-	return sc, judge(sc, seed), nil
-}
-
+// build plans one seed. A panic while it is planned is an error, one while it is played is a failure: both name the seed.
 func build(s Source, seed uint64) (sc *scenario.Scenario, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("planning it panicked: %v\n%s", p, debug.Stack())
 		}
+		if err != nil {
+			err = fmt.Errorf("with seed %d: %w", seed, err)
+		}
 	}()
 	return s.Build(seed)
 }
 
-func judge(s *scenario.Scenario, seed uint64) (r scenario.Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			r = scenario.Result{Scenario: s.Name, Seed: seed, Failures: []string{fmt.Sprintf("internal error: the run panicked: %v", p)}}
-		}
-	}()
-	return scenario.Judge(s, seed)
+func judge(s *scenario.Scenario, seed uint64) scenario.Result {
+	return scenario.Caught(s.Name, seed, func() scenario.Result { return scenario.Judge(s, seed) })
 }

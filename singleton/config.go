@@ -1,6 +1,7 @@
 package singleton
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,15 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/internal/handover"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
 // MaxState is how many bytes a run may hand over to the next one.
-const MaxState = handover.MaxState
+const MaxState = slot.MaxState
 
 // MaxEndpoint is how long an endpoint may be, in bytes.
 const MaxEndpoint = 256
@@ -72,48 +74,43 @@ type Config struct {
 	Pause func()
 }
 
+// The bounds of the pause before the function is run again, and of its end.
+const (
+	restartAtMost = time.Minute
+	stopTimeout   = 10 * time.Second
+)
+
 // DefaultConfig returns the defaults; Name and Run are missing.
 func DefaultConfig() Config {
-	d := handover.DefaultConfig()
-	return Config{HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries, LeaseRetryInterval: d.LeaseRetryInterval,
-		RestartAfter: time.Second, RestartAtMost: time.Minute, StopTimeout: 10 * time.Second}
+	d := slot.DefaultRules()
+	return Config{
+		HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries,
+		LeaseRetryInterval: d.LeaseRetryInterval, RestartAfter: drive.RestartAfter,
+		RestartAtMost: restartAtMost, StopTimeout: stopTimeout,
+	}
 }
 
 func (c Config) withDefaults(p downing.Config) Config {
-	d := DefaultConfig()
-	conduct.Fill(c.settings(p))
-	if c.NumberOfRetries == 0 {
-		c.NumberOfRetries = d.NumberOfRetries
-	}
-	if c.Lease == (lease.Settings{}) {
-		c.Lease = p.Lease
-	}
-	if c.LeaseName == "" {
-		c.LeaseName = p.System + "-singleton-" + c.Name
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.settings().Fill(p)
+	c.RestartAtMost = cmp.Or(c.RestartAtMost, restartAtMost)
+	c.StopTimeout = cmp.Or(c.StopTimeout, stopTimeout)
+	c.LeaseName = cmp.Or(c.LeaseName, p.System+"-singleton-"+c.Name)
 	return c
 }
 
-// settings are the durations, with their defaults under a provider.
-func (c *Config) settings(p downing.Config) []conduct.Setting {
-	d := DefaultConfig()
-	return []conduct.Setting{
-		{Key: "hand-over-retry-interval", Value: &c.HandOverRetryInterval, Default: d.HandOverRetryInterval},
-		{Key: "removal-margin", Value: &c.RemovalMargin, Default: p.Resolver.StableAfter},
-		{Key: "restart-after", Value: &c.RestartAfter, Default: d.RestartAfter},
-		{Key: "restart-at-most", Value: &c.RestartAtMost, Default: d.RestartAtMost},
-		{Key: "stop-timeout", Value: &c.StopTimeout, Default: d.StopTimeout},
-		{Key: "lease-retry-interval", Value: &c.LeaseRetryInterval, Default: d.LeaseRetryInterval},
+// settings are those that singletons and shards have in common.
+func (c *Config) settings() *drive.Settings {
+	return &drive.Settings{
+		Of: "singleton", HandOverRetryInterval: &c.HandOverRetryInterval, NumberOfRetries: &c.NumberOfRetries,
+		RemovalMargin: &c.RemovalMargin, RestartAfter: &c.RestartAfter, LeaseRetryInterval: &c.LeaseRetryInterval,
+		Lease: &c.Lease, Logger: &c.Logger, UseLease: c.UseLease, HasStore: c.Store != nil,
 	}
 }
 
 // Validate reports every problem at once, one line each. Zero fields that have a default are no problem.
 func (c Config) Validate() error {
 	var errs []error
-	if err := talk.CheckTopic(managerTopic(c.Name)); c.Name == "" || err != nil {
+	if err := wire.CheckTopic(managerTopic(c.Name)); c.Name == "" || err != nil {
 		errs = append(errs, fmt.Errorf("singleton: the name %q is not 1 to 50 of a-z, 0-9, '.', '_' and '-'", c.Name))
 	}
 	if c.Run == nil {
@@ -122,16 +119,8 @@ func (c Config) Validate() error {
 	if len(c.Endpoint) > MaxEndpoint {
 		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), MaxEndpoint))
 	}
-	errs = append(errs, conduct.NotNegative("singleton", c.settings(downing.Config{})))
-	if c.NumberOfRetries < 0 {
-		errs = append(errs, fmt.Errorf("singleton: number-of-retries is %d: it must not be negative", c.NumberOfRetries))
-	}
-	if c.UseLease != "" && c.Store != nil {
-		errs = append(errs, errors.New("singleton: use-lease and Store are both set: one is enough"))
-	}
-	if c.Lease != (lease.Settings{}) {
-		errs = append(errs, c.Lease.Validate())
-	}
+	errs = append(errs, c.settings().Validate(), drive.NotNegative("singleton", "restart-at-most", c.RestartAtMost),
+		drive.NotNegative("singleton", "stop-timeout", c.StopTimeout))
 	return errors.Join(errs...)
 }
 
@@ -143,7 +132,14 @@ func (c *Config) counterBits() int {
 	return handover.DefaultCounterBits
 }
 
-func (c *Config) usesLease() bool { return c.UseLease != "" || c.Store != nil }
+// openStore opens the embedder's store; nil: there is none.
+func (c *Config) openStore() func(string) (lease.Store, error) {
+	if c.Store == nil {
+		return nil
+	}
+	store := c.Store
+	return func(string) (lease.Store, error) { return store, nil }
+}
 
 // Topics under which members talk about a singleton.
 func managerTopic(name string) string { return "one." + name }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -23,53 +24,25 @@ type RoleLeaderChanged struct {
 
 // Leaders tells who leads, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
 func Leaders(ctx context.Context, c Roster) <-chan LeaderChanged {
-	return follow(ctx, c, func(l LeaderChanged) LeaderChanged { return l }, "")
+	return follow(ctx, c, func(p downing.Peers) LeaderChanged { return leader(p, "") })
 }
 
 // RoleLeaders is Leaders among the members with a role.
 func RoleLeaders(ctx context.Context, c Roster, role string) <-chan RoleLeaderChanged {
-	return follow(ctx, c, func(l LeaderChanged) RoleLeaderChanged { return RoleLeaderChanged{Role: role, LeaderChanged: l} }, role)
+	return follow(ctx, c, func(p downing.Peers) RoleLeaderChanged { return RoleLeaderChanged{role, leader(p, role)} })
 }
 
-func follow[T any](ctx context.Context, c Roster, as func(LeaderChanged) T, role string) <-chan T {
-	changes := make(chan T, 1)
-	wake := make(chan struct{}, 1)
-	wake <- struct{}{}
-	stop := c.Follow(func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	})
-	go func() {
-		defer close(changes)
-		defer stop()
-		var last LeaderChanged
-		told := false
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-wake:
-			}
-			next := leader(c.Peers(), role)
-			if told && next == last {
-				continue
-			}
-			last, told = next, true
-			replace(changes, as(next))
-		}
-	}()
-	return changes
-}
-
-// replace puts v into a channel with room for one, in the place of what nobody has read. Only one goroutine writes to it.
-func replace[T any](c chan T, v T) {
-	select {
-	case <-c:
-	default:
+func follow[T comparable](ctx context.Context, c Roster, leads func(downing.Peers) T) <-chan T {
+	var told drive.Told[T]
+	look := func() {
+		told.Update(func(old T) (T, bool) {
+			now := leads(c.Peers())
+			return now, now != old
+		})
 	}
-	c <- v
+	context.AfterFunc(ctx, c.Follow(look))
+	look()
+	return told.Changes(ctx, nil)
 }
 
 // leader is the oldest member that stays, with a role. One that cannot be reached leads until it is removed.

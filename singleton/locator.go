@@ -1,6 +1,7 @@
 package singleton
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/inbox"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -36,20 +37,17 @@ type Locator struct {
 	name    string
 	cluster Cluster
 	log     *slog.Logger
-	inbox   *inbox.Inbox
-	ctx     context.Context
-	cancel  context.CancelFunc
+	at      drive.Told[Location]
 	over    chan struct{}
-	asks    sync.WaitGroup
+	close   func()
+	ctx     context.Context
 
-	// Owned by the loop.
+	// mu guards the fields below.
+	mu      sync.Mutex
 	newest  uint64 // token of the newest run heard of
 	backoff *backoff.ExponentialBackOff
-	askAt   time.Time // zero: it is known, or a question is open
-
-	mu      sync.Mutex
-	at      Location
-	changed chan struct{}
+	timer   *time.Timer    // asks; stopped where the place is known
+	asks    sync.WaitGroup // begun while ctx lasts
 }
 
 const (
@@ -62,73 +60,49 @@ const (
 // NewLocator returns the locator of the singleton called name. Close it after use; there may be one for each singleton on a member. Errors: those of
 // downing.Provider's Serve.
 func NewLocator(c Cluster, name string, log *slog.Logger) (*Locator, error) {
-	if log == nil {
-		log = slog.Default()
-	}
-	l := &Locator{name: name, cluster: c, log: log, inbox: inbox.New(), over: make(chan struct{}), changed: make(chan struct{})}
-	l.backoff = backoff.NewExponentialBackOff()
+	l := &Locator{name: name, cluster: c, log: cmp.Or(log, slog.Default()), over: make(chan struct{}), backoff: backoff.NewExponentialBackOff()}
 	l.backoff.InitialInterval, l.backoff.MaxInterval, l.backoff.RandomizationFactor = time.Second, whereAtMost, 0
+	ctx, cancel := context.WithCancel(context.Background())
+	l.ctx = ctx
+	l.mu.Lock() // nothing comes before the timer is there
+	defer l.mu.Unlock()
 	stopServing, err := c.Serve(locatorTopic(name), l.asked)
 	if err != nil {
+		cancel()
 		return nil, fmt.Errorf("singleton %s: %w", name, err)
 	}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	stopFollowing := c.Follow(func() { l.inbox.Post(func() {}) })
-	l.askAt = time.Now()
-	go func() {
-		defer close(l.over)
-		defer l.asks.Wait()
-		defer l.inbox.Close()
-		defer stopServing()
-		defer stopFollowing()
-		l.loop()
-	}()
+	stopFollowing := c.Follow(l.look)
+	l.timer = time.AfterFunc(0, l.ask)
+	l.close = sync.OnceFunc(func() {
+		stopFollowing()
+		stopServing()
+		l.mu.Lock()
+		cancel()
+		l.timer.Stop()
+		l.mu.Unlock()
+		l.asks.Wait()
+		close(l.over)
+	})
 	return l, nil
 }
 
 // Close ends the locator and waits for it. Location stays as it is.
-func (l *Locator) Close() {
-	l.cancel()
-	<-l.over
-}
+func (l *Locator) Close() { l.close() }
 
 // Location is where the singleton runs, as far as is known. It never blocks.
 func (l *Locator) Location() Location {
-	at, _ := l.read()
+	at, _ := l.at.Get()
 	return at
 }
 
-func (l *Locator) read() (Location, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.at, l.changed
-}
-
 // Changes tells where the singleton runs, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
-func (l *Locator) Changes(ctx context.Context) <-chan Location {
-	changes := make(chan Location, 1)
-	go func() {
-		defer close(changes)
-		for {
-			at, changed := l.read()
-			replace(changes, at)
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			case <-l.over:
-				return
-			}
-		}
-	}()
-	return changes
-}
+func (l *Locator) Changes(ctx context.Context) <-chan Location { return l.at.Changes(ctx, l.over) }
 
 // Wait returns where the singleton runs as soon as that is known, and differs from what the caller has tried in vain (its token, zero: none). The error is
 // ctx's, or says that the locator was closed.
 func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 	for {
-		at, changed := l.read()
+		at, changed := l.at.Get()
 		if at.Known() && at.Token != tried {
 			return at, nil
 		}
@@ -144,89 +118,77 @@ func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 
 // Refresh asks anew, for a caller that was told of a place where the singleton no longer answers.
 func (l *Locator) Refresh() {
-	l.inbox.Post(func() {
+	l.do(func() {
 		l.backoff.Reset()
-		l.askAt = time.Now()
+		l.timer.Reset(0)
 	})
 }
 
-func (l *Locator) loop() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		if l.askAt.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(l.askAt))
-		}
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-l.inbox.Wake():
-		case <-timer.C:
-		}
-		for _, f := range l.inbox.Take() {
-			f()
-		}
-		l.look()
-		if !l.askAt.IsZero() && !time.Now().Before(l.askAt) {
-			l.ask()
-		}
+// do runs f unless the locator is closed.
+func (l *Locator) do(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() == nil {
+		f()
 	}
 }
 
 // look drops a location whose member is gone.
 func (l *Locator) look() {
-	at, _ := l.read()
-	if !at.Known() {
-		return
-	}
-	p := l.cluster.Peers()
-	if q := p.Find(at.ID); q == nil || q.Status == sbr.Down {
-		l.set(Location{})
-	}
+	l.do(func() {
+		if at := l.Location(); at.Known() {
+			p := l.cluster.Peers()
+			if q := p.Find(at.ID); q == nil || q.Status == sbr.Down {
+				l.set(Location{})
+			}
+		}
+	})
 }
 
+// set is called while l.mu is held.
 func (l *Locator) set(at Location) {
-	l.mu.Lock()
-	if l.at == at {
-		l.mu.Unlock()
-		return
-	}
-	l.at = at
-	close(l.changed)
-	l.changed = make(chan struct{})
-	l.mu.Unlock()
-	l.backoff.Reset()
-	l.askAt = time.Time{}
-	if !at.Known() {
-		l.askAt = time.Now().Add(l.backoff.NextBackOff())
-	}
+	l.at.Update(func(old Location) (Location, bool) {
+		if at == old {
+			return at, false
+		}
+		l.backoff.Reset()
+		l.timer.Stop()
+		if !at.Known() {
+			l.timer.Reset(l.backoff.NextBackOff())
+		}
+		return at, true
+	})
 }
 
 // ask asks everybody; only who runs the singleton answers.
 func (l *Locator) ask() {
-	l.askAt = time.Now().Add(l.backoff.NextBackOff())
-	l.asks.Go(func() {
-		answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.encode(), whereTimeout)
-		if err != nil {
-			l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
-			return
-		}
-		for {
-			select {
-			case a, open := <-answers:
-				if !open {
-					return
-				}
-				if w, err := decodeNews(a.Payload); err == nil && !a.Unserved {
-					l.inbox.Post(func() { l.heard(a.From, w) })
-				}
-			case <-l.ctx.Done():
+	l.do(func() {
+		l.timer.Reset(l.backoff.NextBackOff())
+		l.asks.Go(func() {
+			answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.encode(), whereTimeout)
+			if err != nil {
+				l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
 				return
 			}
-		}
+			l.listen(answers)
+		})
 	})
+}
+
+func (l *Locator) listen(answers <-chan downing.Answer) {
+	for {
+		select {
+		case a, open := <-answers:
+			if !open {
+				return
+			}
+			if w, err := decodeNews(a.Payload); err == nil && !a.Unserved {
+				l.heard(a.From, w)
+			}
+		case <-l.ctx.Done():
+			return
+		}
+	}
 }
 
 // asked takes in what another member tells or asks.
@@ -237,7 +199,7 @@ func (l *Locator) asked(q downing.Question) {
 		return
 	}
 	if w.what != newsWhere {
-		l.inbox.Post(func() { l.heard(q.From, w) })
+		l.heard(q.From, w)
 		return
 	}
 	at := l.Location()
@@ -248,24 +210,26 @@ func (l *Locator) asked(q downing.Question) {
 	}
 }
 
-// heard takes in news of a run. Those of an older run than the newest are old. Loop only.
+// heard takes in news of a run. Those of an older run than the newest are old.
 func (l *Locator) heard(from sbr.ID, w whereabouts) {
-	at, _ := l.read()
-	switch {
-	case w.token < l.newest:
-	case w.what == newsRuns:
-		l.newest = w.token
-		l.askAt = time.Time{}
-		l.set(Location{ID: from, Name: downing.NameOf(from), Endpoint: w.endpoint, Token: w.token})
-	case w.what == newsEnded && at.ID == from && at.Token == w.token:
-		l.set(Location{})
-	}
+	l.do(func() {
+		at := l.Location()
+		switch {
+		case w.token < l.newest:
+		case w.what == newsRuns:
+			l.newest = w.token
+			l.timer.Stop()
+			l.set(Location{ID: from, Name: downing.NameOf(from), Endpoint: w.endpoint, Token: w.token})
+		case w.what == newsEnded && at.ID == from && at.Token == w.token:
+			l.set(Location{})
+		}
+	})
 }
 
 // told takes in news of this member's own manager, and passes it on to everybody.
 func (l *Locator) told(self sbr.ID, w whereabouts) {
-	l.inbox.Post(func() {
-		l.heard(self, w)
+	l.heard(self, w)
+	l.do(func() {
 		l.asks.Go(func() {
 			if _, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout); err != nil {
 				l.log.Debug("sbr: news was not told", "singleton", l.name, "error", err)

@@ -2,17 +2,20 @@ package singleton
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // News may come late and out of order: the run with the largest token is the newest.
 func TestLocator_NeverGoesBack(t *testing.T) {
-	l := &Locator{changed: make(chan struct{}), backoff: backoff.NewExponentialBackOff()}
+	l := &Locator{ctx: t.Context(), timer: time.AfterFunc(time.Hour, func() {}), backoff: backoff.NewExponentialBackOff()}
+	l.timer.Stop()
 	for _, step := range []struct {
 		from string
 		news whereabouts
@@ -28,6 +31,38 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 	} {
 		l.heard(sbr.ID(step.from), step.news)
 		require.Equal(t, step.at, l.Location().Name, "%+v", step)
-		require.Equal(t, step.at == "", !l.askAt.IsZero() && l.askAt.After(time.Time{}), "where it is not known it is asked for")
+		require.Equal(t, step.at == "", l.timer.Stop(), "where it is not known it is asked for")
 	}
+}
+
+// deserted is a cluster in which nobody answers.
+type deserted struct {
+	Cluster
+	asked []time.Time
+}
+
+func (d *deserted) Follow(func()) (stop func()) { return func() {} }
+
+func (d *deserted) Serve(string, func(downing.Question)) (stop func(), err error) {
+	return func() {}, nil
+}
+
+func (d *deserted) Ask(string, sbr.ID, []byte, time.Duration) (<-chan downing.Answer, error) {
+	d.asked = append(d.asked, time.Now())
+	answers := make(chan downing.Answer)
+	close(answers)
+	return answers, nil
+}
+
+// Whoever runs it may not have heard the question: it is asked again, for ever.
+func TestLocator_AsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d deserted
+		l, err := NewLocator(&d, "backup", nil)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		l.Close()
+		require.Greater(t, len(d.asked), 100)
+		require.WithinDuration(t, time.Now(), d.asked[len(d.asked)-1], whereAtMost)
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,12 +11,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
-	"github.com/serf-sbr/serf-sbr/internal/inbox"
-	"github.com/serf-sbr/serf-sbr/internal/leasing"
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/internal/handover"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
 // Errors of a Manager.
@@ -28,33 +25,11 @@ var (
 	ErrLease = errors.New("singleton: the lease cannot be used")
 )
 
-// Member is a member's fate. *downing.Provider has it.
-type Member interface {
-	Config() downing.Config
-	Downed() <-chan struct{}
-	OnDown(f func(reason string))
-	Left() <-chan struct{}
-}
+// Cluster is a member's place in its cluster: its fate, who else is there, and how members talk to each other. *downing.Provider is one.
+type Cluster = drive.Cluster
 
-// Roster is who else is there. *downing.Provider has it.
-type Roster interface {
-	Peers() downing.Peers
-	Follow(f func()) (stop func())
-}
-
-// Talk is how members talk to each other. *downing.Provider has it.
-type Talk interface {
-	Offer(ctx context.Context, topic string, on bool) error
-	Serve(topic string, f func(downing.Question)) (stop func(), err error)
-	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan downing.Answer, error)
-}
-
-// Cluster is a member's place in its cluster. *downing.Provider is one.
-type Cluster interface {
-	Member
-	Roster
-	Talk
-}
+// Roster is who is there: Peers and Follow of a *downing.Provider.
+type Roster = drive.Roster
 
 var _ Cluster = (*downing.Provider)(nil)
 
@@ -62,37 +37,19 @@ var _ Cluster = (*downing.Provider)(nil)
 type Manager struct {
 	cfg     Config
 	cluster Cluster
-	topic   string
-	trust   time.Duration
-
-	inbox   *inbox.Inbox
-	ctx     context.Context // ends when everything is over
-	cancel  context.CancelFunc
-	workers sync.WaitGroup
-	over    chan struct{} // the loop has ended
-	begun   atomic.Bool
+	driver  *drive.Driver[handover.Message]
 	// stopping is closed by the first Stop.
 	stopping chan struct{}
 	stopOnce sync.Once
 	locator  atomic.Pointer[Locator]
 
-	// Owned by the loop.
-	origin  time.Time
+	// Owned by the driver's goroutine.
 	machine *handover.Machine
-	refs    conduct.Questions[[]byte]
-	leasing *leasing.Leasing // nil without a lease
-	self    sbr.ID
-	opened  lease.Store
-	run     *started
 	backoff *backoff.ExponentialBackOff
-	stopAt  time.Time // when it is said again that the run does not end
+	told    bool // the locators know that the run must end
 	last    string
 
-	// until is when a run without a lease is over.
-	until conduct.Deadline
-
-	mu     sync.Mutex
-	status Status
+	status drive.Told[Status]
 }
 
 // New returns a manager that does nothing yet. The error is everything that Config.Validate finds.
@@ -102,54 +59,56 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	}
 	p := c.Config()
 	cfg = cfg.withDefaults(p)
-	m := &Manager{cfg: cfg, cluster: c, topic: managerTopic(cfg.Name), trust: handover.TrustFor(p.Resolver.StableAfter, cfg.RemovalMargin), inbox: inbox.New(),
-		over: make(chan struct{}), stopping: make(chan struct{}), status: Status{Name: cfg.Name, Phase: handover.Idle.String()}}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m := &Manager{cfg: cfg, cluster: c, stopping: make(chan struct{})}
+	m.tell(Status{Name: cfg.Name, Phase: slot.Idle.String()})
 	m.backoff = backoff.NewExponentialBackOff()
 	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter, cfg.RestartAtMost, 0
+	m.driver = drive.New(drive.Options[handover.Message]{
+		Cluster: c, Topic: managerTopic(cfg.Name), Name: "singleton " + cfg.Name, What: "the run of a singleton",
+		Log: cfg.Logger.With("singleton", cfg.Name), Pause: cfg.Pause, Rules: cfg.settings().Rules(p),
+		Encode: handover.AppendMessage, Decode: handover.Decode,
+		Asked: func(from sbr.ID, msg handover.Message, answer func(handover.Message) error) {
+			m.driver.Question(m.machine, from, msg, answer)
+		},
+		Explained: m.explained, Settled: m.publish, Closed: m.closed,
+		Slots: 1, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter, StopTimeout: cfg.StopTimeout,
+		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.openStore(), Settings: cfg.Lease, Log: cfg.Logger,
+			Name: func(int) string { return cfg.LeaseName }, Use: func(int) string { return fmt.Sprintf("the singleton %s of %s", cfg.Name, p.System) }},
+	})
 	return m, nil
 }
 
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. On a member that lacks Config.Role it does nothing: the
 // singleton never runs there. Errors: ErrStarted, ErrLease, and those of downing.Provider's Serve and Offer.
 func (m *Manager) Start(ctx context.Context) error {
-	if !m.begun.CompareAndSwap(false, true) {
+	self, err := m.driver.Begin(ctx)
+	if errors.Is(err, drive.ErrStarted) {
 		return ErrStarted
 	}
-	self, err := conduct.Self(ctx, m.cluster)
 	if err != nil {
-		m.end()
-		return fmt.Errorf("singleton %s: start it after the provider: %w", m.cfg.Name, err)
+		return err
 	}
 	if err := m.prepare(ctx, self); err != nil {
-		m.end()
+		m.driver.End()
 		return err
 	}
 	if !self.HasRole(m.cfg.Role) {
 		go m.standBy()
 		return nil
 	}
-	stopServing, err := m.cluster.Serve(m.topic, m.asked)
-	if err != nil {
-		m.end()
-		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
+	if err := m.driver.Go(true); err != nil {
+		return err
 	}
-	m.cluster.OnDown(func(string) { <-m.over }) // the process lives on, within its grace, until the run has ended and its lease is given back
-	stopFollowing := m.cluster.Follow(func() { m.inbox.Post(func() {}) })
-	go m.loop(func() {
-		stopFollowing()
-		stopServing()
-	})
-	if err := m.cluster.Offer(ctx, m.topic, true); err != nil {
-		m.inbox.Post(func() { m.step(handover.Resign{}) })
+	if err := m.cluster.Offer(ctx, managerTopic(m.cfg.Name), true); err != nil {
+		m.driver.StopAtOnce()
 		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
 	}
 	return nil
 }
 
-// standBy is the loop of a member that lacks the role: its locator works, nothing else.
+// standBy is the life of a manager on a member that lacks the role: its locator works, nothing else.
 func (m *Manager) standBy() {
-	defer m.end()
+	defer m.driver.End()
 	select {
 	case <-m.stopping:
 	case <-m.cluster.Downed():
@@ -157,93 +116,106 @@ func (m *Manager) standBy() {
 	}
 }
 
-// prepare makes what the loop drives.
+// prepare makes what the driver drives.
 func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	locator, err := NewLocator(m.cluster, m.cfg.Name, m.cfg.Logger)
 	if err != nil {
 		return err
 	}
 	m.locator.Store(locator)
-	m.origin = time.Now()
-	machine, err := handover.New(handover.Config{
-		Self: self.ID, Born: self.Born, FirstRound: uint64(m.origin.UnixMicro()), CounterBits: m.cfg.counterBits(), Floor: handover.FloorAt(m.origin.Unix(), m.cfg.counterBits()), HandOverRetryInterval: m.cfg.HandOverRetryInterval,
-		NumberOfRetries: m.cfg.NumberOfRetries, Margin: m.cfg.RemovalMargin, Trust: m.trust, UseLease: m.cfg.usesLease(),
-		LeaseRetryInterval: m.cfg.LeaseRetryInterval, Gone: conduct.Margins(m.cluster.Peers(), m.topic, m.cfg.RemovalMargin),
-	}, 0)
+	d, bits := m.driver, m.cfg.counterBits()
+	m.machine, err = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
+		Floor: handover.FloorAt(d.Origin.Unix(), bits)}, 0)
 	if err != nil {
 		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
 	}
-	m.machine, m.self = machine, self.ID
-	machine.Step(0, handover.Heard{Token: m.cfg.After})
-	if m.cfg.usesLease() {
-		return m.openLease(ctx, self)
-	}
-	return nil
-}
-
-func (m *Manager) openLease(ctx context.Context, self *downing.Peer) error {
-	store := m.cfg.Store
-	owner := fmt.Sprintf("%s/%d", self.ID, m.origin.UnixMicro()) // one life of one manager
-	if store == nil {
-		opened, err := lease.Open(ctx, m.cfg.UseLease, lease.Spec{System: m.cluster.Config().System, Name: m.cfg.LeaseName, Owner: owner, Settings: m.cfg.Lease,
-			Logger: m.cfg.Logger, Decode: m.cfg.LeaseDecode})
-		if err != nil {
-			return fmt.Errorf("%w: singleton %s: %w", ErrLease, m.cfg.Name, err)
+	m.machine.Step(0, slot.Heard{Token: m.cfg.After})
+	d.Machine = m.machine
+	if m.driver.Rules.UseLease {
+		if err := d.OpenLease(ctx, 0); err != nil {
+			return fmt.Errorf("%w: singleton %w", ErrLease, err)
 		}
-		store, m.opened = opened, opened
 	}
-	use := fmt.Sprintf("the singleton %s of %s", m.cfg.Name, m.cluster.Config().System)
-	l, err := lease.New(store, owner, m.cfg.Lease, lease.Options{Use: use, Logger: m.cfg.Logger})
-	if err != nil {
-		m.closeStore()
-		return fmt.Errorf("%w: singleton %s: %w", ErrLease, m.cfg.Name, err)
-	}
-	m.leasing = leasing.New(l, m.inbox)
 	return nil
-}
-
-func (m *Manager) closeStore() {
-	if c, ok := m.opened.(io.Closer); ok {
-		_ = c.Close() // nothing waits for it any more
-	}
 }
 
 // Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the member leaves its cluster. If ctx ends first the
 // run's context is cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the function has returned.
 func (m *Manager) Stop(ctx context.Context) error {
-	if m.begun.CompareAndSwap(false, true) {
-		m.end()
-		return nil
-	}
 	m.stopOnce.Do(func() { close(m.stopping) })
-	patience := time.Duration(m.cfg.NumberOfRetries) * m.cfg.HandOverRetryInterval
-	m.inbox.Post(func() { m.step(handover.Resign{Patience: patience}) })
-	select {
-	case <-m.over:
-		return nil
-	case <-ctx.Done():
-		m.inbox.Post(func() { m.step(handover.Resign{}) })
-		return fmt.Errorf("singleton %s: still stopping: %w", m.cfg.Name, ctx.Err())
-	}
+	return m.driver.Stop(ctx)
 }
 
 // Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the Manager, from Start on; nil before.
 func (m *Manager) Locator() *Locator { return m.locator.Load() }
 
 // Done is closed once nothing of the manager runs any more: after Stop, after the member was downed, after ErrDone.
-func (m *Manager) Done() <-chan struct{} { return m.over }
+func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
-// end closes everything that Start has opened.
-func (m *Manager) end() {
-	m.inbox.Close()
-	if m.leasing != nil {
-		m.leasing.Close()
+func (m *Manager) closed() {
+	if m.machine != nil {
+		m.publish()
 	}
-	m.cancel()
-	m.workers.Wait()
-	m.closeStore()
 	if l := m.locator.Load(); l != nil {
 		l.Close()
 	}
-	close(m.over)
+}
+
+// function is what a run calls.
+func (m *Manager) function(r *drive.Run) func(context.Context) error {
+	r.Of = "singleton " + m.cfg.Name
+	run := RunOf(r)
+	return func(ctx context.Context) error { return m.cfg.Run(context.WithValue(ctx, runKey{}, run), run) }
+}
+
+// happened tells the log, whoever watches, and the locators what becomes of a run.
+func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
+	log := m.cfg.Logger.With("singleton", m.cfg.Name, "run", r.Number)
+	switch what {
+	case drive.Started:
+		log.Info("sbr: a singleton starts", "token", r.Token, "from", r.From)
+		m.observe(OccurredStarted, "the function starts", r)
+		m.locator.Load().told(m.driver.Self, whereabouts{what: newsRuns, token: r.Token, endpoint: m.cfg.Endpoint})
+		m.told = false
+		return
+	case drive.NotStarted:
+		log.Warn("sbr: a singleton does not start", "token", r.Token, "because", why)
+		return
+	case drive.Stopping:
+		m.observe(OccurredStop, why, r)
+	case drive.Ended:
+		m.observe(OccurredEnded, "the function has returned", r)
+	}
+	if !m.told {
+		m.told = true
+		m.locator.Load().told(m.driver.Self, whereabouts{what: newsEnded, token: r.Token})
+	}
+}
+
+// ended says what is to be done once the function has returned.
+func (m *Manager) ended(r *drive.Run, err error, took time.Duration) slot.RunEnded {
+	if took >= m.cfg.RestartAtMost {
+		m.backoff.Reset()
+	}
+	e := slot.RunEnded{Again: !errors.Is(err, ErrDone), Rest: m.backoff.NextBackOff()}
+	if s, ok := errors.AsType[*Superseded](err); ok {
+		e.Newer = s.Token
+	}
+	if err != nil {
+		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(drive.Attributes(err), "singleton", m.cfg.Name, "run", r.Number)...)
+	}
+	return e
+}
+
+// explained tells whoever watches what the machine says.
+func (m *Manager) explained(e slot.Explain) []any {
+	m.last = e.Text
+	m.observe(string(e.Topic), e.Text, &drive.Run{})
+	return nil
+}
+
+func (m *Manager) observe(kind, text string, r *drive.Run) {
+	if m.cfg.Observe != nil {
+		m.cfg.Observe(Occurrence{At: time.Now(), Kind: kind, Text: text, Run: r.Number, Token: r.Token})
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -54,12 +55,12 @@ func TestLeaseLost_StopsThenAcquiresThenStarts(t *testing.T) {
 		operator, err := lease.New(store.View("operator"), "operator", c.Member("n1").Provider.Config().Lease, lease.Options{})
 		require.NoError(t, err)
 		defer operator.Close()
-		require.Equal(t, lease.Granted, operator.Acquire(t.Context(), lease.Proposal{Override: true}, nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
 		c.Eventually(10*time.Second, "it goes on without the lease", func() bool { return c.diary.last("ends").token == first.token })
 		require.ErrorIs(t, c.diary.last("told").cause, singleton.ErrLeaseLost)
 		time.Sleep(time.Minute)
 		require.Equal(t, first, c.diary.last("starts"), "it must not start while another one holds the lease")
-		operator.Release(t.Context())
+		_ = operator.Release(t.Context())
 		c.runsOn("n1", 10*time.Second)
 		require.Greater(t, c.diary.last("starts").token, first.token)
 		require.Empty(t, c.diary.last("starts").state, "whoever held the lease meanwhile may have run it: its own state is old")
@@ -298,7 +299,7 @@ func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 		other, err := lease.New(store.View("other"), "other", c.Member("n1").Provider.Config().Lease, lease.Options{})
 		require.NoError(t, err)
 		defer other.Close()
-		require.Equal(t, lease.Granted, other.Acquire(t.Context(), lease.Proposal{Override: true}, nil).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(other.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
 		c.Eventually(time.Minute, "n1 does not ask for it again", func() bool { return c.managers["n1"].Status().Phase == "acquiring" })
 		time.Sleep(time.Minute)
 		n1 := c.Member("n1").Provider

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
-	"github.com/serf-sbr/serf-sbr/singleton/handover"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 )
 
 // ErrDone is returned by Config.Run to say that this member is not to run the function again. It hands over to another one.
@@ -23,29 +22,27 @@ func (s *Superseded) Error() string {
 }
 
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
-var ErrNotRunning = conduct.ErrNotRunning
+var ErrNotRunning = drive.ErrNotRunning
 
 // The causes for which a run's context ends: context.Cause wraps one of them. Package sharding has the same.
 var (
 	// ErrHandOver: an older member takes over.
-	ErrHandOver = conduct.ErrHandOver
+	ErrHandOver = drive.ErrHandOver
 	// ErrResigned: this member leaves, or its Manager was stopped.
-	ErrResigned = conduct.ErrResigned
+	ErrResigned = drive.ErrResigned
 	// ErrLeaseLost: the lease is lost.
-	ErrLeaseLost = conduct.ErrLeaseLost
+	ErrLeaseLost = drive.ErrLeaseLost
 	// ErrUnsure: without a lease, this member has not been sure of its place for too long.
-	ErrUnsure = conduct.ErrUnsure
+	ErrUnsure = drive.ErrUnsure
 	// ErrDowned: this member was downed.
-	ErrDowned = conduct.ErrDowned
+	ErrDowned = drive.ErrDowned
 )
 
-var causes = map[handover.Cause]error{
-	handover.CauseHandOver: ErrHandOver, handover.CauseResigned: ErrResigned, handover.CauseLeaseLost: ErrLeaseLost,
-	handover.CauseUnsure: ErrUnsure, handover.CauseDown: ErrDowned,
-}
-
 // Run is one execution of the function. All methods are safe for concurrent use.
-type Run struct{ run *conduct.Run }
+type Run struct{ run *drive.Run }
+
+// RunOf is for package sharding.
+func RunOf(r *drive.Run) *Run { return &Run{r} }
 
 // Token is the fencing token: send it with everything that must not happen twice, and let the resource refuse smaller ones.
 func (r *Run) Token() uint64 { return r.run.Token }
@@ -74,10 +71,4 @@ type runKey struct{}
 func FromContext(ctx context.Context) (r *Run, ok bool) {
 	r, ok = ctx.Value(runKey{}).(*Run)
 	return r, ok
-}
-
-// started is a run that the manager looks after.
-type started struct {
-	*conduct.Run
-	begun time.Time
 }

@@ -44,14 +44,12 @@ type Status struct {
 
 // Status tells what the manager does. It is safe for concurrent use.
 func (m *Manager) Status() Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.status
+	s, _ := m.status.Get()
 	s.WaitingFor = append([]string(nil), s.WaitingFor...)
 	return s
 }
 
-// publish renews what Status says. Loop only.
+// publish renews what Status says.
 func (m *Manager) publish() {
 	s := m.machine.Status()
 	next := Status{Name: m.cfg.Name, Phase: s.Phase.String(), Token: s.Token, Resigned: s.Resigned, Last: m.last}
@@ -59,9 +57,9 @@ func (m *Manager) publish() {
 		next.WaitingFor = append(next.WaitingFor, downing.NameOf(id))
 	}
 	if s.Until > 0 {
-		next.Margin = max(s.Until-m.now(), 0).Round(time.Millisecond)
+		next.Margin = max(s.Until-m.driver.Now(), 0).Round(time.Millisecond)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.status = next
+	m.tell(next)
 }
+
+func (m *Manager) tell(s Status) { m.status.Update(func(Status) (Status, bool) { return s, true }) }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -137,4 +139,33 @@ func ratio(b *testing.B, s sbr.Strategy, v *sbr.View) {
 	b.ReportMetric(float64(deciding)/float64(copying), "x-copy")
 	b.ReportMetric(float64(deciding.Nanoseconds())/float64(turns), "ns/decide")
 	b.ReportMetric(float64(copying.Nanoseconds())/float64(turns), "ns/copy")
+}
+
+// While nobody is unreachable a decision costs one small allocation, for the copy of the view's header that the strategy is given,
+// however large the cluster is. What grows with the cluster is only the list of those who go down.
+func TestDecide_AllocatesNothingThatGrowsWhileNobodyIsUnreachable(t *testing.T) {
+	for _, n := range []int{1, 10, 1000, 10000} {
+		v := large(n, false)
+		for _, s := range benchmarked(n) {
+			t.Run(s.name, func(t *testing.T) {
+				allocs := testing.AllocsPerRun(20, func() { decision = sbr.Decide(s.strategy, &v, 0.5) })
+				require.Equal(t, sbr.None, decision.Final)
+				require.LessOrEqual(t, allocs, 1.0, "%d members", n)
+			})
+		}
+	}
+}
+
+// A clean cut: the list of those who go down, the reason, and nothing for each member.
+func TestDecide_AllocatesFewTimesForACleanCut(t *testing.T) {
+	for _, n := range []int{10, 1000, 10000} {
+		v := large(n, true)
+		for _, s := range benchmarked(n) {
+			t.Run(s.name, func(t *testing.T) {
+				allocs := testing.AllocsPerRun(20, func() { decision = sbr.Decide(s.strategy, &v, 0.5) })
+				require.NotEmpty(t, decision.Down)
+				require.LessOrEqual(t, allocs, 20.0, "%d members", n)
+			})
+		}
+	}
 }

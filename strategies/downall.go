@@ -8,8 +8,8 @@ type DownAll struct{}
 
 var _ sbr.Strategy = DownAll{}
 
-// Decide answers DownAll (as Akka and Pekko do: always, also when members are indirectly connected), or None for a view
-// in which nobody is unreachable.
+// Decide answers DownAll (as Akka and Pekko do: always, also when members are indirectly connected), or None
+// for a view in which nobody is unreachable.
 func (DownAll) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, "")
 	if s.whole() {

@@ -18,7 +18,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// {QuorumSize:3 Role:} <nil>
-	// unknown strategy "static-quorom": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum; did you mean "static-quorum"?
+	// unknown strategy "static-quorom": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum
 }
 
 // Three of five members can still see each other. n1 asks what to do.

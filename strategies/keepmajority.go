@@ -6,11 +6,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// KeepMajority keeps the larger side and downs the other; of two halves it keeps the one with the lowest address.
-// It suits clusters whose size changes. In a split into three or more parts without a majority every part goes down.
-// The zero value counts all members.
+// KeepMajority keeps the larger side and downs the other; of two halves it keeps the one with the lowest
+// address. It suits clusters whose size changes. In a split into three or more parts without a majority every
+// part goes down. The zero value counts all members.
 type KeepMajority struct {
-	// Role limits counting to members with this role; all members of the losing side go down. Empty: count everybody.
+	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
+	// everybody.
 	Role string
 }
 
@@ -28,21 +29,22 @@ func (k KeepMajority) Decide(v *sbr.View) sbr.Choice {
 		return s.choose(sbr.DownAll, s.nobodyCounts())
 	case !s.majority():
 		return s.choose(sbr.DownReachable, s.share(""))
-	case !s.surelyMajority():
+	case !s.surelyMajority(v.Lowest(k.Role, sbr.Up)):
 		return s.choose(sbr.DownAll, s.share(s.doubt()))
 	default:
 		return s.choose(sbr.DownUnreachable, s.share(""))
 	}
 }
 
-// surelyMajority repeats the count as the other side may see it: there the members that join may be up already, and those that
-// leave here may be gone. Only the keeping side asks: a side that goes down endangers nobody.
-func (s *survey) surelyMajority() bool {
-	return s.lowestUp != nil && larger(s.here.up, s.there.counted()+s.there.joining, s.lowestUp)
+// surelyMajority repeats the count as the other side may see it: there the members that join may be up
+// already, and those that leave here may be gone. Only the keeping side asks: a side that goes down endangers
+// nobody.
+func (s *survey) surelyMajority(lowestUp *sbr.Member) bool {
+	return lowestUp != nil && larger(s.here.Up, s.there.Base()+s.there.Joining, lowestUp)
 }
 
 func (s *survey) doubt() string {
-	return fmt.Sprintf(", but not for sure: %d leaving on this side may be gone and %d joining on the other may be up", s.here.leaving, s.there.joining)
+	return fmt.Sprintf(", but not for sure: %d leaving on this side may be gone and %d joining on the other may be up", s.here.Leaving, s.there.Joining)
 }
 
 // Validate reports every problem of the settings, one line each.

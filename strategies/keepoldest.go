@@ -6,14 +6,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// KeepOldest keeps the side of the oldest member, where singletons run, and downs the other.
-// The zero value counts all members and keeps the oldest even when it is alone; DefaultSettings has DownIfAlone on.
+// KeepOldest keeps the side of the oldest member, where singletons run, and downs the other. The zero value
+// counts all members and keeps the oldest even when it is alone; DefaultSettings has DownIfAlone on.
 type KeepOldest struct {
-	// DownIfAlone downs the oldest member when it is cut off from all others (two or more), so that its crash does not take
-	// the whole cluster down. In a cluster of two the oldest stays.
+	// DownIfAlone downs the oldest member when it is cut off from all others (two or more), so that its crash
+	// does not take the whole cluster down. In a cluster of two the oldest stays.
 	DownIfAlone bool
-	// Role limits counting, and the search for the oldest, to members with this role; all members of the losing side go down.
-	// Empty: count everybody.
+	// Role limits counting, and the search for the oldest, to members with this role; all members of the losing
+	// side go down. Empty: count everybody.
 	Role string
 }
 
@@ -30,20 +30,21 @@ func (k KeepOldest) Decide(v *sbr.View) sbr.Choice {
 	case s.total() == 0:
 		return s.choose(sbr.DownAll, s.nobodyCounts())
 	}
-	oldest, oldestUp := eldest(v, k.Role)
-	keep := k.keeps(!oldest.Unreachable, s.here.counted(), s.there.counted())
+	oldest := v.Oldest(k.Role)
+	keep := k.keeps(!oldest.Unreachable, s.here.Base(), s.there.Base())
 	reason := k.where(&s, oldest)
 	switch {
 	case !keep:
 		return s.choose(sbr.DownReachable, reason)
-	case !k.surelyKeeps(&s, oldestUp):
+	case !k.surelyKeeps(&s, v.Oldest(k.Role, sbr.Up)):
 		return s.choose(sbr.DownAll, reason+s.change())
 	default:
 		return s.choose(sbr.DownUnreachable, reason)
 	}
 }
 
-// keeps is the rule itself: this side stays if it has the oldest member, unless that member is alone against two or more.
+// keeps is the rule itself: this side stays if it has the oldest member, unless that member is alone against
+// two or more.
 func (k KeepOldest) keeps(oldestHere bool, here, there int) bool {
 	if oldestHere {
 		return !k.alone(here, there)
@@ -54,43 +55,21 @@ func (k KeepOldest) keeps(oldestHere bool, here, there int) bool {
 // alone applies the exception to the counts of the oldest member's side and of the other one.
 func (k KeepOldest) alone(its, others int) bool { return k.DownIfAlone && its == 1 && others >= 2 }
 
-// surelyKeeps repeats the rule as the other side may see it: there, members that leave may be gone, also the oldest;
-// and members that join may be up, which matters only to the question who is alone.
+// surelyKeeps repeats the rule as the other side may see it: there, members that leave may be gone, also the
+// oldest; and members that join may be up, which matters only to the question who is alone.
 func (k KeepOldest) surelyKeeps(s *survey, oldestUp *sbr.Member) bool {
 	if oldestUp == nil {
 		return false
 	}
-	here, there := s.here.up, s.there.up
+	here, there := s.here.Up, s.there.Up
 	if k.DownIfAlone {
-		here, there = here+s.here.joining, there+s.there.joining
+		here, there = here+s.here.Joining, there+s.there.Joining
 	}
 	return k.keeps(!oldestUp.Unreachable, here, there)
 }
 
-// eldest finds the oldest counted member with role and the oldest that is up; nil when there is none.
-func eldest(v *sbr.View, role string) (counted, up *sbr.Member) {
-	for i := range v.Members {
-		m := &v.Members[i]
-		if m.Status != sbr.Up && m.Status != sbr.Leaving || !m.HasRole(role) {
-			continue
-		}
-		if elder(m, counted) {
-			counted = m
-		}
-		if m.Status == sbr.Up && elder(m, up) {
-			up = m
-		}
-	}
-	return counted, up
-}
-
-// elder says that m takes the place of the oldest found so far. Of one age the first stays: the view is in address order.
-func elder(m, oldest *sbr.Member) bool {
-	return oldest == nil || m.Born != oldest.Born && sbr.Older(m, oldest)
-}
-
 func (k KeepOldest) where(s *survey, oldest *sbr.Member) string {
-	its, others, place := s.here.counted(), s.there.counted(), "on this side"
+	its, others, place := s.here.Base(), s.there.Base(), "on this side"
 	if oldest.Unreachable {
 		its, others, place = others, its, "on the other side"
 	}
@@ -102,7 +81,7 @@ func (k KeepOldest) where(s *survey, oldest *sbr.Member) string {
 
 func (s *survey) change() string {
 	return fmt.Sprintf(", but the other side may see it otherwise: %d leaving may be gone and %d joining may be up",
-		s.here.leaving+s.there.leaving, s.here.joining+s.there.joining)
+		s.here.Leaving+s.there.Leaving, s.here.Joining+s.there.Joining)
 }
 
 // Validate reports every problem of the settings, one line each.

@@ -13,7 +13,8 @@ import (
 // It suits clusters with a node that they cannot work without; when that node is gone, so is the cluster.
 // The zero value does not validate.
 type KeepReferee struct {
-	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up or leaving.
+	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up or
+	// leaving.
 	Address string
 	// DownAllIfLessThanNodes downs everybody when the referee's side has fewer counted members than this.
 	// Zero and one: no limit. Default: 1.
@@ -22,7 +23,8 @@ type KeepReferee struct {
 
 var _ sbr.Strategy = KeepReferee{}
 
-// Decide follows Akka.NET, where this strategy is from; indirectly connected members go first, as in the other strategies.
+// Decide follows Akka.NET, where this strategy is from; indirectly connected members go first, as in the
+// other strategies.
 func (k KeepReferee) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, "")
 	referee := k.referee(v)
@@ -33,7 +35,7 @@ func (k KeepReferee) Decide(v *sbr.View) sbr.Choice {
 		return s.choose(sbr.DownIndirectlyConnected, s.indirectly())
 	case referee == nil || referee.Unreachable:
 		return s.choose(sbr.DownReachable, "the referee ("+k.Address+") is not on this side; "+s.reach(""))
-	case s.here.counted() < k.DownAllIfLessThanNodes:
+	case s.here.Base() < k.DownAllIfLessThanNodes:
 		return s.choose(sbr.DownAll, "the referee ("+k.Address+") is on this side, but "+
 			s.reach(", fewer than the limit of "+strconv.Itoa(k.DownAllIfLessThanNodes)))
 	default:
@@ -41,8 +43,9 @@ func (k KeepReferee) Decide(v *sbr.View) sbr.Choice {
 	}
 }
 
-// referee is the counted member that Address means, nil if there is none. Where a name was used again and the older incarnation is
-// still listed, the youngest is meant: two sides must never both find a referee of their own. An empty address names nobody.
+// referee is the counted member that Address means, nil if there is none. Where a name was used again and the
+// older incarnation is still listed, the youngest is meant: two sides must never both find a referee of their
+// own. An empty address names nobody.
 func (k KeepReferee) referee(v *sbr.View) *sbr.Member {
 	var found *sbr.Member
 	if k.Address == "" {

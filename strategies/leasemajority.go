@@ -8,21 +8,24 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// LeaseMajority lets one lease decide: the side that gets it stays and downs the other. The smaller side waits before it asks,
-// so that the larger one usually wins. It is the only strategy that is safe whatever the two sides know of each other.
-// The zero value counts all members and lets both sides ask at once; DefaultSettings has a delay of 2 s.
+// LeaseMajority lets one lease decide: the side that gets it stays and downs the other. The smaller side
+// waits before it asks, so that the larger one usually wins. It is the only strategy that is safe whatever
+// the two sides know of each other. The zero value counts all members and lets both sides ask at once;
+// DefaultSettings has a delay of 2 s.
 type LeaseMajority struct {
-	// Role limits counting to members with this role; all members of the losing side go down. Empty: count everybody.
+	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
+	// everybody.
 	Role string
-	// AcquireLeaseDelayForMinority is how long the smaller side waits before it asks for the lease. Zero: it does not wait.
-	// Default: 2 s. It must be longer than the sides' decisions lie apart for the larger side to win.
+	// AcquireLeaseDelayForMinority is how long the smaller side waits before it asks for the lease. Zero: it
+	// does not wait. Default: 2 s. It must be longer than the sides' decisions lie apart for the larger side to
+	// win.
 	AcquireLeaseDelayForMinority time.Duration
 }
 
 var _ sbr.Strategy = LeaseMajority{}
 
-// Decide follows Akka and Pekko rule by rule. Nothing is downed on the strength of a count alone, so there is no
-// second look at members that join or leave.
+// Decide follows Akka and Pekko rule by rule. Nothing is downed on the strength of a count alone, so there is
+// no second look at members that join or leave.
 func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, l.Role)
 	switch {

@@ -8,13 +8,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// StaticQuorum keeps a side that has at least QuorumSize members and downs any other.
-// It suits clusters of a fixed size. With more than 2 x QuorumSize - 1 members two sides could both be large enough, so then everybody
-// goes down. The zero value does not validate.
+// StaticQuorum keeps a side that has at least QuorumSize members and downs any other. It suits clusters of a
+// fixed size. With more than 2 x QuorumSize - 1 members two sides could both be large enough, so then
+// everybody goes down. The zero value does not validate.
 type StaticQuorum struct {
-	// QuorumSize is the smallest number of reachable counted members that may go on, at least 1. There is no default.
+	// QuorumSize is the smallest number of reachable counted members that may go on, at least 1. There is no
+	// default.
 	QuorumSize int
-	// Role limits counting to members with this role; all members of the losing side go down. Empty: count everybody.
+	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
+	// everybody.
 	Role string
 }
 
@@ -30,7 +32,7 @@ func (q StaticQuorum) Decide(v *sbr.View) sbr.Choice {
 		return s.choose(sbr.DownAll, q.excess(&s))
 	case s.indirect > 0:
 		return s.choose(sbr.DownIndirectlyConnected, s.indirectly())
-	case s.here.counted() >= q.QuorumSize:
+	case s.here.Base() >= q.QuorumSize:
 		return s.choose(sbr.DownUnreachable, s.reach(", the quorum is "+strconv.Itoa(q.QuorumSize)))
 	default:
 		return s.choose(sbr.DownReachable, s.reach(", fewer than the quorum of "+strconv.Itoa(q.QuorumSize)))
@@ -46,8 +48,8 @@ func (q StaticQuorum) excess(s *survey) string {
 		n, s.noun(n), verb(n), 2*q.QuorumSize-1, q.QuorumSize)
 }
 
-// Warning returns one sentence when the cluster has grown too large for the quorum, so that the next partition would down everybody.
-// Empty: all is well. The reference logs it on each member that becomes up.
+// Warning returns one sentence when the cluster has grown too large for the quorum, so that the next
+// partition would down everybody. Empty: all is well. The reference logs it on each member that becomes up.
 func (q StaticQuorum) Warning(v *sbr.View) string {
 	s := look(v, q.Role)
 	if !q.tooMany(s.total()) {

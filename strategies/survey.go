@@ -8,32 +8,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// side counts the members of one side that have the strategy's role. Exiting and downed members count nowhere.
-type side struct {
-	up, leaving int
-	// joining are the joining and the weakly-up ones: not counted here, but perhaps up in the eyes of the other side.
-	joining int
-}
-
-func (s *side) add(m *sbr.Member) {
-	switch m.Status {
-	case sbr.Up:
-		s.up++
-	case sbr.Leaving:
-		s.leaving++
-	case sbr.Joining, sbr.WeaklyUp:
-		s.joining++
-	}
-}
-
-func (s side) counted() int { return s.up + s.leaving }
-
-// survey is what one pass over a view tells a strategy.
+// survey is what a view tells a strategy with a role.
 type survey struct {
 	role        string
-	here, there side
-	// lowest is the first counted member in address order, lowestUp the first that is up; nil when there is none.
-	lowest, lowestUp *sbr.Member
+	here, there sbr.Count
+	// lowest is the first base member in address order; nil when there is none.
+	lowest *sbr.Member
 	// cut says that somebody is unreachable, whatever the status and the role.
 	cut bool
 	// indirect is how many members are indirectly connected, whatever the status and the role.
@@ -41,39 +21,21 @@ type survey struct {
 }
 
 func look(v *sbr.View, role string) survey {
-	s := survey{role: role}
+	s := survey{role: role, lowest: v.Lowest(role), indirect: len(v.IndirectlyConnected())}
+	s.here, s.there = v.Count(role)
 	for i := range v.Members {
-		m := &v.Members[i]
-		s.cut = s.cut || m.Unreachable
-		if role == "" || m.HasRole(role) {
-			s.count(m)
-		}
+		s.cut = s.cut || v.Members[i].Unreachable
 	}
-	s.indirect = len(v.IndirectlyConnected())
 	return s
 }
 
-func (s *survey) count(m *sbr.Member) {
-	if m.Unreachable {
-		s.there.add(m)
-	} else {
-		s.here.add(m)
-	}
-	if s.lowest == nil && (m.Status == sbr.Up || m.Status == sbr.Leaving) {
-		s.lowest = m
-	}
-	if s.lowestUp == nil && m.Status == sbr.Up {
-		s.lowestUp = m
-	}
-}
-
-func (s *survey) total() int { return s.here.counted() + s.there.counted() }
+func (s *survey) total() int { return s.here.Base() + s.there.Base() }
 
 // whole says that there is nothing to decide.
 func (s *survey) whole() bool { return !s.cut && s.indirect == 0 }
 
 // majority says that this side is the larger one; of two halves it is the one with the lowest address.
-func (s *survey) majority() bool { return larger(s.here.counted(), s.there.counted(), s.lowest) }
+func (s *survey) majority() bool { return larger(s.here.Base(), s.there.Base(), s.lowest) }
 
 // minority is the opposite, but where no member counts neither side is the smaller one.
 func (s *survey) minority() bool { return s.total() > 0 && !s.majority() }
@@ -92,16 +54,16 @@ func nothing() sbr.Choice {
 	return sbr.Choice{Kind: sbr.None, Reason: "nobody is unreachable"}
 }
 
-// reach reads "3 of 5 counted members are reachable", and goes on with rest. Reasons are put together, not formatted: in a small cluster
-// a decision costs little more than its reason.
+// reach reads "3 of 5 counted members are reachable", and goes on with rest. Reasons are put together, not
+// formatted: in a small cluster a decision costs little more than its reason.
 func (s *survey) reach(rest string) string {
-	here, total := s.here.counted(), s.total()
+	here, total := s.here.Base(), s.total()
 	return strconv.Itoa(here) + " of " + strconv.Itoa(total) + s.noun(total) + verb(here) + "reachable" + rest
 }
 
 // share reads "…, a majority", with the tie-breaker where the sides are of one size.
 func (s *survey) share(rest string) string {
-	here, there := s.here.counted(), s.there.counted()
+	here, there := s.here.Base(), s.there.Base()
 	switch {
 	case here > there:
 		return s.reach(", a majority" + rest)

@@ -30,7 +30,6 @@ Exit statuses: 0 left gracefully, 1 internal error, 2 bad usage or configuration
 func newAgent(s streams) *cobra.Command {
 	var path string
 	var bootstrap uint64
-	level := slog.LevelInfo
 	c := &cobra.Command{
 		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp, Args: cobra.NoArgs,
 		Example: "  sbr agent --config /etc/sbr/sbr.yaml",
@@ -39,9 +38,7 @@ func newAgent(s streams) *cobra.Command {
 	flags.StringVarP(&path, "config", "f", "", "the configuration (sbr.yaml)")
 	flags.Uint64Var(&bootstrap, "bootstrap", 0, "the token of the last verdict, all of whose survivors have ended for good: "+
 		"begin a new cluster, on one member, unless one of them answers")
-	format := addLogFormat(c)
-	flags.TextVar(&level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
-	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	log := addLog(c, s)
 	c.RunE = verb(func() error {
 		if path == "" {
 			return badInput{errors.New("which configuration? give --config sbr.yaml")}
@@ -54,9 +51,8 @@ func newAgent(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		log := s.logger(*format, level)
-		slog.SetDefault(log) // and with it what libraries write by package log
-		return runAgent(c.Context(), agent.Options{File: f, Logger: log, Bootstrap: bootstrap})
+		slog.SetDefault(log()) // and with it what libraries write by package log
+		return runAgent(c.Context(), agent.Options{File: f, Logger: slog.Default(), Bootstrap: bootstrap})
 	})
 	return c
 }
@@ -97,16 +93,16 @@ type exitStatus int
 // Error implements error. Nobody prints it.
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// addLogFormat gives a command the flag --log-format.
-func addLogFormat(c *cobra.Command) *string {
-	return addWord(c, "log-format", "", formatText, "how log lines are written", formatText, formatJSON)
-}
-
-// logger logs to the error stream, in the format of --log-format.
-func (s streams) logger(format string, level slog.Level) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
-	if format == formatJSON {
-		return slog.New(slog.NewJSONHandler(s.err, o))
+// addLog gives a command the flags of the log, and returns what makes it of them. It goes to the error stream.
+func addLog(c *cobra.Command, s streams) func() *slog.Logger {
+	format := addWord(c, "log-format", "", formatText, "how log lines are written", formatText, formatJSON)
+	level := new(slog.LevelInfo)
+	c.Flags().TextVar(level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
+	return func() *slog.Logger {
+		o := &slog.HandlerOptions{Level: *level}
+		if *format == formatJSON {
+			return slog.New(slog.NewJSONHandler(s.err, o))
+		}
+		return slog.New(slog.NewTextHandler(s.err, o))
 	}
-	return slog.New(slog.NewTextHandler(s.err, o))
 }

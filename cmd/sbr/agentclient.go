@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/config"
@@ -51,32 +52,43 @@ func addAgentURL(c *cobra.Command) *agentFlags {
 	var a agentFlags
 	flags := c.Flags()
 	flags.StringVar(&a.url, "url", "", "where the agent listens, such as http://127.0.0.1:7380 (default: $SBR_URL, else that)")
-	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
-	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
+	a.addTrust(flags)
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
 	return &a
 }
 
-// client returns a client for the agent that the flags, a configuration and the environment name.
+// addTrust adds the flags that say who is trusted.
+func (a *agentFlags) addTrust(flags *pflag.FlagSet) {
+	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
+	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
+}
+
+// client returns a client for the agent that the flags, a configuration and the environment name. The agent's own certificate, which its
+// configuration names, is trusted as it is, whoever signed it.
 func (a *agentFlags) client() (*agentClient, error) {
 	if a.timeout <= 0 {
 		return nil, badInput{fmt.Errorf("--timeout %v: it must be positive", a.timeout)}
 	}
-	at := place{name: "--url", url: a.url, tokenFile: a.tokenFile, caFile: a.caFile}
+	at, name := *a, "--url"
 	if a.file != "" {
-		if err := at.configured(a.file); err != nil {
+		f, err := config.Load(a.file)
+		if err != nil {
 			return nil, badInput{err}
+		}
+		at.tokenFile, at.caFile = cmp.Or(a.tokenFile, f.HTTP.TokenFile), cmp.Or(a.caFile, f.HTTP.TLSCertFile)
+		if at.url == "" {
+			name = a.file + ": http.listen"
+			if at.url, err = listenURL(&f.HTTP); err != nil {
+				return nil, badInput{fmt.Errorf("%s: %w", name, err)}
+			}
 		}
 	}
 	if at.url == "" {
-		at.name, at.url = "SBR_URL", os.Getenv("SBR_URL")
-	}
-	if at.url == "" {
-		at.url = defaultURL
+		name, at.url = "SBR_URL", cmp.Or(os.Getenv("SBR_URL"), defaultURL)
 	}
 	base, err := baseURL(at.url)
 	if err != nil {
-		return nil, badInput{fmt.Errorf("%s: %w", at.name, err)}
+		return nil, badInput{fmt.Errorf("%s: %w", name, err)}
 	}
 	token, err := readToken(at.tokenFile)
 	if err != nil {
@@ -89,38 +101,16 @@ func (a *agentFlags) client() (*agentClient, error) {
 	return newAgentClient(base, token, roots, a.timeout), nil
 }
 
-// place is where an agent listens, and what it takes to be heard there.
-type place struct {
-	name, url, tokenFile, caFile string
-}
-
-// configured fills in what the flags left open. The agent's own certificate is trusted as it is, whoever signed it.
-func (p *place) configured(path string) error {
-	f, err := config.Load(path)
-	if err != nil {
-		return err
-	}
-	p.tokenFile, p.caFile = cmp.Or(p.tokenFile, f.HTTP.TokenFile), cmp.Or(p.caFile, f.HTTP.TLSCertFile)
-	if p.url != "" {
-		return nil
-	}
+// listenURL is where somebody on the same machine reaches a server that listens there.
+func listenURL(h *config.HTTP) (string, error) {
 	scheme := "http"
-	if f.HTTP.TLSCertFile != "" {
+	if h.TLSCertFile != "" {
 		scheme = "https"
 	}
-	p.name = path + ": http.listen"
-	if p.url, err = listenURL(f.HTTP.Listen, scheme); err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
-	}
-	return nil
-}
-
-// listenURL is where somebody on the same machine reaches a server that listens there.
-func listenURL(listen, scheme string) (string, error) {
-	if listen == "" {
+	if h.Listen == "" {
 		return "", errors.New("is empty: this agent serves no status")
 	}
-	host, port, err := net.SplitHostPort(listen)
+	host, port, err := net.SplitHostPort(h.Listen)
 	if err != nil {
 		return "", err
 	}
@@ -147,15 +137,7 @@ func baseURL(text string) (string, error) {
 
 // readSecret reads a small file.
 func readSecret(path string) ([]byte, error) {
-	if err := notPipe(path); err != nil {
-		return nil, err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	data, err := readFile(path, maxSecret)
 	if err == nil && len(data) > maxSecret {
 		err = fmt.Errorf("%s: is larger than %d bytes", path, maxSecret)
 	}

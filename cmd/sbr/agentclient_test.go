@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
 // The certificate that a configuration names is trusted, also where an authority has signed it that nobody here knows.
@@ -79,12 +81,12 @@ func TestStatus_WhereAnAgentListens(t *testing.T) {
 		"127.0.0.1:7380": "http://127.0.0.1:7380", ":7380": "http://127.0.0.1:7380", "0.0.0.0:7380": "http://127.0.0.1:7380",
 		"[::]:7380": "http://[::1]:7380", "[fe80::1%eth0]:7380": "http://[fe80::1%25eth0]:7380", "n1.example.com:80": "http://n1.example.com:80",
 	} {
-		text, err := listenURL(listen, "http")
+		text, err := listenURL(&config.HTTP{Listen: listen})
 		require.NoError(t, err)
 		base, err := baseURL(text)
 		require.NoError(t, err, listen)
 		require.Equal(t, want, base)
 	}
-	_, err := listenURL("7380", "http")
+	_, err := listenURL(&config.HTTP{Listen: "7380"})
 	require.ErrorContains(t, err, "missing port in address")
 }

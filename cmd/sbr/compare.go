@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -47,7 +44,7 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 	for i := range cells {
 		cells[i].runs = make([]scenario.Measures, seeds.count())
 	}
-	onAllCores(int(total), func(k int) {
+	cores.All(int(total), func(k int) {
 		c, seed := &cells[uint64(k)/seeds.count()], uint64(k)%seeds.count()
 		c.runs[seed] = c.ready.Measure(seeds.from + seed)
 		show.done(0)
@@ -58,20 +55,6 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 		c.Scenarios = append(c.Scenarios, f.Name)
 	}
 	return s.print(output, c, c.text)
-}
-
-// onAllCores calls f with 0 to n-1, from several goroutines.
-func onAllCores(n int, f func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				f(int(i))
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // comparedCell is one file under one variant, and what each seed came to.
@@ -136,37 +119,13 @@ func variant(name string) (func(*scenario.Scenario) (*scenario.Scenario, error),
 
 // comparison is the whole answer.
 type comparison struct {
-	Seeds     string       `json:"seeds"`
-	Scenarios []string     `json:"scenarios"`
-	Rows      []compareRow `json:"rows"`
-}
-
-// compareRow is one variant over one scenario, or over all of them together.
-type compareRow struct {
-	Variant string `json:"variant"`
-	// Scenario is empty for all scenarios together.
-	Scenario string `json:"scenario"`
-	Runs     int    `json:"runs"`
-	// BothSides and Nobody are runs in which at the end both sides, or nobody, were up; Unresolved those in which something was left to
-	// be decided.
-	BothSides  int `json:"both-survived"`
-	Nobody     int `json:"nobody-survived"`
-	Unresolved int `json:"unresolved"`
-	// Resolved is about the runs that were resolved.
-	DoubleActive quantiles `json:"double-active"`
-	NobodyActive quantiles `json:"nobody-active"`
-	Resolved     quantiles `json:"resolved-after"`
-}
-
-// quantiles are in seconds.
-type quantiles struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
+	Seeds     string              `json:"seeds"`
+	Scenarios []string            `json:"scenarios"`
+	Rows      []scenario.Compared `json:"rows"`
 }
 
 // compareRows are the rows over all scenarios, then those of each scenario where there are several.
-func compareRows(cells []comparedCell, variants []string) (rows []compareRow) {
+func compareRows(cells []comparedCell, variants []string) (rows []scenario.Compared) {
 	for _, v := range variants {
 		var all []scenario.Measures
 		for i := range cells {
@@ -174,46 +133,15 @@ func compareRows(cells []comparedCell, variants []string) (rows []compareRow) {
 				all = append(all, cells[i].runs...)
 			}
 		}
-		rows = append(rows, newCompareRow(v, "", all))
+		rows = append(rows, scenario.Compare(v, "", all))
 	}
 	if len(cells) == len(variants) {
 		return rows
 	}
 	for i := range cells {
-		rows = append(rows, newCompareRow(cells[i].variant, cells[i].scenario, cells[i].runs))
+		rows = append(rows, scenario.Compare(cells[i].variant, cells[i].scenario, cells[i].runs))
 	}
 	return rows
-}
-
-func newCompareRow(variant, of string, runs []scenario.Measures) compareRow {
-	r := compareRow{Variant: variant, Scenario: of, Runs: len(runs)}
-	var double, nobody, resolved []time.Duration
-	for _, m := range runs {
-		if m.BothSides {
-			r.BothSides++
-		}
-		if m.Nobody {
-			r.Nobody++
-		}
-		if m.Settled {
-			resolved = append(resolved, m.Resolved)
-		} else {
-			r.Unresolved++
-		}
-		double, nobody = append(double, m.DoubleActive), append(nobody, m.NobodyActive)
-	}
-	r.DoubleActive, r.NobodyActive, r.Resolved = newQuantiles(double), newQuantiles(nobody), newQuantiles(resolved)
-	return r
-}
-
-// newQuantiles takes the nearest rank; of nothing they are zero.
-func newQuantiles(all []time.Duration) (q quantiles) {
-	if len(all) == 0 {
-		return q
-	}
-	slices.Sort(all)
-	rank := func(percent int) float64 { return all[(len(all)*percent+99)/100-1].Seconds() }
-	return quantiles{P50: rank(50), P99: rank(99), Max: rank(100)}
 }
 
 // maxTables is how many scenarios get a table of their own.
@@ -223,7 +151,7 @@ const maxTables = 8
 func (c *comparison) text(to io.Writer) error {
 	p := paint(to)
 	var b bytes.Buffer
-	of := make(map[string][]compareRow)
+	of := make(map[string][]scenario.Compared)
 	for _, r := range c.Rows {
 		of[r.Scenario] = append(of[r.Scenario], r)
 	}
@@ -247,7 +175,7 @@ func (c *comparison) text(to io.Writer) error {
 }
 
 // compareTable is aligned text; colour would count as width.
-func compareTable(rows []compareRow) string {
+func compareTable(rows []scenario.Compared) string {
 	const share1, share2, group, unresolved = 13, 14, 8, 14
 	name := 0
 	for i := range rows {
@@ -266,7 +194,7 @@ func compareTable(rows []compareRow) string {
 	for i := range rows {
 		r := &rows[i]
 		cells := []string{r.Variant, share(r.BothSides, r.Runs), share(r.Nobody, r.Runs)}
-		for _, q := range []quantiles{r.DoubleActive, r.NobodyActive, r.Resolved} {
+		for _, q := range []scenario.Quantiles{r.DoubleActive, r.NobodyActive, r.Resolved} {
 			cells = append(cells, tenths(q.P50), tenths(q.P99), tenths(q.Max))
 		}
 		line(append(cells, share(r.Unresolved, r.Runs))...)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -110,29 +109,26 @@ func (in *decideInput) decide() (decideAnswer, sbr.View) {
 // write prints the answer for people: the decision, why, and a table of the members.
 func (a *decideAnswer) write(to io.Writer, view *sbr.View) error {
 	p := paint(to)
-	fmt.Fprintf(to, "%s: %s\n\n", p.bold(a.Strategy), p.bold(a.FinalDecision))
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	var rows [][]string
+	row := func(cells ...string) { rows = append(rows, cells) }
 	if a.Decision != a.FinalDecision {
-		fmt.Fprintf(t, "  decision\t%s, which became %s\n", a.Decision, a.FinalDecision)
+		row("  decision", a.Decision+", which became "+a.FinalDecision)
 	}
-	fmt.Fprintf(t, "  because\t%s\n", a.Reason)
+	row("  because", a.Reason)
 	if a.AcquireDelay != "0s" {
-		fmt.Fprintf(t, "  asks for the lease\tafter %s\n", a.AcquireDelay)
+		row("  asks for the lease", "after "+a.AcquireDelay)
 	}
 	acts := "acts"
 	if !a.Responsible {
 		acts = "does not act"
 	}
-	fmt.Fprintf(t, "  seen by\t%s, which %s (leader: %s)\n\n", a.Self, acts, a.Leader)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return a.table(to, view, p)
+	row("  seen by", fmt.Sprintf("%s, which %s (leader: %s)", a.Self, acts, a.Leader))
+	_, err := fmt.Fprintf(to, "%s: %s\n\n%s\n%s", p.bold(a.Strategy), p.bold(a.FinalDecision), table(rows...), a.members(view, p))
+	return err
 }
 
-func (a *decideAnswer) table(to io.Writer, view *sbr.View, p painter) error {
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  MEMBER\tADDRESS\tSTATUS\tREACHABLE\tFATE")
+func (a *decideAnswer) members(view *sbr.View, p painter) string {
+	rows := [][]string{{"  MEMBER", "ADDRESS", "STATUS", "REACHABLE", "FATE"}}
 	down := make(map[string]bool, len(a.Down))
 	for _, name := range a.Down {
 		down[name] = true
@@ -149,10 +145,9 @@ func (a *decideAnswer) table(to io.Writer, view *sbr.View, p painter) error {
 		case !m.Downable():
 			fate = "on its way out"
 		}
-		// The coloured column comes last: escape sequences would count as width.
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", m.Name, m.Addr, m.Status, reachable, fate)
+		rows = append(rows, []string{"  " + m.Name, m.Addr, m.Status.String(), reachable, fate})
 	}
-	return t.Flush()
+	return table(rows...)
 }
 
 // maxDecideInput is the largest input of decide: room for tens of thousands of members.
@@ -268,7 +263,7 @@ func (in *decideInput) problems() (ps strictyaml.Problems) {
 		known(at("seen-by", i), name)
 	}
 	if in.Lease != "" {
-		oneOf(&ps, "lease", in.Lease, leases)
+		ps.OneOf("lease", in.Lease, leases)
 	}
 	return ps
 }
@@ -279,7 +274,7 @@ func (in *decideInput) checkStrategy(ps *strictyaml.Problems) {
 		return
 	}
 	before := len(*ps)
-	oneOf(ps, "strategy", strings.ToLower(in.Strategy), strategies.Keys())
+	ps.OneOf("strategy", strings.ToLower(in.Strategy), strategies.Keys())
 	if in.Settings.MinorityDelay < 0 {
 		ps.Add("settings.acquire-lease-delay-for-minority", "is %v: it must not be negative", in.Settings.MinorityDelay)
 	}
@@ -320,19 +315,13 @@ func (in *decideInput) checkMembers(ps *strictyaml.Problems) map[string]int {
 			ps.Add(path+".addr", "is %s: it must not contain control characters", quoted(m.Addr))
 		}
 		if m.Status != "" {
-			oneOf(ps, path+".status", m.Status, statuses)
+			ps.OneOf(path+".status", m.Status, statuses)
 		}
 		if m.Age != nil && *m.Age < 1 {
 			ps.Add(path+".age", "is %d: it must be at least 1, the oldest", *m.Age)
 		}
 	}
 	return names
-}
-
-func oneOf(ps *strictyaml.Problems, path, word string, known []string) {
-	if err := strictyaml.OneOf(word, known); err != nil {
-		ps.Add(path, "%v", err)
-	}
 }
 
 func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -71,11 +71,7 @@ func runDemo(s streams, opt demo.Options, output string) error {
 	case err != nil:
 		return fmt.Errorf("demo: %w", err)
 	}
-	if output == formatJSON {
-		err = res.JSON(s.out)
-	} else {
-		res.Table(s.out)
-	}
+	err = s.print(output, res, res.Table)
 	if err == nil && !res.Passed {
 		err = errNotOneSide
 	}

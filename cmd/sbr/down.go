@@ -45,16 +45,14 @@ func newDown(s streams) *cobra.Command {
 	c.Flags().StringVar(&request.Reason, "reason", "", "why, in one line: it is kept in the verdict")
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
 	yes := c.Flags().Bool("yes", false, "also if the member can be reached, or is the last other one")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return verb(func() error {
-			client, err := flags.client()
-			if err != nil {
-				return err
-			}
-			request.Member = args[0]
-			return down(c.Context(), s, client, request, *yes, *output)
-		})(c, args)
-	}
+	c.RunE = verbOf(func(args []string) error {
+		client, err := flags.client()
+		if err != nil {
+			return err
+		}
+		request.Member = args[0]
+		return down(c.Context(), s, client, request, *yes, *output)
+	})
 	return c
 }
 

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -109,18 +109,15 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return badInput{err}
 	}
-	begun, whole := time.Now(), ctx
-	if o.budget > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, o.budget)
-		defer stop()
-	}
+	begun := time.Now()
+	limited, cancel := bounded(ctx, o.budget)
+	defer cancel()
 	show := newWalkProgress(s.err, len(families), o.budget)
-	results := walkAll(ctx, families, show)
+	results := walkAll(limited, families, show)
 	show.end()
 	r := o.report(families, results)
 	r.Elapsed = time.Since(begun).Round(time.Millisecond).String()
-	r.Interrupted = whole.Err() != nil
+	r.Interrupted = ctx.Err() != nil
 	if err := s.print(*o.output, r, r.text); err != nil {
 		return err
 	}
@@ -149,6 +146,9 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 	settings := strategies.DefaultSettings()
 	settings.StaticQuorum.QuorumSize = o.plan.Members/2 + 1
 	settings.KeepReferee.Address = "n1"
+	if err := strictyaml.OneOf(strings.ToLower(o.strategy), strategies.Keys()); err != nil {
+		return nil, fmt.Errorf("--strategy: %w", err)
+	}
 	s, err := strategies.New(o.strategy, settings)
 	if err != nil {
 		return nil, fmt.Errorf("--strategy: %w", err)
@@ -165,21 +165,12 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 // ended is empty.
 func walkAll(ctx context.Context, families []explore.Family, show *walkProgress) []explore.FamilyResult {
 	results := make([]explore.FamilyResult, len(families))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				k := int(next.Add(1)) - 1
-				if k >= len(families) {
-					return
-				}
-				results[k] = walkFamily(ctx, families[k], show.watcher(k))
-				show.done(k, &results[k])
-			}
-		})
-	}
-	wg.Wait()
+	cores.All(len(families), func(k int) {
+		if ctx.Err() == nil {
+			results[k] = walkFamily(ctx, families[k], show.watcher(k))
+			show.done(k, &results[k])
+		}
+	})
 	return results
 }
 
@@ -246,19 +237,9 @@ func (p *walkProgress) line(took time.Duration) string {
 
 // walkReport is the answer.
 type walkReport struct {
-	Schema           int                 `json:"schema"`
-	Version          string              `json:"version"`
-	Nodes            int                 `json:"nodes"`
-	Lost             int                 `json:"lost"`
-	Crashes          int                 `json:"crashes"`
-	Pauses           int                 `json:"pauses"`
-	Leaves           int                 `json:"leaves"`
-	Removals         int                 `json:"removals"`
-	Forgets          int                 `json:"forgets"`
-	Restarts         int                 `json:"restarts"`
-	NoStore          int                 `json:"no-store"`
-	LateDetection    bool                `json:"late-detection"`
-	Watch            bool                `json:"watch"`
+	Schema  int    `json:"schema"`
+	Version string `json:"version"`
+	explore.Exhaustive
 	Strategy         string              `json:"strategy"`
 	WhenLeaseUnknown string              `json:"when-lease-unknown"`
 	Time             string              `json:"time"`
@@ -276,21 +257,15 @@ type walkRow struct {
 	Partitions int    `json:"partitions"`
 	Walks      int    `json:"walks"`
 	Covered    int    `json:"covered"`
-	States     int    `json:"states"`
-	Edges      int    `json:"edges"`
-	Rests      int    `json:"rests"`
-	Excepted   int    `json:"excepted"`
-	missing    int    // walks that were not made
+	explore.WalkCounts
+	missing int // walks that were not made
 }
 
 func (w *walkRow) add(v walkRow) {
 	w.Partitions += v.Partitions
 	w.Walks += v.Walks
 	w.Covered += v.Covered
-	w.States += v.States
-	w.Edges += v.Edges
-	w.Rests += v.Rests
-	w.Excepted += v.Excepted
+	w.WalkCounts = w.WalkCounts.Add(v.WalkCounts)
 	w.missing += v.missing
 }
 
@@ -301,9 +276,7 @@ const (
 
 func (o *exploreAll) report(families []explore.Family, results []explore.FamilyResult) *walkReport {
 	r := &walkReport{
-		Schema: walkSchema, Version: exploreVersion(), Nodes: o.plan.Members, Lost: o.plan.Lost, Crashes: o.plan.Crashes, Pauses: o.plan.Pauses,
-		Leaves: o.plan.Leaves, Removals: o.plan.Removals, Forgets: o.plan.Forgets, Restarts: o.plan.Restarts,
-		NoStore: o.plan.NoStore, LateDetection: o.plan.LateCut, Watch: o.plan.Watch, Strategy: o.strategy,
+		Schema: walkSchema, Version: exploreVersion(), Exhaustive: o.plan, Strategy: o.strategy,
 		WhenLeaseUnknown: *o.unknown, Time: o.budget.String(), Complete: true, Violations: []explore.Violation{},
 	}
 	index := make(map[string]int)
@@ -316,8 +289,9 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 			index[f.Sizes] = n
 			r.Sizes = append(r.Sizes, walkRow{Sizes: f.Sizes})
 		}
-		row := walkRow{Walks: x.Walked, Covered: x.Covered, States: x.States, Edges: x.Edges, Rests: x.Rests, Excepted: x.Excepted}
-		row.missing = len(f.Walks) - x.Walked - x.Covered
+		row := walkRow{
+			Walks: x.Walked, Covered: x.Covered, WalkCounts: x.WalkCounts, missing: len(f.Walks) - x.Walked - x.Covered,
+		}
 		for _, w := range f.Walks {
 			if name := explore.Partition(w.Sides).String(); !known[name] {
 				known[name] = true

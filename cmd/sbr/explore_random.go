@@ -6,17 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator"
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -60,7 +58,7 @@ const exploreRandomExample = `  sbr explore random --seeds 1-100000 --out failur
 
 // exploreRandom are the flags of the verb.
 type exploreRandom struct {
-	seeds   seedSpan
+	seeds   seedRange
 	budget  time.Duration
 	out     string
 	require bool
@@ -72,7 +70,7 @@ func newExploreRandom(s streams) *cobra.Command {
 		Use: "random", Short: "play random clusters and faults, and check every promise", Long: exploreRandomHelp,
 		Example: exploreRandomExample, Args: cobra.NoArgs,
 	}
-	o := exploreRandom{seeds: seedSpan{1, 10_000}}
+	o := exploreRandom{seeds: seedRange{from: 1, to: 10_000, endless: true}}
 	c.Flags().Var(&o.seeds, "seeds", "the seeds to play")
 	c.Flags().DurationVar(&o.budget, "for", 0, "how long at most (default: until all seeds are played)")
 	c.Flags().StringVar(&o.out, "out", "", "the folder for the scenarios of failures; it is made if it is not there")
@@ -119,7 +117,7 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	if err := o.shrink(ctx, report); err != nil {
 		return err
 	}
-	return writeReport(s.out, report, reportOptions{require: o.require, format: o.output, files: o.out != ""})
+	return o.write(s.out, report)
 }
 
 // exploreVersion tells programs apart whose runs may differ. The platform makes no difference.
@@ -135,76 +133,18 @@ func exploreVersion() string {
 	return text
 }
 
-// seedSpan is the value of --seeds: A-B, both included, one seed, or A- for all from A on.
-type seedSpan struct{ from, to uint64 }
-
-func (r *seedSpan) open() bool { return r.to == explore.MaxSeed }
-
-// String, Set and Type make it a flag value.
-func (r *seedSpan) String() string {
-	switch {
-	case r.open():
-		return fmt.Sprintf("%d-", r.from)
-	case r.from == r.to:
-		return strconv.FormatUint(r.from, 10)
-	default:
-		return fmt.Sprintf("%d-%d", r.from, r.to)
-	}
-}
-
-// Set implements pflag.Value.
-func (r *seedSpan) Set(s string) error {
-	a, b, found := strings.Cut(s, "-")
-	switch {
-	case !found:
-		b = a
-	case b == "":
-		b = strconv.FormatUint(explore.MaxSeed, 10)
-	}
-	from, errA := strconv.ParseUint(a, 10, 64)
-	to, errB := strconv.ParseUint(b, 10, 64)
-	switch {
-	case errA != nil || errB != nil:
-		return errors.New("must be a seed such as 7, a range such as 1-200, or all from one on, such as 1-")
-	case max(from, to) > explore.MaxSeed:
-		return fmt.Errorf("must be at most %d", uint64(explore.MaxSeed))
-	case from > to:
-		return fmt.Errorf("must go upwards: %d-%d", to, from)
-	}
-	*r = seedSpan{from, to}
-	return nil
-}
-
-// Type implements pflag.Value; it is the placeholder in the help.
-func (*seedSpan) Type() string { return "A-B" }
-
-// count is how many seeds there are; unbounded for all from one on.
-func (r *seedSpan) count() uint64 {
-	if r.open() {
-		return math.MaxUint64
-	}
-	return r.to - r.from + 1
-}
-
 // explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
 func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
-	limited := ctx
-	if o.budget > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, o.budget)
-		defer cancel()
-	}
+	limited, cancel := bounded(ctx, o.budget)
+	defer cancel()
 	show := newExploreProgress(s.err, o.seeds.count(), o.budget)
 	parts := make([]*explore.Findings, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for i := range parts {
-		wg.Go(func() {
-			parts[i] = explore.Random(limited, explore.RandomOptions{
-				From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)), Generate: simulator.Random, Ran: show.watcher(),
-			})
+	cores.All(len(parts), func(i int) {
+		parts[i] = explore.Random(limited, explore.RandomOptions{
+			From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)),
+			Generate: simulator.Random, Ran: show.watcher(),
 		})
-	}
-	wg.Wait()
+	})
 	show.end()
 	found = explore.Join(parts...)
 	return found, !found.Complete && ctx.Err() != nil
@@ -219,26 +159,21 @@ const (
 // shrink makes the scenario of each failure small, on all cores, and writes it and the original to the folder of --out. Of many
 // failures it does that with the first ones.
 func (o *exploreRandom) shrink(ctx context.Context, r *explore.Report) error {
-	errs := make([]error, len(r.Failures))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	taken := make(map[string]int)
-	var wg sync.WaitGroup
+	names, taken := make([]string, len(r.Failures)), make(map[string]int)
 	for i, f := range r.Failures {
-		name := fmt.Sprintf("%s-seed-%d", f.Promise, f.Seed)
-		if taken[name]++; taken[name] > 1 { // the same seed breaks one promise in two ways
-			name = fmt.Sprintf("%s-%d", name, taken[name])
+		names[i] = fmt.Sprintf("%s-seed-%d", f.Promise, f.Seed)
+		if taken[names[i]]++; taken[names[i]] > 1 { // the same seed breaks one promise in two ways
+			names[i] = fmt.Sprintf("%s-%d", names[i], taken[names[i]])
 		}
+	}
+	errs := make([]error, len(r.Failures))
+	cores.All(len(errs), func(i int) {
 		tries := shrinkTries
 		if i >= shrinkKinds {
 			tries = 1
 		}
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			errs[i] = o.shrinkOne(ctx, f, name, tries)
-		})
-	}
-	wg.Wait()
+		errs[i] = o.shrinkOne(ctx, r.Failures[i], names[i], tries)
+	})
 	return errors.Join(errs...)
 }
 
@@ -252,24 +187,17 @@ func (o *exploreRandom) shrinkOne(ctx context.Context, f *explore.Failure, name 
 		return err
 	}
 	small := filepath.Join(o.out, name+".yaml")
-	f.Replay = (&played{file: &scenarioFile{path: small}, Result: scenario.Result{Seed: f.Seed}}).replay()
+	f.Replay = scenario.Replay(small, f.Seed)
 	if err := os.WriteFile(small, []byte(f.Scenario), 0o666); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(o.out, name+"-original.yaml"), []byte(original), 0o666)
 }
 
-// reportOptions say how a result is written, and what counts as broken.
-type reportOptions struct {
-	format  string
-	require bool
-	files   bool // the scenarios of failures are in files
-}
-
-// writeReport writes a result. The error says that something is broken, or could not be written.
-func writeReport(to io.Writer, r *explore.Report, o reportOptions) error {
+// write writes a result. The error says that something is broken, or could not be written.
+func (o *exploreRandom) write(to io.Writer, r *explore.Report) error {
 	var err error
-	switch o.format {
+	switch o.output {
 	case formatJSON:
 		err = writeJSON(to, r)
 	case formatJUnit:
@@ -284,7 +212,7 @@ func writeReport(to io.Writer, r *explore.Report, o reportOptions) error {
 }
 
 // text is for people: what was broken first, what it was worth last.
-func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
+func (o *exploreRandom) text(to io.Writer, r *explore.Report) error {
 	var b bytes.Buffer
 	p := paint(to)
 	for _, f := range r.Failures {
@@ -300,11 +228,11 @@ func (o *reportOptions) text(to io.Writer, r *explore.Report) error {
 	return err
 }
 
-func (o *reportOptions) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
+func (o *exploreRandom) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
 	fmt.Fprintf(b, "%s  %s\n", p.red("FAIL"), f.Text)
 	fmt.Fprintf(b, "      in %s; smallest scenario: %s, %s, seed %d\n",
 		count(f.Runs, "run"), count(uint64(f.Members), "member"), count(uint64(f.Steps), "step"), f.Seed)
-	if !o.files {
+	if o.out == "" { // else it is in a file
 		for line := range strings.Lines(f.Scenario) {
 			b.WriteString("        | " + line)
 		}
@@ -314,7 +242,7 @@ func (o *reportOptions) textFailure(b *bytes.Buffer, p painter, f *explore.Failu
 
 // textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it is only counted, unless
 // that is what was asked for.
-func (o *reportOptions) textTransitions(b *bytes.Buffer, p painter, r *explore.Report) {
+func (o *exploreRandom) textTransitions(b *bytes.Buffer, p painter, r *explore.Report) {
 	const limit = 20
 	if n := len(r.Never); n > 0 && (n <= limit || o.require) {
 		b.WriteString("transitions that were never taken:\n")
@@ -343,7 +271,7 @@ func times(n uint64) string {
 }
 
 // textSummary is the last line, and the one before it.
-func (o *reportOptions) textSummary(p painter, r *explore.Report) string {
+func (o *exploreRandom) textSummary(p painter, r *explore.Report) string {
 	known := len(explore.KnownTransitions())
 	taken := fmt.Sprintf("transitions: %d of %d known ones taken", known-len(r.Never), known)
 	if n := len(r.Provoked); n > 0 {
@@ -353,17 +281,13 @@ func (o *reportOptions) textSummary(p painter, r *explore.Report) string {
 	if o.require && len(r.Never) > 0 {
 		taken = p.red(taken)
 	}
-	span := seedSpan{r.From, r.To}
-	which := "seeds " + span.String()
-	if r.From == r.To {
-		which = "seed " + span.String()
-	}
+	which := seedRange{from: r.From, to: r.To, endless: true}
 	line := p.green("nothing broken in " + thousandsOf(r.Runs, "run"))
 	if r.Failed > 0 {
 		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), thousandsOf(r.Runs, "run")))
 	}
 	took := time.Duration(r.Elapsed)
-	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which, took, thousands(perSecond(r.Runs, took)))
+	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which.words(), took, thousands(perSecond(r.Runs, took)))
 }
 
 func thousandsOf(n uint64, what string) string {
@@ -374,7 +298,7 @@ func thousandsOf(n uint64, what string) string {
 }
 
 // verdict is the error of a result in which something is broken.
-func (o *reportOptions) verdict(r *explore.Report) error {
+func (o *exploreRandom) verdict(r *explore.Report) error {
 	var problems []error
 	if r.Failed > 0 {
 		problems = append(problems, fmt.Errorf("%s of %s failed", thousands(r.Failed), count(r.Runs, "run")))

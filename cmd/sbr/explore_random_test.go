@@ -96,7 +96,7 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	o := &exploreRandom{seeds: seedSpan{1, 1000}, output: formatJSON}
+	o := &exploreRandom{seeds: seedRange{from: 1, to: 1000, endless: true}, output: formatJSON}
 	err := o.run(ctx, streams{out: &out, err: new(bytes.Buffer)})
 	require.ErrorContains(t, err, "interrupted after 0 runs")
 	require.Equal(t, exitInternal, report(io.Discard, err))
@@ -108,7 +108,7 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 
 func TestExploreRandom_WriteErrorIsReported(t *testing.T) {
 	for _, f := range []string{formatText, formatJSON, formatJUnit} {
-		o := &exploreRandom{seeds: seedSpan{1, 3}, output: f}
+		o := &exploreRandom{seeds: seedRange{from: 1, to: 3, endless: true}, output: f}
 		require.ErrorIs(t, o.run(t.Context(), streams{out: broken{}, err: new(bytes.Buffer)}), errBroken, f)
 	}
 }
@@ -120,7 +120,7 @@ func TestExploreRandom_JUnitIsWhatServersRead(t *testing.T) {
 		{Promise: "S1", Shape: "a", Text: nasty, Seed: 3, Scenario: nasty}, {Promise: "S1", Shape: "b", Text: "b", Seed: 3},
 	}}
 	var out bytes.Buffer
-	o := reportOptions{require: true}
+	o := exploreRandom{require: true}
 	require.NoError(t, o.junit(&out, r))
 	cases, failures := validJUnit(t, out.Bytes())
 	require.Equal(t, 4, cases)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -75,6 +76,17 @@ func (s streams) outcome(output string, answer any, done string, failed error) e
 	return err
 }
 
+// table aligns columns. A coloured cell is the last one of its row: escape sequences would count as width.
+func table(rows ...[]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+	return b.String()
+}
+
 // addFile gives a command the flag -f.
 func addFile(c *cobra.Command) *string {
 	return c.Flags().StringP("file", "f", "", "read this file instead of the standard input (YAML or JSON)")
@@ -83,27 +95,33 @@ func addFile(c *cobra.Command) *string {
 // readInput reads at most limit bytes, and one more by which the reader of the data knows that there are too many.
 // The name is that of the file, or "standard input". An empty path or "-" is the standard input.
 func readInput(path string, stdin io.Reader, limit int64) (name string, data []byte, err error) {
-	from, name := stdin, "standard input"
-	if path == "" || path == "-" {
-		if path == "" && isTerminal(stdin) {
-			return "", nil, badInput{errors.New("no input: give a file (-f FILE), or pipe it in")}
-		}
-	} else {
-		if err := notPipe(path); err != nil {
-			return "", nil, badInput{err}
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			return "", nil, badInput{err}
-		}
-		defer func() { _ = file.Close() }() // it was only read
-		from, name = file, path
+	switch {
+	case path == "" && isTerminal(stdin):
+		return "", nil, badInput{errors.New("no input: give a file (-f FILE), or pipe it in")}
+	case path == "" || path == "-":
+		name = "standard input"
+		data, err = io.ReadAll(io.LimitReader(stdin, limit+1))
+	default:
+		name = path
+		data, err = readFile(path, limit)
 	}
-	data, err = io.ReadAll(io.LimitReader(from, limit+1))
 	if err != nil {
-		return "", nil, badInput{fmt.Errorf("%s: %w", name, err)}
+		return "", nil, badInput{err}
 	}
 	return name, data, nil
+}
+
+// readFile reads at most limit bytes of a file, and one more.
+func readFile(path string, limit int64) ([]byte, error) {
+	if err := notPipe(path); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(file, limit+1))
 }
 
 // notPipe refuses a named pipe: to open one waits until somebody writes to it. Those that a shell makes for a command have names of their own.

@@ -14,7 +14,7 @@ import (
 // the runs of many seeds need not fit into memory; a suite says how many of its cases failed before it shows them, so it is kept that
 // long, and a long one is written in parts.
 //
-// What their viewers know differs: testdata/junit.xsd is what all of them take.
+// What their viewers know differs: test/formats/testdata/junit.xsd is what all of them take.
 type simulateJUnit struct {
 	to      io.Writer
 	begun   bool
@@ -137,7 +137,7 @@ func (w *simulateJUnit) end(summary) error {
 }
 
 // junit is the report that CI servers read: a case for the runs, for each kind of failure, and for the transitions.
-func (o *reportOptions) junit(to io.Writer, r *explore.Report) error {
+func (o *exploreRandom) junit(to io.Writer, r *explore.Report) error {
 	suite := &junitSuite{Name: "random exploring", Properties: []junitProperty{{Name: "version", Value: r.Version}}}
 	add := func(name string, took time.Duration, failed *junitFailure) {
 		suite.Cases = append(suite.Cases, junitCase{Name: name, ClassName: suite.Name, Time: seconds(took), Failure: failed})
@@ -171,7 +171,7 @@ func (o *reportOptions) junit(to io.Writer, r *explore.Report) error {
 }
 
 // junitTransitions fails only if that was asked for.
-func (o *reportOptions) junitTransitions(r *explore.Report) *junitFailure {
+func (o *exploreRandom) junitTransitions(r *explore.Report) *junitFailure {
 	if !o.require || len(r.Never) == 0 {
 		return nil
 	}

@@ -35,15 +35,6 @@ type held struct{ error }
 
 func (h held) Unwrap() error { return h.error }
 
-func newLease(s streams) *cobra.Command {
-	c := &cobra.Command{
-		Use: "lease", Short: "show, watch, acquire, release, repair and diagnose a lease", Long: leaseHelp, Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(newLeaseShow(s), newLeaseWatch(s), newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseReset(s), newLeaseDoctor(s))
-	return c
-}
-
 // leaseFlags say which lease it is.
 type leaseFlags struct {
 	file, lease                         string
@@ -69,7 +60,6 @@ func addLease(c *cobra.Command) *leaseFlags {
 	flags.StringVar(&l.context, "context", "", "context of the kubeconfig (default: its current one)")
 	flags.StringVarP(&l.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
 	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
-	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
 	return &l
 }
 

@@ -65,8 +65,13 @@ func (a *leaseAcquire) run(ctx context.Context, s streams) error {
 			acquire = l.AcquireWait
 		}
 		start := time.Now()
-		out := acquire(ctx, p, nil)
-		return newAcquisition(where, a.owner, &out, start.Add(p.For), p.For != lease.Infinite).report(s, a.output)
+		g, err := acquire(ctx, p)
+		r := newAcquisition(where, a.owner, g, err)
+		if g != nil && p.For != lease.Infinite {
+			until := start.Add(p.For).UTC().Truncate(time.Second)
+			r.Until = &until
+		}
+		return r.report(s, a.output)
 	})
 }
 
@@ -83,23 +88,24 @@ type acquisition struct {
 	FreeIn string `json:"free-in,omitempty"`
 	Error  string `json:"error,omitempty"`
 
-	kind lease.Kind
-	err  error
+	err error
 }
 
-func newAcquisition(where, owner string, out *lease.Outcome, until time.Time, ends bool) *acquisition {
-	a := &acquisition{
-		Lease: where, Outcome: out.Kind.String(), Owner: owner, Holder: out.Record.Holder, Token: out.Record.Token, kind: out.Kind, err: out.Err,
-	}
-	if out.Kind == lease.Granted && ends {
-		until = until.UTC().Truncate(time.Second)
-		a.Until = &until
-	}
-	if out.RetryAfter > 0 {
-		a.FreeIn = out.RetryAfter.Round(time.Second).String()
-	}
-	if out.Err != nil {
-		a.Error = out.Err.Error()
+func newAcquisition(where, owner string, g *lease.Grant, err error) *acquisition {
+	a := &acquisition{Lease: where, Outcome: lease.OutcomeOf(err).String(), Owner: owner, err: err}
+	switch h := (*lease.HeldError)(nil); {
+	case err == nil:
+		a.Holder, a.Token = g.Record().Holder, g.Token()
+	case errors.As(err, &h):
+		a.Holder, a.Token = h.Record.Holder, h.Record.Token
+		if h.RetryAfter > 0 {
+			a.FreeIn = h.RetryAfter.Round(time.Second).String()
+		}
+		if err.Error() != h.Error() {
+			a.Error = err.Error() // it says also why the waiting has ended
+		}
+	default:
+		a.Error = err.Error()
 	}
 	return a
 }
@@ -116,9 +122,9 @@ func (a *acquisition) report(s streams, output string) error {
 // failure says why the lease was not acquired; nil if it was.
 func (a *acquisition) failure() error {
 	switch {
-	case a.kind == lease.Granted:
+	case a.err == nil:
 		return nil
-	case a.kind == lease.Held:
+	case errors.Is(a.err, lease.ErrHeld):
 		return held{fmt.Errorf("%s is held by %s (token %d)", a.Lease, a.Holder, a.Token)}
 	case errors.Is(a.err, lease.ErrRefused): // then certainly nothing was written
 		return fmt.Errorf("%s was not acquired: %w", a.Lease, a.err)

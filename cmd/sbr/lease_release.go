@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,13 +26,21 @@ type release struct {
 	Token  uint64 `json:"token"`
 	Error  string `json:"error,omitempty"`
 
-	out lease.ReleaseOutcome
+	err error
 }
 
-func newRelease(where string, out lease.ReleaseOutcome) *release {
-	r := &release{Lease: where, Outcome: out.Kind.String(), Holder: out.Record.Holder, Token: out.Record.Token, out: out}
-	if out.Err != nil {
-		r.Error = out.Err.Error()
+// freed frees the lease of that holder.
+func freed(ctx context.Context, l *lease.Lease, where, holder string) *release {
+	was, _, err := l.ForceRelease(ctx, holder)
+	r := &release{Lease: where, Outcome: "released", Holder: was.Holder, Token: was.Token, err: err}
+	switch {
+	case errors.Is(err, lease.ErrNotHeld):
+		r.Outcome = "not-released"
+		if errors.Is(err, lease.ErrOtherHolder) {
+			r.Error = err.Error()
+		}
+	case err != nil:
+		r.Outcome, r.Error = "unknown", err.Error()
 	}
 	return r
 }
@@ -39,13 +48,13 @@ func newRelease(where string, out lease.ReleaseOutcome) *release {
 func (r *release) report(s streams, output string) error {
 	var failed error
 	switch {
-	case r.out.Kind == lease.Released:
-	case r.out.Kind == lease.NotReleased && r.Holder != "":
+	case r.err == nil:
+	case errors.Is(r.err, lease.ErrNotHeld) && r.Holder != "":
 		failed = held{fmt.Errorf("%s was not released: %s holds it (token %d)", r.Lease, r.Holder, r.Token)}
-	case r.out.Kind == lease.NotReleased:
+	case errors.Is(r.err, lease.ErrNotHeld):
 		failed = held{fmt.Errorf("%s was not released: nobody holds it", r.Lease)}
 	default:
-		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.out.Err)
+		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.err)
 	}
 	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", r.Lease, r.Holder, r.Token), failed)
 }
@@ -60,7 +69,7 @@ func newLeaseRelease(s streams) *cobra.Command {
 		ctx, stop := interruptible(c.Context())
 		defer stop()
 		return flags.owned(ctx, *owner, 0, func(_ *target, l *lease.Lease, where string) error {
-			return newRelease(where, l.ForceRelease(ctx, *owner)).report(s, *output)
+			return freed(ctx, l, where, *owner).report(s, *output)
 		})
 	})
 	return c
@@ -105,7 +114,7 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 					}
 				}
 			}
-			return newRelease(where, l.ForceRelease(ctx, *holder)).report(s, *output)
+			return freed(ctx, l, where, *holder).report(s, *output)
 		})
 	})
 	return c

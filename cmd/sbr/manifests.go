@@ -47,7 +47,6 @@ func newManifests(s streams) *cobra.Command {
 	flags.BoolVar(&m.create, "create", true, "let the members create the lease, so that one that was deleted is made again")
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
-	_ = c.RegisterFlagCompletionFunc("api", cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp))
 	output := addWord(c, "output", "o", "yaml", "how they are written", "yaml", "json")
 	c.RunE = verb(func() error {
 		o, err := m.options()
@@ -64,10 +63,6 @@ func newManifests(s streams) *cobra.Command {
 	})
 	return c
 }
-
-var errNoSystem = errors.New("--singleton without a system: give -f or --system")
-
-var errNobodyCreates = errors.New("--no-lease with --create=false: nobody would make the lease")
 
 func (m *manifestFlags) options() (manifest.Options, error) {
 	o := manifest.DefaultOptions()
@@ -91,14 +86,14 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 	o.Name = cmp.Or(m.leaseName, o.Name)
 	if m.singleton != "" {
 		if o.System == "" {
-			return o, errNoSystem
+			return o, errors.New("--singleton without a system: give -f or --system")
 		}
 		o.Name = (&config.File{System: o.System}).SingletonLeaseName(m.singleton)
 	}
 	o.Namespace, o.API = cmp.Or(m.namespace, o.Namespace), kubernetes.API(cmp.Or(m.api, string(o.API)))
 	o.ServiceAccount, o.Create, o.CRD = m.account, m.create, m.crd
 	if o.PreMade = !m.noLease; m.noLease && !m.create {
-		return o, errNobodyCreates
+		return o, errors.New("--no-lease with --create=false: nobody would make the lease")
 	}
 	return o, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -28,25 +27,10 @@ const membersExample = `  sbr members
 
 func newMembers(s streams) *cobra.Command {
 	c := &cobra.Command{Use: "members", Short: "list the members as a running agent sees them", Long: membersHelp, Example: membersExample, Args: cobra.NoArgs}
-	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
 	var only memberFilter
 	c.Flags().BoolVar(&only.unreachable, "unreachable", false, "only members that cannot be reached")
 	c.Flags().StringVar(&only.role, "role", "", "only members with this role")
-	c.RunE = verb(func() error {
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
-		view := only.view()
-		if watching.on() {
-			return watching.run(c.Context(), s, client, view, *output)
-		}
-		a, err := client.status(c.Context())
-		if err != nil {
-			return err
-		}
-		return view.write(s.out, a, *output)
-	})
+	c.RunE = s.showAgent(c, only.view(), nil)
 	return c
 }
 
@@ -63,7 +47,7 @@ type memberAnswer struct {
 }
 
 // members returns those that fit, in the agent's order, which is that of the addresses.
-func (f memberFilter) members(a *agentAnswer) []memberAnswer {
+func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 	heard := make(map[string]bool)
 	for _, r := range a.Reports {
 		heard[r.Observer] = true
@@ -85,10 +69,10 @@ func (f memberFilter) members(a *agentAnswer) []memberAnswer {
 	return all
 }
 
-func (f memberFilter) view() agentView {
+func (f *memberFilter) view() agentView {
 	return agentView{
 		text: func(a *agentAnswer, p painter) string { return membersTable(f.members(a), p) },
-		line: func(a *agentAnswer) string { return f.line(a) },
+		line: f.line,
 		json: func(a *agentAnswer) ([]byte, error) {
 			var b bytes.Buffer
 			err := writeJSON(&b, struct {
@@ -105,24 +89,22 @@ func membersTable(all []memberAnswer, p painter) string {
 	if len(all) == 0 {
 		return "no member fits\n"
 	}
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "MEMBER\tINCARNATION\tADDRESS\tROLES\tSTATUS\tREACHABLE\tSIDE")
+	rows := [][]string{{"MEMBER", "INCARNATION", "ADDRESS", "ROLES", "STATUS", "REACHABLE", "SIDE"}}
 	for _, m := range all {
 		reachable, side := "yes", p.green(m.Side)
 		if !m.Reachable {
 			reachable, side = "no", p.red(m.Side)
 		}
-		// The coloured column comes last: escape sequences would count as width.
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clean(m.Name), clean(m.Incarnation), cmp.Or(clean(m.Address), "-"),
-			cmp.Or(clean(strings.Join(m.Roles, ",")), "-"), clean(m.Status), reachable, side)
+		rows = append(rows, []string{
+			clean(m.Name), clean(m.Incarnation), cmp.Or(clean(m.Address), "-"), cmp.Or(clean(strings.Join(m.Roles, ",")), "-"),
+			clean(m.Status), reachable, side,
+		})
 	}
-	_ = t.Flush() // a strings.Builder takes everything
-	return b.String()
+	return table(rows...)
 }
 
 // line names the members that are not as they should be.
-func (f memberFilter) line(a *agentAnswer) string {
+func (f *memberFilter) line(a *agentAnswer) string {
 	all := f.members(a)
 	var out []string
 	for _, m := range all {

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -48,16 +53,17 @@ func newRoot(s streams) *cobra.Command {
 		newDecide(s),
 		newDemo(s),
 		newDown(s),
-		newExplain(s),
+		group("explain", "explain what follows from a configuration", "", newExplainTiming(s)),
 		newExplore(s),
-		newLease(s),
+		group("lease", "show, watch, acquire, release, repair and diagnose a lease", leaseHelp, newLeaseShow(s), newLeaseWatch(s),
+			newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseReset(s), newLeaseDoctor(s)),
 		newMan(s),
 		newManifests(s),
 		newMembers(s),
-		newConfig(s),
+		group("config", "work with configurations", "", newConfigCheck(s)),
 		newRun(s),
 		newKeep(),
-		newSchema(s),
+		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaScenario(s)),
 		newSimulate(s),
 		newSingletons(s),
 		newStatus(s),
@@ -65,6 +71,16 @@ func newRoot(s streams) *cobra.Command {
 	)
 	addCompletion(root)
 	return root
+}
+
+// group is a command that holds others and does nothing but to say which.
+func group(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(verbs...)
+	return c
 }
 
 // run executes one command line and returns the exit status.
@@ -93,8 +109,13 @@ func (i internal) Unwrap() error { return i.error }
 // verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never reach it (unknown
 // commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
 func verb(f func() error) func(*cobra.Command, []string) error {
-	return func(*cobra.Command, []string) error {
-		err := f()
+	return verbOf(func([]string) error { return f() })
+}
+
+// verbOf is verb for one that has arguments.
+func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		err := f(args)
 		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(held)) || errors.As(err, new(exitStatus)) {
 			return err
 		}
@@ -125,4 +146,17 @@ func report(to io.Writer, err error) int {
 	default:
 		return exitBadInput
 	}
+}
+
+// interruptible ends with the first SIGINT or SIGTERM.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// bounded ends with ctx, or after a limit above zero.
+func bounded(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
 }

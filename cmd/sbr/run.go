@@ -15,11 +15,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
-	"github.com/serf-sbr/serf-sbr/internal/guard"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -58,17 +56,17 @@ Exit statuses: that of CMD, 128+n if signal n ended it, 0 for --once elsewhere, 
 // runFlags are the flags of `sbr run`.
 type runFlags struct {
 	leaseFlags
-	attachFlags
+	agent                     agentFlags
+	singleton, endpoint       string
 	heartbeatTimeout          strictyaml.Span
 	interval, operation, stop time.Duration
 	once                      bool
 	holdFor                   time.Duration
-	level                     slog.Level
 	command                   []string
 }
 
 func newRun(s streams) *cobra.Command {
-	r := runFlags{level: slog.LevelInfo}
+	var r runFlags
 	c := &cobra.Command{
 		Use: "run {--lease LEASE | --singleton NAME} [flags] -- CMD [ARG…]", Short: "run a program in exactly one place", Long: runHelp,
 		Example: "  sbr run --singleton backup -- ./backup.sh --full\n" +
@@ -78,7 +76,10 @@ func newRun(s streams) *cobra.Command {
 	flags := c.Flags()
 	flags.SetInterspersed(false) // what follows CMD is CMD's
 	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME or file:PATH")
-	r.add(flags)
+	flags.StringVar(&r.singleton, "singleton", "", "run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
+	flags.StringVar(&r.agent.url, "agent", "", "where that agent listens (default: the configuration's http.listen, $SBR_URL, or "+defaultURL+")")
+	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
+	r.agent.addTrust(flags)
 	flags.StringVarP(&r.file, "config", "f", "", "take from here (sbr.yaml) the times of the lease and the access to its store, or where the agent listens")
 	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
 	flags.StringVar(&r.context, "context", "", "context of the kubeconfig (default: its current one)")
@@ -89,11 +90,9 @@ func newRun(s streams) *cobra.Command {
 	flags.DurationVar(&r.stop, "stop-timeout", program.DefaultOptions().StopTimeout, "how long CMD may take to end after SIGTERM")
 	flags.BoolVar(&r.once, "once", false, "leave with 0 if somebody else runs it, instead of waiting")
 	flags.DurationVar(&r.holdFor, "hold-for", 0, "keep the lease so long, from the start of CMD, although CMD has ended")
-	format := addLogFormat(c)
-	flags.TextVar(&r.level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
-	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	log := addLog(c, s)
 	c.Args = func(_ *cobra.Command, args []string) error { r.command = args; return nil }
-	c.RunE = verb(func() error { return r.run(c.Context(), s.logger(*format, r.level)) })
+	c.RunE = verb(func() error { return r.run(c.Context(), log()) })
 	return c
 }
 
@@ -132,21 +131,21 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 			return badInput{err}
 		}
 		defer l.Close()
-		if notice := guard.Notice(t.settings, r.stop); notice < r.stop {
+		if notice := program.Notice(t.settings, r.stop); notice < r.stop {
 			log.Warn("sbr: the heartbeat-timeout is too short for the stop-timeout: when the lease cannot be renewed the program is killed earlier",
 				"stop-timeout", r.stop, "has", notice, "heartbeat-timeout", t.settings.HeartbeatTimeout)
 		}
-		return r.guarded(ctx, path, guard.OverLease(l, guard.LeaseOptions{Where: where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
+		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
 	})
 }
 
 // guarded runs CMD in the turns of g.
-func (r *runFlags) guarded(ctx context.Context, path string, g guard.Guard, log *slog.Logger) error {
+func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, log *slog.Logger) error {
 	signals, ignore := passedOn()
 	defer ignore()
 	o := program.DefaultOptions()
 	o.Keeper, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "keep"}, path, r.command, os.Environ(), r.stop
-	status, err := guard.Run(ctx, guard.Options{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
+	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
 		return exitStatus(status)
 	}
@@ -221,24 +220,11 @@ func runOwner() string {
 	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
-// attachFlags are those of `sbr run --singleton`.
-type attachFlags struct {
-	singleton, agent, endpoint, tokenFile, caFile string
-}
-
-func (a *attachFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.singleton, "singleton", "", "run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
-	flags.StringVar(&a.agent, "agent", "", "where that agent listens (default: the configuration's http.listen, $SBR_URL, or "+defaultURL+")")
-	flags.StringVar(&a.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
-	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
-	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
-}
-
 // problems are those of the flags that are for either way alone.
 func (r *runFlags) problems(problem func(is bool, format string, args ...any)) {
 	if r.singleton == "" {
 		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
-		problem(r.agent != "" || r.endpoint != "" || r.tokenFile != "" || r.caFile != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
+		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
 		return
 	}
 	problem(r.lease != "", "--lease and --singleton: give one of them; whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
@@ -249,7 +235,8 @@ func (r *runFlags) problems(problem func(is bool, format string, args ...any)) {
 
 // attached runs CMD whenever the agent of this machine says so.
 func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) error {
-	at := agentFlags{url: r.agent, file: r.file, tokenFile: r.tokenFile, caFile: r.caFile, timeout: time.Minute}
+	at := r.agent
+	at.file, at.timeout = r.file, time.Minute
 	if at.url != "" && !strings.Contains(at.url, "://") {
 		at.url = "http://" + at.url
 	}
@@ -257,7 +244,7 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	g := guard.OverAgent(guard.AgentOptions{
+	g := attach.OverAgent(attach.AgentOptions{
 		URL: client.url, Token: client.token, HTTP: client.http, Singleton: r.singleton, Endpoint: r.endpoint, StopTimeout: r.stop,
 		Lock: lockPath(client.url, r.singleton), Once: r.once, Version: downing.Version(), Log: log,
 	})

@@ -16,17 +16,13 @@ sbr simulate finds.`
 
 const schemaScenarioExample = `  sbr schema scenario > scenario.schema.json`
 
-func newSchema(s streams) *cobra.Command {
-	c := &cobra.Command{
-		Use: "schema", Short: "print the JSON Schema of a kind of file, for editors", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(&cobra.Command{
-		Use: "scenario", Short: "print the JSON Schema of scenario files", Long: schemaScenarioHelp, Example: schemaScenarioExample, Args: cobra.NoArgs,
+func newSchemaScenario(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "scenario", Short: "print the JSON Schema of scenario files", Long: schemaScenarioHelp, Example: schemaScenarioExample,
+		Args: cobra.NoArgs,
 		RunE: verb(func() error {
 			_, err := s.out.Write(scenario.Schema())
 			return err
 		}),
-	})
-	return c
+	}
 }

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -41,19 +40,19 @@ func newSimulate(s streams) *cobra.Command {
 		Use: "simulate FILE|DIR…", Short: "play scenarios: what would this configuration do in a partition?",
 		Long: simulateHelp, Example: simulateExample, Args: cobra.MinimumNArgs(1),
 	}
-	seeds := seedRange{1, 1}
+	seeds := seedRange{from: 1, to: 1}
 	c.Flags().Var(&seeds, "seeds", "the seeds to play each scenario with")
 	output := addWord(c, "output", "o", formatText, "how the results are written", formatText, formatJSON, formatJUnit)
 	variants := c.Flags().StringSlice("compare", nil, "strategies, files like sbr.yaml, or as-written: play under each and tabulate")
 	_ = c.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
 	html := c.Flags().String("html", "", "write a report for the browser to this file as well")
 	c.MarkFlagsMutuallyExclusive("html", "compare")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("compare") {
-			return verb(func() error { return compare(s, args, seeds, *output, *variants) })(nil, nil)
+	c.RunE = verbOf(func(args []string) error {
+		if c.Flags().Changed("compare") {
+			return compare(s, args, seeds, *output, *variants)
 		}
-		return verb(func() error { return simulate(s, args, seeds, *output, *html) })(nil, nil)
-	}
+		return simulate(s, args, seeds, *output, *html)
+	})
 	return c
 }
 
@@ -65,16 +64,15 @@ func simulate(s streams, paths []string, seeds seedRange, output string, html st
 	}
 	relaxCollector()
 	total := uint64(len(files)) * seeds.count()
-	out := newSimulateWriter(output, s.out)
+	outs := []simulateWriter{newSimulateWriter(output, s.out)}
 	if html != "" {
 		page, err := newSimulateHTML(html, total)
 		if err != nil {
 			return err
 		}
-		out = simulateWriters{out, page}
+		outs = append(outs, page)
 	}
 	show := newRunProgress(s.err, total)
-	started := time.Now()
 	var failed uint64
 	run := (*scenario.Prepared).Judge
 	if output == formatJSON {
@@ -85,15 +83,21 @@ func simulate(s streams, paths []string, seeds seedRange, output string, html st
 			failed++
 		}
 		show.done(failed)
-		err = out.result(r)
-		return err == nil
+		for _, to := range outs {
+			if err = to.result(r); err != nil {
+				return false
+			}
+		}
+		return true
 	})
 	show.end()
 	if err != nil {
 		return err
 	}
-	if err := out.end(summary{files: len(files), runs: total, failed: failed, seeds: seeds, took: time.Since(started)}); err != nil {
-		return err
+	for _, to := range outs {
+		if err := to.end(summary{files: len(files), runs: total, failed: failed, seeds: seeds}); err != nil {
+			return err
+		}
 	}
 	if failed > 0 {
 		return internal{fmt.Errorf("%d of %s failed", failed, count(total, "run"))}
@@ -126,82 +130,28 @@ type played struct {
 }
 
 // replay is the command that plays the same run again.
-func (r *played) replay() string {
-	path := r.file.path
-	if strings.ContainsFunc(path, func(c rune) bool { return !strings.ContainsRune(plainInShell, c) }) || strings.HasPrefix(path, "-") {
-		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return fmt.Sprintf("sbr simulate %s --seeds %d", path, r.Seed)
-}
-
-const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@"
+func (r *played) replay() string { return scenario.Replay(r.file.path, r.Seed) }
 
 // runner is Run or Judge.
 type runner func(s *scenario.Prepared, seed uint64) scenario.Result
 
-// play runs every scenario with every seed on all cores, and hands over the results in order until take says that it is enough.
+// play runs every scenario with every seed, and hands over the results in order until take says that it is enough.
 func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
-	const ahead = 64 // runs for each core that may wait for their turn
-	cores := runtime.GOMAXPROCS(0)
-	slots := make(chan chan *played, ahead*cores)
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	type job struct {
-		file *scenarioFile
-		seed uint64
-		to   chan *played
-	}
-	jobs := make(chan job)
-	wg.Go(func() {
-		defer close(jobs)
-		defer close(slots)
-		for _, f := range files {
-			for i := range seeds.count() {
-				to := make(chan *played, 1)
-				select {
-				case slots <- to:
-				case <-stop:
-					return
-				}
-				select {
-				case jobs <- job{f, seeds.from + i, to}:
-				case <-stop:
-					return
-				}
-			}
-		}
-	})
-	for range cores {
-		wg.Go(func() {
-			for j := range jobs {
-				j.to <- playOne(j.file, j.seed, run)
-			}
-		})
-	}
-	for to := range slots {
-		if !take(<-to) {
-			break
-		}
-	}
-	close(stop)
-	wg.Wait()
+	each := seeds.count()
+	cores.InOrder(uint64(len(files))*each, func(i uint64) *played {
+		return playOne(files[i/each], seeds.from+i%each, run)
+	})(take)
 }
 
-// playOne is one run. A panic in it is a failed run that names its seed, not the end of all the others.
-func playOne(f *scenarioFile, seed uint64, run runner) (r *played) {
+// playOne is one run.
+func playOne(f *scenarioFile, seed uint64, run runner) *played {
 	started := time.Now()
-	defer func() {
-		if p := recover(); p != nil {
-			r = &played{file: f, Result: scenario.Result{
-				Scenario: f.Name, Seed: seed, Survivors: []string{}, Down: []string{}, Events: []scenario.Event{},
-				Failures: []string{fmt.Sprintf("internal error: the run panicked: %v", p)},
-			}}
+	result := scenario.Caught(f.Name, seed, func() scenario.Result {
+		ready, err := f.ready()
+		if err != nil {
+			return scenario.Judge(f.Scenario, seed) // says what is wrong with it
 		}
-		r.took = time.Since(started)
-	}()
-	ready, err := f.ready()
-	if err != nil {
-		return &played{Result: scenario.Judge(f.Scenario, seed), file: f} // says what is wrong with it
-	}
-	return &played{Result: run(ready, seed), file: f}
+		return run(ready, seed)
+	})
+	return &played{Result: result, file: f, took: time.Since(started)}
 }

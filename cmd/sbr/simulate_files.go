@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -12,47 +13,81 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/serf-sbr/serf-sbr/simulator/explore"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 // seedRange is the value of --seeds: A-B, both included, or one seed.
-type seedRange struct{ from, to uint64 }
+type seedRange struct {
+	from, to uint64
+	endless  bool // A- is taken as well: all seeds from A on
+}
 
-// maxRuns bounds one range: more is a slip of the finger.
+// maxRuns bounds a range that has an end: more is a slip of the finger.
 const maxRuns = 10_000_000
 
-func (r seedRange) count() uint64 { return r.to - r.from + 1 }
+// open says that there is no last seed.
+func (r *seedRange) open() bool { return r.endless && r.to == explore.MaxSeed }
+
+// count is how many seeds there are; unbounded for all from one on.
+func (r *seedRange) count() uint64 {
+	if r.open() {
+		return math.MaxUint64
+	}
+	return r.to - r.from + 1
+}
 
 // String, Set and Type make it a flag value.
 func (r *seedRange) String() string {
-	if r.from == r.to {
+	switch {
+	case r.open():
+		return fmt.Sprintf("%d-", r.from)
+	case r.from == r.to:
 		return strconv.FormatUint(r.from, 10)
+	default:
+		return fmt.Sprintf("%d-%d", r.from, r.to)
 	}
-	return fmt.Sprintf("%d-%d", r.from, r.to)
 }
 
 // Set implements pflag.Value.
 func (r *seedRange) Set(s string) error {
 	a, b, found := strings.Cut(s, "-")
-	if !found {
+	kinds := "a seed such as 7, or a range such as 1-200"
+	if r.endless {
+		kinds = "a seed such as 7, a range such as 1-200, or all from one on, such as 1-"
+	}
+	switch {
+	case !found:
 		b = a
+	case b == "" && r.endless:
+		b = strconv.FormatUint(explore.MaxSeed, 10)
 	}
 	from, errA := strconv.ParseUint(a, 10, 64)
 	to, errB := strconv.ParseUint(b, 10, 64)
 	switch {
 	case errA != nil || errB != nil:
-		return errors.New("must be a seed such as 7, or a range such as 1-200")
+		return errors.New("must be " + kinds)
+	case r.endless && max(from, to) > explore.MaxSeed:
+		return fmt.Errorf("must be at most %d", uint64(explore.MaxSeed))
 	case from > to:
 		return fmt.Errorf("must go upwards: %d-%d", to, from)
-	case to-from >= maxRuns:
+	case !r.endless && to-from >= maxRuns:
 		return fmt.Errorf("must be at most %d seeds", maxRuns)
 	}
-	*r = seedRange{from, to}
+	r.from, r.to = from, to
 	return nil
 }
 
 // Type implements pflag.Value; it is the placeholder in the help.
 func (*seedRange) Type() string { return "A-B" }
+
+// words is "seed 7" or "seeds 1-200".
+func (r *seedRange) words() string {
+	if r.from == r.to {
+		return "seed " + r.String()
+	}
+	return "seeds " + r.String()
+}
 
 // loadScenarios reads all files. The error names every problem of every file.
 func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
@@ -114,9 +149,9 @@ func scenarioPaths(path string) ([]string, error) {
 	return files, err
 }
 
-// relaxCollector lets the collector run less often, for verbs that play many small runs on all cores: with Go's default it takes a fifth of
-// their time and most of what a second core would give (BenchmarkCores). What that may cost in memory is bounded. GOGC and GOMEMLIMIT
-// in the environment have the last word.
+// relaxCollector lets the collector run less often, for verbs that play many small runs on all cores: with Go's default it takes a
+// fifth of their time and most of what a second core would give (BenchmarkCores). What that may cost in memory is bounded. GOGC and
+// GOMEMLIMIT in the environment have the last word.
 func relaxCollector() {
 	const percent, limit = 800, 1 << 30
 	if os.Getenv("GOGC") == "" {

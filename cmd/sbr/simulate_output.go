@@ -9,11 +9,9 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	htmlreport "github.com/serf-sbr/serf-sbr/simulator/report"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // simulateWriter writes the results of runs, one after the other.
@@ -27,7 +25,6 @@ type summary struct {
 	files        int
 	runs, failed uint64
 	seeds        seedRange
-	took         time.Duration
 }
 
 func newSimulateWriter(output string, to io.Writer) simulateWriter {
@@ -87,13 +84,6 @@ func (w *simulateText) end(s summary) error {
 	}
 	_, err := fmt.Fprintf(w.to, "\n%s (%s, %s)\n", line, count(uint64(s.files), "scenario"), s.seeds.words())
 	return err
-}
-
-func (r seedRange) words() string {
-	if r.from == r.to {
-		return "seed " + r.String()
-	}
-	return "seeds " + r.String()
 }
 
 // names shows a few names, and how many there are of many.
@@ -177,7 +167,7 @@ func (w *simulateHTML) result(r *played) error {
 }
 
 // record plays a run once more. One that panics has no history.
-func record(r *played) (again scenario.Result, history *world.History) {
+func record(r *played) (again scenario.Result, history *scenario.History) {
 	defer func() {
 		if recover() != nil {
 			history = nil // the result says what happened
@@ -194,27 +184,6 @@ func (w *simulateHTML) end(summary) error {
 	to := bufio.NewWriter(f)
 	if err := errors.Join(htmlreport.Write(to, w.runs), to.Flush(), f.Close()); err != nil {
 		return fmt.Errorf("--html: %w", err)
-	}
-	return nil
-}
-
-// simulateWriters write the same results to several places.
-type simulateWriters []simulateWriter
-
-func (w simulateWriters) result(r *played) error {
-	for _, to := range w {
-		if err := to.result(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w simulateWriters) end(s summary) error {
-	for _, to := range w {
-		if err := to.end(s); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func someScenario(t *testing.T, text string) *scenarioFile {
 func TestSimulate_ResultsAreInOrder(t *testing.T) {
 	a, b := someScenario(t, "name: a\nrun-for: 100s"), someScenario(t, "name: b\nrun-for: 1s")
 	var got []string
-	play([]*scenarioFile{a, b}, seedRange{3, 42}, (*scenario.Prepared).Judge, func(r *played) bool {
+	play([]*scenarioFile{a, b}, seedRange{from: 3, to: 42}, (*scenario.Prepared).Judge, func(r *played) bool {
 		got = append(got, fmt.Sprintf("%s %d", r.Scenario, r.Seed))
 		return true
 	})
@@ -37,7 +37,7 @@ func TestSimulate_ResultsAreInOrder(t *testing.T) {
 // Whoever takes no more results ends the runs: nothing is left waiting.
 func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 	n := 0
-	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{1, maxRuns}, (*scenario.Prepared).Judge, func(*played) bool {
+	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 1, to: maxRuns}, (*scenario.Prepared).Judge, func(*played) bool {
 		n++
 		return n < 3
 	})
@@ -46,7 +46,7 @@ func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 
 func TestSimulate_WriteErrorIsReported(t *testing.T) {
 	for _, f := range []string{formatText, formatJSON, formatJUnit} {
-		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{1, 500}, f, "")
+		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{from: 1, to: 500}, f, "")
 		require.ErrorIs(t, err, errBroken, f)
 	}
 }

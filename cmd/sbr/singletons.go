@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -55,9 +53,7 @@ func singletonsTable(all []programs.Singleton, p painter) string {
 	if len(all) == 0 {
 		return "no program is attached\n"
 	}
-	var b bytes.Buffer
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SINGLETON\tPID\tPHASE\tTOKEN\tRUNS ON\tWAITING FOR")
+	rows := [][]string{{"SINGLETON", "PID", "PHASE", "TOKEN", "RUNS ON", "WAITING FOR"}}
 	for _, e := range all {
 		token := "-"
 		if e.Token != 0 {
@@ -67,16 +63,13 @@ func singletonsTable(all []programs.Singleton, p painter) string {
 		if !e.Attached {
 			phase += ", detached"
 		}
-		// The coloured column comes last: escape sequences would count as width.
 		waiting := clean(strings.Join(e.WaitingFor, ","))
 		if e.Margin != "" {
 			waiting = strings.TrimPrefix(waiting+", removal margin "+clean(e.Margin), ", ")
 		}
-		if waiting != "" {
-			waiting = p.yellow(waiting)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", clean(e.Name), e.PID, clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(waiting, "-"))
+		rows = append(rows, []string{
+			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(p.yellow(waiting), "-"),
+		})
 	}
-	_ = t.Flush() // a buffer takes everything
-	return b.String()
+	return table(rows...)
 }

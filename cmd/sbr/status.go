@@ -32,30 +32,38 @@ const statusExample = `  sbr status
 
 func newStatus(s streams) *cobra.Command {
 	c := &cobra.Command{Use: "status", Short: "ask a running agent how it is", Long: statusHelp, Example: statusExample, Args: cobra.NoArgs}
-	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
 	check := c.Flags().Bool("check", false, "exit status 3 unless the state is up")
-	c.MarkFlagsMutuallyExclusive("check", "watch")
-	c.RunE = verb(func() error {
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
-		if watching.on() {
-			return watching.run(c.Context(), s, client, statusView, *output)
-		}
-		a, err := client.status(c.Context())
-		if err != nil {
-			return err
-		}
-		if err := statusView.write(s.out, a, *output); err != nil {
-			return err
-		}
+	c.RunE = s.showAgent(c, statusView, func(a *agentAnswer) error {
 		if *check && a.State != sbr.StateUp {
 			return held{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State)))}
 		}
 		return nil
 	})
+	c.MarkFlagsMutuallyExclusive("check", "watch")
 	return c
+}
+
+// showAgent makes of c a verb that asks an agent and shows its answer, once or with --watch. then, where it is not nil, judges the one
+// answer.
+func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAnswer) error) func(*cobra.Command, []string) error {
+	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
+	return verb(func() error {
+		client, err := flags.client()
+		if err != nil {
+			return err
+		}
+		if watching.on() {
+			return watching.run(c.Context(), s, client, view, *output)
+		}
+		a, err := client.status(c.Context())
+		if err != nil {
+			return err
+		}
+		if err := view.write(s.out, a, *output); err != nil || then == nil {
+			return err
+		}
+		return then(a)
+	})
 }
 
 // agentView is one way to show an answer.

@@ -38,11 +38,8 @@ func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, vi
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	if w.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.limit)
-		defer cancel()
-	}
+	ctx, cancel := bounded(ctx, w.limit)
+	defer cancel()
 	// The first answer tells what is wrong; afterwards an agent may be restarted.
 	a, err := client.status(ctx)
 	if err != nil {

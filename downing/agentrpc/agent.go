@@ -48,6 +48,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), lines: lines(), tagging: make(chan struct{}, 1)}
+	a.roster.why = downing.ErrAgentSilent
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -64,7 +65,7 @@ func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Memb
 	if err != nil {
 		return serf.Member{}, fmt.Errorf("the Serf agent at %s: %w", a.opts.Addr, err)
 	}
-	list, _ := a.roster.members()
+	list, _, _ := a.roster.members()
 	self, _ := find(list, a.roster.self)
 	a.spawn(func() { a.followRoster(l) })
 	for _, m := range lines {
@@ -323,10 +324,6 @@ func (a *Agent) poll(l *link) error {
 }
 
 // Members implements downing.Agent.
-func (a *Agent) Members() (list []serf.Member, current bool) { return a.roster.members() }
-
-// Silence implements what downing.Agent may have: why Members is not current.
-func (a *Agent) Silence() error { return a.roster.silence() }
-
-// ReadAt implements what downing.Agent may have: when the list that Members returns was asked for.
-func (a *Agent) ReadAt() time.Time { return a.roster.readAt() }
+func (a *Agent) Members() (list []serf.Member, asked time.Time, silence error) {
+	return a.roster.members()
+}

@@ -10,8 +10,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"golang.org/x/time/rate"
 
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 )
 
 // line is one of the two connections for messages. The resolver has its own: whatever becomes of the other one, where applications talk, is nothing to it.
@@ -24,8 +23,8 @@ type line struct {
 
 func lines() map[string]*line {
 	return map[string]*line{
-		gossip.QueryName: {query: gossip.QueryName, filter: "member-join,member-leave,member-failed,member-update,member-reap,query:" + gossip.QueryName},
-		talk.QueryName:   {query: talk.QueryName, filter: "query:" + talk.QueryName},
+		wire.MessageQuery: {query: wire.MessageQuery, filter: "member-join,member-leave,member-failed,member-update,member-reap,query:" + wire.MessageQuery},
+		wire.FrameQuery:   {query: wire.FrameQuery, filter: "query:" + wire.FrameQuery},
 	}
 }
 
@@ -175,7 +174,7 @@ func (a *Agent) sendAnswers(ctx context.Context, m *messages) {
 func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
 	to, ok := a.lines[name]
 	if !ok {
-		return nil, fmt.Errorf("agentrpc: queries are called %s or %s, not %q", gossip.QueryName, talk.QueryName, name)
+		return nil, fmt.Errorf("agentrpc: queries are called %s or %s, not %q", wire.MessageQuery, wire.FrameQuery, name)
 	}
 	m := to.now.Load()
 	if m == nil {

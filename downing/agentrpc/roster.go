@@ -12,14 +12,14 @@ import (
 	"github.com/hashicorp/serf/serf"
 )
 
-// roster is the member list as it was last read, and the memory of what an agent that restarted has forgotten.
+// roster is the member list as it was last read, and the memory of what an agent that restarted has
+// forgotten.
 type roster struct {
-	mu      sync.Mutex
-	self    string
-	current bool
-	asked   time.Time // when the list was asked for
-	why     error     // the agent does not answer
-	listed  []serf.Member
+	mu     sync.Mutex
+	self   string
+	asked  time.Time // when the list was asked for
+	why    error     // the agent does not answer; nil while the list is current
+	listed []serf.Member
 	// lost are members that an earlier life of the agent listed and this one does not.
 	lost map[string]lostMember
 }
@@ -29,23 +29,25 @@ type lostMember struct {
 	alive  bool        // it was alive, or leaving, so it is worth a join
 }
 
-// members is the list, in a slice of the caller's own. The tags in it are shared, and never written.
-func (r *roster) members() ([]serf.Member, bool) {
+// members is the list, in a slice of the caller's own, when it was asked for, and why the agent does not
+// answer. The tags in it are shared, and never written.
+func (r *roster) members() ([]serf.Member, time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := slices.Clone(r.listed)
 	for _, name := range slices.Sorted(maps.Keys(r.lost)) {
 		list = append(list, r.lost[name].member)
 	}
-	return list, r.current
+	return list, r.asked, r.why
 }
 
-// read takes in a list. It is the first of a connection, or follows another one of the same connection: then the agent is the
-// one that it was, and who is missing has been reaped. asked is when it was asked for. It reports whether anything changed.
+// read takes in a list. It is the first of a connection, or follows another one of the same connection:
+// then the agent is the one that it was, and who is missing has been reaped. asked is when it was asked
+// for. It reports whether anything changed.
 func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed = !r.current || !slices.EqualFunc(r.listed, list, sameMember)
+	changed = r.why != nil || !slices.EqualFunc(r.listed, list, sameMember)
 	present := make(map[string]bool, len(list))
 	for i := range list {
 		present[list[i].Name] = true
@@ -56,7 +58,7 @@ func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed 
 			r.lose(m)
 		}
 	}
-	r.listed, r.asked, r.current, r.why = list, asked, true, nil
+	r.listed, r.asked, r.why = list, asked, nil
 	return changed
 }
 
@@ -73,7 +75,7 @@ func (r *roster) lose(m serf.Member) {
 func (r *roster) blind(why error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed, r.current, r.why = r.current, false, why
+	changed, r.why = r.why == nil, why
 	return changed
 }
 
@@ -103,12 +105,6 @@ func (r *roster) toJoin() (addrs []string) {
 		}
 	}
 	return addrs
-}
-
-func (r *roster) readAt() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked
 }
 
 func (r *roster) count() int {
@@ -150,7 +146,8 @@ func membersOf(list []client.Member) []serf.Member {
 	return out
 }
 
-// statusOf takes a status that no Serf has for a failure: whoever it is may neither count as present nor be overlooked.
+// statusOf takes a status that no Serf has for a failure: whoever it is may neither count as present nor be
+// overlooked.
 func statusOf(text string) serf.MemberStatus {
 	for s := serf.StatusNone; s <= serf.StatusFailed; s++ {
 		if s.String() == text {

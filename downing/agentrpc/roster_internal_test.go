@@ -70,16 +70,16 @@ func TestRoster(t *testing.T) {
 				list, first := strings.CutPrefix(step, "*")
 				r.read(listOf(list), time.Time{}, first)
 			}
-			list, current := r.members()
-			require.True(t, current)
+			list, _, silence := r.members()
+			require.NoError(t, silence)
 			require.Equal(t, tc.want, textOf(list))
 			addrs := r.toJoin()
 			slices.Sort(addrs)
 			require.Equal(t, tc.toJoin, strings.Join(addrs, " "))
 			require.True(t, r.blind(errors.New("gone")))
 			require.False(t, r.blind(errors.New("gone")), "that is no news")
-			list, current = r.members()
-			require.False(t, current)
+			list, _, silence = r.members()
+			require.EqualError(t, silence, "gone")
 			require.Equal(t, tc.want, textOf(list), "what was known is still told")
 		})
 	}
@@ -104,7 +104,7 @@ func TestRoster_Forget(t *testing.T) {
 	r.read(listOf("n1"), time.Time{}, true)
 	require.True(t, r.forget("n2"))
 	require.False(t, r.forget("n2"))
-	list, _ := r.members()
+	list, _, _ := r.members()
 	require.Equal(t, "n1 n3:failed", textOf(list))
 }
 
@@ -112,9 +112,9 @@ func TestRoster_Forget(t *testing.T) {
 func TestRoster_EachCallerHasItsOwnList(t *testing.T) {
 	r := roster{self: "n1"}
 	r.read(listOf("n1 n2"), time.Time{}, true)
-	mine, _ := r.members()
+	mine, _, _ := r.members()
 	mine[0].Tags, mine[1].Status = nil, serf.StatusFailed
-	yours, _ := r.members()
+	yours, _, _ := r.members()
 	require.NotNil(t, yours[0].Tags)
 	require.Equal(t, serf.StatusAlive, yours[1].Status)
 }

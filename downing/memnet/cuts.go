@@ -2,10 +2,9 @@ package memnet
 
 import "fmt"
 
-// Partition leaves the hosts of one group connected to each other and to
-// nobody else. It replaces all cuts that were in force. Each known name (see
-// [Network.Names]) must be in exactly one group, shut-down ones included; on an
-// error nothing has changed.
+// Partition leaves the hosts of one group connected to each other and to nobody else. It replaces all cuts
+// that were in force. Each known name (see [Network.Names]) must be in exactly one group, shut-down ones
+// included; on an error nothing has changed.
 func (n *Network) Partition(groups ...[]string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,9 +59,8 @@ func (n *Network) Cut(a, b string) error {
 	})
 }
 
-// CutOneWay stops traffic from one host to another and leaves the other
-// direction as it is. Packets still flow that way; streams that are open move
-// data that way only; a new stream needs both.
+// CutOneWay stops traffic from one host to another and leaves the other direction as it is. Packets still
+// flow that way; streams that are open move data that way only; a new stream needs both.
 func (n *Network) CutOneWay(from, to string) error {
 	return n.editCuts(from, to, func(there, _ link) {
 		n.cuts[there] = struct{}{}
@@ -104,11 +102,9 @@ func (n *Network) Heal() {
 	n.pathsChanged()
 }
 
-// Freeze makes a running host deaf and silent, until [Network.Thaw] or the
-// shutdown of its transport. Packets to and from it wait, up to
-// Config.QueueLen each way, then the newest are dropped; its streams stand
-// still; streams to it can be opened and wait to be read. Freezing a frozen
-// host changes nothing.
+// Freeze makes a running host deaf and silent, until [Network.Thaw] or the shutdown of its transport.
+// Packets to and from it wait, up to 1024 each way, then the newest are dropped; its streams
+// stand still; streams to it can be opened and wait to be read. Freezing a frozen host changes nothing.
 func (n *Network) Freeze(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,9 +120,8 @@ func (n *Network) Freeze(name string) error {
 	return nil
 }
 
-// Thaw undoes [Network.Freeze]: what waited is handed over in its order, and
-// what the host sent meanwhile leaves now, subject to the cuts of now. Thawing
-// a host that is not frozen changes nothing.
+// Thaw undoes [Network.Freeze]: what waited is handed over in its order, and what the host sent meanwhile
+// leaves now, subject to the cuts of now. Thawing a host that is not frozen changes nothing.
 func (n *Network) Thaw(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,19 +154,6 @@ func (h *host) unfreeze() (out, in []*datagram, streams []*conn) {
 	h.heldOut, h.heldIn, h.heldStreams = nil, nil, nil
 	h.frozen = false
 	return out, in, streams
-}
-
-// Reachable reports whether a packet that leaves a now would be handed to b:
-// both run, neither is frozen, and that direction is not cut. Loss is not
-// looked at. It is false for unknown names.
-func (n *Network) Reachable(a, b string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	ha, hb := n.byName[a], n.byName[b]
-	if ha == nil || hb == nil || ha.running == nil || hb.running == nil {
-		return false
-	}
-	return n.flows(ha, hb)
 }
 
 func (n *Network) isCut(from, to *host) bool {

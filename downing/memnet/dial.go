@@ -13,22 +13,15 @@ import (
 // backlog is how many accepted streams wait for a reader of StreamCh.
 const backlog = 128
 
-func (n *Network) newBacklog() chan net.Conn { return make(chan net.Conn, backlog) }
-
-// DialTimeout opens a stream to addr ("IP:port"). Where a host is shut down it
-// fails at once with ECONNREFUSED. Across a cut, to an address that never was,
-// or from a frozen host it waits for the path; after timeout it returns a
-// *net.OpError whose Timeout() is true. A timeout of zero or less does not
-// wait, and so connects only where Latency and Jitter are 0.
+// DialTimeout opens a stream to addr ("IP:port"). Where a host is shut down it fails at once with
+// ECONNREFUSED. Across a cut, to an address that never was, or from a frozen host it waits for the path;
+// after timeout it returns a *net.OpError whose Timeout() is true. A timeout of zero or less does not wait,
+// and so connects only where Latency and Jitter are 0.
 func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	dst, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
-	t.net.mu.Lock()
-	t.net.stats.Dials++
-	t.net.mu.Unlock()
-
 	deadline := time.Now().Add(timeout)
 	var ready time.Time // when the handshake's round trip is over; zero before its start
 	for {
@@ -52,9 +45,8 @@ func (t *Transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	return t.DialTimeout(a.Addr, timeout)
 }
 
-// dialStep goes as far as it can without waiting. Without a connection and an
-// error the caller is to come again at *ready, at the deadline, or when the
-// channel is closed.
+// dialStep goes as far as it can without waiting. Without a connection and an error the caller is to come
+// again at *ready, at the deadline, or when the channel is closed.
 func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time.Time) (net.Conn, <-chan struct{}, error) {
 	n := t.net
 	n.mu.Lock()
@@ -66,7 +58,6 @@ func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time
 	if n.pathOpen(t.host, dst) {
 		to := n.listening(dst)
 		if to == nil {
-			n.stats.DialsRefused++
 			return nil, nil, t.dialError(dst, os.NewSyscallError("connect", syscall.ECONNREFUSED))
 		}
 		if ready.IsZero() {
@@ -83,30 +74,25 @@ func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time
 		*ready = time.Time{}
 	}
 	if !now.Before(deadline) {
-		n.stats.DialsTimedOut++
 		return nil, nil, t.dialError(dst, os.ErrDeadlineExceeded)
 	}
 	return nil, n.changed, nil
 }
 
-// pathOpen reports whether a handshake, and so a refusal too, can pass. The
-// kernel of a frozen target answers, but a frozen process does not dial.
+// pathOpen reports whether a handshake, and so a refusal too, can pass. The kernel of a frozen target
+// answers, but a frozen process does not dial.
 func (n *Network) pathOpen(from *host, dst netip.AddrPort) bool {
 	to := n.byIP[dst.Addr()]
 	return to != nil && !from.frozen && !n.isCut(from, to) && !n.isCut(to, from)
 }
 
 func (t *Transport) dialError(dst netip.AddrPort, err error) error {
-	return &net.OpError{
-		Op: "dial", Net: "tcp",
-		Source: net.TCPAddrFromAddrPort(t.addr),
-		Addr:   net.TCPAddrFromAddrPort(dst),
-		Err:    err,
-	}
+	from, to := net.TCPAddrFromAddrPort(t.addr), net.TCPAddrFromAddrPort(dst)
+	return &net.OpError{Op: "dial", Net: "tcp", Source: from, Addr: to, Err: err}
 }
 
-// connect returns the dialling end of a new stream, or nil when the other
-// side's backlog is full: a kernel would let the handshake go unanswered.
+// connect returns the dialling end of a new stream, or nil when the other side's backlog is full: a kernel
+// would let the handshake go unanswered.
 func (n *Network) connect(t *Transport, to *host) net.Conn {
 	if len(to.heldStreams) >= backlog {
 		return nil

@@ -21,17 +21,15 @@ func Example() {
 	fmt.Printf("%s from %s\n", packet.Buf, packet.From)
 
 	_ = network.Partition([]string{"n1", "n2"}, []string{"n3"})
-	fmt.Println("n1 to n2:", network.Reachable("n1", "n2"))
-	fmt.Println("n1 to n3:", network.Reachable("n1", "n3"))
 	_, err := n1.DialTimeout(n3.Addr(), time.Millisecond)
 	fmt.Println(err)
 
 	network.Heal()
-	fmt.Println("n1 to n3:", network.Reachable("n1", "n3"))
+	conn, err := n1.DialTimeout(n3.Addr(), time.Millisecond)
+	fmt.Println("n1 to n3:", err)
+	_ = conn.Close()
 	// Output:
 	// hello from 10.0.0.1:7946
-	// n1 to n2: true
-	// n1 to n3: false
 	// dial tcp 10.0.0.1:7946->10.0.0.3:7946: i/o timeout
-	// n1 to n3: true
+	// n1 to n3: <nil>
 }

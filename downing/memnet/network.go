@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -11,14 +12,13 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Network carries packets and streams between the transports that it hands
-// out. Make one with [New]; the zero value is of no use. All methods are safe
-// for concurrent use.
+// Network carries packets and streams between the transports that it hands out. Make one with [New]; the
+// zero value is of no use. All methods are safe for concurrent use.
 type Network struct {
 	cfg Config
 
-	// One lock for everything: a cut has to be one instant for all packets and
-	// streams, and nothing blocks or calls out while holding it.
+	// One lock for everything: a cut has to be one instant for all packets and streams, and nothing blocks or
+	// calls out while holding it.
 	mu      sync.Mutex
 	rng     *rand.Rand
 	hosts   []*host // in order of first appearance
@@ -28,7 +28,6 @@ type Network struct {
 	cuts    map[link]struct{}
 	streams map[*stream]struct{}
 	changed chan struct{} // closed and replaced when a waiting dial may go on
-	stats   Stats
 }
 
 // link is one direction between two hosts.
@@ -41,20 +40,16 @@ type host struct {
 	running *Transport // nil while nothing runs
 	frozen  bool
 
-	// What waits while frozen: packets out and in, and streams that the
-	// "kernel" accepted for a process that does not run.
+	// What waits while frozen: packets out and in, and streams that the "kernel" accepted for a process that
+	// does not run.
 	heldOut, heldIn []*datagram
 	heldStreams     []*conn
 }
 
-// New returns a network without hosts. It panics if cfg does not pass
-// [Config.Validate]; call that first when cfg comes from outside.
+// New returns a network without hosts. It panics if a time is negative.
 func New(cfg Config) *Network {
-	if err := cfg.Validate(); err != nil {
-		panic(err)
-	}
-	if cfg.QueueLen == 0 {
-		cfg.QueueLen = defaultQueueLen
+	if cfg.Latency < 0 || cfg.Jitter < 0 {
+		panic(fmt.Sprintf("memnet: impossible network: %+v", cfg))
 	}
 	return &Network{
 		cfg:     cfg,
@@ -67,9 +62,9 @@ func New(cfg Config) *Network {
 	}
 }
 
-// Add makes names known, with their addresses, before anything runs there. Use
-// it to settle the order of addresses, or to place a node on one side of a
-// partition before it starts. A name that is known already is left as it is.
+// Add makes names known, with their addresses, before anything runs there. Use it to settle the order of
+// addresses, or to place a node on one side of a partition before it starts. A name that is known already
+// is left as it is.
 func (n *Network) Add(names ...string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +73,7 @@ func (n *Network) Add(names ...string) error {
 		if err != nil {
 			return err
 		}
-		if err := n.ensureIP(h); err != nil {
+		if err := n.settle(h); err != nil {
 			return err
 		}
 	}
@@ -96,8 +91,8 @@ func (n *Network) Names() []string {
 	return names
 }
 
-// Addr returns where name can be reached, as "IP:port", whether or not
-// something runs there: what Serf and memberlist want to be told in Join.
+// Addr returns where name can be reached, as "IP:port", whether or not something runs there: what Serf and
+// memberlist want to be told in Join.
 func (n *Network) Addr(name string) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,30 +103,27 @@ func (n *Network) Addr(name string) (string, error) {
 	return h.addrPort().String(), nil
 }
 
-// Transport starts name and returns its transport, for the field Transport of
-// a memberlist.Config. New names get 10.0.0.1, 10.0.0.2 and so on; a name that
-// ran before keeps its address. It is an error if name still runs.
+// Transport starts name and returns its transport, for the field Transport of a memberlist.Config. New
+// names get 10.0.0.1, 10.0.0.2 and so on; a name that ran before keeps its address. It is an error if name
+// still runs.
 //
-// A new name is not part of a partition made before: it reaches everybody
-// until [Network.Partition] is called again. See [Network.Add].
-func (n *Network) Transport(name string) (*Transport, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h, err := n.ensureHost(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := n.ensureIP(h); err != nil {
-		return nil, err
-	}
-	return n.start(h)
-}
+// A new name is not part of a partition made before: it reaches everybody until [Network.Partition] is
+// called again. See [Network.Add].
+func (n *Network) Transport(name string) (*Transport, error) { return n.start(name, n.settle) }
 
-// TransportAt is [Network.Transport] at another address, which name keeps from
-// then on: a rescheduled pod, or a test that wants one address below another.
-// The zero ip asks for one that nobody had before. It is an error if another
-// name has or had ip. Dials to the address that was left are refused.
+// TransportAt is [Network.Transport] at another address, which name keeps from then on: a rescheduled pod,
+// or a test that wants one address below another. The zero ip asks for one that nobody had before. It is an
+// error if another name has or had ip. Dials to the address that was left are refused.
 func (n *Network) TransportAt(name string, ip netip.Addr) (*Transport, error) {
+	return n.start(name, func(h *host) error {
+		if ip.IsValid() {
+			return n.claimIP(h, ip.Unmap())
+		}
+		return n.freshIP(h)
+	})
+}
+
+func (n *Network) start(name string, settle func(*host) error) (*Transport, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h, err := n.ensureHost(name)
@@ -139,37 +131,17 @@ func (n *Network) TransportAt(name string, ip netip.Addr) (*Transport, error) {
 		return nil, err
 	}
 	if h.running != nil {
-		return nil, errRunning(name)
+		return nil, fmt.Errorf("memnet: %q is running; shut its transport down first", name)
 	}
-	if ip.IsValid() {
-		err = n.claimIP(h, ip.Unmap())
-	} else {
-		err = n.freshIP(h)
-	}
-	if err != nil {
+	if err := settle(h); err != nil {
 		return nil, err
 	}
-	return n.start(h)
-}
-
-func (n *Network) start(h *host) (*Transport, error) {
-	if h.running != nil {
-		return nil, errRunning(h.name)
+	h.running = &Transport{
+		net: n, host: h, addr: h.addrPort(),
+		packets: make(chan *memberlist.Packet, queueLen), conns: make(chan net.Conn, backlog),
 	}
-	t := &Transport{
-		net:     n,
-		host:    h,
-		addr:    h.addrPort(),
-		packets: make(chan *memberlist.Packet, n.cfg.QueueLen),
-		conns:   n.newBacklog(),
-	}
-	h.running = t
 	n.pathsChanged()
-	return t, nil
-}
-
-func errRunning(name string) error {
-	return fmt.Errorf("memnet: %q is running; shut its transport down first", name)
+	return h.running, nil
 }
 
 // host returns a known name's host. The lock is held, as in all that follows.
@@ -181,8 +153,8 @@ func (n *Network) host(name string) (*host, error) {
 	return h, nil
 }
 
-// ensureHost returns the host of name. A new one becomes known only with its
-// address, so that a start which fails leaves nothing behind.
+// ensureHost returns the host of name. A new one becomes known only with its address, so that a start which
+// fails leaves nothing behind.
 func (n *Network) ensureHost(name string) (*host, error) {
 	if name == "" {
 		return nil, errors.New("memnet: a name must not be empty")
@@ -193,7 +165,8 @@ func (n *Network) ensureHost(name string) (*host, error) {
 	return &host{name: name}, nil
 }
 
-func (n *Network) ensureIP(h *host) error {
+// settle gives a host an address, unless it has one.
+func (n *Network) settle(h *host) error {
 	if h.ip.IsValid() {
 		return nil
 	}

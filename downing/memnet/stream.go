@@ -9,32 +9,24 @@ import (
 	"time"
 )
 
-// window is how many bytes one direction of a stream holds before its writer
-// waits: about what the socket buffers of two kernels hold, and more than the
-// state exchange of a few hundred nodes, so that a write that memberlist makes
-// without a deadline does not hang across a cut.
-const window = 256 << 10
-
-// stream is a connection; its two ends are what the hosts hold. Everything in
-// it is guarded by the lock of the network, so that a cut is one instant for
-// packets and streams alike.
+// stream is a connection; its two ends are what the hosts hold. Everything in it is guarded by the lock of
+// the network, so that a cut is one instant for packets and streams alike.
 type stream struct {
 	net  *Network
 	ends [2]*conn
 	wake chan struct{} // closed and replaced on each change that a waiter may wait for
 }
 
-// conn is one end. Bytes wait at the receiving end, and are shown to its
-// reader when their time has come and the path is open.
+// conn is one end. Bytes wait at the receiving end, and are shown to its reader when their time has come
+// and the path is open.
 type conn struct {
 	stream *stream
 	owner  *Transport
 	peer   *conn
 
-	inbox   []chunk
-	waiting int       // bytes in inbox
-	lastAt  time.Time // arrival of the youngest chunk; none may overtake it
-	fin     time.Time // arrival of the peer's close; zero while the peer is open
+	inbox  []chunk
+	lastAt time.Time // arrival of the youngest chunk; none may overtake it
+	fin    time.Time // arrival of the peer's close; zero while the peer is open
 
 	closed                      bool
 	readDeadline, writeDeadline time.Time
@@ -74,8 +66,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// readStep reads what can be read now; without a byte and an error the caller
-// is to come again at next (zero: never by itself) or when wake is closed.
+// readStep reads what can be read now; without a byte and an error the caller is to come again at next
+// (zero: never by itself) or when wake is closed.
 func (c *conn) readStep(b []byte) (got int, next time.Time, wake <-chan struct{}, err error) {
 	n := c.stream.net
 	n.mu.Lock()
@@ -114,42 +106,27 @@ func (c *conn) take(b []byte, now time.Time) (got int) {
 			c.inbox = c.inbox[1:]
 		}
 	}
-	c.waiting -= got
 	return got
 }
 
+// Write never waits: across a cut it is as if the kernels' buffers had room for everything.
 func (c *conn) Write(b []byte) (int, error) {
-	sent := 0
-	for {
-		took, wake, deadline, err := c.writeStep(b[sent:])
-		sent += took
-		if err != nil || sent == len(b) {
-			return sent, err
-		}
-		waitUntil(deadline, wake)
-	}
-}
-
-func (c *conn) writeStep(b []byte) (took int, wake <-chan struct{}, deadline time.Time, err error) {
 	n := c.stream.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
 	switch {
 	case c.closed:
-		return 0, nil, deadline, c.opError("write", net.ErrClosed)
+		return 0, c.opError("write", net.ErrClosed)
 	case expired(c.writeDeadline, now):
-		return 0, nil, deadline, c.opError("write", os.ErrDeadlineExceeded)
+		return 0, c.opError("write", os.ErrDeadlineExceeded)
 	case c.peer.closed && n.flows(c.peer.owner.host, c.owner.host):
 		// Across a cut nobody says that the other end is gone.
-		return 0, nil, deadline, c.opError("write", os.NewSyscallError("write", syscall.EPIPE))
+		return 0, c.opError("write", os.NewSyscallError("write", syscall.EPIPE))
 	}
-	if took = min(len(b), window-c.peer.waiting); took > 0 {
-		c.peer.put(slices.Clone(b[:took]), now.Add(n.delay()))
-		n.stats.StreamBytes += took
-		c.stream.wakeAll()
-	}
-	return took, c.stream.wake, c.writeDeadline, nil
+	c.peer.put(slices.Clone(b), now.Add(n.delay()))
+	c.stream.wakeAll()
+	return len(b), nil
 }
 
 // put queues data that arrives at the given time, or with what came before it.
@@ -158,12 +135,10 @@ func (c *conn) put(data []byte, at time.Time) {
 		at = c.lastAt
 	}
 	c.lastAt = at
-	c.waiting += len(data)
 	c.inbox = append(c.inbox, chunk{data, at})
 }
 
-// Close is safe to call again. The other end reads what was written before,
-// then io.EOF.
+// Close is safe to call again. The other end reads what was written before, then io.EOF.
 func (c *conn) Close() error {
 	n := c.stream.net
 	n.mu.Lock()
@@ -178,7 +153,7 @@ func (c *conn) closeLocked() {
 	}
 	n := c.stream.net
 	c.closed = true
-	c.inbox, c.waiting = nil, 0
+	c.inbox = nil
 	if fin := time.Now().Add(n.delay()); fin.After(c.peer.lastAt) {
 		c.peer.fin = fin
 	} else {

@@ -9,9 +9,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Transport is one run of one host. It serves as memberlist.Config.Transport
-// for one memberlist or Serf instance, which shuts it down with itself. All
-// methods are safe for concurrent use.
+// Transport is one run of one host. It serves as memberlist.Config.Transport for one memberlist or Serf
+// instance, which shuts it down with itself. All methods are safe for concurrent use.
 type Transport struct {
 	net     *Network
 	host    *host
@@ -23,21 +22,18 @@ type Transport struct {
 
 var _ memberlist.NodeAwareTransport = (*Transport)(nil)
 
-// Name is the name that the transport was started with.
-func (t *Transport) Name() string { return t.host.name }
-
 // Addr is where the transport listens, as "IP:port".
 func (t *Transport) Addr() string { return t.addr.String() }
 
-// FinalAdvertiseAddr returns the transport's own address, whatever was
-// configured: the network carries nothing to any other.
+// FinalAdvertiseAddr returns the transport's own address, whatever was configured: the network carries
+// nothing to any other.
 func (t *Transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 	return t.addr.Addr().AsSlice(), int(t.addr.Port()), nil
 }
 
-// WriteTo sends a copy of b as one packet to addr ("IP:port"). It does not
-// block. Only a malformed address and a transport that is shut down are errors;
-// that a packet was lost is for the receiver to miss, as with UDP.
+// WriteTo sends a copy of b as one packet to addr ("IP:port"). It does not block. Only a malformed address
+// and a transport that is shut down are errors; that a packet was lost is for the receiver to miss, as with
+// UDP.
 func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	dst, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -50,11 +46,9 @@ func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if t.closed {
 		return time.Time{}, &net.OpError{Op: "write", Net: "udp", Source: t.udpAddr(), Err: net.ErrClosed}
 	}
-	n.stats.PacketsSent++
-	n.stats.BytesSent += len(b)
 	d := &datagram{from: t.host, source: t.addr, dst: dst, buf: slices.Clone(b)}
 	if t.host.frozen {
-		n.hold(&t.host.heldOut, d)
+		hold(&t.host.heldOut, d)
 	} else {
 		n.transmit(d)
 	}
@@ -72,9 +66,9 @@ func (t *Transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 // StreamCh delivers the streams that others opened. It is never closed.
 func (t *Transport) StreamCh() <-chan net.Conn { return t.conns }
 
-// Shutdown ends the transport as a crash would: nothing is announced, its
-// streams are closed at this end, its dials fail, and what a freeze had held is
-// dropped. It is safe to call again. The name can then be started anew.
+// Shutdown ends the transport as a crash would: nothing is announced, its streams are closed at this end,
+// its dials fail, and what a freeze had held is dropped. It is safe to call again. The name can then be
+// started anew.
 func (t *Transport) Shutdown() error {
 	n := t.net
 	n.mu.Lock()
@@ -84,8 +78,7 @@ func (t *Transport) Shutdown() error {
 	}
 	t.closed = true
 	t.host.running = nil
-	out, in, _ := t.host.unfreeze()
-	n.stats.DroppedDown += len(out) + len(in)
+	t.host.unfreeze()
 	for s := range n.streams {
 		for _, c := range s.ends {
 			if c.owner == t {
@@ -107,21 +100,15 @@ type datagram struct {
 }
 
 // hold queues d at a frozen host. The oldest stay, as in a socket's buffer.
-func (n *Network) hold(queue *[]*datagram, d *datagram) {
-	if len(*queue) >= n.cfg.QueueLen {
-		n.stats.DroppedFull++
-		return
+func hold(queue *[]*datagram, d *datagram) {
+	if len(*queue) < queueLen {
+		*queue = append(*queue, d)
 	}
-	*queue = append(*queue, d)
 }
 
 // transmit puts d on the wire.
 func (n *Network) transmit(d *datagram) {
-	if !n.routable(d) {
-		return
-	}
-	if n.cfg.Loss > 0 && n.rng.Float64() < n.cfg.Loss {
-		n.stats.DroppedLoss++
+	if n.receiver(d) == nil {
 		return
 	}
 	delay := n.delay()
@@ -136,40 +123,29 @@ func (n *Network) transmit(d *datagram) {
 	})
 }
 
-// routable counts d as dropped when no host takes it. It is asked on departure
-// and again on arrival, since a cut also stops what is under way.
-func (n *Network) routable(d *datagram) bool {
+// receiver is the host that takes d, nil if none does. It is asked on departure and again on arrival, since a
+// cut also stops what is under way.
+func (n *Network) receiver(d *datagram) *host {
 	to := n.listening(d.dst)
-	switch {
-	case to == nil:
-		n.stats.DroppedDown++
-	case n.isCut(d.from, to):
-		n.stats.DroppedCut++
-	default:
-		return true
+	if to == nil || n.isCut(d.from, to) {
+		return nil
 	}
-	return false
+	return to
 }
 
 // arrive takes d off the wire.
 func (n *Network) arrive(d *datagram) {
-	if !n.routable(d) {
+	to := n.receiver(d)
+	if to == nil {
 		return
 	}
-	to := n.listening(d.dst)
 	if to.frozen {
-		n.hold(&to.heldIn, d)
+		hold(&to.heldIn, d)
 		return
 	}
-	packet := &memberlist.Packet{
-		Buf:       d.buf,
-		From:      net.UDPAddrFromAddrPort(d.source),
-		Timestamp: time.Now(),
-	}
+	packet := &memberlist.Packet{Buf: d.buf, From: net.UDPAddrFromAddrPort(d.source), Timestamp: time.Now()}
 	select {
 	case to.running.packets <- packet:
-		n.stats.PacketsDelivered++
 	default:
-		n.stats.DroppedFull++
 	}
 }

@@ -1,16 +1,23 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/hook"
+	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
 // configure makes everything that follows from the configuration alone. Its errors are Problems.
@@ -159,4 +166,75 @@ func (a *agent) chooseLease() (err error) {
 			"across machines set lease-implementation: kubernetes", "path", f.Lease.File.Path)
 	}
 	return nil
+}
+
+// place tells the agents of one system apart that share a folder on one machine. It is the same at each start.
+func place(s *config.Serf) string {
+	if !s.OwnNode() {
+		return s.RPCAddress()
+	}
+	host, _ := os.Hostname() // without one the start fails elsewhere
+	return cmp.Or(s.Node, host)
+}
+
+func stateDir() (string, error) {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's; a list where there are several
+		first, _, _ := strings.Cut(dir, ":")
+		return first, nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/sbr", nil
+	}
+	base := os.Getenv("XDG_STATE_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("no place for the state: set STATE_DIRECTORY: %w", err)
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "sbr"), nil
+}
+
+// host makes ready what programs are attached to.
+func (a *agent) host() *programs.Host {
+	return programs.New(programs.Options{Cluster: a.provider, Configure: a.singleton, Waiting: a.noPrograms, Logger: a.log})
+}
+
+// noPrograms says why no program can be attached; empty when one can.
+func (a *agent) noPrograms() string {
+	if what := a.waitingFor(); what != "" {
+		return "starting: " + what
+	}
+	if reason := a.provider.Reason(); reason != "" {
+		return "down: " + reason
+	}
+	return ""
+}
+
+// singleton returns the rules of a singleton.
+func (a *agent) singleton(name string) (singleton.Config, error) {
+	f := a.file
+	c := singleton.DefaultConfig()
+	c.HandOverRetryInterval, c.NumberOfRetries = f.Singleton.HandOverRetryInterval, f.Singleton.NumberOfRetries
+	c.LeaseRetryInterval, c.RemovalMargin = f.Singleton.LeaseRetryInterval, f.Margin()
+	if f.Singleton.UseLease == "" {
+		if c.RemovalMargin == 0 {
+			return c, errors.New("stable-after is 0s: set singleton.removal-margin, or singleton.use-lease")
+		}
+		return c, nil
+	}
+	c.UseLease, c.LeaseName = f.Singleton.UseLease, f.SingletonLeaseName(name)
+	c.LeaseDecode, c.Lease = f.SingletonLease(name), f.LeaseSettings(f.Singleton.UseLease)
+	return c, nil
+}
+
+// handOverMargin is what a hand-over may take beyond the time in which a successor is looked for.
+const handOverMargin = time.Second
+
+// handOver gives away what runs here, before the member leaves.
+func (a *agent) handOver() {
+	ctx, cancel := context.WithTimeout(context.Background(), a.programs.Patience()+handOverMargin)
+	defer cancel()
+	a.programs.Leave(ctx)
 }

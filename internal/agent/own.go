@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -334,3 +337,41 @@ func (o *own) close() {
 	}
 	o.joining.Wait()
 }
+
+// serfLogger hands the lines of Serf and memberlist on, with the level that stands in them: "[WARN] serf: …".
+func serfLogger(to *slog.Logger) *log.Logger { return log.New(&serfLog{to}, "", 0) }
+
+type serfLog struct{ to *slog.Logger }
+
+var serfLevels = []struct {
+	prefix string
+	level  slog.Level
+}{
+	{"[TRACE] ", slog.LevelDebug - 4},
+	{"[DEBUG] ", slog.LevelDebug},
+	{"[INFO] ", slog.LevelInfo},
+	{"[WARN] ", slog.LevelWarn},
+	{"[ERR] ", slog.LevelError},
+	{"[ERROR] ", slog.LevelError},
+}
+
+// Write implements io.Writer.
+func (s *serfLog) Write(p []byte) (int, error) {
+	line, level := bytes.TrimSpace(p), slog.LevelInfo
+	for _, l := range serfLevels {
+		if rest, ok := bytes.CutPrefix(line, []byte(l.prefix)); ok {
+			line, level = rest, l.level
+			break
+		}
+	}
+	s.to.Log(context.Background(), level, string(line))
+	return len(p), nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return line
+}
+
+// unique is what tells the nodes of one name apart: a form that no label of a domain has, because package downing tells hosts by their names.
+func unique() string { return fmt.Sprintf("u%010d", rand.N[uint64](1e10)) }

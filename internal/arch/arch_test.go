@@ -51,14 +51,20 @@ var rules = []rule{
 		allow:    []string{module + "/lease/fence", "github.com/gofrs/flock", "golang.org/x/sys"},
 	},
 	{
-		folder:   "singleton/handover",
-		patterns: []string{"./singleton/handover"},
-		allow:    []string{module + "/sbr", module + "/singleton/handover"},
+		folder:   "internal/handover",
+		patterns: []string{"./internal/slot", "./internal/handover"},
+		allow:    []string{module + "/sbr", module + "/internal/slot", module + "/internal/handover"},
+		deny:     []string{module + "/internal/slot/drive"},
 	},
 	{
 		folder:   "sharding/allocation",
 		patterns: []string{"./sharding/allocation"},
 		allow:    []string{module + "/sbr", module + "/sharding/allocation", "github.com/cespare/xxhash/v2"},
+	},
+	{
+		folder:   "downing",
+		patterns: []string{"./downing"},
+		deny:     []string{"k8s.io", "go.etcd.io", module + "/cmd", module + "/simulator"},
 	},
 	{
 		folder:   "simulator",
@@ -67,6 +73,7 @@ var rules = []rule{
 		deny: []string{
 			"github.com/hashicorp/memberlist",
 			"github.com/hashicorp/serf",
+			"go.etcd.io",
 			"go.opentelemetry.io",
 			"k8s.io",
 			"sigs.k8s.io",

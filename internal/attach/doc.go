@@ -1,4 +1,6 @@
-// Package attach is what `sbr run --singleton` and an agent say to each other, in lines of JSON both ways over one HTTP request.
+// Package attach is what `sbr run --singleton` and an agent say to each other, in lines of JSON both ways over one HTTP request; and the side of `sbr run`.
+//
+// The machine of the singleton runs in the agent, as the function of a singleton.Manager: an Agent here gives the program its turns as that one says.
 //
 // The program's side attaches, pings, says when its program has ended, and detaches. The agent's side answers, and says when the program starts and
 // stops:

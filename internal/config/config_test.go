@@ -13,6 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -92,9 +93,10 @@ serf: {profile: wan}
 	require.NoError(t, err)
 	require.Equal(t, strategies.LeaseMajority{Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second}, s)
 
-	in := f.Timing(5, f.Gossip())
-	require.Equal(t, timing.WAN(), in.Gossip)
-	require.Equal(t, timing.Probes{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4}, in.Probes)
+	in, _ := f.Times(5, "")
+	wan, _ := timing.Profile("wan")
+	require.Equal(t, wan, in.Gossip)
+	require.Equal(t, reachability.Settings{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4}, in.Probes)
 	require.True(t, in.Lease)
 	require.False(t, in.Watch)
 	require.Equal(t, 4*time.Second, in.HeartbeatInterval)

@@ -1,9 +1,14 @@
 package config
 
 import (
+	"cmp"
+	"os"
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -25,12 +30,10 @@ func (r *SplitBrainResolver) Strategy() (sbr.Strategy, error) {
 // Settings returns the settings of all strategies.
 func (r *SplitBrainResolver) Settings() strategies.Settings {
 	return strategies.Settings{
-		StaticQuorum: strategies.StaticQuorum{QuorumSize: r.StaticQuorum.QuorumSize, Role: r.StaticQuorum.Role},
-		KeepMajority: strategies.KeepMajority{Role: r.KeepMajority.Role},
+		StaticQuorum: strategies.StaticQuorum(r.StaticQuorum),
+		KeepMajority: strategies.KeepMajority(r.KeepMajority),
 		KeepOldest:   strategies.KeepOldest{DownIfAlone: bool(r.KeepOldest.DownIfAlone), Role: r.KeepOldest.Role},
-		KeepReferee: strategies.KeepReferee{
-			Address: r.KeepReferee.Address, DownAllIfLessThanNodes: r.KeepReferee.DownAllIfLessThanNodes,
-		},
+		KeepReferee:  strategies.KeepReferee(r.KeepReferee),
 		LeaseMajority: strategies.LeaseMajority{
 			Role: r.LeaseMajority.Role, AcquireLeaseDelayForMinority: r.LeaseMajority.AcquireLeaseDelayForMinority,
 		},
@@ -84,9 +87,7 @@ func (r *SplitBrainResolver) unstable() time.Duration {
 
 // Reachability returns the settings of the own probes.
 func (r *SplitBrainResolver) Reachability() reachability.Settings {
-	return reachability.Settings{
-		Interval: r.Probe.Interval, Timeout: r.Probe.Timeout, Tries: r.Probe.Tries, Neighbours: r.Probe.Neighbours,
-	}
+	return reachability.Settings(r.Probe)
 }
 
 // LeaseName is lease-name, or <system>-sbr if that is blank.
@@ -106,8 +107,10 @@ func (f *File) LeaseSettings(implementation string) lease.Settings {
 // the block lease sets, then the defaults. A block that sets the timeout alone gets an interval that fits it.
 func (l *Lease) Settings(implementation string) lease.Settings {
 	s := l.Times.settings().Or(lease.DefaultSettings())
-	if own := l.own(implementation); own != nil {
-		s = own.settings().Or(s)
+	for _, own := range l.blocks() {
+		if own.implementation == implementation {
+			s = own.times.settings().Or(s)
+		}
 	}
 	s.HeartbeatInterval = s.Interval()
 	return s
@@ -126,37 +129,78 @@ func (t *Times) settings() (s lease.Settings) {
 	return s
 }
 
-// own is the block of an implementation, nil if it has none.
-func (l *Lease) own(implementation string) *Times {
-	switch implementation {
-	case ImplementationKubernetes:
-		return &l.Kubernetes.Times
-	case ImplementationFile:
-		return &l.File.Times
-	default:
-		return nil
+// leaseBlock is the block of an implementation.
+type leaseBlock struct {
+	implementation string
+	times          *Times
+	set            bool // something stands in it
+}
+
+func (l *Lease) blocks() []leaseBlock {
+	return []leaseBlock{
+		{ImplementationKubernetes, &l.Kubernetes.Times, l.Kubernetes != (KubernetesLease{})},
+		{ImplementationFile, &l.File.Times, l.File != (FileLease{})},
 	}
 }
 
-// Gossip returns the settings of Serf's failure detector that the profile stands for.
-func (f *File) Gossip() timing.Gossip {
-	g, _ := timing.Profile(f.Serf.Profile) // validated
-	return g
-}
-
-// Timing returns what the timing of a cluster of so many members follows from.
-func (f *File) Timing(members int, gossip timing.Gossip) timing.Input {
+// Times returns the times of a cluster of so many members, and what they follow from. An empty profile is serf.profile.
+// The warnings are those of the settings as well; they are never nil.
+func (f *File) Times(members int, profile string) (timing.Input, timing.Report) {
 	r := &f.SplitBrainResolver
 	rules, times := f.Resolver(), f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
-	return timing.Input{
-		Members: members, Gossip: gossip,
-		Probes: timing.Probes{
-			Interval: r.Probe.Interval, Timeout: r.Probe.Timeout, Tries: r.Probe.Tries, Neighbours: r.Probe.Neighbours,
-		},
+	gossip, _ := timing.Profile(cmp.Or(profile, f.Serf.Profile)) // validated
+	in := timing.Input{
+		Members: members, Gossip: gossip, Probes: r.Reachability(),
 		StableAfter: rules.StableAfter, Unstable: rules.DownAllWhenUnstable,
 		Lease: r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline, LeaseRetry: rules.LeaseRetry,
 		HeartbeatTimeout: times.HeartbeatTimeout, HeartbeatInterval: times.HeartbeatInterval,
 		Watch: bool(r.LeaseMajority.Watch),
+	}
+	report := timing.Compute(in)
+	report.Warnings = append(append([]timing.Warning{}, f.Warnings(members)...), report.Warnings...)
+	return in, report
+}
+
+const implementationKey = "split-brain-resolver.lease-majority.lease-implementation"
+
+// LeaseStore returns the key of the implementation that keeps the resolver's lease, empty where none is needed. It is an error
+// where one is needed and none is named: every host would fall back to a place of its own, and each would win there. Named means
+// lease-implementation, a block lease.kubernetes, or the account of the pod that this process runs in. KUBECONFIG names
+// nothing: the shell of an operator has it and the agent's service has not, or the other way round.
+func (f *File) LeaseStore() (string, error) {
+	m := &f.SplitBrainResolver.LeaseMajority
+	switch {
+	case f.DowningProvider != ProviderResolver || !f.SplitBrainResolver.NeedsLease():
+		return "", nil
+	case f.leaseNamed || f.Lease.Kubernetes != (KubernetesLease{}) || os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+		return m.LeaseImplementation, nil
+	}
+	return "", strictyaml.Problem{Name: f.name, Path: implementationKey, Text: "is not set, and this is no pod: write kubernetes " +
+		"(and where the cluster is, as lease.kubernetes.kubeconfig), or file (and lease.file.path) where all members run on one machine"}
+}
+
+// LeaseBlock returns a function that fills a struct with yaml tags from the block of a lease implementation, times excepted:
+// what lease.Spec.Decode wants. Nil: the implementation has no block.
+func (f *File) LeaseBlock(implementation string) func(into any) error {
+	var block any
+	switch implementation {
+	case ImplementationKubernetes:
+		b := f.Lease.Kubernetes
+		b.Times = Times{}
+		block = b
+	case ImplementationFile:
+		b := f.Lease.File
+		b.Times = Times{}
+		block = b
+	default:
+		return nil
+	}
+	return func(into any) error {
+		data, err := yaml.Marshal(block)
+		if err != nil {
+			return err
+		}
+		return yaml.Unmarshal(data, into)
 	}
 }

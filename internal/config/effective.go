@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"strings"
 
@@ -17,11 +19,9 @@ func (f *File) Effective() []byte {
 	e.SplitBrainResolver.ActiveStrategy = strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
 	e.SplitBrainResolver.LeaseMajority.LeaseName = f.LeaseName()
 	e.Lease.Times = f.Lease.effective("")
-	for implementation, own := range map[string]*Times{
-		ImplementationKubernetes: &e.Lease.Kubernetes.Times, ImplementationFile: &e.Lease.File.Times,
-	} {
-		if *own != (Times{}) {
-			*own = f.Lease.effective(implementation)
+	for _, own := range e.Lease.blocks() {
+		if *own.times != (Times{}) {
+			*own.times = f.Lease.effective(own.implementation)
 		}
 	}
 	if !f.Serf.OwnNode() && f.Serf.RPC == "" {
@@ -61,4 +61,73 @@ func (f *File) Redacted() *File {
 		}
 	}
 	return &r
+}
+
+// digestLength is short because the digest travels in a Serf tag; 40 bits tell honest mistakes apart.
+const digestLength = 8
+
+// Digest returns 8 characters that are the same for members that decide by the same rules over the same lease. It covers what makes two
+// sides decide differently (strategy, its settings, the resolver's times, lease and place of the lease), and nothing that may differ from
+// node to node (addresses, hooks, probes, the settings of strategies that are not active).
+func (f *File) Digest() string {
+	var b strings.Builder
+	line := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
+	f.digestRules(line)
+	if f.SplitBrainResolver.NeedsLease() {
+		f.digestLease(line)
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:digestLength]
+}
+
+// digestRules writes the keys of sbr.yaml, not the names of Go fields: members of different versions must agree.
+func (f *File) digestRules(line func(key string, value any)) {
+	r, rules := &f.SplitBrainResolver, f.Resolver()
+	line("digest", 1) // changes when the meaning of a line does
+	line("system", f.System)
+	line("downing-provider", f.DowningProvider)
+	line("stable-after", rules.StableAfter)
+	line("down-all-when-unstable", rules.DownAllWhenUnstable)
+	line("down-all-when-indirectly-connected", rules.DownAllWhenIndirectlyConnected)
+	line("min-members", rules.MinMembers)
+	strategy := strings.ToLower(r.ActiveStrategy)
+	line("active-strategy", strategy)
+	switch strategy {
+	case "static-quorum":
+		line("quorum-size", r.StaticQuorum.QuorumSize)
+		line("role", r.StaticQuorum.Role)
+	case "keep-majority":
+		line("role", r.KeepMajority.Role)
+	case "keep-oldest":
+		line("down-if-alone", r.KeepOldest.DownIfAlone)
+		line("role", r.KeepOldest.Role)
+	case "keep-referee":
+		line("address", r.KeepReferee.Address)
+		line("down-all-if-less-than-nodes", r.KeepReferee.DownAllIfLessThanNodes)
+	case "lease-majority":
+		line("acquire-lease-delay-for-minority", r.LeaseMajority.AcquireLeaseDelayForMinority)
+		line("role", r.LeaseMajority.Role)
+	}
+}
+
+// digestLease covers which lease it is and how it is judged.
+func (f *File) digestLease(line func(key string, value any)) {
+	m, rules := &f.SplitBrainResolver.LeaseMajority, f.Resolver()
+	times := f.LeaseSettings(m.LeaseImplementation)
+	line("lease-implementation", m.LeaseImplementation)
+	line("lease-name", f.LeaseName())
+	switch m.LeaseImplementation {
+	case ImplementationKubernetes:
+		line("namespace", f.Lease.Kubernetes.Namespace)
+		if api := f.Lease.Kubernetes.API; api != "" && api != "native" {
+			line("api", api)
+		}
+	case ImplementationFile:
+		line("path", f.Lease.File.Path)
+	}
+	line("heartbeat-timeout", times.HeartbeatTimeout)
+	line("lease-operation-timeout", times.OperationTimeout)
+	line("release-after", rules.ReleaseAfter)
+	line("when-lease-unknown", rules.WhenLeaseUnknown)
+	line("suspend-timeout", rules.SuspendTimeout)
 }

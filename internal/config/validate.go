@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -22,7 +25,7 @@ func (f *File) Validate() error { return f.problems().Err() }
 func (f *File) problems() strictyaml.Problems {
 	var c checker
 	c.system(f.System)
-	c.oneOf("downing-provider", f.DowningProvider, []string{ProviderResolver, ProviderNone})
+	c.OneOf("downing-provider", f.DowningProvider, []string{ProviderResolver, ProviderNone})
 	c.resolver("split-brain-resolver", &f.SplitBrainResolver)
 	c.lease("lease", &f.Lease)
 	c.place(f)
@@ -96,10 +99,10 @@ func (c *checker) resolver(path string, r *SplitBrainResolver) {
 	}
 	c.notNegative(path+".settle-after", r.SettleAfter)
 	c.probe(path+".probe", r)
-	c.oneOf(path+".lease-majority.lease-implementation", m.LeaseImplementation, []string{ImplementationKubernetes, ImplementationFile})
+	c.OneOf(path+".lease-majority.lease-implementation", m.LeaseImplementation, []string{ImplementationKubernetes, ImplementationFile})
 	c.notNegative(path+".lease-majority.acquire-lease-delay-for-minority", m.AcquireLeaseDelayForMinority)
 	c.notNegative(path+".lease-majority.release-after", m.ReleaseAfter)
-	c.oneOf(path+".lease-majority.when-lease-unknown", m.WhenLeaseUnknown, []string{unknownDown, unknownSuspend})
+	c.OneOf(path+".lease-majority.when-lease-unknown", m.WhenLeaseUnknown, []string{unknownDown, unknownSuspend})
 	c.positive(path+".lease-majority.suspend-timeout", m.SuspendTimeout)
 	c.strategy(path, r)
 }
@@ -107,7 +110,7 @@ func (c *checker) resolver(path string, r *SplitBrainResolver) {
 func (c *checker) strategy(path string, r *SplitBrainResolver) {
 	switch _, err := r.Strategy(); {
 	case errors.Is(err, strategies.ErrUnknown):
-		c.oneOf(path+".active-strategy", strings.ToLower(r.ActiveStrategy), strategies.Keys())
+		c.OneOf(path+".active-strategy", strings.ToLower(r.ActiveStrategy), strategies.Keys())
 	default:
 		c.lines(path, err)
 	}
@@ -132,12 +135,9 @@ func (c *checker) lease(path string, l *Lease) {
 		c.Add(path+".kubernetes.namespace", "is %q: it must be at most 63 lower case letters, digits and '-'", ns)
 	}
 	if api := l.Kubernetes.API; api != "" {
-		c.oneOf(path+".kubernetes.api", api, []string{"native", "akka", "pekko"})
+		c.OneOf(path+".kubernetes.api", api, []string{"native", "akka", "pekko"})
 	}
-	for _, own := range []struct {
-		implementation string
-		times          *Times
-	}{{ImplementationKubernetes, &l.Kubernetes.Times}, {ImplementationFile, &l.File.Times}} {
+	for _, own := range l.blocks() {
 		if *own.times != (Times{}) {
 			c.times(path+"."+own.implementation, own.times, l.Settings(own.implementation))
 		}
@@ -175,12 +175,6 @@ func (c *checker) address(path, address string) {
 	}
 }
 
-func (c *checker) oneOf(path, value string, known []string) {
-	if err := strictyaml.OneOf(value, known); err != nil {
-		c.Add(path, "%v", err)
-	}
-}
-
 func (c *checker) notNegative(path string, d time.Duration) {
 	if d < 0 {
 		c.Add(path, "is %v: it must not be negative", d)
@@ -198,5 +192,157 @@ func (c *checker) positive(path string, d time.Duration) {
 func (c *checker) bounded(path string, d time.Duration) {
 	if d > maxDuration {
 		c.Add(path, "is %v: it must be at most %v", d, maxDuration)
+	}
+}
+
+// place refuses a block that keeps the lease elsewhere than lease-implementation says.
+func (c *checker) place(f *File) {
+	r := &f.SplitBrainResolver
+	if !r.NeedsLease() {
+		return
+	}
+	chosen, from := r.LeaseMajority.LeaseImplementation, ""
+	if !f.leaseNamed {
+		from = " (the default)"
+	}
+	for _, block := range f.Lease.blocks() {
+		if i := block.implementation; block.set && i != chosen && i != f.Singleton.UseLease {
+			path := "lease." + i
+			if i == ImplementationFile && f.Lease.File.Path != "" {
+				path += ".path"
+			}
+			c.Add(path, "is set, but lease-implementation is %s%s: write lease-implementation: %s, or take this block out", chosen, from, i)
+		}
+	}
+	if chosen == ImplementationFile && f.Lease.File.Path == "" {
+		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")
+	}
+}
+
+func (c *checker) singleton(f *File) {
+	s := &f.Singleton
+	if s.UseLease != "" {
+		c.OneOf("singleton.use-lease", s.UseLease, []string{ImplementationKubernetes, ImplementationFile})
+	}
+	if s.UseLease == ImplementationFile && f.Lease.File.Path == "" {
+		c.Add("lease.file.path", "is empty: singleton.use-lease: file needs the path of a file that all members share; each singleton has one beside it")
+	}
+	c.positive("singleton.lease-retry-interval", s.LeaseRetryInterval)
+	c.positive("singleton.hand-over-retry-interval", s.HandOverRetryInterval)
+	if s.NumberOfRetries < 1 {
+		c.Add("singleton.number-of-retries", "is %d: it must be at least 1", s.NumberOfRetries)
+	}
+	if s.RemovalMargin.On {
+		c.Add("singleton.removal-margin", "is on: it must be off (stable-after is taken) or a duration such as 30s")
+	}
+	c.bounded("singleton.removal-margin", s.RemovalMargin.For)
+}
+
+func (c *checker) serf(s *Serf) {
+	c.OneOf("serf.profile", s.Profile, timing.Profiles())
+	c.address("serf.rpc", s.RPC)
+	c.address("serf.bind", s.Bind)
+	for i, a := range s.Join {
+		if a == "" {
+			c.Add("serf.join["+strconv.Itoa(i)+"]", "is empty: it must be host:port")
+		}
+		c.address("serf.join["+strconv.Itoa(i)+"]", a)
+	}
+	if s.RPC != "" && s.OwnNode() {
+		c.Add("serf.rpc", "is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
+	}
+	c.positive("serf.rpc-timeout", s.RPCTimeout)
+	if s.Probe == "" && !s.OwnNode() {
+		c.Add("serf.probe", "is empty: it must be the UDP address at which this agent answers the others' probes")
+	}
+	c.address("serf.probe", s.Probe)
+	c.host("serf.advertise", s.Advertise)
+	if s.Encrypt != "" && s.KeyringFile != "" {
+		c.Add("serf.keyring-file", "is set together with encrypt: the key belongs into the file then")
+	}
+	if s.Rejoin && s.Snapshot == "" {
+		c.Add("serf.rejoin", "is on without snapshot: there is nothing to rejoin from")
+	}
+	if key, err := base64.StdEncoding.DecodeString(s.Encrypt); err != nil || !slices.Contains([]int{0, 16, 24, 32}, len(key)) {
+		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64") // the value is a secret: not shown
+	}
+}
+
+// host checks host or host:port; empty is fine.
+func (c *checker) host(path, address string) {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		c.address(path, address)
+	} else if address != "" && net.ParseIP(address) == nil && strings.ContainsAny(address, ": \t") {
+		c.Add(path, "is %q: it must be host or host:port", address)
+	}
+}
+
+func (c *checker) http(h *HTTP) {
+	c.address("http.listen", h.Listen)
+	if (h.TLSCertFile == "") != (h.TLSKeyFile == "") {
+		c.Add("http.tls-cert-file", "and tls-key-file belong together: set both, or none")
+	}
+}
+
+func (c *checker) hooks(h *Hooks) {
+	c.hook("hooks.on-suspend", h.OnSuspend)
+	c.hook("hooks.on-resume", h.OnResume)
+	c.hook("hooks.on-down", h.OnDown)
+	c.positive("hooks.timeout", h.Timeout)
+	c.positive("hooks.grace", h.Grace)
+	if h.Timeout >= h.Grace && h.Grace > 0 {
+		c.Add("hooks.grace", "is %v: it must be more than hooks.timeout (%v), or a slow on-down is cut short by the end of the process", h.Grace, h.Timeout)
+	}
+	if h.Signal == "" {
+		c.Add("hooks.signal", "is empty: it must be the name of a signal, SIGTERM by default")
+	}
+}
+
+func (c *checker) hook(path string, command []string) {
+	if len(command) > 0 && strings.TrimSpace(command[0]) == "" {
+		c.Add(path+"[0]", "is empty: it must be the command to run")
+	}
+}
+
+// Warnings names settings that are allowed but cannot work as they are in a cluster of so many members.
+// Those that follow from times are found by package timing.
+func (f *File) Warnings(members int) (ws []timing.Warning) {
+	r := &f.SplitBrainResolver
+	warn := func(when bool, key, format string, args ...any) {
+		if when {
+			ws = append(ws, timing.Warning{Key: key, Text: fmt.Sprintf(format, args...)})
+		}
+	}
+	warn(f.DowningProvider == ProviderNone, "downing-provider", "none: nobody is ever downed")
+	warn(r.MinMembers > members, "min-members", "%d: a cluster of %d members never arms", r.MinMembers, members)
+	if r.NeedsLease() {
+		f.leaseWarnings(warn)
+	}
+	switch strings.ToLower(r.ActiveStrategy) {
+	case "static-quorum":
+		q := r.StaticQuorum.QuorumSize
+		warn(members > 2*q-1, "static-quorum.quorum-size", "%d allows at most %d members: with %d any partition downs them all; use %d",
+			q, 2*q-1, members, members/2+1)
+		warn(q > members, "static-quorum.quorum-size", "%d is more than the %d members: any partition downs them all", q, members)
+	case "keep-majority":
+		warn(members == 2, "active-strategy", "keep-majority with 2 members keeps the one with the lowest address, whichever of them works")
+	case "keep-referee":
+		limit := r.KeepReferee.DownAllIfLessThanNodes
+		warn(limit > members, "keep-referee.down-all-if-less-than-nodes", "%d is more than the %d members: any partition downs them all", limit, members)
+	}
+	return ws
+}
+
+func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...any)) {
+	implementation := f.SplitBrainResolver.LeaseMajority.LeaseImplementation
+	warn(f.LeaseSettings(implementation).HeartbeatTimeout == lease.Infinite, "heartbeat-timeout",
+		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")
+	switch implementation {
+	case ImplementationFile:
+		warn(true, "lease-implementation", "file: safe only while all members run on this one machine")
+	case ImplementationKubernetes:
+		api := f.Lease.Kubernetes.API
+		warn(api == "akka" || api == "pekko", "lease.kubernetes.api",
+			"%s: a program other than serf-sbr that writes the lease takes the verdict out of it; share it for locks, not for a resolver", api)
 	}
 }

@@ -14,13 +14,13 @@ import (
 // Event is one line of the timeline.
 type Event struct {
 	// At is the time since the demonstration began.
-	At time.Duration
+	At Span `json:"at"`
 	// Node is the member it happened to; empty for what was done to the world.
-	Node string
+	Node string `json:"node"`
 	// Kind is a downing.Occurred constant, an sbr.Topic, or "world".
-	Kind string
+	Kind string `json:"kind"`
 	// Detail says it in words.
-	Detail string
+	Detail string `json:"detail"`
 }
 
 // KindWorld marks what the demonstration itself does.
@@ -60,14 +60,7 @@ func (j *journal) cutNow() {
 	j.cut = time.Now()
 }
 
-func (j *journal) since(t time.Time) time.Duration { return t.Sub(j.began) }
-
-// close ends the timeline: what follows is only the tidying up.
-func (j *journal) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-}
+func (j *journal) since(t time.Time) Span { return Span(t.Sub(j.began)) }
 
 func (j *journal) write(e Event) {
 	if j.closed {
@@ -136,20 +129,46 @@ func (j *journal) lostSight(o downing.Occurrence) {
 	})
 }
 
-func (j *journal) downed(name string) time.Time {
+// refused reports whether anybody has refused the member called name.
+func (j *journal) refused(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.downedAt[name]
+	return slices.ContainsFunc(j.events, func(e Event) bool {
+		return e.Kind == downing.OccurredRefused && strings.HasPrefix(e.Detail, name+" ")
+	})
 }
 
-func (j *journal) times() (cut, granted time.Time) {
+// conclude ends the timeline, what follows is only the tidying up, and says who was downed, and when. A member that stood still has
+// learnt its fate late, which is no measure of the resolver.
+func (j *journal) conclude(res *Result, sides [][]string, paused string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.cut, j.granted
-}
-
-func (j *journal) all() []Event {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.events)
+	j.closed = true
+	res.Events = slices.Clone(j.events)
+	up := 0
+	var last time.Time
+	for _, s := range sides {
+		before := len(res.Survivors)
+		for _, n := range s {
+			at, downed := j.downedAt[n]
+			if downed {
+				res.Down = append(res.Down, n)
+			} else {
+				res.Survivors = append(res.Survivors, n)
+			}
+			if n != paused && at.After(last) {
+				last = at
+			}
+		}
+		if len(res.Survivors) > before {
+			up++
+		}
+	}
+	res.Passed = up == 1
+	if !last.IsZero() {
+		res.ResolvedAfter = Span(last.Sub(j.cut))
+		if !j.granted.IsZero() {
+			res.DoubleActive = Span(max(last.Sub(j.granted), 0))
+		}
+	}
 }

@@ -3,15 +3,24 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -19,18 +28,19 @@ import (
 // Result is what a demonstration showed.
 type Result struct {
 	// Passed: exactly one side was up at the end, and nobody who was downed came back.
-	Passed bool
+	Passed bool `json:"passed"`
 	// Survivors and Down are names in order.
-	Survivors, Down []string
+	Survivors []string `json:"survivors"`
+	Down      []string `json:"down"`
 	// ResolvedAfter is the time from the cut to the downing of the last loser.
-	ResolvedAfter time.Duration
+	ResolvedAfter Span `json:"resolved-after"`
 	// DoubleActive is how long members of two sides were up after the verdict was written, zero if they never were.
-	DoubleActive time.Duration
+	DoubleActive Span `json:"double-active"`
 	// UsesLease says whether the strategy asks for the lease.
-	UsesLease bool
-	Lease     downing.LeaseStatus
-	Verdict   downing.VerdictStatus
-	Events    []Event
+	UsesLease bool                  `json:"-"`
+	Lease     downing.LeaseStatus   `json:"lease"`
+	Verdict   downing.VerdictStatus `json:"verdict"`
+	Events    []Event               `json:"events"`
 }
 
 // Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed member knock.
@@ -53,7 +63,6 @@ func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
 	if err := c.resolve(ctx); err != nil {
 		return nil, err
 	}
-	res := c.outcome()
 	if err := c.wait(ctx, 20*time.Second, "the survivors did not remove the downed", c.removed); err != nil {
 		return nil, err
 	}
@@ -65,9 +74,7 @@ func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
 	if err := c.knock(ctx); err != nil {
 		return nil, err
 	}
-	c.conclude(res)
-	j.close()
-	return res, nil
+	return c.result(), nil
 }
 
 func (c *cluster) cut() error {
@@ -82,7 +89,7 @@ func (c *cluster) cut() error {
 	c.log.world("cut: %s", strings.Join(parts, "  |  "))
 	if p := c.opt.Pause; p != "" {
 		c.log.world("%s stands still (as under SIGSTOP)", p)
-		c.nodes[p].gate.set(true)
+		c.still.Store(true)
 		return c.net.Freeze(p)
 	}
 	return nil
@@ -144,7 +151,7 @@ func (c *cluster) wake(ctx context.Context) error {
 	if err := c.net.Thaw(p); err != nil {
 		return err
 	}
-	c.nodes[p].gate.set(false)
+	c.goOn()
 	return c.wait(ctx, 20*time.Second, p+" did not learn its fate", func() bool {
 		return c.isDown(p) || c.nodes[p].provider.Status().State == sbr.StateUp
 	})
@@ -175,8 +182,15 @@ func (c *cluster) knock(ctx context.Context) error {
 	joinErr := c.join(s, loser)
 	err = c.wait(ctx, 10*time.Second, loser+" was not refused", func() bool { return c.log.refused(loser) })
 	if err == nil {
-		// Gossip of it would have reached everybody by now.
-		err = c.stay(ctx, time.Second, loser+" was admitted under its old incarnation", func() bool { return !c.listed(loser) })
+		end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
+		admitted := false
+		err = c.wait(ctx, time.Minute, "", func() bool {
+			admitted = c.listed(loser)
+			return admitted || time.Now().After(end)
+		})
+		if admitted {
+			err = errors.New(loser + " was admitted under its old incarnation")
+		}
 	}
 	_ = s.Shutdown()
 	if err != nil {
@@ -217,61 +231,198 @@ func (c *cluster) upNames() (names []string) {
 	return names
 }
 
-// outcome is taken when the partition is resolved, before the heal.
-func (c *cluster) outcome() *Result {
-	res := &Result{Passed: true}
-	cut, granted := c.log.times()
-	var last time.Time
-	for _, n := range c.opt.names() {
-		if n != c.opt.Pause && c.isDown(n) {
-			if at := c.log.downed(n); at.After(last) {
-				last = at
-			}
-		}
-	}
-	if !last.IsZero() {
-		res.ResolvedAfter = last.Sub(cut)
-		if !granted.IsZero() {
-			res.DoubleActive = max(last.Sub(granted), 0)
-		}
-	}
-	return res
-}
-
-func (c *cluster) conclude(res *Result) {
-	strategy, err := strategies.New(c.opt.Strategy, strategies.Settings{StaticQuorum: strategies.StaticQuorum{QuorumSize: 1}, KeepReferee: strategies.KeepReferee{Address: "n1"}})
+// result is what was seen from the cut to the end.
+func (c *cluster) result() *Result {
+	res := &Result{Survivors: []string{}, Down: []string{}}
+	strategy, err := strategies.New(c.opt.Strategy, strategies.Settings{
+		StaticQuorum: strategies.StaticQuorum{QuorumSize: 1}, KeepReferee: strategies.KeepReferee{Address: "n1"},
+	})
 	res.UsesLease = err == nil && sbr.NeedsLease(strategy)
-	sides := 0
-	for _, s := range c.opt.sides() {
-		var up, down []string
-		for _, n := range s {
-			if c.log.downed(n).IsZero() {
-				up = append(up, n)
-			} else {
-				down = append(down, n)
-			}
-		}
-		res.Survivors, res.Down = append(res.Survivors, up...), append(res.Down, down...)
-		if len(up) > 0 {
-			sides++
-		}
-	}
 	for _, n := range c.upNames() {
 		if s := c.nodes[n].provider.Status(); s.Verdict.Token >= res.Verdict.Token {
 			res.Lease, res.Verdict = s.Lease, s.Verdict
 		}
 	}
-	res.Passed = res.Passed && sides == 1
-	res.Events = c.log.all()
+	c.log.conclude(res, c.opt.sides(), c.opt.Pause)
+	return res
 }
 
-func (j *journal) refused(name string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, e := range j.events {
-		if e.Kind == downing.OccurredRefused && strings.HasPrefix(e.Detail, name+" ") {
-			return true
+// cluster is the nodes of one demonstration.
+type cluster struct {
+	opt    Options
+	net    *memnet.Network
+	memory *memory.Store
+	log    *journal
+	nodes  map[string]*node
+
+	// still says that the member of Options.Pause stands still; then its resolver waits for goesOn, which goOn closes.
+	still  atomic.Bool
+	goesOn chan struct{}
+	goOn   func()
+}
+
+type node struct {
+	serf     *serf.Serf
+	provider *downing.Provider
+	tags     map[string]string
+}
+
+func newCluster(opt Options, log *journal) *cluster {
+	goesOn := make(chan struct{})
+	return &cluster{
+		opt: opt, net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(), log: log,
+		nodes: make(map[string]*node), goesOn: goesOn, goOn: sync.OnceFunc(func() { close(goesOn) }),
+	}
+}
+
+func (c *cluster) store() (lease.Store, error) {
+	if c.opt.Kubeconfig == "" {
+		return c.memory, nil
+	}
+	cfg := kubernetes.DefaultConfig()
+	cfg.Kubeconfig, cfg.Namespace, cfg.Name = c.opt.Kubeconfig, c.opt.Namespace, kubernetes.Name(c.opt.System)
+	return kubernetes.New(cfg)
+}
+
+func (c *cluster) config(name string) (downing.Config, error) {
+	cfg := downing.DefaultConfig()
+	cfg.System = c.opt.System
+	cfg.Strategy = c.opt.Strategy
+	cfg.Strategies.StaticQuorum.QuorumSize = c.opt.Nodes/2 + 1
+	cfg.Strategies.KeepReferee.Address = "n1"
+	cfg.Resolver.StableAfter = c.opt.StableAfter
+	cfg.Resolver.DownAllWhenUnstable = 4 * c.opt.StableAfter
+	cfg.Resolver.SettleAfter = time.Second
+	cfg.Resolver.MinMembers = c.opt.Nodes
+	cfg.Resolver.ReleaseAfter = 40 * time.Second
+	cfg.Exit = func(int) {}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.Observe = c.log.occurred
+	cfg.Pause = func() {
+		if name == c.opt.Pause && c.still.Load() {
+			<-c.goesOn
 		}
 	}
-	return false
+	cfg.Grace = 5 * time.Second
+	cfg.TellFor = 2 * time.Second
+	store, err := c.store()
+	cfg.Store = store
+	return cfg, err
+}
+
+// start starts a member under its own provider and joins it to n1.
+func (c *cluster) start(ctx context.Context, name string) error {
+	cfg, err := c.config(name)
+	if err != nil {
+		return err
+	}
+	p, err := downing.New(cfg)
+	if err != nil {
+		return err
+	}
+	n := &node{provider: p}
+	n.serf, err = serfnet.Start(c.net, name, func(conf *serf.Config) {
+		quicken(conf)
+		err = p.Prepare(ctx, conf)
+		n.tags = maps.Clone(conf.Tags)
+	})
+	if err != nil {
+		return errors.Join(err, p.Stop(ctx))
+	}
+	if err := p.Start(ctx, n.serf); err != nil {
+		return err
+	}
+	c.nodes[name] = n
+	return c.join(n.serf, name)
+}
+
+// quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
+// that comes back, and for that the survivors' Serf must have given up the old one.
+func quicken(conf *serf.Config) {
+	conf.MemberlistConfig.SuspicionMult = 2
+	conf.MemberlistConfig.SuspicionMaxTimeoutMult = 1
+	conf.MemberlistConfig.ProbeInterval = 500 * time.Millisecond
+	conf.MemberlistConfig.ProbeTimeout = 200 * time.Millisecond
+}
+
+// join joins a node to all that are up. By the gossip of one alone a node may hear of another half a minute later.
+func (c *cluster) join(s *serf.Serf, name string) error {
+	var addrs []string
+	for _, other := range c.opt.names() {
+		if n := c.nodes[other]; n == nil || other == name || c.isDown(other) {
+			continue
+		}
+		addr, err := c.net.Addr(other)
+		if err != nil {
+			return err
+		}
+		addrs = append(addrs, other+"/"+addr)
+	}
+	if len(addrs) == 0 {
+		return nil
+	}
+	if _, err := s.Join(addrs, true); err != nil {
+		return fmt.Errorf("%s could not join: %w", name, err)
+	}
+	return nil
+}
+
+func (c *cluster) startAll(ctx context.Context) error {
+	for _, name := range c.opt.names() {
+		if err := c.start(ctx, name); err != nil {
+			return fmt.Errorf("start %s: %w", name, err)
+		}
+	}
+	return c.wait(ctx, 30*time.Second, "the cluster did not form", func() bool {
+		for _, n := range c.nodes {
+			if s := n.provider.Status(); s.State != "up" || len(s.Members) != c.opt.Nodes {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (c *cluster) isDown(name string) bool { return closed(c.nodes[name].provider.Downed()) }
+
+func (c *cluster) isDone(name string) bool { return closed(c.nodes[name].provider.Done()) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *cluster) wait(ctx context.Context, limit time.Duration, problem string, ok func() bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return fmt.Errorf("%s within %v", problem, limit)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func (c *cluster) stop() {
+	c.goOn()
+	var wg sync.WaitGroup
+	for _, n := range c.nodes {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			defer cancel()
+			_ = n.provider.Stop(ctx)
+			_ = n.serf.Shutdown()
+		})
+	}
+	wg.Wait()
 }

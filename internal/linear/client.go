@@ -22,6 +22,8 @@ type Client struct {
 	seen  lease.Record
 	nonce string
 	drawn int
+	// held is Done of the grant whose end is recorded.
+	held <-chan struct{}
 
 	mu sync.Mutex
 	// sent are the nonces that left in a write with a holder; freeing and tidied those of writes without one, sent by a
@@ -65,7 +67,7 @@ func (c *Client) begin(ctx context.Context) (context.Context, int64) {
 }
 
 // Acquire records a plain Acquire, or one with a verdict that lets survivors go on and builds on the record seen last.
-func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) lease.Outcome {
+func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) sbr.Outcome {
 	in := input{action: acquire, who: c.owner}
 	var p lease.Proposal
 	if survivors != nil {
@@ -73,34 +75,41 @@ func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) lease.Outcome 
 		p = lease.Proposal{Base: in.base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: sbr.ID(c.owner)}}
 	}
 	ctx, called := c.begin(ctx)
-	out := c.Lease.Acquire(ctx, p, c.onLost)
+	out := AnswerOf(c.Lease.Acquire(ctx, p))
+	if g := out.Grant; g != nil && c.held != g.Done() {
+		c.held = g.Done()
+		out.Following(func(reason error) {
+			c.history.add(c.index, input{action: lost, who: c.owner, reason: reason.Error()}, c.history.now(), output{})
+		})
+	}
 	c.mu.Lock()
 	in.nonce = c.nonce
 	wrote := c.sent[in.nonce]
 	c.mu.Unlock()
-	c.doubt(in, called, out, wrote)
-	if out.Kind == lease.Unknown {
+	if wrote {
+		c.doubt(in, called, &out)
+	}
+	if out.Kind == sbr.Unknown {
 		c.history.count("unknown")
 	} else {
 		c.history.add(c.index, in, called, output{kind: out.Kind, superseded: out.Superseded, shown: recordOf(out.Record)})
 		c.seen = out.Record
 	}
-	return out
+	return out.Kind
 }
 
-// doubt notes what an Acquire may have done beside what it has answered.
-func (c *Client) doubt(in input, called int64, out lease.Outcome, wrote bool) {
+// doubt notes what the writes of an Acquire may have done beside what it has answered.
+func (c *Client) doubt(in input, called int64, out *Answer) {
 	in.action = lateGrant
 	switch {
-	case !wrote:
-	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused):
+	case out.Kind == sbr.Unknown && errors.Is(out.Err, lease.ErrRefused):
 		c.history.count("refused") // "the store certainly wrote nothing"
-	case out.Kind == lease.Unknown:
+	case out.Kind == sbr.Unknown:
 		c.history.pending(c.index, in, called)
 	case c.history.opts.Tokens != nil:
 		// Granted in between, and replaced again before it could answer: only where holders expire.
 		for _, token := range c.history.opts.Tokens(in.nonce) {
-			if out.Kind != lease.Granted || token != out.Record.Token {
+			if out.Kind != sbr.Granted || token != out.Record.Token {
 				c.history.add(c.index, in, called, output{})
 			}
 		}
@@ -113,24 +122,27 @@ func (h *History) count(what string) {
 	h.tally[what]++
 }
 
-func (c *Client) onLost(reason error) {
-	c.history.add(c.index, input{action: lost, who: c.owner, reason: reason.Error()}, c.history.now(), output{})
-}
-
 // Release records a Release.
-func (c *Client) Release(ctx context.Context) lease.ReleaseOutcome {
+func (c *Client) Release(ctx context.Context) error {
 	ctx, called := c.begin(ctx)
-	out := c.Lease.Release(ctx)
+	err := c.Lease.Release(ctx)
+	out := wasReleased
+	switch {
+	case errors.Is(err, lease.ErrNotHeld):
+		out = notHeld
+	case err != nil:
+		out = releaseUnknown
+	}
 	c.mu.Lock()
 	freeing := keys(c.freeing)
 	c.mu.Unlock()
-	if out.Kind == lease.ReleaseUnknown {
+	if out == releaseUnknown {
 		for _, nonce := range freeing {
 			c.history.pending(c.index, input{action: lateFree, who: c.owner, nonce: nonce}, called)
 		}
 	}
-	c.history.add(c.index, input{action: release, who: c.owner, sent: len(freeing) > 0}, called, output{released: out.Kind})
-	return out
+	c.history.add(c.index, input{action: release, who: c.owner, sent: len(freeing) > 0}, called, output{released: out})
+	return err
 }
 
 func keys(m map[string]bool) (all []string) {

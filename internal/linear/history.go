@@ -68,9 +68,6 @@ func tallied(in input, out output) string {
 		}
 		return out.kind.String()
 	case release:
-		if out.released == lease.ReleaseUnknown {
-			return "release-unknown"
-		}
 		return out.released.String()
 	case look:
 		if out.token == 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // action is what a client did, or what may have happened behind its back.
@@ -17,7 +17,7 @@ const (
 	release
 	read
 	look
-	// lost is the lost callback.
+	// lost is the end of a grant that its owner has not asked for.
 	lost
 	// lateGrant is a grant nobody was told of. lateFree is the undoing of one, or a release nobody was told of.
 	lateGrant
@@ -49,13 +49,24 @@ type input struct {
 
 // output is an answer. What is shown is zero where the answer shows nothing.
 type output struct {
-	kind       lease.Kind
-	released   lease.ReleaseKind
+	kind       sbr.Outcome
+	released   released
 	superseded bool
 	shown      record
 	// token is that of look, zero when Check is false.
 	token uint64
 }
+
+// released is what a Release has answered.
+type released uint8
+
+const (
+	releaseUnknown released = iota
+	wasReleased
+	notHeld
+)
+
+func (r released) String() string { return [...]string{"release-unknown", "released", "not-held"}[r] }
 
 // record is the part of lease.Record that the model knows.
 type record struct {
@@ -139,15 +150,15 @@ func (m rules) may(s state, in input) bool {
 
 func (m rules) acquired(s state, in input, out output) (state, bool) {
 	switch {
-	case out.kind == lease.Granted && !in.verdict && s.holder == in.who && out.shown == s.record:
+	case out.kind == sbr.Granted && !in.verdict && s.holder == in.who && out.shown == s.record:
 		s.belief = yes // re-entered, or an earlier grant of its own was adopted
 		return s, true
-	case out.kind == lease.Granted && !in.verdict && s.holder == in.who && s.belief != no && s.behind(out.shown.token):
+	case out.kind == sbr.Granted && !in.verdict && s.holder == in.who && s.belief != no && s.behind(out.shown.token):
 		return s, true // re-entered while it did not know yet of a grant whose answer was lost
-	case out.kind == lease.Granted:
+	case out.kind == sbr.Granted:
 		next := s.granted(in, yes)
 		return next, m.may(s, in) && out.shown == next.record
-	case out.kind != lease.Held || out.shown != s.record:
+	case out.kind != sbr.Held || out.shown != s.record:
 		return s, false
 	case !out.superseded:
 		return s, s.holder != "" && s.holder != in.who
@@ -176,7 +187,7 @@ func (m rules) released(s state, in input, out output) (state, bool) {
 	mine := s.holder == in.who
 	s = s.disbelieved(in.who)
 	switch out.released {
-	case lease.Released:
+	case wasReleased:
 		if !mine {
 			// An earlier write of its own, which was in doubt, or whoever replaced it, was faster than the one it sent. It cannot
 			// know, and what it says is true: the lease names it no more.
@@ -184,7 +195,7 @@ func (m rules) released(s state, in input, out output) (state, bool) {
 		}
 		s.holder = ""
 		return s, true
-	case lease.NotReleased:
+	case notHeld:
 		// Where holders expire, one that has lost the lease may still stand in the record.
 		return s, !mine || m.expiring
 	default:

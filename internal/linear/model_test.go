@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -19,20 +20,20 @@ type story struct{ *History }
 func (s story) did(in input, out output) { s.add(0, in, s.now(), out) }
 
 func (s story) granted(who, nonce string, token uint64) {
-	s.did(input{action: acquire, who: who, nonce: nonce}, output{kind: lease.Granted, shown: record{holder: who, nonce: nonce, token: token}})
+	s.did(input{action: acquire, who: who, nonce: nonce}, output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token}})
 }
 
 // decided is a grant with a verdict that builds on the token before.
 func (s story) decided(who, nonce string, token uint64, survivors set) {
 	s.did(input{action: acquire, who: who, nonce: nonce, verdict: true, base: token - 1, survivors: survivors},
-		output{kind: lease.Granted, shown: record{holder: who, nonce: nonce, token: token, verdict: token, survivors: survivors}})
+		output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token, verdict: token, survivors: survivors}})
 }
 
 func (s story) held(who, by, nonce string, token uint64) {
-	s.did(input{action: acquire, who: who}, output{kind: lease.Held, shown: record{holder: by, nonce: nonce, token: token}})
+	s.did(input{action: acquire, who: who}, output{kind: sbr.Held, shown: record{holder: by, nonce: nonce, token: token}})
 }
 
-func (s story) release(who string, kind lease.ReleaseKind) {
+func (s story) release(who string, kind released) {
 	s.did(input{action: release, who: who}, output{released: kind})
 }
 
@@ -52,14 +53,14 @@ var possible = map[string]func(story){
 		s.granted("a", "1", 1)
 		s.look("a", 1)
 		s.held("b", "a", "1", 1)
-		s.release("a", lease.Released)
+		s.release("a", wasReleased)
 	},
 	"two in turn": func(s story) {
 		s.granted("a", "1", 1)
-		s.release("a", lease.Released)
+		s.release("a", wasReleased)
 		s.look("a", 0)
 		s.granted("b", "2", 2)
-		s.release("a", lease.NotReleased)
+		s.release("a", notHeld)
 	},
 	"a chain of verdicts": func(s story) { s.decided("a", "1", 1, 7); s.decided("a", "2", 2, 3); s.look("a", 2) },
 	"re-entered":          func(s story) { s.granted("a", "1", 1); s.granted("a", "1", 1) },
@@ -79,7 +80,7 @@ var possible = map[string]func(story){
 	"… and adopted": func(s story) { s.doubt(lateGrant, "a", "1"); s.granted("a", "1", 1); s.look("a", 1) },
 	"a release in doubt": func(s story) {
 		s.granted("a", "1", 1)
-		s.release("a", lease.ReleaseUnknown)
+		s.release("a", releaseUnknown)
 		s.doubt(lateFree, "a", "1")
 		s.held("b", "a", "1", 1)
 		s.granted("b", "2", 2)
@@ -88,25 +89,25 @@ var possible = map[string]func(story){
 
 var impossible = map[string]func(story){
 	"two holders":                 func(s story) { s.granted("a", "1", 1); s.granted("b", "2", 2) },
-	"one token for two":           func(s story) { s.granted("a", "1", 1); s.release("a", lease.Released); s.granted("b", "2", 1) },
+	"one token for two":           func(s story) { s.granted("a", "1", 1); s.release("a", wasReleased); s.granted("b", "2", 1) },
 	"a token left out":            func(s story) { s.granted("a", "1", 2) },
 	"held by nobody":              func(s story) { s.held("b", "a", "1", 1) },
-	"held after the release":      func(s story) { s.granted("a", "1", 1); s.release("a", lease.Released); s.held("b", "a", "1", 1) },
+	"held after the release":      func(s story) { s.granted("a", "1", 1); s.release("a", wasReleased); s.held("b", "a", "1", 1) },
 	"an old read":                 func(s story) { s.granted("a", "1", 1); s.read(record{}) },
 	"a read of the wrong verdict": func(s story) { s.decided("a", "1", 1, 3); s.read(record{holder: "a", nonce: "1", token: 1}) },
 	"survivors that grow":         func(s story) { s.decided("a", "1", 1, 3); s.decided("a", "2", 2, 7) },
 	"superseded by its own base": func(s story) {
-		s.did(input{action: acquire, who: "a", verdict: true}, output{kind: lease.Held, superseded: true})
+		s.did(input{action: acquire, who: "a", verdict: true}, output{kind: sbr.Held, superseded: true})
 	},
 	"check by another":              func(s story) { s.granted("a", "1", 1); s.look("b", 1) },
-	"check after the release":       func(s story) { s.granted("a", "1", 1); s.release("a", lease.ReleaseUnknown); s.look("a", 1) },
+	"check after the release":       func(s story) { s.granted("a", "1", 1); s.release("a", releaseUnknown); s.look("a", 1) },
 	"check after nothing":           func(s story) { s.look("a", 1) },
 	"no by a holder":                func(s story) { s.granted("a", "1", 1); s.look("a", 0) },
 	"check of a token not its own":  func(s story) { s.granted("a", "1", 1); s.look("a", 2) },
 	"check of a grant nobody knows": func(s story) { s.doubt(lateGrant, "a", "1"); s.look("a", 1) },
-	"nothing to release":            func(s story) { s.granted("a", "1", 1); s.release("a", lease.NotReleased) },
-	"released what it had not":      func(s story) { s.release("a", lease.Released) },
-	"released by nobody":            func(s story) { s.granted("a", "1", 1); s.release("a", lease.ReleaseUnknown); s.granted("b", "2", 2) },
+	"nothing to release":            func(s story) { s.granted("a", "1", 1); s.release("a", notHeld) },
+	"released what it had not":      func(s story) { s.release("a", wasReleased) },
+	"released by nobody":            func(s story) { s.granted("a", "1", 1); s.release("a", releaseUnknown); s.granted("b", "2", 2) },
 	"undone what was told":          func(s story) { s.granted("a", "1", 1); s.doubt(lateFree, "a", "1"); s.granted("b", "2", 2) },
 	"lost for no reason":            func(s story) { s.granted("a", "1", 1); s.lost("a") },
 }
@@ -141,8 +142,8 @@ func TestModel_WhereHoldersExpire(t *testing.T) {
 	require.NoError(t, check(func(s story) { takeover(s); s.look("b", 2); s.look("a", 0); s.lost("a") }))
 	require.Error(t, check(func(s story) { takeover(s); s.look("a", 1) }), "replaced, and believes in it")
 	require.Error(t, check(func(s story) { takeover(s); s.look("a", 2) }))
-	require.Error(t, check(func(s story) { takeover(s); s.release("a", lease.Released) }))
-	require.NoError(t, check(func(s story) { takeover(s); s.release("a", lease.NotReleased) }))
+	require.Error(t, check(func(s story) { takeover(s); s.release("a", wasReleased) }))
+	require.NoError(t, check(func(s story) { takeover(s); s.release("a", notHeld) }))
 	late := func(s story) {
 		s.granted("a", "1", 1)
 		s.doubt(lateGrant, "a", "2")
@@ -161,7 +162,7 @@ func TestModel_RealTime(t *testing.T) {
 	in := input{action: acquire, who: "a", nonce: "1"}
 	called := h.now()
 	h.add(1, input{action: read, who: "r"}, h.now(), output{})
-	h.add(0, in, called, output{kind: lease.Granted, shown: record{holder: "a", nonce: "1", token: 1}})
+	h.add(0, in, called, output{kind: sbr.Granted, shown: record{holder: "a", nonce: "1", token: 1}})
 	require.NoError(t, h.Check(time.Minute, t.TempDir()))
 	h.add(1, input{action: read, who: "r"}, h.now(), output{})
 	require.Error(t, h.Check(time.Minute, t.TempDir()))
@@ -187,9 +188,9 @@ func TestClient_OnlyWhatWasSentIsInDoubt(t *testing.T) {
 	defer c.Close()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, lease.Unknown, c.Acquire(ended, nil).Kind)
+	require.Equal(t, sbr.Unknown, c.Acquire(ended, nil))
 	require.Zero(t, h.Tally()["late-grant"])
-	require.Equal(t, lease.Unknown, c.Acquire(t.Context(), nil).Kind)
+	require.Equal(t, sbr.Unknown, c.Acquire(t.Context(), nil))
 	require.NotEmpty(t, store.writes)
 	require.Equal(t, 1, h.Tally()["late-grant"])
 	require.NoError(t, h.Check(time.Minute, t.TempDir()))

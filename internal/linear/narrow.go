@@ -6,7 +6,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // A lease only moves on: each grant has a larger token, and a lease that was freed is not held again under the same one. So
@@ -68,7 +68,7 @@ func alwaysPossible(ops []porcupine.Operation) func(porcupine.Operation) bool {
 	return func(op porcupine.Operation) bool {
 		in, out := op.Input.(input), op.Output.(output)
 		at, seen := first[in.who]
-		says := in.action == look && out.token == 0 || in.action == release && out.released == lease.NotReleased
+		says := in.action == look && out.token == 0 || in.action == release && out.released == notHeld
 		return says && (!seen || op.Return < at)
 	}
 }
@@ -84,7 +84,7 @@ func spansOf(ops []porcupine.Operation) []span {
 			spans[i] = exactly(stageOf(out.shown))
 		case acquire:
 			spans[i] = exactly(stageOf(out.shown))
-			if out.kind == lease.Granted && out.shown.nonce != in.nonce {
+			if out.kind == sbr.Granted && out.shown.nonce != in.nonce {
 				spans[i].to = anywhere.to // re-entered: it may know less than the store
 			}
 		case look:

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Whatever is narrowed away must not change the result: random histories of one lease, some with a wrong answer, are judged
@@ -80,15 +80,15 @@ func answer(random *rand.Rand, m rules, s state, in input) (out output) {
 			return output{token: s.token}
 		}
 	case release:
-		out.released = lease.NotReleased
+		out.released = notHeld
 		if s.holder == in.who {
-			out.released = lease.ReleaseKind(random.IntN(2)) // unknown or released
+			out.released = released(random.IntN(2)) // unknown or released
 		}
 	case acquire:
 		if m.may(s, in) {
-			return output{kind: lease.Granted, shown: s.granted(in, yes).record}
+			return output{kind: sbr.Granted, shown: s.granted(in, yes).record}
 		}
-		return output{kind: lease.Held, shown: s.record, superseded: in.verdict && in.base != s.token}
+		return output{kind: sbr.Held, shown: s.record, superseded: in.verdict && in.base != s.token}
 	}
 	return out
 }
@@ -105,7 +105,7 @@ func spoil(random *rand.Rand, h *History) {
 	case 2:
 		out.token = uint64(random.IntN(5))
 	case 3:
-		out.released = lease.ReleaseKind(random.IntN(3))
+		out.released = released(random.IntN(3))
 	case 4:
 		out.shown = h.ops[random.IntN(len(h.ops))].Output.(output).shown
 	}

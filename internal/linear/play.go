@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -29,15 +28,15 @@ func (c *Client) play(ctx context.Context, random *rand.Rand, haste time.Duratio
 	}
 	switch n := random.IntN(100); {
 	case mine && n < 75, n < 5:
-		c.Release(ctx)
+		_ = c.Release(ctx)
 		return false
 	case n < 15:
 		_, _ = c.Read(ctx)
 		return mine
 	case n < 60:
-		return c.Acquire(ctx, nil).Kind != lease.Held
+		return c.Acquire(ctx, nil) != sbr.Held
 	default:
-		return c.Acquire(ctx, c.survivors(random)).Kind != lease.Held || mine
+		return c.Acquire(ctx, c.survivors(random)) != sbr.Held || mine
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,4 +69,13 @@ func held(pid int) bool {
 		return false
 	}
 	return slices.ContainsFunc(descendants(pid), func(p process) bool { return p.parent == pid && p.group == pid && p.state == 'T' })
+}
+
+// uptime is a clock that all processes share, that nobody sets, and that goes on while the machine is suspended.
+func uptime() (time.Duration, bool) {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+		return 0, false
+	}
+	return time.Duration(t.Nano()), true
 }

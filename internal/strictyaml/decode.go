@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,27 +18,16 @@ type Options struct {
 	Name string
 	// MaxBytes bounds the input. Zero: 1 MiB.
 	MaxBytes int
-	// MaxValues bounds the number of values, roughly; it keeps memory bounded, for a value takes far more room than its text.
-	// Zero: one for each 16 bytes of MaxBytes.
-	MaxValues int
-	// MaxDepth bounds the nesting. Zero: 32.
-	MaxDepth int
 	// Lines, when not nil, receives the line of each path that was decoded, so that later checks can name it.
 	Lines map[string]int
 }
 
-func (o Options) withDefaults() Options {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 1 << 20
-	}
-	if o.MaxValues == 0 {
-		o.MaxValues = o.MaxBytes / 16
-	}
-	if o.MaxDepth == 0 {
-		o.MaxDepth = 32
-	}
-	return o
-}
+// What else is bounded: the nesting, and roughly the number of values, one for so many bytes of MaxBytes. That keeps memory bounded, for
+// a value takes far more room than its text.
+const (
+	maxDepth      = 32
+	bytesForValue = 16
+)
 
 // Decode reads one YAML or JSON document into the value that into points to.
 // The error is Problems, with everything that is wrong, in the order of the document.
@@ -47,7 +37,7 @@ func Decode(data []byte, into any, opts Options) error {
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		panic(fmt.Sprintf("strictyaml: Decode needs a pointer, got %T", into)) // a mistake of the program, not of the input
 	}
-	opts = opts.withDefaults()
+	opts.MaxBytes = cmp.Or(opts.MaxBytes, 1<<20)
 	root, err := parse(data, opts)
 	if err != nil {
 		return Problems{*err}
@@ -68,8 +58,8 @@ func parse(data []byte, opts Options) (root *yaml.Node, problem *Problem) {
 	if len(data) > opts.MaxBytes {
 		return fail(0, "the input is larger than %d bytes", opts.MaxBytes)
 	}
-	if n := separators(data); n > opts.MaxValues {
-		return fail(0, "the input has too many values (about %d, at most %d are read)", n, opts.MaxValues)
+	if n, most := separators(data), opts.MaxBytes/bytesForValue; n > most {
+		return fail(0, "the input has too many values (about %d, at most %d are read)", n, most)
 	}
 	docs := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -88,7 +78,7 @@ func parse(data []byte, opts Options) (root *yaml.Node, problem *Problem) {
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return fail(0, "the input is empty")
 	}
-	if line, text := unsafeNode(root, opts.MaxDepth); text != "" {
+	if line, text := unsafeNode(root, maxDepth); text != "" {
 		return fail(line, "%s", text)
 	}
 	return root, nil

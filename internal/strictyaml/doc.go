@@ -10,7 +10,7 @@
 //   - All problems of a readable document are reported at once, one line each, in the order of the document.
 //   - Keys that are absent leave what they would set as it was, so defaults are simply there before decoding. A map holds the keys of the
 //     document and no others; one that was in it before begins with the value that it had.
-//   - It never panics on any input, and the work and memory are bounded by Options: size, number of values, depth.
+//   - It never panics on any input, and the work and memory are bounded: size, number of values, depth.
 //   - Nothing is ever expanded: aliases, merge keys and explicit tags are refused.
 //
 // # Non-guarantees

@@ -63,6 +63,13 @@ func (ps *Problems) Add(path, format string, args ...any) {
 	*ps = append(*ps, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
+// OneOf appends a problem at path unless word is known.
+func (ps *Problems) OneOf(path, word string, known []string) {
+	if err := OneOf(word, known); err != nil {
+		ps.Add(path, "%v", err)
+	}
+}
+
 // Err returns ps as an error, nil when there is no problem.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {

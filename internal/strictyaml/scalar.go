@@ -102,12 +102,14 @@ func parseSwitch(s string) (on, ok bool) {
 const expectedDuration = "a duration such as 20s"
 
 // ParseDuration reads a duration as Go writes it. A bare 0 is taken, every other number without a unit is refused with a hint.
-func ParseDuration(s string) (time.Duration, error) {
+func ParseDuration(s string) (time.Duration, error) { return parseDuration(s, expectedDuration) }
+
+func parseDuration(s, expected string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d, nil
 	}
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, fmt.Errorf("expected %s, found the number %s: a unit is missing, such as %ss", expectedDuration, shown(s), shown(s))
+		return 0, fmt.Errorf("expected %s, found the number %s: a unit is missing, such as %[2]ss", expected, shown(s))
 	}
-	return 0, fmt.Errorf("expected %s, found %s", expectedDuration, quote(s))
+	return 0, fmt.Errorf("expected %s, found %s", expected, quote(s))
 }

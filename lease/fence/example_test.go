@@ -92,11 +92,12 @@ func ExampleHandler() {
 	}
 
 	post()
-	fmt.Println(l.Acquire(context.Background(), lease.Proposal{}, nil).Kind)
+	_, err = l.Acquire(context.Background(), lease.Proposal{})
+	fmt.Println(err)
 	post()
 	// Output:
 	// true nothing was sent
-	// granted
+	// <nil>
 	// 200 done under token 1
 }
 

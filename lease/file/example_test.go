@@ -36,11 +36,12 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer l.Close()
-	fmt.Println(l.Acquire(ctx, lease.Proposal{}, nil))
-	fmt.Println(l.Release(ctx).Kind)
+	grant, err := l.Acquire(ctx, lease.Proposal{})
+	fmt.Println(grant.Token(), err)
+	fmt.Println(grant.Release(ctx))
 	// Output:
-	// granted (token 1)
-	// released
+	// 1 <nil>
+	// <nil>
 }
 
 func ExampleFactory() {

@@ -16,7 +16,9 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func init() {
@@ -87,8 +89,8 @@ func contends() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for n := 1; n <= grantsEach; n++ {
-		if out := l.AcquireWait(ctx, lease.Proposal{}, nil); out.Kind != lease.Granted {
-			return fmt.Errorf("%v", out)
+		if _, err := l.AcquireWait(ctx, lease.Proposal{}); err != nil {
+			return err
 		}
 		token := l.Token()
 		leave, err := work.enter()
@@ -107,8 +109,8 @@ func contends() error {
 		if err := leave(); err != nil {
 			return err
 		}
-		if out := l.Release(ctx); out.Kind != lease.Released {
-			return fmt.Errorf("released: %v", out)
+		if err := l.Release(ctx); err != nil {
+			return err
 		}
 	}
 	l.Close()
@@ -182,7 +184,7 @@ func holds() error {
 		return err
 	}
 	lost := make(chan error, 1)
-	if out := l.Acquire(context.Background(), lease.Proposal{}, func(err error) { lost <- err }); out.Kind != lease.Granted {
+	if out := linear.AnswerOf(l.Acquire(context.Background(), lease.Proposal{})).Following(func(err error) { lost <- err }); out.Kind != sbr.Granted {
 		return fmt.Errorf("%v", out)
 	}
 	was := time.Now() // before the answer, on which this process is stopped
@@ -211,8 +213,8 @@ func TestProcesses_AStoppedHolder(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	began := time.Now()
-	out := l.AcquireWait(t.Context(), lease.Proposal{}, nil)
-	require.Equal(t, lease.Granted, out.Kind, "%v", out)
+	out := linear.AnswerOf(l.AcquireWait(t.Context(), lease.Proposal{}))
+	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 	require.EqualValues(t, 2, out.Record.Token)
 	require.GreaterOrEqual(t, time.Since(began), short.HeartbeatTimeout-100*time.Millisecond, "not too early")
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))

@@ -19,9 +19,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Credentials are client-go's business. These tests show that what it offers arrives: each lets a kubeconfig, or a pod's
@@ -184,13 +186,13 @@ func TestCredentials_A401IsRetriedUntilTheTokenIsThere(t *testing.T) {
 	l, err := lease.New(s, "a", settings, lease.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	done := make(chan lease.Outcome, 1)
-	go func() { done <- l.Acquire(t.Context(), lease.Proposal{}, nil) }()
+	done := make(chan linear.Answer, 1)
+	go func() { done <- linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) }()
 	require.Eventually(t, func() bool { return b.count() >= 3 }, waitFor, time.Millisecond)
 	require.Empty(t, done)
 	require.NoError(t, os.WriteFile(file, []byte("good"), 0o600))
 	out := <-done
-	require.Equal(t, lease.Granted, out.Kind, "%v", out)
+	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 }
 
 func TestCredentials_A401ForEverIsUnknown(t *testing.T) {
@@ -200,8 +202,8 @@ func TestCredentials_A401ForEverIsUnknown(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := contextFor(t, 300*time.Millisecond)
 	defer cancel()
-	out := l.Acquire(ctx, lease.Proposal{}, nil)
-	require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+	out := linear.AnswerOf(l.Acquire(ctx, lease.Proposal{}))
+	require.Equal(t, sbr.Unknown, out.Kind, "%v", out)
 	requireUnknown(t, out.Err)
 	require.ErrorContains(t, out.Err, "the credentials were not accepted")
 }
@@ -215,7 +217,7 @@ func TestCredentials_A401DoesNotTakeAHeldLease(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	lost := make(chan error, 1)
-	require.Equal(t, lease.Granted, l.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
+	require.Equal(t, sbr.Granted, linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})).Following(func(err error) { lost <- err }).Kind)
 	b.change("rotated")
 	require.Eventually(t, func() bool {
 		clock.Advance(100 * time.Millisecond)

@@ -51,7 +51,8 @@ func ExampleNew_sharedWithAkka() {
 		log.Fatal(err) // for example: times that leave no room before the others take over
 	}
 	defer l.Close()
-	log.Print(store.API(), l.Acquire(ctx, lease.Proposal{}, nil))
+	_, err = l.Acquire(ctx, lease.Proposal{})
+	log.Print(store.API(), err)
 }
 
 // A program that talks to Kubernetes anyway brings its own client configuration. Read and Write are the raw contract of a store;

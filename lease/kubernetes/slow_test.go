@@ -16,8 +16,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // later passes on what arrives after the latency.
@@ -114,8 +116,8 @@ func TestSlowNetwork(t *testing.T) {
 	_, err = l.Read(t.Context())
 	require.NoError(t, err, "the first one has a handshake as well")
 	time.Sleep(4 * time.Second) // pings
-	out := l.Acquire(t.Context(), lease.Proposal{}, nil)
-	require.Equal(t, lease.Granted, out.Kind, "%v", out)
-	require.Equal(t, lease.Released, l.Release(t.Context()).Kind)
+	out := linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
+	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
+	require.NoError(t, l.Release(t.Context()))
 	require.EqualValues(t, 1, taken.Load(), "connections")
 }

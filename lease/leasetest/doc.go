@@ -14,7 +14,7 @@
 // Code that takes a lock is tested in three lines too. It takes what it needs as an interface of its own, say Do, and gets a
 // Mock that is open, closed, broken or scripted, and can be lost on demand:
 //
-//	lock := leasetest.Open().Lock()
+//	lock := leasetest.Open()
 //	require.NoError(t, runExclusively(ctx, lock))
 //	require.True(t, lock.WasReleased())
 //
@@ -25,8 +25,8 @@
 // # Guarantees
 //
 //   - The suite uses only what the contract promises, and leaves no goroutine behind.
-//   - A Mock has the methods of the real thing with the same meaning: what is not a grant never makes Check or Held true, a
-//     loss is told once, and an outcome that nobody filled in is Unknown.
+//   - A Mock has the methods of a *lock.Lock with the same meaning: what is not a grant never makes Held true, and the context of
+//     work ends with the lock.
 //   - A Faulty without faults is the store. It is a Watcher or Limiter exactly if that is. Its random faults are the same under
 //     the same seed. It keeps the contract: a Conflict or Refuse was not written, an unknown outcome was written or not, or will
 //     be, as its fault says.

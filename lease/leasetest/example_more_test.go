@@ -36,34 +36,39 @@ func ExampleRunStore() {
 }
 
 // All that a lock can do, its mock can: every acquire is the next answer of the script.
-func ExampleLockMock() {
+func ExampleMock_Held() {
 	ctx := context.Background()
-	lock := leasetest.Scripted(leasetest.Held("b"), leasetest.Granted()).Lock()
+	lock := leasetest.Scripted(leasetest.Held("b"), nil)
 	fmt.Println(lock.AcquireFor(ctx, time.Minute))
 	fmt.Println(lock.AcquireForever(ctx))
-	fmt.Println(lock.Held(), lock.Token())
+	fmt.Println(lock.Owner(), lock.Held(), lock.Token())
 	fmt.Println(lock.Release(ctx))
 	fmt.Println(lock.AcquireWait(ctx), lock.AcquireWaitFor(ctx, time.Minute))
 	fmt.Println(lock.ForceRelease(ctx))
+	fmt.Println(lock.DoWait(ctx, func(ctx context.Context) error { return ctx.Err() }))
 	fmt.Println(lock.Attempts(), lock.Acquired(), lock.Released())
 	// Output:
 	// false <nil>
 	// true <nil>
-	// true 1
+	// mock true 1
 	// true <nil>
 	// <nil> <nil>
 	// true <nil>
-	// 4 3 2
+	// <nil>
+	// 5 4 3
 }
 
-// A mock of a lease answers like one: here nobody knows what became of the release.
+// Here nobody knows what became of the release.
 func ExampleMock_BreakRelease() {
 	ctx := context.Background()
 	m := leasetest.Open()
-	m.Acquire(ctx, lease.Proposal{}, nil)
+	_, _ = m.Acquire(ctx)
 	m.BreakRelease(context.DeadlineExceeded)
-	fmt.Println(m.Release(ctx), m.Check())
-	// Output: unknown: context deadline exceeded false
+	fmt.Println(m.Release(ctx))
+	fmt.Println(m.Held())
+	// Output:
+	// false could not release lock: context deadline exceeded
+	// false
 }
 
 // What else can go wrong: slow answers, writes that are committed after the client gave up, a watch that stands still.

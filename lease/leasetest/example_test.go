@@ -21,7 +21,7 @@ func ExampleClock() {
 		panic(err)
 	}
 	defer l.Close()
-	l.Acquire(context.Background(), lease.Proposal{}, nil)
+	_, _ = l.Acquire(context.Background(), lease.Proposal{})
 	view.SetUnavailable(true) // no heartbeat gets through
 	clock.Advance(settings.Window() - time.Nanosecond)
 	fmt.Println(l.Check())
@@ -32,7 +32,7 @@ func ExampleClock() {
 	// false
 }
 
-// doer is all that singleInstanceAction needs of a lock: a *lock.Lock and a *lease.Lease have it, and so do their mocks.
+// doer is all that singleInstanceAction needs of a lock: a *lock.Lock has it, and so has its mock.
 type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error) error
 }
@@ -43,59 +43,50 @@ func singleInstanceAction(ctx context.Context, lock doer) (executed bool, err er
 }
 
 // Code that takes a lock, tested in three lines for each answer that it may get.
-func ExampleMock_Lock() {
-	lock := leasetest.Open().Lock()
+func ExampleMock() {
+	lock := leasetest.Open()
 	fmt.Println(singleInstanceAction(context.Background(), lock))
 	fmt.Println("released:", lock.WasReleased())
 
-	lock = leasetest.Closed().Lock()
+	lock = leasetest.Closed()
 	fmt.Println(singleInstanceAction(context.Background(), lock))
 	fmt.Println("released:", lock.WasReleased(), "asked:", lock.Attempts())
 
-	lock = leasetest.Broken(errors.New("connection refused")).Lock()
+	lock = leasetest.Broken(errors.New("connection refused"))
 	fmt.Println(singleInstanceAction(context.Background(), lock))
 	// Output:
 	// true <nil>
 	// released: true
-	// false lease: held by "somebody else"
+	// false could not acquire lock: lease: held by "somebody else" (token 1)
 	// released: false asked: 1
-	// false connection refused
+	// false could not acquire lock: connection refused
 }
 
-// held is all that the work needs of a lease.
-type held interface {
-	Acquire(ctx context.Context, p lease.Proposal, lost func(error)) lease.Outcome
-	Check() bool
-	Release(ctx context.Context) lease.ReleaseOutcome
-}
-
-// What does the code do when the lease is lost?
-func ExampleMock() {
-	work := func(l held) {
-		stop := func(reason error) { fmt.Println("stop:", reason) }
-		fmt.Println(l.Acquire(context.Background(), lease.Proposal{}, stop))
-	}
+// What does the code do when the lock is lost?
+func ExampleMock_Lose() {
 	m := leasetest.Open()
-	work(m)
-	m.Lose(errors.New("cut off"))
-	fmt.Println(m.Check(), m.Acquired(), m.Released())
-	// Output:
-	// granted (token 1)
-	// stop: lease: lost: cut off
-	// false 1 0
+	err := m.Do(context.Background(), func(ctx context.Context) error {
+		m.Lose(errors.New("cut off"))
+		return ctx.Err()
+	})
+	fmt.Println(err, m.Held(), m.Acquired(), m.Released())
+	// Output: context canceled; lease: lost: cut off false 1 0
 }
 
 // Answers one after another; the last one repeats.
 func ExampleScripted() {
-	m := leasetest.Scripted(leasetest.Held("b"), leasetest.Unknown(errors.New("no answer")), leasetest.Granted())
+	m := leasetest.Scripted(leasetest.Held("b"), errors.New("no answer"), nil)
 	for range 4 {
-		fmt.Println(m.Acquire(context.Background(), lease.Proposal{}, nil))
+		fmt.Println(m.Acquire(context.Background()))
 	}
+	m.Script(leasetest.Held("b"))
+	fmt.Println(m.TryAcquire(context.Background()))
 	// Output:
-	// held by "b" (token 1)
-	// unknown: no answer
-	// granted (token 1)
-	// granted (token 2)
+	// false <nil>
+	// false could not acquire lock: no answer
+	// true <nil>
+	// true <nil>
+	// false
 }
 
 // The answer to the write that takes the lease is lost with its connection. That is not a lost lease.
@@ -107,10 +98,11 @@ func ExampleNewFaulty() {
 	}
 	defer l.Close()
 	faulty.Inject(leasetest.Writes, leasetest.BreakResponse, 1)
-	fmt.Println(l.Acquire(context.Background(), lease.Proposal{}, nil))
+	g, err := l.Acquire(context.Background(), lease.Proposal{})
+	fmt.Println(g.Token(), err)
 	fmt.Println(faulty.Counters(), faulty.Injected(leasetest.BreakResponse))
 	// Output:
-	// granted (token 1)
+	// 1 <nil>
 	// {2 1 0} 1
 }
 

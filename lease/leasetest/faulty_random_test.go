@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // fates plays reads and writes and says what became of each.
@@ -102,10 +104,10 @@ func fight(t *testing.T, seeds [2]uint64, p float64, longest, patience time.Dura
 	for i, l := range leases {
 		all.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
-				l.Acquire(ctx, lease.Proposal{}, nil)
+				_, _ = l.Acquire(ctx, lease.Proposal{})
 				time.Sleep(time.Duration(1+n%5) * time.Second)
 				if n%3 == 0 {
-					l.Release(ctx)
+					_ = l.Release(ctx)
 				}
 			}
 		})
@@ -125,7 +127,7 @@ func fight(t *testing.T, seeds [2]uint64, p float64, longest, patience time.Dura
 	}
 	time.Sleep(2 * time.Minute) // what is under way arrives, what is in doubt is undone
 	for i, l := range leases {
-		healed = healed || l.Acquire(t.Context(), lease.Proposal{}, nil).Kind == lease.Granted
+		healed = healed || linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})).Kind == sbr.Granted
 		l.Close()
 		faulty[i].Close()
 	}

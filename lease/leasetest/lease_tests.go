@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -16,22 +17,22 @@ import (
 var leaseTests = []namedTest{
 	{"of many clients one is granted", func(t *testing.T, b *bench) {
 		var wg sync.WaitGroup
-		outcomes := make([]lease.Outcome, b.Clients)
+		answers := make([]linear.Answer, b.Clients)
 		for i := range b.Clients {
 			l := b.lease(fmt.Sprintf("client-%02d", i), nil)
-			wg.Go(func() { outcomes[i] = l.Acquire(t.Context(), lease.Proposal{}, nil) })
+			wg.Go(func() { answers[i] = linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) })
 		}
 		wg.Wait()
 		granted := ""
-		for _, out := range outcomes {
-			if out.Kind == lease.Granted {
+		for _, a := range answers {
+			if a.Kind == sbr.Granted {
 				require.Empty(t, granted, "a second grant")
-				granted = out.Record.Holder
+				granted = a.Record.Holder
 			}
 		}
-		require.NotEmpty(t, granted, "no grant: %v", outcomes)
-		for _, out := range outcomes {
-			require.NotEqual(t, lease.Unknown, out.Kind, "%v", out)
+		require.NotEmpty(t, granted, "no grant: %v", answers)
+		for _, out := range answers {
+			require.NotEqual(t, sbr.Unknown, out.Kind, "%v", out)
 			require.Equal(t, granted, out.Record.Holder)
 		}
 	}},
@@ -52,7 +53,7 @@ var leaseTests = []namedTest{
 			require.Contains(t, r.Verdict.Left, sbr.ID(l.Owner()))
 		}
 		require.True(t, a.Check())
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		r, err := o.Read(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []sbr.ID{"b", "a"}, r.Verdict.Left)
@@ -71,25 +72,25 @@ var leaseTests = []namedTest{
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		b.granted(a, lease.Proposal{})
 		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
-		require.Equal(t, lease.NotReleased, o.Release(t.Context()).Kind, "not the other's to release")
+		require.ErrorIs(t, o.Release(t.Context()), lease.ErrNotHeld, "not the other's to release")
 		require.True(t, a.Check())
 		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		require.False(t, a.Check())
-		require.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		require.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
 		require.EqualValues(t, 2, b.granted(o, lease.Proposal{}).Token)
 		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
 	}},
 	{"verdicts form a chain", func(t *testing.T, b *bench) {
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		b.granted(a, verdict(0, "a", "a", "b", "c"))
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		late := b.held(o, verdict(0, "b", "b"))
 		require.Empty(t, late.Holder)
 		require.Equal(t, []sbr.ID{"a", "b", "c"}, late.Verdict.Survivors)
 		next := b.granted(o, verdict(late.Token, "b", "a", "b"))
 		require.EqualValues(t, 2, next.Verdict.Token)
-		require.Equal(t, lease.Released, o.Release(t.Context()).Kind)
+		require.NoError(t, o.Release(t.Context()))
 		kept := b.granted(a, lease.Proposal{})
 		require.EqualValues(t, 3, kept.Token)
 		require.Equal(t, next.Verdict, kept.Verdict, "a plain lock leaves the verdict alone")
@@ -98,8 +99,8 @@ var leaseTests = []namedTest{
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		b.granted(a, verdict(0, "a", "a"))
 		before := b.read(b.open("judge"))
-		out := o.Acquire(t.Context(), verdict(0, "b", "b"), nil)
-		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		out := linear.AnswerOf(o.Acquire(t.Context(), verdict(0, "b", "b")))
+		require.Equal(t, sbr.Held, out.Kind, "%v", out)
 		require.True(t, out.Superseded)
 		require.Equal(t, before.Version, b.read(b.open("judge")).Version)
 	}},
@@ -109,8 +110,8 @@ var leaseTests = []namedTest{
 		p := verdict(1, "b", "a", "b")
 		b.held(o, p)
 		p.TakeOver = []string{"a"}
-		out := o.Acquire(t.Context(), p, nil)
-		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		out := linear.AnswerOf(o.Acquire(t.Context(), p))
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		require.EqualValues(t, 2, out.Record.Token)
 		require.False(t, o.Check(), "the former holder may not know it yet")
 		_, err := a.Read(t.Context()) // or a watch, or the next heartbeat
@@ -126,7 +127,7 @@ var leaseTests = []namedTest{
 		require.EqualValues(t, 1, r.Token)
 		require.Equal(t, 1, faulty.Counters().Writes, "recognised, not repeated")
 		faulty.Inject(Writes, BreakResponse, 1)
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 	}},
 	{"a lost answer of a create that somebody else won", func(t *testing.T, b *bench) {
 		faulty := NewFaulty(b.open("a"))
@@ -148,7 +149,7 @@ var leaseTests = []namedTest{
 		faulty := NewFaulty(store)
 		a, o := b.lease("a", nil), b.leaseOver(faulty, "b", nil)
 		b.granted(a, verdict(0, "a", "a", "b"))
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		require.NoError(t, a.Release(t.Context()))
 		seen := b.follow(o)
 		b.eventually(func() bool { r := seen(); return r.Token == 1 && r.Holder == "" }, "the release was not reported")
 		before := faulty.Counters()
@@ -163,11 +164,11 @@ var leaseTests = []namedTest{
 			wg.Go(func() {
 				switch i % 4 {
 				case 0:
-					a.Release(t.Context())
+					_ = a.Release(t.Context())
 				case 1:
 					_, _ = a.Read(t.Context())
 				default:
-					if out := a.Acquire(t.Context(), lease.Proposal{}, nil); out.Kind != lease.Granted {
+					if out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})); out.Kind != sbr.Granted {
 						t.Errorf("nobody else wants it: %v", out)
 					}
 				}
@@ -202,8 +203,8 @@ func (b *bench) leaseOver(s lease.Store, owner string, clock *Clock) *lease.Leas
 
 func (b *bench) granted(l *lease.Lease, p lease.Proposal) lease.Record {
 	b.t.Helper()
-	out := l.Acquire(b.t.Context(), p, nil)
-	require.Equal(b.t, lease.Granted, out.Kind, "%v", out)
+	out := linear.AnswerOf(l.Acquire(b.t.Context(), p))
+	require.Equal(b.t, sbr.Granted, out.Kind, "%v", out)
 	require.True(b.t, l.Check())
 	require.Equal(b.t, out.Record.Token, l.Token())
 	return out.Record
@@ -211,8 +212,8 @@ func (b *bench) granted(l *lease.Lease, p lease.Proposal) lease.Record {
 
 func (b *bench) held(l *lease.Lease, p lease.Proposal) lease.Record {
 	b.t.Helper()
-	out := l.Acquire(b.t.Context(), p, nil)
-	require.Equal(b.t, lease.Held, out.Kind, "%v", out)
+	out := linear.AnswerOf(l.Acquire(b.t.Context(), p))
+	require.Equal(b.t, sbr.Held, out.Kind, "%v", out)
 	require.NoError(b.t, out.Err)
 	return out.Record
 }

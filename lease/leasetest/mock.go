@@ -5,59 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Mock stands in for a *lease.Lease in the tests of whatever uses one by an interface of its own; Lock makes the same of a
-// *lock.Lock. It answers by a script, at once, and knows neither time nor a store: each acquire gets the next answer, whether the
-// lease is held or not. It is safe for concurrent use. Make it with Open, Closed, Broken or Scripted.
-type Mock struct{ *mock }
-
-// Open returns a mock that grants every acquire.
-func Open() *Mock { return Scripted(Granted()) }
-
-// Closed returns a mock that somebody else holds.
-func Closed() *Mock { return Scripted(Held("somebody else")) }
-
-// Broken returns a mock of which nobody knows whether it was acquired; err is why. Nil: ErrInjected.
-func Broken(err error) *Mock { return Scripted(Unknown(err)) }
-
-// Scripted returns a mock that answers with those outcomes, one after another; the last one repeats. It needs at least one.
-func Scripted(outcomes ...lease.Outcome) *Mock {
-	m := &mock{changed: make(chan struct{})}
-	m.Script(outcomes...)
-	return &Mock{m}
-}
-
-// Granted is an outcome for Scripted. The mock numbers the tokens itself.
-func Granted() lease.Outcome { return lease.Outcome{Kind: lease.Granted} }
-
-// Held is an outcome for Scripted: for certain not, since by holds it.
-func Held(by string) lease.Outcome {
-	return lease.Outcome{Kind: lease.Held, Record: lease.Record{Holder: by, Token: 1}}
-}
-
-// Unknown is an outcome for Scripted: nobody knows; err is why. Nil: ErrInjected.
-func Unknown(err error) lease.Outcome {
-	if err == nil {
-		err = ErrInjected
-	}
-	return lease.Outcome{Kind: lease.Unknown, Err: err}
-}
-
-// Lock returns the same mock with the methods of a *lock.Lock.
-func (m *Mock) Lock() *LockMock { return &LockMock{m.mock} }
-
-// mock is what Mock and LockMock have in common.
-type mock struct {
+// Mock stands in for a *lock.Lock in the tests of whatever uses one by an interface of its own. (A *lease.Lease needs no mock: open a
+// real one over NewMemory, and break its View.) It answers by a script, at once, and knows neither time nor a store: each acquire
+// gets the next answer, whether the lock is held or not. It is safe for concurrent use. Make it with Open, Closed, Broken or Scripted.
+type Mock struct {
 	mu       sync.Mutex
-	script   []lease.Outcome
+	script   []error
 	changed  chan struct{} // closed and replaced when the script changes
 	releases error
 	token    uint64
 	held     bool
-	lost     func(error)
 	works    map[*mockWork]struct{}
 	attempts int
 	acquired int
@@ -67,140 +29,135 @@ type mock struct {
 // mockWork is one Do that runs.
 type mockWork struct{ cancel context.CancelCauseFunc }
 
-const mockOwner = "mock"
+// Open returns a mock that grants every acquire.
+func Open() *Mock { return Scripted(nil) }
 
-// Script replaces the answers that are left. Whoever waits in AcquireWait or DoWait asks again.
-func (m *mock) Script(outcomes ...lease.Outcome) {
-	if len(outcomes) == 0 {
-		panic("leasetest: a script needs at least one outcome")
+// Closed returns a mock that somebody else holds.
+func Closed() *Mock { return Scripted(Held("somebody else")) }
+
+// Broken returns a mock of which nobody knows whether it was acquired; err is why. Nil: ErrInjected.
+func Broken(err error) *Mock {
+	if err == nil {
+		err = ErrInjected
+	}
+	return Scripted(err)
+}
+
+// Held is an answer for Scripted: for certain not, since by holds it.
+func Held(by string) error { return &lease.HeldError{Record: lease.Record{Holder: by, Token: 1}} }
+
+// Scripted returns a mock that gives those answers, one after another; the last one repeats. It needs at least one. Nil is a
+// grant, an error that wraps lease.ErrHeld (see Held) a refusal; with any other error nobody knows.
+func Scripted(answers ...error) *Mock {
+	m := &Mock{changed: make(chan struct{}), works: map[*mockWork]struct{}{}}
+	m.Script(answers...)
+	return m
+}
+
+// Script replaces the answers that are left. A caller that waits in AcquireWait or DoWait asks again.
+func (m *Mock) Script(answers ...error) {
+	if len(answers) == 0 {
+		panic("leasetest: a script needs at least one answer")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.script = append([]lease.Outcome(nil), outcomes...)
+	m.script = append([]error(nil), answers...)
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// BreakRelease makes each release end as unknown, because of err. Nil: they work again. What is held is given up all the same.
-func (m *mock) BreakRelease(err error) {
+// BreakRelease makes each release end in err: nobody knows. Nil: they work again. What is held is given up all the same.
+func (m *Mock) BreakRelease(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.releases = err
 }
 
-// Lose takes the mock away from its holder: Check and Held are false, the context of each Do that runs is cancelled, and the lost
-// callback has been called, once, when Lose returns. reason wraps lease.ErrLost for them; nil: just that. If nothing is held,
-// nothing happens.
-func (m *mock) Lose(reason error) {
+// Lose takes the mock away from its holder: Held is false, and the context of each Do that runs has ended with reason as its cause
+// when Lose returns. reason wraps lease.ErrLost for them; nil: just that. If nothing is held, nothing happens.
+func (m *Mock) Lose(reason error) {
 	switch {
 	case reason == nil:
 		reason = lease.ErrLost
 	case !errors.Is(reason, lease.ErrLost):
 		reason = fmt.Errorf("%w: %w", lease.ErrLost, reason)
 	}
-	if lost := m.end(reason); lost != nil {
-		lost(reason)
-	}
+	m.end(reason)
 }
 
-// end ends the grant and returns its lost callback.
-func (m *mock) end(reason error) (lost func(error)) {
+// end ends the grant, and reports whether there was one.
+func (m *Mock) end(reason error) (held bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held {
-		lost = m.lost
-	}
-	m.held, m.lost = false, nil
+	held, m.held = m.held, false
 	for w := range m.works {
 		w.cancel(reason)
 	}
-	m.works = nil
-	return lost
+	clear(m.works)
+	return held
 }
 
-// next gives the next answer. more is closed when the script is another one, ended says that this was its last answer.
-func (m *mock) next(ctx context.Context, lost func(error), w *mockWork) (out lease.Outcome, more <-chan struct{}, ended bool) {
+// next gives the next answer. more is closed when the script is another one, ended says that this was its last answer. w is a work
+// that a grant begins, nil for none.
+func (m *Mock) next(ctx context.Context, w *mockWork) (more <-chan struct{}, ended bool, answer error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.attempts++
-	more = m.changed
 	if err := context.Cause(ctx); err != nil {
-		return lease.Outcome{Kind: lease.Unknown, Err: err}, more, true
+		return m.changed, true, err
 	}
-	out, ended = m.script[0], len(m.script) == 1
+	answer, ended = m.script[0], len(m.script) == 1
 	if !ended {
 		m.script = m.script[1:]
 	}
-	switch {
-	case out.Kind == lease.Granted:
+	if answer == nil {
 		m.acquired++
 		m.token++
 		m.held = true
-		if lost != nil {
-			m.lost = lost
-		}
 		if w != nil {
-			if m.works == nil {
-				m.works = map[*mockWork]struct{}{}
-			}
 			m.works[w] = struct{}{}
 		}
-		out.Record.Holder, out.Record.Token, out.Record.Verdict = mockOwner, m.token, out.Record.Verdict.Clone()
-	case out.Kind == lease.Unknown && out.Err == nil:
-		out.Err = ErrInjected
 	}
-	return out, more, ended
+	return m.changed, ended, answer
 }
 
-func (m *mock) once(ctx context.Context, lost func(error), w *mockWork) lease.Outcome {
-	out, _, _ := m.next(ctx, lost, w)
-	return out
+type ask func(context.Context, *mockWork) error
+
+func (m *Mock) once(ctx context.Context, w *mockWork) error {
+	_, _, answer := m.next(ctx, w)
+	return refused(answer)
 }
 
 // wait asks until there is a grant; at the end of the script it waits for another one, or for the end of ctx.
-func (m *mock) wait(ctx context.Context, lost func(error), w *mockWork) lease.Outcome {
+func (m *Mock) wait(ctx context.Context, w *mockWork) error {
 	for {
-		out, more, ended := m.next(ctx, lost, w)
-		if out.Kind == lease.Granted || out.Superseded || errors.Is(out.Err, lease.ErrClosed) || context.Cause(ctx) != nil {
-			return out
+		more, ended, answer := m.next(ctx, w)
+		if answer == nil || errors.Is(answer, lease.ErrClosed) || context.Cause(ctx) != nil {
+			return refused(answer)
 		}
 		if ended {
 			select {
 			case <-more:
 			case <-ctx.Done():
-				out.Err = context.Cause(ctx)
-				return out
+				return refused(fmt.Errorf("%w: %w", answer, context.Cause(ctx)))
 			}
 		}
 	}
 }
 
-func (m *mock) release() lease.ReleaseOutcome {
-	m.mu.Lock()
-	failure, held := m.releases, m.held
-	if held && failure == nil {
-		m.released++
+func refused(answer error) error {
+	if answer == nil {
+		return nil
 	}
-	m.mu.Unlock()
-	m.end(fmt.Errorf("%w: released while the work ran", lease.ErrLost))
-	switch {
-	case failure != nil:
-		return lease.ReleaseOutcome{Kind: lease.ReleaseUnknown, Err: failure}
-	case held:
-		return lease.ReleaseOutcome{Kind: lease.Released}
-	default:
-		return lease.ReleaseOutcome{Kind: lease.NotReleased}
-	}
+	return fmt.Errorf("could not acquire lock: %w", answer)
 }
 
-type ask func(context.Context, func(error), *mockWork) lease.Outcome
-
 // do is Do by one of once and wait.
-func (m *mock) do(ctx context.Context, fn func(context.Context) error, by ask) error {
+func (m *Mock) do(ctx context.Context, fn func(context.Context) error, by ask) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := &mockWork{cancel}
-	if err := refusal(by(ctx, nil, w)); err != nil {
+	if err := by(ctx, w); err != nil {
 		return err
 	}
 	defer func() {
@@ -210,7 +167,7 @@ func (m *mock) do(ctx context.Context, fn func(context.Context) error, by ask) e
 		last := len(m.works) == 0
 		m.mu.Unlock()
 		if mine && last {
-			m.release()
+			_, _ = m.Release(ctx)
 		}
 	}()
 	err, loss := fn(ctx), context.Cause(ctx)
@@ -223,31 +180,95 @@ func (m *mock) do(ctx context.Context, fn func(context.Context) error, by ask) e
 	return fmt.Errorf("%w; %w", err, loss)
 }
 
-// refusal is the error of an outcome, nil for a grant.
-func refusal(out lease.Outcome) error {
-	switch {
-	case out.Kind == lease.Granted:
-		return nil
-	case out.Kind == lease.Held && out.Err != nil:
-		return fmt.Errorf("%w by %q: %w", lease.ErrHeld, out.Record.Holder, out.Err)
-	case out.Kind == lease.Held:
-		return fmt.Errorf("%w by %q", lease.ErrHeld, out.Record.Holder)
-	}
-	return out.Err
-}
-
-// Do acquires, runs fn with a context that Lose and a release cancel, and releases; of several at once, the last one does.
-// Its errors wrap those of the real one.
-func (m *mock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+// Do acquires, runs fn with a context that Lose and a release end, and releases; of several at once, the last one does. Its errors
+// wrap those of the real one.
+func (m *Mock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return m.do(ctx, fn, m.once)
 }
 
 // DoWait is Do that waits for a grant, as AcquireWait does.
-func (m *mock) DoWait(ctx context.Context, fn func(ctx context.Context) error) error {
+func (m *Mock) DoWait(ctx context.Context, fn func(ctx context.Context) error) error {
 	return m.do(ctx, fn, m.wait)
 }
 
+// Acquire gives the next answer: true, false, or the error that says that nobody knows.
+func (m *Mock) Acquire(ctx context.Context) (bool, error) {
+	err := m.once(ctx, nil)
+	if errors.Is(err, lease.ErrHeld) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AcquireFor is Acquire; the mock knows no time.
+func (m *Mock) AcquireFor(ctx context.Context, _ time.Duration) (bool, error) { return m.Acquire(ctx) }
+
+// AcquireForever is Acquire.
+func (m *Mock) AcquireForever(ctx context.Context) (bool, error) { return m.Acquire(ctx) }
+
 // TryAcquire reports whether the next answer is a grant.
-func (m *mock) TryAcquire(ctx context.Context) bool {
-	return m.once(ctx, nil, nil).Kind == lease.Granted
+func (m *Mock) TryAcquire(ctx context.Context) bool { return m.once(ctx, nil) == nil }
+
+// AcquireWait passes over answers until there is a grant. After the last one it waits for another Script, or for the end of ctx.
+func (m *Mock) AcquireWait(ctx context.Context) error { return m.wait(ctx, nil) }
+
+// AcquireWaitFor is AcquireWait.
+func (m *Mock) AcquireWaitFor(ctx context.Context, _ time.Duration) error { return m.AcquireWait(ctx) }
+
+// Release gives up what is held; false without.
+func (m *Mock) Release(context.Context) (bool, error) {
+	m.mu.Lock()
+	failure := m.releases
+	if m.held && failure == nil {
+		m.released++
+	}
+	m.mu.Unlock()
+	held := m.end(lease.ErrReleased)
+	if failure != nil {
+		return false, fmt.Errorf("could not release lock: %w", failure)
+	}
+	return held, nil
+}
+
+// ForceRelease is Release.
+func (m *Mock) ForceRelease(ctx context.Context) (bool, error) { return m.Release(ctx) }
+
+// Close gives up what is held without a release.
+func (m *Mock) Close() error {
+	m.end(fmt.Errorf("%w: %w", lease.ErrLost, lease.ErrClosed))
+	return nil
+}
+
+// Owner returns "mock".
+func (*Mock) Owner() string { return "mock" }
+
+// Token returns the token of the present grant, else zero. Each grant has the next larger one.
+func (m *Mock) Token() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.held {
+		return 0
+	}
+	return m.token
+}
+
+// Held reports whether the mock is held: acquired, and neither lost nor released since.
+func (m *Mock) Held() bool { return m.Token() != 0 }
+
+// Attempts is how many acquires were asked for, by any method. One that waits asks again for each answer that is not a grant.
+func (m *Mock) Attempts() int { return m.count(&m.attempts) }
+
+// Acquired is how many acquires were granted.
+func (m *Mock) Acquired() int { return m.count(&m.acquired) }
+
+// Released is how many releases there were of what was held. Those in vain and those of unknown outcome do not count.
+func (m *Mock) Released() int { return m.count(&m.released) }
+
+// WasReleased reports whether what was acquired is released: at least once, and nothing is held now.
+func (m *Mock) WasReleased() bool { return m.Released() > 0 && !m.Held() }
+
+func (m *Mock) count(n *int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *n
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // The times of the leases in these tests: short, because the clock is moved in steps that leave a real backend time to answer.
@@ -25,8 +27,8 @@ var timedTests = []namedTest{
 		b.granted(a, verdict(0, "a", "a", "b"))
 		a.Close()
 		o := b.lease("b", clock)
-		out := o.Acquire(t.Context(), lease.Proposal{}, nil)
-		require.Equal(t, lease.Held, out.Kind, "%v", out)
+		out := linear.AnswerOf(o.Acquire(t.Context(), lease.Proposal{}))
+		require.Equal(t, sbr.Held, out.Kind, "%v", out)
 		require.Equal(t, ttl, out.RetryAfter)
 		clock.Advance(ttl - time.Millisecond)
 		require.Equal(t, "a", b.held(o, lease.Proposal{}).Holder)
@@ -67,7 +69,7 @@ var timedTests = []namedTest{
 		clock, faulty := NewClock(), NewFaulty(b.open("a"))
 		a := b.leaseOver(faulty, "a", clock)
 		lost := make(chan error, 10)
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), lease.Proposal{}, func(err error) { lost <- err }).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Following(func(err error) { lost <- err }).Kind)
 		faulty.Inject(All, Unavailable, Always)
 		clock.Advance(window - time.Nanosecond)
 		require.True(t, a.Check())
@@ -76,19 +78,19 @@ var timedTests = []namedTest{
 		require.Zero(t, a.Token())
 		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
 		require.ErrorIs(t, <-lost, lease.ErrLost)
-		require.Equal(t, lease.NotReleased, a.Release(t.Context()).Kind)
+		require.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
 		require.Empty(t, lost, "reported once")
 	}},
 	{"a holder that was replaced is told once", func(t *testing.T, b *bench) {
 		clock := NewClock()
 		a, o := b.lease("a", clock), b.open("b")
 		var told atomic.Int32
-		out := a.Acquire(t.Context(), lease.Proposal{}, func(err error) {
+		out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Following(func(err error) {
 			require.ErrorIs(t, err, lease.ErrLost)
 			require.False(t, a.Check(), "the flag is cleared first")
 			told.Add(1)
 		})
-		require.Equal(t, lease.Granted, out.Kind, "%v", out)
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		b.write(o, record("b", 2), b.read(o).Version)
 		b.advanceUntil(clock, func() bool { return told.Load() > 0 })
 		require.LessOrEqual(t, clock.Now().Sub(NewClock().Now()), window)
@@ -105,7 +107,7 @@ var timedTests = []namedTest{
 		clock := NewClock()
 		a := b.lease("a", clock)
 		lost := make(chan error, 10)
-		require.Equal(t, lease.Granted, a.Acquire(t.Context(), verdict(0, "a", "a"), func(err error) { lost <- err }).Kind)
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Following(func(err error) { lost <- err }).Kind)
 		b.Delete(t)
 		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
 		r := b.granted(a, lease.Proposal{})
@@ -121,13 +123,13 @@ var timedTests = []namedTest{
 				faulty.Inject(All, Unavailable, Always) // from the next request on
 			}
 		})
-		done := make(chan lease.Outcome, 1)
-		go func() { done <- a.Acquire(t.Context(), verdict(0, "a", "a"), nil) }()
+		done := make(chan linear.Answer, 1)
+		go func() { done <- linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))) }()
 		written := func() bool { return b.read(judge).Record.Holder == "a" }
 		b.eventually(written, "the write was not made") // or the clock would overtake it
 		b.advanceUntil(clock, func() bool { return len(done) > 0 })
 		out := <-done
-		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(t, sbr.Unknown, out.Kind, "%v", out)
 		require.Equal(t, "a", b.read(judge).Record.Holder, "it was committed all the same")
 		faulty.OnRequest(nil)
 		faulty.Heal()

@@ -314,3 +314,20 @@ func TestDo_GivesUpWaitingForTheLastOneToLeave(t *testing.T) {
 		assert.NoError(t, k.Do(t.Context(), func(context.Context) error { return nil }))
 	})
 }
+
+// A store that panics in the release ends that Do, and not the ones that come after it.
+func TestDo_AfterAReleaseThatPanicked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		k := w.lock("a", lock.Reentrant)
+		assert.Panics(t, func() {
+			_ = k.Do(t.Context(), func(context.Context) error {
+				w.store.View("a").OnRequest(func(bool) { panic("oh") })
+				return nil
+			})
+		})
+		w.store.View("a").OnRequest(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.NoError(t, k.DoWait(ctx, func(context.Context) error { return nil }))
+	})
+}

@@ -28,12 +28,9 @@ type Lock struct {
 
 	// mu guards the fields below. It is not held while the lease asks the store.
 	mu sync.Mutex
-	// works are the Do that run, entered counts those that run or are about to. leaving is there while the last one releases.
-	works   map[*work]struct{}
+	// entered counts the Do that run or are about to. leaving is there while the last one releases.
 	entered int
 	leaving chan struct{}
-	// releases counts the beginnings and ends of releases.
-	releases int
 }
 
 // New returns a lock over store. It calls nothing: the first request is sent by the first operation. Several locks over one
@@ -61,7 +58,7 @@ func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return &Lock{cfg: cfg, lease: l, onClose: func() error { return nil }, works: map[*work]struct{}{}}, nil
+	return &Lock{cfg: cfg, lease: l, onClose: func() error { return nil }}, nil
 }
 
 // Owner returns the owner id.
@@ -83,11 +80,14 @@ func (k *Lock) Acquire(ctx context.Context) (bool, error) {
 
 // AcquireFor is Acquire for the duration d, in whole milliseconds, or Forever.
 func (k *Lock) AcquireFor(ctx context.Context, d time.Duration) (bool, error) {
-	out := k.acquire(ctx, d, k.try, nil)
-	if out.Kind == lease.Unknown {
-		return false, k.refused(out)
+	switch _, err := k.acquire(ctx, d, k.try); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, ErrHeld):
+		return false, nil
+	default:
+		return false, k.refused(err)
 	}
-	return out.Kind == lease.Granted, nil
 }
 
 // AcquireForever is AcquireFor(ctx, Forever): if its holder dies the lock stays, until somebody forces its release.
@@ -113,58 +113,36 @@ func (k *Lock) AcquireWait(ctx context.Context) error {
 
 // AcquireWaitFor is AcquireWait for the duration d, in whole milliseconds, or Forever.
 func (k *Lock) AcquireWaitFor(ctx context.Context, d time.Duration) error {
-	return k.refused(k.acquire(ctx, d, k.lease.AcquireWait, nil))
+	if _, err := k.acquire(ctx, d, k.lease.AcquireWait); err != nil {
+		return k.refused(err)
+	}
+	return nil
 }
 
-type acquire func(context.Context, lease.Proposal, func(error)) lease.Outcome
+type acquire func(context.Context, lease.Proposal) (*lease.Grant, error)
 
-// acquire gets the lock by one of the lease's methods. granted, if given, is called before a loss of the grant can be told.
-func (k *Lock) acquire(ctx context.Context, d time.Duration, by acquire, granted func(token uint64)) lease.Outcome {
+// acquire gets the lock by one of the lease's methods.
+func (k *Lock) acquire(ctx context.Context, d time.Duration, by acquire) (*lease.Grant, error) {
 	if err := checkDuration(d); err != nil {
-		return lease.Outcome{Kind: lease.Unknown, Err: fmt.Errorf("%w: %w", lease.ErrRefused, err)}
+		return nil, fmt.Errorf("%w: %w", lease.ErrRefused, err)
 	}
-	// The loss may be told before the token is known here.
-	var token uint64
-	known := make(chan struct{})
-	defer close(known)
-	out := by(ctx, lease.Proposal{
+	return by(ctx, lease.Proposal{
 		For: d, KeepAlive: k.cfg.KeepAlive, Exclusive: k.cfg.Type == SingleEntrant, Override: k.cfg.Type == Overriding,
-	}, func(reason error) {
-		<-known
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.cancel(reason, func(w *work) bool { return w.token <= token })
 	})
-	if out.Kind == lease.Granted {
-		token = out.Record.Token
-		if granted != nil {
-			granted(token)
-		}
-	}
-	return out
 }
 
 // try tries once. A single-entrant holder would be refused by what it knows; the store may know better, so it is asked first.
-func (k *Lock) try(ctx context.Context, p lease.Proposal, lost func(error)) lease.Outcome {
+func (k *Lock) try(ctx context.Context, p lease.Proposal) (*lease.Grant, error) {
 	if p.Exclusive && k.lease.Check() {
 		if _, err := k.lease.Read(ctx); err != nil {
-			return lease.Outcome{Kind: lease.Unknown, Err: err}
+			return nil, err
 		}
 	}
-	return k.lease.Acquire(ctx, p, lost)
+	return k.lease.Acquire(ctx, p)
 }
 
-// refused is the error of an outcome, nil for a grant.
-func (k *Lock) refused(out lease.Outcome) error {
-	err := out.Err
-	switch {
-	case out.Kind == lease.Granted:
-		return nil
-	case out.Kind == lease.Held && err == nil:
-		err = fmt.Errorf("%w by %q (token %d)", ErrHeld, out.Record.Holder, out.Record.Token)
-	case out.Kind == lease.Held:
-		err = fmt.Errorf("%w by %q (token %d): %w", ErrHeld, out.Record.Holder, out.Record.Token, err)
-	}
+// refused says of which lock err speaks.
+func (k *Lock) refused(err error) error {
 	return fmt.Errorf("could not acquire lock%s: %w", k.named(), err)
 }
 
@@ -175,13 +153,47 @@ func (k *Lock) named() string {
 	return fmt.Sprintf(" %q", k.cfg.Name)
 }
 
+// Release gives the lock up. True: it was held, by this owner, and is free now; an Overriding lock frees whoever's lock.
+// False: for certain there was no such lock, or its time was over. An error: nobody knows.
+// Held is false before anything is sent, and a Do that runs is cancelled.
+func (k *Lock) Release(ctx context.Context) (bool, error) {
+	if k.cfg.Type == Overriding {
+		return k.force(ctx, "")
+	}
+	if err := k.lease.Release(ctx); !errors.Is(err, lease.ErrNotHeld) {
+		return k.freed(false, err)
+	}
+	// Not this object's, as far as it knows, but perhaps its owner's: of another object with that id, or of this one in the
+	// last part of its duration, which only others may still believe in.
+	return k.force(ctx, k.cfg.Owner)
+}
+
+// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the holder has ended: it
+// learns of this with its next renewal, without KeepAlive not before its next call.
+func (k *Lock) ForceRelease(ctx context.Context) (bool, error) {
+	return k.force(ctx, "")
+}
+
+func (k *Lock) force(ctx context.Context, holder string) (bool, error) {
+	_, expired, err := k.lease.ForceRelease(ctx, holder)
+	return k.freed(expired, err)
+}
+
+func (k *Lock) freed(expired bool, err error) (bool, error) {
+	switch {
+	case err == nil:
+		return !expired, nil
+	case errors.Is(err, lease.ErrNotHeld):
+		return false, nil
+	default:
+		return false, fmt.Errorf("could not release lock%s: %w", k.named(), err)
+	}
+}
+
 // Close ends the renewal of the lock and all goroutines, and waits for them; a Do that runs is cancelled. It does not release:
 // a lock that is still held runs out for the others. What a Manager has opened for the lock is closed as well; the error is from
 // there.
 func (k *Lock) Close() error {
 	k.lease.Close()
-	k.mu.Lock()
-	k.cancel(fmt.Errorf("%w: %w", ErrLost, ErrClosed), all)
-	k.mu.Unlock()
 	return k.onClose()
 }

@@ -1,16 +1,18 @@
-// Package reachability tells which members this one cannot reach, from three sources: what Serf says, direct probes of some
-// neighbours, and what the neighbours of others report.
+// Package reachability tells which members this one cannot reach, from three sources: what Serf says, direct
+// probes of some neighbours, and what the neighbours of others report.
 //
-// Serf's own detector is slow on the losing side of a partition (a lone node condemns its peers one at a time) and blind to a
-// cut between two members that a third one sees. Probes have no indirection and no slow-down, so both sides notice in bounded time.
+// Serf's own detector is slow on the losing side of a partition (a lone node condemns its peers one at a
+// time) and blind to a cut between two members that a third one sees. Probes have no indirection and no
+// slow-down, so both sides notice in bounded time.
 //
-// A Tracker is pure: it holds no clock, socket or goroutine. The driver asks it whom to probe, feeds results and reports,
-// and reads who is unreachable.
+// A Tracker is pure: it holds no clock, socket or goroutine. The driver asks it whom to probe, feeds results
+// and reports, and reads who is unreachable.
 //
 // # Guarantees
 //
-//   - A subject is unreachable when Serf says failed; or when as many observers as could be asked, at most Settings.Neighbours,
-//     agree; or when it and another member report each other, which is a cut that others do not see.
+//   - A subject is unreachable when Serf says failed; or when as many observers as could be asked, at most
+//     Settings.Neighbours, agree; or when it and another member report each other, which is a cut that others
+//     do not see.
 //   - One observer with a bad link condemns nobody else as long as others can be asked.
 //   - Probing is bounded: Neighbours a round in peace; in unrest it doubles each round up to MaxProbes.
 //
@@ -20,5 +22,6 @@
 //
 // # Assumptions
 //
-//   - Members agree on the ring, which follows from their ids alone; disagreement for a moment costs time, not safety.
+//   - Members agree on the ring, which follows from their ids alone; disagreement for a moment costs time,
+//     not safety.
 package reachability

@@ -1,6 +1,8 @@
 package reachability
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,8 +17,9 @@ type Opinion struct {
 	Reports []sbr.Report
 	// Own are the subjects that this member cannot reach itself, in ring order.
 	Own []sbr.ID
-	// Spread are those of Own that this member should tell the others: the subjects that fewer than Neighbours other
-	// observers, nearer to the subject on the ring, report already. It keeps a large side from shouting all together.
+	// Spread are those of Own that this member should tell the others: the subjects that fewer than Neighbours
+	// other observers, nearer to the subject on the ring, report already. It keeps a large side from shouting
+	// all together.
 	Spread []sbr.ID
 }
 
@@ -33,7 +36,8 @@ func (t *Tracker) Form(now time.Duration) Opinion {
 				o.Spread = append(o.Spread, p.id)
 			}
 		}
-		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An answer does.
+		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An
+		// answer does.
 		agreed[p.id] = p.failed || t.agree(p, askable) || p.agreed && t.missed(p)
 		p.agreed = agreed[p.id]
 	}
@@ -49,8 +53,9 @@ func (t *Tracker) Form(now time.Duration) Opinion {
 	return o
 }
 
-// covered reports whether enough observers that stand before this member already report p. The order is fixed for each
-// subject, so that the same few go on reporting, and the next one steps in when one of them falls silent.
+// covered reports whether enough observers that stand before this member already report p. The order is fixed
+// for each subject, so that the same few go on reporting, and the next one steps in when one of them falls
+// silent.
 func (t *Tracker) covered(p *peer) bool {
 	mine := t.from - p.hash
 	before := 0
@@ -64,11 +69,7 @@ func (t *Tracker) covered(p *peer) bool {
 
 func (t *Tracker) expire(now time.Duration) {
 	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
-		for o, until := range p.reports {
-			if now >= until {
-				delete(p.reports, o)
-			}
-		}
+		maps.DeleteFunc(p.reports, func(_ sbr.ID, until time.Duration) bool { return now >= until })
 	}
 }
 
@@ -103,7 +104,8 @@ func (t *Tracker) agree(p *peer, askable int) bool {
 	return against > 0 && against >= min(t.cfg.Neighbours, askable)
 }
 
-// mutual finds pairs that cannot reach each other although the others reach both: Serf's indirect probes hide such a cut.
+// mutual finds pairs that cannot reach each other although the others reach both: Serf's indirect probes hide
+// such a cut.
 func (t *Tracker) mutual(agreed map[sbr.ID]bool) map[sbr.ID]bool {
 	pairs := make(map[sbr.ID]bool)
 	own := t.subject(t.self)
@@ -111,7 +113,7 @@ func (t *Tracker) mutual(agreed map[sbr.ID]bool) map[sbr.ID]bool {
 		if agreed[p.id] {
 			continue
 		}
-		if _, ok := own.reports[p.id]; ok && t.missed(p) {
+		if reported(own, p.id) && t.missed(p) {
 			pairs[p.id] = true
 		}
 		for o := range p.reports {
@@ -125,8 +127,8 @@ func (t *Tracker) mutual(agreed map[sbr.ID]bool) map[sbr.ID]bool {
 
 func reported(p *peer, by sbr.ID) bool { _, ok := p.reports[by]; return ok }
 
-// reports lists who cannot reach whom, without the reports of observers that are agreed to be cut off themselves
-// (design deviation 11).
+// reports lists who cannot reach whom, without the reports of observers that are agreed to be cut off
+// themselves (design deviation 11).
 func (t *Tracker) reports(agreed map[sbr.ID]bool) []sbr.Report {
 	var all []sbr.Report
 	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
@@ -140,21 +142,7 @@ func (t *Tracker) reports(agreed map[sbr.ID]bool) []sbr.Report {
 		}
 	}
 	slices.SortFunc(all, func(a, b sbr.Report) int {
-		if a.Observer != b.Observer {
-			return compare(a.Observer, b.Observer)
-		}
-		return compare(a.Subject, b.Subject)
+		return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
 	})
 	return all
-}
-
-func compare(a, b sbr.ID) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }

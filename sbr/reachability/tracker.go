@@ -2,12 +2,77 @@ package reachability
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
+
+// MaxProbes bounds how many members are probed in one round.
+const MaxProbes = 128
+
+// Settings are the settings of direct probes. Start from DefaultSettings.
+type Settings struct {
+	// Interval is the time between two rounds of probes.
+	Interval time.Duration
+	// Timeout is how long a probe may take. It must be shorter than Interval.
+	Timeout time.Duration
+	// Tries is how many probes in a row must fail before a subject counts as unreachable by this observer. At
+	// least 1.
+	Tries int
+	// Neighbours is how many members each one probes in peace, and how many observers must agree. Zero switches
+	// probes off: then only Serf's word counts.
+	Neighbours int
+}
+
+// DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member.
+func DefaultSettings() Settings {
+	return Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+}
+
+// ReportTTL is how long a report of another observer counts without being repeated.
+func (s Settings) ReportTTL() time.Duration { return 10 * s.Interval }
+
+// On reports whether there are own probes.
+func (s Settings) On() bool { return s.Neighbours > 0 && s.Interval > 0 }
+
+// Rounds is how many rounds a node needs that lost others members at once: it doubles the number of members
+// that it probes in each round in which probes fail, up to 128, and the last ones it adds must fail Tries
+// times as well. Beyond 128 it goes on with the next ones.
+func (s Settings) Rounds(others int) int {
+	if !s.On() || others < 1 {
+		return 0
+	}
+	rounds := max(1, s.Tries)
+	width := min(s.Neighbours, MaxProbes)
+	for ; width < others && width < MaxProbes; width = min(2*width, MaxProbes) {
+		rounds++
+	}
+	// Every third round goes to those that are known to be unreachable, which may take up the whole of it.
+	further := max(1, s.Tries) * ((others - 1) / width)
+	return rounds + further + (further+1)/2
+}
+
+// Validate reports every problem at once.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Neighbours < 0 {
+		errs = append(errs, fmt.Errorf("probe.neighbours is %d: it must not be negative (0 switches probes off)", s.Neighbours))
+	}
+	if s.Neighbours > 0 && s.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("probe.timeout is %v: it must be more than 0s", s.Timeout))
+	}
+	if s.Neighbours > 0 && s.Interval <= s.Timeout {
+		errs = append(errs, fmt.Errorf("probe.interval is %v: it must be longer than probe.timeout (%v)", s.Interval, s.Timeout))
+	}
+	if s.Neighbours > 0 && s.Tries < 1 {
+		errs = append(errs, fmt.Errorf("probe.tries is %d: it must be at least 1", s.Tries))
+	}
+	return errors.Join(errs...)
+}
 
 // slowRound is how often a member that already counts as unreachable is probed: every so many rounds.
 const slowRound = 3
@@ -118,7 +183,8 @@ func (t *Tracker) Probes() []sbr.ID {
 	return ids
 }
 
-// stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody knows it soon.
+// stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody
+// knows it soon.
 func (t *Tracker) stretch() {
 	if !t.unrest() {
 		t.span = t.cfg.Neighbours
@@ -127,7 +193,8 @@ func (t *Tracker) stretch() {
 	t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), MaxProbes)
 }
 
-// unrest reports whether there is reason to probe more members than the neighbours. Whoever is reported has to look for its reporters.
+// unrest reports whether there is reason to probe more members than the neighbours. Whoever is reported has
+// to look for its reporters.
 func (t *Tracker) unrest() bool {
 	if t.own != nil && len(t.own.reports) > 0 {
 		return true
@@ -153,7 +220,8 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 	p.misses++
 }
 
-// Reported records what another observer said: it cannot reach the subjects in bad, and can reach those in good.
+// Reported records what another observer said: it cannot reach the subjects in bad, and can reach those in
+// good.
 func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.ID) {
 	if t.peers[observer] == nil {
 		return
@@ -173,7 +241,8 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 	}
 }
 
-// subject returns the peer that is reported on; this member itself has one too, so that mutual reports are seen.
+// subject returns the peer that is reported on; this member itself has one too, so that mutual reports are
+// seen.
 func (t *Tracker) subject(id sbr.ID) *peer {
 	if id != t.self {
 		return t.peers[id]

@@ -1,6 +1,11 @@
 package timing
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
+)
 
 // Input is everything the times follow from.
 type Input struct {
@@ -9,7 +14,7 @@ type Input struct {
 	// Gossip are the settings of Serf's failure detector.
 	Gossip Gossip
 	// Probes are the resolver's own probes; the zero value has none.
-	Probes Probes
+	Probes reachability.Settings
 	// StableAfter is how long the view must not have changed before a decision.
 	StableAfter time.Duration
 	// Unstable is down-all-when-unstable. Zero: off.
@@ -20,54 +25,54 @@ type Input struct {
 	MinorityDelay time.Duration
 	// LeaseTimeout bounds one operation, LeaseDeadline the whole attempt to learn the lease's fate.
 	LeaseTimeout, LeaseDeadline time.Duration
-	// LeaseRetry is the pause between two attempts. Zero: 1 s.
+	// LeaseRetry is the pause between two attempts.
 	LeaseRetry time.Duration
 	// HeartbeatTimeout and HeartbeatInterval are those of the lease.
 	HeartbeatTimeout, HeartbeatInterval time.Duration
-	// LeaseRoundTrip is what one request to a healthy store is taken to last. Zero: 20 ms.
-	LeaseRoundTrip time.Duration
 	// Watch says that every member watches the verdict.
 	Watch bool
 }
 
-// defaultRoundTrip is generous for a request to an API server in the same region; defaultRetry is that of the resolver.
-const (
-	defaultRoundTrip = 20 * time.Millisecond
-	defaultRetry     = time.Second
-)
+// roundTrip is generous for a request to an API server in the same region.
+const roundTrip = 20 * time.Millisecond
 
-// watchRoundTrips is how many round trips pass between the winner's write and the loser's end, at most, while both reach the store:
-// the write's own answer, the watch event, one read to be sure, and a repetition of the last two.
+// watchRoundTrips is how many round trips pass between the winner's write and the loser's end, at most, while
+// both reach the store: the write's own answer, the watch event, one read to be sure, and a repetition of the
+// last two.
 const watchRoundTrips = 5
 
-// telling is what a leader needs to reach the rest of its side with its decision: it repeats itself once a second, and gossip on a
-// small side wastes some of it on members that are gone.
+// telling is what a leader needs to reach the rest of its side with its decision: it repeats itself once a
+// second, and gossip on a small side wastes some of it on members that are gone.
 const telling = 3 * time.Second
 
-// DoubleActive is how long both sides may be up after the winner's verdict was written (without a lease: after it decided).
+// DoubleActive is how long both sides may be up after the winner's verdict was written (without a lease:
+// after it decided).
 type DoubleActive struct {
 	// Watching: the loser reaches the store and watches the verdict.
 	Watching time.Duration
 	// Asking: the loser reaches the store but does not watch, so it learns when it asks for the lease itself.
 	Asking time.Duration
-	// CutOff: the loser does not reach the store; it goes down when it gave up asking. (Under when-lease-unknown: suspend its work
-	// stops then, and it goes down after suspend-timeout.)
+	// CutOff: the loser does not reach the store; it goes down when it gave up asking. (Under
+	// when-lease-unknown: suspend its work stops then, and it goes down after suspend-timeout.)
 	CutOff time.Duration
 }
 
 // Report is what Compute found. All times count from the cut unless they say otherwise.
 type Report struct {
-	// Serf is what Serf's failure detector needs: on the larger side of an even split, and on a node that was cut off alone.
+	// Serf is what Serf's failure detector needs: on the larger side of an even split, and on a node that was
+	// cut off alone.
 	Serf Sides
 	// Probes is what the resolver's own probes need; zero without them.
 	Probes Sides
 	// Detection is what counts: whichever of the two is done first.
 	Detection Sides
-	// LargestGap is the longest time between two condemnations by one side. A stable-after below it may decide on a partial view.
+	// LargestGap is the longest time between two condemnations by one side. A stable-after below it may decide
+	// on a partial view.
 	LargestGap time.Duration
 	// Decision is when a side decides, with the lease: when it first asks for it.
 	Decision Sides
-	// Resolution is the longest until one side is up and the other down, as far as the store answers within LeaseTimeout.
+	// Resolution is the longest until one side is up and the other down, as far as the store answers within
+	// LeaseTimeout.
 	Resolution time.Duration
 	// ResolutionStoreDown is the same while the store is unreachable for one side or both.
 	ResolutionStoreDown time.Duration
@@ -75,7 +80,8 @@ type Report struct {
 	DoubleActive DoubleActive
 	// StableAfter is the recommended stable-after.
 	StableAfter time.Duration
-	// MinorityDelay is what lets the larger side always ask first. A shorter delay is safe: then the smaller side may win.
+	// MinorityDelay is what lets the larger side always ask first. A shorter delay is safe: then the smaller
+	// side may win.
 	MinorityDelay time.Duration
 	// Warnings are settings that are unsafe or pointless with these numbers.
 	Warnings []Warning
@@ -83,18 +89,14 @@ type Report struct {
 
 // Sides holds a time for the larger side of an even split and for a node that is cut off alone.
 type Sides struct {
-	Majority, Lone Span
+	Majority Span `json:"majority"`
+	Lone     Span `json:"lone"`
 }
 
-// Compute works the report out. It never fails: settings that make no sense give times that make none, and a Warning.
+// Compute works the report out. It never fails: settings that make no sense give times that make none, and a
+// Warning.
 func Compute(in Input) Report {
 	in.Members = max(1, in.Members)
-	if in.LeaseRetry == 0 {
-		in.LeaseRetry = defaultRetry
-	}
-	if in.LeaseRoundTrip == 0 {
-		in.LeaseRoundTrip = defaultRoundTrip
-	}
 	r := Report{StableAfter: Sizing(in.Members)}
 	if in.Members > 1 {
 		r.detect(in)
@@ -104,33 +106,37 @@ func Compute(in Input) Report {
 	return r
 }
 
-// detect fills in when the two kinds of side know of the cut, and how far apart the single condemnations may lie.
+// larger is how many members the larger side of an even split has.
+func (in Input) larger() int { return in.Members - in.Members/2 }
+
+// detect fills in when the two kinds of side know of the cut, and how far apart the single condemnations may
+// lie.
 func (r *Report) detect(in Input) {
-	big := in.Members - in.Members/2
-	spread := in.Gossip.Spread(in.Members)
-	r.Serf = Sides{Majority: in.Gossip.Detection(big, in.Members), Lone: in.Gossip.Detection(1, in.Members)}
+	g, n, big := in.Gossip, in.Members, in.larger()
+	r.Serf = Sides{Majority: g.Detection(big, n), Lone: g.Detection(1, n)}
 	r.Detection = r.Serf
-	r.LargestGap = max(in.Gossip.Gap(big, in.Members), in.Gossip.Gap(1, in.Members))
+	r.LargestGap = max(g.Gap(big, n), g.Gap(1, n))
 	if in.Probes.On() {
-		r.Probes = Sides{
-			Majority: in.Probes.Detection(in.Members-big, spread),
-			Lone:     in.Probes.Detection(in.Members-1, spread),
+		spread := g.Spread(n)
+		r.Probes = Sides{Majority: Probing(in.Probes, n-big, spread), Lone: Probing(in.Probes, n-1, spread)}
+		r.Detection = Sides{
+			Majority: either(r.Serf.Majority, r.Probes.Majority), Lone: either(r.Serf.Lone, r.Probes.Lone),
 		}
-		r.Detection = Sides{Majority: either(r.Serf.Majority, r.Probes.Majority), Lone: either(r.Serf.Lone, r.Probes.Lone)}
 		// Two detectors take turns in being first, so only the whole width bounds the gap.
 		r.LargestGap = max(r.Detection.Majority.width(), r.Detection.Lone.width())
 	}
-	r.StableAfter = max(Sizing(in.Members), roundUp(r.LargestGap+max(time.Second, r.LargestGap/5)))
+	r.StableAfter = max(Sizing(in.Members), roundUp(r.LargestGap+gapMargin(r.LargestGap)))
 }
+
+// gapMargin is what stable-after leaves beyond the largest gap.
+func gapMargin(gap time.Duration) time.Duration { return max(time.Second, gap/5) }
 
 func (s Span) width() time.Duration { return s.Worst - s.Fastest }
 
 // decide fills in what follows from the detection once stable-after and the lease are added.
 func (r *Report) decide(in Input) {
-	big := in.Members - in.Members/2
 	r.Decision = Sides{
-		Majority: in.decision(r.Detection.Majority, in.Gossip.First(big, in.Members)),
-		Lone:     in.decision(r.Detection.Lone, in.Gossip.First(1, in.Members)),
+		Majority: in.decision(r.Detection.Majority, in.larger()), Lone: in.decision(r.Detection.Lone, 1),
 	}
 	if in.Lease {
 		r.Decision.Lone.Fastest += in.MinorityDelay
@@ -146,23 +152,24 @@ func (r *Report) decide(in Input) {
 		r.ResolutionStoreDown += in.givingUp()
 		r.DoubleActive.Asking += in.LeaseTimeout
 		r.DoubleActive.CutOff += in.givingUp()
-		r.DoubleActive.Watching = min(watchRoundTrips*in.LeaseRoundTrip, r.DoubleActive.Asking)
+		r.DoubleActive.Watching = min(watchRoundTrips*roundTrip, r.DoubleActive.Asking)
 	}
 	r.MinorityDelay = roundUp(max(0, r.Detection.Majority.Worst-r.Detection.Lone.Fastest))
 }
 
-// givingUp is how long a side needs to give up that does not reach the store: the decision deadline, the attempt that is under way when
-// it passes, and the one attempt that a member makes which is told to go down but has not tried itself.
+// givingUp is how long a side needs to give up that does not reach the store: the decision deadline, the
+// attempt that is under way when it passes, and the one attempt that a member makes which is told to go down
+// but has not tried itself.
 func (in Input) givingUp() time.Duration {
 	return in.LeaseDeadline + 2*(in.LeaseTimeout+in.LeaseRetry)
 }
 
-// decision adds stable-after. Each change of the view starts it anew, so the last condemnation counts; but a view that keeps
-// changing is ended by down-all-when-unstable, counted from the first one.
-func (in Input) decision(all, first Span) Span {
+// decision adds stable-after. Each change of the view starts it anew, so the last condemnation counts; but a
+// view that keeps changing is ended by down-all-when-unstable, counted from the first one.
+func (in Input) decision(all Span, side int) Span {
 	d := Span{Fastest: all.Fastest + in.StableAfter, Worst: all.Worst + in.StableAfter}
 	if in.Unstable > 0 {
-		d.Worst = min(d.Worst, first.Worst+in.StableAfter+in.Unstable)
+		d.Worst = min(d.Worst, in.Gossip.First(side, in.Members).Worst+in.StableAfter+in.Unstable)
 	}
 	return d
 }
@@ -174,7 +181,8 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the time to agree.
+// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the
+// time to agree.
 func Sizing(members int) time.Duration {
 	for _, row := range sizing {
 		if members <= row.members {
@@ -190,4 +198,90 @@ var sizing = []struct {
 }{
 	{5, 7 * time.Second}, {10, 10 * time.Second}, {20, 13 * time.Second},
 	{50, 17 * time.Second}, {100, 20 * time.Second}, {1000, 30 * time.Second},
+}
+
+// Row is one line of a report for people.
+type Row struct {
+	// Label says what takes so long; one that begins with blanks goes on what the row before it began.
+	Label string
+	// Cells are the time, or two: that of the larger half, and that of a lone node.
+	Cells []string
+}
+
+// String says from when to when, rounded for people.
+func (s Span) String() string { return short(s.Fastest) + " to " + short(s.Worst) }
+
+// short rounds a time for people, to tenths of a second.
+func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
+
+// Rows is the report as a table. lease says whether the strategy asks for one.
+func (r *Report) Rows(lease bool) (rows []Row) {
+	row := func(label string, cells ...string) { rows = append(rows, Row{label, cells}) }
+	both := func(label string, s Sides) { row(label, s.Majority.String(), s.Lone.String()) }
+	both("Serf notices after", r.Serf)
+	if r.Probes != (Sides{}) {
+		both("own probes notice after", r.Probes)
+	}
+	both("the side decides after", r.Decision)
+	row("between two condemnations", "at most "+short(r.LargestGap))
+	if !lease {
+		row("resolved after", "at most "+short(r.Resolution))
+		row("both sides up", "at most "+short(r.DoubleActive.CutOff))
+	} else {
+		row("resolved after", "at most "+short(r.Resolution)+", "+short(r.ResolutionStoreDown)+" while the lease store is unreachable")
+		row("both sides up after the verdict", "at most")
+		row("  the loser watches it", short(r.DoubleActive.Watching))
+		row("  the loser has to ask", short(r.DoubleActive.Asking))
+		row("  the loser cannot reach the store", short(r.DoubleActive.CutOff))
+		row("the larger side always asks first", "with a delay of at least "+short(r.MinorityDelay)+" for the minority")
+	}
+	row("recommended stable-after", short(r.StableAfter))
+	return rows
+}
+
+// Warning is a setting that is allowed but unsafe or pointless.
+type Warning struct {
+	// Key is the setting, as sbr.yaml calls it.
+	Key string `json:"key"`
+	// Text is one sentence: what is wrong and what to set instead.
+	Text string `json:"text"`
+}
+
+// String returns key: text.
+func (w Warning) String() string { return w.Key + ": " + w.Text }
+
+func (in Input) warnings(r *Report) (ws []Warning) {
+	warn := func(when bool, key, format string, args ...any) {
+		if when {
+			ws = append(ws, Warning{key, fmt.Sprintf(format, args...)})
+		}
+	}
+	partial := in.StableAfter < r.LargestGap
+	warn(partial, "stable-after", "%v is shorter than the longest time between two condemnations (%v): a side may decide on a partial view; use at least %v",
+		in.StableAfter, short(r.LargestGap), r.StableAfter)
+	warn(!partial && in.StableAfter < r.StableAfter, "stable-after", "%v is short for %d members; use at least %v",
+		in.StableAfter, in.Members, r.StableAfter)
+	warn(in.Unstable == 0, "down-all-when-unstable", "off: a partition that keeps changing is never decided")
+	warn(in.Unstable > max(in.StableAfter, 4*time.Second), "down-all-when-unstable",
+		"%v is longer than stable-after (%v): members may be removed by one side while they still run on the other", in.Unstable, in.StableAfter)
+	warn(!in.Probes.On() && in.Members > 1, "probe", "off: only Serf's detector is left, and a node that is cut off alone may take %v to notice",
+		short(r.Serf.Lone.Worst))
+	if in.Lease {
+		in.leaseWarnings(r, warn)
+	}
+	return ws
+}
+
+func (in Input) leaseWarnings(r *Report, warn func(when bool, key, format string, args ...any)) {
+	warn(!in.Watch, "watch", "off: a loser learns of the verdict only when it asks, so both sides may be up for %v",
+		short(r.DoubleActive.Asking))
+	warn(in.HeartbeatInterval >= in.HeartbeatTimeout/2, "heartbeat-interval", "%v is not less than half of heartbeat-timeout (%v)",
+		in.HeartbeatInterval, in.HeartbeatTimeout)
+	// A holder trusts one heartbeat for at least 5/8 of the timeout; two intervals and a slow answer must fit
+	// in.
+	warn(in.HeartbeatInterval < in.HeartbeatTimeout/2 && 2*in.HeartbeatInterval+in.LeaseTimeout > in.HeartbeatTimeout/8*5,
+		"heartbeat-interval", "%v with a lease-operation-timeout of %v: a single failed heartbeat loses the lease (heartbeat-timeout %v)",
+		in.HeartbeatInterval, in.LeaseTimeout, in.HeartbeatTimeout)
+	warn(in.LeaseDeadline <= in.LeaseTimeout, "lease-operation-timeout", "%v leaves no second try before the decision deadline (%v)",
+		in.LeaseTimeout, in.LeaseDeadline)
 }

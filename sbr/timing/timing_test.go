@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -19,6 +20,11 @@ func fast() timing.Gossip {
 	g := timing.LAN()
 	g.SuspicionMult, g.SuspicionMaxTimeoutMult = 2, 1
 	g.ProbeInterval, g.ProbeTimeout = 500*time.Millisecond, 200*time.Millisecond
+	return g
+}
+
+func profile(name string) timing.Gossip {
+	g, _ := timing.Profile(name)
 	return g
 }
 
@@ -35,10 +41,10 @@ var measured = []struct {
 	{"lan 3 of 5, loopback", timing.LAN(), 3, 5, 6, 10.2},
 	{"lan 2 of 5, loopback", timing.LAN(), 2, 5, 12.4, 49},
 	{"lan 2 of 5, network namespaces", timing.LAN(), 2, 5, 12.4, 25.3},
-	{"local 3 of 5", timing.Local(), 3, 5, 4, 21},
-	{"local 2 of 5", timing.Local(), 2, 5, 4, 24},
-	{"wan 3 of 5", timing.WAN(), 3, 5, 35, 65},
-	{"wan 2 of 5", timing.WAN(), 2, 5, 35, 85},
+	{"local 3 of 5", profile("local"), 3, 5, 4, 21},
+	{"local 2 of 5", profile("local"), 2, 5, 4, 24},
+	{"wan 3 of 5", profile("wan"), 3, 5, 35, 65},
+	{"wan 2 of 5", profile("wan"), 2, 5, 35, 85},
 	{"lan 2 of 3", timing.LAN(), 2, 3, 5, 6},
 	{"lan 1 of 3", timing.LAN(), 1, 3, 5, 10},
 	{"lan 2 of 4", timing.LAN(), 2, 4, 12.4, 19.4},
@@ -89,9 +95,9 @@ func TestGossip_SuspicionFollowsMemberlist(t *testing.T) {
 		{"lan 10", timing.LAN(), 10, 4, 24},
 		{"lan 20", timing.LAN(), 20, 5.204, 31.224},
 		{"lan 100", timing.LAN(), 100, 8, 48},
-		{"wan 5, too few to confirm", timing.WAN(), 5, 30, 30},
-		{"wan 6", timing.WAN(), 6, 30, 180},
-		{"local 3", timing.Local(), 3, 3, 18},
+		{"wan 5, too few to confirm", profile("wan"), 5, 30, 30},
+		{"wan 6", profile("wan"), 6, 30, 180},
+		{"local 3", profile("local"), 3, 3, 18},
 		{"no confirmations wanted", fast(), 5, 1, 1},
 		{"nobody", timing.LAN(), 0, 4, 4},
 	} {
@@ -102,21 +108,17 @@ func TestGossip_SuspicionFollowsMemberlist(t *testing.T) {
 	}
 }
 
-func TestProbes_Rounds(t *testing.T) {
-	p := timing.Probes{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
-	for others, want := range map[int]int{0: 0, 1: 3, 5: 3, 6: 4, 10: 4, 11: 5, 19: 5, 40: 6, 41: 7, 80: 7, 128: 8, 129: 13, 999: 40} {
-		require.Equal(t, want, p.Rounds(others), "%d others", others)
-	}
-	require.Zero(t, timing.Probes{}.Rounds(7))
-	require.Equal(t, timing.Span{Fastest: seconds(2.5), Worst: seconds(5.1)}, p.Detection(4, seconds(0.6)))
+func TestProbing(t *testing.T) {
+	p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	require.Equal(t, timing.Span{Fastest: seconds(2.5), Worst: seconds(5.1)}, timing.Probing(p, 4, seconds(0.6)))
 }
 
 func standard(members int) timing.Input {
 	return timing.Input{
 		Members: members, Gossip: timing.LAN(),
-		Probes:      timing.Probes{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5},
+		Probes:      reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5},
 		StableAfter: 20 * time.Second, Unstable: 15 * time.Second, Lease: true, MinorityDelay: 2 * time.Second,
-		LeaseTimeout: 5 * time.Second, LeaseDeadline: 15 * time.Second,
+		LeaseTimeout: 5 * time.Second, LeaseDeadline: 15 * time.Second, LeaseRetry: time.Second,
 		HeartbeatTimeout: 120 * time.Second, HeartbeatInterval: 12 * time.Second, Watch: true,
 	}
 }
@@ -137,7 +139,7 @@ func TestCompute_Defaults(t *testing.T) {
 // With Serf's detector alone a lone node is slow; it is down-all-when-unstable that ends its wait.
 func TestCompute_SerfAlone(t *testing.T) {
 	in := standard(10)
-	in.Probes = timing.Probes{}
+	in.Probes = reachability.Settings{}
 	r := timing.Compute(in)
 	require.Equal(t, r.Serf, r.Detection)
 	require.Equal(t, seconds(117), r.Detection.Lone.Worst)
@@ -170,7 +172,7 @@ func TestCompute_Warnings(t *testing.T) {
 			[]string{"down-all-when-unstable: off: a partition that keeps changing is never decided"}},
 		{"unstable too long", func(in *timing.Input) { in.Unstable = 30 * time.Second },
 			[]string{"down-all-when-unstable: 30s is longer than stable-after (20s): members may be removed by one side while they still run on the other"}},
-		{"no probes", func(in *timing.Input) { in.Probes = timing.Probes{} },
+		{"no probes", func(in *timing.Input) { in.Probes = reachability.Settings{} },
 			[]string{"stable-after: 20s is shorter than the longest time between two condemnations (40s): a side may decide on a partial view; use at least 48s",
 				"probe: off: only Serf's detector is left, and a node that is cut off alone may take 1m9s to notice"}},
 		{"no watch", func(in *timing.Input) { in.Watch = false },
@@ -244,9 +246,9 @@ func TestCompute_IsTotal(t *testing.T) {
 		for _, d := range []time.Duration{math.MinInt64, -1, 0, math.MaxInt64} {
 			require.NotPanics(t, func() {
 				timing.Compute(timing.Input{
-					Members: n, StableAfter: d, Unstable: d, LeaseTimeout: d, LeaseDeadline: d, MinorityDelay: d, LeaseRoundTrip: d,
+					Members: n, StableAfter: d, Unstable: d, LeaseTimeout: d, LeaseDeadline: d, MinorityDelay: d, LeaseRetry: d,
 					Gossip: timing.Gossip{ProbeInterval: d, GossipInterval: d, SuspicionMult: n, AwarenessMaxMultiplier: n, IndirectChecks: n},
-					Probes: timing.Probes{Interval: d, Timeout: d, Tries: n, Neighbours: n},
+					Probes: reachability.Settings{Interval: d, Timeout: d, Tries: n, Neighbours: n},
 				})
 			})
 		}

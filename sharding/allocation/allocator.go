@@ -58,9 +58,6 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// Recovery reports whether the move counts against Config.MaxRecoveries; the others count against Config.MaxMoves.
-func (r Reason) Recovery() bool { return r == Unowned || r == OwnerLeaves }
-
 // Move takes one shard to another member.
 type Move struct {
 	Shard string

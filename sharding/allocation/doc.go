@@ -40,8 +40,8 @@
 //   - A function of what is given, in any order of members and shards: the same on every machine and in every release.
 //   - No move brings a member above its capacity. As long as one member can take shards, there is room for all that can move.
 //   - It ends. Each move lowers the number of shards that have to be recovered, or else what members have above their capacity, or
-//     else it raises the shard's score. When all have arrived and nothing changes, Plan is empty, and a later coordinator finds it
-//     empty, too.
+//     else it raises the shard's score. When all have arrived and nothing changes, there is nothing left to move, for a later
+//     coordinator neither.
 //   - What comes after the first moves of a plan is the same, however many of them are begun at once: the limits change how long it
 //     takes, not where the shards end up, unless members change meanwhile.
 //   - When one member is gone or leaves, settled shards with their first choice stay; without overflow only its own shards move.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // The list is in order, each rare transition has a scenario, and each scenario belongs to one.
@@ -60,7 +60,7 @@ func TestTransitions_ChanceTakesTheOthers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range parts {
 		wg.Go(func() {
-			parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 20 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
+			parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 10 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
 		})
 	}
 	wg.Wait()

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/simulator"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/shrink"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 var (
@@ -26,8 +26,8 @@ var (
 	updateSeeds = flag.Uint64("update-seeds", 200_000, "how many seeds -update plays")
 )
 
-// rareness: a transition is rare if fewer than one run in so many takes it. TestTransitions_ChanceTakesTheOthers plays twenty times as many:
-// that it misses one that is not rare is as likely as one in 500 million.
+// rareness: a transition is rare if fewer than one run in so many takes it. TestTransitions_ChanceTakesTheOthers plays ten times as many:
+// that it misses one that is not rare is as likely as one in 20,000, and its seeds are the same in every run.
 const rareness = 400
 
 const listHead = `# What resolvers are known to do in one step, in what scenario files can say: the state before, the event (or a deadline), the state

@@ -80,7 +80,7 @@ func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
 // Every cut is planned once: Bell's numbers, less one for the whole.
 func TestPartitions(t *testing.T) {
 	for n, want := range map[int]int{2: 1, 3: 4, 4: 14, 5: 51, 6: 202} {
-		all := Partitions(n)
+		all := partitions(n)
 		require.Len(t, all, want)
 		names := make(map[string]bool)
 		for _, p := range all {

@@ -9,8 +9,8 @@ import (
 // Partition is a way to cut a cluster into sides: the members of each, by index, in the order of their addresses.
 type Partition [][]int
 
-// Partitions lists every way to cut members 0 to n-1 into two or more sides.
-func Partitions(n int) []Partition {
+// partitions lists every way to cut members 0 to n-1 into two or more sides.
+func partitions(n int) []Partition {
 	all := []Partition{{}}
 	for i := range n {
 		var next []Partition

@@ -16,24 +16,30 @@ import (
 // cut it, every order in which the sides decide, and in each of them every interleaving with so many faults (Walk).
 type Exhaustive struct {
 	// Members is the size of the cluster, from 2 to MaxMembers.
-	Members int
-	// Lost, Crashes, Pauses, Leaves, Removals, Forgets, Restarts, LateCut and Watch are those of Walk.
-	Lost, Crashes, Pauses     int
-	Leaves, Removals, Forgets int
-	Restarts                  int
-	LateCut, Watch            bool
+	Members int `json:"nodes"`
+	// These are those of Walk.
+	Lost     int `json:"lost"`
+	Crashes  int `json:"crashes"`
+	Pauses   int `json:"pauses"`
+	Leaves   int `json:"leaves"`
+	Removals int `json:"removals"`
+	Forgets  int `json:"forgets"`
+	Restarts int `json:"restarts"`
 	// NoStore is how many members may be unable to reach the lease store: every choice of so many and of fewer.
-	NoStore int
-	// Apart are the distances in time between sides that do not decide at the same moment. Empty: DefaultApart.
-	Apart []time.Duration
+	NoStore int `json:"no-store"`
+	// LateCut and Watch are those of Walk.
+	LateCut bool `json:"late-detection"`
+	Watch   bool `json:"watch"`
+	// Apart are the distances in time between sides that do not decide at the same moment. Empty: defaultApart.
+	Apart []time.Duration `json:"-"`
 	// Resolver and Strategy are the rules.
-	Resolver sbr.Config
-	Strategy sbr.Strategy
+	Resolver sbr.Config   `json:"-"`
+	Strategy sbr.Strategy `json:"-"`
 }
 
-// DefaultApart are a distance in which a side decides while the race of the one before may be under way, and one after which the
+// defaultApart are a distance in which a side decides while the race of the one before may be under way, and one after which the
 // winner has given the lease back.
-func DefaultApart(c sbr.Config) []time.Duration {
+func defaultApart(c sbr.Config) []time.Duration {
 	return []time.Duration{2 * time.Second, c.StableAfter + c.LeaseDeadline + c.ReleaseAfter}
 }
 
@@ -43,11 +49,11 @@ func (e Exhaustive) Plan() ([]Family, error) {
 		return nil, err
 	}
 	if len(e.Apart) == 0 {
-		e.Apart = DefaultApart(e.Resolver)
+		e.Apart = defaultApart(e.Resolver)
 	}
 	var plan []Family
 	index := make(map[string]int)
-	for _, p := range Partitions(e.Members) {
+	for _, p := range partitions(e.Members) {
 		for _, levels := range orders(len(p)) {
 			for k, by := range e.Apart {
 				if k > 0 && slices.Max(levels) == 0 {

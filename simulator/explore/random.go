@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // MaxSeed is the largest seed of random exploring: every program that reads JSON reads numbers up to it exactly.

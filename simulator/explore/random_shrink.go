@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/shrink"
 )
 
 // Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns the file of the original: that

@@ -48,11 +48,13 @@ type Walk struct {
 type WalkCounts struct {
 	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
 	// states nothing more happens by itself.
-	States, Edges, Rests int
+	States int `json:"states"`
+	Edges  int `json:"edges"`
+	Rests  int `json:"rests"`
 	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that no survivor could tell it again.
-	Excepted int
+	Excepted int `json:"excepted"`
 	// Resolvers is how many different states single resolvers were in.
-	Resolvers int
+	Resolvers int `json:"-"`
 }
 
 // Add returns the sum of both.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // band is a stretch of time in one of the rows above the lanes.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // data is what the script on the page needs to draw any moment of a run: lanes, and changes in order.

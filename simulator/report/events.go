@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // maxEvents is how many events of one run are told.

@@ -10,8 +10,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
 // Run is one run.

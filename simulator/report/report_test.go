@@ -15,14 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	"github.com/serf-sbr/serf-sbr/internal/browsertest"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
 )
 
-var update = flag.Bool("update", false, "write the golden files and the picture for the documentation anew")
-
-func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // split is the scenario of the documentation: three against two.
 const split = `

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // span is a stretch of time.

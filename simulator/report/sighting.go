@@ -1,7 +1,7 @@
 package report
 
 import (
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // sighting adds up what the watched members of one lane think of the members of another.

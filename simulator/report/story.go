@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // story is everything that a page draws of one run. Places on the time axis are percentages of its width, so that the same drawing

@@ -12,7 +12,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Limits bound what one run costs. Every member of a run is a real one: more than maxNodes are refused, and not played in part.
@@ -87,9 +87,7 @@ func (c *checker) cluster() {
 		}
 	}
 	if d := &cl.Detection; d.Profile != "" {
-		if err := strictyaml.OneOf(d.Profile, profiles()); err != nil {
-			c.Add("cluster.detection", "%v", err)
-		}
+		c.OneOf("cluster.detection", d.Profile, profiles())
 	} else {
 		c.span("cluster.detection.after", d.Times.After, false)
 		c.span("cluster.detection.spread", d.Times.Spread, false)

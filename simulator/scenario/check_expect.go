@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 func (c *checker) expect(e *Expect) {
@@ -48,9 +46,7 @@ func (c *checker) decisions(d map[string]string) {
 		if err := c.names.unknown(name, false); err != nil {
 			c.Add("expect.decisions", "%v", err)
 		}
-		if err := strictyaml.OneOf(strings.ToLower(d[name]), kinds()); err != nil {
-			c.Add(at, "%v", err)
-		}
+		c.OneOf(at, strings.ToLower(d[name]), kinds())
 	}
 }
 

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // profilePrefix and a profile of package timing make the name of a detection.
@@ -62,7 +63,7 @@ func profiles() (names []string) {
 }
 
 // options are the simulator's words for it in a cluster of so many nodes.
-func (d *Detection) options(nodes int, probes timing.Probes) world.DetectionOptions {
+func (d *Detection) options(nodes int, probes reachability.Settings) world.DetectionOptions {
 	if d.Profile == "" {
 		return world.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
 	}
@@ -71,11 +72,11 @@ func (d *Detection) options(nodes int, probes timing.Probes) world.DetectionOpti
 
 // serf is the model of Serf's detector, and of own probes beside it. Nothing in it is fitted: what follows a cut is played, probe by probe,
 // with the settings of memberlist (type cut), and so is the probing (type probing). docs/calibration.md compares both with the real thing.
-func serf(g gossip, nodes int, probes timing.Probes) world.DetectionOptions {
+func serf(g gossip, nodes int, probes reachability.Settings) world.DetectionOptions {
 	fastest := g.ProbeInterval + g.SuspicionMin(nodes)
 	o := world.DetectionOptions{After: fastest, Spread: g.ProbeInterval, Heal: g.ProbeInterval / 2}
 	if probes.On() {
-		p := probes.Detection(max(nodes-1, 1), g.Spread(nodes))
+		p := timing.Probing(probes, max(nodes-1, 1), g.Spread(nodes))
 		o.Probed, o.ProbedSpread = p.Fastest, p.Worst-p.Fastest
 	}
 	o.Cut = func(rng *rand.Rand, side, others int) func(member, other int) time.Duration {

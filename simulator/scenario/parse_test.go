@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"os"
@@ -13,41 +14,9 @@ import (
 )
 
 // contract is the example of the contract, every action once.
-const contract = `
-name: three-two split
-cluster:
-  system: payments
-  nodes: 5
-  split-brain-resolver: {active-strategy: lease-majority, stable-after: 15s}
-  lease: {heartbeat-timeout: 120s}
-  detection: {after: 4s, spread: 1s, heal: 1s}
-  network: {latency: 1ms, jitter: 1ms, loss: 0}
-  settings: {n4: {stable-after: 30s}}
-steps:
-  - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}
-  - {at: 10s, cut: [n1, n2]}
-  - {at: 10s, cut-one-way: [n1, n2]}
-  - {at: 12s, crash: n3}
-  - {at: 13s, restart: n3}
-  - {at: 14s, leave: n3}
-  - {at: 14s, down: n4, by: n1}
-  - {at: 10s..20s, lease-store: conflict, for: 1s..2s}
-  - {at: 12s, join: n6}
-  - {at: 12s, pause: n3, for: 30s}
-  - {at: 12s, lease-store: down, nodes: [n4, n5], for: 5s}
-  - {at: 12s, lease-store: {slow: 800ms}}
-  - {at: 12s, clock: {node: n1, skew: 5m, rate: 1.001}}
-  - {at: 90s, heal: true}
-run-for: 180s
-expect:
-  survivors: [n1, n2, n3]
-  survivors-one-of: [[n1], []]
-  survivor-count: 3
-  down: [n4, n5]
-  lease-holder: n1
-  resolved-within: 30s
-  decisions: {n1: acquire-lease-and-down-unreachable}
-`
+//
+//go:embed testdata/contract.yaml
+var contract string
 
 func TestParse_Contract(t *testing.T) {
 	s, err := Parse("x.yaml", []byte(contract))

@@ -4,8 +4,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // options are the simulator's words for the cluster. Seed and what is observed are the caller's.
@@ -24,7 +23,7 @@ func (s *Scenario) options() (world.Options, error) {
 			return world.Options{}, err
 		}
 	}
-	probes := timing.Probes{Interval: r.Probe.Interval, Timeout: r.Probe.Timeout, Tries: r.Probe.Tries, Neighbours: r.Probe.Neighbours}
+	probes := r.Reachability()
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
 	o.Network = world.NetworkOptions{
 		Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss, Probes: probes.On(),

@@ -1,6 +1,6 @@
 package scenario
 
-import "github.com/serf-sbr/serf-sbr/simulator/world"
+import "github.com/serf-sbr/serf-sbr/simulator/internal/world"
 
 // Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
 // The scenario must not be changed any more. Any number of goroutines may play it at the same time.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
 // unseen is when somebody notices whom nothing tells.
@@ -19,7 +18,7 @@ const unseen = time.Duration(math.MaxInt64)
 // it misses it tells the others. A subject is unreachable when Neighbours members miss it, or as many as can still be asked: on
 // a smaller side when all of them do, and the observer misses everybody else across the cut too.
 type probing struct {
-	timing.Probes
+	reachability.Settings
 	side, others int
 	place        []int // on the ring: first the members of the side, then the others
 	phase        []time.Duration
@@ -30,10 +29,10 @@ type probing struct {
 }
 
 // newProbing draws the ring and the rounds. news is how long a report takes to get around at most.
-func newProbing(p timing.Probes, rng *rand.Rand, side, others int, news time.Duration) *probing {
+func newProbing(p reachability.Settings, rng *rand.Rand, side, others int, news time.Duration) *probing {
 	n := side + others
 	b := &probing{
-		Probes: p, side: side, others: others, place: rng.Perm(n), phase: make([]time.Duration, side), doubled: make([]int, side),
+		Settings: p, side: side, others: others, place: rng.Perm(n), phase: make([]time.Duration, side), doubled: make([]int, side),
 		report: func() time.Duration { return time.Duration(rng.Int64N(int64(news) + 1)) },
 	}
 	lost := make([]bool, n) // by place

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // maxWatched is the largest cluster in which everybody's view of everybody is recorded, and in a larger one the number of nodes
 // whose view of all is.
 const maxWatched = 64
 
+// History is what changed in the course of a run, for package report.
+type History = world.History
+
 // Record is Run with a history of what changed, and without Events. The history is nil if the scenario does not validate. In a cluster of more
 // than 64 nodes the views of a few nodes of each kind are recorded: nodes are of one kind when all steps treat them alike.
-func Record(s *Scenario, seed uint64) (Result, *world.History) {
+func Record(s *Scenario, seed uint64) (Result, *History) {
 	r, w := play(s, seed, func(o *world.Options) {
 		o.History, o.HistoryOf = true, s.watched()
 	})

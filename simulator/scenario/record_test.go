@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Recording changes nothing: every scenario of the library plays the same run with and without. What the history says at its end is

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Result is what one run came to.
@@ -140,4 +140,38 @@ func events(w *world.World) []Event {
 // same reports whether two lists hold the same names, in any order.
 func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// Panicked begins the failure of a run that did not come to its end.
+const Panicked = "internal error: the run panicked"
+
+// Caught plays a run. One that panics is a failed run that names its seed, not the end of all others.
+func Caught(name string, seed uint64, play func() Result) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{
+				Scenario: name, Seed: seed, Survivors: []string{}, Down: []string{}, Events: []Event{},
+				Failures: []string{fmt.Sprintf("%s: %v", Panicked, p)},
+			}
+		}
+	}()
+	return play()
+}
+
+// plainInShell are characters that no shell reads anything into.
+const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@"
+
+// ShellWord is a word as a shell takes it.
+func ShellWord(word string) string {
+	plain := word != "" && !strings.HasPrefix(word, "-") &&
+		!strings.ContainsFunc(word, func(c rune) bool { return !strings.ContainsRune(plainInShell, c) })
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Replay is the command that plays a file with a seed again.
+func Replay(path string, seed uint64) string {
+	return fmt.Sprintf("sbr simulate %s --seeds %d", ShellWord(path), seed)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // All members of a cluster should have the same settings. A run can show what becomes of one whose members have not.

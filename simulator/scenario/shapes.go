@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Nodes is a number of nodes, n1 and so on, or a list of them.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Shards are some of one type, each of which runs on one member: see package sharding. Times that are zero are at their defaults.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
-	"github.com/serf-sbr/serf-sbr/simulator/world"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Singleton is something that runs on one member only, the oldest one: see package singleton. Times that are zero are at their defaults.

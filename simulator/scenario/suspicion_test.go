@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -109,11 +110,11 @@ func TestCut_KeepsTheBounds(t *testing.T) {
 // Probes find everybody in the rounds that package timing computes.
 func TestProbing_KeepsTheBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := timing.Probes{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: rapid.IntRange(1, 5).Draw(t, "tries"),
+		p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: rapid.IntRange(1, 5).Draw(t, "tries"),
 			Neighbours: rapid.IntRange(2, 8).Draw(t, "neighbours")}
 		others := rapid.IntRange(1, 120).Draw(t, "others")
 		first, last := spanOf(1, others, newProbing(p, seeded(rapid.Uint64().Draw(t, "seed")), 1, others, 0).at)
-		bound := p.Detection(others, 0)
+		bound := timing.Probing(p, others, 0)
 		if first != last {
 			t.Fatalf("a lone node finds all at once, not from %v to %v", first, last)
 		}
@@ -125,7 +126,7 @@ func TestProbing_KeepsTheBounds(t *testing.T) {
 
 // A side that is smaller than the number of observers that should agree waits for all it has; a larger one for that number.
 func TestProbing_AsManyMustAgreeAsCanBeAsked(t *testing.T) {
-	p := timing.Probes{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
 	for side, last := range map[int]int{3: 3, 5: 5, 6: 5} {
 		for seed := range uint64(20) {
 			b := newProbing(p, seeded(seed), side, 1, 0)
@@ -142,14 +143,14 @@ func TestProbing_AsManyMustAgreeAsCanBeAsked(t *testing.T) {
 // Own probes and Serf's detector find out side by side; whoever is first has the word.
 func TestSerf_ProbesAndDetectorTogether(t *testing.T) {
 	g := gossipOf("lan")
-	slow := timing.Probes{Interval: time.Minute, Timeout: time.Second, Tries: 3, Neighbours: 5}
-	quick := timing.Probes{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	slow := reachability.Settings{Interval: time.Minute, Timeout: time.Second, Tries: 3, Neighbours: 5}
+	quick := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
 	for _, tc := range []struct {
 		name        string
-		probes      timing.Probes
+		probes      reachability.Settings
 		least, most time.Duration
 	}{
-		{"no probes", timing.Probes{}, 5 * time.Second, 60 * time.Second},
+		{"no probes", reachability.Settings{}, 5 * time.Second, 60 * time.Second},
 		{"slow probes", slow, 5 * time.Second, 60 * time.Second},
 		{"quick probes", quick, 2500 * time.Millisecond, 4500 * time.Millisecond},
 	} {
@@ -165,7 +166,7 @@ func TestSerf_ProbesAndDetectorTogether(t *testing.T) {
 
 // Probes that are slower than Serf's detector at its best still bound it at its worst.
 func TestSerf_ProbesBoundALoneNode(t *testing.T) {
-	p := timing.Probes{Interval: 2 * time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	p := reachability.Settings{Interval: 2 * time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
 	for seed := range uint64(20) {
 		_, last := spanOf(1, 4, serf(gossipOf("lan"), 5, p).Cut(seeded(seed), 1, 4))
 		require.LessOrEqual(t, last, 6500*time.Millisecond)

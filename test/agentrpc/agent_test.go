@@ -17,8 +17,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -89,8 +88,8 @@ func (s *sidecar) heard(what string) bool {
 
 // statuses are those of all members, or nil while they are not current.
 func (s *sidecar) statuses() map[string]string {
-	list, current := s.Members()
-	if !current {
+	list, _, silence := s.Members()
+	if silence != nil {
 		return nil
 	}
 	all := make(map[string]string)
@@ -106,8 +105,8 @@ func (s *sidecar) sees(t *testing.T, want map[string]string) {
 }
 
 func (s *sidecar) current() bool {
-	_, current := s.Members()
-	return current
+	_, _, silence := s.Members()
+	return silence == nil
 }
 
 func bounded(t *testing.T) context.Context {
@@ -138,7 +137,7 @@ func cluster(t *testing.T, f serftest.Flavour, size int) (agents []*serftest.Age
 }
 
 func tagsOf(s *sidecar, name string) map[string]string {
-	list, _ := s.Members()
+	list, _, _ := s.Members()
 	for _, m := range list {
 		if m.Name == name {
 			return m.Tags
@@ -164,7 +163,7 @@ func TestAgent_MembersTagsAndQueries(t *testing.T) {
 			s[i].answer = s[i].self.Name + " heard it"
 			s[i].mu.Unlock()
 		}
-		for _, name := range []string{gossip.QueryName, talk.QueryName} {
+		for _, name := range []string{wire.MessageQuery, wire.FrameQuery} {
 			answers, err := s[0].Query(name, []byte("hello"), 2*time.Second)
 			require.NoError(t, err)
 			got := make(map[string]string)
@@ -177,9 +176,9 @@ func TestAgent_MembersTagsAndQueries(t *testing.T) {
 		_, err := s[0].Query("of-somebody-else", nil, time.Second)
 		require.ErrorContains(t, err, "of-somebody-else")
 
-		before := s[0].ReadAt()
+		_, before, _ := s[0].Members()
 		require.Less(t, time.Since(before), within)
-		eventually(t, "the members are read again", func() bool { return s[0].ReadAt().After(before) })
+		eventually(t, "the members are read again", func() bool { _, asked, _ := s[0].Members(); return asked.After(before) })
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -68,11 +68,11 @@ func TestRestart_LosesNobody(t *testing.T) {
 				return fmt.Sprint(other.statuses()) == fmt.Sprint(allAlive) && tagsOf(other, "n3")["uid"] == "x"
 			})
 		}
-		answers, err := s[0].Query(gossip.QueryName, []byte("again"), time.Second)
+		answers, err := s[0].Query(wire.MessageQuery, []byte("again"), time.Second)
 		require.NoError(t, err)
 		for range answers {
 		}
-		eventually(t, "events are delivered again", func() bool { return s[2].heard(gossip.QueryName + " again") })
+		eventually(t, "events are delivered again", func() bool { return s[2].heard(wire.MessageQuery + " again") })
 	})
 }
 
@@ -100,7 +100,7 @@ func TestAgentGone_IsNotCurrent(t *testing.T) {
 		agents, s := cluster(t, f, 1)
 		agents[0].Kill()
 		require.Eventually(t, func() bool { return !s[0].current() }, noticed, time.Millisecond)
-		list, _ := s[0].Members()
+		list, _, _ := s[0].Members()
 		require.Len(t, list, 1, "what was known is still told")
 		_, err := s[0].Query("sbr", nil, time.Second)
 		require.Error(t, err)
@@ -222,9 +222,9 @@ func TestWay_StreamLost(t *testing.T) {
 		require.True(t, s.current())
 		text := fmt.Sprint("query ", i)
 		eventually(t, "a query arrives", func() bool {
-			_, err := other.Query(gossip.QueryName, []byte(text), 100*time.Millisecond)
+			_, err := other.Query(wire.MessageQuery, []byte(text), 100*time.Millisecond)
 			require.NoError(t, err)
-			return s.heard(gossip.QueryName + " " + text)
+			return s.heard(wire.MessageQuery + " " + text)
 		})
 	}
 }
@@ -304,7 +304,7 @@ func TestQuery_NobodyReads(t *testing.T) {
 	s[1].mu.Unlock()
 	var last <-chan struct{}
 	for range 50 {
-		answers, err := s[0].Query(gossip.QueryName, []byte("x"), 200*time.Millisecond)
+		answers, err := s[0].Query(wire.MessageQuery, []byte("x"), 200*time.Millisecond)
 		require.NoError(t, err)
 		done := make(chan struct{})
 		last = done

@@ -19,8 +19,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
-	"github.com/serf-sbr/serf-sbr/downing/gossip"
-	"github.com/serf-sbr/serf-sbr/downing/talk"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -151,7 +150,7 @@ func (i *impostor) serve(c net.Conn) {
 		case bytes.Contains(request, []byte("\xa4join")):
 			i.joins = append(i.joins, bytes.Clone(request))
 			answer = append(answer, packMap(field{"Num", packNumber(1)})...)
-		case bytes.Contains(request, []byte("query:"+talk.QueryName)):
+		case bytes.Contains(request, []byte("query:"+wire.FrameQuery)):
 			if i.talk != nil {
 				answer = append(answer, i.talk()...)
 			}
@@ -221,10 +220,10 @@ func TestStream_RecordsOfAnyKind(t *testing.T) {
 		packMap(field{"Event", packText("query")}, field{"ID", packNumber(1)}, field{"Name", packList()}, field{"Payload", packMap()}),
 		packMap(field{"Event", packText("member-join")}, field{"Members", packNumber(3)}),
 		packMap(field{"\xff\xfe", []byte{0xc0}}),
-		packQuery(1, gossip.QueryName, "heard"),
+		packQuery(1, wire.MessageQuery, "heard"),
 	))
 	s := open(t, quietOptions(i.listen.Addr().String()))
-	eventually(t, "the record after them is heard", func() bool { return s.heard(gossip.QueryName + " heard") })
+	eventually(t, "the record after them is heard", func() bool { return s.heard(wire.MessageQuery + " heard") })
 	require.True(t, s.current())
 }
 
@@ -256,10 +255,10 @@ func TestRestart_JoinsThoseThatWereAlive(t *testing.T) {
 // More than the sidecar takes in a second: what is too much is dropped, and members stay current.
 func TestStream_Flood(t *testing.T) {
 	const flood = 20_000
-	records := slices.Repeat([][]byte{packQuery(1, gossip.QueryName, "junk")}, flood)
+	records := slices.Repeat([][]byte{packQuery(1, wire.MessageQuery, "junk")}, flood)
 	i := newImpostor(t, streamed(records...))
 	s := open(t, quietOptions(i.listen.Addr().String()))
-	eventually(t, "some are heard", func() bool { return s.heard(gossip.QueryName + " junk") })
+	eventually(t, "some are heard", func() bool { return s.heard(wire.MessageQuery + " junk") })
 	require.Never(t, func() bool { return !s.current() }, time.Second, time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,8 +268,8 @@ func TestStream_Flood(t *testing.T) {
 // A flood of questions that applications ask each other takes nothing from the resolver's queries, and what comes on the wrong line is nobody's.
 func TestStream_FloodOfTheOtherLine(t *testing.T) {
 	const flood, ours = 20_000, 100
-	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, gossip.QueryName, "ours"), packQuery(1, talk.QueryName, "astray")}, ours)...))
-	i.talk = streamed(slices.Repeat([][]byte{packQuery(1, talk.QueryName, "junk"), packQuery(1, gossip.QueryName, "astray")}, flood)...)
+	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, wire.MessageQuery, "ours"), packQuery(1, wire.FrameQuery, "astray")}, ours)...))
+	i.talk = streamed(slices.Repeat([][]byte{packQuery(1, wire.FrameQuery, "junk"), packQuery(1, wire.MessageQuery, "astray")}, flood)...)
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	count := func(what string) (n int) {
 		s.mu.Lock()
@@ -282,7 +281,7 @@ func TestStream_FloodOfTheOtherLine(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "the resolver's queries are heard", func() bool { return count(gossip.QueryName+" ours") == ours })
+	eventually(t, "the resolver's queries are heard", func() bool { return count(wire.MessageQuery+" ours") == ours })
 	eventually(t, "some of the others are heard", func() bool { return count(" junk") > 0 })
 	require.Never(t, func() bool { return !s.current() }, time.Second, time.Millisecond)
 	require.Less(t, count(" junk"), flood/2)
@@ -360,13 +359,13 @@ func TestTag_IsReadBack(t *testing.T) {
 
 // Whatever an agent streams, the sidecar neither panics nor hangs, and ends.
 func FuzzStream(f *testing.F) {
-	f.Add(packQuery(1, gossip.QueryName, "x"))
+	f.Add(packQuery(1, wire.MessageQuery, "x"))
 	f.Add(packMap(field{"Event", packText("member-join")}))
 	f.Add(append([]byte{0x81}, append(packList(), 0xc0)...)) // a list as the key of a map
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0x81, 0xa5, 'E', 'v', 'e', 'n', 't', 0x81, 0x90, 0xc0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		i := newImpostor(t, streamed(raw, packQuery(1, gossip.QueryName, "after")))
+		i := newImpostor(t, streamed(raw, packQuery(1, wire.MessageQuery, "after")))
 		s := open(t, quietOptions(i.listen.Addr().String()))
 		s.Close()
 	})
@@ -385,10 +384,10 @@ func TestFlood_RealAgent(t *testing.T) {
 	junk := bytes.Repeat([]byte("j"), 100)
 	for range 2000 {
 		require.NoError(t, c.UserEvent("junk", junk, false))
-		require.NoError(t, c.Query(&client.QueryParam{Name: gossip.QueryName, Payload: junk, Timeout: 10 * time.Millisecond}))
+		require.NoError(t, c.Query(&client.QueryParam{Name: wire.MessageQuery, Payload: junk, Timeout: 10 * time.Millisecond}))
 		require.True(t, s[0].current())
 	}
-	eventually(t, "some was heard", func() bool { return s[0].heard(gossip.QueryName + " " + string(junk)) })
+	eventually(t, "some was heard", func() bool { return s[0].heard(wire.MessageQuery + " " + string(junk)) })
 	s[0].mu.Lock()
 	s[0].queries = nil
 	s[0].mu.Unlock()

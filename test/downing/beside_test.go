@@ -15,7 +15,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
-	"github.com/serf-sbr/serf-sbr/downing/probe"
+	"github.com/serf-sbr/serf-sbr/internal/probe"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/serftest"

@@ -46,12 +46,12 @@ func Example_pausedWriter() {
 	defer a.Close()
 	defer b.Close()
 
-	a.AcquireWait(ctx, lease.Proposal{}, nil)
+	_, _ = a.AcquireWait(ctx, lease.Proposal{})
 	token := a.Token()
 	fmt.Println("a holds the lease:", a.Check(), token)
 
-	store.View("a").SetUnavailable(true)      // a is paused: nothing is heard of it
-	b.AcquireWait(ctx, lease.Proposal{}, nil) // returns when a's lease has run out
+	store.View("a").SetUnavailable(true)        // a is paused: nothing is heard of it
+	_, _ = b.AcquireWait(ctx, lease.Proposal{}) // returns when a's lease has run out
 	fmt.Println("b writes:", b.Token(), write(ctx, db, b.Token(), "paid"))
 
 	err = write(ctx, db, token, "cancelled") // a goes on where it stopped

@@ -18,9 +18,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/fence"
 	"github.com/serf-sbr/serf-sbr/lease/file"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // The paused writer as it happens: two processes, one lease in a file, one database. The first has looked at its lease and is about to
@@ -138,8 +140,8 @@ func runWriter(name, dir string, fenced bool) error {
 	}
 	defer l.Close()
 
-	out := l.AcquireWait(context.Background(), lease.Proposal{}, nil)
-	if out.Kind != lease.Granted {
+	out := linear.AnswerOf(l.AcquireWait(context.Background(), lease.Proposal{}))
+	if out.Kind != sbr.Granted {
 		return out.Err
 	}
 	token := out.Record.Token

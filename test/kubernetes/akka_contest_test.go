@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -96,11 +98,11 @@ func (c *contest) ofGo(i int) {
 			p.proxy.SetFault(nil)
 		}
 	case !p.Check():
-		if p.Acquire(c.t.Context(), lease.Proposal{}, nil).Kind == lease.Granted {
+		if linear.AnswerOf(p.Acquire(c.t.Context(), lease.Proposal{})).Kind == sbr.Granted {
 			c.byGo++
 		}
 	case dice == 0:
-		p.Release(c.t.Context())
+		_ = p.Release(c.t.Context())
 	case dice == 1:
 		p.Close()
 		c.parties[i] = c.newLife(p.proxy)

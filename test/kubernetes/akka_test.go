@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -46,9 +47,9 @@ func (w mixedWorld) akka(owner string) *akkaNode {
 	return newAkkaNode(w.t, w.realWorld, owner, w.clock, lease.DefaultSettings())
 }
 
-func (w mixedWorld) outcome(l *lease.Lease, want lease.Kind) lease.Record {
+func (w mixedWorld) outcome(l *lease.Lease, want sbr.Outcome) lease.Record {
 	w.t.Helper()
-	out := l.Acquire(w.t.Context(), lease.Proposal{}, nil)
+	out := linear.AnswerOf(l.Acquire(w.t.Context(), lease.Proposal{}))
 	require.Equal(w.t, want, out.Kind, "%v", out)
 	return out.Record
 }
@@ -65,17 +66,17 @@ func TestAkka_ReleaseByEitherIsSeenByTheOther(t *testing.T) {
 			w := newMixedWorld(t, api)
 			a, n := w.party("go"), w.akka("akka")
 
-			require.EqualValues(t, 1, w.outcome(a, lease.Granted).Token)
+			require.EqualValues(t, 1, w.outcome(a, sbr.Granted).Token)
 			require.False(t, n.acquire())
-			require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+			require.NoError(t, a.Release(t.Context()))
 
 			require.True(t, n.acquire())
-			held := w.outcome(a, lease.Held)
+			held := w.outcome(a, sbr.Held)
 			require.Equal(t, "akka", held.Holder)
 			require.Greater(t, held.Token, uint64(1), "the token goes on although the record is gone")
 			n.release()
 
-			again := w.outcome(a, lease.Granted)
+			again := w.outcome(a, sbr.Granted)
 			require.Greater(t, again.Token, held.Token)
 			require.False(t, n.acquire())
 		})
@@ -108,7 +109,7 @@ func TestAkka_ALivingOwnerIsLeftAlone(t *testing.T) {
 	for range 30 {
 		w.clock.Advance(12 * time.Second)
 		n.tick()
-		require.Equal(t, "akka", w.outcome(a, lease.Held).Holder)
+		require.Equal(t, "akka", w.outcome(a, sbr.Held).Holder)
 	}
 	require.True(t, n.check())
 }
@@ -117,26 +118,26 @@ func TestAkka_ACrashedOwnerIsReplacedByGo(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
 	require.True(t, n.acquire())
-	first := w.outcome(a, lease.Held)
+	first := w.outcome(a, sbr.Held)
 	n.crash()
 	w.clock.Advance(120*time.Second - time.Millisecond)
-	require.Equal(t, "akka", w.outcome(a, lease.Held).Holder, "judged by what was seen from here, not by the time in the record")
+	require.Equal(t, "akka", w.outcome(a, sbr.Held).Holder, "judged by what was seen from here, not by the time in the record")
 	w.clock.Advance(time.Millisecond)
-	require.Greater(t, w.outcome(a, lease.Granted).Token, first.Token)
+	require.Greater(t, w.outcome(a, sbr.Granted).Token, first.Token)
 	require.False(t, n.acquire())
 }
 
 func TestAkka_ACrashedGoOwnerIsReplacedByAkka(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
-	record := w.outcome(a, lease.Granted)
+	record := w.outcome(a, sbr.Granted)
 	a.Close()
 	w.clock.Advance(theirSpan)
 	require.False(t, n.acquire(), "their comparison is strict")
 	w.clock.Advance(time.Millisecond)
 	require.True(t, n.acquire())
 	b := w.party("go-2")
-	require.Greater(t, w.outcome(b, lease.Held).Token, record.Token)
+	require.Greater(t, w.outcome(b, sbr.Held).Token, record.Token)
 }
 
 // A holder without a connection stops before they may take over, and no later.
@@ -149,7 +150,7 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	n := w.akka("akka")
-	w.outcome(l, lease.Granted)
+	w.outcome(l, sbr.Granted)
 	proxy.SetFault(dropAll)
 	w.clock.Advance(ourWindow - time.Millisecond)
 	require.True(t, l.Check())
@@ -167,7 +168,7 @@ func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetes
 func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
-	w.outcome(a, lease.Granted)
+	w.outcome(a, sbr.Granted)
 	_, last := w.spec()
 	for beats, steps := 0, 0; beats < 30; steps++ {
 		require.Less(t, steps, 1000, "only %d heartbeats", beats)
@@ -187,10 +188,10 @@ func TestAkka_DropsTheVerdict(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
 	verdict := &sbr.Verdict{Survivors: []sbr.ID{"go"}, Down: []sbr.ID{"x"}, DecidedBy: "go"}
-	out := a.Acquire(t.Context(), lease.Proposal{Verdict: verdict}, nil)
-	require.Equal(t, lease.Granted, out.Kind, "%v", out)
-	require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
-	require.NotNil(t, w.outcome(w.party("newcomer"), lease.Granted).Verdict, "as long as nobody else writes")
+	out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{Verdict: verdict}))
+	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
+	require.NoError(t, a.Release(t.Context()))
+	require.NotNil(t, w.outcome(w.party("newcomer"), sbr.Granted).Verdict, "as long as nobody else writes")
 	w.clock.Advance(theirSpan + time.Millisecond)
 	require.True(t, n.acquire())
 	require.Nil(t, kubefake.Meta(w.stored(t))["annotations"])

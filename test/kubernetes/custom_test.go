@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -128,15 +130,15 @@ func TestCustom_PoisonedTimes(t *testing.T) {
 			w.t = t
 			w.put(t, object{"owner": "poison", "time": at})
 			a := w.party("go")
-			before := w.outcome(a, lease.Held)
+			before := w.outcome(a, sbr.Held)
 			require.Equal(t, "poison", before.Holder)
 			w.clock.Advance(lease.DefaultSettings().HeartbeatTimeout)
-			after := w.outcome(a, lease.Granted)
+			after := w.outcome(a, sbr.Granted)
 			require.Greater(t, after.Token, before.Token)
 			_, wall := w.spec()
 			require.Equal(t, w.clock.Now(), wall.UTC())
 			require.False(t, n.acquire())
-			require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+			require.NoError(t, a.Release(t.Context()))
 			require.True(t, n.acquire())
 			n.release()
 		})
@@ -180,14 +182,14 @@ func TestCustom_DeletedAndMadeAnew(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
 	for range 5 {
-		w.outcome(a, lease.Granted)
-		require.Equal(t, lease.Released, a.Release(t.Context()).Kind)
+		w.outcome(a, sbr.Granted)
+		require.NoError(t, a.Release(t.Context()))
 	}
 	w.remove(t)
 	require.True(t, n.acquire(), "Akka makes it anew")
-	require.EqualValues(t, 5, w.outcome(a, lease.Held).Token)
+	require.EqualValues(t, 5, w.outcome(a, sbr.Held).Token)
 	n.release()
-	require.EqualValues(t, 6, w.outcome(a, lease.Granted).Token)
+	require.EqualValues(t, 6, w.outcome(a, sbr.Granted).Token)
 }
 
 // A custom resource that is not installed is an error that says so, not a lease that is free.
@@ -215,7 +217,7 @@ func TestCustom_NotInstalled(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := contextFor(t, 300*time.Millisecond)
 	defer cancel()
-	require.Equal(t, lease.Unknown, l.Acquire(ctx, lease.Proposal{}, nil).Kind)
+	require.Equal(t, sbr.Unknown, linear.AnswerOf(l.Acquire(ctx, lease.Proposal{})).Kind)
 
 	o := manifest.DefaultOptions()
 	o.Namespace, o.Name, o.API, o.CRD, o.PreMade = w.namespace, testName, w.api, true, false

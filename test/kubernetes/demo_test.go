@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +24,4 @@ func TestDemo_RealAPIServer(t *testing.T) {
 	require.True(t, res.Passed)
 	require.NotEmpty(t, res.Survivors)
 	require.Equal(t, uint64(1), res.Verdict.Token)
-	var out strings.Builder
-	require.NoError(t, res.JSON(&out))
-	require.Contains(t, out.String(), `"passed": true`)
 }

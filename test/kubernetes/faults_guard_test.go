@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // guard looks at both parties all the time. What it finds is a broken promise, whatever the cell is about.
@@ -79,16 +81,16 @@ func (g *guard) report(format string, args ...any) {
 }
 
 // honest checks what A believes after an outcome against the object, as an independent client read it right then (S4).
-func (c *cell) honest(out lease.Outcome, seen lease.Snapshot) {
+func (c *cell) honest(out linear.Answer, seen lease.Snapshot) {
 	r, mine := seen.Record, c.a.lastNonce()
-	if out.Kind != lease.Granted {
+	if out.Kind != sbr.Granted {
 		if c.a.Check() || c.a.Token() != 0 {
-			c.Errorf("S4: A was told %q and believes to hold the lease", out)
+			c.Errorf("S4: A was told %q and believes to hold the lease", out.Kind)
 		}
-		if out.Kind == lease.Held && r.Nonce == mine {
+		if out.Kind == sbr.Held && r.Nonce == mine {
 			c.Errorf("Held, but the object has A's own attempt %s: %+v", mine, r)
 		}
-		if (out.Kind == lease.Unknown) != (out.Err != nil) {
+		if (out.Kind == sbr.Unknown) != (out.Err != nil) {
 			c.Errorf("an unknown outcome, and no other, has an error: %v", out)
 		}
 		return

@@ -178,7 +178,7 @@ var (
 		name: "409: another life under A's name gets the lease", answers: conflict,
 		strike: func(c *cell, _ string) kubetest.Fault {
 			if c.step.name == "watch" {
-				c.b.Release(c.ctx)
+				_ = c.b.Release(c.ctx)
 			}
 			c.formerLife()
 			return kubetest.Fault{}
@@ -191,7 +191,7 @@ var (
 			case "heartbeat", "release":
 				c.replaceHolder()
 			case "watch":
-				c.b.Release(c.ctx)
+				_ = c.b.Release(c.ctx)
 				c.b.acquire(c.ctx)
 			default:
 				c.b.acquire(c.ctx)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // party is one owner, and what it was told.
@@ -20,6 +22,7 @@ type party struct {
 	mu     sync.Mutex
 	nonce  string
 	tries  int
+	held   <-chan struct{}
 	losses []error
 	lost   chan struct{}
 }
@@ -49,13 +52,20 @@ func (p *party) lastNonce() string {
 	return p.nonce
 }
 
-func (p *party) acquire(ctx context.Context) lease.Outcome {
-	return p.Acquire(ctx, lease.Proposal{}, func(reason error) {
-		p.mu.Lock()
-		p.losses = append(p.losses, reason)
-		p.mu.Unlock()
-		p.lost <- struct{}{}
-	})
+func (p *party) acquire(ctx context.Context) linear.Answer {
+	out := linear.AnswerOf(p.Acquire(ctx, lease.Proposal{}))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := out.Grant; g != nil && g.Done() != p.held {
+		p.held = g.Done()
+		out.Following(func(reason error) {
+			p.mu.Lock()
+			p.losses = append(p.losses, reason)
+			p.mu.Unlock()
+			p.lost <- struct{}{}
+		})
+	}
+	return out
 }
 
 func (p *party) lostTimes() int {
@@ -65,20 +75,26 @@ func (p *party) lostTimes() int {
 }
 
 // outcomeText is an outcome in the words of the table.
-func outcomeText(out lease.Outcome) string {
+func outcomeText(out linear.Answer) string {
 	switch {
-	case out.Kind == lease.Held:
+	case out.Kind == sbr.Held:
 		return "held by " + out.Record.Holder
-	case out.Kind == lease.Unknown && errors.Is(out.Err, lease.ErrRefused):
+	case out.Kind == sbr.Unknown && errors.Is(out.Err, lease.ErrRefused):
 		return "unknown (refused)"
 	default:
 		return out.Kind.String()
 	}
 }
 
-func releaseText(out lease.ReleaseOutcome) string {
-	if out.Kind == lease.ReleaseUnknown && errors.Is(out.Err, lease.ErrRefused) {
+func releaseText(err error) string {
+	switch {
+	case err == nil:
+		return "released"
+	case errors.Is(err, lease.ErrNotHeld):
+		return "not-released"
+	case errors.Is(err, lease.ErrRefused):
 		return "unknown (refused)"
+	default:
+		return "unknown"
 	}
-	return out.Kind.String()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -48,12 +49,12 @@ func (c *cell) holding() {
 
 // takes, gives and knows set a scene, however slow the machine is.
 func (c *cell) takes(p *party) {
-	c.within(faultSlack, p.name+"'s grant", func() bool { return p.acquire(c.ctx).Kind == lease.Granted })
+	c.within(faultSlack, p.name+"'s grant", func() bool { return p.acquire(c.ctx).Kind == sbr.Granted })
 }
 
 func (c *cell) gives(p *party) {
 	c.within(faultSlack, p.name+"'s release", func() bool {
-		released := p.Release(c.ctx).Kind == lease.Released
+		released := p.Release(c.ctx) == nil
 		if !released && c.settled().Record.Holder == p.name {
 			p.acquire(c.ctx) // the machine was so slow that the lease was lost
 			return false
@@ -101,12 +102,12 @@ func (c *cell) runAcquire() {
 	c.honest(out, seen)
 	c.got = result{outcomeText(out), c.settle(describe(seen))}
 	mine := c.a.lastNonce()
-	if c.step.name == "create" && out.Kind == lease.Unknown && c.fault.reach == everything && c.fault.disaster == nil {
+	if c.step.name == "create" && out.Kind == sbr.Unknown && c.fault.reach == everything && c.fault.disaster == nil {
 		c.askAgain(seen, mine)
 	}
 	c.goOn()
 	won, undone := c.history.attempt(mine)
-	require.False(c, out.Kind == lease.Held && won, "attempt %s was told Held, and has won", mine)
+	require.False(c, out.Kind == sbr.Held && won, "attempt %s was told Held, and has won", mine)
 	if c.fault.late && c.fault.stays && c.step.write {
 		require.True(c, won && undone, "attempt %s was committed late: A frees what it was not granted", mine)
 	}
@@ -190,15 +191,15 @@ func (c *cell) runHeartbeat() {
 func (c *cell) runRelease() {
 	c.holding()
 	c.begin()
-	out := c.a.Release(c.ctx)
+	err := c.a.Release(c.ctx)
 	c.struck()
 	require.False(c, c.hit.flag, "Check was true while the release was on its way")
 	require.False(c, c.a.Check())
 	c.judged()
 	seen := c.settled()
-	require.False(c, out.Kind == lease.Released && seen.Record.Holder == "A", "released, and the object says %+v", seen.Record)
-	require.False(c, out.Kind == lease.NotReleased && !errors.Is(out.Err, lease.ErrLost), "%v", out)
-	c.got = result{releaseText(out), c.settle(describe(seen))}
+	require.False(c, err == nil && seen.Record.Holder == "A", "released, and the object says %+v", seen.Record)
+	require.False(c, errors.Is(err, lease.ErrNotHeld) && !errors.Is(err, lease.ErrLost), "%v", err)
+	c.got = result{releaseText(err), c.settle(describe(seen))}
 	c.goOn()
 }
 
@@ -222,14 +223,14 @@ func (c *cell) goOn() {
 	}
 	c.within(faultSettings.HeartbeatTimeout+faultSlack, "B's turn", func() bool {
 		require.False(c, c.a.Check(), "A holds the lease behind the back of whoever was told %q", c.got.outcome)
-		return c.b.acquire(c.ctx).Kind == lease.Granted
+		return c.b.acquire(c.ctx).Kind == sbr.Granted
 	})
 	require.Greater(c, c.b.Token(), before)
 	require.Equal(c, fmt.Sprintf("B %d", c.b.Token()), c.object())
 	c.heal()
 	c.within(faultSlack, "A's answer", func() bool {
 		out := c.a.acquire(c.ctx)
-		require.NotEqual(c, lease.Granted, out.Kind, "B holds the lease")
+		require.NotEqual(c, sbr.Granted, out.Kind, "B holds the lease")
 		return outcomeText(out) == "held by B"
 	})
 	last := c.b.Token()
@@ -248,7 +249,7 @@ func (c *cell) goOn() {
 func (c *cell) blocked() {
 	token := c.a.Token()
 	out := c.b.acquire(c.ctx)
-	if c.a.Token() == token && out.Kind != lease.Unknown {
+	if c.a.Token() == token && out.Kind != sbr.Unknown {
 		require.Equal(c, "held by A", outcomeText(out))
 	}
 }

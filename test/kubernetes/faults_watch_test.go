@@ -55,7 +55,7 @@ func (c *cell) catchesUp(seen *sightings, news string, bound time.Duration) bool
 
 // news is a change of the object that A did not make.
 func (c *cell) news() string {
-	c.b.Release(c.ctx) // whatever became of the object
+	_ = c.b.Release(c.ctx) // whatever became of the object
 	c.takes(c.b)
 	return c.object()
 }

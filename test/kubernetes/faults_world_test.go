@@ -13,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -176,8 +178,8 @@ func (c *cell) replaceHolder() {
 // formerLife is a process under A's name that gets the lease, whoever holds it, and dies.
 func (c *cell) formerLife() {
 	life := c.newParty("A", "former life", c.direct)
-	out := life.Acquire(c.ctx, lease.Proposal{TakeOver: []string{"B"}}, nil)
-	if out.Kind != lease.Granted {
+	out := linear.AnswerOf(life.Acquire(c.ctx, lease.Proposal{TakeOver: []string{"B"}}))
+	if out.Kind != sbr.Granted {
 		c.Errorf("setting the scene: %v", out)
 	}
 	life.Close()

@@ -20,8 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -60,7 +62,7 @@ func holdAndLog(args []string) error {
 	if err != nil {
 		return err
 	}
-	if out := l.Acquire(context.Background(), lease.Proposal{}, nil); out.Kind != lease.Granted {
+	if out := linear.AnswerOf(l.Acquire(context.Background(), lease.Proposal{})); out.Kind != sbr.Granted {
 		return fmt.Errorf("%v", out)
 	}
 	for {
@@ -105,7 +107,7 @@ func TestReal_AStoppedHolderKnowsAtOnce(t *testing.T) {
 
 	// It holds, and its heartbeats keep the lease.
 	for began := time.Now(); time.Since(began) < pauseSettings.HeartbeatTimeout*3/2; time.Sleep(100 * time.Millisecond) {
-		require.NotEqual(t, lease.Granted, other.Acquire(t.Context(), lease.Proposal{}, nil).Kind)
+		require.NotEqual(t, sbr.Granted, linear.AnswerOf(other.Acquire(t.Context(), lease.Proposal{})).Kind)
 	}
 	held := bootTime()
 	require.Eventually(t, func() bool { return holder.said(t, held, 1) }, waitFor, 10*time.Millisecond)
@@ -113,9 +115,9 @@ func TestReal_AStoppedHolderKnowsAtOnce(t *testing.T) {
 	stopped := holder.stop(t)
 	var granted time.Duration
 	require.Eventually(t, func() bool {
-		out := other.Acquire(t.Context(), lease.Proposal{}, nil)
+		out := linear.AnswerOf(other.Acquire(t.Context(), lease.Proposal{}))
 		granted = bootTime()
-		return out.Kind == lease.Granted
+		return out.Kind == sbr.Granted
 	}, 10*pauseSettings.HeartbeatTimeout, 50*time.Millisecond)
 	require.Greater(t, granted-stopped, pauseSettings.Window(), "taken over while the holder still trusted its last heartbeat")
 	time.Sleep(stopped + pauseSettings.HeartbeatTimeout + 500*time.Millisecond - bootTime()) // for longer than the lease lasts

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
@@ -60,7 +61,7 @@ func TestReal_AStoreThatForgets(t *testing.T) {
 				w.remembers(b, newest)
 			}
 			out := w.acquire(b, verdictOf(1, "a", "b", "c"))
-			require.Equal(t, lease.Held, out.Kind, "what builds on a token of the past: %v", out)
+			require.Equal(t, sbr.Held, out.Kind, "what builds on a token of the past: %v", out)
 			require.True(t, out.Superseded)
 			require.Equal(t, newest, out.Record.Verdict)
 			granted := w.had(b, c.within)
@@ -83,7 +84,7 @@ func TestReal_AStoreThatForgetsItsHolder(t *testing.T) {
 			w := newPoisonWorld(t, cluster)
 			p, b, newest := w.chain()
 			lost := make(chan error, 10)
-			require.Equal(t, lease.Granted, b.Acquire(t.Context(), lease.Proposal{}, func(reason error) { lost <- reason }).Kind)
+			require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), lease.Proposal{})).Following(func(reason error) { lost <- reason }).Kind)
 			c.forget(w, p)
 			if name == "without our annotation" {
 				w.edit(object{"spec": object{"holderIdentity": "b"}}) // still its name, and nothing else of it
@@ -109,13 +110,13 @@ func TestReal_AStoreThatForgetsItsHolder(t *testing.T) {
 func (w poisonWorld) chain() (p past, b *lease.Lease, newest *sbr.Verdict) {
 	w.Helper()
 	a, b := w.party("a"), w.party("b")
-	require.Equal(w, lease.Granted, w.acquire(a, verdictOf(0, "a", "b", "c")).Kind)
-	require.Equal(w, lease.Released, a.Release(w.Context()).Kind)
+	require.Equal(w, sbr.Granted, w.acquire(a, verdictOf(0, "a", "b", "c")).Kind)
+	require.NoError(w, a.Release(w.Context()))
 	p.first = w.get()
-	require.Equal(w, lease.Granted, w.acquire(a, verdictOf(1, "a", "b")).Kind)
+	require.Equal(w, sbr.Granted, w.acquire(a, verdictOf(1, "a", "b")).Kind)
 	p.held = w.get()
-	require.Equal(w, lease.Granted, w.acquire(a, verdictOf(2, "a")).Kind)
-	require.Equal(w, lease.Released, a.Release(w.Context()).Kind)
+	require.Equal(w, sbr.Granted, w.acquire(a, verdictOf(2, "a")).Kind)
+	require.NoError(w, a.Release(w.Context()))
 	r, err := b.Read(w.Context())
 	require.NoError(w, err)
 	require.EqualValues(w, 3, r.Token)

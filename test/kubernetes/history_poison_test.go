@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -40,7 +42,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		w.create(nil, object{"holderIdentity": "x", "leaseDurationSeconds": math.MaxInt32, "renewTime": longAgo})
 		b := w.party("b")
 		out := w.acquire(b, lease.Proposal{})
-		require.Equal(w, lease.Held, out.Kind, "%v", out)
+		require.Equal(w, sbr.Held, out.Kind, "%v", out)
 		require.LessOrEqual(w, out.RetryAfter, poisonTTL)
 		w.said("the holder's heartbeat-timeout is longer than mine", "holder=x")
 		require.EqualValues(w, 1, w.had(b, poisonTTL).Token)
@@ -48,7 +50,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 	"times in the future": func(w poisonWorld) {
 		w.create(nil, object{"holderIdentity": "x", "leaseDurationSeconds": 2, "renewTime": atTheEnd, "acquireTime": atTheEnd})
 		b := w.party("b")
-		require.Equal(w, lease.Held, w.acquire(b, lease.Proposal{}).Kind)
+		require.Equal(w, sbr.Held, w.acquire(b, lease.Proposal{}).Kind)
 		w.had(b, poisonTTL)
 		w.said("future", "9999-12-31", "holder=x")
 		require.Greater(w, b.Token(), uint64(0))
@@ -69,14 +71,14 @@ var poisonedObjects = map[string]func(poisonWorld){
 	"a holder without annotation": func(w poisonWorld) {
 		w.create(nil, object{"holderIdentity": "x"})
 		b := w.party("b")
-		require.Equal(w, lease.Held, w.acquire(b, lease.Proposal{}).Kind, "nobody may take it at once")
+		require.Equal(w, sbr.Held, w.acquire(b, lease.Proposal{}).Kind, "nobody may take it at once")
 		w.had(b, poisonTTL)
 		w.said("the holder's heartbeat-timeout is longer than mine", "holder=x")
 	},
 	"a holder that says so little": func(w poisonWorld) { // another elector: client-go's sets a duration
 		w.create(nil, object{"holderIdentity": "x", "leaseDurationSeconds": 1})
 		b := w.party("b")
-		require.Equal(w, lease.Held, w.acquire(b, lease.Proposal{}).Kind)
+		require.Equal(w, sbr.Held, w.acquire(b, lease.Proposal{}).Kind)
 		w.had(b, time.Second)
 		require.Empty(w, w.log.All())
 	},
@@ -84,7 +86,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		w.create(nil, object{"leaseTransitions": math.MaxInt32})
 		b := w.party("b")
 		require.EqualValues(w, math.MaxInt32+1, w.had(b, 0).Token)
-		require.Equal(w, lease.Released, b.Release(w.Context()).Kind)
+		require.NoError(w, b.Release(w.Context()))
 		require.EqualValues(w, math.MaxInt32+2, w.had(b, 0).Token, "the annotation counts on")
 		require.EqualValues(w, math.MaxInt32, w.spec()["leaseTransitions"])
 		require.Empty(w, w.log.All())
@@ -98,9 +100,9 @@ var poisonedObjects = map[string]func(poisonWorld){
 		defer w.edit(object{"metadata": object{"finalizers": []any{}}})
 		b := w.party("b")
 		w.had(b, 0)
-		require.Equal(w, lease.Granted, w.acquire(b, verdictOf(b.Token(), "a", "b")).Kind)
+		require.Equal(w, sbr.Granted, w.acquire(b, verdictOf(b.Token(), "a", "b")).Kind)
 		time.Sleep(2 * poisonSettings.HeartbeatInterval)
-		require.Equal(w, lease.Released, b.Release(w.Context()).Kind)
+		require.NoError(w, b.Release(w.Context()))
 		metadata := w.get()["metadata"].(object)
 		require.Equal(w, object{"team": "a", "example.com/x": "y"}, metadata["labels"])
 		require.Equal(w, "keep", w.annotations()["note"])
@@ -113,7 +115,7 @@ var poisonedObjects = map[string]func(poisonWorld){
 		b := w.party("b")
 		before := w.get()
 		out := w.acquire(b, lease.Proposal{})
-		require.Equal(w, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
 		require.ErrorIs(w, out.Err, lease.ErrTooLarge)
 		require.ErrorIs(w, out.Err, lease.ErrRefused)
 		w.clear(out.Err, w.namespace+"/"+testName, "annotations")
@@ -134,10 +136,10 @@ var poisonedObjects = map[string]func(poisonWorld){
 			require.True(w, b.Check(), "a heartbeat needs no more room")
 		}
 		out := w.acquire(b, verdictOf(b.Token(), "a", "b"))
-		require.Equal(w, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
 		require.ErrorIs(w, out.Err, lease.ErrTooLarge)
 		require.True(w, b.Check(), "and the lease is still held")
-		require.Equal(w, lease.Released, b.Release(w.Context()).Kind)
+		require.NoError(w, b.Release(w.Context()))
 	},
 }
 
@@ -172,7 +174,7 @@ func (w poisonWorld) unreadable(annotation string, parts []string) {
 	parts = append(parts, w.namespace+"/"+testName, "not readable", wayOut)
 	w.clear(err, parts...)
 	out := w.acquire(b, lease.Proposal{})
-	require.Equal(w, lease.Unknown, out.Kind, "%v", out)
+	require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
 	w.clear(out.Err, parts...)
 	require.Equal(w, before, w.get(), "untouched")
 	w.said(parts...)
@@ -185,7 +187,7 @@ func (w poisonWorld) unreadableWhileHeld() {
 	w.create(nil, object{})
 	a, b := w.party("a"), w.party("b")
 	lost := make(chan error, 1)
-	require.Equal(w, lease.Granted, a.Acquire(w.Context(), lease.Proposal{}, func(reason error) { lost <- reason }).Kind)
+	require.Equal(w, sbr.Granted, linear.AnswerOf(a.Acquire(w.Context(), lease.Proposal{})).Following(func(reason error) { lost <- reason }).Kind)
 	w.annotate(`{"v":99}`)
 	edited := time.Now()
 	select {
@@ -197,7 +199,7 @@ func (w poisonWorld) unreadableWhileHeld() {
 	}
 	require.Less(w, time.Since(edited), poisonTTL+time.Second)
 	require.False(w, a.Check())
-	require.Equal(w, lease.Unknown, w.acquire(b, lease.Proposal{}).Kind)
+	require.Equal(w, sbr.Unknown, w.acquire(b, lease.Proposal{}).Kind)
 	w.said("lease: lost", "newer")
 	w.annotate(nil)
 	w.had(b, poisonTTL)
@@ -208,7 +210,7 @@ func (w poisonWorld) largestToken() {
 	w.create(object{"annotations": object{kubernetes.Annotation: `{"v":1,"token":18446744073709551615}`}}, object{})
 	b := w.party("b")
 	out := w.acquire(b, lease.Proposal{})
-	require.Equal(w, lease.Unknown, out.Kind, "%v", out)
+	require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
 	require.ErrorIs(w, out.Err, lease.ErrTokenSpent)
 	w.said("the token in the record cannot grow any more", "sbr lease reset")
 	w.annotate(nil)

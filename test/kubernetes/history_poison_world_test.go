@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
@@ -114,18 +115,18 @@ func (w poisonWorld) at(backup object) object {
 	return out
 }
 
-func (w poisonWorld) acquire(l *lease.Lease, p lease.Proposal) lease.Outcome {
-	return l.Acquire(w.Context(), p, nil)
+func (w poisonWorld) acquire(l *lease.Lease, p lease.Proposal) linear.Answer {
+	return linear.AnswerOf(l.Acquire(w.Context(), p))
 }
 
 // had demands that the lease can be had within d (and what a busy machine adds), and returns the grant.
 func (w poisonWorld) had(l *lease.Lease, d time.Duration) lease.Record {
 	w.Helper()
 	began := time.Now()
-	var out lease.Outcome
+	var out linear.Answer
 	require.Eventually(w, func() bool {
 		out = w.acquire(l, lease.Proposal{})
-		return out.Kind == lease.Granted
+		return out.Kind == sbr.Granted
 	}, d+waitFor, 20*time.Millisecond, "locked out: %v", &out)
 	w.Logf("had after %v", time.Since(began).Round(time.Millisecond))
 	require.Less(w, time.Since(began), d+3*time.Second, "locked out for longer than the heartbeat-timeout")

@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -143,12 +145,12 @@ func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
 			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
 			require.NoError(t, err)
 			defer l.Close()
-			out := l.Acquire(t.Context(), lease.Proposal{}, nil)
-			require.Equal(t, lease.Granted, out.Kind, "%v", out)
+			out := linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
+			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 			if o.CRD || !o.API.Custom() {
 				appliedAgain(t, k, o, l)
 			}
-			require.Equal(t, lease.Released, l.Release(t.Context()).Kind)
+			require.NoError(t, l.Release(t.Context()))
 			onlyThisLease(t, cluster, o)
 		})
 	}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -94,11 +96,11 @@ func withoutRight(t *testing.T, w realWorld, s *kubernetes.Store, right string, 
 	defer l.Close()
 	ctx, cancel := contextFor(t, 2*time.Second)
 	defer cancel()
-	out := l.Acquire(ctx, lease.Proposal{}, nil)
+	out := linear.AnswerOf(l.Acquire(ctx, lease.Proposal{}))
 	if right == "watch" {
-		require.Equal(t, lease.Granted, out.Kind, "it takes no watch: %v", out)
+		require.Equal(t, sbr.Granted, out.Kind, "it takes no watch: %v", out)
 	} else {
-		require.Equal(t, lease.Unknown, out.Kind, "%v", out)
+		require.Equal(t, sbr.Unknown, out.Kind, "%v", out)
 		namesTheWayOut(out.Err)
 		require.False(t, l.Check())
 	}
@@ -130,9 +132,9 @@ func TestRights_OfALeaseMadeBeforehand(t *testing.T) {
 			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
 			require.NoError(t, err)
 			defer l.Close()
-			out := l.Acquire(t.Context(), lease.Proposal{}, nil)
-			require.Equal(t, lease.Granted, out.Kind, "%v", out)
-			require.Equal(t, lease.Released, l.Release(t.Context()).Kind)
+			out := linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
+			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
+			require.NoError(t, l.Release(t.Context()))
 		})
 	}
 }

@@ -1,4 +1,5 @@
-// Mutants proves that the tests have teeth: it seeds bugs into the resolver and the lease, one at a time, and runs the suite against each of them.
+// Mutants proves that the tests have teeth: it seeds bugs into the resolver, the lease and what drives them, one at a time, and runs the
+// suite against each of them.
 //
 //	go run -C test ./mutants                       all mutants, stops at the first test that catches each
 //	go run -C test ./mutants --tier each           and measures what the simulator finds by itself
@@ -11,7 +12,7 @@
 //
 // # Guarantees
 //
-//   - The suite passes on the tree as it is before any mutant is tried, so that a failure is the mutant's.
+//   - A step that has caught a mutant passes on the tree as it is, so that the failure is the mutant's.
 //   - Caught means that a named test failed, or that a scenario did. A mutant that does not apply, does not compile, or makes the tools fail
 //     in any other way is an error, not a catch; so is one that runs out of time, unless it says that it hangs.
 //   - A mutant that names checkers of the simulator counts only if those report it.

@@ -36,6 +36,9 @@ type hunter struct {
 	*tree
 	steps []step
 	mode  mode
+
+	mu    sync.Mutex
+	sound map[string]func() error // by step: whether it passes on the tree as it is, found out once
 }
 
 // mode says what is asked of the suite.
@@ -50,15 +53,27 @@ const (
 	each mode = "each"
 )
 
-// baseline is an error unless every step passes on the tree as it is.
-func (h *hunter) baseline(ctx context.Context) error {
-	for _, s := range h.steps {
-		switch r, err := s.run(ctx, h.tree); {
-		case err != nil:
-			return fmt.Errorf("the tree as it is: %s: %w", s.name, err)
-		case r.Caught != "":
-			return fmt.Errorf("the tree as it is fails %s: mend that first, nothing can be said of mutants before", r.Caught)
+// asItIs is an error unless a step passes on the tree as it is: else nothing that it finds is the mutant's.
+func (h *hunter) asItIs(ctx context.Context, s step) error {
+	h.mu.Lock()
+	check := h.sound[s.name]
+	if check == nil {
+		check = sync.OnceValue(func() error { return h.baseline(ctx, s) })
+		if h.sound == nil {
+			h.sound = make(map[string]func() error)
 		}
+		h.sound[s.name] = check
+	}
+	h.mu.Unlock()
+	return check()
+}
+
+func (h *hunter) baseline(ctx context.Context, s step) error {
+	switch r, err := s.run(ctx, h.tree); {
+	case err != nil:
+		return fmt.Errorf("the tree as it is: %s: %w", s.name, err)
+	case r.Caught != "":
+		return fmt.Errorf("the tree as it is fails %s: mend that first, nothing can be said of mutants before", r.Caught)
 	}
 	return nil
 }
@@ -122,14 +137,19 @@ func (h *hunter) try(ctx context.Context, f *finding) (err error) {
 			continue
 		}
 		r, err := s.run(ctx, t)
-		switch {
-		case err != nil:
+		if err != nil {
 			return fmt.Errorf("%s: %s: %w", f.Name, s.name, err)
-		case r.Hung && !f.Hangs:
-			return f.bad("%s ran out of time: write `hang: true` if that is how this bug shows, or make it end", r.Caught)
-		case r.Caught != "":
-			f.caught(catch{result: r, Step: s.name, Tier: s.tier})
 		}
+		if r.Caught == "" {
+			continue
+		}
+		if err := h.asItIs(ctx, s); err != nil {
+			return err
+		}
+		if r.Hung && !f.Hangs {
+			return f.bad("%s ran out of time: write `hang: true` if that is how this bug shows, or make it end", r.Caught)
+		}
+		f.caught(catch{result: r, Step: s.name, Tier: s.tier})
 	}
 	return nil
 }
@@ -137,7 +157,7 @@ func (h *hunter) try(ctx context.Context, f *finding) (err error) {
 // wants reports whether there is something left to learn from a step.
 func (f *finding) wants(s step, m mode) bool {
 	switch {
-	case s.of != "" && !f.changes(s.of):
+	case len(s.of) > 0 && !slices.ContainsFunc(s.of, f.changes):
 		return false
 	case f.By == nil:
 		return true

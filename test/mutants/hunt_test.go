@@ -49,7 +49,6 @@ func adds(what string) *mutant {
 
 func TestHunt_WhatBecomesOfAMutant(t *testing.T) {
 	h := toyHunter(t, toy, 3*time.Second)
-	require.NoError(t, h.baseline(t.Context()))
 	cases := map[string]struct {
 		mutant *mutant
 		change func(*mutant)
@@ -102,11 +101,16 @@ func TestHunt_WhatBecomesOfAMutant(t *testing.T) {
 }
 
 // A suite that fails anyway proves nothing.
-func TestBaseline_TheTreeMustPassFirst(t *testing.T) {
+func TestHunt_TheTreeItselfMustPass(t *testing.T) {
+	asItIs := func(files map[string]string) error {
+		h := toyHunter(t, files, time.Minute)
+		return h.asItIs(t.Context(), h.steps[0])
+	}
+	require.NoError(t, asItIs(toy))
 	broken := map[string]string{"go.mod": toy["go.mod"], "add_test.go": toy["add_test.go"], "add.go": "package toy\n\nfunc Add(a, b int) int { return 5 }\n"}
-	require.ErrorContains(t, toyHunter(t, broken, time.Minute).baseline(t.Context()), "mend that first")
+	require.ErrorContains(t, asItIs(broken), "mend that first")
 	broken["add.go"] = "package toy\n"
-	require.Error(t, toyHunter(t, broken, time.Minute).baseline(t.Context()))
+	require.Error(t, asItIs(broken))
 }
 
 // Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind; alone demands an answer.

@@ -46,7 +46,7 @@ func TestLibrary_EveryCheckerIsShownToFire(t *testing.T) {
 			shown[name] = true
 		}
 	}
-	named := checkerNames(t, filepath.Join("..", "..", "simulator", "world"))
+	named := checkerNames(t, filepath.Join("..", "..", "simulator", "internal", "world"))
 	require.GreaterOrEqual(t, len(named), 9)
 	for name, file := range named {
 		require.True(t, shown[name], "%s reports %q: write a mutant that says `checker: %s`", file, name, name)

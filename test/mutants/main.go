@@ -127,10 +127,6 @@ func hunt(ctx context.Context, o options, stderr io.Writer) (found []finding, er
 	}
 	h := &hunter{tree: t, steps: steps, mode: o.mode}
 	h.steps = slices.DeleteFunc(h.steps, func(s step) bool { return o.mode == alone && s.tier != simulator || o.quick && s.dear })
-	fmt.Fprintf(stderr, "the tree as it is: %d steps\n", len(h.steps))
-	if err := h.baseline(ctx); err != nil {
-		return nil, err
-	}
 	finished := 0
 	found = h.all(ctx, mutants, o.workers, func(f finding) {
 		finished++

@@ -29,8 +29,8 @@ type step struct {
 	tier tier
 	// dear steps are left out of --quick.
 	dear bool
-	// of is the folder whose mutants the step is for. Empty: all.
-	of  string
+	// of are the folders whose mutants the step is for. Empty: all.
+	of  []string
 	run func(ctx context.Context, t *tree) (result, error)
 }
 
@@ -56,15 +56,19 @@ func theSuite(ctx context.Context, t *tree) ([]step, error) {
 	return []step{
 		{name: "the resolver", tier: unit, run: tests(2*time.Minute, "./sbr")},
 		{name: "the rest of the core", tier: unit, run: tests(2*time.Minute, "./sbr/reachability", "./sbr/timing", "./strategies")},
-		{name: "the lease", tier: unit, dear: true, of: "lease", run: tests(2*time.Minute, "./lease")},
-		{name: "the provider", tier: unit, dear: true, of: "downing", run: tests(5*time.Minute, "-run", "^Test(Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Bootstrap)", "./downing")},
-		{name: "singletons", tier: unit, of: "singleton", run: tests(2*time.Minute, "-short", "./singleton/...")},
-		{name: "shards", tier: unit, of: "sharding", run: tests(2*time.Minute, "-short", "./sharding/...")},
-		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/world")},
+		{name: "the lease", tier: unit, dear: true, of: []string{"lease"}, run: tests(5*time.Minute, "./lease")},
+		{name: "the provider", tier: unit, dear: true, of: []string{"downing"}, run: tests(5*time.Minute, "-run",
+			"^Test(FailSafe|Watchdog|Heal|Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Bootstrap|Beside_Start)", "./downing")},
+		{name: "the agent", tier: unit, dear: true, of: []string{"internal/agent"}, run: tests(2*time.Minute, "-short", "./internal/agent/...")},
+		{name: "singletons", tier: unit, of: []string{"singleton", "internal/handover", "internal/slot"},
+			run: tests(2*time.Minute, "-short", "./internal/slot/...", "./internal/handover", "./singleton/...")},
+		{name: "shards", tier: unit, of: []string{"sharding", "internal/shards", "internal/slot"},
+			run: tests(2*time.Minute, "-short", "./internal/shards/...", "./sharding/...")},
+		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/internal/world")},
 		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "./simulator/scenario")},
 		{name: "the rest of the simulator", tier: simulator, dear: true, run: tests(5*time.Minute, rest...)},
 		{name: "sbr simulate", tier: simulator, dear: true, run: simulate},
-		{name: "many random runs", tier: simulator, dear: true, run: tests(5*time.Minute, "-run", "^TestRandom", "./simulator/world")},
+		{name: "many random runs", tier: simulator, dear: true, run: tests(5*time.Minute, "-run", "^TestRandom", "./simulator/internal/world")},
 		{name: "every interleaving", tier: simulator, dear: true, run: tests(10*time.Minute, walks...)},
 	}, nil
 }

@@ -1,6 +1,6 @@
 // Package serf is the second tier of proof: the scenario files of the simulator over real Serf, in virtual time.
 //
-// The model in package simulator/world decides millions of runs because everything around the resolver is small and seeded. What it
+// The model in package simulator/internal/world decides millions of runs because everything around the resolver is small and seeded. What it
 // says of production is worth as much as its failure detector is like Serf's. So the tests here
 //
 //   - play each file of simulator/scenarios, as far as that can be done, over real Serf nodes with real providers on a network inside the

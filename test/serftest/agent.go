@@ -153,9 +153,6 @@ func (a *Agent) Kill() { a.process.Kill() }
 // Interrupt makes the agent leave the cluster and end. It fails the test if there is none.
 func (a *Agent) Interrupt() { a.must(a.process.Interrupt()) }
 
-// Terminate ends the agent without a leave, which is what it does on SIGTERM.
-func (a *Agent) Terminate() { a.must(a.process.Terminate()) }
-
 // Stop freezes the agent (SIGSTOP): its sockets stay open and silent. It returns when the agent stands still.
 func (a *Agent) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), pauseTimeout)

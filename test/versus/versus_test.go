@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
+	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -115,10 +116,10 @@ func BenchmarkVersus_RequestsPerAcquire(b *testing.B) {
 		runs++
 		name := fmt.Sprintf("run-%d", runs)
 		l := a.lease(b, name, "a", lease.DefaultSettings())
-		n, _ := a.requests(name, func() { require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind) })
+		n, _ := a.requests(name, func() { require.Equal(b, sbr.Granted, linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Kind) })
 		cold += n
-		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
-		n, _ = a.requests(name, func() { require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind) })
+		require.NoError(b, l.Release(b.Context()))
+		n, _ = a.requests(name, func() { require.Equal(b, sbr.Granted, linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Kind) })
 		warm += n
 		l.Close()
 
@@ -151,8 +152,8 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 		seen := make(chan struct{})
 		var once sync.Once
 		parties.Go(func() { _ = l.Watch(ctx, func(lease.Record) { once.Do(func() { close(seen) }) }) })
-		require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
-		require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+		require.Equal(b, sbr.Granted, linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Kind)
+		require.NoError(b, l.Release(b.Context()))
 		<-seen
 		all, writes := a.requests("", func() { time.Sleep(ours) })
 		b.ReportMetric(float64(all-writes)*float64(time.Hour/ours), "reads/h")
@@ -180,8 +181,8 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 func BenchmarkVersus_AcquireLatency(b *testing.B) {
 	a := newArena(b)
 	l := a.lease(b, "latency", "a", lease.DefaultSettings())
-	require.Equal(b, lease.Granted, l.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
-	require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+	require.Equal(b, sbr.Granted, linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Kind)
+	require.NoError(b, l.Release(b.Context()))
 	leases := a.elections.CoordinationV1().Leases(a.namespace)
 	var acquires, patches, puts []time.Duration
 	measure := func(into *[]time.Duration, f func() error) {
@@ -195,9 +196,9 @@ func BenchmarkVersus_AcquireLatency(b *testing.B) {
 		for range samples {
 			_, err := l.Read(b.Context()) // the bare updates have moved the version
 			require.NoError(b, err)
-			measure(&acquires, func() error { return l.Acquire(b.Context(), lease.Proposal{}, nil).Err })
+			measure(&acquires, func() error { return linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Err })
 			require.True(b, l.Check())
-			require.Equal(b, lease.Released, l.Release(b.Context()).Kind)
+			require.NoError(b, l.Release(b.Context()))
 
 			object, err := leases.Get(b.Context(), "latency", metav1.GetOptions{})
 			require.NoError(b, err)
@@ -268,7 +269,7 @@ func BenchmarkVersus_VerdictSeenBy100Watchers(b *testing.B) {
 	}
 	seen := make(chan sight, 10*watchers)
 	writer := a.lease(b, "fan-out", "writer", lease.DefaultSettings())
-	record := writer.Acquire(b.Context(), verdictFrom(0), nil).Record
+	record := linear.AnswerOf(writer.Acquire(b.Context(), verdictFrom(0))).Record
 	for i := range watchers {
 		l := a.lease(b, "fan-out", fmt.Sprintf("w%d", i), lease.DefaultSettings())
 		running.Go(func() { _ = l.Watch(ctx, func(r lease.Record) { seen <- sight{r.Token, time.Now()} }) })
@@ -284,9 +285,9 @@ func BenchmarkVersus_VerdictSeenBy100Watchers(b *testing.B) {
 	}
 	all()
 	for b.Loop() {
-		out := writer.Acquire(b.Context(), verdictFrom(record.Token), nil)
+		out := linear.AnswerOf(writer.Acquire(b.Context(), verdictFrom(record.Token)))
 		written := time.Now()
-		require.Equal(b, lease.Granted, out.Kind)
+		require.Equal(b, sbr.Granted, out.Kind)
 		record = out.Record
 		for _, at := range all() {
 			delays = append(delays, max(0, at.Sub(written)))
@@ -328,10 +329,10 @@ func (a *arena) lastSign(b *testing.B, name string) time.Time {
 func leaseTakeover(b *testing.B, a *arena, name string, ttl time.Duration) time.Duration {
 	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
 	holder, next := a.lease(b, name, "a", settings), a.lease(b, name, "b", settings)
-	require.Equal(b, lease.Granted, holder.Acquire(b.Context(), lease.Proposal{}, nil).Kind)
+	require.Equal(b, sbr.Granted, linear.AnswerOf(holder.Acquire(b.Context(), lease.Proposal{})).Kind)
 	granted := make(chan time.Time, 1)
 	go func() {
-		if out := next.AcquireWait(b.Context(), lease.Proposal{}, nil); out.Kind == lease.Granted {
+		if out := linear.AnswerOf(next.AcquireWait(b.Context(), lease.Proposal{})); out.Kind == sbr.Granted {
 			granted <- time.Now()
 		}
 	}()

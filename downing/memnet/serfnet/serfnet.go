@@ -17,14 +17,13 @@ import (
 //
 // mutate, if not nil, may change the configuration before the node is created:
 //
-//   - LogOutput (io.Discard beforehand) receives the log of Serf and memberlist,
-//     each line headed by the node's name. A writer that several nodes share must
-//     be safe for concurrent use. Logger, if set, is used instead.
-//   - MemberlistConfig may be changed or replaced, for instance by
-//     memberlist.DefaultLocalConfig(). Its Transport, if set, is used: that is how
-//     a restart gets another address (memnet.Network.TransportAt).
-//   - NodeName is name beforehand. A node that is called differently on each
-//     start is still the same host to the network.
+//   - LogOutput (io.Discard beforehand) receives the log of Serf and memberlist, each line headed by the
+//     node's name. A writer that several nodes share must be safe for concurrent use. Logger, if set, is
+//     used instead.
+//   - MemberlistConfig may be changed or replaced, for instance by memberlist.DefaultLocalConfig(). Its
+//     Transport, if set, is used: that is how a restart gets another address (memnet.Network.TransportAt).
+//   - NodeName is name beforehand. A node that is called differently on each start is still the same host
+//     to the network.
 //
 // The node's Shutdown ends its transport as well; then name can be started again.
 func Start(network *memnet.Network, name string, mutate func(*serf.Config)) (*serf.Serf, error) {
@@ -52,8 +51,8 @@ func Start(network *memnet.Network, name string, mutate func(*serf.Config)) (*se
 	return node, nil
 }
 
-// shareLogger gives Serf and memberlist one logger: two on the same writer
-// would write to it at the same time.
+// shareLogger gives Serf and memberlist one logger: two on the same writer would write to it at the same
+// time.
 func shareLogger(conf *serf.Config) {
 	if conf.Logger == nil {
 		out := conf.LogOutput
@@ -69,11 +68,10 @@ func shareLogger(conf *serf.Config) {
 	conf.MemberlistConfig.LogOutput = nil
 }
 
-// StartAll starts a node for each name, in this order, and joins each to the
-// first, which takes as long as a few dials. mutate, if not nil, is called for
-// each with its name. The nodes are returned in the order of names, each of
-// them joined; that all know all takes gossip a moment longer. On an error
-// none is left running.
+// StartAll starts a node for each name, in this order, and joins each to the first, which takes as long as
+// a few dials. mutate, if not nil, is called for each with its name. The nodes are returned in the order of
+// names, each of them joined; that all know all takes gossip a moment longer. On an error none is left
+// running.
 func StartAll(network *memnet.Network, mutate func(name string, conf *serf.Config), names ...string) ([]*serf.Serf, error) {
 	var nodes []*serf.Serf
 	for _, name := range names {
@@ -105,8 +103,8 @@ func join(node, first *serf.Serf) error {
 	return nil
 }
 
-// ShutdownAll shuts all nodes down, without a leave: to each other they have
-// crashed. Nodes that are down already are no error.
+// ShutdownAll shuts all nodes down, without a leave: to each other they have crashed. Nodes that are down
+// already are no error.
 func ShutdownAll(nodes ...*serf.Serf) error {
 	var errs []error
 	for _, node := range nodes {

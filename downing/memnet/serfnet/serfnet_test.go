@@ -20,7 +20,7 @@ var five = []string{"n1", "n2", "n3", "n4", "n5"}
 func TestPartition_BothSidesFailEachOtherAndHeal(t *testing.T) {
 	for name, cfg := range map[string]memnet.Config{
 		"ideal": {},
-		"noisy": {Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond, Loss: 0.01, Seed: 1},
+		"noisy": {Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond, Seed: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,6 @@ func TestCutOneWay_BetweenTwoGoesUnnoticed(t *testing.T) {
 			time.Sleep(time.Second)
 			require.True(t, allAlive(nodes), "the others vouch for both")
 		}
-		require.Positive(t, n.Stats().DroppedCut)
 	})
 }
 
@@ -159,10 +158,8 @@ func TestShutdown_LeavesNothingBehind(t *testing.T) {
 				time.Sleep(42*time.Second + 345*time.Millisecond)
 				require.NoError(t, serfnet.ShutdownAll(nodes...))
 				time.Sleep(settle)
-				s := n.Stats()
-				require.Equal(t, s.PacketsSent, s.PacketsDelivered+s.Dropped())
 				for _, name := range five {
-					require.False(t, n.Reachable(name, name))
+					require.ErrorContains(t, n.Freeze(name), "is not running")
 				}
 			})
 		})
@@ -188,13 +185,13 @@ func TestStartAll_FailureLeavesNothingRunning(t *testing.T) {
 		n := memnet.New(memnet.Config{})
 		_, err := serfnet.StartAll(n, nil, "n1", "n2", "n1")
 		require.ErrorContains(t, err, `"n1" is running`)
-		require.False(t, n.Reachable("n1", "n2"))
+		require.ErrorContains(t, n.Freeze("n1"), "is not running")
 
 		require.NoError(t, n.Cut("n1", "n2"))
 		_, err = serfnet.StartAll(n, nil, "n1", "n2")
 		require.ErrorContains(t, err, `serfnet: join "n2"`)
 		require.ErrorContains(t, err, "i/o timeout")
-		require.False(t, n.Reachable("n1", "n1"))
+		require.ErrorContains(t, n.Freeze("n1"), "is not running")
 		time.Sleep(settle)
 	})
 }

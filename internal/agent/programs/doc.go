@@ -1,5 +1,5 @@
 // Package programs lets programs of this machine take part in the cluster through its agent: each of them has a singleton.Manager here, and runs when
-// that one says so. Package attach says what travels; package guard is the other side.
+// that one says so. Package attach says what travels, and has the other side.
 //
 //	h := programs.New(programs.Options{Cluster: provider, Configure: …})
 //	http.Handle("/run", h.Run())          // programs attach here

@@ -14,7 +14,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/internal/guard"
+	turns "github.com/serf-sbr/serf-sbr/internal/program"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -182,7 +182,7 @@ func TestAgentSilent_AShortPauseIsNothing(t *testing.T) {
 // A member that is not sure of its place extends nothing: its program has ended before another one may start.
 func TestUnsure_TheProgramEndsBeforeOthersStart(t *testing.T) {
 	with(t, 3, suspends, nil, func(t *testing.T, c *crew) {
-		first := c.attach("n1", func(p *program, _ *guard.AgentOptions) { p.takes = time.Hour }) // it has to be killed
+		first := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour }) // it has to be killed
 		c.runs(first, 30*time.Second)
 		second := c.attach("n2", nil)
 		time.Sleep(5 * time.Second)
@@ -198,7 +198,7 @@ func TestUnsure_TheProgramEndsBeforeOthersStart(t *testing.T) {
 // Downed: the program is told at once, and the agent's end waits for it.
 func TestDowned_StopsFirst(t *testing.T) {
 	eachWay(t, 3, clustertest.Options{}, func(t *testing.T, c *crew) {
-		first := c.attach("n1", func(p *program, _ *guard.AgentOptions) { p.takes = time.Second })
+		first := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Second })
 		c.runs(first, 30*time.Second)
 		second := c.attach("n2", nil)
 		time.Sleep(5 * time.Second)
@@ -220,7 +220,7 @@ func TestDowned_StopsFirst(t *testing.T) {
 func TestLeaseTaken_KillsAtOnce(t *testing.T) {
 	stores := leasetest.NewMemory()
 	with(t, 1, clustertest.Options{}, func(name string, c *singleton.Config) { c.Store = stores.View(name) }, func(t *testing.T, c *crew) {
-		p := c.attach("n1", func(p *program, _ *guard.AgentOptions) { p.takes = time.Hour })
+		p := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour })
 		c.runs(p, 30*time.Second)
 		take(t, stores)
 		c.Eventually(2*time.Second, "it goes on", func() bool { return !p.running() })
@@ -322,9 +322,9 @@ func TestList_SaysWhatRunsWhere(t *testing.T) {
 func TestOnce_LeavesWhenItRunsElsewhere(t *testing.T) {
 	with(t, 2, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		c.runs(c.attach("n1", nil), 30*time.Second)
-		second := c.attach("n2", func(_ *program, o *guard.AgentOptions) { o.Once = true })
+		second := c.attach("n2", func(_ *program, o *attach.AgentOptions) { o.Once = true })
 		<-second.done
-		require.ErrorIs(t, second.err, guard.ErrElsewhere)
+		require.ErrorIs(t, second.err, turns.ErrElsewhere)
 		require.ErrorContains(t, second.err, "on n1, under token ")
 	})
 }
@@ -333,12 +333,12 @@ func TestOnce_LeavesWhenItRunsElsewhere(t *testing.T) {
 func TestLock_OneProcessAtATime(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		lock := t.TempDir() + "/lock"
-		first := c.attach("n1", func(_ *program, o *guard.AgentOptions) { o.Lock = lock })
+		first := c.attach("n1", func(_ *program, o *attach.AgentOptions) { o.Lock = lock })
 		c.runs(first, 30*time.Second)
-		second := c.attach("n1", func(_ *program, o *guard.AgentOptions) { o.Lock = lock })
-		once := c.attach("n1", func(_ *program, o *guard.AgentOptions) { o.Lock, o.Once = lock, true })
+		second := c.attach("n1", func(_ *program, o *attach.AgentOptions) { o.Lock = lock })
+		once := c.attach("n1", func(_ *program, o *attach.AgentOptions) { o.Lock, o.Once = lock, true })
 		<-once.done
-		require.ErrorIs(t, once.err, guard.ErrElsewhere)
+		require.ErrorIs(t, once.err, turns.ErrElsewhere)
 		time.Sleep(time.Minute)
 		require.Zero(t, second.count())
 		first.end()
@@ -351,7 +351,7 @@ func TestLock_OneProcessAtATime(t *testing.T) {
 // What will never work is said, and what may work later is waited for.
 func TestRefusedForGood(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-		p := c.attach("n1", func(_ *program, o *guard.AgentOptions) { o.Singleton = "no spaces" })
+		p := c.attach("n1", func(_ *program, o *attach.AgentOptions) { o.Singleton = "no spaces" })
 		<-p.done
 		require.ErrorContains(t, p.err, `the agent refuses the program (400): singleton no spaces cannot be run`)
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton"
-	"github.com/serf-sbr/serf-sbr/singleton/handover"
 )
 
 // MaxPrograms is how many may be attached. Their names travel in a tag of the node, which may have no room for so many: Serf allows 512 bytes for all tags.
@@ -197,7 +197,7 @@ func (h *Host) least(cfg *singleton.Config) time.Duration {
 		}
 		return min(s.Window()-s.Interval(), attach.MaxValidFor)
 	}
-	trust := handover.TrustFor(p.Resolver.StableAfter, cmp.Or(cfg.RemovalMargin, p.Resolver.StableAfter))
+	trust := core.TrustFor(p.Resolver.StableAfter, cmp.Or(cfg.RemovalMargin, p.Resolver.StableAfter))
 	return min(trust*5/8, attach.MaxValidFor) // it is renewed each quarter, and what it is renewed from lags behind
 }
 

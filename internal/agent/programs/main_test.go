@@ -17,9 +17,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/internal/guard"
+	"github.com/serf-sbr/serf-sbr/internal/linear"
+	turns "github.com/serf-sbr/serf-sbr/internal/program"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -106,7 +108,7 @@ func (c *crew) end() {
 type program struct {
 	t     *testing.T
 	name  string
-	agent *guard.Agent
+	agent *attach.Agent
 	// takes is how long it takes to end when it is told to; state is what it leaves.
 	takes time.Duration
 	state string
@@ -146,13 +148,13 @@ func (c *crew) waits(name string) *program {
 }
 
 // attach starts a program next to the agent of a member.
-func (c *crew) attach(name string, change func(p *program, o *guard.AgentOptions)) *program {
+func (c *crew) attach(name string, change func(p *program, o *attach.AgentOptions)) *program {
 	p := &program{t: c.t, name: name, takes: 100 * time.Millisecond, state: "of " + name, done: make(chan struct{}), leave: make(chan struct{}, 1)}
-	o := guard.AgentOptions{URL: "http://agent", HTTP: c.agents[name].http, Singleton: "backup", StopTimeout: stopTimeout, Lock: c.t.TempDir() + "/lock", Log: clustertest.Logger(name + " program")}
+	o := attach.AgentOptions{URL: "http://agent", HTTP: c.agents[name].http, Singleton: "backup", StopTimeout: stopTimeout, Lock: c.t.TempDir() + "/lock", Log: clustertest.Logger(name + " program")}
 	if change != nil {
 		change(p, &o)
 	}
-	p.agent = guard.OverAgent(o)
+	p.agent = attach.OverAgent(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	go func() {
@@ -186,7 +188,7 @@ func (p *program) loop(ctx context.Context) error {
 			require.NoError(p.t, os.WriteFile(path, []byte(p.state), 0o600))
 		}
 		p.ends(why)
-		p.agent.Done(t, guard.End{Again: ctx.Err() == nil && !p.left, Why: why})
+		p.agent.Done(t, turns.End{Again: ctx.Err() == nil && !p.left, Why: why})
 		if p.left {
 			return nil
 		}
@@ -194,7 +196,7 @@ func (p *program) loop(ctx context.Context) error {
 }
 
 // supervise is the life of the program; it returns why it has ended.
-func (p *program) supervise(ctx context.Context, t *guard.Turn) (why string) {
+func (p *program) supervise(ctx context.Context, t *turns.Turn) (why string) {
 	var dead <-chan time.Time
 	told := func(because string) {
 		if dead == nil {
@@ -233,7 +235,7 @@ func (p *program) supervise(ctx context.Context, t *guard.Turn) (why string) {
 	}
 }
 
-func (p *program) begins(t *guard.Turn) {
+func (p *program) begins(t *turns.Turn) {
 	facts := make(map[string]string)
 	for _, f := range t.Facts {
 		name, value, _ := strings.Cut(f, "=")
@@ -318,5 +320,5 @@ func take(t *testing.T, stores *leasetest.Memory) {
 	operator, err := lease.New(stores.View("operator"), "operator", lease.DefaultSettings(), lease.Options{})
 	require.NoError(t, err)
 	t.Cleanup(operator.Close)
-	require.Equal(t, lease.Granted, operator.Acquire(t.Context(), lease.Proposal{Override: true}, nil).Kind)
+	require.Equal(t, sbr.Granted, linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
 }

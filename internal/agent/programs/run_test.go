@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/internal/conduct"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -90,7 +90,7 @@ func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
 		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
 		require.LessOrEqual(t, third.last().start.Sub(second.last().end), 200*time.Millisecond)
 		require.Equal(t, "of n2", third.last().state)
-		c.Eventually(5*time.Second, "its agent does not let it go", func() bool { return conduct.Closed(second.done) })
+		c.Eventually(5*time.Second, "its agent does not let it go", func() bool { return drive.Closed(second.done) })
 		c.alone()
 	})
 }
@@ -101,7 +101,7 @@ func TestDetach_OfOneThatWaits(t *testing.T) {
 		first := c.starts("n1")
 		second := c.waits("n2")
 		second.cancel()
-		c.Eventually(time.Second, "its agent does not let it go", func() bool { return conduct.Closed(second.done) })
+		c.Eventually(time.Second, "its agent does not let it go", func() bool { return drive.Closed(second.done) })
 		require.ErrorIs(t, second.err, context.Canceled)
 		require.Zero(t, second.count())
 		require.True(t, first.running())

@@ -69,11 +69,7 @@ var fromPod = map[string]attribute.Key{
 
 // describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
 func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
-	id := o.InstanceID
-	if id == "" {
-		id = rand.Text()
-	}
-	attrs := []attribute.KeyValue{semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(id)}
+	attrs := []attribute.KeyValue{semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(rand.Text())}
 	if o.System != "" {
 		attrs = append(attrs, attribute.String("sbr.system", o.System))
 	}

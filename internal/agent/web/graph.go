@@ -17,7 +17,7 @@ const (
 	kindDowned  = "downed"
 )
 
-// row is a member in the table.
+// row is a member, as the table and the picture of the cluster show it.
 type row struct {
 	Name   string `json:"name"`
 	Self   bool   `json:"self"`
@@ -29,19 +29,19 @@ type row struct {
 	Roles  string `json:"roles"`
 	ID     string `json:"id"`
 	Notes  string `json:"notes"`
+
+	// Title says all of it; Word is what is not as usual. Inside stands in its node, Sign behind its name among many.
+	Title  string `json:"title"`
+	Word   string `json:"word"`
+	Inside string `json:"inside"`
+	Sign   string `json:"sign"`
+	Odd    bool   `json:"odd"`
+	Holder bool   `json:"holder"` // of the lease
 }
 
-// group is some of many members.
+// group is some of many members: those of one kind.
 type group struct {
 	Kind  string `json:"kind"`
-	Title string `json:"title"`
-	Chips []chip `json:"chips"`
-}
-
-type chip struct {
-	Name  string `json:"name"`
-	Sign  string `json:"sign"`
-	Class string `json:"class"`
 	Title string `json:"title"`
 }
 
@@ -74,28 +74,33 @@ func (r *reading) rows() []row {
 	all := make([]row, len(r.Members))
 	for i := range r.Members {
 		m := &r.Members[i]
+		w := row{
+			Name: clean(m.Name), Self: m.Incarnation == r.Incarnation, Kind: kindOf(m), Status: line(m.Status),
+			By: list(r.missedBy[m.Name], 4), Addr: clean(m.Address), Roles: clean(strings.Join(m.Roles, " ")), ID: clean(m.Incarnation),
+			Holder: m.Incarnation == r.Lease.Holder && m.Incarnation != "",
+			Odd:    untagged[m.Name] || disagree[m.Name] || elsewhere[m.Name],
+		}
+		w.Sight = sights[w.Kind]
+		if w.By == "" && w.Kind == kindMissed {
+			w.By = "this member"
+		}
+		leads := m.Name == r.Leader && m.Reachable
 		var notes []string
 		note := func(is bool, text string) {
 			if is {
 				notes = append(notes, text)
 			}
 		}
-		self := m.Incarnation == r.Incarnation
-		note(self, "this member")
-		note(m.Name == r.Leader && m.Reachable, "★ leads this side")
-		note(m.Incarnation == r.Lease.Holder && m.Incarnation != "", "◆ holds the lease")
+		note(w.Self, "this member")
+		note(leads, "★ leads this side")
+		note(w.Holder, "◆ holds the lease")
 		note(untagged[m.Name], "⚠ no resolver")
 		note(disagree[m.Name], "⚠ other configuration")
 		note(elsewhere[m.Name], "⚠ other lease store")
-		k := kindOf(m)
-		by := list(r.missedBy[m.Name], 4)
-		if by == "" && k == kindMissed {
-			by = "this member"
-		}
-		all[i] = row{
-			Name: clean(m.Name), Self: self, Kind: k, Sight: sights[k], Status: line(m.Status), By: by,
-			Addr: clean(m.Address), Roles: clean(strings.Join(m.Roles, " ")), ID: clean(m.Incarnation), Notes: strings.Join(notes, ", "),
-		}
+		w.Notes = strings.Join(notes, ", ")
+		w.Title, w.Word, w.Inside, w.Sign = w.title(), w.word(), r.inside(&w, leads), w.sign(leads, len(r.missedBy[m.Name]))
+		w.Odd = w.Odd || m.Status == sbr.Joining.String()
+		all[i] = w
 	}
 	return all
 }
@@ -103,30 +108,55 @@ func (r *reading) rows() []row {
 // draw fills in the picture of the cluster.
 func (v *view) draw(r *reading) {
 	if len(r.Members) > inRing {
-		v.Groups, v.Key = r.groups(v.Members), "✕ n: so many members do not reach it · ★ leads this side · ◆ holds the lease"
+		v.Groups, v.Key = r.groups(), "✕ n: so many members do not reach it · ★ leads this side · ◆ holds the lease"
 		return
 	}
-	v.Ring = r.ring(v.Members)
+	v.Ring = &ring{Label: r.tellRing(), Links: r.links()}
 	v.Key = "A: this side · B: cannot be reached from here · ■: downed · ★ leads this side · ◆ holds the lease · dashed: cut · arrow: works in its direction alone"
 	if len(r.Members) > allLinks {
 		v.Key += " · only broken links are drawn"
 	}
 }
 
-// inside is the sign within a node: its side, or that it is gone, and that it leads.
-func (r *reading) inside(m *row, little bool) (sign string) {
-	if strings.Contains(m.Notes, "★") {
-		sign = "★"
-	}
+// inside is the sign within a node: its side, or that it is gone, and that it leads. Among many there is room for one.
+func (r *reading) inside(m *row, leads bool) string {
 	switch {
 	case m.Kind == kindDowned:
 		return "■"
 	case m.Kind == kindMissed:
 		return "B"
-	case len(r.suspects) > 0 && !(little && sign != ""):
-		return sign + "A"
+	case leads && (len(r.suspects) == 0 || len(r.Members) > besides):
+		return "★"
+	case leads:
+		return "★A"
+	case len(r.suspects) > 0:
+		return "A"
+	default:
+		return ""
 	}
-	return sign
+}
+
+// sign is all that there is to see of a member among many: so many miss it.
+func (m *row) sign(leads bool, missedBy int) (sign string) {
+	if m.Odd {
+		sign += "⚠"
+	}
+	if leads {
+		sign += "★"
+	}
+	if m.Holder {
+		sign += "◆"
+	}
+	switch {
+	case m.Kind == kindDowned:
+		return sign + "■"
+	case missedBy > 0:
+		return sign + "✕" + number(missedBy)
+	case m.Kind == kindMissed:
+		return sign + "✕"
+	default:
+		return sign
+	}
 }
 
 func (m *row) word() string {
@@ -179,48 +209,21 @@ func short(name string, most int) string {
 	return cut
 }
 
-// groups is what is drawn of a large cluster.
-func (r *reading) groups(rows []row) (all []group) {
-	for _, g := range []group{
-		{Kind: kindMissed, Title: "cannot be reached from here (side B)"},
-		{Kind: kindReached, Title: "on this side (side A)"},
-		{Kind: kindDowned, Title: "downed"},
+// groups are the kinds of member that there are in a large cluster.
+func (r *reading) groups() (all []group) {
+	for _, g := range []struct {
+		kind, title string
+		n           int
+	}{
+		{kindMissed, "cannot be reached from here (side B)", len(r.suspects)},
+		{kindReached, "on this side (side A)", len(r.alive) - len(r.suspects)},
+		{kindDowned, "downed", len(r.downed)},
 	} {
-		for i := range rows {
-			if m := &rows[i]; m.Kind == g.Kind {
-				g.Chips = append(g.Chips, r.chip(m, r.missedBy[r.Members[i].Name]))
-			}
-		}
-		if n := len(g.Chips); n > 0 {
-			g.Title = number(n) + " " + g.Title
-			all = append(all, g)
+		if g.n > 0 {
+			all = append(all, group{Kind: g.kind, Title: number(g.n) + " " + g.title})
 		}
 	}
 	return all
-}
-
-func (r *reading) chip(m *row, by []string) chip {
-	c := chip{Name: short(m.Name, 22), Class: m.Kind, Title: m.title()}
-	if m.Self {
-		c.Class += " self"
-	}
-	if strings.Contains(m.Notes, "⚠") {
-		c.Sign += "⚠"
-	}
-	for _, sign := range []string{"★", "◆"} {
-		if strings.Contains(m.Notes, sign) {
-			c.Sign += sign
-		}
-	}
-	switch {
-	case m.Kind == kindDowned:
-		c.Sign += "■"
-	case len(by) > 0:
-		c.Sign += "✕" + number(len(by))
-	case m.Kind == kindMissed:
-		c.Sign += "✕"
-	}
-	return c
 }
 
 // How many members have their names beside them, and how many all their links: of more only the broken ones are drawn.
@@ -231,23 +234,10 @@ const (
 	maxLinks = 1200 // broken ones
 )
 
-// ring is the cluster as a graph. The script places it.
+// ring is the cluster as a graph. The script places its nodes, which are the members.
 type ring struct {
 	Label string `json:"label"`
-	Nodes []node `json:"nodes"`
 	Links []link `json:"links"`
-}
-
-// node is a member in the ring.
-type node struct {
-	Kind   string `json:"kind"`
-	Self   bool   `json:"self"`
-	Odd    bool   `json:"odd"`
-	Holder bool   `json:"holder"` // of the lease
-	Inside string `json:"inside"`
-	Name   string `json:"name"`
-	Word   string `json:"word"`
-	Title  string `json:"title"`
 }
 
 // link leads from one node to another, by their places in the list. A one-way link works in that direction alone.
@@ -255,25 +245,6 @@ type link struct {
 	Kind string `json:"kind"`
 	From int    `json:"from"`
 	To   int    `json:"to"`
-}
-
-func (r *reading) ring(rows []row) *ring {
-	n := len(rows)
-	g := &ring{Label: r.tellRing(), Nodes: make([]node, n), Links: r.links()}
-	for i := range rows {
-		m := &rows[i]
-		d := node{
-			Kind: m.Kind, Self: m.Self, Holder: strings.Contains(m.Notes, "◆"), Inside: r.inside(m, n > besides),
-			Odd: strings.Contains(m.Notes, "⚠") || m.Status == sbr.Joining.String(), Title: m.title(),
-		}
-		if n > besides {
-			d.Name = short(m.Name, 14)
-		} else {
-			d.Name, d.Word = short(m.Name, 22), m.word()
-		}
-		g.Nodes[i] = d
-	}
-	return g
 }
 
 // links says who reaches whom as far as it is known: between two members of this side what they report, to the others only what is broken.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -146,14 +147,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) health(which func(Health) Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		c := which(s.feed.source.Health())
+		c := which(healthOf(s.feed.source))
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		text := "ok"
 		if !c.OK {
-			text = line(c.Reason)
-			if text == "" {
-				text = "not ok"
-			}
+			text = cmp.Or(c.Reason, "not ok")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		fmt.Fprintln(w, text)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,16 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/browsertest"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
-var (
-	update = flag.Bool("update", false, "rewrite the golden files and the pictures of the documentation")
-	shots  = flag.String("shots", "", "folder to write a picture of every state of the page to")
-)
-
-func TestMain(m *testing.M) { os.Exit(browsertest.Main(m)) }
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // noLeaks fails the test if it leaves a goroutine behind.
 func noLeaks(t *testing.T) {
@@ -105,10 +99,10 @@ func whole(n int) *fake {
 		health:  Health{Live: Check{OK: true}, Ready: Check{OK: true}},
 		config: Config{
 			YAML: "system: payments\nsplit-brain-resolver:\n  active-strategy: lease-majority\n  stable-after: 20s\nserf:\n  rpc: 127.0.0.1:7373\n  rpc-auth-key: '***'\n",
-			Timings: []Timing{
-				{Label: "Serf notices after", Larger: "5.8s to 13.1s", Lone: "8.2s to 2m4s"},
-				{Label: "own probes notice after", Larger: "3s to 5.5s", Lone: "3s to 5.5s"},
-				{Label: "both sides up after the verdict, where the loser watches it", Larger: "at most 100ms"},
+			Timings: []timing.Row{
+				{Label: "Serf notices after", Cells: []string{"5.8s to 13.1s", "8.2s to 2m4s"}},
+				{Label: "own probes notice after", Cells: []string{"3s to 5.5s", "3s to 5.5s"}},
+				{Label: "both sides up after the verdict, where the loser watches it", Cells: []string{"at most 100ms"}},
 			},
 		},
 	}
@@ -127,7 +121,7 @@ func whole(n int) *fake {
 	return f
 }
 
-// noon is when the histories of tests take place; TestBrowser_Picture has its own.
+// noon is when the histories of tests take place.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // lose makes the last of the members unreachable; every member on this side says so.
@@ -200,6 +194,21 @@ func lost() *fake {
 	f.health = Health{Live: Check{Reason: "down: " + why}, Ready: Check{Reason: "down: " + why}}
 	return f.happened(noon.Add(20400*time.Millisecond), downing.OccurredDown, "down: "+why)
 }
+
+// indirectly is a cluster in which all are reached from here, but not by everybody.
+func indirectly() *fake {
+	f := whole(6)
+	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"}, {Observer: "n3", Subject: "n6"}}
+	return f
+}
+
+// Names that a member may have chosen to harm whoever looks at them.
+const (
+	markup    = `<script>alert(1)</script>`
+	turned    = "n\u202e4olleh\u202c\u200b"
+	backwards = "שלום-5"
+	endless   = "a-very-long-name-that-nobody-should-have-given-to-a-member-of-a-cluster-but-somebody-did-and-now-it-has-to-be-shown-all-the-same-0123456789-0123456789"
+)
 
 // served serves until the test ends, and returns the address with http://.
 func served(t *testing.T, o Options) (s *Server, url string) {

@@ -41,6 +41,14 @@
   // --- The graph: the members on a circle, in the units of the drawing.
 
   const besides = 16; // so many have their names beside them; the names of more point outwards
+
+  // short cuts a name; one that the server has isolated, because it may turn what stands around it, stays isolated.
+  function short(name, most) {
+    const letters = [...name];
+    if (letters.length <= most) return name;
+    return letters.slice(0, most - 1).join("") + "…" + (letters[0] === "\u2068" ? "\u2069" : "");
+  }
+
   const round = (x) => Math.round(x * 10) / 10;
   const degrees = (angle) => round(angle * 180 / Math.PI);
   const circle = (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`;
@@ -102,8 +110,9 @@
     return g;
   }
 
-  function drawRing(ring) {
-    const nodes = ring.nodes, many = nodes.length > besides;
+  function drawRing(ring, members) {
+    const many = members.length > besides;
+    const nodes = members.map((m) => ({...m, name: short(m.name, many ? 14 : 22), word: many ? "" : m.word}));
     const radius = many ? 190 : 150, halo = many ? 3 : 5;
     const size = many ? Math.min(12, Math.floor(radius * Math.PI / nodes.length * 0.8)) : 20;
     const places = nodes.map((_, i) => {
@@ -119,12 +128,14 @@
       ...nodes.map((n, i) => drawNode(n, places[i], size, halo, many)));
   }
 
-  function drawGroup(g) {
-    return make("div", {class: `group ${g.kind}`}, make("h4", {}, g.title), make("ul", {tabindex: 0, "aria-label": g.title}, ...g.chips.map((c) =>
-      make("li", {class: `chip ${c.class}`, title: c.title}, make("span", {class: "name"}, c.name), ...(c.sign ? [make("b", {}, c.sign)] : [])))));
+  function drawGroup(g, members) {
+    const chips = members.filter((m) => m.kind === g.kind).map((m) =>
+      make("li", {class: `chip ${m.kind}${m.self ? " self" : ""}`, title: m.title},
+        make("span", {class: "name"}, short(m.name, 22)), ...(m.sign ? [make("b", {}, m.sign)] : [])));
+    return make("div", {class: `group ${g.kind}`}, make("h4", {}, g.title), make("ul", {tabindex: 0, "aria-label": g.title}, ...chips));
   }
 
-  const drawGraph = ({ring, groups}) => (ring ? [drawRing(ring)] : (groups || []).map(drawGroup));
+  const drawGraph = ({ring, groups, members}) => (ring ? [drawRing(ring, members)] : (groups || []).map((g) => drawGroup(g, members)));
 
   function drawPeople(label, p) {
     return make("div", {}, make("dt", {}, label),
@@ -147,7 +158,7 @@
   }
 
   function drawTiming(t) {
-    const cells = t.Lone ? [make("td", {}, t.Larger), make("td", {}, t.Lone)] : [make("td", {colspan: 2}, t.Larger)];
+    const cells = t.Cells.map((c) => make("td", {colspan: t.Cells.length > 1 ? null : 2}, c));
     return make("tr", {}, make("th", {scope: "row"}, t.Label), ...cells);
   }
 
@@ -171,7 +182,7 @@
     draw("countdown", v.countdown, drawCountdown);
     draw("warnings", v.warnings, items);
     draw("facts", v.facts, drawFacts);
-    draw("graph", {ring: v.ring, groups: v.groups}, drawGraph);
+    draw("graph", {ring: v.ring, groups: v.groups, members: v.members}, drawGraph);
     say("key", v.key);
     draw("verdict", v.verdict, drawVerdict);
     rows = v.members;

@@ -1,6 +1,9 @@
 package web
 
-import "github.com/serf-sbr/serf-sbr/downing"
+import (
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
+)
 
 // Source is what the server shows. Its methods are called from several goroutines, each at most a few times a second for all feeds together
 // and once for each other request. They must not block.
@@ -18,35 +21,25 @@ type Source interface {
 // Health is what an orchestrator asks for. The zero value is neither alive nor ready.
 type Health struct {
 	// Live is red once the member is down or its loop is stuck: the process should be started again.
-	Live Check
+	Live Check `json:"live"`
 	// Ready is red whenever the member should not get work.
-	Ready Check
+	Ready Check `json:"ready"`
 }
 
 // Check is one answer. The zero value is red.
 type Check struct {
 	// OK is green.
-	OK bool
+	OK bool `json:"ok"`
 	// Reason is one line that says why it is red.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // Config is the configuration in effect. The zero value shows nothing.
 type Config struct {
 	// YAML is sbr.yaml with every default filled in and every secret left out.
-	YAML string
+	YAML string `json:"yaml"`
 	// Timings are what follows from it for a cluster of the present size.
-	Timings []Timing
+	Timings []timing.Row `json:"timings"`
 	// Warnings are settings that are unsafe, one sentence each.
-	Warnings []string
-}
-
-// Timing is one computed time, in words.
-type Timing struct {
-	// Label says what takes so long.
-	Label string
-	// Larger is the time for the larger side of an even split, or for any side where Lone is empty.
-	Larger string
-	// Lone is the time for a member that is cut off alone.
-	Lone string
+	Warnings []string `json:"warnings"`
 }

@@ -26,7 +26,7 @@ type view struct {
 	Key       string     `json:"key"`
 	Members   []row      `json:"members"`
 	Verdict   *verdict   `json:"verdict"`
-	Config    config     `json:"config"`
+	Config    Config     `json:"config"`
 }
 
 // The tones say how bad it is.
@@ -68,12 +68,6 @@ type people struct {
 	All   string `json:"all"`
 }
 
-type config struct {
-	YAML     string   `json:"yaml"`
-	Timings  []Timing `json:"timings"`
-	Warnings []string `json:"warnings"`
-}
-
 // reading is one look at a Source, with what is worked out from it more than once.
 type reading struct {
 	downing.Status
@@ -87,7 +81,7 @@ type reading struct {
 }
 
 func read(s Source) *reading {
-	r := &reading{Status: s.Status(), health: s.Health(), config: s.Config(), entries: s.Journal(), missedBy: make(map[string][]string)}
+	r := &reading{Status: s.Status(), health: healthOf(s), config: s.Config(), entries: s.Journal(), missedBy: make(map[string][]string)}
 	for i := range r.Members {
 		m := &r.Members[i]
 		switch {
@@ -112,12 +106,19 @@ func read(s Source) *reading {
 	return r
 }
 
+// healthOf is fit to be shown.
+func healthOf(s Source) Health {
+	h := s.Health()
+	h.Live.Reason, h.Ready.Reason = line(h.Live.Reason), line(h.Ready.Reason)
+	return h
+}
+
 // viewOf puts a reading into words.
 func viewOf(r *reading) *view {
 	v := &view{
 		System: clean(r.System), Member: clean(r.Member), State: stateWords[r.State],
 		Warnings: r.warnings(), Facts: r.facts(), Members: r.rows(), Verdict: r.verdict(), Countdown: r.countdown(),
-		Config: config{YAML: r.config.YAML, Timings: r.config.Timings, Warnings: r.config.Warnings},
+		Config: r.config,
 	}
 	if v.State == "" {
 		v.State = cmp.Or(line(string(r.State)), "unknown")

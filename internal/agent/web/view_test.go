@@ -168,7 +168,7 @@ func TestRing_Nodes(t *testing.T) {
 	f := whole(5).lose(2)
 	f.status.Members[2].Status = "down"
 	f.status.Lease.Holder = uid("n2")
-	n := seen(f).Ring.Nodes
+	n := seen(f).Members
 	require.Equal(t, kindReached, n[0].Kind)
 	require.True(t, n[0].Self)
 	require.Equal(t, "★A", n[0].Inside)
@@ -196,9 +196,11 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, "20 cannot be reached from here (side B)", v.Groups[0].Title)
 	require.Equal(t, "79 on this side (side A)", v.Groups[1].Title)
 	require.Equal(t, "1 downed", v.Groups[2].Title)
-	require.Equal(t, chip{Name: "n81", Sign: "✕5", Class: "missed", Title: "n81: unreachable; not reached by n1, n2, n3 and 2 more"}, v.Groups[0].Chips[0])
-	require.Equal(t, "★◆", v.Groups[1].Chips[0].Sign)
-	require.Equal(t, "⚠", v.Groups[1].Chips[1].Sign)
+	require.Equal(t, []string{kindMissed, kindReached, kindDowned}, []string{v.Groups[0].Kind, v.Groups[1].Kind, v.Groups[2].Kind})
+	first, n1, n2 := v.Members[0], v.Members[20], v.Members[21]
+	require.Equal(t, []string{"n81", "n1", "n2"}, []string{first.Name, n1.Name, n2.Name})
+	require.Equal(t, "n81: unreachable; not reached by n1, n2, n3 and 2 more", first.Title)
+	require.Equal(t, []string{"✕5", "★◆", "⚠"}, []string{first.Sign, n1.Sign, n2.Sign})
 	require.Equal(t, "n81", v.Members[0].Name, "what matters comes first")
 	require.Equal(t, "n51", v.Members[99].Name)
 }

@@ -88,7 +88,8 @@ func (s *stage) singleBound() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	bound := boundOf(f.Timing(len(hosts), f.Gossip()), f.Margin(), s.kind.guard)
+	in, _ := f.Times(len(hosts), "")
+	bound := boundOf(in, f.Margin(), s.kind.guard)
 	if s.kind.shards > 0 && s.kind.guard == cluster.ByBoth {
 		bound += f.LeaseSettings(config.ImplementationKubernetes).HeartbeatTimeout // first the coordinator's, then that of the shard
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/sbr/timing"
+)
+
+const explainTimingHelp = `Timing explains where the times of a cluster come from: how soon each side of a cut notices it, when it decides, how long
+both sides may be up, and which stable-after fits. Each line shows its sum, and the keys of the configuration that change it.
+
+The cut is a clean one, at one instant, on healthy nodes. Shown are bounds, not typical times. Without -f the defaults are explained.`
+
+const explainTimingExample = `  sbr explain timing
+  sbr explain timing -f sbr.yaml --members 50
+  sbr explain timing --profile wan -o json`
+
+func newExplainTiming(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "timing", Short: "explain the times of a cluster, and what changes them",
+		Long: explainTimingHelp, Example: explainTimingExample, Args: cobra.NoArgs,
+	}
+	const least = 2 // there is nothing to cut in a smaller one
+	output, q := addFormat(c), addQuestion(c, least)
+	file := c.Flags().StringP("file", "f", "", "the configuration (sbr.yaml), or - for standard input (default: all defaults)")
+	c.RunE = verb(func() error {
+		if err := q.validate(c); err != nil {
+			return badInput{err}
+		}
+		f := new(config.Default())
+		if *file != "" {
+			var err error
+			if _, f, err = readConfig(*file, s.in); err != nil {
+				return badInput{err}
+			}
+		}
+		q.complete(f)
+		x := newExplanation(f, q.members, q.profile)
+		return s.print(*output, x, x.write)
+	})
+	return c
+}
+
+// explanation is what `sbr explain timing -o json` prints. Durations are Go duration strings.
+type explanation struct {
+	Members  int              `json:"members"`
+	Larger   int              `json:"larger-half"`
+	Profile  string           `json:"profile"`
+	Strategy string           `json:"strategy"`
+	Steps    []timing.Step    `json:"steps"`
+	Timing   timingAnswer     `json:"timing"`
+	Warnings []timing.Warning `json:"warnings"`
+
+	timeline string
+}
+
+// newExplanation explains the times of a cluster of so many members.
+func newExplanation(f *config.File, members int, profile string) *explanation {
+	in, r := f.Times(members, profile)
+	x := &explanation{
+		Members: members, Larger: members - members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
+		Timing: newTimingAnswer(&r), Warnings: r.Warnings,
+	}
+	x.Steps, x.timeline = timing.Explain(in, &r)
+	return x
+}
+
+// write prints the explanation: a table, then where each line of it comes from, a timeline, warnings.
+func (x *explanation) write(to io.Writer) error {
+	p := paint(to)
+	var b bytes.Buffer
+	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members, strings.ToLower(x.Strategy), x.Profile)
+	fmt.Fprintln(&b, p.bold(title))
+	fmt.Fprintf(&b, "The larger half has %d; a lone node is cut off from all others. All times count from the cut.\n\n", x.Larger)
+	rows := [][]string{{"", "LARGER HALF", "A LONE NODE"}}
+	for i, step := range x.Steps {
+		rows = append(rows, append([]string{fmt.Sprintf("%2d %s", i+1, step.Name)}, step.Cells...))
+	}
+	b.WriteString(table(rows...))
+	for i, step := range x.Steps {
+		name := strings.ToUpper(step.Name[:1]) + step.Name[1:]
+		fmt.Fprintf(&b, "\n%s %s\n", p.bold(fmt.Sprintf("%d. %s.", i+1, name)), step.Text)
+		var sums [][]string
+		for _, sum := range step.Sums {
+			sums = append(sums, []string{"   " + sum.Of, sum.String()})
+		}
+		fmt.Fprintf(&b, "%s   change it with %s\n", table(sums...), strings.Join(step.Keys, ", "))
+	}
+	b.WriteString("\n" + x.timeline)
+	for _, w := range x.Warnings {
+		fmt.Fprintln(&b, p.yellow("warning: "+w.String()))
+	}
+	_, err := to.Write(b.Bytes())
+	return err
+}

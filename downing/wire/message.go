@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// MessageQuery is the name of the Serf queries that carry messages.
+const MessageQuery = "sbr"
+
+// MaxMessage is the largest encoded message in bytes; Serf's default of 1024 for a query also holds its
+// header.
+const MaxMessage = 800
+
+// maxReason bounds the sentence that travels with a decision; the whole one stays in the lease.
+const maxReason = 160
+
+// ErrInvalid is wrapped by the errors of Decode, DecodeFrame and Frame.Encode.
+var ErrInvalid = errors.New("wire: not a valid message")
+
+// Kind says what a message means.
+type Kind string
+
+// The kinds of message.
+const (
+	// KindReport: From cannot reach Down, and reaches Up again.
+	KindReport Kind = "report"
+	// KindVerdict: the verdict Token, of which Up survive and Down are out.
+	KindVerdict Kind = "verdict"
+	// KindOrder: a decision without a lease; Down go down or are kept out.
+	KindOrder Kind = "order"
+	// KindAsk: the members Up are asked to race for the lease in From's place, which cannot reach Down.
+	KindAsk Kind = "ask"
+	// KindStanding: From, which had read the token Seen, asks whether anything speaks against it.
+	KindStanding Kind = "standing"
+	// KindClear answers KindStanding: nothing up to the verdict Token does. The sender is unsure if it does
+	// not know its own fate. It cannot reach Down, and nothing was decided about them.
+	KindClear Kind = "clear"
+	// KindDone answers a verdict or an order that named From: it was taken in.
+	KindDone Kind = "done"
+	// KindBye: From leaves of its own will, or because it was downed. It decides nothing any more. (Since
+	// version 2.)
+	KindBye Kind = "bye"
+)
+
+// Message is one message. Which fields count depends on Kind.
+type Message struct {
+	Kind Kind   `json:"k"`
+	From sbr.ID `json:"f"`
+
+	Token   uint64   `json:"t,omitempty"`
+	Seen    uint64   `json:"s,omitempty"`
+	By      sbr.ID   `json:"b,omitempty"`
+	Whole   bool     `json:"w,omitempty"` // Up and Down are the whole verdict
+	Unsure  bool     `json:"n,omitempty"` // From stood still, and does not know its own fate
+	Up      []sbr.ID `json:"u,omitempty"`
+	Down    []sbr.ID `json:"d,omitempty"`
+	Decided string   `json:"x,omitempty"` // the kind of an order
+	// Suspects are the members that the sender of an order cannot reach. (Since version 2, which alone reads
+	// a message that has them.)
+	Suspects []sbr.ID `json:"o,omitempty"`
+	Reason   string   `json:"r,omitempty"`
+}
+
+// Verdict returns the verdict that a KindVerdict message carries.
+func (m *Message) Verdict() sbr.Verdict {
+	v := sbr.Verdict{Token: m.Token, Survivors: m.Up, Down: m.Down, DecidedBy: m.By, Reason: m.Reason, Partial: !m.Whole}
+	v.Normalize()
+	return v
+}
+
+// Order returns the order that a KindOrder message carries.
+func (m *Message) Order() sbr.Order {
+	k, _ := sbr.ParseKind(m.Decided)
+	return sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason, Suspects: m.Suspects}
+}
+
+// Names reports whether the message speaks of id.
+func (m *Message) Names(id sbr.ID) bool {
+	return slices.Contains(m.Up, id) || slices.Contains(m.Down, id)
+}
+
+// Decode reads one message. It returns an error that wraps ErrInvalid for anything Encode cannot have
+// written.
+func Decode(data []byte) (Message, error) {
+	var m Message
+	if len(data) > MaxMessage {
+		return m, fmt.Errorf("%w: %d bytes, the limit is %d", ErrInvalid, len(data), MaxMessage)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Message{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Message{}, fmt.Errorf("%w: something follows the message", ErrInvalid)
+	}
+	if err := m.validate(); err != nil {
+		return Message{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return m, nil
+}
+
+func (m *Message) validate() error {
+	if m.From == "" {
+		return errors.New("no sender")
+	}
+	if m.Names("") {
+		return errors.New("an empty incarnation")
+	}
+	switch m.Kind {
+	case KindReport, KindAsk, KindStanding, KindClear, KindDone, KindBye:
+		return nil
+	case KindVerdict:
+		if m.Token == 0 {
+			return errors.New("a verdict without a token")
+		}
+		return nil
+	case KindOrder:
+		if k, ok := sbr.ParseKind(m.Decided); !ok || k == sbr.None || k.NeedsLease() {
+			return fmt.Errorf("an order of kind %q", m.Decided)
+		}
+		return nil
+	default:
+		return fmt.Errorf("unknown kind %q", m.Kind)
+	}
+}
+
+// Encode returns the message as one or more payloads of at most MaxMessage bytes each: long lists are
+// spread over several. An id that fits into no message, with the sender's beside it, is left out, and there
+// is no payload if not even the sender fits.
+func Encode(m Message) [][]byte {
+	reason := m.Reason
+	for limit := maxReason; ; limit /= 2 { // the reason is for people: it gives way before the message is cut
+		m.Reason = shorten(reason, limit)
+		if b, ok := fit(m); ok {
+			return [][]byte{b}
+		}
+		if limit == 0 {
+			break
+		}
+	}
+	m.Whole = false
+	head := m
+	head.Up, head.Down, head.Reason = nil, nil, shorten(reason, maxReason)
+	if b, ok := fit(head); !ok || len(b) > MaxMessage/2 {
+		head.Reason = ""
+	}
+	return append(
+		chunks(head, m.Up, func(m *Message, ids []sbr.ID) { m.Up = ids }),
+		chunks(head, m.Down, func(m *Message, ids []sbr.ID) { m.Down = ids })...)
+}
+
+// someBytes bounds what Some returns, so that the rest of a message has room.
+const someBytes = 200
+
+// Some returns the first of the suspects, as many as any message has room for: one is enough for its receiver
+// to know that the cluster is not whole.
+func Some(suspects []sbr.ID) []sbr.ID {
+	n, size := 0, 0
+	for n < len(suspects) && size+len(suspects[n]) <= someBytes {
+		size += len(suspects[n])
+		n++
+	}
+	return suspects[:n:n]
+}
+
+func fit(m Message) ([]byte, bool) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it would make six bytes of one
+	err := e.Encode(m)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err == nil && b.Len()-1 <= MaxMessage
+}
+
+func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]byte) {
+	for len(ids) > 0 {
+		n := min(len(ids), 128) // more never fit
+		for n > 0 {
+			m := head
+			set(&m, ids[:n])
+			b, ok := fit(m)
+			if !ok && n == 1 {
+				m.Reason = ""
+				b, ok = fit(m)
+			}
+			if ok {
+				out = append(out, b)
+				break
+			}
+			n /= 2
+		}
+		ids = ids[max(n, 1):]
+	}
+	return out
+}
+
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	if limit == 0 {
+		return ""
+	}
+	s = s[:limit-1]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "."
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxToken bounds what is read of a token file. Longer ones are refused.
+const maxToken = 4 << 10
+
+// token is the secret that lets a request in.
+type token struct {
+	path string
+	log  *slog.Logger
+	// unreadable says that the last attempt failed, so that it is logged once.
+	unreadable atomic.Bool
+}
+
+var errNoToken = errors.New("the file holds no token")
+
+// read reads the token anew: it may have been replaced, and the file is a few bytes.
+func (t *token) read() (string, error) {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return "", fmt.Errorf("http: token: %w: correct http.token-file", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	all, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	secret := strings.TrimSpace(string(all))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("http: token: %w: correct http.token-file", err)
+	case secret == "" || len(all) > maxToken || strings.ContainsAny(secret, " \t\r\n"):
+		return "", fmt.Errorf("http: token: %s: %w: write one line without blanks into it, of at most %d bytes", t.path, errNoToken, maxToken)
+	}
+	return secret, nil
+}
+
+// guard lets requests in that bring the token, and those for the health.
+func (t *token) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathLive || r.URL.Path == pathReady {
+			next.ServeHTTP(w, r)
+			return
+		}
+		want, err := t.read()
+		if t.unreadable.Swap(err != nil) != (err != nil) && err != nil {
+			t.log.Error("sbr: nobody is let in to the status page while the token cannot be read", "error", err)
+		}
+		if err != nil {
+			http.Error(w, "the token cannot be read, so nobody is let in: see the log of the agent", http.StatusServiceUnavailable)
+			return
+		}
+		given, ok := credential(r.Header.Values("Authorization"))
+		if !ok || !equal(given, want) {
+			// A browser cannot send a bearer token by itself; it asks its user for a password.
+			w.Header().Add("WWW-Authenticate", `Bearer realm="sbr"`)
+			w.Header().Add("WWW-Authenticate", `Basic realm="sbr: any name, and the token as password", charset="UTF-8"`)
+			http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or any user with the token as password", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// credential is the token in the Authorization header: that of Bearer, or the password of Basic. Two headers are none.
+func credential(headers []string) (secret string, ok bool) {
+	if len(headers) != 1 {
+		return "", false
+	}
+	if scheme, rest, found := strings.Cut(headers[0], " "); found && strings.EqualFold(scheme, "Bearer") {
+		secret = strings.TrimSpace(rest)
+		return secret, secret != ""
+	}
+	r := http.Request{Header: http.Header{"Authorization": headers}}
+	_, secret, ok = r.BasicAuth()
+	return secret, ok && secret != ""
+}
+
+// equal takes the same time wherever the two differ, and however long they are.
+func equal(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// certificate is read again when its files change, so that a renewal needs no restart. It stays the last good one if they do not fit.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	looked  time.Time
+	version [2]os.FileInfo
+	pair    *tls.Certificate
+}
+
+// lookEvery bounds how often the files are looked at.
+const lookEvery = time.Second
+
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil }}
+}
+
+// load reads the files.
+func (c *certificate) load() error {
+	version, err := c.stat()
+	if err != nil {
+		return fmt.Errorf("http tls: %w: correct http.tls-cert-file and http.tls-key-file", err)
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("http tls: %s and %s: %w: give a PEM certificate and the key that belongs to it", c.certFile, c.keyFile, err)
+	}
+	c.version, c.pair, c.looked = version, &pair, time.Now()
+	return nil
+}
+
+func (c *certificate) stat() (v [2]os.FileInfo, err error) {
+	for i, name := range []string{c.certFile, c.keyFile} {
+		if v[i], err = os.Stat(name); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func (c *certificate) get() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < lookEvery {
+		return c.pair
+	}
+	c.looked = time.Now()
+	now, err := c.stat()
+	if err == nil && same(now[0], c.version[0]) && same(now[1], c.version[1]) {
+		return c.pair
+	}
+	if err == nil {
+		err = c.load()
+	}
+	if err != nil {
+		c.log.Error("sbr: the new TLS certificate cannot be used, serving the old one", "error", err)
+		return c.pair
+	}
+	c.log.Info("sbr: the TLS certificate was renewed", "file", c.certFile)
+	return c.pair
+}
+
+func same(a, b os.FileInfo) bool {
+	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
+}

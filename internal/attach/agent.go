@@ -1,0 +1,275 @@
+package attach
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/gofrs/flock"
+
+	"github.com/serf-sbr/serf-sbr/internal/program"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
+)
+
+// AgentOptions are the settings of OverAgent. URL, Singleton, StopTimeout and Lock are required.
+type AgentOptions struct {
+	// URL is where the agent listens, without a path. Token is what it wants, empty for nothing.
+	URL, Token string
+	// HTTP sends the request. It must not bound its time. Nil: http.DefaultClient.
+	HTTP *http.Client
+	// Singleton is what the program is; Endpoint where it is reached, for others: may be empty.
+	Singleton, Endpoint string
+	// StopTimeout is how long the program may take to end.
+	StopTimeout time.Duration
+	// Lock is the path of a file that is locked for as long as something of the program may be left: another process waits for it.
+	Lock string
+	// Once: whoever has seen that it runs elsewhere waits no longer.
+	Once bool
+	// Version is that of this program, for people.
+	Version string
+	// Log is told what happens. Nil: slog.Default().
+	Log *slog.Logger
+}
+
+// Agent is the Guard of a singleton that an agent of this machine runs. Next and Done belong to one goroutine.
+//
+// The program may run until the agent says that it has to stop, or has not said for so long that it may go on. It is stopped as well when the connection
+// to the agent ends. While the agent does not answer, Next tries again and again.
+type Agent struct {
+	opt    AgentOptions
+	log    *slog.Logger
+	client string
+
+	lock *flock.Flock
+	link *link
+	turn *turn
+	// ended is what could not be told on the connection before.
+	ended *Ended
+}
+
+// Pauses between two attempts.
+const (
+	againFirst = 200 * time.Millisecond
+	againMost  = 5 * time.Second
+	lockEvery  = 500 * time.Millisecond
+	// closeTime bounds how long the agent may take to say goodbye.
+	closeTime = 5 * time.Second
+	// leaveMargin is how much longer than it has said the agent may take to find a successor.
+	leaveMargin = 5 * time.Second
+)
+
+var (
+	_ program.Guard  = (*Agent)(nil)
+	_ program.Leaver = (*Agent)(nil)
+)
+
+// OverAgent returns a Guard whose turns are the runs of a singleton, as an agent of this machine decides them. Close it.
+func OverAgent(o AgentOptions) *Agent {
+	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
+	log := cmp.Or(o.Log, slog.Default())
+	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
+}
+
+// Next implements Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
+// to let go of this program.
+func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
+	if err := a.takeLock(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		if err := a.connect(ctx); err != nil {
+			return nil, err
+		}
+		elsewhere := a.link.elsewhere
+		if !a.opt.Once {
+			elsewhere = nil
+		}
+		select {
+		case t := <-a.link.starts:
+			if t.Stop.Err() != nil {
+				a.giveBack(t, Ended{Again: true})
+				continue
+			}
+			return a.begin(t)
+		case where := <-elsewhere:
+			return nil, fmt.Errorf("%w: on %s, under token %d", program.ErrElsewhere, where.Member, where.Token)
+		case <-a.link.ctx.Done():
+			a.log.Warn("sbr: the agent is gone; attaching again", "because", context.Cause(a.link.ctx))
+		case <-ctx.Done():
+			return a.part(context.Cause(ctx))
+		}
+	}
+}
+
+// begin makes a run ready for its program.
+func (a *Agent) begin(t *turn) (*program.Turn, error) {
+	if err := t.prepare(a.opt.Singleton, &a.link.attached); err != nil {
+		a.giveBack(t, Ended{Why: err.Error()})
+		return nil, err
+	}
+	a.turn = t
+	return &t.Turn, nil
+}
+
+// part says goodbye and waits until the agent has let go. It may have asked the run before to end already: nothing runs anywhere then until this one has, or
+// somebody has asked everybody anew.
+func (a *Agent) part(why error) (*program.Turn, error) {
+	a.link.leave()
+	bound := time.NewTimer(closeTime)
+	defer bound.Stop()
+	select {
+	case t := <-a.link.starts:
+		if t.Stop.Err() == nil {
+			return a.begin(t)
+		}
+		a.giveBack(t, Ended{})
+	case <-a.link.ctx.Done():
+	case <-bound.C:
+		a.disconnect() // it has had its time
+	}
+	return nil, why
+}
+
+// takeLock waits until no other process on this machine looks after this singleton.
+func (a *Agent) takeLock(ctx context.Context) error {
+	for said := false; a.lock == nil; {
+		lock := flock.New(a.opt.Lock)
+		locked, err := lock.TryLock()
+		if err != nil {
+			return fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
+		}
+		if locked {
+			a.lock = lock
+			break
+		}
+		if a.opt.Once {
+			return fmt.Errorf("%w: another process of this machine looks after it (%s)", program.ErrElsewhere, a.opt.Lock)
+		}
+		if !said {
+			said = true
+			a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
+		}
+		if err := sleep.For(ctx, lockEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect attaches, again and again, unless this is attached.
+func (a *Agent) connect(ctx context.Context) error {
+	if a.link != nil && a.link.ctx.Err() == nil {
+		return nil
+	}
+	a.disconnect()
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = againFirst, againMost
+	for last := ""; ; {
+		link, err := a.dial(ctx)
+		if err == nil {
+			a.link, a.ended = link, nil
+			a.log.Info("sbr: attached to the agent", "agent", a.opt.URL, "member", link.attached.Member, "system", link.attached.System)
+			return nil
+		}
+		var no *refused
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &no) && no.status == http.StatusConflict && a.opt.Once:
+			return fmt.Errorf("%w: %w", program.ErrElsewhere, err)
+		case errors.As(err, &no) && no.forGood():
+			return err
+		case err.Error() != last:
+			last = err.Error()
+			a.log.Warn("sbr: not attached to the agent; trying again and again", "agent", a.opt.URL, "problem", last)
+		}
+		if err := sleep.For(ctx, wait.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Agent) dial(ctx context.Context) (*link, error) {
+	return dial(ctx, &a.opt, a.log, Attach{
+		Singleton: a.opt.Singleton, Endpoint: a.opt.Endpoint, Client: a.client, PID: os.Getpid(), StopTimeout: Duration(a.opt.StopTimeout),
+		Version: a.opt.Version, Ended: a.ended,
+	})
+}
+
+func (a *Agent) disconnect() {
+	if a.link != nil {
+		a.link.close()
+		a.link = nil
+	}
+}
+
+// Leave implements Leaver: the agent looks for a successor, for as long as it has said, and stops the program then. Where nobody can be asked the program
+// is stopped at once.
+func (a *Agent) Leave(t *program.Turn) {
+	if a.turn == nil || t != &a.turn.Turn {
+		return
+	}
+	mine, patience := a.turn, time.Duration(a.link.attached.Patience)+leaveMargin
+	a.link.leave()
+	mine.bound = time.AfterFunc(patience, func() { mine.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
+}
+
+// Done implements Guard.
+func (a *Agent) Done(t *program.Turn, e program.End) {
+	if a.turn == nil || t != &a.turn.Turn {
+		return
+	}
+	mine := a.turn
+	a.turn = nil
+	state, err := mine.left()
+	if err != nil {
+		a.log.Warn("sbr: the state for the next run is lost", "problem", err)
+	}
+	a.giveBack(mine, Ended{Again: e.Again, Why: Text(e.Why), State: state})
+}
+
+// giveBack tells the agent that nothing is left of a run; now, or when this is attached again.
+func (a *Agent) giveBack(t *turn, e Ended) {
+	e.Run = t.run
+	t.over()
+	if !a.link.end(t, &e) {
+		a.ended = &e
+	}
+}
+
+// Close hands the singleton over if it is this process's turn, and gives everything back. It takes seconds at most: nothing of the program may be left.
+func (a *Agent) Close() {
+	if a.link != nil {
+		a.link.leave()
+		a.farewell()
+	}
+	a.disconnect()
+	if a.lock != nil {
+		_ = a.lock.Close() // the kernel does it at the latest when this process ends
+		a.lock = nil
+	}
+}
+
+// farewell waits until the agent has let go.
+func (a *Agent) farewell() {
+	bound := time.NewTimer(closeTime)
+	defer bound.Stop()
+	for {
+		select {
+		case t := <-a.link.starts: // it was on its way
+			a.giveBack(t, Ended{})
+		case <-a.link.ctx.Done():
+			return
+		case <-bound.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package handover
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// asked takes in another member's question.
+func (m *Machine) asked(e slot.Asked[Message]) {
+	q := &e.Message
+	if p := m.View.Peer(e.From); e.From == m.cfg.Self || p != nil && p.Down || m.down {
+		return // who is out is told so by others, and who is down says nothing
+	}
+	m.hear(q.Token)
+	if s := m.quitter(e.From); s != nil && s.done && q.Kind == Take && q.Round <= s.round && m.Now < s.late {
+		return
+	}
+	if q.Kind == Take || q.Kind == HandOver {
+		if slices.ContainsFunc(m.Departed, func(d slot.Departure) bool { return d.ID == e.From }) {
+			return // it does not know yet that it was removed, or its view will show it again
+		}
+		m.asks(e.From, q.Round)
+	} else if m.askedLater(e.From, q.Round) {
+		return // a late word of a manager that was closed; the member has a new one
+	}
+	switch q.Kind {
+	case Take:
+		m.quitters = slices.DeleteFunc(m.quitters, func(s quitter) bool { return s.id == e.From && (s.done || s.round < q.Round) }) // it has a new manager
+		m.keep(e)
+		m.answerKept()
+	case HandOver:
+		m.askedToStop(e)
+	case Resigning:
+		m.quits(e.From, false, q.Round)
+	case Resigned:
+		m.quits(e.From, true, q.Round)
+	}
+}
+
+// asks notes the round in which a member asks.
+func (m *Machine) asks(id sbr.ID, round uint64) {
+	i, ok := slices.BinarySearchFunc(m.askers, id, func(a asker, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		m.askers = slices.Insert(m.askers, i, asker{id: id})
+	}
+	m.askers[i].round = max(m.askers[i].round, round)
+}
+
+// askedLater reports whether a member has asked for the slot in a later round.
+func (m *Machine) askedLater(id sbr.ID, round uint64) bool {
+	return slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == id && a.round > round })
+}
+
+// quits notes that a member goes. done: nothing of it runs.
+func (m *Machine) quits(id sbr.ID, done bool, round uint64) {
+	i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) })
+	if !ok {
+		m.quitters = slices.Insert(m.quitters, i, quitter{id: id})
+	}
+	q := &m.quitters[i]
+	q.done, q.round, q.late = q.done || done, max(q.round, round), m.Now+m.cfg.HandOverRetryInterval
+	m.kept = slices.DeleteFunc(m.kept, func(k kept) bool { return k.From == id })
+	if done {
+		m.Forget(id)
+	}
+	m.recognise()
+	m.askAgain(id, done)
+}
+
+// askAgain asks a member that goes once more where it would answer otherwise now. done: nothing of it runs.
+func (m *Machine) askAgain(id sbr.ID, done bool) {
+	if m.slot.Phase != slot.Taking && m.slot.Phase != slot.Acquiring {
+		return
+	}
+	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		return
+	}
+	switch what := m.answers[i].what; {
+	case what == Refuse, done && what == 0:
+		m.ask(id, Take)
+	case done && what == HandOver:
+		m.ask(id, HandOver)
+	}
+}
+
+// keep keeps the question of a member that wants to run the slot, until it is answered or repeated.
+func (m *Machine) keep(e slot.Asked[Message]) {
+	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { return q.From == e.From })
+	m.kept = append(m.kept, kept{Asked: e, until: m.Now + m.cfg.HandOverRetryInterval})
+}
+
+// answerKept answers those questions that can be answered by now.
+func (m *Machine) answerKept() {
+	left := m.kept[:0]
+	for _, q := range m.kept {
+		if m.Now > q.until {
+			continue
+		}
+		if a, ok := m.consent(q.From, &q.Message); ok {
+			m.Emit(slot.Answer[Message]{Ref: q.Ref, Message: a})
+		} else {
+			left = append(left, q)
+		}
+	}
+	m.kept = left
+}
+
+// consent answers a member that wants to run the slot. ok is false while this one knows of an older candidate. Without a lease that has to wait until it has
+// heard what the other one has: that the older one goes, or of the verdict, and then it knows of a margin.
+func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
+	a = Message{Round: q.Round, Token: max(m.maxToken, m.slot.Token)}
+	first := older(m.cfg.Born, m.cfg.Self, q.Born, from)
+	waits := !m.cfg.UseLease && m.elder(from, q.Born)
+	switch m.slot.Phase {
+	case slot.Active, slot.Stopping, slot.Releasing, slot.Resting:
+		a.Kind = Running
+		if first && !m.resigned && !m.leaving() {
+			a.Kind = Refuse
+		}
+		a.Token = m.slot.Token
+		return a, true
+	case slot.Taking, slot.Acquiring:
+		switch {
+		case first && !m.resigned && !m.leaving():
+			a.Kind = Refuse
+			return a, true
+		case m.bound:
+			a.Kind = Running
+			return a, true
+		case waits:
+			return a, false // giving way without consent would begin anew with each event
+		}
+		m.yield(from, "an older candidate asks for the slot")
+	case slot.Idle:
+		if first && m.View.Armed && !m.over() && !m.leaving() {
+			a.Kind = Refuse
+			return a, true
+		}
+	}
+	if waits {
+		return a, false
+	}
+	a.Kind, a.Wait, a.State = Clear, m.margins(), m.lend(from)
+	return a, true
+}
+
+// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks, or cannot be reached: it may
+// run the slot, and the one that asks may never have heard of it.
+func (m *Machine) elder(than sbr.ID, born int64) bool {
+	for i := range m.View.Peers {
+		p := &m.View.Peers[i]
+		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) && (p.Unreachable || older(p.Born, p.ID, born, than)) {
+			return true
+		}
+	}
+	return false
+}
+
+// margins is how long this member would still wait for members that are gone.
+func (m *Machine) margins() time.Duration { return max(m.Waits(), m.waitUntil-m.Now, 0) }
+
+// askedToStop takes in that a member wants this one to hand over.
+func (m *Machine) askedToStop(e slot.Asked[Message]) {
+	w := waiting{ref: e.Ref, from: e.From, round: e.Message.Round}
+	if older(m.cfg.Born, m.cfg.Self, e.Message.Born, e.From) && !m.resigned && !m.leaving() {
+		m.Emit(slot.Answer[Message]{Ref: e.Ref, Message: Message{Kind: Refuse, Round: w.round, Token: max(m.maxToken, m.slot.Token)}})
+		return
+	}
+	switch m.slot.Phase {
+	case slot.Active:
+		m.slot.Stop(m, slot.CauseHandOver, "handing over to "+string(e.From), w.from)
+		m.await(w)
+	case slot.Stopping, slot.Releasing:
+		m.await(w)
+	case slot.Resting:
+		m.await(w)
+		m.release()
+	case slot.Taking, slot.Acquiring:
+		m.yield(w.from, "another candidate takes it over before it runs here")
+		m.handedOver(w)
+	case slot.Idle:
+		m.handedOver(w)
+	}
+}
+
+// maxAwaiting is how many questions of one member stay open while a run ends. Older ones are open no more where they were asked.
+const maxAwaiting = 3
+
+// await keeps a question until the run has ended.
+func (m *Machine) await(w waiting) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(o waiting) bool { return o.from == w.from && o.round != w.round })
+	same := 0
+	for _, o := range m.waiting {
+		if o.from == w.from {
+			same++
+		}
+	}
+	if same >= maxAwaiting {
+		i := slices.IndexFunc(m.waiting, func(o waiting) bool { return o.from == w.from })
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+	}
+	m.waiting = append(m.waiting, w)
+}
+
+// answered takes in an answer to this member's own question.
+func (m *Machine) answered(e slot.Answered[Message]) {
+	if m.slot.Phase == slot.Idle && e.From == m.gaveWay && e.Message.Round == m.round && (e.Unserved || e.Message.Kind == Clear) {
+		m.gaveWay, m.notBefore = "", m.Now // it does not want the slot any more
+		return
+	}
+	if m.slot.Phase != slot.Taking && m.slot.Phase != slot.Active && m.slot.Phase != slot.Acquiring {
+		return
+	}
+	if p := m.View.Peer(e.From); p == nil || p.Down || e.From == m.cfg.Self {
+		return
+	}
+	if e.Message.Round != m.round {
+		return
+	}
+	a := m.answerOf(e.From)
+	if e.Unserved {
+		a.what = Clear // a manager is closed only once nothing of its run is left
+		return
+	}
+	m.hear(e.Message.Token)
+	m.takeIn(a, &e.Message)
+}
+
+func (m *Machine) takeIn(a *answer, msg *Message) {
+	switch msg.Kind {
+	case Clear:
+		if a.what == Running || a.what == HandOver {
+			return // it said so before it ran, or no longer does: the answer to HandOver counts
+		}
+		a.what = Clear
+		if m.slot.Phase == slot.Taking {
+			m.waitUntil = max(m.waitUntil, m.Now+msg.Wait)
+			if msg.State != nil {
+				m.inherit(a.id, msg)
+			}
+		}
+	case Refuse:
+		if a.what == Clear && m.bound {
+			return // it has come to want the slot since then, and has to ask
+		}
+		a.what = Refuse
+	case Running:
+		if a.what == HandOver {
+			return
+		}
+		a.what = Running
+		if m.slot.Phase == slot.Active {
+			m.duplicate(a)
+		}
+	case HandedOver:
+		a.what = Clear
+		if m.slot.Phase == slot.Taking {
+			m.inherit(a.id, msg)
+		}
+		if p := m.View.Peer(a.id); p != nil && p.Leaving || m.quitter(a.id) != nil {
+			m.quits(a.id, true, 0)
+		}
+	}
+}
+
+// inherit takes in what a run has left. Of several runs the newest counts.
+func (m *Machine) inherit(id sbr.ID, msg *Message) {
+	if token := min(msg.Token, slot.MaxToken); token > m.estate.token || token == m.estate.token && m.estate.state == nil {
+		m.estate, m.lent = estate{token: token, state: msg.State, from: id}, ""
+	}
+}
+
+// duplicate deals with a member that runs the slot as well, in a cluster that has become one with this one. The older one goes on.
+func (m *Machine) duplicate(a *answer) {
+	p := m.View.Peer(a.id)
+	if !older(m.cfg.Born, m.cfg.Self, p.Born, p.ID) {
+		a.what = Clear // it will ask
+		return
+	}
+	m.explain(slot.TopicStuck, "%s runs the slot as well: it is asked to stop", a.id)
+	a.what, a.tries = HandOver, 1
+	m.ask(a.id, HandOver)
+}
+
+// viewed takes in a new view of the cluster.
+func (m *Machine) viewed(v slot.View) {
+	old := m.View
+	for _, p := range m.Look(v) {
+		if !p.Down || p.Candidate {
+			m.departed(p)
+		}
+	}
+	for i := range old.Peers {
+		if now := v.Peer(old.Peers[i].ID); now != nil && now.Candidate != old.Peers[i].Candidate {
+			m.reoffered(now)
+		}
+	}
+	m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return m.View.Peer(q.id) == nil })
+	m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return m.View.Peer(a.id) == nil })
+	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { p := m.View.Peer(q.From); return p == nil || p.Down })
+	m.answers = slices.DeleteFunc(m.answers, func(a answer) bool { p := m.View.Peer(a.id); return p == nil || p.Down })
+	m.recognise()
+}
+
+// reoffered takes in that a member has taken its manager out of its tags, or has a new one.
+func (m *Machine) reoffered(p *slot.Peer) {
+	if p.Candidate {
+		m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return q.id == p.ID })
+	} else {
+		m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return a.id == p.ID })
+	}
+}
+
+// departed begins the margin of a member that is gone, or was downed, and that was a candidate, or may have been: one that was asked and did
+// not answer may run the slot, though its tags have not come here yet. A member that has said that nothing of it runs has no margin.
+func (m *Machine) departed(p *slot.Peer) {
+	a := m.known(p.ID)
+	unanswered := m.slot.Phase == slot.Taking && a.tries > 0 && a.what == 0
+	ran := unanswered || a.what == Running || a.what == HandOver || slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == p.ID })
+	if q := m.quitter(p.ID); p.ID == m.cfg.Self || !p.Candidate && !ran || q != nil && q.done {
+		return
+	}
+	m.Depart(p.ID)
+	if m.cfg.Margin > 0 {
+		m.explain(slot.TopicWaiting, "%s is gone: nothing starts before its margin of %v is over", p.ID, m.cfg.Margin)
+	}
+}

@@ -1,0 +1,266 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born. Start from DefaultConfig.
+type Config struct {
+	slot.Rules
+	// Born is this member's birth (see Peer).
+	Born int64
+	// FirstRound is where the member's rounds begin. A machine that follows another one of the same incarnation must begin beyond its rounds: a
+	// late answer would count.
+	FirstRound uint64
+	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of a cluster that know nothing of each other: when
+	// all members have gone down together without a verdict, nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
+	Floor uint64
+	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on. The rest is left to verdicts. Zero: 40.
+	CounterBits int
+}
+
+// DefaultConfig returns the reference's defaults for a resolver with the default stable-after of 20 s.
+func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
+
+// Validate reports every problem at once, one line each.
+func (c Config) Validate() error {
+	err := c.Rules.Validate("handover")
+	if c.CounterBits < 0 || c.CounterBits > 62 {
+		err = errors.Join(err, fmt.Errorf("handover: CounterBits is %d: it must be from 0 to 62", c.CounterBits))
+	}
+	return err
+}
+
+// answer is what the machine has of one other member in the present round.
+type answer struct {
+	id    sbr.ID
+	what  Kind // 0: nothing yet; Clear, Running, Refuse, HandOver (asked to), HandedOver counts as Clear
+	tries int
+}
+
+// Machine is the state of one slot on one member. It is not safe for concurrent use.
+type Machine struct {
+	slot.Base
+	cfg  Config
+	slot slot.Slot
+
+	resigned bool // never again
+	down     bool
+	// patience is until when a successor may ask for the run of a member that resigns; zero: not resigning, or nothing runs.
+	patience time.Duration
+
+	round   uint64
+	answers []answer // by ID
+	askAt   time.Duration
+	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot, and hands over then, so that nobody has to ask
+	// everybody while nothing runs.
+	bound bool
+	// notBefore is when taking may begin again after this member has given way to one, gaveWay, that its view does not show as a candidate yet.
+	notBefore time.Duration
+	gaveWay   sbr.ID
+	// waitUntil is the end of margins that others know of.
+	waitUntil time.Duration
+	// quitters are members that hand over or have said that they run nothing, and go.
+	quitters []quitter // by ID
+	askers   []asker   // by ID
+
+	maxToken uint64
+	estate   estate
+	// lent is the last member that was let through: it may have run the slot since estate was left.
+	lent sbr.ID
+	// waiting are the questions that are answered once the run has ended.
+	waiting []waiting
+	// kept are those that are answered once this member, too, knows of no older candidate than the one that asks.
+	kept []kept
+}
+
+// estate is what the newest run that is known of has left, and the member that has handed it over; empty: this one.
+type estate struct {
+	token uint64
+	state []byte
+	from  sbr.ID
+}
+
+// quitter is a member that has said that it resigns. done: nothing of it runs. What comes until late of no later a round is what it had said before.
+type quitter struct {
+	id    sbr.ID
+	done  bool
+	round uint64
+	late  time.Duration
+}
+
+// asker is a member that has asked for the slot, in this round at the latest: it has a manager, whether its tags say so by now or not.
+type asker struct {
+	id    sbr.ID
+	round uint64
+}
+
+// kept is a question to take the slot, and until when it is kept: it is repeated by then.
+type kept struct {
+	slot.Asked[Message]
+	until time.Duration
+}
+
+type waiting struct {
+	ref  uint64
+	from sbr.ID
+	// round is the asker's.
+	round uint64
+}
+
+// New returns the machine of a member on which nothing runs. now is the driver's clock.
+func New(cfg Config, now time.Duration) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.CounterBits == 0 {
+		cfg.CounterBits = DefaultCounterBits
+	}
+	return &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}, nil
+}
+
+// Phase returns what the machine is doing.
+func (m *Machine) Phase() slot.Phase { return m.slot.Phase }
+
+// Finished reports whether nothing runs here and nothing ever will: the member resigned or is down.
+func (m *Machine) Finished() bool { return (m.resigned || m.down) && m.slot.Phase == slot.Idle }
+
+// Token returns the present run's token; zero while nothing runs.
+func (m *Machine) Token() uint64 { return m.slot.PresentToken() }
+
+// Round returns the number of the newest round. Answers to earlier ones do not count.
+func (m *Machine) Round() uint64 { return m.round }
+
+// Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member is sure of its place meanwhile.
+// ok is false where a lease decides, or nothing runs.
+func (m *Machine) Until() (at time.Duration, ok bool) {
+	if m.cfg.UseLease || m.slot.Phase != slot.Active {
+		return 0, false
+	}
+	return m.View.Sure + m.cfg.Trust, true
+}
+
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
+	m.Begin(now)
+	switch e := e.(type) {
+	case slot.Viewed:
+		m.viewed(e.View)
+	case slot.Asked[Message]:
+		m.asked(e)
+	case slot.Answered[Message]:
+		m.answered(e)
+	case slot.LeaseAnswer:
+		m.leaseAnswered(e)
+	case slot.LeaseLost:
+		if m.slot.LeaseLost(m, e) && m.slot.Phase == slot.Resting {
+			m.release()
+		}
+	case slot.LeaseReleased:
+		if m.slot.Released(e) {
+			m.settle()
+		}
+	case slot.RunEnded:
+		m.runEnded(e)
+	case slot.Resign:
+		m.resign(e.Patience)
+	case slot.Downed:
+		m.downed(e.Why)
+	case slot.Heard:
+		m.hear(e.Token)
+	}
+	m.advance()
+	return m.Effects()
+}
+
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+func (m *Machine) Tick(now time.Duration) []slot.Effect {
+	m.Begin(now)
+	m.advance()
+	return m.Effects()
+}
+
+func (m *Machine) explain(t slot.Topic, format string, args ...any) {
+	m.ExplainShard(t, 0, format, args...)
+}
+
+// advance does what time and the newest facts make due.
+func (m *Machine) advance() {
+	m.Expire()
+	m.answerKept()
+	if m.leaving() && m.slot.Phase != slot.Active && !m.over() {
+		m.resign(m.cfg.NodePatience())
+	}
+	switch m.slot.Phase {
+	case slot.Idle:
+		if m.mine() && m.Now >= m.notBefore && m.Trusted() {
+			m.take()
+		}
+	case slot.Taking:
+		m.pursue()
+	case slot.Acquiring:
+		m.tryLease()
+	case slot.Active:
+		m.guard()
+	case slot.Resting:
+		m.rest()
+	}
+}
+
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
+	due := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	switch m.slot.Phase {
+	case slot.Idle:
+		if m.mine() && m.Now < m.notBefore {
+			due(m.notBefore)
+		}
+	case slot.Taking:
+		due(m.askAt)
+		if m.patience > 0 {
+			due(m.patience)
+		}
+		for _, d := range m.Departed {
+			due(d.Until)
+		}
+		if m.waitUntil > m.Now {
+			due(m.waitUntil)
+		}
+	case slot.Acquiring:
+		if m.patience > 0 {
+			due(m.patience)
+		}
+		if m.passedOverSome() {
+			due(m.askAt)
+		}
+	case slot.Active:
+		if at, ok := m.Until(); ok {
+			due(at)
+		}
+		if m.patience > 0 {
+			due(min(m.patience, m.askAt))
+		}
+		if m.claims() {
+			due(m.askAt)
+		}
+	}
+	if at, ok := m.slot.Due(); ok {
+		due(at)
+	}
+	return at, ok
+}
+
+// anyOther reports whether f is true of a member that has to answer, and what is known of it.
+func (m *Machine) anyOther(f func(p *slot.Peer, a answer) bool) bool {
+	return slices.ContainsFunc(m.others(), func(p *slot.Peer) bool { return f(p, m.known(p.ID)) })
+}

@@ -1,0 +1,75 @@
+package handover
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// TopicYielded is what is said where the slot is somebody else's turn after all.
+const TopicYielded slot.Topic = "yielded"
+
+// DefaultCounterBits are Config.CounterBits where that is zero.
+const DefaultCounterBits = 40
+
+// Kind says what a message means.
+type Kind uint8
+
+// The kinds. The zero Kind is none.
+const (
+	// Take asks whether anything speaks against the sender's running the slot.
+	Take Kind = iota + 1
+	// HandOver asks a member that runs the slot to stop, and to answer HandedOver once it has.
+	HandOver
+	// Resigned says that the sender runs nothing and will not: it leaves, or its manager was stopped.
+	Resigned
+	// Resigning asks the next candidate to take over: the sender runs the slot and is about to leave.
+	Resigning
+	// Clear answers Take: the sender runs nothing. Wait is how long a margin that it knows of still lasts.
+	Clear
+	// Running answers Take: the sender runs the slot under Token and will hand over when asked to.
+	Running
+	// Refuse answers Take and HandOver: the slot is the sender's, who is older, or that of an older one that
+	// the sender knows.
+	Refuse
+	// HandedOver answers HandOver: the run under Token has ended and left State.
+	HandedOver
+	// Started tells everybody the Token of a run without a lease, so that the next one has a larger one.
+	Started
+)
+
+var kindNames = [...]string{Take: "take", HandOver: "hand-over", Resigned: "resigned", Resigning: "resigning", Clear: "clear", Running: "running", Refuse: "refuse",
+	HandedOver: "handed-over", Started: "started"}
+
+// String returns the kind in lower case.
+func (k Kind) String() string {
+	if k == 0 || int(k) >= len(kindNames) {
+		return "none"
+	}
+	return kindNames[k]
+}
+
+// Message is what one member's machine says to another's. Which fields count depends on Kind.
+type Message struct {
+	Kind Kind
+	// Born is the sender's birth (see Peer), of questions: who is asked may not know the sender yet.
+	Born int64
+	// Round numbers the sender's attempts; answers repeat it.
+	Round uint64
+	// Token is the run's, of Running and HandedOver; otherwise the largest that the sender has heard of.
+	Token uint64
+	// Wait is how long the sender still waits for members that are gone, of Clear.
+	Wait time.Duration
+	// State is what the sender's last run has left, of HandedOver and Clear; nil where a newer run is known
+	// of.
+	State []byte
+}
+
+// older reports whether the first of two members is the older one.
+func older(born int64, id sbr.ID, thanBorn int64, than sbr.ID) bool {
+	if born == thanBorn {
+		return id < than
+	}
+	return born != 0 && (thanBorn == 0 || born < thanBorn)
+}

@@ -1,0 +1,250 @@
+package handover
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// tryLease asks for the lease when it is time to.
+func (m *Machine) tryLease() {
+	switch {
+	case !m.goesOn():
+		m.yield("", "an older candidate is there")
+	case m.newcomers():
+		m.slot.Abandon(m)
+		m.take() // whoever has come since everybody agreed has to agree as well
+	case m.answeredAfterAll():
+		m.slot.Abandon(m)
+		m.slot.Enter(m, slot.Taking)
+		m.pursue()
+	default:
+		if m.passedOverSome() && m.Now >= m.askAt {
+			m.repeat()
+		}
+		m.slot.TryLease(m)
+	}
+}
+
+// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it is its turn: it will not give the lease up unasked.
+func (m *Machine) answeredAfterAll() bool {
+	return m.anyOther(func(_ *slot.Peer, a answer) bool { return a.what == Running || a.what == Refuse })
+}
+
+// passedOverSome reports whether the lease is asked for without the consent of a member, which is asked on.
+func (m *Machine) passedOverSome() bool {
+	return m.anyOther(func(p *slot.Peer, a answer) bool { return a.what != Clear && !p.Unreachable })
+}
+
+// newcomers reports whether there is a member that was not asked in this round.
+func (m *Machine) newcomers() bool {
+	return m.anyOther(func(_ *slot.Peer, a answer) bool { return a.what == 0 && a.tries == 0 })
+}
+
+func (m *Machine) leaseAnswered(e slot.LeaseAnswer) {
+	switch {
+	case !m.slot.Answered(m, e, m.slot.Token):
+	case m.goesOn():
+		m.start(e.Token)
+	default:
+		m.yield("", "an older candidate is there")
+	}
+}
+
+// start starts a run. Everybody has agreed, or the lease is held.
+func (m *Machine) start(token uint64) {
+	last := m.estate
+	if m.lent != "" || last.token < m.maxToken || m.cfg.UseLease && token > last.token+1 {
+		last = estate{} // there was a newer run, or may have been: the lease counts its grants
+	}
+	m.estate, m.lent = estate{}, ""
+	m.bound, m.maxToken = false, max(m.maxToken, token)
+	for i := range m.answers {
+		m.answers[i].tries = 0
+	}
+	m.slot.Start(m, token, last.state, last.from)
+	if !m.cfg.UseLease && len(m.others()) > 0 {
+		m.ask("", Started) // after a crash without a verdict nothing else would tell the next one
+	}
+}
+
+// Entered ends the patience of a member that resigns with the run for which somebody might have asked.
+func (m *Machine) Entered(s *slot.Slot, _ slot.Phase) {
+	if s.Phase == slot.Stopping {
+		m.patience = 0
+	}
+}
+
+// guard looks after the run that is active.
+func (m *Machine) guard() {
+	switch {
+	case !m.slot.Guard(m):
+	case m.leaving() && !m.resigned:
+		m.resign(m.cfg.NodePatience())
+	case m.patience > 0 && (m.Now >= m.patience || !m.successor()):
+		m.slot.Stop(m, slot.CauseResigned, "this member resigns and nobody has asked for the slot", "")
+	default:
+		if m.patience > 0 && m.Now >= m.askAt {
+			m.askAt = m.Now + m.cfg.HandOverRetryInterval
+			m.ask("", Resigning)
+		}
+		m.claim()
+	}
+}
+
+// successor reports whether there is somebody to whom the slot can be handed over.
+func (m *Machine) successor() bool {
+	return m.anyOther(func(p *slot.Peer, _ answer) bool { return p.Candidate && !p.Unreachable && m.stays(p) })
+}
+
+// claim asks members that were not there when the run began: they may run the slot as well, in a cluster that has just become one with
+// this. The older of the two goes on.
+func (m *Machine) claim() {
+	if !m.claims() {
+		return
+	}
+	fresh := m.anyOther(func(p *slot.Peer, a answer) bool { return m.unclaimed(p, a) && a.what == 0 && a.tries == 0 })
+	if !fresh && m.Now < m.askAt {
+		return
+	}
+	m.askAt = m.Now + m.cfg.HandOverRetryInterval
+	for _, p := range m.others() {
+		if !m.unclaimed(p, m.known(p.ID)) {
+			continue
+		}
+		a := m.answerOf(p.ID)
+		a.tries++
+		if a.what == HandOver {
+			m.ask(p.ID, HandOver)
+		} else {
+			m.ask(p.ID, Take)
+		}
+	}
+}
+
+// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is left alone: it will ask before it starts. One
+// that is known to run it is not.
+func (m *Machine) unclaimed(p *slot.Peer, a answer) bool {
+	return a.what != Clear && a.what != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.what == HandOver)
+}
+
+func (m *Machine) claims() bool { return !m.resigned && m.anyOther(m.unclaimed) }
+
+func (m *Machine) runEnded(e slot.RunEnded) {
+	state, present := m.slot.Ended(m, e)
+	if !present {
+		return
+	}
+	m.estate, m.lent = estate{token: m.slot.Token, state: state}, ""
+	again := e.Again && !m.resigned && !m.leaving()
+	switch {
+	case m.slot.Phase == slot.Stopping:
+		m.release()
+	case again && e.Newer > m.slot.Token:
+		m.hear(e.Newer)
+		m.gaveWay, m.notBefore = "", m.Now+e.Rest
+		m.release() // and take it anew: a lease has another token then
+	case again:
+		m.slot.Rest(m, e.Rest)
+	default:
+		m.resigned = true
+		m.release()
+	}
+}
+
+// rest starts the next run where the last one ended by itself. As with a run, an older candidate has to ask for the slot.
+func (m *Machine) rest() {
+	switch {
+	case m.over() || m.leaving() || !m.Trusted():
+		m.release()
+	case m.Now >= m.slot.RestAt && m.cfg.UseLease:
+		m.start(m.slot.Token)
+	case m.Now >= m.slot.RestAt:
+		m.startNext()
+	}
+}
+
+// release gives the lease back after a run, or goes on at once where there is none.
+func (m *Machine) release() {
+	if m.slot.Release(m) {
+		m.settle()
+	}
+}
+
+// settle comes after a run's end and the release of its lease: whoever waits for the slot may have it now.
+func (m *Machine) settle() {
+	m.slot.Enter(m, slot.Idle)
+	for _, w := range m.waiting {
+		m.handedOver(w)
+	}
+	m.waiting = m.waiting[:0]
+	if m.resigned && !m.down {
+		m.ask("", Resigned)
+	}
+}
+
+// handedOver tells a successor that nothing runs here any more, and what the last run has left.
+func (m *Machine) handedOver(w waiting) {
+	a := Message{Kind: HandedOver, Round: w.round, Token: max(m.slot.Token, m.maxToken)}
+	a.State = m.lend(w.from)
+	m.Emit(slot.Answer[Message]{Ref: w.ref, Message: a})
+}
+
+// lend lets another member through and returns what it is to have of the last run: nil where a newer run is known of, or may have been. Whoever was let
+// through before may have run the slot.
+func (m *Machine) lend(to sbr.ID) []byte {
+	if m.lent != "" && m.lent != to || m.estate.token < m.maxToken {
+		m.estate = estate{}
+	}
+	m.lent = to
+	return m.estate.state
+}
+
+// resign hands the slot over, if there is anything to hand over, and never takes it again.
+func (m *Machine) resign(patience time.Duration) {
+	if m.over() {
+		if patience <= 0 {
+			m.end(slot.CauseResigned, "this member has to leave at once")
+		}
+		return
+	}
+	m.resigned = true
+	waits := patience > 0 && m.successor()
+	switch p := m.slot.Phase; {
+	case p == slot.Idle:
+		m.ask("", Resigned)
+	case waits && p == slot.Active, waits && m.bound && (p == slot.Taking || p == slot.Acquiring):
+		m.patience = m.Now + patience
+		if p == slot.Active {
+			m.askAt = m.Now + m.cfg.HandOverRetryInterval
+		}
+		m.ask("", Resigning)
+	case p == slot.Resting:
+		m.release()
+	default:
+		m.end(slot.CauseResigned, "this member resigns")
+	}
+}
+
+// end ends what this member does with the slot.
+func (m *Machine) end(c slot.Cause, why string) {
+	switch m.slot.Phase {
+	case slot.Active:
+		m.slot.Stop(m, c, why, "")
+	case slot.Taking, slot.Acquiring:
+		m.yield("", why)
+	}
+}
+
+// downed stops everything, for good.
+func (m *Machine) downed(why string) {
+	if m.down {
+		return
+	}
+	m.down, m.kept = true, nil
+	m.end(slot.CauseDown, "this member is down: "+why)
+	if m.slot.Phase == slot.Resting {
+		m.release()
+	}
+}

@@ -1,0 +1,124 @@
+package handover
+
+import (
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Clone returns an independent copy, for model checkers that try several continuations of one state.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.Base = m.Base.Clone()
+	c.answers = slices.Clone(m.answers)
+	c.quitters = slices.Clone(m.quitters)
+	c.askers = slices.Clone(m.askers)
+	c.waiting = slices.Clone(m.waiting)
+	c.kept = slices.Clone(m.kept)
+	return &c
+}
+
+// AppendState writes everything that decides how the machine will behave.
+// Times are relative to the last call. The numbers of rounds, attempts and questions are left out, and how often a member was asked where that only says when
+// something is explained; tokens are not.
+func (m *Machine) AppendState(c slot.Writer) {
+	c.Uint(uint64(m.slot.Phase))
+	c.Flags(m.resigned, m.down, m.slot.InFlight, m.slot.Held, m.slot.Lost, m.bound)
+	due, _ := m.slot.Due()
+	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, due} {
+		c.Due(t, m.Now)
+	}
+	for _, a := range m.answers {
+		c.Text(string(a.id))
+		c.Uint(uint64(a.what))
+		c.Uint(uint64(min(a.tries, m.cfg.NumberOfRetries+1)))
+	}
+	c.Text("|")
+	for _, g := range m.Departed {
+		c.Text(string(g.ID))
+		c.Due(g.Until, m.Now)
+	}
+	c.Text("|")
+	for _, q := range m.quitters {
+		c.Text(string(q.id))
+		c.Flags(q.done)
+		if q.late > m.Now {
+			c.Uint(m.since(q.id, q.round))
+			c.Due(q.late, m.Now)
+		}
+	}
+	c.Text("|")
+	for _, a := range m.askers {
+		c.Text(string(a.id))
+	}
+	c.Text("|")
+	for _, w := range m.waiting {
+		c.Text(string(w.from))
+		c.Uint(m.since(w.from, w.round))
+	}
+	c.Text("|")
+	for _, q := range m.kept {
+		if m.Now <= q.until {
+			c.Text(string(q.From))
+			c.Uint(m.since(q.From, q.Message.Round))
+			c.Due(q.until, m.Now)
+		}
+	}
+	c.Text("|")
+	if m.notBefore > m.Now {
+		c.Text(string(m.gaveWay))
+	}
+	c.Text("|")
+	for _, n := range []uint64{m.slot.Token, m.maxToken, m.estate.token} {
+		c.Uint(n)
+	}
+	for _, s := range []string{string(m.estate.state), string(m.estate.from), string(m.lent)} {
+		c.Text(s)
+	}
+	if !m.cfg.UseLease {
+		c.Uint(uint64(max(m.View.Sure+m.cfg.Trust-m.Now, 0))) // never, or too long ago, is the same
+	}
+	c.View(&m.View)
+}
+
+// since returns how many rounds older a question of a member is than its newest one.
+func (m *Machine) since(from sbr.ID, round uint64) uint64 {
+	for _, a := range m.askers {
+		if a.id == from {
+			return a.round - round
+		}
+	}
+	return 0
+}
+
+// Status is what a machine does and waits for, for people.
+type Status struct {
+	Phase slot.Phase
+	// Token is the present run's; zero while nothing runs.
+	Token uint64
+	// Asked are the members whose consent is missing, in order.
+	Asked []sbr.ID
+	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited for.
+	Until time.Duration
+	// Resigned: the slot is never run here again.
+	Resigned bool
+}
+
+// Status returns what the machine does. It shares nothing with the machine.
+func (m *Machine) Status() Status {
+	s := Status{Phase: m.slot.Phase, Token: m.Token(), Resigned: m.over()}
+	if m.slot.Phase != slot.Taking {
+		return s
+	}
+	for _, a := range m.answers {
+		if a.what != Clear {
+			s.Asked = append(s.Asked, a.id)
+		}
+	}
+	if d := m.margins(); d > 0 {
+		s.Until = m.Now + d
+	}
+	return s
+}

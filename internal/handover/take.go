@@ -1,0 +1,264 @@
+package handover
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// mine reports whether the slot is this member's, as far as its view goes: it is the oldest candidate that stays.
+func (m *Machine) mine() bool {
+	if !m.View.Armed || m.over() || m.leaving() {
+		return false
+	}
+	for i := range m.View.Peers {
+		p := &m.View.Peers[i]
+		if p.ID != m.cfg.Self && p.Candidate && m.stays(p) && older(p.Born, p.ID, m.cfg.Born, m.cfg.Self) {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether this member runs nothing any more.
+func (m *Machine) over() bool { return m.resigned || m.down }
+
+// stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to say that it does not.
+func (m *Machine) stays(p *slot.Peer) bool { return !p.Leaving && !p.Down && m.quitter(p.ID) == nil }
+
+func (m *Machine) quitter(id sbr.ID) *quitter {
+	if i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) }); ok {
+		return &m.quitters[i]
+	}
+	return nil
+}
+
+// leaving reports whether this member's own node is on its way out.
+func (m *Machine) leaving() bool {
+	p := m.View.Peer(m.cfg.Self)
+	return p != nil && (p.Leaving || p.Down)
+}
+
+// take begins to ask everybody.
+func (m *Machine) take() {
+	m.slot.Enter(m, slot.Taking)
+	m.round++
+	m.answers = m.answers[:0]
+	m.waitUntil = 0
+	m.askAt = m.Now + m.cfg.HandOverRetryInterval
+	m.explain(slot.TopicTaking, "it is this member's turn: asking %d others", len(m.others()))
+	for _, p := range m.others() {
+		m.answerOf(p.ID).tries = 1
+	}
+	if len(m.answers) > 0 {
+		m.ask("", Take)
+	}
+	m.pursue()
+}
+
+// others are the members that have to answer.
+func (m *Machine) others() []*slot.Peer {
+	others := make([]*slot.Peer, 0, len(m.View.Peers))
+	for i := range m.View.Peers {
+		if p := &m.View.Peers[i]; p.ID != m.cfg.Self && !p.Down {
+			others = append(others, p)
+		}
+	}
+	return others
+}
+
+func (m *Machine) ask(to sbr.ID, k Kind) {
+	m.Emit(slot.Ask[Message]{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round, Token: max(m.maxToken, m.slot.Token)}})
+}
+
+// answerOf returns what is known of a member in this round, to be changed.
+func (m *Machine) answerOf(id sbr.ID) *answer {
+	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
+	if !ok {
+		m.answers = slices.Insert(m.answers, i, answer{id: id})
+	}
+	return &m.answers[i]
+}
+
+// known returns what is known of a member in this round.
+func (m *Machine) known(id sbr.ID) (a answer) {
+	if i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) }); ok {
+		a = m.answers[i]
+	}
+	return a
+}
+
+// goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask for it, and one that resigns hands it over.
+func (m *Machine) goesOn() bool {
+	if !m.bound {
+		return m.mine()
+	}
+	return m.View.Armed && !m.down && (!m.resigned || m.Now < m.patience)
+}
+
+// pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage when nothing is in the way.
+func (m *Machine) pursue() {
+	if !m.goesOn() {
+		m.yield("", "an older candidate is there")
+		return
+	}
+	m.askNew()
+	if m.Now >= m.askAt {
+		m.repeat()
+	}
+	if len(m.Departed) > 0 || m.waitUntil > m.Now || !m.Trusted() {
+		return
+	}
+	runners, silent := false, false
+	for _, p := range m.others() {
+		switch a := m.known(p.ID); {
+		case m.passedOver(p, a):
+		case a.what == Running, a.what == HandOver:
+			runners = true
+		case a.what != Clear:
+			silent = true
+		}
+	}
+	switch {
+	case silent:
+	case runners:
+		m.askRunners()
+	default:
+		m.taken()
+	}
+}
+
+// passedOver reports whether a member that does not answer is left to the lease.
+func (m *Machine) passedOver(p *slot.Peer, a answer) bool {
+	return m.cfg.UseLease && !p.Unreachable && (a.what == 0 || a.what == HandOver) && a.tries > m.cfg.NumberOfRetries
+}
+
+// askNew asks members that were not there when the round began.
+func (m *Machine) askNew() {
+	for _, p := range m.others() {
+		if a := m.answerOf(p.ID); a.tries == 0 && a.what == 0 {
+			a.tries = 1
+			m.ask(p.ID, Take)
+		}
+	}
+}
+
+// askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one answer and no more.
+func (m *Machine) askRunners() {
+	for _, p := range m.others() {
+		if a := m.answerOf(p.ID); a.what == Running {
+			m.bound = true
+			a.what, a.tries = HandOver, 1
+			m.ask(p.ID, HandOver)
+		}
+	}
+}
+
+// repeat asks again whoever has not answered, or not as it has to.
+func (m *Machine) repeat() {
+	m.askAt = m.Now + m.cfg.HandOverRetryInterval
+	var again []sbr.ID
+	var stuck []string
+	for _, p := range m.others() {
+		a := m.answerOf(p.ID)
+		if a.what == Clear || p.Unreachable {
+			continue // who cannot be reached cannot be blamed for its silence
+		}
+		if a.what == HandOver {
+			m.ask(p.ID, HandOver)
+		} else {
+			again = append(again, p.ID)
+		}
+		if a.tries++; (a.tries-1)%m.cfg.NumberOfRetries == 0 {
+			stuck = append(stuck, string(p.ID))
+		}
+	}
+	switch len(again) {
+	case 0:
+	case 1:
+		m.ask(again[0], Take)
+	default:
+		m.ask("", Take)
+	}
+	if len(stuck) > 0 {
+		what := "it is asked on, and nothing runs meanwhile"
+		if m.cfg.UseLease {
+			what = "the lease decides"
+		}
+		m.explain(slot.TopicStuck, "no consent from %s after %d tries: %s", strings.Join(stuck, ", "), m.cfg.NumberOfRetries, what)
+	}
+}
+
+// taken goes on once everybody has answered.
+func (m *Machine) taken() {
+	if !m.cfg.UseLease {
+		m.startNext()
+		return
+	}
+	m.bound = true
+	m.slot.Acquire(m, m.Now)
+	m.tryLease()
+}
+
+// startNext starts a run without a lease, under the next token.
+func (m *Machine) startNext() {
+	last := max(m.maxToken, m.slot.Token)
+	if m.View.Verdict > slot.MaxToken>>m.cfg.CounterBits {
+		last = slot.MaxToken
+	} else {
+		last = max(last, m.View.Verdict<<m.cfg.CounterBits|min(m.cfg.Floor, 1<<m.cfg.CounterBits-1))
+	}
+	if last < slot.MaxToken {
+		m.start(last + 1)
+		return
+	}
+	m.slot.Enter(m, slot.Idle)
+	m.bound = false
+	m.gaveWay, m.notBefore = "", m.Now+m.cfg.NodePatience()
+	m.explain(slot.TopicStuck, "nothing starts: there is no token after %d; a member has a wrong one, stop the managers of all members and start them again", uint64(slot.MaxToken))
+}
+
+// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds, with so many counter bits: the seconds since 2026, which last until 2094, before
+// those that are left. With the default that is room for 512 runs a second, with 29 for one in four seconds.
+func FloorAt(unix int64, bits int) uint64 {
+	const begin, clockBits = 1767225600, 31 // 2026-01-01
+	seconds := uint64(max(unix-begin, 0))
+	if bits < clockBits {
+		return seconds >> (clockBits - bits)
+	}
+	return seconds << (bits - clockBits)
+}
+
+// hear takes in a token that others know of.
+func (m *Machine) hear(token uint64) { m.maxToken = max(m.maxToken, min(token, slot.MaxToken)) }
+
+// yield gives taking up, for another member if it is not empty.
+func (m *Machine) yield(to sbr.ID, why string) {
+	if m.slot.Phase == slot.Acquiring {
+		m.slot.Abandon(m)
+	}
+	m.slot.Enter(m, slot.Idle)
+	m.bound = false
+	m.gaveWay, m.notBefore = to, m.Now
+	if to != "" {
+		m.notBefore += m.cfg.HandOverRetryInterval
+		if p := m.View.Peer(to); p != nil && !p.Candidate && !m.over() {
+			m.round++
+			m.ask(to, Take) // what has come may be a late word of a manager that was closed
+		}
+	}
+	m.explain(TopicYielded, "%s", why)
+	if m.resigned && !m.down {
+		m.ask("", Resigned)
+	}
+}
+
+// recognise ends the pause of a member that has given way once its view shows for whom: as a candidate, or as one that does not stay.
+func (m *Machine) recognise() {
+	if p := m.View.Peer(m.gaveWay); p != nil && (p.Candidate || !m.stays(p)) {
+		m.gaveWay, m.notBefore = "", m.Now
+	}
+}

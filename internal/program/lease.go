@@ -1,0 +1,168 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// LeaseOptions are the settings of OverLease.
+type LeaseOptions struct {
+	// Where names the lease for people.
+	Where string
+	// StopTimeout is how long the program may take to end.
+	StopTimeout time.Duration
+	// Once: whoever has seen a sign of life of a holder waits no longer.
+	Once bool
+	// Log is told who holds it. Nil: slog.Default().
+	Log *slog.Logger
+}
+
+// overLease is the Guard of a lease.
+type overLease struct {
+	lease *lease.Lease
+	opt   LeaseOptions
+	log   *slog.Logger
+	// grant is the present turn's, unwatch ends its watch.
+	grant   *lease.Grant
+	unwatch func()
+}
+
+// OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close it.
+//
+// A turn is a lease.Grant and no slot (package slot). A slot asks again whatever the store says, this ends where the store
+// refuses for good, or where a holder lives that Once asks for; and a slot rests under the token that it has, this gives a
+// lease back under which a program was ended early, because it could not be renewed.
+func OverLease(l *lease.Lease, o LeaseOptions) Guard {
+	g := &overLease{lease: l, opt: o, log: o.Log}
+	if g.log == nil {
+		g.log = slog.Default()
+	}
+	g.log = g.log.With("lease", o.Where)
+	return g
+}
+
+// Notice is how long before the end of its validity a lease with these settings should be given up in peace by who needs stopTimeout for that:
+// so long, but at least half of the time in which heartbeats may fail is left for them.
+func Notice(s lease.Settings, stopTimeout time.Duration) time.Duration {
+	return max(0, min(stopTimeout, (s.Window()-s.Interval())/2))
+}
+
+// Next implements Guard.
+func (g *overLease) Next(ctx context.Context) (*Turn, error) {
+	grant, err := g.lease.Acquire(ctx, lease.Proposal{})
+	switch held := (*lease.HeldError)(nil); {
+	case err == nil:
+		return g.turn(grant), nil
+	case errors.As(err, &held):
+		g.log.Info("sbr: waiting for the lease", "holder", held.Record.Holder, "token", held.Record.Token)
+	case isLasting(err):
+		return nil, err
+	case ctx.Err() == nil:
+		g.log.Warn("sbr: nobody knows who holds the lease; asking again and again", "problem", err)
+	}
+	if g.opt.Once {
+		grant, err = g.once(ctx, err)
+	} else {
+		grant, err = g.lease.AcquireWait(ctx, lease.Proposal{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.turn(grant), nil
+}
+
+func (g *overLease) turn(grant *lease.Grant) *Turn {
+	over, cancel := grant.Context(context.Background())
+	unwatch, token := g.watch(), grant.Token()
+	g.grant, g.unwatch = grant, func() { cancel(); unwatch() }
+	return &Turn{
+		Token: token, Stop: over, Over: over, Notice: Notice(g.lease.Settings(), g.opt.StopTimeout),
+		Facts: []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
+		Valid: func() time.Time {
+			until, ok := g.lease.ValidUntil()
+			if !ok {
+				return time.Now() // which is over
+			}
+			return until
+		},
+	}
+}
+
+// Done implements Guard.
+func (g *overLease) Done(*Turn, End) {
+	g.unwatch()
+	switch err := g.grant.Release(context.Background()); {
+	case err == nil:
+		g.log.Info("sbr: released the lease")
+	case errors.Is(err, lease.ErrNotHeld): // lost before
+	default:
+		g.log.Warn("sbr: the lease was perhaps not released; it runs out by itself", "problem", err)
+	}
+}
+
+// watch sees to it that a lease that is taken away is lost at once, not with the next heartbeat. It returns the function that ends that.
+func (g *overLease) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = g.lease.Watch(ctx, func(lease.Record) {}) // without it the heartbeats tell, later
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// once waits until the holder has shown that it lives, or takes its place when it was silent for too long.
+func (g *overLease) once(ctx context.Context, err error) (*lease.Grant, error) {
+	for {
+		var end error
+		if held := (*lease.HeldError)(nil); errors.As(err, &held) {
+			end = g.observe(ctx, held)
+		} else {
+			end = sleep.For(ctx, min(time.Second, g.lease.Settings().Interval()))
+		}
+		if end != nil {
+			return nil, end
+		}
+		var grant *lease.Grant
+		if grant, err = g.lease.Acquire(ctx, lease.Proposal{}); err == nil || isLasting(err) {
+			return grant, err
+		}
+	}
+}
+
+// isLasting reports whether somebody has to mend the store first. A write that was not done because the time ran out is not that:
+// a slow disk answers the next one.
+func isLasting(err error) bool {
+	return errors.Is(err, lease.ErrRefused) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// observe returns ErrElsewhere when the record that refused this owner has changed, nil when its holder was silent for too long.
+func (g *overLease) observe(ctx context.Context, refused *lease.HeldError) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	defer func() { cancel(nil); <-watched }()
+	go func() {
+		defer close(watched)
+		before := &refused.Record
+		err := g.lease.Watch(ctx, func(r lease.Record) {
+			if r.Holder != before.Holder || r.Token != before.Token || r.Nonce != before.Nonce || !r.Renewed.Equal(before.Renewed) {
+				cancel(fmt.Errorf("%w: by %s, under token %d", ErrElsewhere, before.Holder, before.Token))
+			}
+		})
+		if ctx.Err() == nil {
+			cancel(err)
+		}
+	}()
+	if refused.RetryAfter == 0 {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return sleep.For(ctx, refused.RetryAfter)
+}

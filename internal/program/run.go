@@ -1,0 +1,261 @@
+//go:build unix
+
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Run runs the program in turn after turn, until it ends by itself, or a signal ends it. It returns the exit status: that of the program,
+// 128+n for a signal n, 0 for ErrElsewhere. An error says that nothing could be run, or not to its end.
+func Run(ctx context.Context, o RunOptions) (status int, err error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	r := &runner{RunOptions: o}
+	defer r.unprepare()
+	for {
+		r.prepare()
+		turn, err := r.wait(ctx)
+		var ended signalled
+		switch {
+		case errors.As(err, &ended):
+			o.Log.Info("sbr: ended while waiting", "signal", ended.String())
+			return 128 + int(ended), nil
+		case errors.Is(err, ErrElsewhere):
+			o.Log.Info("sbr: not running it here", "because", err.Error())
+			return 0, nil
+		case err != nil:
+			return 0, err
+		}
+		end, err := r.turn(turn)
+		o.Guard.Done(turn, end)
+		if !end.Again {
+			return end.Status.ExitCode(), err
+		}
+	}
+}
+
+// signalled is the cause of a context that a signal has ended.
+type signalled syscall.Signal
+
+func (s signalled) String() string { return syscall.Signal(s).String() }
+
+// Error implements error. Nobody prints it.
+func (s signalled) Error() string { return s.String() }
+
+// runner is one Run.
+type runner struct {
+	RunOptions
+	ready  *Ready         // nil: none was prepared
+	signal syscall.Signal // that has ended it, if one has
+}
+
+// wait returns the next turn.
+func (r *runner) wait(ctx context.Context) (*Turn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	type answer struct {
+		turn *Turn
+		err  error
+	}
+	next := make(chan answer, 1)
+	go func() {
+		turn, err := r.Guard.Next(ctx)
+		next <- answer{turn, err}
+	}()
+	for {
+		select {
+		case sig := <-r.Signals:
+			if s, ok := ends(sig); ok {
+				cancel(signalled(s))
+			}
+		case a := <-next:
+			if cause := context.Cause(ctx); cause != nil && a.err == nil && !r.lateTurn(a.turn, cause) {
+				r.Guard.Done(a.turn, End{Why: cause.Error()})
+				return nil, cause
+			}
+			return a.turn, a.err
+		}
+	}
+}
+
+// lateTurn reports whether a turn that has come with the signal that ends this is taken: a Leaver has others that wait for it, and finds one of them sooner while
+// the program runs.
+func (r *runner) lateTurn(t *Turn, cause error) bool {
+	var ended signalled
+	leaver, ok := r.Guard.(Leaver)
+	if !ok || r.Once || !errors.As(cause, &ended) {
+		return false
+	}
+	r.signal = syscall.Signal(ended)
+	r.Log.Info("sbr: leaving, but it is this one's turn; the program runs until a successor is ready", "signal", r.signal.String())
+	leaver.Leave(t)
+	return true
+}
+
+// turn runs the program for one turn, and returns when nothing of it is left. The error says why it was not run, or not to its end.
+func (r *runner) turn(t *Turn) (End, error) {
+	o := r.Program
+	until := t.Valid()
+	o.Env, o.Until, o.Notice, o.Log = environment(o.Env, t.Facts), until, t.Notice, r.Log
+	began := time.Now()
+	p, err := r.start(o)
+	switch {
+	case errors.Is(err, ErrTooLate):
+		return End{Again: true, Why: err.Error()}, nil
+	case err != nil:
+		return End{Why: err.Error()}, err
+	}
+	r.Log.Info("sbr: running the program", "pid", p.Pid(), "token", t.Token)
+	r.supervise(p, t, until)
+	e := End{Status: p.Status(), Why: p.Status().Because}
+	log := r.Log.With("pid", p.Pid(), "exit-status", e.Status.ExitCode())
+	switch {
+	case e.Why == "":
+		e.Why = fmt.Sprintf("it has ended by itself, with exit status %d", e.Status.ExitCode())
+		log.Info("sbr: the program has ended")
+		r.hold(t, time.Until(began.Add(r.HoldFor)))
+		return e, nil
+	case r.signal == 0 && r.Once:
+		err = fmt.Errorf("the program was stopped before its end: %s", e.Why)
+	default:
+		e.Again = r.signal == 0
+	}
+	log.Info("sbr: the program has ended, with all that it has started", "because", e.Why)
+	return e, err
+}
+
+// prepare has a keeper ready before the turn comes. Why there is none is said when the program does not start.
+func (r *runner) prepare() {
+	if r.ready == nil && !r.Once {
+		r.ready, _ = Prepare(r.Program.Keeper)
+	}
+}
+
+func (r *runner) unprepare() {
+	if r.ready != nil {
+		r.ready.Close()
+		r.ready = nil
+	}
+}
+
+func (r *runner) start(o Options) (*Program, error) {
+	ready := r.ready
+	if r.ready = nil; ready == nil {
+		return Start(o)
+	}
+	return ready.Start(o)
+}
+
+// supervise looks after a program until nothing of it is left.
+func (r *runner) supervise(p *Program, t *Turn, until time.Time) {
+	tick := time.NewTicker(lookAt(until))
+	defer tick.Stop()
+	stop, over := t.Stop.Done(), t.Over.Done()
+	for {
+		select {
+		case <-p.Ended():
+			return
+		case <-over:
+			stop, over = nil, nil
+			p.Kill(context.Cause(t.Over).Error())
+		case <-stop:
+			stop = nil
+			if t.Over.Err() == nil {
+				p.Stop(context.Cause(t.Stop).Error(), syscall.SIGTERM)
+			}
+		case <-tick.C:
+			if now := t.Valid(); !now.Equal(until) && t.Over.Err() == nil {
+				until = now
+				p.Extend(until)
+			}
+		case sig := <-r.Signals:
+			r.pass(p, t, sig)
+		}
+	}
+}
+
+// lookAt is how often the validity of a turn is looked at.
+func lookAt(until time.Time) time.Duration {
+	const most, least = time.Second, 10 * time.Millisecond
+	if until.IsZero() {
+		return most
+	}
+	return min(most, max(least, time.Until(until)/20))
+}
+
+// pass passes a signal on. The first one that ends this process may have to wait for a successor.
+func (r *runner) pass(p *Program, t *Turn, sig os.Signal) {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return
+	}
+	if s != syscall.SIGINT && s != syscall.SIGTERM {
+		p.Signal(s)
+		return
+	}
+	leaver, ok := r.Guard.(Leaver)
+	first := r.signal == 0
+	r.signal = s
+	if ok && first {
+		r.Log.Info("sbr: leaving; the program runs on until a successor is ready", "signal", s.String())
+		leaver.Leave(t)
+		return
+	}
+	p.Stop("sbr run got the signal "+s.String(), s)
+}
+
+// hold keeps a turn whose program has ended.
+func (r *runner) hold(t *Turn, d time.Duration) {
+	if d <= 0 || r.signal != 0 {
+		return
+	}
+	r.Log.Info("sbr: holding on to the turn", "for", d.Round(time.Millisecond))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-t.Over.Done():
+			return
+		case <-t.Stop.Done():
+			return
+		case sig := <-r.Signals:
+			if _, ok := ends(sig); ok {
+				return
+			}
+		}
+	}
+}
+
+// ends reports whether a signal ends who has no program to pass it on to.
+func ends(sig os.Signal) (syscall.Signal, bool) {
+	s, ok := sig.(syscall.Signal)
+	return s, ok && (s == syscall.SIGHUP || s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTERM)
+}
+
+// environment is base with facts, which replace what base says under the same names.
+func environment(base, facts []string) []string {
+	env := make([]string, 0, len(base)+len(facts))
+	for _, entry := range base {
+		if !named(entry, facts) {
+			env = append(env, entry)
+		}
+	}
+	return append(env, facts...)
+}
+
+func named(entry string, facts []string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	return slices.ContainsFunc(facts, func(fact string) bool { return strings.HasPrefix(fact, name+"=") })
+}

@@ -1,0 +1,251 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+)
+
+// Config are the rules of one type's shards. Start from DefaultConfig.
+type Config struct {
+	// Rules are those of the hosts. UseLease: the lease of a shard decides where a member stays silent.
+	slot.Rules
+	// Term is the fencing token of the singleton's run that this machine is. Required, at most message.MaxTerm.
+	Term uint64
+	// Allocator says what belongs where, and how much may move at once. Required; its shards are the type's.
+	Allocator Allocator
+	// Digest is message.Digest of their list.
+	Digest uint64
+	// AuditInterval is the pause between two questions to all members what they run, in case that something was missed; who owns what is then told to all.
+	AuditInterval time.Duration
+}
+
+// Allocator says where shards belong: *allocation.Allocator does. It says the same whenever it is asked the same.
+type Allocator interface {
+	// Shards returns the names of the shards, in order.
+	Shards() []string
+	// Next returns the moves that may begin now; see allocation.Allocator.Next.
+	Next(members []allocation.Member, current map[string]allocation.Placement) []allocation.Move
+}
+
+// DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
+func DefaultConfig() Config { return Config{Rules: slot.DefaultRules(), AuditInterval: time.Minute} }
+
+// Validate reports every problem at once, one line each.
+func (c Config) Validate() error {
+	errs := []error{c.Rules.Validate("shard coordinator")}
+	if c.Term < 1 || c.Term > message.MaxTerm {
+		errs = append(errs, fmt.Errorf("shard coordinator: Term is %d: it must be from 1 to %d", c.Term, uint64(message.MaxTerm)))
+	}
+	if c.Allocator == nil {
+		errs = append(errs, errors.New("shard coordinator: Allocator is required"))
+	} else if n := len(c.Allocator.Shards()); n > message.MaxShards {
+		errs = append(errs, fmt.Errorf("shard coordinator: %d shards: there may be %d", n, message.MaxShards))
+	}
+	if c.AuditInterval < time.Second {
+		errs = append(errs, fmt.Errorf("shard coordinator: AuditInterval is %v: at least %v is needed", c.AuditInterval, time.Second))
+	}
+	return errors.Join(errs...)
+}
+
+// The pauses that let what belongs together come together.
+const (
+	// planPause is between two plans: members answer one after the other.
+	planPause = 20 * time.Millisecond
+	// tellPause is between two messages about who owns what.
+	tellPause = 200 * time.Millisecond
+)
+
+// Machine is the coordinator of one type's shards, for one run of its singleton. It is not safe for concurrent use.
+type Machine struct {
+	slot.Base
+	cfg   Config
+	names []string
+	index map[string]int
+
+	counter   uint64
+	over      bool // resigned
+	recovered bool // it has once known what runs everywhere
+	revision  uint64
+
+	members []member // by ID
+	shards  []shard
+	// waitUntil is the end of margins that others know of.
+	waitUntil time.Duration
+
+	dirty    bool // plan anew
+	planAt   time.Duration
+	repeatAt time.Duration
+	auditAt  time.Duration
+	tellAt   time.Duration
+	telling  int   // the shard from which on owners are told next; len(shards): all were
+	fresh    []int // shards whose orders are not told yet
+}
+
+// shard is what is known of one shard.
+type shard struct {
+	claims []claim // by ID
+	order  order   // number 0: none
+	// since is when it came into the condition that it is in.
+	since time.Duration
+	state State
+}
+
+// order is what the coordinator wants done with a shard. With an empty to the shard is only stopped at from.
+type order struct {
+	number   uint64
+	from, to sbr.ID
+	// origin had the shard before it began to move: what counts against the limits.
+	origin sbr.ID
+	since  time.Duration
+	loud   bool
+}
+
+// claim is what a member has, or may have, of a shard.
+type claim struct {
+	id sbr.ID
+	// phase is what it has told; Idle if it has only been ordered to take it.
+	phase message.Phase
+	// number is the order by which it has it, token that of its lease.
+	number, token uint64
+	// ordered is the newest order to it that it may not have seen yet; 0: it has seen all.
+	ordered uint64
+}
+
+// newest is the newest order by which a member has a shard, or may get it.
+func (c *claim) newest() uint64 { return max(c.number, c.ordered) }
+
+// New returns the machine of a run that has just begun. now is the driver's clock.
+func New(cfg Config, now time.Duration) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, names: cfg.Allocator.Shards(), index: make(map[string]int)}
+	m.shards = make([]shard, len(m.names))
+	for i, name := range m.names {
+		m.index[name] = i
+		m.shards[i] = shard{since: now, state: Unowned}
+	}
+	m.telling = len(m.shards)
+	m.auditAt = now + cfg.AuditInterval
+	return m, nil
+}
+
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
+	m.Begin(now)
+	if m.over {
+		return nil
+	}
+	switch e := e.(type) {
+	case slot.Viewed:
+		m.viewed(e.View)
+	case slot.Asked[message.Message]:
+		m.asked(e)
+	case slot.Answered[message.Message]:
+		m.answered(e)
+	}
+	m.advance()
+	return m.Effects()
+}
+
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+func (m *Machine) Tick(now time.Duration) []slot.Effect {
+	m.Begin(now)
+	if m.over {
+		return nil
+	}
+	m.advance()
+	return m.Effects()
+}
+
+// advance does what time and the newest facts make due.
+func (m *Machine) advance() {
+	if m.View.Peers == nil {
+		return // whom to ask is not known yet
+	}
+	m.expire()
+	m.askReports()
+	m.recover()
+	if m.dirty && m.Now >= m.planAt {
+		m.dirty = false
+		m.planAt = m.Now + planPause
+		m.mend()
+		m.plan()
+		m.restate()
+	}
+	if m.Now >= m.repeatAt {
+		m.repeat()
+	}
+	m.sendFresh()
+	m.audit()
+	m.tell()
+}
+
+// recover notes the moment from which on everything is known.
+func (m *Machine) recover() {
+	if m.recovered || !m.clear() {
+		return
+	}
+	m.recovered, m.dirty = true, true
+	m.tellSoon()
+	m.ExplainShard(TopicRecovering, -1, "it is known what runs on all %d members", len(m.members))
+}
+
+// next returns the next number; 0 when there is none left, and the run is over.
+func (m *Machine) next() uint64 {
+	if m.counter >= message.MaxCounter {
+		m.resign(m.cfg.Term, "all numbers of this term are spent")
+		return 0
+	}
+	m.counter++
+	return message.Number(m.cfg.Term, m.counter)
+}
+
+func (m *Machine) resign(term uint64, why string) {
+	if !m.over {
+		m.over = true
+		m.Emit(slot.GiveUp{Term: term, Why: why})
+	}
+}
+
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
+	if m.over || m.View.Peers == nil {
+		return 0, false
+	}
+	at = m.auditAt
+	due := func(t time.Duration) { at = min(at, t) }
+	if m.dirty {
+		due(m.planAt)
+	}
+	if m.telling < len(m.shards) {
+		due(m.tellAt)
+	}
+	if m.waitUntil > m.Now {
+		due(m.waitUntil)
+	}
+	for i := range m.members {
+		switch w := &m.members[i]; {
+		case w.gone():
+			due(w.until)
+		case w.unableUntil > m.Now:
+			due(w.unableUntil)
+		}
+		if m.members[i].toAsk() {
+			due(m.members[i].askAt)
+		}
+	}
+	for i := range m.shards {
+		if m.shards[i].order.number > 0 {
+			due(m.repeatAt)
+			break
+		}
+	}
+	return at, true
+}

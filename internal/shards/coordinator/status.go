@@ -1,0 +1,153 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// State is what becomes of one shard.
+type State uint8
+
+// The states.
+const (
+	// Unowned: nobody runs it.
+	Unowned State = iota
+	// Running: its owner runs it.
+	Running
+	// Moving: it is on its way to To.
+	Moving
+	// Waiting: for a removal margin, for a lease, or for a member that does not answer or does not stop.
+	Waiting
+)
+
+var stateNames = [...]string{"unowned", "running", "moving", "waiting"}
+
+// String returns the state in lower case.
+func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
+
+// ShardStatus is where one shard is, for people.
+type ShardStatus struct {
+	Shard string
+	State State
+	// Owner runs it, or may; empty: nobody. To is the member that it is on its way to.
+	Owner, To sbr.ID
+	// Number is the order by which its owner has it; Token the run's.
+	Number, Token uint64
+	// Since is when the state began, on the driver's clock.
+	Since time.Duration
+}
+
+// Status is what a coordinator knows and waits for.
+type Status struct {
+	// Recovered says that it has once known what all members run.
+	Recovered bool
+	Shards    []ShardStatus // by name
+	// Running, Moving, Waiting and Unowned count them.
+	Running, Moving, Waiting, Unowned int
+	// Silent are members that have not said what they run; Strangers have another list of shards. By ID.
+	Silent, Strangers []sbr.ID
+}
+
+// Revision grows with each change of the shards in Status.
+func (m *Machine) Revision() uint64 { return m.revision }
+
+// Status returns what is known. It shares nothing with the machine.
+func (m *Machine) Status() Status {
+	st := Status{Recovered: m.recovered, Shards: make([]ShardStatus, 0, len(m.shards))}
+	count := [...]*int{&st.Unowned, &st.Running, &st.Moving, &st.Waiting}
+	for s := range m.shards {
+		h := &m.shards[s]
+		x := ShardStatus{Shard: m.names[s], State: h.state, To: h.order.to, Since: h.since}
+		if len(h.claims) > 0 {
+			c := h.claim(h.order.from)
+			if c == nil {
+				c = &h.claims[h.keeper()]
+			}
+			x.Owner, x.Number, x.Token = c.id, c.number, c.token
+			if x.Owner == x.To && c.phase != message.Running {
+				x.Owner = ""
+			}
+			if c.phase == message.Running && !m.cfg.UseLease {
+				x.Token = c.number
+			}
+		}
+		*count[h.state]++
+		st.Shards = append(st.Shards, x)
+	}
+	for i := range m.members {
+		switch w := &m.members[i]; {
+		case w.foreign:
+			st.Strangers = append(st.Strangers, w.peer.ID)
+		case !w.known || w.passed:
+			st.Silent = append(st.Silent, w.peer.ID)
+		}
+	}
+	return st
+}
+
+// restate notes what has changed for people.
+func (m *Machine) restate() {
+	for s := range m.shards {
+		h := &m.shards[s]
+		if now := m.stateOf(h); now != h.state {
+			h.state, h.since = now, m.Now
+		}
+	}
+	m.revision++
+}
+
+func (m *Machine) stateOf(h *shard) State {
+	switch {
+	case len(h.claims) == 0:
+		return Unowned
+	case h.order.number > 0 && !h.order.loud:
+		return Moving
+	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == message.Running && !m.gone(h.claims[0].id):
+		return Running
+	default:
+		return Waiting
+	}
+}
+
+// tellSoon has all members told who owns what.
+func (m *Machine) tellSoon() {
+	if m.telling >= len(m.shards) {
+		m.tellAt = m.Now + m.cfg.HandOverRetryInterval
+	}
+	m.telling = 0
+}
+
+// tell tells all members who owns what, one part after the other, once that is known.
+func (m *Machine) tell() {
+	if m.telling >= len(m.shards) || m.Now < m.tellAt || m.over {
+		return
+	}
+	m.tellAt = m.Now + tellPause
+	if !m.recovered {
+		m.tellAt = m.Now + m.cfg.HandOverRetryInterval
+		return
+	}
+	q := message.Message{Kind: message.Places, Digest: m.cfg.Digest, Term: m.cfg.Term, Number: m.next(), First: m.telling}
+	if q.Number == 0 {
+		return
+	}
+	for s := m.telling; s < min(len(m.shards), m.telling+message.MaxSize); s++ {
+		q.Owners = append(q.Owners, message.KeyOf(m.shards[s].goesTo()))
+	}
+	q.Owners = q.Owners[:message.Fit(&q)]
+	m.telling += len(q.Owners)
+	m.ask("", q)
+}
+
+// goesTo is the member that a caller is sent to.
+func (h *shard) goesTo() sbr.ID {
+	if h.order.to != "" {
+		return h.order.to
+	}
+	if len(h.claims) == 0 {
+		return ""
+	}
+	return h.claims[h.keeper()].id
+}

@@ -1,0 +1,199 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Config are the rules of one type's shards on one member. All members must use the same, apart from Self, Gone and Known. Start from DefaultConfig.
+type Config struct {
+	slot.Rules
+	// Shards is how many there are, at most message.MaxShards. Required.
+	Shards int
+	// Digest is message.Digest of their list.
+	Digest uint64
+	// Known is Machine.Known of the machine that this one follows in the same incarnation: what that one refused, this one has to refuse.
+	Known Known
+}
+
+// DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
+func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
+
+// Validate reports every problem at once, one line each.
+func (c Config) Validate() error {
+	err := c.Rules.Validate("shard host")
+	if c.Shards < 1 || c.Shards > message.MaxShards {
+		err = errors.Join(err, fmt.Errorf("shard host: Shards is %d: it must be from 1 to %d", c.Shards, message.MaxShards))
+	}
+	return err
+}
+
+// gather is how long what belongs into one message is waited for.
+const gather = 50 * time.Millisecond
+
+// Known is whose orders a host follows.
+type Known struct {
+	// Term is the largest that it has heard of.
+	Term uint64
+	// Coordinator is the member that runs under it. Empty: not known yet.
+	Coordinator sbr.ID
+	// Seq is the number of the last State.
+	Seq uint64
+}
+
+// Machine is the state of the shards of one type on one member. It is not safe for concurrent use.
+type Machine struct {
+	slot.Base
+	cfg  Config
+	self message.Key
+	ids  map[message.Key]sbr.ID // of the view; replaced, never changed
+
+	known Known
+	// floor: orders with this number or a smaller one are not for this machine. It is that of the first question for a report that it has answered under
+	// the term; 0: none yet, and no orders to take a shard are followed.
+	floor uint64
+	// foreign: the coordinator has another list of shards.
+	foreign bool
+
+	down     bool
+	leaving  bool
+	resigned bool          // everybody was told that nothing runs here
+	patience time.Duration // until when others may ask, while leaving
+
+	shards []shard
+	held   []int // the shards that are not idle, in order
+	asks   []asking
+	duties []duty
+	begs   []begging
+	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
+	news   []int
+	newsAt time.Duration
+	quit   []sbr.ID // members that run nothing and will not; sorted
+}
+
+// New returns the machine of a member on which nothing runs. now is the driver's clock.
+func New(cfg Config, now time.Duration) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, self: message.KeyOf(cfg.Self), known: cfg.Known, shards: make([]shard, cfg.Shards)}
+	m.known.Coordinator = "" // a machine follows whoever has its report
+	for s := range m.shards {
+		m.shards[s].Shard = s
+	}
+	return m, nil
+}
+
+// Known returns whose orders the machine follows.
+func (m *Machine) Known() Known { return m.known }
+
+// Finished reports whether nothing runs here and nothing ever will: the member leaves or is down.
+func (m *Machine) Finished() bool { return m.over() && len(m.held) == 0 }
+
+// Until returns the moment, on the driver's clock, at which all runs without a lease are over unless the member is sure of its place
+// meanwhile. ok is false where leases decide, or nothing runs.
+func (m *Machine) Until() (at time.Duration, ok bool) {
+	if m.cfg.UseLease {
+		return 0, false
+	}
+	for _, s := range m.held {
+		if p := m.shards[s].Phase; p == slot.Active || p == slot.Resting {
+			return m.View.Sure + m.cfg.Trust, true
+		}
+	}
+	return 0, false
+}
+
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
+	m.Begin(now)
+	switch e := e.(type) {
+	case slot.Viewed:
+		m.viewed(e.View)
+	case slot.Asked[message.Message]:
+		m.asked(e)
+	case slot.Answered[message.Message]:
+		m.answered(e)
+	case slot.LeaseAnswer, slot.LeaseLost, slot.LeaseReleased, slot.RunEnded:
+		m.ofSlot(e)
+	case slot.Resign:
+		m.leave(e.Patience)
+	case slot.Downed:
+		m.downed(e.Why)
+	}
+	m.advance()
+	return m.Effects()
+}
+
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+func (m *Machine) Tick(now time.Duration) []slot.Effect {
+	m.Begin(now)
+	m.advance()
+	return m.Effects()
+}
+
+// advance does what time and the newest facts make due.
+func (m *Machine) advance() {
+	m.Expire()
+	for _, s := range slices.Clone(m.held) {
+		m.progress(s)
+	}
+	m.fulfil()
+	m.askFormer()
+	m.hand()
+	m.tell()
+	if m.leaving && !m.down && !m.resigned && len(m.held) == 0 {
+		m.resigned = true
+		m.known.Seq++
+		m.Emit(slot.Ask[message.Message]{Message: message.Message{
+			Kind: message.Resigned, Digest: m.cfg.Digest, Term: m.known.Term, Seq: m.known.Seq,
+		}})
+	}
+}
+
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
+	due := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	for _, s := range m.held {
+		sl := &m.shards[s]
+		if at, ok := sl.Due(); ok {
+			due(at)
+		}
+		if sl.Phase == slot.Active && m.leaving {
+			due(m.patience)
+		}
+	}
+	if until, runs := m.Until(); runs {
+		due(until)
+	}
+	for _, a := range m.asks {
+		if m.ids[a.of] != "" && m.able() {
+			due(a.at)
+		}
+	}
+	for i := range m.begs {
+		if b := &m.begs[i]; b.at > 0 {
+			due(b.at)
+		}
+	}
+	if len(m.news) > 0 && m.reachesCoordinator() && len(m.untold()) > 0 {
+		due(m.newsAt)
+	}
+	return at, ok
+}
+
+// over reports whether this member takes nothing any more.
+func (m *Machine) over() bool { return m.leaving || m.down }
+
+// able reports whether this member may run anything that it does not run yet.
+func (m *Machine) able() bool { return m.View.Armed && m.Trusted() }

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+)
+
+// Clone returns an independent copy, for model checkers that try several continuations of one state.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.Base = m.Base.Clone()
+	c.shards = slices.Clone(m.shards)
+	c.held = slices.Clone(m.held)
+	c.asks = slices.Clone(m.asks)
+	c.duties = slices.Clone(m.duties)
+	c.begs = slices.Clone(m.begs)
+	c.news = slices.Clone(m.news)
+	c.quit = slices.Clone(m.quit)
+	return &c
+}
+
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last call. The numbers of runs and attempts are left out.
+func (m *Machine) AppendState(c message.Writer) {
+	c.Flags(m.down, m.leaving, m.resigned, m.foreign, m.floor > 0)
+	c.Uint(m.known.Term)
+	c.Text(string(m.known.Coordinator))
+	c.Due(m.patience, m.Now)
+	for s := range m.shards {
+		m.shards[s].appendState(c, s, m)
+		c.Order(s, m.floor) // it is compared with those
+	}
+	for _, a := range m.asks {
+		c.Uint(uint64(a.of))
+		c.Due(a.at, m.Now)
+	}
+	c.Text("|")
+	for _, d := range m.duties {
+		c.Question(m.self, d.number)
+		for _, o := range d.orders {
+			c.Order(o.Shard, o.Number)
+		}
+		c.Text(";")
+	}
+	c.Text("|")
+	for _, g := range m.begs {
+		c.Text(string(g.from))
+		for _, t := range g.takes {
+			c.Order(t.Shard, t.Number)
+		}
+		c.Due(g.at, m.Now)
+	}
+	c.Text("|")
+	for _, s := range m.news {
+		c.Uint(uint64(s))
+		c.Seq(m.self, m.shards[s].toldIn)
+	}
+	c.Due(m.newsAt, m.Now)
+	for _, g := range m.Departed {
+		c.Text(string(g.ID))
+		c.Due(g.Until, m.Now)
+	}
+	c.Text("|")
+	for _, id := range m.quit {
+		c.Text(string(id))
+	}
+	c.Uint(uint64(m.Now - m.View.Sure))
+	c.View(&m.View)
+}
+
+func (sl *shard) appendState(c message.Writer, s int, m *Machine) {
+	c.Uint(uint64(sl.Phase))
+	c.Flags(sl.again, sl.InFlight, sl.Held, sl.Lost)
+	for _, n := range []uint64{sl.seen, sl.number, sl.given, sl.next} {
+		c.Order(s, n)
+	}
+	switch {
+	case sl.Phase != slot.Active && sl.Phase != slot.Resting:
+	case m.cfg.UseLease:
+		c.Token(s, sl.Token)
+	default:
+		c.Order(s, sl.Token)
+	}
+	c.Uint(uint64(sl.from))
+	c.Uint(uint64(sl.nextFrom))
+	c.Text(string(sl.handed))
+	c.Text(string(sl.handedBy))
+	if m.cfg.UseLease && len(sl.handed)+len(sl.left) > 0 {
+		c.Token(s, sl.Token)
+		c.Token(s, sl.handedToken)
+	}
+	c.Text(string(sl.left))
+	at, _ := sl.Slot.Due()
+	c.Due(at, m.Now)
+}
+
+// ShardStatus is what a member does with one shard, for people.
+type ShardStatus struct {
+	Shard int
+	Phase slot.Phase
+	// Number is the order by which it is held, Token the run's; zero while nothing runs.
+	Number, Token uint64
+	// From is the member that is asked to hand over; Nobody: none.
+	From message.Key
+	// Since is when the phase began, on the driver's clock.
+	Since time.Duration
+}
+
+// Status returns the shards that the member has to do with, in order. It shares nothing with the machine.
+func (m *Machine) Status() []ShardStatus {
+	list := make([]ShardStatus, 0, len(m.held))
+	for _, s := range m.held {
+		sl := &m.shards[s]
+		list = append(list, ShardStatus{Shard: s, Phase: sl.Phase, Number: sl.number, Token: sl.PresentToken(), From: sl.from, Since: sl.Since})
+	}
+	return list
+}

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// viewed takes in a new view of the cluster.
+func (m *Machine) viewed(v slot.View) {
+	ids := make(map[message.Key]sbr.ID, len(v.Peers))
+	for i := range v.Peers {
+		ids[message.KeyOf(v.Peers[i].ID)] = v.Peers[i].ID
+	}
+	m.ids = ids
+	for _, p := range m.Look(v) {
+		m.departed(p)
+	}
+	m.quit = slices.DeleteFunc(m.quit, func(id sbr.ID) bool { return v.Peer(id) == nil })
+	if me := v.Peer(m.cfg.Self); me != nil && me.Down {
+		m.downed("its cluster says so")
+	} else if me != nil && me.Leaving {
+		m.leave(m.cfg.NodePatience())
+	}
+}
+
+// departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of it runs.
+func (m *Machine) departed(p *slot.Peer) {
+	if _, quit := slices.BinarySearch(m.quit, p.ID); !quit && p.Candidate && p.ID != m.cfg.Self {
+		m.Depart(p.ID)
+	}
+}
+
+// quits notes that nothing of a member runs, nor will.
+func (m *Machine) quits(id sbr.ID) {
+	if i, found := slices.BinarySearch(m.quit, id); !found {
+		m.quit = slices.Insert(m.quit, i, id)
+	}
+	m.Forget(id)
+}
+
+// returned notes that a member that had resigned has a new manager.
+func (m *Machine) returned(id sbr.ID) {
+	if i, found := slices.BinarySearch(m.quit, id); found {
+		m.quit = slices.Delete(m.quit, i, i+1)
+	}
+}
+
+// leave takes nothing any more, and waits for others to ask for what runs.
+func (m *Machine) leave(patience time.Duration) {
+	switch {
+	case m.down:
+	case m.leaving:
+		m.patience = min(m.patience, m.Now+patience)
+	default:
+		m.leaving = true
+		m.patience = m.Now + patience
+		for _, s := range slices.Clone(m.held) {
+			if m.shards[s].Phase == slot.Active {
+				m.toBeTold(s) // that it leaves
+			} else {
+				m.giveUp(s, slot.CauseResigned, "this member leaves")
+			}
+		}
+	}
+}
+
+// downed stops everything, for good.
+func (m *Machine) downed(why string) {
+	if m.down {
+		return
+	}
+	m.down = true
+	m.duties, m.begs = nil, nil // who is down says nothing any more
+	for _, s := range slices.Clone(m.held) {
+		m.giveUp(s, slot.CauseDown, "this member is down: "+why)
+	}
+}

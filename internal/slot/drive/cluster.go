@@ -1,0 +1,78 @@
+package drive
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Cluster is a member's place in its cluster. *downing.Provider is one.
+type Cluster interface {
+	Roster
+	Config() downing.Config
+	Downed() <-chan struct{}
+	OnDown(f func(reason string))
+	Left() <-chan struct{}
+	Offer(ctx context.Context, topic string, on bool) error
+	Serve(topic string, f func(downing.Question)) (stop func(), err error)
+	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan downing.Answer, error)
+}
+
+// firstLook bounds how long Self waits: a provider that was not started never looks.
+const firstLook = 5 * time.Second
+
+// Roster is who is there. *downing.Provider has it.
+type Roster interface {
+	Peers() downing.Peers
+	Follow(f func()) (stop func())
+}
+
+// Self returns this member. A provider that has just been started may not have looked at its members yet:
+// that is waited for, for some seconds at most. The error is downing.ErrNotMember.
+func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	defer r.Follow(func() {
+		select {
+		case changed <- struct{}{}:
+		default: // one is there that nobody has taken yet
+		}
+	})()
+	for {
+		peers := r.Peers()
+		if self := peers.Find(peers.Self); self != nil {
+			return self, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, downing.ErrNotMember
+		}
+	}
+}
+
+// Margins are those that a machine has to wait for which begins now: of members that offered the topic and
+// are gone. They end so long after now.
+func Margins(p downing.Peers, topic string, margin time.Duration) map[sbr.ID]time.Duration {
+	gone := make(map[sbr.ID]time.Duration)
+	for _, d := range p.Gone {
+		if left := margin - Since(d.At); left > 0 && slices.Contains(d.Serves, topic) {
+			gone[d.ID] = left
+		}
+	}
+	return gone
+}
+
+// Closed reports whether a channel is closed, on which nothing is ever sent.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

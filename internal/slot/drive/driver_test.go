@@ -1,0 +1,63 @@
+package drive_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// quiet is a cluster of one member in which nothing changes.
+type quiet struct{ drive.Cluster }
+
+func (quiet) Peers() downing.Peers {
+	self := downing.Peer{Serves: []string{"x"}}
+	self.ID, self.Name = "n1#u", "n1"
+	return downing.Peers{Self: self.ID, State: sbr.StateUp, Sure: time.Now(), List: []downing.Peer{self}}
+}
+func (quiet) Follow(func()) (stop func())                          { return func() {} }
+func (quiet) Downed() <-chan struct{}                              { return nil }
+func (quiet) Left() <-chan struct{}                                { return nil }
+func (quiet) OnDown(func(string))                                  {}
+func (quiet) Serve(string, func(downing.Question)) (func(), error) { return func() {}, nil }
+func (quiet) Offer(context.Context, string, bool) error            { return nil }
+
+// onlooker is a machine that wants nothing, and is finished once it has seen the cluster.
+type onlooker struct{ seen []slot.View }
+
+func (o *onlooker) Step(_ time.Duration, e slot.Event) []slot.Effect {
+	if v, ok := e.(slot.Viewed); ok {
+		o.seen = append(o.seen, v.View)
+	}
+	return nil
+}
+func (o *onlooker) Tick(time.Duration) []slot.Effect    { return nil }
+func (o *onlooker) NextDeadline() (time.Duration, bool) { return 0, false }
+func (o *onlooker) Until() (time.Duration, bool)        { return 0, false }
+func (o *onlooker) Finished() bool                      { return len(o.seen) > 0 }
+
+// A machine sees the cluster as it is when it begins. Its member may have offered the same before, and taken it back a moment ago, so that no change will
+// ever be told.
+func TestDriver_LooksAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, m := time.Now(), &onlooker{}
+		d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x", Log: slog.New(slog.DiscardHandler), Settled: func() {}})
+		_, err := d.Begin(t.Context())
+		require.NoError(t, err)
+		d.Machine = m
+		require.NoError(t, d.Go(true))
+		<-d.Over()
+		require.Zero(t, time.Since(began))
+		require.True(t, m.seen[0].Armed)
+		require.True(t, m.seen[0].Peers[0].Candidate)
+	})
+}

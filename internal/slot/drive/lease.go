@@ -1,0 +1,101 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/serf-sbr/serf-sbr/internal/inbox"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// leasing carries out what a machine wants of one lease: one thing after the other, off the machine's goroutine, which is told by
+// way of an inbox. Acquire and Release are called by the goroutine that empties the inbox.
+type leasing struct {
+	lease *lease.Lease
+	inbox *inbox.Inbox
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	// waiting ends the acquire that is under way, lost is whom its loss is told.
+	waiting context.CancelFunc
+	lost    func(why string)
+	// before is closed when everything that was begun is done.
+	before chan struct{}
+}
+
+// newLeasing returns the driver of a lease, which it closes with Close.
+func newLeasing(l *lease.Lease, b *inbox.Inbox) *leasing {
+	g := &leasing{lease: l, inbox: b, waiting: func() {}, lost: func(string) {}, before: make(chan struct{})}
+	close(g.before)
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// inTurn runs f after everything that was begun before.
+func (g *leasing) inTurn(f func()) {
+	before, done := g.before, make(chan struct{})
+	g.before = done
+	g.work.Go(func() {
+		defer close(done)
+		<-before
+		f()
+	})
+}
+
+// Acquire waits for the lease, watching who holds it, until it is granted, nobody knows, or it is given up by Release. The answer, and a
+// loss after it, are told by way of the inbox.
+func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
+	ctx, cancel := context.WithCancel(g.ctx)
+	post := func(x slot.Event) { g.inbox.Post(func() { tell(x) }) }
+	lost := func(why string) { post(slot.LeaseLost{Shard: e.Shard, Attempt: e.Attempt, Why: why}) }
+	g.waiting, g.lost = cancel, lost
+	g.inTurn(func() {
+		defer cancel()
+		grant, err := g.lease.AcquireWait(ctx, lease.Proposal{})
+		a := slot.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Outcome: lease.OutcomeOf(err)}
+		switch held := (*lease.HeldError)(nil); {
+		case errors.As(err, &held):
+			a.Token, a.Why = held.Record.Token, "held by "+held.Record.Holder
+		case err != nil:
+			a.Why = err.Error()
+		default:
+			a.Token = grant.Token()
+			defer g.work.Go(func() { // after the answer
+				<-grant.Done()
+				if why := grant.Lost(); why != nil {
+					lost(why.Error())
+				}
+			})
+		}
+		post(a)
+	})
+}
+
+// Doubt tells the loss of the lease that was acquired last: its own clock says that it is over, and nobody may have noticed yet.
+func (g *leasing) Doubt(why string) { g.lost(why) }
+
+// releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait until the lease runs out.
+const releaseTries = 3
+
+// Release gives the lease up, held or not, and ends waiting for it. done is posted to the inbox, in bounded time.
+func (g *leasing) Release(done func()) {
+	g.waiting()
+	g.inTurn(func() {
+		for range releaseTries {
+			if err := g.lease.Release(g.ctx); err == nil || errors.Is(err, lease.ErrNotHeld) {
+				break
+			}
+		}
+		g.inbox.Post(done)
+	})
+}
+
+// Close ends everything. A lease that is still held runs out.
+func (g *leasing) Close() {
+	g.cancel()
+	g.lease.Close()
+	g.work.Wait()
+}

@@ -1,0 +1,203 @@
+package drive
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/fence"
+)
+
+// Moment is something that happens to a run.
+type Moment uint8
+
+// The moments.
+const (
+	Started Moment = iota
+	NotStarted
+	Stopping
+	Ended
+)
+
+var causes = [...]error{slot.CauseHandOver: ErrHandOver, slot.CauseOrdered: ErrOrdered, slot.CauseResigned: ErrResigned,
+	slot.CauseLeaseLost: ErrLeaseLost, slot.CauseUnsure: ErrUnsure, slot.CauseDown: ErrDowned}
+
+// LeaseOptions are where slots have their leases.
+type LeaseOptions struct {
+	// Key is that of a registered implementation, Decode fills its configuration; Store, if set, opens a
+	// store instead, which stays the embedder's.
+	Key    string
+	Decode func(into any) error
+	Store  func(name string) (lease.Store, error)
+	// Settings are the times.
+	Settings lease.Settings
+	// Name is that of a slot's lease, Use says what it is for.
+	Name, Use func(shard int) string
+	// Log is the lease's.
+	Log *slog.Logger
+}
+
+// running is what a driver has of one slot.
+type running struct {
+	run    *Run // nil: nothing runs
+	begun  time.Time
+	stopAt time.Time // when it is said again that the run does not end; zero: it was not asked to
+	lease  *leasing
+	opened lease.Store // nil: it is the embedder's
+}
+
+// OpenLease opens the lease of a slot, unless it is open.
+func (d *Driver[M]) OpenLease(ctx context.Context, shard int) (err error) {
+	r := &d.runs[shard]
+	if r.lease != nil {
+		return nil
+	}
+	o, system := &d.Lease, d.Cluster.Config().System
+	name, owner := o.Name(shard), fmt.Sprintf("%s/%d", d.Self, d.Origin.UnixMicro()) // one life of one manager
+	var store lease.Store
+	if o.Store != nil {
+		store, err = o.Store(name)
+	} else {
+		store, err = lease.Open(ctx, o.Key, lease.Spec{
+			System: system, Name: name, Owner: owner, Settings: o.Settings, Logger: o.Log, Decode: o.Decode,
+		})
+		r.opened = store
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	l, err := lease.New(store, owner, o.Settings, lease.Options{Use: o.Use(shard), Logger: o.Log})
+	if err != nil {
+		d.closeLease(r)
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r.lease = newLeasing(l, d.Inbox)
+	return nil
+}
+
+// closeLease closes what OpenLease has opened.
+func (d *Driver[M]) closeLease(r *running) {
+	if r.lease != nil {
+		r.lease.Close()
+	}
+	if c, ok := r.opened.(io.Closer); ok {
+		_ = c.Close() // nothing waits for it any more
+	}
+	r.lease, r.opened = nil, nil
+}
+
+// openTimeout bounds the opening of a store, which need not reach it.
+const openTimeout = 5 * time.Second
+
+func (d *Driver[M]) acquire(e slot.AcquireLease) {
+	ctx, cancel := context.WithTimeout(d.ctx, openTimeout)
+	defer cancel()
+	tell := func(e slot.Event) { d.Step(d.Machine, e) }
+	if err := d.OpenLease(ctx, e.Shard); err != nil {
+		d.Inbox.Post(func() { tell(slot.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Why: err.Error()}) })
+		return
+	}
+	d.runs[e.Shard].lease.Acquire(e, tell)
+}
+
+func (d *Driver[M]) release(e slot.ReleaseLease) {
+	done := func() { d.Step(d.Machine, slot.LeaseReleased(e)) }
+	if l := d.runs[e.Shard].lease; l != nil {
+		l.Release(done)
+	} else {
+		d.Inbox.Post(done)
+	}
+}
+
+// trustUntil renews how long runs without a lease are trusted.
+func (d *Driver[M]) trustUntil() {
+	if at, ok := d.Machine.Until(); ok {
+		d.until.Set(d.Origin.Add(at))
+	}
+}
+
+// start starts a function of the application.
+func (d *Driver[M]) start(e slot.Start) {
+	d.trustUntil()
+	at := &d.runs[e.Shard]
+	r := &Run{Shard: e.Shard, Number: e.Run, Token: e.Token, State: e.State, Until: &d.until}
+	r.From = downing.NameOf(e.From)
+	if at.lease != nil {
+		r.Holding = at.lease.lease
+	}
+	f := d.Function(r)
+	if err := r.Begin(d.ctx); err != nil {
+		d.notStarted(r, err)
+		return
+	}
+	at.run, at.begun, at.stopAt = r, time.Now(), time.Time{}
+	d.Happened(Started, r, "")
+	r.Start(func(ctx context.Context) error { return f(fence.WithToken(ctx, r.Token)) }, func(err error) {
+		d.Inbox.Post(func() { d.ended(r, err) })
+	})
+}
+
+// notStarted tells the machine that nothing came of a run: this process stood still since it was decided on.
+func (d *Driver[M]) notStarted(r *Run, why error) {
+	d.Happened(NotStarted, r, why.Error())
+	if l := d.runs[r.Shard].lease; l != nil {
+		l.Doubt(why.Error())
+	}
+	e := slot.RunEnded{Shard: r.Shard, Run: r.Number, State: r.State, Again: true, Rest: d.Rest, Why: why.Error()}
+	d.Inbox.Post(func() { d.Step(d.Machine, e) })
+}
+
+// stop asks a function to end.
+func (d *Driver[M]) stop(e slot.Stop) {
+	at := &d.runs[e.Shard]
+	if at.run == nil || at.run.Number != e.Run {
+		return
+	}
+	at.run.Stop(causes[e.Cause], e.Why)
+	at.stopAt = time.Now().Add(d.StopTimeout)
+	d.Happened(Stopping, at.run, e.Why)
+}
+
+// ended takes in that a function has returned.
+func (d *Driver[M]) ended(r *Run, err error) {
+	at := &d.runs[r.Shard]
+	took := time.Since(at.begun)
+	at.run, at.stopAt = nil, time.Time{}
+	e := d.Ended(r, err, took)
+	e.Shard, e.Run, e.State = r.Shard, r.Number, r.Left()
+	if err != nil {
+		e.Why = err.Error()
+	}
+	d.Happened(Ended, r, e.Why)
+	d.Step(d.Machine, e)
+}
+
+// remindIn is when it is said again that a run does not end.
+func (d *Driver[M]) remindIn() time.Duration {
+	in := time.Hour
+	if d.StopTimeout > 0 {
+		for i := range d.runs {
+			if at := d.runs[i].stopAt; !at.IsZero() {
+				in = min(in, time.Until(at))
+			}
+		}
+	}
+	return in
+}
+
+// remind says again and again that a run does not end.
+func (d *Driver[M]) remind() {
+	for i := range d.runs {
+		at := &d.runs[i]
+		if d.StopTimeout > 0 && !at.stopAt.IsZero() && !time.Now().Before(at.stopAt) {
+			at.stopAt = time.Now().Add(d.StopTimeout)
+			d.Log.Error("sbr: "+d.What+" does not end: nothing can start it elsewhere meanwhile",
+				"run", at.run.Number, "told", fmt.Sprint(at.run.Cause()))
+		}
+	}
+}

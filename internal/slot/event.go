@@ -1,0 +1,212 @@
+package slot
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Event is something that happened to a machine.
+type Event interface{ isEvent() }
+
+// Effect is something that a machine wants done: the driver carries effects out in order.
+type Effect interface{ isEffect() }
+
+// Viewed replaces the view of the cluster. The machine keeps Peers: do not change them.
+type Viewed struct{ View View }
+
+// Asked is a question of another member. It is answered by the effect Answer with the same Ref, perhaps much
+// later, perhaps never.
+type Asked[M any] struct {
+	Ref     uint64
+	From    sbr.ID
+	Message M
+}
+
+// Answered is another member's answer to an effect Ask.
+type Answered[M any] struct {
+	From    sbr.ID
+	Message M
+	// Unserved says that the member has no manager for the topic: its provider says so. Message is then the
+	// question.
+	Unserved bool
+}
+
+// LeaseAnswer is the outcome of an AcquireLease effect. A driver that can wait for the lease may take as long
+// as it likes.
+type LeaseAnswer struct {
+	// Shard is which of a machine's slots is meant, here and in the events and effects below. A singleton is
+	// slot 0.
+	Shard   int
+	Attempt uint64
+	Outcome sbr.Outcome
+	// Token is the lease's fencing token when it was granted.
+	Token uint64
+	// Why says who holds it, or why nobody knows.
+	Why string
+}
+
+// LeaseLost says that the lease granted to an attempt is lost.
+type LeaseLost struct {
+	Shard   int
+	Attempt uint64
+	Why     string
+}
+
+// LeaseReleased says that a ReleaseLease effect is done with, or has taken too long.
+type LeaseReleased struct {
+	Shard   int
+	Attempt uint64
+}
+
+// RunEnded says that nothing of a run is left.
+type RunEnded struct {
+	Shard int
+	Run   uint64
+	// State is for the next run, at most MaxState bytes: more is left out.
+	State []byte
+	// Again asks for another run here after the pause Rest, if the run of a singleton ended by itself. A
+	// shard is always run again.
+	Again bool
+	Rest  time.Duration
+	// Newer is the token of a run elsewhere, larger than that of this one: with Again the next run gets a
+	// larger one. Zero: none is known.
+	Newer uint64
+	// Why says how it ended, where it ended by itself.
+	Why string
+}
+
+// Resign makes the member hand over what it runs, and take nothing again.
+type Resign struct {
+	// Patience is how long others may take to ask for it. Zero: runs are stopped at once.
+	Patience time.Duration
+}
+
+// Downed says that the member was downed.
+type Downed struct{ Why string }
+
+// Heard says that another member has a run under this token, or had.
+type Heard struct{ Token uint64 }
+
+func (Viewed) isEvent()        {}
+func (Asked[M]) isEvent()      {}
+func (Answered[M]) isEvent()   {}
+func (LeaseAnswer) isEvent()   {}
+func (LeaseLost) isEvent()     {}
+func (LeaseReleased) isEvent() {}
+func (RunEnded) isEvent()      {}
+func (Resign) isEvent()        {}
+func (Downed) isEvent()        {}
+func (Heard) isEvent()         {}
+
+// Ask sends a question to one member, or to every other member if To is empty. Answers are reported for as
+// long as possible, at least for twice Rules.HandOverRetryInterval, so that the answer to a question that is
+// repeated finds one open.
+type Ask[M any] struct {
+	To      sbr.ID
+	Message M
+}
+
+// Answer answers a question.
+type Answer[M any] struct {
+	Ref     uint64
+	Message M
+}
+
+// AcquireLease asks for a slot's lease. Answer with LeaseAnswer, and report a later loss with LeaseLost.
+type AcquireLease struct {
+	Shard   int
+	Attempt uint64
+}
+
+// ReleaseLease gives an attempt up, whatever became of it. Answer with LeaseReleased, in bounded time.
+type ReleaseLease struct {
+	Shard   int
+	Attempt uint64
+}
+
+// Start starts a run. Report its end with RunEnded.
+type Start struct {
+	Shard int
+	// Run numbers the slot's runs here.
+	Run   uint64
+	Token uint64
+	// State is what the run before has left; nil if there was none, or it could not say.
+	State []byte
+	// From is the member that handed over; empty after a crash, a partition or at the first start.
+	From sbr.ID
+}
+
+// Stop asks a run to end.
+type Stop struct {
+	Shard int
+	Run   uint64
+	Cause Cause
+	// Why is the cause in one sentence.
+	Why string
+	// To is the member that takes over, where one does.
+	To sbr.ID
+}
+
+// GiveUp says that this run of a coordinator is of no use any more: it has to be run again, under a term larger than Term. The machine
+// does nothing from then on.
+type GiveUp struct {
+	Term uint64
+	Why  string
+}
+
+// Explain carries a sentence that explains what a machine just did, for people.
+type Explain struct {
+	Topic Topic
+	// Shard is the slot that it is about; negative: all, or none.
+	Shard int
+	Text  string
+}
+
+func (Ask[M]) isEffect()       {}
+func (Answer[M]) isEffect()    {}
+func (AcquireLease) isEffect() {}
+func (ReleaseLease) isEffect() {}
+func (Start) isEffect()        {}
+func (Stop) isEffect()         {}
+func (GiveUp) isEffect()       {}
+func (Explain) isEffect()      {}
+
+// Cause says why a run has to end.
+type Cause uint8
+
+// The causes. Nothing stops for the zero Cause.
+const (
+	// CauseHandOver: another member takes over.
+	CauseHandOver Cause = iota + 1
+	// CauseOrdered: the coordinator has given the shard to another member, stops it, or does not know it.
+	CauseOrdered
+	// CauseResigned: this member leaves, or its manager was stopped.
+	CauseResigned
+	// CauseLeaseLost: the lease is lost.
+	CauseLeaseLost
+	// CauseUnsure: this member has not been sure of its place for Rules.Trust.
+	CauseUnsure
+	// CauseDown: this member was downed.
+	CauseDown
+)
+
+var causeNames = [...]string{"none", "hand-over", "ordered", "resigned", "lease-lost", "unsure", "down"}
+
+// String returns the cause as metrics and logs name it.
+func (c Cause) String() string { return causeNames[min(int(c), len(causeNames)-1)] }
+
+// Topic says what a sentence is about.
+type Topic string
+
+// The topics that singletons and shards have in common.
+const (
+	TopicTaking   Topic = "taking"
+	TopicWaiting  Topic = "waiting"
+	TopicLease    Topic = "lease"
+	TopicStarted  Topic = "started"
+	TopicStopping Topic = "stopping"
+	TopicEnded    Topic = "ended"
+	// TopicStuck: something does not get on, and somebody should look.
+	TopicStuck Topic = "stuck"
+)

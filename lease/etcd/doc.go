@@ -1,0 +1,29 @@
+// Package etcd keeps the record of a lease under one key of an etcd cluster (version 3).
+//
+//	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://etcd-1:2379", "https://etcd-2:2379"}, TLS: tls})
+//	defer client.Close()
+//	store, err := etcd.New(client, "/serf-sbr/payments-sbr")
+//
+// The value is the JSON of lease.MarshalRecord. Nobody expires it: there is no etcd lease and no time to live. Who is silent for too
+// long is found out by those who watch, as with every store.
+//
+// # Guarantees
+//
+//   - A read is linearizable. A write is one transaction that compares the revision and the value with those that were read, so a
+//     version never comes back: neither when the key is deleted and made anew, nor when the cluster is restored from a snapshot,
+//     after which revisions repeat.
+//   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong password, a record that is
+//     too large, a cluster without space (NOSPACE), and a value that is no record.
+//   - A watch begins at the revision after the one that it has read, and ends when the cluster has no leader or has compacted that
+//     revision.
+//
+// # Non-guarantees
+//
+//   - A cluster that is restored from an older snapshot has forgotten grants and verdicts. The members tell it again: see lease.Restore.
+//   - The store sets no limits of its own: the client's DialKeepAliveTime says how soon a dead connection is noticed.
+//
+// # Assumptions
+//
+//   - The members of the etcd cluster write to disk what they acknowledge (no --unsafe-no-fsync).
+//   - Nobody else writes below the key.
+package etcd

@@ -1,0 +1,167 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Store keeps a record under one key. It is safe for concurrent use.
+type Store struct {
+	client *clientv3.Client
+	key    string
+}
+
+var (
+	_ lease.Store      = (*Store)(nil)
+	_ lease.Watcher    = (*Store)(nil)
+	_ lease.Identified = (*Store)(nil)
+)
+
+// New returns the store of a key. It sends nothing, and does not close the client.
+func New(client *clientv3.Client, key string) (*Store, error) {
+	switch {
+	case client == nil:
+		return nil, errors.New("etcd: a client is required")
+	case key == "":
+		return nil, errors.New("etcd: a key is required, for example /serf-sbr/payments-sbr")
+	}
+	return &Store{client: client, key: key}, nil
+}
+
+// String returns the key.
+func (s *Store) String() string { return s.key }
+
+// Identity implements lease.Identified: the id of the etcd cluster, which a restored one has not, and the key.
+func (s *Store) Identity(ctx context.Context) (string, error) {
+	got, err := s.client.Get(ctx, s.key, clientv3.WithCountOnly())
+	if err != nil {
+		return "", s.wrap(err)
+	}
+	return fmt.Sprintf("etcd cluster %016x, key %s", got.Header.ClusterId, s.key), nil
+}
+
+// Read implements lease.Store. An error that wraps lease.ErrRefused needs a person: a right, a password, or a value that is no record.
+func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
+	snap, _, err := s.read(ctx)
+	return snap, err
+}
+
+// read also returns the revision of the cluster at which the record was as it is shown.
+func (s *Store) read(ctx context.Context) (lease.Snapshot, int64, error) {
+	got, err := s.client.Get(ctx, s.key)
+	if err != nil {
+		return lease.Snapshot{}, 0, s.wrap(err)
+	}
+	if len(got.Kvs) == 0 {
+		return lease.Snapshot{}, got.Header.Revision, nil
+	}
+	snap, err := s.snapshot(got.Kvs[0])
+	return snap, got.Header.Revision, err
+}
+
+func (s *Store) snapshot(kv *mvccpb.KeyValue) (lease.Snapshot, error) {
+	r, err := lease.UnmarshalRecord(kv.Value)
+	if err != nil {
+		return lease.Snapshot{}, fmt.Errorf("etcd: %s: %w: its value is not the record of a lease: %w", s.key, lease.ErrRefused, err)
+	}
+	return lease.Snapshot{Record: r, Version: version(kv.ModRevision, kv.Value)}, nil
+}
+
+// version is the revision and the value: after a restore revisions repeat, with other values.
+func version(revision int64, value []byte) lease.Version {
+	return lease.Version(strconv.FormatInt(revision, 10) + " " + string(value))
+}
+
+// unchanged are the conditions under which the record still is at prev.
+func (s *Store) unchanged(prev lease.Version) ([]clientv3.Cmp, error) {
+	if prev == "" {
+		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.key), "=", 0)}, nil
+	}
+	text, value, _ := strings.Cut(string(prev), " ")
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w: %q is no version of this store", lease.ErrRefused, text)
+	}
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(s.key), "=", revision),
+		clientv3.Compare(clientv3.Value(s.key), "=", value),
+	}, nil
+}
+
+// Write implements lease.Store.
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	if err := r.Validate(); err != nil {
+		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
+	}
+	value, err := lease.MarshalRecord(r)
+	if err != nil {
+		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
+	}
+	conditions, err := s.unchanged(prev)
+	if err != nil {
+		return "", err
+	}
+	done, err := s.client.Txn(ctx).If(conditions...).Then(clientv3.OpPut(s.key, string(value))).Commit()
+	switch {
+	case err != nil:
+		return "", s.wrap(err)
+	case !done.Succeeded:
+		return "", lease.ErrConflict
+	}
+	return version(done.Header.Revision, value), nil
+}
+
+// Watch implements lease.Watcher.
+func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx)) // a member that is cut off says so
+	defer cancel()
+	now, revision, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	fn(now)
+	for changes := range s.client.Watch(ctx, s.key, clientv3.WithRev(revision+1)) {
+		if err := changes.Err(); err != nil {
+			return s.wrap(err)
+		}
+		if len(changes.Events) == 0 {
+			continue
+		}
+		var last lease.Snapshot
+		if e := changes.Events[len(changes.Events)-1]; e.Type != clientv3.EventTypeDelete {
+			if last, err = s.snapshot(e.Kv); err != nil {
+				return err
+			}
+		}
+		fn(last)
+	}
+	return ctx.Err()
+}
+
+// refusals are answers after which certainly nothing was written, and which do not change by asking again.
+var refusals = []error{
+	rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrNoSpace,
+}
+
+// wrap names the key, and says what is certain.
+func (s *Store) wrap(err error) error {
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal) {
+			return fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
+		}
+	}
+	// The server does not take it, or the client does not send it: for that it has no error of its own.
+	if errors.Is(err, rpctypes.ErrRequestTooLarge) || strings.Contains(err.Error(), "trying to send message larger than max") {
+		return fmt.Errorf("etcd: %s: %w: %w: %w", s.key, lease.ErrRefused, lease.ErrTooLarge, err)
+	}
+	return fmt.Errorf("etcd: %s: %w", s.key, err)
+}

@@ -1,0 +1,350 @@
+package sbr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// table is the membership in address order, with the counts that make a step cheap.
+type table struct {
+	members []Member
+	index   map[ID]int
+	// suspects counts the unreachable ones that may have to be downed: only they move a deadline.
+	suspects int
+	// awaiting counts those that are alive but not yet Up, downed those that were downed but are still here.
+	awaiting, downed int
+}
+
+// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7).
+func (m *Member) suspect() bool { return m.Unreachable && m.Status <= Up }
+
+func (t *table) get(id ID) *Member {
+	if i, ok := t.index[id]; ok {
+		return &t.members[i]
+	}
+	return nil
+}
+
+// each goes through the members in address order.
+func (t *table) each(yield func(*Member) bool) {
+	for i := range t.members {
+		if !yield(&t.members[i]) {
+			return
+		}
+	}
+}
+
+// ids lists some of the members in address order.
+func (t *table) ids(which func(*Member) bool) (ids []ID) {
+	for m := range t.each {
+		if which(m) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// change applies f to a member and keeps the counts right. f must not change what members are ordered by.
+func (t *table) change(m *Member, f func(*Member)) {
+	t.count(m, -1)
+	f(m)
+	t.count(m, 1)
+}
+
+func (t *table) count(m *Member, by int) {
+	if m.suspect() {
+		t.suspects += by
+	}
+	if m.awaiting && m.Status == Joining {
+		t.awaiting += by
+	}
+	if m.Status == Down {
+		t.downed += by
+	}
+}
+
+// put inserts or replaces a member.
+func (t *table) put(m Member) {
+	if old := t.get(m.ID); old != nil && CompareMembers(old, &m) == 0 {
+		t.change(old, func(old *Member) { *old = m })
+		return
+	}
+	t.remove(m.ID)
+	i, _ := slices.BinarySearchFunc(t.members, m, func(a, b Member) int { return CompareMembers(&a, &b) })
+	t.members = slices.Insert(t.members, i, m)
+	t.reindex(i)
+	t.count(&m, 1)
+}
+
+func (t *table) remove(id ID) {
+	i, ok := t.index[id]
+	if !ok {
+		return
+	}
+	t.count(&t.members[i], -1)
+	t.members = slices.Delete(t.members, i, i+1)
+	delete(t.index, id)
+	t.reindex(i)
+}
+
+func (t *table) reindex(from int) {
+	for i := from; i < len(t.members); i++ {
+		t.index[t.members[i].ID] = i
+	}
+}
+
+// position is how many reachable up members come before self: zero for the leader of the side.
+func (t *table) position(self ID) (n int) {
+	for m := range t.each {
+		if m.ID == self {
+			break
+		}
+		if m.counted() && !m.Unreachable {
+			n++
+		}
+	}
+	return n
+}
+
+// onMemberSeen inserts or updates a member. A downed incarnation stays downed (promise S2).
+func (r *Resolver) onMemberSeen(m Member) {
+	reported := m.Status
+	m.Unreachable, m.Unlisted, m.awaiting = false, false, reported == Up || reported == WeaklyUp
+	old := r.get(m.ID)
+	m.mustGo = old != nil && old.mustGo
+	if old == nil {
+		if m.awaiting {
+			m.Status = Joining
+		}
+		if r.isOut(&m) {
+			m.Status = Down
+		}
+		if !r.armed {
+			r.lastChange = r.now
+		}
+	} else {
+		m.Unreachable = old.Unreachable && !old.Unlisted // listed again: it has answered somebody
+		m.Status = follow(old, reported)
+		if m.Status == Exiting && old.Status != Exiting {
+			r.lastChange = r.now
+		}
+		if old.Downable() && !m.Downable() {
+			r.departed = true
+		}
+		refuted := m.suspect() && !old.suspect() // the leave of a member that cannot be reached
+		if refuted || old.Unlisted && old.suspect() && !m.suspect() {
+			r.unrest() // a change of reachability like any other
+		}
+	}
+	r.put(m)
+}
+
+// follow returns the status of a known member that the cluster now reports as reported.
+func follow(old *Member, reported Status) Status {
+	switch {
+	case old.Status == Down:
+		return Down
+	case reported != Up && reported != WeaklyUp:
+		return reported
+	case old.Status == Up || old.Status == Leaving:
+		return Up // a leave that was refuted
+	default:
+		return Joining
+	}
+}
+
+func (r *Resolver) isOut(m *Member) bool {
+	_, ordered := r.orders[m.ID]
+	return ordered || r.verdict.Standing(m.ID, m.Seen) == Out
+}
+
+// onMemberGone follows the end of a member in the cluster's list. Being removed from a list ends no
+// suspicion: only a decision, the member itself or proof of its end does (design rule 15).
+func (r *Resolver) onMemberGone(e MemberGone) {
+	m := r.get(e.ID)
+	if m == nil || e.ID == r.self {
+		return
+	}
+	if m.Downable() {
+		r.departed = true
+	}
+	if e.Ended || !m.Downable() {
+		r.remove(e.ID)
+		return
+	}
+	suspect := m.suspect()
+	r.change(m, func(m *Member) {
+		m.Unreachable, m.Unlisted = true, true
+		m.Status = min(m.Status, Up) // a leave that nobody confirmed
+	})
+	if !suspect {
+		r.unrest()
+	}
+}
+
+// dropDecided forgets the downed members that the cluster lists no longer: nobody has to remove them.
+func (r *Resolver) dropDecided() {
+	if r.downed == 0 {
+		return
+	}
+	for _, id := range r.ids(func(m *Member) bool { return m.Unlisted && m.Status == Down }) {
+		r.remove(id)
+	}
+}
+
+// remember makes suspects of members that an earlier process of this member could not reach.
+func (r *Resolver) remember(suspects []Member) {
+	for _, m := range suspects {
+		if m.ID == "" || r.get(m.ID) != nil || r.isOut(&m) {
+			continue
+		}
+		m.Status, m.Unreachable, m.Unlisted, m.awaiting, m.mustGo = Up, true, true, false, false
+		r.put(m)
+		r.unrest()
+	}
+}
+
+// inherit makes suspects of members that another one of this side cannot reach, and that are unknown here. It
+// changes no deadline: the sender's view was stable. When they started is unknown: only a later verdict, or a
+// name in one, downs them.
+func (r *Resolver) inherit(suspects []ID) {
+	since, first, changes := r.lastChange, r.firstChange, r.changes
+	for _, id := range suspects {
+		if !contains(r.verdict.Down, id) {
+			r.remember([]Member{{ID: id, Name: string(id), Seen: r.verdict.Token}})
+		}
+	}
+	r.lastChange, r.firstChange, r.changes = since, first, changes
+}
+
+// undecided lists the suspects, for members that are asked for help or ordered.
+func (r *Resolver) undecided() []ID { return r.ids((*Member).suspect) }
+
+// reachable lists the downable members on this side, without self.
+func (r *Resolver) reachable() []ID {
+	return r.ids(func(m *Member) bool { return m.ID != r.self && !m.Unreachable && m.Downable() })
+}
+
+// onReachability takes in a change of reachability. Only members that may be downed move the deadlines.
+func (r *Resolver) onReachability(id ID, unreachable bool) {
+	m := r.get(id)
+	if m == nil || id == r.self || m.Unreachable == unreachable {
+		return
+	}
+	r.change(m, func(m *Member) { m.Unreachable = unreachable })
+	if m.Status <= Up {
+		r.unrest()
+	}
+}
+
+// onObservations counts a change of who is indirectly connected as a change of the view: in the middle of a
+// heal, when some have heard of it and some have not, it looks as if half of the cluster were.
+func (r *Resolver) onObservations(e Observations) {
+	r.reports, r.seenBy = e.Reports, e.SeenBy
+	v := r.view()
+	ids := v.IndirectlyConnected()
+	if slices.Equal(ids, r.indirect) {
+		return
+	}
+	r.indirect = ids
+	if r.suspects > 0 {
+		r.unrest()
+	}
+}
+
+// unrest restarts the stable deadline.
+func (r *Resolver) unrest() {
+	r.settled() // before this change, at which this member may have had nothing to do
+	r.lastChange = r.now
+	if r.changes == 0 {
+		r.firstChange = r.now
+	}
+	r.changes++
+}
+
+// arm starts the resolver once the cluster has settled, and from then on makes newcomers full members
+// whenever nobody is unreachable. A cluster that is still forming has no partition. But it does not form for
+// ever: a member that sees others unreachable before it is armed arms once that view has been stable, or it
+// would outlive its side.
+func (r *Resolver) arm() {
+	if !r.armed {
+		if r.now < r.armAt() {
+			return
+		}
+		r.armed = true
+		r.explain(TopicArmed, "armed: %s, nothing changed for %v", plural(len(r.members), "member", "members"), r.now-r.lastChange)
+		if NeedsLease(r.strategy) && r.recheckAt == never {
+			// A verdict may have been written after this member read the store, by members that did not know it.
+			r.recheckAt = r.now + r.cfg.LeaseDeadline
+		}
+		if r.suspects > 0 {
+			r.promote()
+			return
+		}
+	}
+	if r.suspects == 0 && r.awaiting > 0 {
+		r.promote()
+		r.lastChange = r.now
+	}
+}
+
+func (r *Resolver) promote() {
+	for m := range r.each {
+		if m.awaiting && m.Status == Joining {
+			r.change(m, func(m *Member) { m.Status = Up })
+		}
+	}
+}
+
+func (r *Resolver) armAt() time.Duration {
+	switch {
+	case r.armed || r.present() < r.cfg.MinMembers:
+		return never
+	case r.suspects > 0:
+		return r.lastChange + max(r.cfg.SettleAfter, r.cfg.StableAfter)
+	default:
+		return r.lastChange + r.cfg.SettleAfter
+	}
+}
+
+// present counts the members that are alive and not downed.
+func (r *Resolver) present() (n int) {
+	for m := range r.each {
+		if m.Downable() {
+			n++
+		}
+	}
+	return n
+}
+
+// watchSuspension stops new work at the first sign of a partition and allows it when there is none left.
+func (r *Resolver) watchSuspension() {
+	want := r.armed && r.suspects > 0 || r.question != nil
+	switch {
+	case want && !r.suspended:
+		r.suspended, r.suspendedAt = true, r.now
+		r.emit(Suspend{Reason: r.suspicion()})
+	case !want && r.suspended:
+		r.suspended = false
+		r.emit(Resume{Reason: "nobody is unreachable that has not been downed"})
+	}
+}
+
+func (r *Resolver) suspicion() string {
+	var about doubt
+	if r.question != nil {
+		about = r.question.about
+	}
+	switch {
+	case about == paused:
+		return "this process did not run for a while and does not know its fate yet"
+	case about == torn:
+		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts", r.verdict.Token)
+	case about == untold:
+		return fmt.Sprintf("verdict %d is known in part, and not yet whether it lists this member", r.verdict.Token)
+	case about == healed && r.suspects == 0:
+		return "members that could not be reached are back, and may have decided without this one"
+	}
+	return plural(r.suspects, "member is unreachable", "members are unreachable")
+}

@@ -1,0 +1,73 @@
+package slots
+
+import (
+	"fmt"
+
+	"github.com/serf-sbr/serf-sbr/internal/handover"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/walk"
+)
+
+// Telling is the same model, which says what its machines do.
+func (w *walker) Telling(say func(text string)) walk.Model[state] {
+	return &walker{Options: w.Options, search: walk.Muted[state](&w.Options.Options), tell: func(i int, e core.Effect) {
+		switch e := e.(type) {
+		case core.Ask[handover.Message]:
+			say(fmt.Sprintf("%s asks %s: %v", name(i), e.To, e.Message.Kind))
+		case core.Answer[handover.Message]:
+			say(fmt.Sprintf("%s answers %s: %v", name(i), name(int(e.Ref)), e.Message.Kind))
+		case core.Start:
+			say(fmt.Sprintf("%s STARTS run %d, token %d", name(i), e.Run, e.Token))
+		case core.Stop:
+			say(fmt.Sprintf("%s stops run %d: %s", name(i), e.Run, e.Why))
+		case core.AcquireLease:
+			say(fmt.Sprintf("%s asks for the lease", name(i)))
+		case core.ReleaseLease:
+			say(fmt.Sprintf("%s gives the lease back", name(i)))
+		case core.Explain:
+			if e.Topic == handover.TopicYielded || e.Topic == core.TopicTaking {
+				say(fmt.Sprintf("%s: %s", name(i), e.Text))
+			}
+		}
+	}}
+}
+
+var moveTexts = map[walk.Kind]string{endsAgain: "the run of %s ends by itself, for a while", endsDone: "the run of %s ends by itself, for good",
+	grants: "%s is GRANTED the lease", doubts: "the lease store gives %s no answer"}
+
+// Describe says what a move is, in a line.
+func (w *walker) Describe(s *state, mv walk.Move) string {
+	switch mv.Kind {
+	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
+		l := s.Mail.At(int(mv.At))
+		return l.Describe(mv, textOf(l))
+	case endsAgain, endsDone, grants, doubts:
+		return fmt.Sprintf(moveTexts[mv.Kind], name(int(mv.At)))
+	case expires:
+		return fmt.Sprintf("the lease of %s RUNS OUT", name(int(s.holder)))
+	case loses:
+		return fmt.Sprintf("the lease of %s is LOST", name(int(s.holder)))
+	default:
+		return s.Cluster.Describe(mv)
+	}
+}
+
+// textOf says what is in a letter.
+func textOf(l *letter) string {
+	switch x := &l.Body; x.kind {
+	case unserved:
+		return fmt.Sprintf("%s has no manager, round %d", name(int(l.From)), x.msg.Round)
+	case leaseAnswer:
+		return fmt.Sprintf("the lease is granted, token %d", x.token)
+	case leaseUnknown:
+		return "nobody knows about the lease"
+	case leaseLost:
+		return "the lease is lost"
+	case leaseReleased:
+		return "the lease is given back"
+	case runEnded:
+		return fmt.Sprintf("run %d has ended", x.number)
+	default:
+		return fmt.Sprintf("%v of %s, round %d", x.msg.Kind, name(int(l.From)), x.msg.Round)
+	}
+}

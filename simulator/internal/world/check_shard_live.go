@@ -1,0 +1,121 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
+)
+
+// watch looks now and then whether promise Y4 holds.
+func (s *shards) watch() {
+	s.w.after(s.bound(), nil, func() {
+		s.lives()
+		s.watch()
+	})
+}
+
+// bound is how long after the last change it may take until all shards run again: that of the coordinator, and then a margin that others wait for, and
+// what it takes until each shard has gone where it belongs.
+func (s *shards) bound() time.Duration {
+	return s.chief.bound() + s.slots[0].bound()
+}
+
+// rested is how long it takes until nothing moves any more: shards that run well move one at a time.
+func (s *shards) restsAfter() time.Duration {
+	move := s.StopTakes + 3*s.HandOverRetryInterval
+	if s.UseLease {
+		move += s.LeaseRetryInterval + s.w.opts.Store.Timeout
+	}
+	return s.bound() + time.Duration(2*s.Count)*move
+}
+
+// quiet is for how long nothing has changed that concerns the shards; zero where the cluster is not whole, or somebody does not reach the store.
+func (s *shards) quiet() time.Duration {
+	w := s.w
+	d := w.now - max(w.moved, s.chief.disturbed)
+	if d < s.bound() || !w.Settled() || !w.acquainted() {
+		return 0
+	}
+	for _, p := range w.up() {
+		t := p.stations[s.index]
+		if t != nil && t.stage != stationOpen && t.stage != stationClosed || s.UseLease && p.node.fault != (StoreFault{}) {
+			return 0
+		}
+	}
+	return d
+}
+
+// lives is promise Y4: once nothing has changed for the bound, and the cluster is whole and reaches the store, each shard that has not run for the bound is
+// one too many; so is one that runs on nobody who would run it. Whoever runs it is known to all.
+func (s *shards) lives() {
+	quiet := s.quiet()
+	if quiet == 0 {
+		return
+	}
+	var open []*station
+	for _, p := range s.w.up() {
+		if t := p.stations[s.index]; t != nil && s.chief.runsOn(p.node) && t.stage == stationOpen {
+			open = append(open, t)
+		}
+	}
+	for i, x := range s.slots {
+		on := s.runner(x)
+		switch {
+		case len(open) == 0:
+			if len(x.live) > 0 {
+				x.broken(4, "%s runs on %s, which would not run it", x, x.live[0].berth.p.id)
+			}
+		case on == nil && s.w.now-x.endedAt() >= s.bound():
+			x.broken(4, "%s has not run for %v, %v after the last change", x, s.w.now-x.endedAt(), quiet)
+		case on != nil && !slices.Contains(open, on):
+			x.broken(4, "%s runs on %s, which would not run it", x, on.p.id)
+		case on != nil && quiet >= s.restsAfter()+2*coordinator.DefaultConfig().AuditInterval && s.w.opts.Network.Loss == 0:
+			for _, t := range open {
+				if key := t.table.Of(i); key != message.KeyOf(on.p.id) {
+					x.broken(4, "%s runs on %s, and %s does not know", x, on.p.id, t.p.id)
+				}
+			}
+		}
+	}
+}
+
+// runner is the station on which a shard runs, or rests between two runs; nil: on none.
+func (s *shards) runner(x *slot) *station {
+	for _, p := range s.w.up() {
+		t := p.stations[s.index]
+		if t == nil || t.stage != stationOpen {
+			continue
+		}
+		if r := t.berths[x.index].run; r != nil && !r.asked && r.trusted() {
+			return t
+		}
+		for _, st := range t.host.Status() {
+			if st.Shard == x.index && st.Phase == core.Resting {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// endedAt is when the last run of the slot ended.
+func (s *slot) endedAt() (at time.Duration) {
+	for _, r := range s.runs {
+		at = max(at, r.endedAt)
+	}
+	return at
+}
+
+// moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that follows one that has ended by itself stays where it is.
+func (s *shards) moves(r *run) {
+	x := r.berth.slot
+	if n := len(x.runs); n > 0 && x.runs[n-1].berth == r.berth {
+		return
+	}
+	if quiet := s.quiet(); quiet >= s.restsAfter() && s.w.opts.Network.Loss == 0 {
+		x.broken(4, "%s moves to %s although nothing has changed for %v", x, r.berth.p.id, quiet)
+	}
+}

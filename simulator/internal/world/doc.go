@@ -1,0 +1,61 @@
+// Package world runs whole clusters of resolvers in virtual time: a network that can be cut, a failure detector, and a lease
+// store with every fault a real one has. The resolvers are the real ones (sbr.Resolver); everything around them is a model.
+//
+//	w, err := world.New(world.Options{Seed: 7, Nodes: 5, …})
+//	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
+//	w.Run(5 * time.Minute)
+//	for _, v := range w.Finish() { … }
+//
+// A World plays one run that a seed decides.
+//
+// # Guarantees
+//
+//   - Same options, same seed, same steps, same version: the same run, event by event (World.Hash).
+//   - Checked at every event: S2, S3, S4, L2, L3, the growth of the token, the shrinking of the survivors, that nobody decides before its
+//     view is stable, and that every decision is explained. Checked at the end (World.Finish): S1, S2, L1, and that all has come to rest.
+//     One file each: check_*.go.
+//   - Options.Slots run on one member each: every process drives the machine of package internal/handover beside its resolver, over the same network, with
+//     a lease of its own through the same way to the store. Checked at every event: X1 (two runs of a slot are never active at once), X2 (tokens grow),
+//     X3 (a fence keeps out exactly what comes from older runs), X5 (who was downed runs nothing), X6 (questions are answered once); now and then and
+//     at the end X4 (once nothing has changed for a bound, the slot runs on the oldest member that would run it). A run is active from its start until
+//     nothing of it is left, while its process runs and its own Check says yes; it acts before anything else when a pause ends.
+//   - Without slots nothing of them is there: runs are the same as before there were any.
+//   - Nothing reads a clock, starts a goroutine or uses the global random source.
+//
+// # Non-guarantees
+//
+//   - The detector and the spreading of membership are models of Serf, not Serf. What they leave out is said at their options.
+//
+//   - A run shows one interleaving out of many: explore with many seeds.
+//
+//   - Who was removed from a list (World.ForceLeave, Options.ReapAfter) comes back when somebody there hears of it from a member that still
+//     lists it. That Serf tells of a removal again in each exchange of state is left out: it reaches whoever is reached at that moment. So
+//     is that memberlist goes on gossiping to the dead for half a minute: after a short cut it may bring members together that list each
+//     other no longer.
+//
+//   - In a world of more than Options.Resolvers nodes (128 where that is zero) only a few members, the witnesses, know the whole
+//     cluster: the first three of the whole and of each of Options.Sides, the first with each role (which are also the oldest),
+//     some of Options.Harmed, and three that the seed draws, so that over many seeds everybody is one. All others are followers.
+//     They run the same resolver, so they arm, suspend, read and watch the lease, obey verdicts and orders, check their fate after a
+//     pause, and go down by sbr's own rules; the witnesses know, count and list them, and they count in S1, S2 and the outcome. But a
+//     follower knows the witnesses and nobody else, decides nothing, and is told of a verdict only what it says of itself and
+//     of those. Such a run does not show: what a side does that has no witness, or none that reaches the store (its followers do not
+//     race: the run may end in a broken S1, or with nobody, where a real cluster would not, and L1 is not checked of them); what
+//     followers observe of each other (nobody sees a cut link between two of them, and there are fewer reports); how followers
+//     remove and meet each other; and the load of a real cluster of that size.
+//
+//   - Without a lease X1 is held to what package handover assumes; SlotOutcome.Why counts the overlaps that are excused, by reason: a strategy without
+//     a verdict, members that never heard of each other, a network that healed before a downed member heard of it, and a member that noticed
+//     later than half the margin allows. What is shown of a slot without a lease is no more than that. With a lease nothing is excused.
+//
+// # Costs
+//
+// An event costs time that grows with the logarithm of the number of members at most, besides what the resolver itself needs for it.
+// A change of the network costs a look at each member and one at each pair to whom it changes something. Memory grows with the pairs
+// of members that know each other: with the square of the members as long as all know all, in proportion to them beyond
+// Options.Resolvers.
+//
+// # Assumptions
+//
+//   - The strategy needs a lease, or the caller does not expect S1 of it: only a lease makes that promise.
+package world

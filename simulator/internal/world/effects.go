@@ -1,0 +1,139 @@
+package world
+
+import (
+	"time"
+
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// carry carries out one effect.
+func (p *process) carry(e sbr.Effect) {
+	switch e := e.(type) {
+	case sbr.ReadLease:
+		p.client.read(e)
+	case sbr.RestoreVerdict:
+		p.client.restore(e)
+	case sbr.AcquireLease:
+		(*ruler)(p).acquire(e)
+	case sbr.ReleaseLease:
+		p.w.tried(p, "releases", e.Attempt)
+		p.client.release(e.Attempt)
+	case sbr.RecordLeave:
+		p.client.recordLeave(e)
+	case sbr.TellVerdict:
+		p.tellVerdict(e)
+	case sbr.TellOrder:
+		p.tellOrder(e)
+	case sbr.AskToRace:
+		p.ask(e)
+	case sbr.AskStanding:
+		p.askStanding()
+	case sbr.Remove:
+		p.remove(e.IDs)
+	case sbr.Suspend:
+		p.w.stirred()
+		p.w.explained(p, "suspended", e.Reason)
+	case sbr.Resume:
+		p.w.stirred()
+		p.w.explained(p, "resumed", e.Reason)
+	case sbr.DownSelf:
+		p.down(e.Reason)
+	case sbr.AnswerDownRequest:
+		p.answerOperator(e)
+	case sbr.Explain:
+		if e.Decision != nil {
+			p.node.last = e.Decision
+		}
+		p.w.explained(p, string(e.What), e.Text)
+	}
+}
+
+// down ends the process as a driver does: the fact at once, then telling the others, then leaving.
+func (p *process) down(reason string) {
+	p.downReason, p.downAt = reason, p.w.now
+	p.enter(stageDowned)
+	p.drop()
+	p.w.stirred()
+	p.w.explained(p, "down", reason)
+	p.eachSeat(func(t *seat) {
+		t.step(core.Downed{Why: reason})
+		t.downed()
+	})
+	p.eachStation(func(t *station) { t.downed(reason) })
+	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
+	p.maybeFinish()
+}
+
+// maybeFinish ends a downed process that has nothing left to say.
+func (p *process) maybeFinish() {
+	if p.stage == stageDowned && len(p.tells) == 0 {
+		p.w.after(100*time.Millisecond, p, p.finish)
+	}
+}
+
+func (p *process) finish() {
+	switch {
+	case p.stage != stageDowned:
+	case p.w.opts.AbruptDown:
+		p.stop()
+	default:
+		p.leave()
+	}
+}
+
+// leave tells whoever can hear it that the process leaves, and stops it.
+func (p *process) leave() {
+	p.enter(stageLeaving)
+	p.tellSeats()
+	p.w.account()
+	m := p.self
+	m.Status = sbr.Leaving
+	var news sbr.Event = sbr.MemberSeen{Member: m}
+	for _, q := range p.others() {
+		if q == p || !q.runs() || !q.knows(p) || !p.w.carries(p, q) {
+			continue
+		}
+		p.w.after(p.w.between(50*time.Millisecond, 300*time.Millisecond), q, func() {
+			if q.knows(p) && q.runs() {
+				q.step(news)
+			}
+		})
+	}
+	p.w.after(time.Second, p, func() {
+		p.left = true
+		p.stop()
+	})
+}
+
+// remove removes members that the membership calls failed at this moment, and tells whoever can hear it. Now and then one
+// that has just come back is removed all the same.
+func (p *process) remove(ids []sbr.ID) {
+	gone := make([]*process, 0, len(ids)) // the last comes first, see todo.before
+	for i := range ids {
+		s := p.w.byID[ids[len(ids)-1-i]]
+		if s != nil && p.knows(s) && p.peer(s).failed && (p.w.gone(p, s) || p.w.chance(0.1)) {
+			gone = append(gone, s)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	for _, q := range p.w.procs {
+		if !q.runs() || q != p && !p.w.carries(p, q) {
+			continue
+		}
+		p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() { q.removed(gone) })
+	}
+}
+
+// removed makes the process forget members that were removed, if it calls them failed as well.
+func (p *process) removed(gone []*process) {
+	p.together(func() {
+		for _, s := range gone {
+			if p.knows(s) && p.peer(s).failed {
+				p.forget(s, s.left)
+			}
+		}
+	})
+}

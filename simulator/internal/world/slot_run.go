@@ -1,0 +1,105 @@
+package world
+
+import (
+	"time"
+
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// run is one execution of what a slot stands for. It heeds Stop late, and its own Check always: it works for as long as that says yes, also
+// while it ends, and before anything else when its process wakes up.
+type run struct {
+	berth  *berth
+	number uint64 // the machine's
+	seq    int    // the slot's: the order in which runs were started
+	token  uint64
+	from   sbr.ID // who handed over
+	// verdict is the newest that its member knew when it started, stored the newest that there was.
+	verdict, stored uint64
+
+	asked, over        bool
+	startedAt, endedAt time.Duration
+	inHand             bool // its process was paused between its Check and a write
+}
+
+// endsByItself mostly asks for another run, and now and then for none.
+func (r *run) endsByItself() {
+	const restsFor, done = time.Second, 0.1
+	w := r.berth.p.w
+	if r.asked || r.over {
+		return
+	}
+	r.berth.slot.disturbed = w.now
+	r.end(core.RunEnded{Run: r.number, Again: !w.chance(done), Rest: restsFor, Why: "by itself"})
+}
+
+// trusted is the run's own Check.
+func (r *run) trusted() bool {
+	t := r.berth
+	if t.slot.UseLease {
+		return t.client.check()
+	}
+	// The machine knows how sure the process was as of its newest view; a Check asks for it anew.
+	return t.p.clock() < t.p.sureAt()+t.keeper.trust()
+}
+
+// check reports whether the lease is certainly held.
+func (c *client) check() bool { return c.tenure != 0 && c.p.clock() < c.trusted }
+
+// active reports whether the run works at this moment.
+func (r *run) active() bool {
+	p := r.berth.p
+	return !r.over && !p.paused && p.stage != stageStopped && r.trusted()
+}
+
+// writeLater arranges the next write.
+func (r *run) writeLater() {
+	s := r.berth.slot
+	r.berth.p.w.after(s.w.between(s.WritesEvery/2, s.WritesEvery), r.berth.p, func() {
+		if !r.over {
+			r.write()
+			r.writeLater()
+		}
+	})
+}
+
+// write writes to the resource, if the run may.
+func (r *run) write() {
+	if r.active() {
+		r.send()
+	}
+}
+
+// send is a write on its way. Nothing of the network that the members share is in between.
+func (r *run) send() {
+	const takes, spread = time.Millisecond, 20 * time.Millisecond
+	s := r.berth.slot
+	s.look()
+	s.w.after(s.w.between(takes, spread), nil, func() { s.resource.take(s, r) })
+}
+
+// sleeps is the beginning of a pause: it may come between a Check and the write that follows it.
+func (t *berth) sleeps() {
+	const half = 0.5
+	if r := t.run; r != nil {
+		r.inHand = r.active() && t.p.w.chance(half)
+	}
+}
+
+// wakes is the end of a pause, before anybody has heard of it: the run goes on where it was.
+func (t *berth) wakes() {
+	r := t.run
+	if r == nil {
+		return
+	}
+	t.slot.look()
+	switch {
+	case t.slot.chiefOf != nil: // its orders are its writes
+	case r.inHand:
+		r.inHand = false
+		r.send()
+	default:
+		r.write()
+	}
+}

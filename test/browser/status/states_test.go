@@ -1,0 +1,68 @@
+package status_test
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/agent/web"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// states are what the page can look like.
+func states() map[string]func() *source {
+	soon := func(f *source) *source { return f.due(13*time.Second, 7*time.Second) }
+	return map[string]func() *source{
+		"whole": func() *source { return whole(5) },
+		"starting": func() *source {
+			f := whole(2)
+			f.status.State, f.health.Ready = sbr.StateArming, web.Check{Reason: "2 of at least 3 members are present"}
+			f.status.Members[1].Status = "joining"
+			return f
+		},
+		"suspended":  func() *source { return soon(whole(5).lose(2)) },
+		"waiting":    func() *source { return soon(whole(5).lose(2).waits()) },
+		"decided":    func() *source { return decided(5, 2) },
+		"down":       lost,
+		"indirectly": indirectly,
+		"odd": func() *source {
+			f := whole(7)
+			f.status.Disagree, f.status.Untagged = []string{"n3", "n4"}, []string{"n7"}
+			f.config.Warnings = []string{"stable-after: 2s is shorter than the longest time between two condemnations (5.5s): a side may decide on a partial view; use at least 7s"}
+			return f
+		},
+		"forty":        func() *source { return soon(whole(40).lose(13)) },
+		"hundred":      func() *source { return soon(whole(100).lose(20)) },
+		"five-hundred": func() *source { return soon(whole(500).lose(60)) },
+		"hostile":      hostile,
+	}
+}
+
+// indirectly is a cluster in which all are reached from here, but not by everybody.
+func indirectly() *source {
+	f := whole(6)
+	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"}, {Observer: "n3", Subject: "n6"}}
+	return f
+}
+
+// Names that a member may have chosen to harm whoever looks at them.
+const (
+	markup    = `<script>alert(1)</script>`
+	turned    = "n\u202e4olleh\u202c\u200b"
+	backwards = "שלום-5"
+	endless   = "a-very-long-name-that-nobody-should-have-given-to-a-member-of-a-cluster-but-somebody-did-and-now-it-has-to-be-shown-all-the-same-0123456789-0123456789"
+)
+
+func hostile() *source {
+	f := whole(6)
+	for i, name := range []string{`"><img src=x onerror=alert(1)>`, markup, turned, backwards, endless} {
+		f.status.Members[i+1].Name, f.status.Members[i+1].Incarnation = name, name+"#k3v9xq2m"
+		f.status.Members[i+1].Address = "10.0.0.1" + markup
+		f.status.Members[i+1].Roles = []string{markup, backwards}
+	}
+	f.status.System, f.status.Untagged, f.status.Version = "pay"+markup, []string{markup}, markup
+	f.lose(4)
+	f.status.Verdict = downing.VerdictStatus{Token: 1, Survivors: []string{markup + "#1"}, Down: []string{turned + "#1", backwards + "#1"}, DecidedBy: markup, Reason: markup}
+	f.status.Lease.Holder = markup + "#k3v9xq2m"
+	f.config.YAML = "system: </pre>" + markup
+	return f.happened(markup, "told "+markup+turned)
+}

@@ -1,0 +1,160 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/kubetest/binaries"
+)
+
+// cluster is a running etcd cluster.
+type cluster struct {
+	t       testing.TB
+	thread  *process.Thread
+	program string
+	folder  string
+	members []*member
+}
+
+// member is one of its servers.
+type member struct {
+	name         string
+	client, peer string // URLs
+	server       *process.Process
+}
+
+// startTries is how often a cluster is started whose ports somebody else took.
+const startTries = 5
+
+// newCluster starts a cluster of so many members, which ends with the test.
+func newCluster(t testing.TB, size int) *cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts real servers")
+	}
+	set, err := binaries.Ensure(t.Context(), os.Stderr)
+	require.NoError(t, err)
+	c := &cluster{t: t, thread: process.NewThread(), program: set.Etcd, folder: t.TempDir()}
+	t.Cleanup(c.stop)
+	for try := 1; ; try++ {
+		c.members = nil
+		for i := range size {
+			name := fmt.Sprintf("m%d-%d", try, i)
+			c.members = append(c.members, &member{name: name, client: "http://" + freeAddress(t), peer: "http://" + freeAddress(t)})
+		}
+		for _, m := range c.members {
+			c.start(m)
+		}
+		if err = c.healthy(); err == nil {
+			return c
+		}
+		for _, m := range c.members {
+			m.server.Kill()
+		}
+		require.Less(t, try, startTries, "%v", err)
+	}
+}
+
+func (c *cluster) stop() {
+	for _, m := range c.members {
+		m.server.Kill()
+	}
+	c.thread.Close()
+}
+
+// start starts a member, with the data that it had.
+func (c *cluster) start(m *member) {
+	c.t.Helper()
+	peers := make([]string, len(c.members))
+	for i, other := range c.members {
+		peers[i] = other.name + "=" + other.peer
+	}
+	server, err := process.Start(c.thread, process.Command{
+		Name: "etcd " + m.name, Program: c.program, Log: filepath.Join(c.folder, m.name+".log"),
+		Args: []string{
+			"--name=" + m.name, "--data-dir=" + filepath.Join(c.folder, m.name),
+			"--listen-client-urls=" + m.client, "--advertise-client-urls=" + m.client,
+			"--listen-peer-urls=" + m.peer, "--initial-advertise-peer-urls=" + m.peer,
+			"--initial-cluster=" + strings.Join(peers, ","), "--unsafe-no-fsync", "--log-level=warn",
+		},
+	})
+	require.NoError(c.t, err)
+	m.server = server
+}
+
+// healthy waits until the cluster answers.
+func (c *cluster) healthy() error {
+	client := c.client(c.t)
+	defer client.Close()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+		_, err := client.Get(ctx, "any")
+		cancel()
+		for _, m := range c.members {
+			if !m.server.Alive() && err != nil {
+				return fmt.Errorf("%s ended: %s", m.name, m.server.LastLogLine())
+			}
+		}
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// client returns a new connection to all members.
+func (c *cluster) client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	urls := make([]string, len(c.members))
+	for i, m := range c.members {
+		urls[i] = m.client
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: urls, Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
+	})
+	require.NoError(t, err)
+	return client
+}
+
+// failover kills the leader and returns when the others answer. The dead one is started again.
+func (c *cluster) failover(t testing.TB) {
+	t.Helper()
+	client := c.client(t)
+	defer client.Close()
+	for _, m := range c.members {
+		status, err := client.Status(t.Context(), m.client)
+		require.NoError(t, err)
+		if status.Leader == status.Header.MemberId {
+			m.server.Kill()
+			require.NoError(t, c.healthy())
+			c.start(m)
+			return
+		}
+	}
+	require.Fail(t, "the cluster has no leader")
+}
+
+// freeAddress returns an address on loopback that nobody listens on, from below the ephemeral range.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
+	require.Fail(t, "no free port")
+	return ""
+}

@@ -1,0 +1,162 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/etcd"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newKey is a key of its own for each test.
+func newKey(t testing.TB) string { return "/serf-sbr/" + t.Name() }
+
+// store returns a store over a connection of its own.
+func (c *cluster) store(t testing.TB, key string) *etcd.Store {
+	t.Helper()
+	client := c.client(t)
+	t.Cleanup(func() { _ = client.Close() })
+	s, err := etcd.New(client, key)
+	require.NoError(t, err)
+	return s
+}
+
+func (c *cluster) harness(t *testing.T) leasetest.Harness {
+	key, admin := newKey(t), c.client(t)
+	t.Cleanup(func() { _ = admin.Close() })
+	return leasetest.Harness{
+		Open: func(t testing.TB, _ string) lease.Store { return c.store(t, key) },
+		Delete: func(t testing.TB) {
+			_, err := admin.Delete(t.Context(), key)
+			require.NoError(t, err)
+		},
+	}
+}
+
+func TestConformance_OneMember(t *testing.T) {
+	c := newCluster(t, 1)
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		h := c.harness(t)
+		h.Interrupt = func(t testing.TB) {
+			c.members[0].server.Kill()
+			c.start(c.members[0])
+			require.NoError(t, c.healthy())
+		}
+		return h
+	})
+}
+
+// The leader is killed in the middle: what was answered before is not forgotten.
+func TestConformance_Failover(t *testing.T) {
+	c := newCluster(t, 3)
+	leasetest.RunLease(t, func(t *testing.T) leasetest.Harness {
+		h := c.harness(t)
+		h.Failover = c.failover
+		return h
+	})
+}
+
+func TestNew_NamesWhatIsMissing(t *testing.T) {
+	_, err := etcd.New(nil, "key")
+	require.ErrorContains(t, err, "a client is required")
+	_, err = etcd.New(&clientv3.Client{}, "")
+	require.ErrorContains(t, err, "a key is required")
+}
+
+// After a restore revisions repeat. What was read before it is another version all the same.
+func TestWrite_ARepeatedRevisionIsAnotherVersion(t *testing.T) {
+	key := newKey(t)
+	var versions []lease.Version
+	for _, holder := range []string{"a", "b"} {
+		c := newCluster(t, 1) // each counts its revisions from one
+		s := c.store(t, key)
+		version, err := s.Write(t.Context(), lease.Record{Holder: holder, Token: 1}, "")
+		require.NoError(t, err)
+		for _, before := range versions {
+			first, _, _ := strings.Cut(string(before), " ")
+			second, _, _ := strings.Cut(string(version), " ")
+			require.Equal(t, first, second, "the revisions are equal")
+			_, err = s.Write(t.Context(), lease.Record{Holder: "c", Token: 2}, before)
+			require.ErrorIs(t, err, lease.ErrConflict)
+		}
+		versions = append(versions, version)
+	}
+}
+
+func TestErrors_SayWhatIsCertain(t *testing.T) {
+	c := newCluster(t, 1)
+	key, admin := newKey(t), c.client(t)
+	defer admin.Close()
+	s := c.store(t, key)
+	identity, err := s.Identity(t.Context())
+	require.NoError(t, err)
+	assert.Regexp(t, "^etcd cluster [0-9a-f]{16}, key "+key+"$", identity)
+	assert.Equal(t, key, s.String())
+
+	_, err = s.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "not a version")
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	_, err = s.Write(t.Context(), lease.Record{Holder: "\xff", Token: 1}, "")
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	for name, bytes := range map[string]int{"for the server": 1_800_000, "for the client": 4 << 20} {
+		_, err = s.Write(t.Context(), lease.Record{Token: 1, Verdict: &sbr.Verdict{Reason: strings.Repeat("x", bytes)}}, "")
+		assert.ErrorIs(t, err, lease.ErrTooLarge, name)
+		assert.ErrorIs(t, err, lease.ErrRefused, name)
+	}
+
+	_, err = admin.Put(t.Context(), key, "by hand")
+	require.NoError(t, err)
+	_, err = s.Read(t.Context())
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	assert.ErrorContains(t, err, key)
+	assert.ErrorIs(t, s.Watch(t.Context(), func(lease.Snapshot) {}), lease.ErrRefused)
+	_, err = admin.Delete(t.Context(), key)
+	require.NoError(t, err)
+
+	c.members[0].server.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = s.Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
+	require.Error(t, err)
+	assert.False(t, errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrConflict), "nobody knows: %v", err)
+}
+
+// A user without the right to the key is refused, at once and for certain.
+func TestRights(t *testing.T) {
+	c := newCluster(t, 1)
+	key, admin := newKey(t), c.client(t)
+	defer admin.Close()
+	for _, name := range []string{"root", "guest"} {
+		_, err := admin.UserAdd(t.Context(), name, "secret")
+		require.NoError(t, err)
+	}
+	_, err := admin.RoleAdd(t.Context(), "root")
+	require.NoError(t, err)
+	_, err = admin.UserGrantRole(t.Context(), "root", "root")
+	require.NoError(t, err)
+	_, err = admin.AuthEnable(t.Context())
+	require.NoError(t, err)
+	guest, err := clientv3.New(clientv3.Config{Endpoints: []string{c.members[0].client}, Username: "guest", Password: "secret", Logger: zap.NewNop()})
+	require.NoError(t, err)
+	defer guest.Close()
+	s, err := etcd.New(guest, key)
+	require.NoError(t, err)
+	_, err = s.Read(t.Context())
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	_, err = s.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	assert.ErrorIs(t, s.Watch(t.Context(), func(lease.Snapshot) {}), lease.ErrRefused)
+	assert.ErrorIs(t, c.store(t, key).Watch(t.Context(), nil), lease.ErrRefused, "without a user")
+}

@@ -1,0 +1,288 @@
+package formats
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
+)
+
+// library is where the scenario files are.
+var library = filepath.Join("..", "..", "simulator", "scenarios")
+
+// contract has every action once.
+func contract(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "simulator", "scenario", "testdata", "contract.yaml"))
+	require.NoError(t, err)
+	return data
+}
+
+func compiledSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(scenario.Schema()))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("scenario.schema.json", doc))
+	s, err := c.Compile("scenario.schema.json") // also checks it against the schema of draft 2020-12
+	require.NoError(t, err)
+	return s
+}
+
+// instance is a YAML document as an editor sees it.
+func instance(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return instance(n.Content[0])
+	case yaml.MappingNode:
+		m := make(map[string]any)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = instance(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			list[i] = instance(c)
+		}
+		return list
+	}
+	var v any
+	if n.Tag == "!!timestamp" || n.Decode(&v) != nil {
+		return n.Value
+	}
+	return v
+}
+
+// schemaError is what the schema says of a document that is YAML at all.
+func schemaError(t testing.TB, s *jsonschema.Schema, data []byte) error {
+	t.Helper()
+	var doc yaml.Node
+	require.NoError(t, yaml.Unmarshal(data, &doc))
+	return s.Validate(instance(&doc))
+}
+
+func TestSchema_AcceptsTheLibrary(t *testing.T) {
+	s := compiledSchema(t)
+	require.NoError(t, schemaError(t, s, contract(t)))
+	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, schemaError(t, s, data), file)
+	}
+}
+
+// What Parse refuses the schema refuses as well, wherever a schema can know.
+func TestSchema_RefusesWhatParseRefuses(t *testing.T) {
+	s := compiledSchema(t)
+	step := func(s string) string { return "run-for: 60s\nsteps:\n  - {" + s + "}" }
+	cluster := func(s string) string { return "run-for: 60s\ncluster: {" + s + "}" }
+	rules := func(s string) string { return cluster("split-brain-resolver: {" + s + "}") }
+	for _, junk := range []string{
+		"[]", "text", "{}", "name: x", "run-for: 0s", "run-for: -1s", "run-for: 5", "run-for: 10", "run-for: NaN", "run-for: soon", "run-for:",
+		"run-for: .inf", "run-fro: 60s", "run-for: 60s\nname: 5", "run-for: 60s\nseeds: 1-5", "run-for: 60s\nsteps: {}",
+		cluster("nodes: 0"), cluster("nodes: -1"), cluster("nodes: 1000000"), cluster("nodes: 2.5"), cluster("nodes: five"), cluster("nodes: {a: 1}"), cluster("nodes: []"),
+		cluster("nodes: [{roles: [web]}]"), cluster("nodes: [n1]"), cluster("nodes: [{name: none}]"), cluster("nodes: [{name: ''}]"), cluster("nodes: [{name: 'a b'}]"),
+		cluster("nodes: [{name: a, zone: none}]"), cluster("nodes: [{name: a, weight: 3}]"), cluster("node: 5"),
+		cluster("detection: serf-lam"), cluster("detection: {after: -4s}"), cluster("detection: {before: 4s}"), cluster("detection: 4s"),
+		cluster("network: {loss: 1.5}"), cluster("network: {loss: .nan}"), cluster("network: {loss: -1}"), cluster("network: {loss: '0.5'}"), cluster("network: {latency: -1ms}"),
+		cluster("lease: {heartbeat-timeout: 0s}"), cluster("lease: {heartbeat-timeout: 0}"), cluster("lease: {heartbeat-timeout: infinity}"), cluster("lease: {heartbeat-interval: infinite}"),
+		cluster("lease: {kubernetes: {api: raft}}"), cluster("lease: {etcd: {}}"),
+		rules("active-strategy: keep-majorty"), rules("stable-aftr: 1s"), rules("stable-after: -1s"), rules("stable-after: 20"), rules("stable-after: infinite"),
+		rules("down-all-when-unstable: 0s"), rules("down-all-when-unstable: maybe"), rules("down-all-when-indirectly-connected: 1.5"),
+		rules("min-members: 0"), rules("probe: {tries: -1}"), rules("probe: {neighbours: many}"), rules("lease-majority: {watch: perhaps}"),
+		rules("lease-majority: {when-lease-unknown: wait}"), rules("lease-majority: {suspend-timeout: 0s}"), rules("lease-majority: {lease-implementation: etcd}"),
+		step(""), step("at: 1s"), step("crash: n1"), step("at: -1s, crash: n1"), step("at: 1, crash: n1"), step("at: , crash: n1"), step("at: 1s, crash: n1, heal: true"),
+		step("at: 1s, crash: [n1]"), step("at: 1s, crash: ''"), step("at: 1s, crash: none"), step("at: 1s, crush: n1"), step("at: 1s, crash: n1, for: 3s"),
+		step("at: 1s, heal: false"), step("at: 1s, heal: n1"), step("at: 1s, partition: []"), step("at: 1s, partition: [n1, n2]"), step("at: 1s, partition: [[n1], []]"),
+		step("at: 1s, partition: [[n1, n1]]"), step("at: 1s, cut: [n1]"), step("at: 1s, cut: [n1, n2, n3]"), step("at: 1s, cut-one-way: [n1, n1]"),
+		step("at: 1s, pause: n1"), step("at: 1s, pause: n1, for: 0s"), step("at: 1s, pause: n1, for: -3s"), step("at: 1s, pause: n1, for: 3s, nodes: [n1]"),
+		step("at: 1s, lease-store: dwn"), step("at: 1s, lease-store: {slow: 0s}"), step("at: 1s, lease-store: {}"), step("at: 1s, lease-store: {fast: 1s}"),
+		step("at: 1s, lease-store: down, nodes: []"), step("at: 1s, crash: n1, nodes: [n1]"), step("at: 1s, lease-store: down, nodes: [n1, n1]"),
+		step("at: 1s, clock: {node: n1}"), step("at: 1s, clock: {skew: 1s}"), step("at: 1s, clock: {node: n1, rate: 0}"), step("at: 1s, clock: {node: n1, rate: .nan}"),
+		step("at: 1s, clock: {node: n1, rate: 1000}"), step("at: 1s, clock: {node: n1, skew: 5}"),
+		"run-for: 60s\nexpect: {survivors: [n1, n1]}", "run-for: 60s\nexpect: {survivors-one-of: []}", "run-for: 60s\nexpect: {survivors: n1}",
+		"run-for: 60s\nexpect: {survivor-count: -1}", "run-for: 60s\nexpect: {survivor-count: many}", "run-for: 60s\nexpect: {lease-holder: ''}",
+		"run-for: 60s\nexpect: {resolved-within: -1s}", "run-for: 60s\nexpect: {decisions: {n1: down-all-of-it}}", "run-for: 60s\nexpect: {decisions: [n1]}",
+		"run-for: 60s\nexpect: {survivor: [n1]}",
+	} {
+		_, err := scenario.Parse("x.yaml", []byte(junk))
+		require.Error(t, err, junk)
+		require.Error(t, schemaError(t, s, []byte(junk)), "%s\nParse: %v", junk, err)
+	}
+}
+
+// What needs the rest of the file, or arithmetic, a schema cannot know: Parse refuses it, an editor does not.
+func TestSchema_CannotKnow(t *testing.T) {
+	s := compiledSchema(t)
+	for why, junk := range map[string]string{
+		"who is a member":                          "run-for: 60s\nsteps: [{at: 1s, crash: n9}]",
+		"who is in two groups":                     "run-for: 60s\nsteps: [{at: 1s, partition: [[n1], [n1]]}]",
+		"when the run ends":                        "run-for: 60s\nsteps: [{at: 61s, crash: n1}]",
+		"that 1001h is too long":                   "run-for: 1001h",
+		"who was there from the start":             "run-for: 60s\nsteps: [{at: 1s, join: n1}]",
+		"which names are taken":                    "run-for: 60s\ncluster: {nodes: [{name: a}, {name: a}]}",
+		"how many members there are":               "run-for: 60s\nexpect: {survivor-count: 7}",
+		"that nothing was cut":                     "run-for: 60s\nexpect: {resolved-within: 1s}",
+		"what the active strategy needs":           "run-for: 60s\ncluster: {split-brain-resolver: {active-strategy: static-quorum}}",
+		"that settings contradict each other":      "run-for: 60s\ncluster: {lease: {heartbeat-timeout: 10s, heartbeat-interval: 9s}}",
+		"that a billionth of a nanosecond is none": "run-for: 0.000000001ns",
+	} {
+		_, err := scenario.Parse("x.yaml", []byte(junk))
+		require.Error(t, err, junk)
+		require.NoError(t, schemaError(t, s, []byte(junk)), "a schema can know %s: move it to the other table", why)
+	}
+}
+
+// Whatever Parse accepts the schema accepts: files of the library with parts of each other, and with values from everywhere.
+func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
+	s := compiledSchema(t)
+	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
+	require.NoError(t, err)
+	values := []string{"0", "0s", "-0s", "+3s", "1m30s", ".5s", "1.s", "infinite", "on", "off", "true", "'true'", "false", "5", "0.5", "'0.5'", "1e-1", "''", "none", "None",
+		"n1", "n2", "zone", "null", "~", "[]", "[n1]", "[n1, n2]", "[[n1], [n2]]", "[[], [n1]]", "{}", "down", "conflict", "{slow: 3s}", "{node: n1, rate: 2}",
+		"{after: 1s}", "serf-wan", "KEEP-oldest", "Down-All", "{n1: None}", "suspend", "2001-01-01", "native", "[{name: a}]", "[~]"}
+	var pieces []*yaml.Node
+	read := func(text []byte) *yaml.Node {
+		var doc yaml.Node
+		require.NoError(t, yaml.Unmarshal(text, &doc))
+		return doc.Content[0]
+	}
+	for _, v := range values {
+		pieces = append(pieces, read([]byte(v)))
+	}
+	docs := []*yaml.Node{read(contract(t))}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		docs = append(docs, read(data))
+	}
+	accepted, refused := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		doc := clone(docs[rapid.IntRange(0, len(docs)-1).Draw(rt, "file")])
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			mutate(rt, doc, pieces, docs)
+		}
+		data, err := yaml.Marshal(doc)
+		require.NoError(rt, err)
+		if _, err := scenario.Parse("x.yaml", data); err != nil {
+			refused++
+			return
+		}
+		accepted++
+		require.NoError(rt, schemaError(t, s, data), "%s", data)
+	})
+	require.Positive(t, accepted, "%d were refused", refused)
+}
+
+// mutate changes one value of a document: it becomes another one, vanishes, or is taken from another file at the same key.
+func mutate(t *rapid.T, doc *yaml.Node, pieces, docs []*yaml.Node) {
+	n := doc
+	for depth := 0; ; depth++ {
+		if len(n.Content) == 0 {
+			return
+		}
+		i := rapid.IntRange(0, len(n.Content)-1).Draw(t, "child")
+		if n.Kind == yaml.MappingNode {
+			i |= 1 // a value
+		}
+		child := n.Content[i]
+		if len(child.Content) > 0 && rapid.IntRange(0, 3).Draw(t, "deeper") > 0 {
+			n = child
+			continue
+		}
+		switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
+		case what == 0 && n.Kind == yaml.MappingNode:
+			n.Content = slices.Delete(n.Content, i-1, i+1)
+		case what == 0:
+			n.Content = slices.Delete(n.Content, i, i+1)
+		case what == 1 && n.Kind == yaml.MappingNode:
+			var same []*yaml.Node
+			for _, d := range docs {
+				same = append(same, below(d, n.Content[i-1].Value)...)
+			}
+			n.Content[i] = clone(rapid.SampledFrom(same).Draw(t, "same key"))
+		default:
+			n.Content[i] = clone(rapid.SampledFrom(pieces).Draw(t, "value"))
+		}
+		return
+	}
+}
+
+// below returns the values of a key anywhere in a document.
+func below(n *yaml.Node, key string) (values []*yaml.Node) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == key {
+			values = append(values, c)
+		}
+		values = append(values, below(c, key)...)
+	}
+	return values
+}
+
+func clone(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = nil
+	for _, child := range n.Content {
+		c.Content = append(c.Content, clone(child))
+	}
+	return &c
+}
+
+// Durations: the pattern of the schema and Go's own reading agree, on text of the letters that durations are made of.
+func TestSchema_DurationsAreGos(t *testing.T) {
+	s := compiledSchema(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[-+]?([0-9]{0,2}\.?[0-9]{0,2}(ns|us|µs|ms|s|m|h|d|S)){0,3}[0-9]?`).Draw(t, "text")
+		doc := map[string]any{"run-for": "60s", "steps": []any{map[string]any{"at": "1s", "clock": map[string]any{"node": "n1", "skew": text}}}}
+		_, err := scenario.Parse("x.yaml", fmt.Appendf(nil, "run-for: 60s\nsteps: [{at: 1s, clock: {node: n1, skew: %s}}]", strconv.Quote(text)))
+		readable := err == nil || strings.Contains(err.Error(), "it must be at most") // which takes arithmetic
+		require.Equal(t, readable, s.Validate(doc) == nil, "%q: %v", text, err)
+	})
+}
+
+func FuzzSchema(f *testing.F) {
+	s := compiledSchema(f)
+	f.Add(contract(f))
+	for _, text := range slices.Sorted(maps.Values(fuzzSeeds(f))) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// Minus a part of a nanosecond is nothing to Go, and negative to a pattern.
+		if bytes.Contains(data, []byte("-0.")) || bytes.Contains(data, []byte("-.")) {
+			return
+		}
+		if _, err := scenario.Parse("x.yaml", data); err == nil {
+			require.NoError(t, schemaError(t, s, data))
+		}
+	})
+}
+
+// fuzzSeeds are the files of the library, by name.
+func fuzzSeeds(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
+	require.NoError(t, err)
+	texts := make(map[string]string)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[file] = string(data)
+	}
+	return texts
+}
