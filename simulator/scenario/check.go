@@ -17,7 +17,7 @@ import (
 
 // Limits bound what one run costs. Every member of a run is a real one: more than maxNodes are refused, and not played in part.
 const (
-	maxNodes = world.DefaultResolvers
+	maxNodes = 128
 	maxSteps = 10_000
 	maxTime  = 1000 * time.Hour
 	// minLeaseTime keeps a run from drowning in heartbeats and retries.

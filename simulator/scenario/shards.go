@@ -53,9 +53,6 @@ func (c *checker) shards() {
 		c.Add("cluster.shards", "are of %d types: at most %d are played", n, maxTypes)
 		return
 	}
-	if n := len(c.names.nodes); len(all) > 0 && n > world.DefaultResolvers {
-		c.Add("cluster.shards", "are played with at most %d members, who all know each other: there are %d", world.DefaultResolvers, n)
-	}
 	for i := range all {
 		x, at := &all[i], fmt.Sprintf("cluster.shards[%d]", i)
 		if !shardsType.MatchString(x.Type) {

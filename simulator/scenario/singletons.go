@@ -48,9 +48,6 @@ func (c *checker) singletons() {
 		c.Add("cluster.singletons", "are %d: at most %d are played", n, maxSingletons)
 		return
 	}
-	if n := len(c.names.nodes); len(all) > 0 && n > world.DefaultResolvers {
-		c.Add("cluster.singletons", "are played with at most %d members, who all know each other: there are %d", world.DefaultResolvers, n)
-	}
 	for i := range all {
 		s, at := &all[i], fmt.Sprintf("cluster.singletons[%d]", i)
 		if !singletonName.MatchString(s.Name) {

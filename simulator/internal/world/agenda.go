@@ -108,7 +108,7 @@ func (p *process) drop() {
 }
 
 func (p *process) do(t todo) {
-	s, q := p.others()[t.peer], &p.peers[t.peer]
+	s, q := p.w.procs[t.peer], &p.peers[t.peer]
 	switch t.what {
 	case taskFind:
 		if q.gen == t.gen {

@@ -32,7 +32,7 @@ func (*comesToRest) rested(w *World) {
 			}
 		}
 		for _, q := range up {
-			if p == q || !p.views(q) || strangers(p, q) || !w.net.connected(p.node.index, q.node.index) {
+			if p == q || strangers(p, q) || !w.net.connected(p.node.index, q.node.index) {
 				continue
 			}
 			if m, ok := p.r.Member(q.id); !ok || m.Status != sbr.Up {

@@ -82,7 +82,7 @@ func (w *World) keptOut(up []*process) map[*process]bool {
 		}
 		asked[b] = plain
 		for _, q := range up {
-			if p != q && p.views(q) && p.r.KeptOut(q.id, q.self.Seen) {
+			if p != q && p.r.KeptOut(q.id, q.self.Seen) {
 				out[q] = true
 			}
 		}

@@ -106,14 +106,13 @@ func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {
 	}
 }
 
-// Without slots nothing of them exists, and with a slot a world of followers is refused.
+// Without slots nothing of them exists, and a slot that cannot be played is refused.
 func TestSlots_Refused(t *testing.T) {
 	for name, change := range map[string]func(o *Options){
 		"without a name": func(o *Options) { o.Slots[0].Name = "" },
 		"twice":          func(o *Options) { o.Slots = append(o.Slots, o.Slots[0]) },
 		"no writes":      func(o *Options) { o.Slots[0].WritesEvery = 0 },
 		"no retries":     func(o *Options) { o.Slots[0].NumberOfRetries = 0 },
-		"followers":      func(o *Options) { o.Nodes = DefaultResolvers + 1 },
 	} {
 		o := slotted(t, 1, false, nil, nil).opts
 		o.Members = nil

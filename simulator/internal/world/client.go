@@ -154,7 +154,7 @@ func (c *client) read(eff sbr.ReadLease) {
 			return
 		}
 		c.learn(s)
-		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.p.recordOf(c.know)})
+		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.know.record})
 	})
 }
 
@@ -291,6 +291,6 @@ func (p *process) woken() {
 		c.learn(*s)
 	default:
 		c.learn(*s)
-		p.step(sbr.LeaseObserved{Record: p.recordOf(*s)})
+		p.step(sbr.LeaseObserved{Record: s.record})
 	}
 }

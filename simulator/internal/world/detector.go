@@ -45,7 +45,7 @@ func (o *process) look(s *process) {
 	if o == s || !o.knows(s) {
 		return
 	}
-	w, place := o.w, o.place(s)
+	w, place := o.w, s.index
 	q := &o.peers[place]
 	if w.opts.Network.Probes {
 		o.lookMiss(s, q, place)
@@ -75,7 +75,7 @@ func (o *process) review() {
 		q := &o.peers[place]
 		d := w.delay(q.wantFailed, slow)
 		if q.wantFailed && w.opts.Detection.Cut != nil {
-			d = w.loses(o, o.others()[place])
+			d = w.loses(o, o.w.procs[place])
 		}
 		o.add(todo{at: w.now + d, peer: place, gen: q.gen, what: taskFind})
 		if q.wantFailed && slow > 0 {
@@ -171,7 +171,7 @@ func (w *World) appeared(s *process) {
 	}
 	w.reported(s)
 	if s.bridges > 0 || len(w.net.cut) > 0 {
-		for _, x := range s.others() {
+		for _, x := range s.w.procs {
 			w.bridge(s, x)
 		}
 	}
@@ -179,7 +179,7 @@ func (w *World) appeared(s *process) {
 
 // noticed lets everybody who knows s look at it.
 func (w *World) noticed(s *process) {
-	for _, o := range s.others() {
+	for _, o := range s.w.procs {
 		if o.attends() {
 			o.look(s)
 			o.review()

@@ -33,17 +33,6 @@
 //     is that memberlist goes on gossiping to the dead for half a minute: after a short cut it may bring members together that list each
 //     other no longer.
 //
-//   - In a world of more than Options.Resolvers nodes (128 where that is zero) only a few members, the witnesses, know the whole
-//     cluster: the first three of the whole and of each of Options.Sides, the first with each role (which are also the oldest),
-//     some of Options.Harmed, and three that the seed draws, so that over many seeds everybody is one. All others are followers.
-//     They run the same resolver, so they arm, suspend, read and watch the lease, obey verdicts and orders, check their fate after a
-//     pause, and go down by sbr's own rules; the witnesses know, count and list them, and they count in S1, S2 and the outcome. But a
-//     follower knows the witnesses and nobody else, decides nothing, and is told of a verdict only what it says of itself and
-//     of those. Such a run does not show: what a side does that has no witness, or none that reaches the store (its followers do not
-//     race: the run may end in a broken S1, or with nobody, where a real cluster would not, and L1 is not checked of them); what
-//     followers observe of each other (nobody sees a cut link between two of them, and there are fewer reports); how followers
-//     remove and meet each other; and the load of a real cluster of that size.
-//
 //   - Without a lease X1 is held to what package handover assumes; SlotOutcome.Why counts the overlaps that are excused, by reason: a strategy without
 //     a verdict, members that never heard of each other, a network that healed before a downed member heard of it, and a member that noticed
 //     later than half the margin allows. What is shown of a slot without a lease is no more than that. With a lease nothing is excused.
@@ -52,8 +41,7 @@
 //
 // An event costs time that grows with the logarithm of the number of members at most, besides what the resolver itself needs for it.
 // A change of the network costs a look at each member and one at each pair to whom it changes something. Memory grows with the pairs
-// of members that know each other: with the square of the members as long as all know all, in proportion to them beyond
-// Options.Resolvers.
+// of members that know each other: with the square of the members.
 //
 // # Assumptions
 //

@@ -90,7 +90,7 @@ func (p *process) leave() {
 	m := p.self
 	m.Status = sbr.Leaving
 	var news sbr.Event = sbr.MemberSeen{Member: m}
-	for _, q := range p.others() {
+	for _, q := range p.w.procs {
 		if q == p || !q.runs() || !q.knows(p) || !p.w.carries(p, q) {
 			continue
 		}

@@ -117,6 +117,6 @@ func (c *client) restore(eff sbr.RestoreVerdict) {
 			return
 		}
 		c.learn(s)
-		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.p.recordOf(c.know)})
+		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.know.record})
 	})
 }

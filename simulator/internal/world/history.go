@@ -164,11 +164,7 @@ func (w *World) record(of []int) {
 	r.h.Probes = w.opts.Network.Probes
 	r.grow()
 	for i := range r.h.Watched {
-		if w.witnesses != nil {
-			r.h.Watched[i] = w.witness(i) // the others do not know the whole cluster
-		} else {
-			r.h.Watched[i] = len(of) == 0 || slices.Contains(of, i)
-		}
+		r.h.Watched[i] = len(of) == 0 || slices.Contains(of, i)
 	}
 	w.history, w.checks = r, append(w.checks, r)
 	r.add(Rewired{Groups: slices.Clone(w.net.group)})

@@ -18,9 +18,6 @@ func TestIncremental_IsWhatOneLookAtEverythingFinds(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		p := randomPlan(seed)
-		if seed%3 == 0 {
-			p.options.Resolvers = 1
-		}
 		p.options.Network.Probes = seed%2 == 0
 		w, err := New(p.options)
 		require.NoError(t, err)
@@ -35,20 +32,17 @@ func TestIncremental_IsWhatOneLookAtEverythingFinds(t *testing.T) {
 
 func consistent(t *testing.T, w *World) {
 	t.Helper()
-	running, runningFull := 0, 0
+	running := 0
 	for _, p := range w.procs {
 		if p.runs() {
 			running++
-			if p.full {
-				runningFull++
-			}
 		}
 		if !p.attends() {
 			continue
 		}
 		var known, knownUp, unreached, misses, bridges int
 		for i := range p.peers {
-			q, s := &p.peers[i], p.others()[i]
+			q, s := &p.peers[i], p.w.procs[i]
 			if q.bridged {
 				bridges++
 				require.True(t, s.peer(p).bridged)
@@ -79,7 +73,7 @@ func consistent(t *testing.T, w *World) {
 		}
 		require.Equal(t, []int{known, knownUp, unreached, misses, bridges}, []int{p.known, p.knownUp, p.unreached, p.misses, p.bridges}, "%s", p.id)
 	}
-	require.Equal(t, []int{running, runningFull}, []int{w.running, w.runningFull})
+	require.Equal(t, running, w.running)
 }
 
 // The components are those that a search over all links finds.

@@ -48,7 +48,7 @@ func number(of map[int]int, index int) int {
 	return n
 }
 
-// newLoss is about what o has just lost. One that does not know everybody counts those who are there.
+// newLoss is about what o has just lost.
 func (w *World) newLoss(o *process) *loss {
 	l := &loss{at: w.now, members: make(map[int]int), lost: make(map[int]int)}
 	for _, place := range w.turned {
@@ -57,19 +57,6 @@ func (w *World) newLoss(o *process) *loss {
 		}
 	}
 	l.side = max(1+o.known-o.unreached, 1)
-	if !o.full {
-		there, elsewhere := 0, 0
-		for _, p := range w.procs {
-			switch {
-			case !p.alive():
-			case w.net.connected(o.node.index, p.node.index):
-				there++
-			default:
-				elsewhere++
-			}
-		}
-		l.side, l.others = max(there, 1), max(elsewhere, l.others)
-	}
 	l.times = w.opts.Detection.Cut(w.rng, l.side, l.others)
 	return l
 }

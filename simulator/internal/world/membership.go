@@ -7,9 +7,23 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
+// peer is what p thinks of s.
+func (p *process) peer(s *process) *peer {
+	for len(p.peers) <= s.index {
+		p.peers = append(p.peers, peer{})
+	}
+	return &p.peers[s.index]
+}
+
+// knows reports whether p knows s.
+func (p *process) knows(s *process) bool { return s.index < len(p.peers) && p.peers[s.index].known }
+
+// strangers reports whether neither of two processes ever heard of the other.
+func strangers(p, q *process) bool { return !p.peer(q).met && !q.peer(p).met }
+
 // meet makes p know s, as the membership does when it hears of a member that is alive.
 func (p *process) meet(s *process) {
-	if p == s || !p.runs() || !p.views(s) || p.w.opts.KeepNames && p.node == s.node {
+	if p == s || !p.runs() || p.w.opts.KeepNames && p.node == s.node {
 		return // under its own name nobody knows another one
 	}
 	q := p.peer(s)
@@ -111,7 +125,7 @@ func (p *process) lists(name string, not *Node) bool {
 		return false
 	}
 	for place := range p.peers {
-		if s := p.others()[place]; p.peers[place].known && s.self.Name == name && s.node != not {
+		if s := p.w.procs[place]; p.peers[place].known && s.self.Name == name && s.node != not {
 			return true
 		}
 	}
@@ -169,7 +183,7 @@ func (w *World) comeBack(s *process) {
 // mourn notes a process that has left: whoever knows it hears of that sooner or later.
 func (w *World) mourn(s *process) {
 	w.left = append(w.left, s)
-	w.hearLeft(s, s.others())
+	w.hearLeft(s, s.w.procs)
 }
 
 // passOn arranges that those who still know a process that has left hear of it from those who do not.
@@ -180,7 +194,7 @@ func (w *World) passOn(s *process) {
 	s.passing = true
 	w.after(time.Second, nil, func() {
 		s.passing = false
-		w.hearLeft(s, s.others())
+		w.hearLeft(s, s.w.procs)
 	})
 }
 
@@ -202,7 +216,7 @@ func (w *World) hearLeft(s *process, among []*process) (known bool) {
 				continue
 			}
 		}
-		o.add(todo{at: w.now + w.between(50*time.Millisecond, time.Second), peer: int32(o.place(s)), what: taskLose})
+		o.add(todo{at: w.now + w.between(50*time.Millisecond, time.Second), peer: int32(s.index), what: taskLose})
 	}
 	return known
 }
@@ -210,8 +224,8 @@ func (w *World) hearLeft(s *process, among []*process) (known bool) {
 // toldOf tells in which circles somebody knows that s is lost.
 func (w *World) toldOf(s *process) (circle []int, told map[int]bool) {
 	circle, told = w.circles(), make(map[int]bool)
-	for _, x := range s.others() {
-		if place := x.place(s); x.runs() && place < len(x.peers) && x.peers[place].lost {
+	for _, x := range s.w.procs {
+		if place := s.index; x.runs() && place < len(x.peers) && x.peers[place].lost {
 			told[circle[x.index]] = true
 		}
 	}
@@ -222,7 +236,7 @@ func (w *World) toldOf(s *process) (circle []int, told map[int]bool) {
 // everybody there who is alive, and of those that left. As in Serf, a newcomer does not hear of members that had failed before
 // it came.
 func (w *World) gossip() {
-	w.left = slices.DeleteFunc(w.left, func(s *process) bool { return !w.hearLeft(s, s.others()) })
+	w.left = slices.DeleteFunc(w.left, func(s *process) bool { return !w.hearLeft(s, s.w.procs) })
 	if !slices.ContainsFunc(w.procs, (*process).lacks) {
 		return
 	}
@@ -231,7 +245,7 @@ func (w *World) gossip() {
 		if !o.lacks() {
 			continue
 		}
-		for _, s := range o.others() {
+		for _, s := range o.w.procs {
 			if s != o && s.attends() && circle[o.index] == circle[s.index] && !o.knows(s) {
 				w.introduce(o, s)
 			}
@@ -244,14 +258,7 @@ func (p *process) lacks() bool {
 	if !p.attends() {
 		return false
 	}
-	running := p.w.runningFull
-	if p.full {
-		running = p.w.running
-	}
-	if p.full || p.slot >= 0 {
-		running-- // itself
-	}
-	return p.knownUp < running
+	return p.knownUp < p.w.running-1 // itself
 }
 
 // gossipAbout does so after a change of one process.
@@ -263,7 +270,7 @@ func (w *World) gossipAbout(p *process) {
 		w.hearLeft(s, []*process{p})
 	}
 	var circle []int
-	for _, o := range p.others() {
+	for _, o := range p.w.procs {
 		if o == p || !o.attends() || o.knows(p) && p.knows(o) {
 			continue
 		}
@@ -284,7 +291,7 @@ func (w *World) introduce(o, s *process) {
 		return
 	}
 	q.meeting = true
-	o.add(todo{at: w.now + w.between(50*time.Millisecond, w.opts.Detection.Heal), peer: int32(o.place(s)), what: taskMeet})
+	o.add(todo{at: w.now + w.between(50*time.Millisecond, w.opts.Detection.Heal), peer: int32(s.index), what: taskMeet})
 }
 
 // circles labels the processes that can hear of each other: those in one component of the network that know each other, or are

@@ -20,7 +20,7 @@ type telling struct {
 // tell starts a telling. Like a query, the first try reaches everybody; only the targets are waited for.
 func (p *process) tell(ids []sbr.ID, deliver func(q *process)) {
 	t := &telling{until: p.w.now + p.w.opts.TellFor, first: true, deliver: deliver}
-	t.targets, t.heard = make([]*process, 0, len(ids)), make([]bool, len(p.others()))
+	t.targets, t.heard = make([]*process, 0, len(ids)), make([]bool, len(p.w.procs))
 	for _, id := range ids {
 		if q := p.w.byID[id]; q != nil && q != p && p.knows(q) {
 			t.targets = append(t.targets, q)
@@ -32,7 +32,7 @@ func (p *process) tell(ids []sbr.ID, deliver func(q *process)) {
 
 func (p *process) tellOnce(t *telling) {
 	t.targets = slices.DeleteFunc(t.targets, func(q *process) bool {
-		return t.heard[p.place(q)] || !p.knows(q) || !t.first && p.w.gone(p, q)
+		return t.heard[q.index] || !p.knows(q) || !t.first && p.w.gone(p, q)
 	})
 	if len(t.targets) == 0 || p.w.now >= t.until {
 		p.tells = slices.DeleteFunc(p.tells, func(x *telling) bool { return x == t })
@@ -43,7 +43,7 @@ func (p *process) tellOnce(t *telling) {
 		t.first = false
 		for place := range p.peers[:min(len(p.peers), len(t.heard))] {
 			if p.peers[place].known {
-				p.tellTo(t, p.others()[place])
+				p.tellTo(t, p.w.procs[place])
 			}
 		}
 	} else {
@@ -69,7 +69,7 @@ func (m *delivery) act() {
 	switch w := m.from.w; {
 	case !w.carries(m.from, m.to):
 	case m.answered:
-		m.t.heard[m.from.place(m.to)] = true
+		m.t.heard[m.to.index] = true
 	case m.to.stage == stageRunning:
 		m.t.deliver(m.to)
 		m.answered = true
@@ -87,10 +87,6 @@ func (p *process) tellVerdict(e sbr.TellVerdict) {
 	}
 	pieces := pieces(*v, p.w.opts.TellLimit)
 	p.tell(e.Targets, func(q *process) {
-		if !q.full {
-			q.step(sbr.Told{From: p.id, Verdict: *q.copyOf(v)})
-			return
-		}
 		for _, v := range pieces {
 			q.step(sbr.Told{From: p.id, Verdict: v})
 		}
@@ -131,7 +127,7 @@ func (p *process) ask(e sbr.AskToRace) {
 // askStanding asks everybody this process knows of what speaks against it.
 func (p *process) askStanding() {
 	p.w.note(p, "asks", "for its standing")
-	for _, q := range p.others() {
+	for _, q := range p.w.procs {
 		if q == p || !p.knows(q) {
 			continue
 		}

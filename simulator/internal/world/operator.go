@@ -37,7 +37,7 @@ func (p *process) forceLeave(nodes []int) {
 		return
 	}
 	for place := range p.peers {
-		s, q := p.others()[place], &p.peers[place]
+		s, q := p.w.procs[place], &p.peers[place]
 		switch {
 		case !q.known || s == p || !slices.Contains(nodes, s.node.index):
 		case p.w.failed(p, s):
@@ -88,7 +88,7 @@ func (p *process) evict(s *process) {
 	}
 	p.w.note(p, "force-leaves", "%s", s.id)
 	for _, q := range p.w.procs {
-		if q != p && q.runs() && q.views(s) && p.w.carries(p, q) {
+		if q != p && q.runs() && p.w.carries(p, q) {
 			p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() { q.hearEviction(s) })
 		}
 	}
@@ -115,7 +115,7 @@ func (p *process) evicts(s *process, q *peer) bool {
 		return false
 	}
 	q.since = p.w.now
-	p.reapLater(p.place(s))
+	p.reapLater(s.index)
 	switch waiting {
 	case evictHeard:
 		p.forget(s, false)

@@ -24,8 +24,8 @@ func (w *World) Settled() bool {
 			return false
 		}
 		for i := range p.peers {
-			if p.peers[i].known && !p.others()[i].runs() {
-				if m, ok := p.r.Member(p.others()[i].id); ok && m.Status == sbr.Up {
+			if p.peers[i].known && !p.w.procs[i].runs() {
+				if m, ok := p.r.Member(p.w.procs[i].id); ok && m.Status == sbr.Up {
 					return false
 				}
 			}

@@ -39,9 +39,6 @@ type process struct {
 	downAt     time.Duration
 	left       bool // everybody who could hear it was told that it left
 
-	// full says that the resolver knows the whole cluster, slot is its place among those that do; see Options.Resolvers.
-	full bool
-	slot int
 	// prev is the incarnation that ran on the node before. stateLost says that this one started without its state folder: it knows
 	// nothing of prev, and cannot prove that it ended. suspects are those that prev could not reach and that were not decided about.
 	prev      *process
@@ -95,20 +92,16 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 	p := w.allocate()
 	*p = process{
 		w: w, node: n, index: len(w.procs), id: n.nextID(), since: w.now, rate: n.rate,
-		prev: n.proc, full: w.witness(n.index), slot: -1, due: never,
+		prev: n.proc, due: never,
 	}
 	p.self = sbr.Member{
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
 	p.client = client{w: w, p: p, s: &w.store, user: (*ruler)(p)}
-	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || !p.full || w.store.wentBack, w.now > 0
+	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || w.store.wentBack, w.now > 0
 	n.proc = p
 	w.procs = append(w.procs, p)
-	if p.full {
-		p.slot = len(w.full)
-		w.full = append(w.full, p)
-	}
 	w.byID[p.id] = p
 	return p
 }
@@ -170,10 +163,7 @@ func (p *process) enter(s stage) {
 		by = -1
 	}
 	p.w.running += by
-	if p.full {
-		p.w.runningFull += by
-	}
-	for _, o := range p.others() {
+	for _, o := range p.w.procs {
 		if o.knows(p) {
 			o.knownUp += by
 		}
@@ -217,12 +207,12 @@ func (p *process) join(s state) {
 			continue
 		}
 		p.run()
-		p.step(sbr.LeaseObserved{Record: p.recordOf(s)})
+		p.step(sbr.LeaseObserved{Record: s.record})
 		p.recall(q, s)
 		p.meet(q)
 		for i := range q.peers {
 			if q.peers[i].known && !q.peers[i].failed {
-				p.meet(q.others()[i]) // whom it believes to be alive, whether or not that is still true
+				p.meet(q.w.procs[i]) // whom it believes to be alive, whether or not that is still true
 			}
 		}
 		q.meet(p)
@@ -241,11 +231,7 @@ func (p *process) join(s state) {
 
 // run starts the resolver.
 func (p *process) run() {
-	strategy := p.node.rules.Strategy
-	if !p.full {
-		strategy = p.w.follows
-	}
-	r, err := sbr.New(p.node.rules.Resolver, strategy, p.self, 0)
+	r, err := sbr.New(p.node.rules.Resolver, p.node.rules.Strategy, p.self, 0)
 	if err != nil {
 		panic(err) // the options were validated
 	}
@@ -351,7 +337,7 @@ func (p *process) resume() {
 func (p *process) awake() {
 	if p.attends() {
 		for i := range p.peers {
-			p.look(p.others()[i])
+			p.look(p.w.procs[i])
 			p.reapLater(i)
 		}
 		p.review()

@@ -10,7 +10,7 @@ import (
 // bridge works out anew whether two processes that do not reach each other directly have both noticed, while others can reach
 // both. Such a pair is unreachable for everybody who hears of it, which is everybody who can reach it at all.
 func (w *World) bridge(a, b *process) {
-	if a == b || !w.opts.Network.Probes || !a.views(b) {
+	if a == b || !w.opts.Network.Probes {
 		return
 	}
 	x, y := a.peer(b), b.peer(a)
@@ -63,7 +63,7 @@ func (w *World) spread() {
 	w.spreading = true
 	w.after(spreadLeast+time.Duration(len(w.procs))*spreadEach, nil, func() {
 		w.spreading = false
-		for _, p := range w.full {
+		for _, p := range w.procs {
 			p.hear()
 		}
 	})
@@ -91,8 +91,8 @@ func (w *World) unheard() {
 
 // hear hands the process the reports that have spread to it, if they are news.
 func (p *process) hear() {
-	if !p.w.opts.Network.Probes || !p.full || !p.attends() {
-		return // a follower decides nothing
+	if !p.w.opts.Network.Probes || !p.attends() {
+		return
 	}
 	h := p.w.hearsayOf(p)
 	if p.heard == h.version {
@@ -129,7 +129,7 @@ func (w *World) collect(part int) []sbr.Report {
 		if x.misses == 0 || !x.alive() || w.net.component(x.node.index) != part {
 			continue
 		}
-		others := x.others()
+		others := x.w.procs
 		for i := range x.peers {
 			if x.peers[i].missed {
 				all = append(all, sbr.Report{Observer: x.id, Subject: others[i].id})

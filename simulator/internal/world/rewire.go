@@ -15,9 +15,8 @@ type rewiring struct {
 	cells []cell
 	index map[cell]int32 // the cells by what they are, once there are many
 	of    []int32        // the cell of each node
-	// alive are the processes of each cell in the order of their nodes, full those of them that know the whole cluster; they are
-	// the same where all do.
-	alive, full [][]*process
+	// alive are the processes of each cell in the order of their nodes.
+	alive [][]*process
 }
 
 // rewire changes the network and lets everybody find out. It costs what it changes: a look at each node, and one at each pair of
@@ -58,9 +57,6 @@ func (w *World) sort() {
 		r.of = append(r.of, int32(last))
 	}
 	r.alive = w.gather(r.alive[:0], w.procs)
-	if r.full = r.alive; w.witnesses != nil {
-		r.full = w.gather(nil, w.full)
-	}
 }
 
 // find returns the number of a cell.
@@ -114,15 +110,11 @@ func (w *World) gather(lists [][]*process, among []*process) [][]*process {
 // unreachable as before.
 func (w *World) lookAcross(o *process, of int) {
 	r := &w.rewiring
-	across := r.alive
-	if !o.full {
-		across = r.full
-	}
 	for i, c := range r.cells {
 		if i == of || !c.apart(r.cells[of]) {
 			continue
 		}
-		for _, s := range across[i] {
+		for _, s := range r.alive[i] {
 			o.look(s)
 		}
 	}
@@ -146,7 +138,7 @@ func (w *World) relink(links [][2]int) {
 	}
 	for _, s := range w.procs { // a link that works again, but is still missed
 		if s.bridges > 0 {
-			for _, x := range s.others() {
+			for _, x := range s.w.procs {
 				w.bridge(s, x)
 			}
 		}

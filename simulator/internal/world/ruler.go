@@ -23,7 +23,7 @@ func (u *ruler) answered(attempt uint64, o sbr.Outcome, s state, why string) {
 	p.w.note(p, "answer", "attempt %d: %s %s", attempt, o, why)
 	e := sbr.LeaseAnswer{Attempt: attempt, Outcome: o, Err: why}
 	if o != sbr.Unknown {
-		e.Record = p.recordOf(s)
+		e.Record = s.record
 	}
 	p.step(e)
 }

@@ -232,7 +232,6 @@ func TestShards_Refused(t *testing.T) {
 		"no writes":      func(o *Options) { o.Shards[0].WritesEvery = 0 },
 		"no retries":     func(o *Options) { o.Shards[0].NumberOfRetries = 0 },
 		"backwards":      func(o *Options) { o.Shards[0].ReopensAfter = -1 },
-		"followers":      func(o *Options) { o.Nodes = DefaultResolvers + 1 },
 	} {
 		o := sharded(t, 1, false, nil, nil).opts
 		o.Members = nil

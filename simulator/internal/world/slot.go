@@ -64,9 +64,6 @@ type slot struct {
 // slotsOf makes the slots of a world.
 func slotsOf(w *World) error {
 	var errs []error
-	if len(w.opts.Slots)+len(w.opts.Shards) > 0 && w.witnesses != nil {
-		errs = append(errs, errors.New("a world with slots or shards needs members that all know each other: see Options.Resolvers"))
-	}
 	for i, o := range w.opts.Slots {
 		s := newSlot(w, i, o)
 		errs = append(errs, s.validate())

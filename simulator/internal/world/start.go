@@ -71,7 +71,7 @@ func (p *process) startsAlone(s state) bool {
 func (p *process) startAlone(s state) {
 	p.w.note(p, "start", "finds nobody, and suspects those whom it remembers")
 	p.run()
-	p.step(sbr.LeaseObserved{Record: p.recordOf(s)})
+	p.step(sbr.LeaseObserved{Record: s.record})
 	p.step(sbr.Suspected{Members: p.missed(s.record.Verdict)})
 	p.w.appeared(p)
 	p.w.gossipAbout(p)
@@ -107,7 +107,7 @@ func (p *process) startedAnew(q *process) bool {
 func (p *process) learnLeft(q *process) {
 	for i := range p.suspects {
 		s := p.w.byID[p.suspects[i].ID]
-		if s != nil && s.left && q.views(s) && q.peer(s).lost {
+		if s != nil && s.left && q.peer(s).lost {
 			p.ended(s)
 		}
 	}

@@ -17,15 +17,6 @@ type Options struct {
 	Nodes int
 	// Members, when not empty, are the nodes instead, with names and roles of the caller's choice.
 	Members []NodeOptions
-	// Resolvers is how many nodes a world may start with in which every resolver knows everybody; zero: DefaultResolvers. In a larger one
-	// only the witnesses do: the first members of the whole and of each of Sides, the first with each role, some of Harmed, and some that
-	// the seed draws. All others are followers, see the package's non-guarantees.
-	Resolvers int
-	// Sides are groups of nodes, by index and in order, that the caller is about to set apart from the others, Harmed are nodes to
-	// which it is about to do something. Only a large world asks, and takes at most 200 sides. Indexes may be of nodes that are yet to be
-	// added.
-	Sides  [][]int
-	Harmed []int
 	// Resolver and Strategy are the rules, the same for all.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
@@ -33,9 +24,9 @@ type Options struct {
 	Network   NetworkOptions
 	Detection DetectionOptions
 	Store     StoreOptions
-	// Slots are what runs on one member each, beside the resolvers. They need a world of at most Resolvers nodes.
+	// Slots are what runs on one member each, beside the resolvers.
 	Slots []SlotOptions
-	// Shards are types of shards that are spread over the members, beside the resolvers. They need what Slots need.
+	// Shards are types of shards that are spread over the members, beside the resolvers.
 	Shards []ShardsOptions
 
 	// TellFor bounds how long a member that does not answer is told something, TellEvery is the pause between two tries.
@@ -55,7 +46,7 @@ type Options struct {
 	// Trace records what happens in words. Without it only the hash is kept.
 	Trace bool
 	// History records what changes, as values; see World.History. HistoryOf are the nodes, by index, whose views of others are part
-	// of it; empty: all, which is a lot in a large cluster. Beyond Resolvers it is the witnesses.
+	// of it; empty: all, which is a lot in a large cluster.
 	History   bool
 	HistoryOf []int
 	// Measure adds up Activity.
@@ -79,9 +70,6 @@ func DefaultOptions() Options {
 	}
 }
 
-// DefaultResolvers is Options.Resolvers where that is zero.
-const DefaultResolvers = 128
-
 // World is a cluster in virtual time. It is not safe for concurrent use.
 type World struct {
 	opts  Options
@@ -103,12 +91,8 @@ type World struct {
 	slots    []*slot // those of Options.Slots, and then those of the coordinators of shards
 	shards   []*shards
 
-	// full are the processes whose resolvers know the whole cluster, see Options.Resolvers: all, where witnesses is nil.
-	full      []*process
-	witnesses map[int]bool
-	follows   sbr.Strategy
-	// running and runningFull count the processes that take part.
-	running, runningFull int
+	// running counts the processes that take part.
+	running int
 
 	rewiring rewiring
 	found    uint64        // how many things were found out, see todo
@@ -164,9 +148,6 @@ func New(o Options) (*World, error) {
 	if o.Coverage != nil {
 		w.checks = append(w.checks, &covered{to: o.Coverage})
 	}
-	if err := w.choose(len(members)); err != nil {
-		return nil, err
-	}
 	if err := slotsOf(w); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
@@ -190,9 +171,6 @@ func (w *World) start(members []NodeOptions) {
 	w.nodeRoom, w.nodes = make([]Node, n), make([]*Node, 0, n)
 	w.net.group = make([]int, 0, n)
 	w.queue.events, w.queue.acts = make([]event, 0, roomy), make([]action, 0, roomy)
-	if w.witnesses == nil {
-		w.full = make([]*process, 0, n)
-	}
 	for _, m := range members {
 		w.AddNode(m)
 	}
@@ -202,11 +180,11 @@ func (w *World) start(members []NodeOptions) {
 	const few = 8
 	todos := make([]todo, few*n)
 	for _, p := range w.procs {
-		p.peers = w.peers(len(p.others()))
+		p.peers = w.peers(len(p.w.procs))
 		p.agenda.todos = todos[:0:few]
 		todos = todos[few:]
 		p.together(func() {
-			for _, q := range p.others() {
+			for _, q := range p.w.procs {
 				p.meet(q)
 			}
 		})
