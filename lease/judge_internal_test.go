@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestBackoff_GrowsToItsCeilingAndSpreads(t *testing.T) {
-	b := defaultBackoff(time.Second)
+	b := DefaultBackoff(Settings{OperationTimeout: 8 * time.Second}, rand.N[time.Duration])
 	assert.Zero(t, b(1), "the first repetition follows at once")
 	for n := 2; n < 100; n++ {
 		full := min(time.Second, 10*time.Millisecond<<min(n-2, 20))

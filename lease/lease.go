@@ -105,7 +105,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 		o.Nonce = rand.Text
 	}
 	if o.Backoff == nil {
-		o.Backoff = defaultBackoff(s.OperationTimeout / 8)
+		o.Backoff = DefaultBackoff(s, mathrand.N[time.Duration])
 	}
 	o.Pace = o.Pace.filled()
 	if o.Logger == nil {
@@ -123,13 +123,15 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	}, nil
 }
 
-func defaultBackoff(ceiling time.Duration) func(int) time.Duration {
+// DefaultBackoff is Options.Backoff where that is nil. draw returns a random time from zero up to, but not including, its argument.
+func DefaultBackoff(s Settings, draw func(time.Duration) time.Duration) func(repetition int) time.Duration {
+	ceiling := s.OperationTimeout / 8
 	return func(repetition int) time.Duration {
 		if repetition <= 1 {
 			return 0
 		}
 		d := min(ceiling, 10*time.Millisecond<<min(repetition-2, 20))
-		return d/2 + mathrand.N(d/2+1)
+		return d/2 + draw(d/2+1)
 	}
 }
 

@@ -416,6 +416,11 @@ func (m *Machine) Wait(now time.Time, p *Proposal) time.Duration {
 	return min(wait, m.settings.Interval())
 }
 
+// Pause is for how long AcquireWait waits after so many failures in a row.
+func (m *Machine) Pause(failures int) time.Duration {
+	return min(m.settings.Interval(), m.backoff(failures+1)<<min(failures, 10))
+}
+
 // silence is for how long the holder of s was silent, and for how long it may be.
 func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
 	return m.know.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)

@@ -20,6 +20,9 @@ type validity struct {
 func (v *validity) live(now time.Time) bool  { return v.forever || now.Before(v.deadline) }
 func (v *validity) valid(now time.Time) bool { return v.live(now) && !now.Before(v.from) }
 
+// Check is Lease.Check at the moment now.
+func (m *Machine) Check(now time.Time) bool { return m.holding != nil && m.holding.valid(now) }
+
 // tenure is one time of holding the lease, from the grant to its loss or release.
 type tenure struct {
 	id    uint64

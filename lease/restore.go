@@ -19,7 +19,12 @@ var errWentBack = errors.New("lease: the store holds less than was read from it 
 // Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap ErrRefused the change
 // may have been written, or may be yet.
 func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
-	return l.change(ctx, func(r Record, now time.Time) (Record, bool, error) {
+	return l.change(ctx, Amendment(change))
+}
+
+// Amendment is what Amend does.
+func Amendment(change func(*sbr.Verdict) bool) ChangeOp {
+	return ChangeOp{func(r Record, now time.Time) (Record, bool, error) {
 		next := r.clone()
 		switch {
 		case r.Behind:
@@ -30,7 +35,7 @@ func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Reco
 			next = touched(next, now) // a holder's sign of life is its own
 		}
 		return next, true, nil
-	})
+	}}
 }
 
 // Restore writes a verdict back into a store that went backwards (the record was deleted, or restored from a backup), by one
@@ -42,7 +47,16 @@ func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Reco
 // Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
 func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 	nonce := l.opts.Nonce()
-	r, err := l.change(ctx, func(r Record, now time.Time) (Record, bool, error) {
+	r, err := l.change(ctx, Restoration(v, nonce))
+	if err == nil && r.Nonce == nonce {
+		l.log.Warn("lease: wrote back what the store had lost", "token", r.Token)
+	}
+	return r, err
+}
+
+// Restoration is what Restore does, under a nonce that no other attempt of any owner uses.
+func Restoration(v sbr.Verdict, nonce string) ChangeOp {
+	return ChangeOp{func(r Record, now time.Time) (Record, bool, error) {
 		if !r.Behind && highest(&r) >= v.Token {
 			return r, false, nil
 		}
@@ -50,16 +64,12 @@ func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 			Token: max(r.Token, v.Token), Nonce: nonce, Renewed: wall(now), Acquired: wall(now),
 			Verdict: newest(v.Clone(), r.Verdict),
 		}, true, nil
-	})
-	if err == nil && r.Nonce == nonce {
-		l.log.Warn("lease: wrote back what the store had lost", "token", r.Token)
-	}
-	return r, err
+	}}
 }
 
-// change writes what next makes of the record, by one conditional write, and tries again after a conflict or a write without
-// an answer. next reports whether there is anything to be written.
-func (l *Lease) change(ctx context.Context, next func(Record, time.Time) (Record, bool, error)) (Record, error) {
-	f := l.do(ctx, ChangeOp{next})
+// change writes what op makes of the record, by one conditional write, and tries again after a conflict or a write without
+// an answer.
+func (l *Lease) change(ctx context.Context, op ChangeOp) (Record, error) {
+	f := l.do(ctx, op)
 	return f.Snapshot.Record, f.Err
 }

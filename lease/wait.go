@@ -30,7 +30,7 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 			failures, end = 0, w.wait(ctx)
 		} else {
 			failures++
-			end = sleep(ctx, l.clock, min(l.settings.Interval(), l.opts.Backoff(failures+1)<<min(failures, 10)))
+			end = sleep(ctx, l.clock, l.machine.Pause(failures))
 		}
 		if end != nil {
 			return nil, fmt.Errorf("%w: %w", err, end)

@@ -214,7 +214,8 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 	}
 }
 
-// look reads and tells. A read that the stream has overtaken is not told.
+// look reads and tells. A read that the stream has overtaken is not told: what was told last is as new, or the record is gone, and
+// nothing says whether what the read shows came before that.
 func (f *follower) look(ctx context.Context) (Snapshot, error) {
 	f.turn <- struct{}{}
 	before := f.count
@@ -225,7 +226,7 @@ func (f *follower) look(ctx context.Context) (Snapshot, error) {
 	}
 	f.turn <- struct{}{}
 	defer func() { <-f.turn }()
-	if f.count == before || !s.Record.older(&f.last.Record) {
+	if f.count == before || f.last.Version != "" && !s.Record.older(&f.last.Record) {
 		f.tell(s)
 	}
 	return s, nil

@@ -342,10 +342,20 @@ func (s slowRead) Read(ctx context.Context) (lease.Snapshot, error) {
 }
 
 func TestFollow_AReadThatTheStreamHasOvertakenIsNotTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := leasetest.NewMemory()
-		m.Restore(lease.Record{Token: 1})
-		time.AfterFunc(500*time.Millisecond, func() { m.Restore(lease.Record{Token: 2}) })
-		assert.Equal(t, []lease.Version{"1", "2"}, follow(t, slowRead{m.View("a")}, time.Minute))
-	})
+	for name, tc := range map[string]struct {
+		change func(m *leasetest.Memory)
+		seen   []lease.Version
+	}{
+		"a write":    {func(m *leasetest.Memory) { m.Restore(lease.Record{Token: 2}) }, []lease.Version{"1", "2"}},
+		"a deletion": {func(m *leasetest.Memory) { m.Delete() }, []lease.Version{"1", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := leasetest.NewMemory()
+				m.Restore(lease.Record{Token: 1})
+				time.AfterFunc(500*time.Millisecond, func() { tc.change(m) })
+				assert.Equal(t, tc.seen, follow(t, slowRead{m.View("a")}, time.Minute))
+			})
+		})
+	}
 }

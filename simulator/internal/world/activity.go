@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -93,7 +94,7 @@ func (measures) stepped(w *World, _ *process, effects []sbr.Effect) {
 	}
 }
 
-func (measures) committed(w *World, _ *process, before, after *sbr.Record) {
+func (measures) committed(w *World, _ *process, before, after *lease.Record) {
 	if after.Token != before.Token {
 		w.decidedNow()
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // berth is where a slot runs on one process: its run, and its way to the lease. Whose machine decides is the keeper.
@@ -14,11 +13,9 @@ type berth struct {
 	p      *process
 	slot   *slot
 	keeper keeper
-	client client
-	trying *attempt // to get the lease
-	grant  uint64   // the attempt that got it; zero: none has, or its loss was told
-	run    *run     // nil: none has been started, or nothing of it is left
-	ending uint64   // the number of the last run that has ended
+	tenancy
+	run    *run   // nil: none has been started, or nothing of it is left
+	ending uint64 // the number of the last run that has ended
 }
 
 // keeper is the machine that decides over berths, with what drives it: a seat, or a station.
@@ -31,8 +28,11 @@ type keeper interface {
 	tell(t *berth, e core.Event)
 }
 
-func newBerth(p *process, s *slot, k keeper) berth {
-	return berth{p: p, slot: s, keeper: k, client: client{w: p.w, p: p, s: &s.store}}
+func (t *berth) open(p *process, s *slot, k keeper) {
+	t.p, t.slot, t.keeper = p, s, k
+	if s.UseLease {
+		t.openLease()
+	}
 }
 
 // start starts a run.
@@ -109,42 +109,5 @@ func (r *run) cease() {
 func (t *berth) vanish() {
 	if t.run != nil {
 		t.run.cease()
-	}
-}
-
-// acquire asks for the lease, release gives it back.
-func (t *berth) acquire(attempt uint64) { t.trying = t.client.acquire(proposal{attempt: attempt}) }
-
-func (t *berth) release(attempt uint64) {
-	if t.trying != nil {
-		t.trying.giveUp()
-		t.trying = nil
-	}
-	t.grant = 0
-	t.client.release(attempt)
-}
-
-func (t *berth) answered(attempt uint64, o sbr.Outcome, s state, why string) {
-	if o == sbr.Granted {
-		t.grant = attempt
-	}
-	t.keeper.tell(t, core.LeaseAnswer{Attempt: attempt, Outcome: o, Token: s.record.Token, Why: why})
-}
-
-func (t *berth) released(attempt uint64, _ bool) {
-	t.keeper.tell(t, core.LeaseReleased{Attempt: attempt})
-}
-
-func (t *berth) lost(why string) {
-	t.p.w.note(t.p, "lost", "the lease of %s: %s", t.slot.Name, why)
-	attempt := t.grant
-	t.p.w.after(0, t.p, func() { t.forfeit(attempt, why) })
-}
-
-// forfeit tells the machine that the lease is lost, once.
-func (t *berth) forfeit(attempt uint64, why string) {
-	if attempt == t.grant && attempt != 0 {
-		t.grant = 0
-		t.keeper.tell(t, core.LeaseLost{Attempt: attempt, Why: why})
 	}
 }

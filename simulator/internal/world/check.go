@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -26,7 +27,7 @@ type checker interface {
 	// stepped follows each step of a resolver, before its effects are carried out.
 	stepped(w *World, p *process, effects []sbr.Effect)
 	// committed follows each write to the store.
-	committed(w *World, by *process, before, after *sbr.Record)
+	committed(w *World, by *process, before, after *lease.Record)
 	// rested is called once, when nothing happens any more.
 	rested(w *World)
 }
@@ -34,10 +35,10 @@ type checker interface {
 // unchecked is a checker that looks at nothing, to be embedded.
 type unchecked struct{}
 
-func (unchecked) took(*World, *process, sbr.Event)                     {}
-func (unchecked) stepped(*World, *process, []sbr.Effect)               {}
-func (unchecked) committed(*World, *process, *sbr.Record, *sbr.Record) {}
-func (unchecked) rested(*World)                                        {}
+func (unchecked) took(*World, *process, sbr.Event)                         {}
+func (unchecked) stepped(*World, *process, []sbr.Effect)                   {}
+func (unchecked) committed(*World, *process, *lease.Record, *lease.Record) {}
+func (unchecked) rested(*World)                                            {}
 
 func newCheckers() []checker {
 	return []checker{

@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -22,10 +23,10 @@ type oneSideLives struct {
 	began map[sbr.ID]uint64
 }
 
-func (c *oneSideLives) committed(*World, *process, *sbr.Record, *sbr.Record) { c.own++ }
+func (c *oneSideLives) committed(*World, *process, *lease.Record, *lease.Record) { c.own++ }
 
 // foreign is how many writes to the record were made by somebody who is no member.
-func (c *oneSideLives) foreign(w *World) uint64 { return w.store.version - c.own }
+func (c *oneSideLives) foreign(w *World) uint64 { return w.store.writes - c.own }
 
 func (c *oneSideLives) took(w *World, p *process, e sbr.Event) {
 	switch e := e.(type) {

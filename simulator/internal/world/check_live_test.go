@@ -12,8 +12,8 @@ import (
 
 // Who is down although nothing speaks against it breaks L1, but for one that had no answer while others wrote the record.
 func TestOneSideLives_WritesOfOthers(t *testing.T) {
-	touch := func(w *World) { w.store.version++ }
-	write := func(w *World) { w.store.commit(w.nodes[1].proc, w.store.version, w.store.state) }
+	touch := func(w *World) { w.store.touch() }
+	write := func(w *World) { w.store.commit(w.nodes[1].proc, w.store.at(), w.store.record) }
 	nothing := func(*World) {}
 	for name, tc := range map[string]struct {
 		before, during func(w *World)
@@ -58,6 +58,7 @@ func TestOneSideLives_AStormOfWritesHitsEverybody(t *testing.T) {
 		o.Seed, o.Trace, o.Nodes, o.Strategy = seed, true, 6, strategies.LeaseMajority{}
 		o.Resolver.Watched = false
 		o.Store.Timeout, o.Resolver.LeaseTimeout, o.Resolver.LeaseDeadline = 500*time.Millisecond, 500*time.Millisecond, 600*time.Millisecond
+		o.Store.Latency = 50 * time.Millisecond
 		w, err := New(o)
 		require.NoError(t, err)
 		w.At(20*time.Second, func() {

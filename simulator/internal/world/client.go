@@ -1,79 +1,160 @@
 package world
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// client is one process's way to the store. It keeps the contract of lease.Lease: an answer is Granted or Held only when
-// that is certain, a holder is judged by its silence as seen from here, and a grant that came too late is undone.
+// client is one process's way to a lease: the machine of package lease, and what drives it, as lease.Lease does in production. Only the
+// way to the store and the clock are simulated.
 type client struct {
-	w    *World
-	p    *process
-	s    *store
-	user tenant
+	w *World
+	p *process
+	s *store
+	m *lease.Machine
+	// origin is what the machine's clock shows when the process's shows zero.
+	origin   time.Time
+	alarm    alarm
+	last     lease.OpID
+	calls    map[lease.OpID]func(lease.Finished)
+	requests map[lease.RequestID]*request
 
-	know  state // the newest state learnt
-	have  bool
-	since time.Duration // since when the holder's last sign of life has been standing there
-
-	tenure  uint64 // the nonce of the grant that is held, zero: none
-	trusted time.Duration
-	strays  []stray
-	tidying bool
-	waking  bool
+	// granted is the time of holding the lease that was told last; lost is told that it is over, and nobody here has ended it.
+	granted uint64
+	lost    func(why string)
+	// watches says whether changes of the record are followed, and news is told of them. waking: a change is about to be heard of.
+	watches func() bool
+	news    func(lease.Record)
+	// told: what was heard last was news.
+	waking, told bool
 }
 
-// tenant is on whose behalf a client asks for the lease: the resolver, or a slot.
-type tenant interface {
-	// answered is told what became of an attempt.
-	answered(attempt uint64, o sbr.Outcome, s state, why string)
-	// released is told that the lease was given back, or that this took too long.
-	released(attempt uint64, done bool)
-	// lost is told that a lease that was held is not any more.
-	lost(why string)
+// epoch is the wall clock at the beginning of each run.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newClient(p *process, s *store) *client {
+	w := p.w
+	settings := w.opts.Store.settings()
+	c := &client{
+		w: w, p: p, s: s, origin: epoch.Add(w.now + p.node.skew - p.clock()),
+		calls: make(map[lease.OpID]func(lease.Finished)), requests: make(map[lease.RequestID]*request),
+	}
+	c.m = lease.NewMachine(string(p.id), settings, settings.Window(), lease.DefaultBackoff(settings, w.draw))
+	c.alarm = alarm{p: p, of: c}
+	s.clients = append(s.clients, c)
+	return c
 }
 
-// stray is a grant of our own that was given up, or that may still come.
-type stray struct {
-	nonce uint64
-	prev  uint64 // the version its write was sent for
-	sent  bool   // the write may still be under way
+// close ends everything. A lease that is still held runs out.
+func (c *client) close() {
+	c.step(lease.Closed{})
+	c.s.clients = slices.DeleteFunc(c.s.clients, func(o *client) bool { return o == c })
+}
+
+// now is the machine's clock.
+func (c *client) now() time.Time { return c.origin.Add(c.p.clock()) }
+
+func (c *client) works() bool { return c.p.stage != stageStopped }
+
+func (c *client) next() (at time.Duration, ok bool) {
+	due, ok := c.m.Deadline()
+	return due.Sub(c.origin), ok
+}
+
+func (c *client) tick() { c.step(lease.Tick{}) }
+
+// String is for people.
+func (c *client) String() string { return "the lease of " + c.s.String() }
+
+// check reports whether the lease is certainly held.
+func (c *client) check() bool { return c.m.Check(c.now()) }
+
+// begin begins an operation; done is called with its end, after what happens now.
+func (c *client) begin(do any, done func(lease.Finished)) lease.OpID {
+	c.last++
+	c.calls[c.last] = done
+	op, end := c.last, c.now().Add(c.w.opts.Store.Timeout)
+	c.step(lease.Begin{Op: op, Do: do, Deadline: end, Hurry: end})
+	return op
+}
+
+// cancel gives an operation up. Its end is still told.
+func (c *client) cancel(op lease.OpID) { c.step(lease.Cancel{Op: op, Cause: errGivenUp}) }
+
+var (
+	errGivenUp = errors.New("given up")
+	errSilence = errors.New("no answer in time")
+	errRights  = fmt.Errorf("%w: the rights are missing", lease.ErrRefused)
+)
+
+// step lets the machine take in an event, and does what it wants.
+func (c *client) step(e lease.Event) {
+	for _, effect := range c.m.Step(c.now(), e) {
+		switch effect := effect.(type) {
+		case lease.Send:
+			c.send(effect)
+		case lease.Abort:
+			if r := c.requests[effect.Request]; r != nil {
+				c.w.after(0, c.p, func() { r.finish(lease.Failed{Request: r.id, Err: effect.Cause}) })
+			}
+		case lease.Finished:
+			if effect.Tenure != 0 {
+				c.granted = effect.Tenure
+			}
+			done := c.calls[effect.Op]
+			delete(c.calls, effect.Op)
+			c.w.after(0, c.p, func() { done(effect) })
+		case lease.Ended:
+			c.ended(effect)
+		case lease.News:
+			c.told = true
+			c.news(effect.Record)
+		}
+	}
+	c.alarm.plan()
+}
+
+// ended tells of a loss, after the grant.
+func (c *client) ended(e lease.Ended) {
+	if e.Tenure != c.granted || errors.Is(e.Reason, lease.ErrReleased) || errors.Is(e.Reason, lease.ErrClosed) {
+		return
+	}
+	c.w.after(0, c.p, func() { c.lost(e.Reason.Error()) })
 }
 
 // request is one request to the store, and then its answer.
 type request struct {
 	c     *client
+	id    lease.RequestID
+	send  lease.Send
 	fault StoreFault // of the node, when the request was sent
-	write bool
-	// do is the arrival at the store, whatever became of the sender meanwhile; done hears whether an answer came back in time.
-	do   func()
-	done func(ok bool)
-	// over says that done was called, back that the answer is on its way.
-	over, back bool
+	// answer is what the store says once the request has arrived; over says that the machine was told how it ended.
+	answer lease.Event
+	over   bool
 }
 
-// call sends a request that is an operation of its own.
-func (c *client) call(write bool, do func(), done func(ok bool)) {
-	c.send(c.w.now+c.w.opts.Store.Timeout, write, do, done)
-}
-
-// send sends one request of an operation that ends at end.
-func (c *client) send(end time.Duration, write bool, do func(), done func(ok bool)) {
+// send sends a request. It arrives, whatever becomes of its sender meanwhile.
+func (c *client) send(e lease.Send) {
 	w := c.w
-	r := &request{c: c, fault: c.p.node.fault, write: write, do: do, done: done}
+	r := &request{c: c, id: e.Request, send: e, fault: c.p.node.fault}
+	c.requests[e.Request] = r
 	if r.fault.Access == Refused {
-		w.enact(w.now+r.leg(), c.p, (*expiry)(r))
+		r.answer = lease.Failed{Request: r.id, Err: errRights}
+		w.enact(w.now+r.leg(), c.p, r)
 		return
 	}
-	w.enact(w.now+w.opts.Store.requestTime(end-w.now), c.p, (*expiry)(r))
+	w.after(c.p.wall(c.p.clock()+e.Timeout)-w.now, c.p, func() { r.finish(lease.Failed{Request: r.id, Err: errSilence}) })
 	if r.fault.Access == Silent || w.chance(r.fault.LoseRequests) {
 		return
 	}
 	there := r.leg()
-	if write && w.chance(r.fault.Late) {
+	if e.Write && w.chance(r.fault.Late) {
 		there += w.between(0, r.fault.LateBy)
 	}
 	w.enact(w.now+there, nil, r)
@@ -87,210 +168,77 @@ func (r *request) leg() time.Duration {
 
 // act is the arrival, of the request or of its answer.
 func (r *request) act() {
-	w := r.c.w
-	if r.back {
-		r.finish(true)
+	if r.answer != nil {
+		r.finish(r.answer)
 		return
 	}
-	if r.write && w.chance(r.fault.Conflicts) {
-		r.c.s.version++ // a foreign write that changes nothing we read, such as a label
+	w, s := r.c.w, r.c.s
+	if r.send.Write && w.chance(r.fault.Conflicts) {
+		s.touch() // a foreign write that changes nothing we read, such as a label
 	}
-	r.do()
+	switch {
+	case !r.send.Write:
+		r.answer = lease.Answered{Request: r.id, Snapshot: s.snapshot()}
+		s.witnessed(r.c.p)
+	case s.commit(r.c.p, r.send.Prev, r.send.Record):
+		r.answer = lease.Answered{Request: r.id, Snapshot: lease.Snapshot{Version: s.at()}}
+	default:
+		r.answer = lease.Failed{Request: r.id, Err: lease.ErrConflict}
+	}
 	if r.c.p.node.fault.Access == Silent || w.chance(r.fault.LoseAnswers) {
 		return
 	}
-	r.back = true
 	w.enact(w.now+r.leg(), r.c.p, r)
 }
 
-func (r *request) finish(ok bool) {
+// finish tells the machine how a request has ended, once.
+func (r *request) finish(e lease.Event) {
 	if !r.over {
 		r.over = true
-		r.done(ok)
+		delete(r.c.requests, r.id)
+		r.c.step(e)
 	}
 }
 
-// expiry is the moment at which a request has had no answer for too long.
-type expiry request
-
-func (e *expiry) act() { (*request)(e).finish(false) }
-
-// learn takes in a state of the store; an older one than is known is not believed.
-func (c *client) learn(s state) {
-	if c.have && s.version < c.know.version {
-		return
-	}
-	c.s.witnessed(c.p, s.version)
-	if !c.have || s.record.Holder != c.know.record.Holder || s.nonce != c.know.nonce || s.beat != c.know.beat {
-		c.since = c.p.clock()
-	}
-	c.know, c.have = s, true
-	if c.tenure != 0 && (s.nonce != c.tenure || s.record.Holder != c.p.id) {
-		c.lose("the record is another one's")
-	}
-	c.strays = slices.DeleteFunc(c.strays, func(t stray) bool {
-		return !c.mine(s, t.nonce) && !(t.sent && t.prev == s.version)
-	})
-	if c.tenure == 0 && c.strayIn(s) {
-		c.tidyLater(2 * c.w.opts.Store.Timeout)
-	}
-}
-
-func (c *client) mine(s state, nonce uint64) bool {
-	return s.nonce == nonce && s.record.Holder == c.p.id
-}
-
-func (c *client) strayIn(s state) bool {
-	return slices.ContainsFunc(c.strays, func(t stray) bool { return c.mine(s, t.nonce) })
-}
-
-// read answers one ReadLease.
-func (c *client) read(eff sbr.ReadLease) {
-	c.w.tried(c.p, "reads", eff.Attempt)
-	var s state
-	c.call(false, func() { s = c.s.state }, func(ok bool) {
-		if !ok {
-			c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: "no answer"})
-			return
-		}
-		c.learn(s)
-		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.know.record})
-	})
-}
-
-// begin starts a tenure: the lease is held under the nonce, by a write that was sent at sent.
-func (c *client) begin(nonce uint64, sent time.Duration) bool {
-	o := &c.w.opts.Store
-	c.trusted = sent + o.TTL - o.TTL/8 - min(o.Timeout, o.TTL/4)
-	if c.p.clock() >= c.trusted {
-		return false
-	}
-	c.tenure = nonce
-	c.strays = slices.DeleteFunc(c.strays, func(t stray) bool { return t.nonce == nonce })
-	c.w.after(o.Interval, c.p, func() { c.beat(nonce) })
-	return true
-}
-
-// beat is one heartbeat of a tenure.
-func (c *client) beat(nonce uint64) {
-	if c.tenure != nonce {
-		return
-	}
-	o := &c.w.opts.Store
-	sent := c.p.clock()
-	if sent >= c.trusted {
-		c.lose("no heartbeat was confirmed in time")
-		return
-	}
-	var s state
-	c.send(c.w.now+min(c.trusted-sent, o.Timeout), true, func() {
-		if st := c.s; c.mine(st.state, nonce) {
-			next := st.state
-			next.beat++
-			st.commit(c.p, st.version, next)
-		}
-		s = c.s.state
-	}, func(ok bool) {
-		switch {
-		case c.tenure != nonce:
-		case !ok:
-			c.w.after(o.Interval/4, c.p, func() { c.beat(nonce) })
-		default:
-			c.learn(s)
-			if c.tenure == nonce {
-				c.trusted = sent + o.TTL - o.TTL/8 - min(o.Timeout, o.TTL/4)
-				c.w.after(o.Interval, c.p, func() { c.beat(nonce) })
-			}
-		}
-	})
-}
-
-func (c *client) lose(why string) {
-	c.tenure = 0
-	c.user.lost(why)
-}
-
-// release gives the lease back.
-func (c *client) release(attempt uint64) {
-	nonce := c.tenure
-	c.tenure = 0
-	if nonce != 0 {
-		c.strays = append(c.strays, stray{nonce: nonce})
-	}
-	if len(c.strays) == 0 {
-		c.w.after(0, c.p, func() { c.user.released(attempt, true) })
-		return
-	}
-	var s state
-	c.call(true, func() { s = c.free() }, func(ok bool) {
-		if ok {
-			c.learn(s)
-		} else {
-			c.tidyLater(c.w.opts.Store.Timeout)
-		}
-		c.user.released(attempt, ok && len(c.strays) == 0)
-	})
-}
-
-// free runs at the store: it frees the record if a stray grant stands in it.
-func (c *client) free() state {
-	st := c.s
-	if c.tenure == 0 && c.strayIn(st.state) {
-		next := st.state
-		next.record.Holder = ""
-		st.commit(c.p, st.version, next)
-	}
-	return st.state
-}
-
-// tidyLater undoes strays in the background.
-func (c *client) tidyLater(d time.Duration) {
-	if c.tidying {
-		return
-	}
-	c.tidying = true
-	c.w.after(d, c.p, func() {
-		c.tidying = false
-		if len(c.strays) == 0 {
-			return
-		}
-		var s state
-		c.call(true, func() { s = c.free() }, func(ok bool) {
-			if ok {
-				c.learn(s)
-			}
-			if len(c.strays) > 0 {
-				c.tidyLater(c.w.opts.Store.Interval)
-			}
-		})
-	})
-}
-
-// wake tells the process of a change of the record, if it watches and can.
+// wake lets the client hear of a change of the record, if it watches and can.
 func (c *client) wake() {
 	o := &c.w.opts.Store
-	if !c.p.node.rules.Resolver.Watched || c.waking || !c.p.runs() || c.p.node.fault.Access != Open {
+	if c.waking || !c.watches() || c.p.node.fault.Access != Open {
 		return
 	}
 	c.waking = true
-	c.w.schedule(c.w.now+c.w.between(o.Latency, o.Jitter), c.p, jobWake)
+	c.w.after(c.w.between(o.Latency, o.Jitter), c.p, func() {
+		c.waking = false
+		if c.watches() && c.p.node.fault.Access == Open {
+			c.s.witnessed(c.p)
+			c.hear()
+		}
+	})
 }
 
-// woken reads what the watch reports. A heartbeat is a sign of life of the holder and no news to the resolver.
-func (p *process) woken() {
-	if p.paused {
-		p.backlog = append(p.backlog, call(p.woken))
+// hear takes in what the watch brings. What may be late is no news: then a read tells, as in lease.Follow.
+func (c *client) hear() {
+	c.told = false
+	if c.step(lease.Heard{Snapshot: c.s.snapshot()}); c.told {
 		return
 	}
-	c := &p.client
-	c.waking = false
-	switch s := &p.w.store.state; {
-	case p.stage == stageStopped:
-	case p.node.fault.Access != Open || c.have && s.version <= c.know.version:
-	case c.have && s.record.Token == c.know.record.Token && s.record.Holder == c.know.record.Holder:
-		c.learn(*s)
-	default:
-		c.learn(*s)
-		p.step(sbr.LeaseObserved{Record: s.record})
-	}
+	c.begin(lease.ReadOp{}, func(f lease.Finished) {
+		if f.Err == nil {
+			c.news(f.Snapshot.Record)
+		}
+	})
 }
+
+// recordOf is what a resolver is told of a record. Nobody changes a verdict that was written, so all share it.
+func recordOf(r lease.Record) sbr.Record {
+	return sbr.Record{Holder: sbr.ID(r.Holder), Token: r.Token, Verdict: r.Verdict, Behind: r.Behind}
+}
+
+// nonce is a text that no other attempt uses.
+func (w *World) nonce() string {
+	w.nonces++
+	return strconv.FormatUint(w.nonces, 10)
+}
+
+// draw returns a random time from zero up to, but not including, d.
+func (w *World) draw(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }

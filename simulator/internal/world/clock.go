@@ -32,6 +32,7 @@ func (p *process) setRate(rate float64) {
 		p.settle(nil)
 	}
 	p.w.disturb()
+	p.eachClient(func(c *client) { c.alarm.plan() })
 	p.eachSeat(func(t *seat) { t.alarm.plan() })
 	p.eachStation(func(t *station) { t.alarm.plan() })
 }

@@ -11,16 +11,15 @@ import (
 func (p *process) carry(e sbr.Effect) {
 	switch e := e.(type) {
 	case sbr.ReadLease:
-		p.client.read(e)
+		p.readLease(e)
 	case sbr.RestoreVerdict:
-		p.client.restore(e)
+		p.restoreVerdict(e)
 	case sbr.AcquireLease:
-		(*ruler)(p).acquire(e)
+		p.acquireLease(e)
 	case sbr.ReleaseLease:
-		p.w.tried(p, "releases", e.Attempt)
-		p.client.release(e.Attempt)
+		p.releaseLease(e)
 	case sbr.RecordLeave:
-		p.client.recordLeave(e)
+		p.recordLeave(e)
 	case sbr.TellVerdict:
 		p.tellVerdict(e)
 	case sbr.TellOrder:

@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -23,7 +24,7 @@ func (w *World) Restore(b Backup) { w.store.replace(b.state, "restored") }
 // replace puts a record in the place of the present one, whoever has written it. Its version is a new one, as that of every real store is.
 func (s *store) replace(next state, how string) {
 	w, old := s.w, s.state
-	next.version = old.version + 1
+	next.writes = old.writes + 1
 	s.state = next
 	w.note(nil, "store", "the record is %s: token %d, it was %d", how, next.record.Token, old.record.Token)
 	w.disturb()
@@ -32,24 +33,23 @@ func (s *store) replace(next state, how string) {
 		p.watch.harmed = true // promise L1 is about a store that keeps what it was given
 	}
 	if next.record.Token < old.record.Token && old.record.Verdict != nil {
-		s.lost = &forgotten{verdict: old.record.Verdict, version: next.version}
+		s.lost = &forgotten{verdict: old.record.Verdict}
 	}
 	s.changed()
 }
 
-// forgotten is a verdict that the store has lost, with the version of the record from then on.
+// forgotten is a verdict that the store has lost.
 type forgotten struct {
 	verdict *sbr.Verdict
-	version uint64
 	// known says that a survivor of it saw what the store held before another verdict was written in its place, which next is.
 	known bool
 	next  *sbr.Verdict
 }
 
-// witnessed notes that a process saw a version of the record.
-func (s *store) witnessed(p *process, version uint64) {
+// witnessed notes that a process sees the record as it is.
+func (s *store) witnessed(p *process) {
 	l := s.lost
-	if l != nil && l.next == nil && version >= l.version && p.r != nil && l.remembers(p) && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor {
+	if l != nil && l.next == nil && p.r != nil && l.remembers(p) && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor {
 		l.known = true
 	}
 }
@@ -62,7 +62,7 @@ func (s *store) known(v *sbr.Verdict) bool {
 }
 
 // toldAgain notes that the store was told a verdict that it had forgotten.
-func (s *store) toldAgain(by *process, r *sbr.Record) {
+func (s *store) toldAgain(by *process, r *lease.Record) {
 	s.w.note(by, "told again", "verdict %d", r.Token)
 	if s.lost != nil && r.Token >= s.lost.verdict.Token {
 		s.lost = nil
@@ -98,25 +98,5 @@ func (s *store) excuses(promise string) bool {
 	}
 	return !slices.ContainsFunc(s.w.procs, func(p *process) bool {
 		return p.attends() && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor && p.node.fault == StoreFault{}
-	})
-}
-
-// restore answers one RestoreVerdict: one request that reads, and writes what the store has lost.
-func (c *client) restore(eff sbr.RestoreVerdict) {
-	c.w.tried(c.p, "restores", eff.Attempt)
-	var s state
-	c.call(true, func() {
-		if st := c.s; st.record.Token < eff.Verdict.Token {
-			next := state{record: sbr.Record{Token: eff.Verdict.Token, Verdict: eff.Verdict.Clone()}, nonce: st.newNonce(), beat: st.beat + 1}
-			st.commit(c.p, st.version, next)
-		}
-		s = c.s.state
-	}, func(ok bool) {
-		if !ok {
-			c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Err: "no answer"})
-			return
-		}
-		c.learn(s)
-		c.p.step(sbr.LeaseRead{Attempt: eff.Attempt, Record: c.know.record})
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -22,31 +23,31 @@ func decidedOnce(t *testing.T) *World {
 // A deleted record is gone, a restored one is what it was; both are new writes to whoever holds an older version.
 func TestForget_ChangesTheRecordAndItsVersion(t *testing.T) {
 	w := decidedOnce(t)
-	version, then := w.store.version, w.Backup()
+	version, then := w.store.at(), w.Backup()
 	require.Equal(t, uint64(1), w.store.record.Token)
 	w.Forget()
 	require.Zero(t, w.store.record.Token)
-	require.Greater(t, w.store.version, version)
-	require.False(t, w.store.commit(w.nodes[0].proc, version, state{}), "a write over what was there before fails")
+	require.Empty(t, w.store.at(), "there is no record")
+	require.False(t, w.store.commit(w.nodes[0].proc, version, lease.Record{}), "a write over what was there before fails")
 	w.Restore(then)
 	require.Equal(t, uint64(1), w.store.record.Token)
-	require.Equal(t, version+2, w.store.version)
+	require.NotEqual(t, version, w.store.at())
 }
 
 // Whoever tells the store again what it has forgotten breaks no rule of the chain, and adds nothing to it.
 func TestForget_ToldAgainIsNoNewVerdict(t *testing.T) {
 	w := decidedOnce(t)
-	before := w.store.state
+	before := w.store.record
 	w.Forget()
 	again := before
-	require.True(t, w.store.commit(w.nodes[0].proc, w.store.version, again))
+	require.True(t, w.store.commit(w.nodes[0].proc, w.store.at(), again))
 	require.Len(t, w.store.chain, 1)
 	require.Nil(t, w.store.lost)
 	require.Empty(t, w.Violations())
 	w.Forget()
 	other := before
-	other.record.Verdict = &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n5#1"}, Down: []sbr.ID{"n1#1"}}
-	require.True(t, w.store.commit(w.nodes[4].proc, w.store.version, other))
+	other.Verdict = &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n5#1"}, Down: []sbr.ID{"n1#1"}}
+	require.True(t, w.store.commit(w.nodes[4].proc, w.store.at(), other))
 	require.Len(t, w.store.chain, 2, "another verdict of that token is one of its own")
 }
 
@@ -73,11 +74,9 @@ func TestExcepted_IsOneScheduleOnly(t *testing.T) {
 			w.SetStore(StoreFault{Access: Silent}, winners...)
 			w.Forget()
 			if tc.saw {
-				w.store.witnessed(w.nodes[0].proc, w.store.version)
+				w.store.witnessed(w.nodes[0].proc)
 			}
-			s := w.store.state
-			s.record = sbr.Record{Holder: "n6#1", Token: 1, Verdict: next}
-			require.True(t, w.store.commit(n6.proc, w.store.version, s))
+			require.True(t, w.store.commit(n6.proc, w.store.at(), lease.Record{Holder: "n6#1", Token: 1, Verdict: next}))
 			if tc.after != nil {
 				tc.after(w)
 			}

@@ -341,7 +341,7 @@ func (r *historian) lookAround() {
 		r.cut, r.groups = cut, slices.Clone(r.w.net.group)
 		r.add(Rewired{Groups: slices.Clone(r.groups), Cut: slices.Clone(cut)})
 	}
-	r.held(r.w.store.record.Holder) // the store may have forgotten it
+	r.held(sbr.ID(r.w.store.record.Holder)) // the store may have forgotten it
 	for i, n := range r.w.nodes {
 		if n.fault != r.faults[i] {
 			r.faults[i] = n.fault

@@ -1,6 +1,9 @@
 package world
 
-import "github.com/serf-sbr/serf-sbr/sbr"
+import (
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
 
 // took records what an event changes in the view of a process; a checker sees every event first.
 func (r *historian) took(_ *World, p *process, e sbr.Event) {
@@ -41,9 +44,9 @@ func (r *historian) stepped(_ *World, p *process, effects []sbr.Effect) {
 }
 
 // committed records who holds the lease, and the verdict.
-func (r *historian) committed(_ *World, by *process, before, after *sbr.Record) {
+func (r *historian) committed(_ *World, by *process, before, after *lease.Record) {
 	r.settle()
-	r.held(after.Holder)
+	r.held(sbr.ID(after.Holder))
 	if after.Token != before.Token && by != nil {
 		r.add(Ruled{by.node.index, after.Token})
 	}

@@ -244,7 +244,7 @@ func TestDownBy_Refused(t *testing.T) {
 		"n1#1: to down n4#1", "n1#1: to down n5: refused: an earlier request is not decided yet",
 		"n2#1: to down m1: refused: 0 members here are called so", ": to down n2: nobody answers on m1", ": to down n2: nobody answers on n3",
 		"n5#1: to down n2: refused: this member leaves its cluster",
-		"n1#1: held: the lease store gave no answer within 15s (no answer)",
+		"n1#1: held: the lease store gave no answer within 15s (no answer in time)",
 	}, asked(w))
 	require.Empty(t, w.Down())
 	require.Empty(t, w.Finish(), w.Story())

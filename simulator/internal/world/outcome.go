@@ -79,7 +79,7 @@ func (w *World) Down() []string {
 
 // Holder is the name of the node that holds the lease, empty if none does.
 func (w *World) Holder() string {
-	if p := w.byID[w.store.record.Holder]; p != nil {
+	if p := w.byID[sbr.ID(w.store.record.Holder)]; p != nil {
 		return p.node.Name
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -57,10 +58,12 @@ type process struct {
 	held   bool          // nothing is arranged, because more steps follow at once
 	spins  int           // ticks in a row that did not let time pass
 
-	client client
-	tells  []*telling
-	agenda agenda
-	peers  []peer // by the place of the other one in others
+	client *client
+	// heardOf is the record that the watch has told its resolver of last; nil: of none.
+	heardOf *lease.Record
+	tells   []*telling
+	agenda  agenda
+	peers   []peer // by the place of the other one in others
 	// known are the peers that are known, knownUp those of them that run, unreached those that cannot be reached, misses those that own
 	// probes miss, bridges those that it and the other one miss although others reach both.
 	known, knownUp, unreached, misses, bridges int
@@ -98,7 +101,7 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
-	p.client = client{w: w, p: p, s: &w.store, user: (*ruler)(p)}
+	p.openLease()
 	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || w.store.wentBack, w.now > 0
 	n.proc = p
 	w.procs = append(w.procs, p)
@@ -183,32 +186,29 @@ func (p *process) dispatch(a action) {
 
 // boot reads the store until it answers, then joins.
 func (p *process) boot() {
-	var s state
-	c := &p.client
-	c.call(false, func() { s = p.w.store.state }, func(ok bool) {
-		if !ok {
+	p.client.begin(lease.ReadOp{}, func(f lease.Finished) {
+		if f.Err != nil {
 			p.w.after(time.Second, p, p.boot)
 			return
 		}
-		c.learn(s)
-		p.self.Seen = s.record.Token
-		p.join(s)
+		p.self.Seen = f.Snapshot.Record.Token
+		p.join(recordOf(f.Snapshot.Record))
 	})
 }
 
 // join looks for a member that the last verdict does not leave out. Without one it starts by itself, if it may.
-func (p *process) join(s state) {
+func (p *process) join(rec sbr.Record) {
 	for _, i := range p.w.rng.Perm(len(p.w.procs)) {
 		q := p.w.procs[i]
 		if q == p || !q.runs() || q.paused || !p.w.net.direct(p.node.index, q.node.index) {
 			continue
 		}
-		if s.record.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p.self.Name, p.node) {
+		if rec.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p.self.Name, p.node) {
 			continue
 		}
 		p.run()
-		p.step(sbr.LeaseObserved{Record: s.record})
-		p.recall(q, s)
+		p.step(sbr.LeaseObserved{Record: rec})
+		p.recall(q, rec)
 		p.meet(q)
 		for i := range q.peers {
 			if q.peers[i].known && !q.peers[i].failed {
@@ -222,8 +222,8 @@ func (p *process) join(s state) {
 		p.w.account()
 		return
 	}
-	if p.startsAlone(s) {
-		p.startAlone(s)
+	if p.startsAlone(rec) {
+		p.startAlone(rec)
 		return
 	}
 	p.w.after(time.Second, p, p.boot)
@@ -235,6 +235,7 @@ func (p *process) run() {
 	if err != nil {
 		panic(err) // the options were validated
 	}
+	p.client.origin = p.client.now()
 	p.since, p.shown, p.r, p.news = p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
 	p.enter(stageRunning)
 	p.w.account()

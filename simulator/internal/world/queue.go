@@ -15,7 +15,6 @@ type event struct {
 const (
 	jobTick   = -1 - iota // the deadline of the process's resolver
 	jobAgenda             // what comes first on the process's agenda
-	jobWake               // the process's watch of the store reports
 )
 
 // action is what any other event does.
@@ -37,8 +36,6 @@ func (w *World) run(e event) {
 		p.tick(e.seq)
 	case jobAgenda:
 		p.work(e.seq)
-	case jobWake:
-		p.woken()
 	default:
 		a := w.queue.take(e.act)
 		if p == nil {

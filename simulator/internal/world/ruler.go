@@ -1,39 +1,89 @@
 package world
 
-import "github.com/serf-sbr/serf-sbr/sbr"
+import (
+	"errors"
 
-// ruler is the process's resolver, as the tenant of the lease that carries the verdicts.
-type ruler process
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
 
-func (u *ruler) acquire(eff sbr.AcquireLease) {
-	w, p, v := u.w, (*process)(u), &eff.Verdict
+// A resolver's lease: what package downing does with lease.Lease.
+
+// openLease makes the lease of a process's resolver.
+func (p *process) openLease() {
+	c := newClient(p, &p.w.store)
+	c.watches = func() bool { return p.node.rules.Resolver.Watched && p.runs() }
+	c.lost = func(why string) {
+		p.w.note(p, "lost", "the lease: %s", why)
+		p.step(sbr.LeaseReleased{Done: true})
+	}
+	c.news = func(r lease.Record) {
+		// A heartbeat is a sign of life of the holder and no news to the resolver.
+		if o := p.heardOf; o == nil || r.Token != o.Token || r.Holder != o.Holder || r.Behind != o.Behind {
+			p.heardOf = &r
+			p.step(sbr.LeaseObserved{Record: recordOf(r)})
+		}
+	}
+	p.client = c
+}
+
+func (p *process) readLease(e sbr.ReadLease) {
+	p.w.tried(p, "reads", e.Attempt)
+	p.client.begin(lease.ReadOp{}, func(f lease.Finished) { p.leaseRead(e.Attempt, f) })
+}
+
+func (p *process) restoreVerdict(e sbr.RestoreVerdict) {
+	p.w.tried(p, "restores", e.Attempt)
+	p.client.begin(lease.Restoration(e.Verdict, p.w.nonce()), func(f lease.Finished) { p.leaseRead(e.Attempt, f) })
+}
+
+func (p *process) leaseRead(attempt uint64, f lease.Finished) {
+	answer := sbr.LeaseRead{Attempt: attempt, Record: recordOf(f.Snapshot.Record)}
+	if f.Err != nil {
+		answer = sbr.LeaseRead{Attempt: attempt, Err: f.Err.Error()}
+	}
+	p.step(answer)
+}
+
+func (p *process) acquireLease(e sbr.AcquireLease) {
+	w, v := p.w, &e.Verdict
 	w.trace.mix(w.now, p, "asks")
-	w.trace.number(eff.Base)
+	w.trace.number(e.Base)
 	w.trace.ids(v.Survivors)
 	w.trace.ids(v.Down)
 	if w.wordy() {
-		w.say(p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v",
-			eff.Attempt, eff.Base, names(v.Survivors), names(v.Down), names(eff.TakeOver))
+		w.say(p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v", e.Attempt, e.Base, names(v.Survivors), names(v.Down), names(e.TakeOver))
 	}
-	u.client.acquire(proposal{attempt: eff.Attempt, verdict: v, base: eff.Base, baseBy: eff.BaseBy, takeOver: eff.TakeOver})
-}
-
-func (u *ruler) answered(attempt uint64, o sbr.Outcome, s state, why string) {
-	p := (*process)(u)
-	p.w.note(p, "answer", "attempt %d: %s %s", attempt, o, why)
-	e := sbr.LeaseAnswer{Attempt: attempt, Outcome: o, Err: why}
-	if o != sbr.Unknown {
-		e.Record = s.record
+	proposal := lease.Proposal{Verdict: v, Base: e.Base, BaseBy: string(e.BaseBy)}
+	for _, id := range e.TakeOver {
+		proposal.TakeOver = append(proposal.TakeOver, string(id))
 	}
-	p.step(e)
+	p.client.begin(lease.AcquireOp{Proposal: proposal, Nonce: w.nonce()}, func(f lease.Finished) {
+		answer := sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: lease.OutcomeOf(f.Err), Record: recordOf(f.Snapshot.Record)}
+		if f.Err != nil {
+			answer.Err = f.Err.Error()
+		}
+		if held := (*lease.HeldError)(nil); errors.As(f.Err, &held) {
+			answer.Record = recordOf(held.Record)
+		}
+		w.note(p, "answer", "attempt %d: %s %s", e.Attempt, answer.Outcome, answer.Err)
+		p.step(answer)
+	})
 }
 
-func (u *ruler) released(attempt uint64, done bool) {
-	(*process)(u).step(sbr.LeaseReleased{Attempt: attempt, Done: done})
+func (p *process) releaseLease(e sbr.ReleaseLease) {
+	p.w.tried(p, "releases", e.Attempt)
+	p.client.begin(lease.ReleaseOp{}, func(f lease.Finished) {
+		p.step(sbr.LeaseReleased{Attempt: e.Attempt, Done: f.Err == nil || errors.Is(f.Err, lease.ErrNotHeld)})
+	})
 }
 
-func (u *ruler) lost(why string) {
-	p := (*process)(u)
-	p.w.note(p, "lost", "the lease: %s", why)
-	p.w.after(0, p, func() { u.released(0, true) })
+// recordLeave records who has left. Whoever leaves does not wait for the answer, and nothing follows from it.
+func (p *process) recordLeave(e sbr.RecordLeave) {
+	leaves := func(v *sbr.Verdict) bool { return v.Token == e.Token && v.Leave(e.Gone, e.Here) }
+	p.client.begin(lease.Amendment(leaves), func(f lease.Finished) {
+		if v := f.Snapshot.Record.Verdict; f.Err == nil && v != nil {
+			p.w.note(p, "recorded", "as left after verdict %d: %v; %v remain", v.Token, names(v.Left), names(v.Remaining()))
+		}
+	})
 }

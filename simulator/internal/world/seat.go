@@ -78,8 +78,7 @@ func newSeat(p *process, s *slot, gone map[sbr.ID]time.Duration) *seat {
 		panic(err) // the options were validated
 	}
 	t := &seat{m: m}
-	t.berth = newBerth(p, s, t)
-	t.client.user = &t.berth
+	t.open(p, s, t)
 	t.talk = newTalk(p, s.index, s.HandOverRetryInterval, t)
 	t.alarm = alarm{p: p, of: t}
 	t.look()
@@ -269,6 +268,16 @@ func (p *process) eachBerth(f func(*berth)) {
 	p.eachStation(func(t *station) {
 		for i := range t.berths {
 			f(&t.berths[i])
+		}
+	})
+}
+
+// eachClient is about all ways of the process to a lease.
+func (p *process) eachClient(f func(*client)) {
+	f(p.client)
+	p.eachBerth(func(t *berth) {
+		if t.client != nil {
+			f(t.client)
 		}
 	})
 }

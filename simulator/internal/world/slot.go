@@ -9,7 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 // SlotOptions describe a slot: something that runs on one member only. Start from DefaultSlotOptions.
@@ -113,7 +113,7 @@ func (s *slot) String() string {
 func (s *slot) runsOn(n *Node) bool { return s.Role == "" || slices.Contains(n.Roles, s.Role) }
 
 // committed notes a change of the slot's lease.
-func (s *slot) committed(by *process, before, after *sbr.Record) {
+func (s *slot) committed(by *process, before, after *lease.Record) {
 	if before.Token != after.Token || before.Holder != after.Holder {
 		s.w.note(by, "lease", "%s: token %d, held by %s", s.Name, after.Token, cmp.Or(after.Holder, "nobody"))
 	}

@@ -44,9 +44,6 @@ func (r *run) trusted() bool {
 	return t.p.clock() < t.p.sureAt()+t.keeper.trust()
 }
 
-// check reports whether the lease is certainly held.
-func (c *client) check() bool { return c.tenure != 0 && c.p.clock() < c.trusted }
-
 // active reports whether the run works at this moment.
 func (r *run) active() bool {
 	p := r.berth.p

@@ -56,8 +56,8 @@ func (p *process) missed(v *sbr.Verdict) []sbr.Member {
 }
 
 // startsAlone reports whether the process starts although it has found nobody.
-func (p *process) startsAlone(s state) bool {
-	v, r := s.record.Verdict, &p.w.opts.Resolver
+func (p *process) startsAlone(rec sbr.Record) bool {
+	v, r := rec.Verdict, &p.w.opts.Resolver
 	switch {
 	case !p.knowsCluster(v) || p.hasLeft || r.MinMembers > 1:
 		return false
@@ -68,11 +68,11 @@ func (p *process) startsAlone(s state) bool {
 	}
 }
 
-func (p *process) startAlone(s state) {
+func (p *process) startAlone(rec sbr.Record) {
 	p.w.note(p, "start", "finds nobody, and suspects those whom it remembers")
 	p.run()
-	p.step(sbr.LeaseObserved{Record: s.record})
-	p.step(sbr.Suspected{Members: p.missed(s.record.Verdict)})
+	p.step(sbr.LeaseObserved{Record: rec})
+	p.step(sbr.Suspected{Members: p.missed(rec.Verdict)})
 	p.w.appeared(p)
 	p.w.gossipAbout(p)
 	p.w.account()
@@ -80,8 +80,8 @@ func (p *process) startAlone(s state) {
 
 // recall tells the resolver of the suspects that its predecessor left undecided. If the member that it has
 // found has itself started anew, everybody whom it remembers is one until it is seen.
-func (p *process) recall(found *process, s state) {
-	v := s.record.Verdict
+func (p *process) recall(found *process, rec sbr.Record) {
+	v := rec.Verdict
 	if p.knowsCluster(v) && p.startedAnew(found) {
 		p.suspects = p.missed(v)
 	}

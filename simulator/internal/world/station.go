@@ -77,8 +77,7 @@ func newStation(p *process, s *shards, before memory) *station {
 	t.talk = newTalk(p, len(p.w.slots)+s.index, s.HandOverRetryInterval, t)
 	t.alarm = alarm{p: p, of: t}
 	for i := range t.berths {
-		t.berths[i] = newBerth(p, s.slots[i], t)
-		t.berths[i].client.user = &t.berths[i]
+		t.berths[i].open(p, s.slots[i], t)
 	}
 	return t
 }
@@ -120,9 +119,13 @@ func (t *station) over() {
 	}
 	w, p := t.p.w, t.p
 	t.stage = stationClosed
+	for i := range t.berths {
+		t.berths[i].closeLease()
+	}
 	seat := p.seats[t.set.chief.index]
 	if seat != nil {
 		seat.closed = true
+		seat.closeLease()
 		p.seats[t.set.chief.index] = nil
 	}
 	if p.resigned {

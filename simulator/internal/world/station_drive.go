@@ -99,10 +99,6 @@ func (t *station) expire() {
 	}
 	for i := range t.berths {
 		if b := &t.berths[i]; b.grant != 0 && !b.client.check() {
-			if b.client.tenure != 0 {
-				b.client.tenure = 0
-				t.p.w.note(t.p, "lost", "the lease of %s: it has run out", b.slot.Name)
-			}
 			attempt := b.grant
 			b.grant = 0
 			t.carryHost(t.host.Step(t.p.clock(), core.LeaseLost{Shard: i, Attempt: attempt, Why: "it has run out"}))

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -18,18 +19,16 @@ type StoreOptions struct {
 }
 
 func (o *StoreOptions) validate() error {
-	if o.Timeout <= 0 || o.Interval <= 0 || o.Interval >= o.TTL/2 {
-		return fmt.Errorf("the store needs a Timeout, and an Interval of less than half of TTL: %+v", *o)
-	}
+	err := o.settings().Validate()
 	if o.Latency < 0 || o.Jitter < 0 {
-		return errors.New("the store's latency must not be negative")
+		err = errors.Join(err, errors.New("the store's latency must not be negative"))
 	}
-	return nil
+	return err
 }
 
-// requestTime is how long one request may take of an operation that has so much time left.
-func (o *StoreOptions) requestTime(left time.Duration) time.Duration {
-	return lease.Settings{OperationTimeout: o.Timeout}.RequestTime(left)
+// settings are those of each lease.
+func (o *StoreOptions) settings() lease.Settings {
+	return lease.Settings{HeartbeatTimeout: o.TTL, HeartbeatInterval: o.Interval, OperationTimeout: o.Timeout}
 }
 
 // Access says whether a node reaches the lease store.
@@ -41,7 +40,7 @@ const (
 	Open Access = iota
 	// Silent: requests and answers vanish.
 	Silent
-	// Refused: requests fail at once.
+	// Refused: the rights are missing.
 	Refused
 )
 
@@ -84,24 +83,23 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 		n.fault = f
 		n.harm(f != StoreFault{})
 		if n.proc != nil && f.Access == Open {
-			n.proc.client.wake()
+			n.proc.eachClient((*client).wake)
 		}
 	}
 }
 
-// state is one state of the stored record.
+// state is one state of the store. Without a record there is none.
 type state struct {
-	record  sbr.Record
-	nonce   uint64 // the attempt that wrote the token
-	version uint64 // grows with every write
-	beat    uint64 // grows with every heartbeat
+	record lease.Record
+	exists bool
+	writes uint64 // grows with every write, whoever makes it
 }
 
 // store keeps one record and changes it only by compare-and-swap, like every real one.
 type store struct {
 	w *World
 	state
-	nonces uint64
+	clients []*client
 	// slot is whose lease it keeps; nil: the resolvers'.
 	slot *slot
 	// chain are all verdicts ever committed, by token, writtenAt is when.
@@ -113,44 +111,63 @@ type store struct {
 	writesBack bool // the write that is committed now tells the store again what it forgot
 }
 
-func (s *store) newNonce() uint64 {
-	s.nonces++
-	return s.nonces
+// String is for people.
+func (s *store) String() string {
+	if s.slot == nil {
+		return "the resolvers"
+	}
+	return s.slot.String()
 }
 
-// commit replaces the record if its version is still prev.
-func (s *store) commit(by *process, prev uint64, next state) bool {
-	if s.version != prev {
+// at is the version of the record.
+func (s *store) at() lease.Version {
+	if !s.exists {
+		return ""
+	}
+	return lease.Version(strconv.FormatUint(s.writes, 10))
+}
+
+// snapshot is what a read shows. Nobody changes a verdict that was written, so all share it.
+func (s *store) snapshot() lease.Snapshot { return lease.Snapshot{Record: s.record, Version: s.at()} }
+
+// touch is a write that changes nothing but the version. It makes the record if there is none.
+func (s *store) touch() {
+	s.exists = true
+	s.writes++
+}
+
+// commit replaces the record if its version still is prev.
+func (s *store) commit(by *process, prev lease.Version, next lease.Record) bool {
+	if s.at() != prev {
 		return false
 	}
-	old := s.state
-	next.version = prev + 1
-	s.state = next
+	old := s.record
+	s.state = state{record: next, exists: true, writes: s.writes + 1}
+	defer s.changed()
 	if s.slot != nil {
-		s.slot.committed(by, &old.record, &next.record)
+		s.slot.committed(by, &old, &next)
 		return true
 	}
-	s.writesBack = next.record.Token != old.record.Token && s.known(next.record.Verdict)
+	s.writesBack = next.Token != old.Token && s.known(next.Verdict)
 	if s.writesBack {
-		s.toldAgain(by, &next.record)
-	} else if next.record.Token != old.record.Token {
-		v := next.record.Verdict
+		s.toldAgain(by, &next)
+	} else if next.Token != old.Token {
+		v := next.Verdict
 		s.overwritten(v)
 		s.w.trace.mix(s.w.now, by, "committed")
 		s.w.trace.number(v.Token)
 		if s.w.wordy() {
-			s.w.say(by, "committed", "token %d, survivors %v, down %v", next.record.Token, names(v.Survivors), names(v.Down))
+			s.w.say(by, "committed", "token %d, survivors %v, down %v", next.Token, names(v.Survivors), names(v.Down))
 		}
 		s.chain, s.writtenAt = append(s.chain, *v.Clone()), append(s.writtenAt, s.w.now)
 	}
-	s.w.eachCheck(func(c checker) { c.committed(s.w, by, &old.record, &next.record) })
-	s.changed()
+	s.w.eachCheck(func(c checker) { c.committed(s.w, by, &old, &next) })
 	return true
 }
 
 func (s *store) changed() {
-	for _, p := range s.w.procs {
-		p.client.wake()
+	for _, c := range s.clients {
+		c.wake()
 	}
 }
 
@@ -168,5 +185,5 @@ func (s *store) verdict() *sbr.Verdict {
 
 // Verdict returns the newest verdict in the store, and the holder of the lease.
 func (w *World) Verdict() (sbr.Verdict, sbr.ID) {
-	return *w.store.verdict().Clone(), w.store.record.Holder
+	return *w.store.verdict().Clone(), sbr.ID(w.store.record.Holder)
 }

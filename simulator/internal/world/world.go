@@ -101,6 +101,7 @@ type World struct {
 	left     []*process    // those that left and may still be known
 	hearsay  []hearsay     // by component
 	versions uint64        // of hearsay
+	nonces   uint64
 	// spreading says that changes of hearsay are on their way.
 	spreading bool
 
