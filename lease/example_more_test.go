@@ -257,7 +257,8 @@ func ExampleMarshalRecord() {
 // The algorithm alone, in a time and over a store of one's own: each step takes an event and returns what is to be done.
 func ExampleMachine() {
 	settings := lease.DefaultSettings()
-	m := lease.NewMachine("a", settings, settings.Window(), func(int) time.Duration { return 0 })
+	least := func(time.Duration) time.Duration { return 0 } // a driver draws by chance
+	m := lease.NewMachine("a", settings, settings.Window(), lease.DefaultBackoff(settings, least))
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := func(e lease.Event) {
 		for _, effect := range m.Step(now, e) {
@@ -276,10 +277,22 @@ func ExampleMachine() {
 	fmt.Println("heartbeat in", at.Sub(now), "to wait:", m.Wait(now, &lease.Proposal{}))
 	now = at
 	step(lease.Tick{})
+	step(lease.Failed{Request: 3, Err: errors.New("no answer")})
+	fmt.Println("held:", m.Check(now), "and after three failures in a row an Acquire pauses for", m.Pause(3))
+	step(lease.Begin{Op: 2, Do: lease.Restoration(sbr.Verdict{Token: 7}, "n2"), Deadline: now.Add(settings.OperationTimeout)})
+	step(lease.Answered{Request: 4, Snapshot: lease.Snapshot{Version: "v1"}}) // the store has forgotten verdict 7
+	step(lease.Answered{Request: 5, Snapshot: lease.Snapshot{Version: "v2"}})
+	leaves := func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) }
+	step(lease.Begin{Op: 3, Do: lease.Amendment(leaves), Deadline: now.Add(settings.OperationTimeout)})
 	// Output:
 	// send 1, write: false, holder: ""
 	// send 2, write: true, holder: "a"
 	// token 1 <nil>
 	// heartbeat in 12s to wait: 0s
 	// send 3, write: true, holder: "a"
+	// held: true and after three failures in a row an Acquire pauses for 160ms
+	// send 4, write: false, holder: ""
+	// send 5, write: true, holder: ""
+	// token 7 <nil>
+	// send 6, write: false, holder: ""
 }
