@@ -51,8 +51,7 @@ func report(t TB, f *failures, o options) string {
 	b.WriteByte('\n')
 	failing(&b, f.result.Failures)
 
-	drawn := f.scenario.Drawn(seed)
-	small := shrink.Shrink(drawn, shrink.Same(drawn, seed), shrink.Options{Tries: o.shrinkTries(len(names(f.scenario)))})
+	small := Shrink(f.scenario, seed, o.shrinkTries(len(names(f.scenario))), func() {})
 	text := scenario.Format(small)
 	again, err := scenario.Parse("small.yaml", text)
 	if err != nil {
@@ -61,7 +60,7 @@ func report(t TB, f *failures, o options) string {
 	}
 	result := judge(again, seed)
 	path, err := keep(t, seed, result.Failures, text)
-	fmt.Fprintf(&b, "the smallest scenario found that fails in this way (%s instead of %s):\n", size(again), size(f.scenario))
+	fmt.Fprintf(&b, "the smallest scenario found that fails in this way (%s instead of %s):\n", Size(again), Size(f.scenario))
 	indent(&b, string(text))
 	b.WriteString("it fails with seed " + fmt.Sprint(seed) + ":\n")
 	failing(&b, result.Failures)
@@ -72,6 +71,18 @@ func report(t TB, f *failures, o options) string {
 	}
 	fmt.Fprintf(&b, "replay this test:\n    %s\n", replay(t.Name(), testPackage(), seed))
 	return b.String()
+}
+
+// Shrink returns the smallest scenario it finds that fails with the seed as s does: it breaks the same promise, or misses the same
+// expectation. Times that s leaves to the seed are those that it draws. tries bounds the runs of the search (zero: 1000), tried is
+// called after each. An s that does not fail comes back.
+func Shrink(s *scenario.Scenario, seed uint64, tries int, tried func()) *scenario.Scenario {
+	drawn := s.Drawn(seed)
+	fails := shrink.Same(drawn, seed)
+	return shrink.Shrink(drawn, func(c *scenario.Scenario) bool {
+		defer tried()
+		return fails(c)
+	}, shrink.Options{Tries: tries})
 }
 
 // failing lists failures, and what the promises among them are.
@@ -102,7 +113,8 @@ func some(seeds []uint64) string {
 	return strings.Trim(fmt.Sprint(seeds), "[]")
 }
 
-func size(s *scenario.Scenario) string {
+// Size says how many steps and members a scenario has.
+func Size(s *scenario.Scenario) string {
 	return count(len(s.Steps), "step") + ", " + count(len(names(s)), "member")
 }
 

@@ -64,6 +64,7 @@ func newRoot(s streams) *cobra.Command {
 		newRun(s),
 		newKeep(),
 		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaScenario(s)),
+		newShrink(s),
 		newSimulate(s),
 		newSingletons(s),
 		newStatus(s),
