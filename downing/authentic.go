@@ -97,7 +97,7 @@ func (e *engine) told(q *query, m wire.Message) {
 }
 
 func (e *engine) learn(q *query, m *wire.Message) {
-	e.step(sbr.Told{From: m.From, Verdict: m.Verdict()})
+	e.step(m.Event())
 	e.acknowledge(q, m)
 }
 

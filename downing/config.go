@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -124,8 +125,8 @@ func DefaultConfig() Config {
 		Lease:        lease.DefaultSettings(),
 		PollInterval: 500 * time.Millisecond,
 		PauseAfter:   2 * time.Second,
-		TellFor:      10 * time.Second,
-		Grace:        15 * time.Second,
+		TellFor:      wire.TellFor,
+		Grace:        wire.Grace,
 		AgentTimeout: 15 * time.Second,
 	}
 }

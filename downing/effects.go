@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -144,7 +145,7 @@ func (e *engine) waitForTells(deadline time.Time) {
 		defer close(told)
 		e.tells.Wait()
 	}()
-	timer := time.NewTimer(time.Until(deadline) / 3)
+	timer := time.NewTimer(time.Until(deadline) / wire.LastWords)
 	defer timer.Stop()
 	select {
 	case <-told:

@@ -14,9 +14,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// queryTimeout is how long answers to one query are awaited, and so the pause between two tellings.
-const queryTimeout = time.Second
-
 // onSerfEvent sees every event before the application does. It runs on the tap's goroutine.
 func (e *engine) onSerfEvent(ev serf.Event) (own bool) {
 	q, ok := ev.(*serf.Query)
@@ -125,7 +122,7 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 	case wire.KindOrder:
 		e.observeTold(&m)
 		m.Suspects = e.members.running(m.Suspects)
-		e.step(sbr.Ordered{From: m.From, Order: m.Order()})
+		e.step(m.Event())
 		e.members.miss(m.Suspects...)
 		if slices.ContainsFunc(m.Down, e.ordered) {
 			e.rec.ordered(&m)
@@ -133,12 +130,10 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 		e.acknowledge(q, &m)
 	case wire.KindAsk:
 		if slices.Contains(m.Up, e.self.ID) {
-			e.step(sbr.Asked{From: m.From, Suspects: e.members.running(m.Down)})
-			e.members.miss(m.Down...)
+			e.suspects(&m)
 		}
 	case wire.KindClear:
-		e.step(sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure, Suspects: e.members.running(m.Down)})
-		e.members.miss(m.Down...)
+		e.suspects(&m)
 	case wire.KindBye:
 		if k := e.members.known[m.From]; k == nil || !k.goodbye {
 			e.occur(about(OccurredGoodbye, m.From, " says goodbye"))
@@ -150,6 +145,14 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 	case wire.KindStanding:
 		e.answerStanding(q, &m)
 	}
+}
+
+// suspects takes in a message whose sender cannot reach m.Down.
+func (e *engine) suspects(m *wire.Message) {
+	heard := *m
+	heard.Down = e.members.running(m.Down)
+	e.step(heard.Event())
+	e.members.miss(m.Down...)
 }
 
 // acknowledge tells the sender that a message that names this member was taken in.
@@ -181,18 +184,8 @@ func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.Ma
 
 // answerStanding answers a member that asks for its fate.
 func (e *engine) answerStanding(q *query, m *wire.Message) {
-	switch a := e.resolver.Answer(m.From, m.Seen).(type) {
-	case sbr.Told:
-		v := &a.Verdict
-		e.respond(q, wire.Message{
-			Kind: wire.KindVerdict, Token: v.Token, By: v.DecidedBy, Down: v.Down, Reason: v.Reason,
-		})
-	case sbr.Ordered:
-		o := &a.Order
-		e.respond(q, wire.Message{Kind: wire.KindOrder, Decided: o.Kind.String(), Down: o.Down, Reason: o.Reason})
-	case sbr.Cleared:
-		some := wire.Some(a.Suspects)
-		e.respond(q, wire.Message{Kind: wire.KindClear, Token: a.Token, Unsure: a.Unsure, Down: some})
+	if answer := wire.Answering(e.self.ID, e.resolver.Answer(m.From, m.Seen)); answer != nil {
+		e.respond(q, *answer)
 	}
 }
 
@@ -200,7 +193,7 @@ func (e *engine) answerStanding(q *query, m *wire.Message) {
 // has every answer that can be read, until the time of the queries is over.
 func (e *engine) exchange(kind wire.Kind, payloads [][]byte, heard func(from string, m wire.Message)) {
 	for _, payload := range payloads {
-		answers, err := e.node.query(wire.MessageQuery, payload, queryTimeout)
+		answers, err := e.node.query(wire.MessageQuery, payload, wire.QueryTime)
 		if err != nil {
 			e.log.Debug("sbr: a message was not sent", "kind", kind, "error", err)
 			continue
@@ -226,7 +219,7 @@ func (e *engine) send(m wire.Message) {
 }
 
 func (e *engine) askToRace(eff sbr.AskToRace) {
-	e.send(wire.Message{Kind: wire.KindAsk, From: e.self.ID, Up: eff.Targets, Down: wire.Some(eff.Suspects)})
+	e.send(wire.Asking(e.self.ID, eff.Targets, eff.Suspects))
 }
 
 // A goodbye is said several times, as long as the node is there: gossip passes over one member in a
@@ -269,24 +262,11 @@ func (e *engine) askStanding() {
 // tellVerdict tells the targets a verdict: whole if it fits, else at least who of the targets stays and
 // everybody who goes.
 func (e *engine) tellVerdict(eff sbr.TellVerdict) {
-	v := eff.Verdict
-	m := wire.Message{Kind: wire.KindVerdict, From: e.self.ID, Token: v.Token, By: v.DecidedBy, Reason: v.Reason,
-		Up: v.Survivors, Down: v.Down, Whole: !v.Partial}
-	e.tell(m, eff.Targets)
+	e.tell(wire.Telling(e.self.ID, &eff.Verdict), eff.Targets)
 }
 
 func (e *engine) tellOrder(eff sbr.TellOrder) {
-	o := eff.Order
-	m := wire.Message{
-		Kind: wire.KindOrder, From: e.self.ID, Decided: o.Kind.String(), Reason: o.Reason,
-		Down: o.Down,
-		Up:   slices.DeleteFunc(slices.Clone(eff.Targets), func(id sbr.ID) bool { return slices.Contains(o.Down, id) }),
-	}
-	// Members of version 1 do not read an order with suspects, and need none unless they forgot them.
-	if slices.ContainsFunc(o.Suspects, e.unlisted) {
-		m.Suspects = wire.Some(o.Suspects)
-	}
-	e.tell(m, eff.Targets)
+	e.tell(wire.Ordering(e.self.ID, &eff.Order, eff.Targets, e.unlisted), eff.Targets)
 }
 
 func (e *engine) unlisted(id sbr.ID) bool {
@@ -327,7 +307,7 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done, over := make(chan sbr.ID), make(chan struct{})
 	defer close(over)
-	round := time.NewTimer(queryTimeout)
+	round := time.NewTimer(wire.QueryTime)
 	defer round.Stop()
 	e.exchange(kind, payloads, func(from string, a wire.Message) {
 		if a.Kind != wire.KindDone || from != "" && from != NameOf(a.From) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -18,6 +19,18 @@ const MessageQuery = "sbr"
 // MaxMessage is the largest encoded message in bytes; Serf's default of 1024 for a query also holds its
 // header.
 const MaxMessage = 800
+
+// The times of messages.
+const (
+	// QueryTime is how long answers to one message are awaited, and so the pause between two tellings.
+	QueryTime = time.Second
+	// TellFor is for how long a member that does not answer is told something, by default.
+	TellFor = 10 * time.Second
+	// Grace is how long a downed member has for everything that it still does, by default. One part in
+	// LastWords of it is for telling others.
+	Grace     = 15 * time.Second
+	LastWords = 3
+)
 
 // maxReason bounds the sentence that travels with a decision; the whole one stays in the lease.
 const maxReason = 160

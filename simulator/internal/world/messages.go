@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -13,13 +14,20 @@ type telling struct {
 	heard   []bool // by the place among the teller's others
 	until   time.Duration
 	first   bool
-	// deliver hands the message to q; it may be several pieces.
-	deliver func(q *process)
+	// events are what the message tells, in several pieces if it is long.
+	events []sbr.Event
 }
 
 // tell starts a telling. Like a query, the first try reaches everybody; only the targets are waited for.
-func (p *process) tell(ids []sbr.ID, deliver func(q *process)) {
-	t := &telling{until: p.w.now + p.w.opts.TellFor, first: true, deliver: deliver}
+func (p *process) tell(ids []sbr.ID, m *wire.Message) {
+	t := &telling{until: p.w.now + p.w.opts.TellFor, first: true}
+	for _, payload := range wire.Encode(*m) {
+		piece, err := wire.Decode(payload)
+		if err != nil {
+			panic(err) // it was encoded by the same package
+		}
+		t.events = append(t.events, piece.Event())
+	}
 	t.targets, t.heard = make([]*process, 0, len(ids)), make([]bool, len(p.w.procs))
 	for _, id := range ids {
 		if q := p.w.byID[id]; q != nil && q != p && p.knows(q) {
@@ -51,7 +59,7 @@ func (p *process) tellOnce(t *telling) {
 			p.tellTo(t, q)
 		}
 	}
-	p.w.after(p.w.opts.TellEvery, p, func() { p.tellOnce(t) })
+	p.w.after(wire.QueryTime, p, func() { p.tellOnce(t) })
 }
 
 // delivery is one try to tell somebody something, and then its answer.
@@ -71,7 +79,9 @@ func (m *delivery) act() {
 	case m.answered:
 		m.t.heard[m.to.index] = true
 	case m.to.stage == stageRunning:
-		m.t.deliver(m.to)
+		for _, e := range m.t.events {
+			m.to.step(e)
+		}
 		m.answered = true
 		w.post(m.to, m.from, m)
 	}
@@ -85,41 +95,25 @@ func (p *process) tellVerdict(e sbr.TellVerdict) {
 	if p.w.wordy() {
 		p.w.say(p, "tells", "verdict %d to %v", v.Token, names(e.Targets))
 	}
-	pieces := pieces(*v, p.w.opts.TellLimit)
-	p.tell(e.Targets, func(q *process) {
-		for _, v := range pieces {
-			q.step(sbr.Told{From: p.id, Verdict: v})
-		}
-	})
-}
-
-// pieces cuts a verdict into messages of at most limit incarnations.
-func pieces(v sbr.Verdict, limit int) []sbr.Verdict {
-	if limit <= 0 || len(v.Survivors)+len(v.Down) <= limit {
-		return []sbr.Verdict{v}
-	}
-	var all []sbr.Verdict
-	for c := range slices.Chunk(v.Survivors, limit) {
-		all = append(all, sbr.Verdict{Token: v.Token, Survivors: c, DecidedBy: v.DecidedBy, Reason: v.Reason, Partial: true})
-	}
-	for c := range slices.Chunk(v.Down, limit) {
-		all = append(all, sbr.Verdict{Token: v.Token, Down: c, DecidedBy: v.DecidedBy, Reason: v.Reason, Partial: true})
-	}
-	return all
+	m := wire.Telling(p.id, v)
+	p.tell(e.Targets, &m)
 }
 
 func (p *process) tellOrder(e sbr.TellOrder) {
-	o := e.Order
-	o.Down = slices.Clone(o.Down)
-	p.w.note(p, "tells", "order %s for %v to %v", o.Kind, names(o.Down), names(e.Targets))
-	p.tell(e.Targets, func(q *process) { q.step(sbr.Ordered{From: p.id, Order: o}) })
+	p.w.note(p, "tells", "order %s for %v to %v", e.Order.Kind, names(e.Order.Down), names(e.Targets))
+	m := wire.Ordering(p.id, &e.Order, e.Targets, func(id sbr.ID) bool {
+		s, known := p.r.Member(id)
+		return known && s.Unlisted
+	})
+	p.tell(e.Targets, &m)
 }
 
 func (p *process) ask(e sbr.AskToRace) {
 	p.w.note(p, "asks for help", "%v", names(e.Targets))
 	for _, id := range e.Targets {
 		if q := p.w.byID[id]; q != nil {
-			p.w.send(p, q, func() { q.step(sbr.Asked{From: p.id, Suspects: e.Suspects}) })
+			m := wire.Asking(p.id, e.Targets, e.Suspects)
+			p.w.send(p, q, func() { q.step(m.Event()) })
 		}
 	}
 }
@@ -133,8 +127,8 @@ func (p *process) askStanding() {
 		}
 		p.w.send(p, q, func() {
 			if q.stage == stageRunning {
-				if answer := q.r.Answer(p.id, p.self.Seen); answer != nil {
-					q.w.send(q, p, func() { p.step(answer) })
+				if answer := wire.Answering(q.id, q.r.Answer(p.id, p.self.Seen)); answer != nil {
+					q.w.send(q, p, func() { p.step(answer.Event()) })
 				}
 			}
 		})

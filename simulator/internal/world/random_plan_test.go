@@ -77,9 +77,6 @@ func newPlanner(seed uint64) *planner {
 	}
 	o.Network.Probes = p.coin(0.2)
 	o.Refuse, o.KeepNames, o.AbruptDown = p.coin(0.5), p.coin(0.5), p.coin(0.3)
-	if p.coin(0.2) {
-		o.TellLimit = 2 + p.IntN(3)
-	}
 	if p.coin(0.3) {
 		o.Network.Loss = 0.4 * p.Float64()
 	}
@@ -304,6 +301,6 @@ func (p *planner) harmStore(soft bool) {
 
 func (p *plan) String() string {
 	o := &p.options
-	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n detection %+v\n store %+v\n tell limit %d, abrupt %v, refuse %v, keep names %v",
-		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Detection, o.Store, o.TellLimit, o.AbruptDown, o.Refuse, o.KeepNames)
+	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n detection %+v\n store %+v\n abrupt %v, refuse %v, keep names %v",
+		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Detection, o.Store, o.AbruptDown, o.Refuse, o.KeepNames)
 }

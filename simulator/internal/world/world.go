@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -29,10 +30,8 @@ type Options struct {
 	// Shards are types of shards that are spread over the members, beside the resolvers.
 	Shards []ShardsOptions
 
-	// TellFor bounds how long a member that does not answer is told something, TellEvery is the pause between two tries.
-	TellFor, TellEvery time.Duration
-	// TellLimit is how many incarnations fit into one message; a longer verdict is told in pieces. Zero: any number.
-	TellLimit int
+	// TellFor bounds how long a member that does not answer is told something.
+	TellFor time.Duration
 	// Grace bounds how long a downed process goes on telling the others before it stops.
 	Grace time.Duration
 	// AbruptDown makes a downed process stop without leaving, so that the others see a failure.
@@ -66,7 +65,7 @@ func DefaultOptions() Options {
 			Latency: 5 * time.Millisecond, Jitter: 5 * time.Millisecond,
 			TTL: 120 * time.Second, Interval: 12 * time.Second, Timeout: 5 * time.Second,
 		},
-		TellFor: 10 * time.Second, TellEvery: time.Second, Grace: 5 * time.Second,
+		TellFor: wire.TellFor, Grace: wire.Grace / wire.LastWords,
 	}
 }
 

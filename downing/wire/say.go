@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// Telling is the message by which from tells a verdict: whole if it fits into one payload.
+func Telling(from sbr.ID, v *sbr.Verdict) Message {
+	return Message{
+		Kind: KindVerdict, From: from, Token: v.Token, By: v.DecidedBy, Reason: v.Reason,
+		Up: v.Survivors, Down: v.Down, Whole: !v.Partial,
+	}
+}
+
+// Ordering is the message by which from gives an order to the targets. unlisted says whether from's own
+// membership has forgotten a suspect: members of version 1 do not read an order with suspects, and need none
+// unless they forgot them.
+func Ordering(from sbr.ID, o *sbr.Order, targets []sbr.ID, unlisted func(sbr.ID) bool) Message {
+	m := Message{Kind: KindOrder, From: from, Decided: o.Kind.String(), Reason: o.Reason, Down: o.Down}
+	m.Up = slices.DeleteFunc(slices.Clone(targets), func(id sbr.ID) bool { return slices.Contains(o.Down, id) })
+	if slices.ContainsFunc(o.Suspects, unlisted) {
+		m.Suspects = Some(o.Suspects)
+	}
+	return m
+}
+
+// Asking is the message by which from asks the targets to race in its place.
+func Asking(from sbr.ID, targets, suspects []sbr.ID) Message {
+	return Message{Kind: KindAsk, From: from, Up: targets, Down: Some(suspects)}
+}
+
+// Answering is the message with a resolver's answer to the question for somebody's standing; nil: there is
+// none yet.
+func Answering(from sbr.ID, answer sbr.Event) *Message {
+	switch a := answer.(type) {
+	case sbr.Told:
+		v := &a.Verdict
+		return &Message{Kind: KindVerdict, From: from, Token: v.Token, By: v.DecidedBy, Down: v.Down, Reason: v.Reason}
+	case sbr.Ordered:
+		o := &a.Order
+		return &Message{Kind: KindOrder, From: from, Decided: o.Kind.String(), Down: o.Down, Reason: o.Reason}
+	case sbr.Cleared:
+		return &Message{Kind: KindClear, From: from, Token: a.Token, Unsure: a.Unsure, Down: Some(a.Suspects)}
+	default:
+		return nil
+	}
+}
+
+// Event is what a resolver is told by the message; nil: nothing.
+func (m *Message) Event() sbr.Event {
+	switch m.Kind {
+	case KindVerdict:
+		return sbr.Told{From: m.From, Verdict: m.Verdict()}
+	case KindOrder:
+		return sbr.Ordered{From: m.From, Order: m.Order()}
+	case KindAsk:
+		return sbr.Asked{From: m.From, Suspects: m.Down}
+	case KindClear:
+		return sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure, Suspects: m.Down}
+	default:
+		return nil
+	}
+}
