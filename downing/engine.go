@@ -67,7 +67,6 @@ type engine struct {
 	members       *membership
 	tracker       *reachability.Tracker
 	reports       []sbr.Report
-	spreading     map[sbr.ID]struct{}
 	rounds        int
 	nextPoll      time.Duration
 	nextProbe     time.Duration
@@ -136,7 +135,7 @@ func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
 	e := &engine{
 		cfg: cfg, life: life, log: cfg.logger(), strategy: strategy, digest: cfg.Digest(), inbox: inbox.New(),
 		complain: newComplaints(cfg.logger()), looped: make(chan struct{}), phase: make(chan struct{}, 1),
-		said: make(map[string]string), spreading: make(map[sbr.ID]struct{}), removing: make(map[sbr.ID]struct{}),
+		said: make(map[string]string), removing: make(map[sbr.ID]struct{}),
 	}
 	e.board.Store(new(board))
 	e.ctx, e.cancel = context.WithCancel(context.Background())

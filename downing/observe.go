@@ -1,12 +1,10 @@
 package downing
 
 import (
-	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
 
 // poll looks at the membership and passes on what changed.
@@ -61,10 +59,11 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// weigh forms an opinion of who can be reached and passes on what changed.
+// weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the others. With
+// refresh the others are told all of it again.
 func (e *engine) weigh(refresh bool) {
-	o := e.tracker.Form(e.now())
-	if !slices.Equal(o.Reports, e.reports) {
+	o := e.tracker.Form(e.now(), refresh)
+	if o.Observed {
 		e.reports = o.Reports
 		e.step(sbr.Observations{Reports: o.Reports})
 	}
@@ -76,31 +75,8 @@ func (e *engine) weigh(refresh bool) {
 		}
 		e.step(c)
 	}
-	e.spread(o, refresh)
-}
-
-// spread tells the others whom this member cannot reach: each change at once, the rest with every other round
-// of probes.
-func (e *engine) spread(o reachability.Opinion, refresh bool) {
-	var good, bad []sbr.ID
-	for id := range e.spreading {
-		if slices.Contains(o.Own, id) {
-			continue
-		}
-		delete(e.spreading, id)
-		if e.members.known[id] != nil {
-			good = append(good, id)
-		}
-	}
-	for _, id := range o.Spread {
-		if _, known := e.spreading[id]; !known || refresh {
-			bad = append(bad, id)
-			e.spreading[id] = struct{}{}
-		}
-	}
-	if len(good)+len(bad) > 0 {
-		slices.Sort(good)
-		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: bad, Up: good})
+	if len(o.Bad)+len(o.Good) > 0 {
+		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: o.Bad, Up: o.Good})
 	}
 }
 

@@ -37,6 +37,9 @@ func TestReset(t *testing.T) {
 		},
 		"a sound verdict is forgotten when asked": {record: lease.Record{Holder: "n1#a", Token: 3, Verdict: verdict(3)}, forget: true, want: lease.Record{Token: 4}},
 		"there is nothing to forget":              {forget: true},
+		"a spent token goes beyond the verdict that is forgotten": {
+			record: lease.Record{Token: top, Verdict: verdict(3)}, forget: true, want: lease.Record{Token: 4},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

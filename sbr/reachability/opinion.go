@@ -2,7 +2,6 @@ package reachability
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,74 +12,112 @@ import (
 type Opinion struct {
 	// Changed are the members whose reachability differs from the last opinion, in ring order.
 	Changed []sbr.Reachability
-	// Reports are all that count now, ordered by observer and subject.
-	Reports []sbr.Report
-	// Own are the subjects that this member cannot reach itself, in ring order.
-	Own []sbr.ID
-	// Spread are those of Own that this member should tell the others: the subjects that fewer than Neighbours
-	// other observers, nearer to the subject on the ring, report already. It keeps a large side from shouting
-	// all together.
-	Spread []sbr.ID
+	// Reports are all that count now, ordered by observer and subject. Opinions share them: they must not be changed.
+	// Observed says that they differ from those of the last opinion.
+	Reports  []sbr.Report
+	Observed bool
+	// Bad are the subjects that this member should tell the others it cannot reach, Good those that it told them of
+	// and reaches again, each in ring order. A subject is left out of Bad while Neighbours other observers, nearer to
+	// it on the ring, report it: that keeps a large side from shouting all together.
+	Bad, Good []sbr.ID
 }
 
-// Form weighs everything heard until now.
-func (t *Tracker) Form(now time.Duration) Opinion {
+// Form weighs everything heard until now. With refresh it tells the others again what it has told them before:
+// reports expire.
+func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 	t.expire(now)
 	var o Opinion
-	askable := t.askable()
-	agreed := make(map[sbr.ID]bool)
-	for _, p := range t.ring {
-		if t.missed(p) {
-			o.Own = append(o.Own, p.id)
-			if !t.covered(p) {
-				o.Spread = append(o.Spread, p.id)
-			}
-		}
-		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An
-		// answer does.
-		agreed[p.id] = p.failed || t.agree(p, askable) || p.agreed && t.missed(p)
-		p.agreed = agreed[p.id]
+	changed := t.changed
+	if t.changed = false; changed {
+		o.Changed = t.weigh()
+		count := t.collect()
+		o.Observed = !slices.Equal(count, t.counted)
+		t.counted = count
 	}
-	mutual := t.mutual(agreed)
-	for _, p := range t.ring {
-		un := agreed[p.id] || mutual[p.id]
-		if un != p.verdict {
-			p.verdict = un
-			o.Changed = append(o.Changed, sbr.Reachability{ID: p.id, Unreachable: un})
-		}
+	if changed || refresh {
+		o.Bad, o.Good = t.tell(refresh)
 	}
-	o.Reports = t.reports(agreed)
+	o.Reports = t.counted
 	return o
 }
 
-// covered reports whether enough observers that stand before this member already report p. The order is fixed
-// for each subject, so that the same few go on reporting, and the next one steps in when one of them falls
-// silent.
+// weigh works out who is unreachable, and returns what is new of that.
+func (t *Tracker) weigh() (changed []sbr.Reachability) {
+	askable := t.askable()
+	for _, p := range t.ring {
+		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An
+		// answer does.
+		p.agreed = p.failed || t.agree(p, askable) || p.agreed && t.missed(p)
+		p.mutual = false
+	}
+	t.pair()
+	for _, p := range t.ring {
+		if un := p.agreed || p.mutual; un != p.verdict {
+			p.verdict = un
+			changed = append(changed, sbr.Reachability{ID: p.id, Unreachable: un})
+		}
+	}
+	return changed
+}
+
+// tell lists what the others should hear.
+func (t *Tracker) tell(refresh bool) (bad, good []sbr.ID) {
+	for _, p := range t.ring {
+		switch {
+		case !t.missed(p):
+			if p.told {
+				good = append(good, p.id)
+			}
+			p.told = false
+		case (refresh || !p.told) && !t.covered(p):
+			bad = append(bad, p.id)
+			p.told = true
+		}
+	}
+	return bad, good
+}
+
+// covered reports whether enough observers that stand nearer before p on the ring than this member already report it.
+// They are the first to probe it, so that the same few go on reporting, and the next one steps in when one of them
+// falls silent.
 func (t *Tracker) covered(p *peer) bool {
-	mine := t.from - p.hash
+	mine := p.hash - t.self.hash
 	before := 0
-	for o := range p.reports {
-		if q := t.peers[o]; q != nil && q.hash-p.hash < mine {
+	for _, r := range p.reports {
+		if p.hash-r.by.hash < mine {
 			before++
 		}
 	}
 	return before >= t.cfg.Neighbours
 }
 
+// expire forgets reports that were not repeated in time. It looks at them only when one may be due.
 func (t *Tracker) expire(now time.Duration) {
-	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
-		maps.DeleteFunc(p.reports, func(_ sbr.ID, until time.Duration) bool { return now >= until })
+	if now < t.expires {
+		return
+	}
+	t.expires = never
+	for _, p := range append(slices.Clip(t.ring), t.self) {
+		before := len(p.reports)
+		p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now >= r.until })
+		t.changed = t.changed || len(p.reports) < before
+		for _, r := range p.reports {
+			t.expires = min(t.expires, r.until)
+		}
 	}
 }
 
 // missed reports whether this member's own probes say unreachable.
 func (t *Tracker) missed(p *peer) bool { return t.cfg.Tries > 0 && p.misses >= t.cfg.Tries }
 
-// askable counts who could report to this member: itself and everybody it has no reason to think cut off.
+// asked reports whether an observer could report to this member: it has no reason to think it cut off.
+func (t *Tracker) asked(p *peer) bool { return !p.failed && !t.missed(p) }
+
+// askable counts who could report to this member, itself included.
 func (t *Tracker) askable() int {
 	n := 1
 	for _, p := range t.ring {
-		if !p.failed && !t.missed(p) {
+		if t.asked(p) {
 			n++
 		}
 	}
@@ -89,55 +126,50 @@ func (t *Tracker) askable() int {
 
 // agree reports whether as many observers as can be asked, at most Neighbours, call p unreachable.
 func (t *Tracker) agree(p *peer, askable int) bool {
-	if !p.failed && !t.missed(p) {
+	if t.asked(p) {
 		askable-- // p itself is not its own observer
 	}
 	against := 0
 	if t.missed(p) {
 		against++
 	}
-	for o := range p.reports {
-		if q := t.peers[o]; q != nil && !q.failed && !t.missed(q) {
+	for _, r := range p.reports {
+		if t.asked(r.by) {
 			against++
 		}
 	}
 	return against > 0 && against >= min(t.cfg.Neighbours, askable)
 }
 
-// mutual finds pairs that cannot reach each other although the others reach both: Serf's indirect probes hide
+// pair finds pairs that cannot reach each other although the others reach both: Serf's indirect probes hide
 // such a cut.
-func (t *Tracker) mutual(agreed map[sbr.ID]bool) map[sbr.ID]bool {
-	pairs := make(map[sbr.ID]bool)
-	own := t.subject(t.self)
+func (t *Tracker) pair() {
 	for _, p := range t.ring {
-		if agreed[p.id] {
+		if p.agreed {
 			continue
 		}
-		if reported(own, p.id) && t.missed(p) {
-			pairs[p.id] = true
+		if t.missed(p) && t.self.reported(p) {
+			p.mutual = true
 		}
-		for o := range p.reports {
-			if q := t.peers[o]; q != nil && !agreed[o] && reported(q, p.id) {
-				pairs[p.id], pairs[o] = true, true
+		for _, r := range p.reports {
+			if !r.by.agreed && r.by.reported(p) {
+				p.mutual, r.by.mutual = true, true
 			}
 		}
 	}
-	return pairs
 }
 
-func reported(p *peer, by sbr.ID) bool { _, ok := p.reports[by]; return ok }
-
-// reports lists who cannot reach whom, without the reports of observers that are agreed to be cut off
+// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off
 // themselves (design deviation 11).
-func (t *Tracker) reports(agreed map[sbr.ID]bool) []sbr.Report {
+func (t *Tracker) collect() []sbr.Report {
 	var all []sbr.Report
-	for _, p := range append(slices.Clip(t.ring), t.subject(t.self)) {
-		if p.id != t.self && (p.failed || t.missed(p)) {
-			all = append(all, sbr.Report{Observer: t.self, Subject: p.id})
+	for _, p := range append(slices.Clip(t.ring), t.self) {
+		if p.failed || t.missed(p) {
+			all = append(all, sbr.Report{Observer: t.self.id, Subject: p.id})
 		}
-		for o := range p.reports {
-			if !agreed[o] {
-				all = append(all, sbr.Report{Observer: o, Subject: p.id})
+		for _, r := range p.reports {
+			if !r.by.agreed {
+				all = append(all, sbr.Report{Observer: r.by.id, Subject: p.id})
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func roundsUntilAllMissed(tracker *reachability.Tracker, others int) int {
 		for _, id := range tracker.Probes() {
 			tracker.Probed(id, false)
 		}
-		if len(tracker.Form(time.Duration(round)*time.Second).Own) == others {
+		if len(tracker.Form(time.Duration(round)*time.Second, false).Reports) == others {
 			return round
 		}
 	}
@@ -76,7 +76,7 @@ func TestTracker_ObserversThatAreCutOffAreNotBelieved(t *testing.T) {
 			tr.Reported(0, "c", []sbr.ID{"e"}, nil)
 			tc.cutOff(tr)
 			unreachable := make(map[sbr.ID]bool)
-			for _, c := range tr.Form(cfg.Interval).Changed {
+			for _, c := range tr.Form(cfg.Interval, false).Changed {
 				unreachable[c.ID] = c.Unreachable
 			}
 			require.Equal(t, tc.want, unreachable["e"])

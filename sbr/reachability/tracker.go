@@ -80,38 +80,61 @@ const slowRound = 3
 // Tracker is what one member knows of who reaches whom. It is not safe for concurrent use.
 type Tracker struct {
 	cfg  Settings
-	self sbr.ID
-	from uint64 // where self stands on the ring
+	self *peer // this member: its place on the ring, and what others report of it
 
-	peers map[sbr.ID]*peer
-	own   *peer   // what others report of this member
-	ring  []*peer // the others in ring order, beginning after self
+	peers map[sbr.ID]*peer // the others
+	ring  []*peer          // the others in ring order, beginning after self
 	round int
 	span  int // how many of the ring are probed
+
+	changed bool          // since the last opinion
+	counted []sbr.Report  // in the last opinion
+	expires time.Duration // no report expires before
 }
 
+// peer is what is known of one member.
 type peer struct {
 	id      sbr.ID
 	hash    uint64
 	failed  bool // Serf's word
 	misses  int  // probes failed in a row
 	agreed  bool // by Serf or by enough observers
+	mutual  bool // it and another one report each other
 	verdict bool // unreachable in this member's view, all sources together
-	reports map[sbr.ID]time.Duration
+	told    bool // this member has told the others that it cannot reach it
+	reports []report
 }
+
+// report says that an observer cannot reach a subject. It counts until then unless it is repeated.
+type report struct {
+	by    *peer
+	until time.Duration
+}
+
+// find returns the place of what an observer reports of p, -1 if it reports nothing.
+func (p *peer) find(by *peer) int {
+	return slices.IndexFunc(p.reports, func(r report) bool { return r.by == by })
+}
+
+func (p *peer) reported(by *peer) bool { return p.find(by) >= 0 }
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
 
 // New returns the tracker of the member self.
 func New(cfg Settings, self sbr.ID) *Tracker {
-	return &Tracker{cfg: cfg, self: self, from: hash(self), peers: make(map[sbr.ID]*peer), span: cfg.Neighbours}
+	return &Tracker{
+		cfg: cfg, self: &peer{id: self, hash: hash(self)}, peers: make(map[sbr.ID]*peer), span: cfg.Neighbours, expires: never,
+	}
 }
 
 // Add makes a member known; adding it again has no effect.
 func (t *Tracker) Add(id sbr.ID) {
-	if id == t.self || t.peers[id] != nil {
+	if id == t.self.id || t.peers[id] != nil {
 		return
 	}
 	p := &peer{id: id, hash: hash(id)}
-	t.peers[id] = p
+	t.peers[id], t.changed = p, true
 	t.ring = slices.Insert(t.ring, t.place(p), p)
 }
 
@@ -123,16 +146,17 @@ func (t *Tracker) Remove(id sbr.ID) {
 	}
 	i := t.place(gone)
 	t.ring = slices.Delete(t.ring, i, i+1)
+	t.changed = true
 	delete(t.peers, id)
-	for _, p := range t.peers {
-		delete(p.reports, id)
+	for _, p := range append(slices.Clip(t.ring), t.self) {
+		p.take(gone)
 	}
 }
 
 // SetFailed records what Serf says of a member.
 func (t *Tracker) SetFailed(id sbr.ID, failed bool) {
-	if p := t.peers[id]; p != nil {
-		p.failed = failed
+	if p := t.peers[id]; p != nil && p.failed != failed {
+		p.failed, t.changed = failed, true
 	}
 }
 
@@ -152,7 +176,7 @@ func mix(x uint64) uint64 {
 // place returns where a peer stands in the ring, or belongs.
 func (t *Tracker) place(p *peer) int {
 	i, _ := slices.BinarySearchFunc(t.ring, p, func(a, b *peer) int {
-		return cmp.Or(cmp.Compare(a.hash-t.from, b.hash-t.from), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.hash-t.self.hash, b.hash-t.self.hash), cmp.Compare(a.id, b.id))
 	})
 	return i
 }
@@ -186,25 +210,19 @@ func (t *Tracker) Probes() []sbr.ID {
 // stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody
 // knows it soon.
 func (t *Tracker) stretch() {
-	if !t.unrest() {
+	if !t.Unrest() {
 		t.span = t.cfg.Neighbours
 		return
 	}
 	t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), MaxProbes)
 }
 
-// unrest reports whether there is reason to probe more members than the neighbours. Whoever is reported has
-// to look for its reporters.
-func (t *Tracker) unrest() bool {
-	if t.own != nil && len(t.own.reports) > 0 {
-		return true
-	}
-	for _, p := range t.ring {
-		if p.failed || p.misses > 0 || len(p.reports) > 0 || p.verdict {
-			return true
-		}
-	}
-	return false
+// Unrest reports whether there is reason to probe more members than the neighbours. A member that is reported
+// has to look for its reporters.
+func (t *Tracker) Unrest() bool {
+	return len(t.self.reports) > 0 || slices.ContainsFunc(t.ring, func(p *peer) bool {
+		return p.failed || p.misses > 0 || len(p.reports) > 0 || p.verdict
+	})
 }
 
 // Probed records the result of a probe.
@@ -213,42 +231,51 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 	if p == nil {
 		return
 	}
-	if ok {
+	before := t.missed(p)
+	if p.misses++; ok {
 		p.misses = 0
-		return
 	}
-	p.misses++
+	t.changed = t.changed || t.missed(p) != before
 }
 
 // Reported records what another observer said: it cannot reach the subjects in bad, and can reach those in
 // good.
 func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.ID) {
-	if t.peers[observer] == nil {
+	by := t.peers[observer]
+	if by == nil {
 		return
 	}
+	until := now + t.cfg.ReportTTL()
 	for _, id := range bad {
 		if p := t.subject(id); p != nil {
-			if p.reports == nil {
-				p.reports = make(map[sbr.ID]time.Duration)
+			if i := p.find(by); i >= 0 {
+				p.reports[i].until = until
+				continue
 			}
-			p.reports[observer] = now + t.cfg.ReportTTL()
+			p.reports, t.changed = append(p.reports, report{by, until}), true
+			t.expires = min(t.expires, until)
 		}
 	}
 	for _, id := range good {
-		if p := t.subject(id); p != nil {
-			delete(p.reports, observer)
+		if p := t.subject(id); p != nil && p.take(by) {
+			t.changed = true
 		}
 	}
 }
 
-// subject returns the peer that is reported on; this member itself has one too, so that mutual reports are
-// seen.
+// take forgets what an observer reports of p, and reports whether there was something.
+func (p *peer) take(by *peer) bool {
+	i := p.find(by)
+	if i >= 0 {
+		p.reports = slices.Delete(p.reports, i, i+1)
+	}
+	return i >= 0
+}
+
+// subject returns the peer that is reported on: this member itself is one, so that mutual reports are seen.
 func (t *Tracker) subject(id sbr.ID) *peer {
-	if id != t.self {
-		return t.peers[id]
+	if id == t.self.id {
+		return t.self
 	}
-	if t.own == nil {
-		t.own = &peer{id: t.self}
-	}
-	return t.own
+	return t.peers[id]
 }
