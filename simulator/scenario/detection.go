@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
-	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
@@ -62,42 +61,18 @@ func profiles() (names []string) {
 	return names
 }
 
-// options are the simulator's words for it in a cluster of so many nodes.
-func (d *Detection) options(nodes int, probes reachability.Settings) world.DetectionOptions {
+// options are the simulator's words for it in a cluster of so many nodes. Nothing in a profile is fitted: what follows a cut is played,
+// probe by probe, with the settings of memberlist (type cut).
+func (d *Detection) options(nodes int) world.DetectionOptions {
 	if d.Profile == "" {
 		return world.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
 	}
-	return serf(gossipOf(strings.TrimPrefix(d.Profile, profilePrefix)), nodes, probes)
-}
-
-// serf is the model of Serf's detector, and of own probes beside it. Nothing in it is fitted: what follows a cut is played, probe by probe,
-// with the settings of memberlist (type cut), and so is the probing (type probing). docs/calibration.md compares both with the real thing.
-func serf(g gossip, nodes int, probes reachability.Settings) world.DetectionOptions {
-	fastest := g.ProbeInterval + g.SuspicionMin(nodes)
-	o := world.DetectionOptions{After: fastest, Spread: g.ProbeInterval, Heal: g.ProbeInterval / 2}
-	if probes.On() {
-		p := timing.Probing(probes, max(nodes-1, 1), g.Spread(nodes))
-		o.Probed, o.ProbedSpread = p.Fastest, p.Worst-p.Fastest
+	g := gossipOf(strings.TrimPrefix(d.Profile, profilePrefix))
+	return world.DetectionOptions{
+		After: g.ProbeInterval + g.SuspicionMin(nodes), Spread: g.ProbeInterval, Heal: g.ProbeInterval / 2,
+		News: g.Spread(nodes) - g.GossipInterval,
+		Cut: func(rng *rand.Rand, side, others int) func(member, other int) time.Duration {
+			return newCut(g, rng, max(nodes, side+others), side, others).run()
+		},
 	}
-	o.Cut = func(rng *rand.Rand, side, others int) func(member, other int) time.Duration {
-		var bySerf func(member, other int) time.Duration
-		playSerf := func(member, other int) time.Duration {
-			if bySerf == nil {
-				bySerf = newCut(g, rng, max(nodes, side+others), side, others).run()
-			}
-			return bySerf(member, other)
-		}
-		if !probes.On() {
-			return playSerf
-		}
-		b := newProbing(probes, rng, side, others, g.Spread(side+others)-g.GossipInterval)
-		return func(member, other int) time.Duration {
-			d := b.at(member, other)
-			if d <= fastest {
-				return d // Serf cannot be quicker
-			}
-			return min(d, playSerf(member, other))
-		}
-	}
-	return o
 }

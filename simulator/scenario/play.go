@@ -23,12 +23,9 @@ func (s *Scenario) options() (world.Options, error) {
 			return world.Options{}, err
 		}
 	}
-	probes := r.Reachability()
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
-	o.Network = world.NetworkOptions{
-		Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss, Probes: probes.On(),
-	}
-	o.Detection = cl.Detection.options(len(nodes), probes)
+	o.Network = world.NetworkOptions{Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss}
+	o.Detection, o.Probe = cl.Detection.options(len(nodes)), r.Reachability()
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
 	if o.Store.TTL == lease.Infinite {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow

@@ -2,15 +2,14 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -18,7 +17,7 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // first and last of one side, over all its members.
 func spanOf(side, others int, times func(member, other int) time.Duration) (first, last time.Duration) {
-	first = unseen
+	first = math.MaxInt64
 	for i := range side {
 		for x := range others {
 			first, last = min(first, times(i, x)), max(last, times(i, x))
@@ -105,72 +104,6 @@ func TestCut_KeepsTheBounds(t *testing.T) {
 			t.Fatalf("%v is slower than %v", last, bound.Worst)
 		}
 	})
-}
-
-// Probes find everybody in the rounds that package timing computes.
-func TestProbing_KeepsTheBounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: rapid.IntRange(1, 5).Draw(t, "tries"),
-			Neighbours: rapid.IntRange(2, 8).Draw(t, "neighbours")}
-		others := rapid.IntRange(1, 120).Draw(t, "others")
-		first, last := spanOf(1, others, newProbing(p, seeded(rapid.Uint64().Draw(t, "seed")), 1, others, 0).at)
-		bound := timing.Probing(p, others, 0)
-		if first != last {
-			t.Fatalf("a lone node finds all at once, not from %v to %v", first, last)
-		}
-		if first < bound.Fastest || last > bound.Worst {
-			t.Fatalf("%v is not within %v", last, bound)
-		}
-	})
-}
-
-// A side that is smaller than the number of observers that should agree waits for all it has; a larger one for that number.
-func TestProbing_AsManyMustAgreeAsCanBeAsked(t *testing.T) {
-	p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
-	for side, last := range map[int]int{3: 3, 5: 5, 6: 5} {
-		for seed := range uint64(20) {
-			b := newProbing(p, seeded(seed), side, 1, 0)
-			var missed []time.Duration
-			for i := range side {
-				missed = append(missed, b.missed(i, 0))
-			}
-			slices.Sort(missed)
-			require.Equal(t, missed[last-1], b.agreed[0], "%d members, seed %d", side, seed)
-		}
-	}
-}
-
-// Own probes and Serf's detector find out side by side; whoever is first has the word.
-func TestSerf_ProbesAndDetectorTogether(t *testing.T) {
-	g := gossipOf("lan")
-	slow := reachability.Settings{Interval: time.Minute, Timeout: time.Second, Tries: 3, Neighbours: 5}
-	quick := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
-	for _, tc := range []struct {
-		name        string
-		probes      reachability.Settings
-		least, most time.Duration
-	}{
-		{"no probes", reachability.Settings{}, 5 * time.Second, 60 * time.Second},
-		{"slow probes", slow, 5 * time.Second, 60 * time.Second},
-		{"quick probes", quick, 2500 * time.Millisecond, 4500 * time.Millisecond},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for seed := range uint64(20) {
-				first, last := spanOf(3, 2, serf(g, 5, tc.probes).Cut(seeded(seed), 3, 2))
-				require.GreaterOrEqual(t, first, tc.least)
-				require.LessOrEqual(t, last, tc.most)
-			}
-		})
-	}
-}
-
-// Probes that are slower than Serf's detector at its best still bound it at its worst.
-func TestSerf_ProbesBoundALoneNode(t *testing.T) {
-	p := reachability.Settings{Interval: 2 * time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
-	for seed := range uint64(20) {
-		_, last := spanOf(1, 4, serf(gossipOf("lan"), 5, p).Cut(seeded(seed), 1, 4))
-		require.LessOrEqual(t, last, 6500*time.Millisecond)
-	}
 }
 
 func BenchmarkCut(b *testing.B) {

@@ -70,7 +70,7 @@ func (w *World) howItIs() (nobody, apart bool) {
 	up := slices.DeleteFunc(w.up(), func(p *process) bool { return p.paused })
 	for i, p := range up {
 		others := up[:min(i, 1)] // whoever reaches the first one reaches all that do
-		if i > 0 && (w.opts.Network.Probes && len(w.net.cut) > 0 || strangers(p, up[0])) {
+		if i > 0 && (w.opts.Probe.On() && len(w.net.cut) > 0 || strangers(p, up[0])) {
 			others = up[:i]
 		}
 		for _, q := range others {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -134,7 +135,8 @@ func large(seed uint64, nodes int) Options {
 	o := DefaultOptions()
 	o.Seed, o.Nodes = seed, nodes
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 6 * time.Second}
-	o.Network.Probes, o.Resolver.Watched, o.Refuse, o.KeepNames = true, true, true, true
+	o.Probe = reachability.DefaultSettings()
+	o.Resolver.Watched, o.Refuse, o.KeepNames = true, true, true
 	return o
 }
 

@@ -26,7 +26,7 @@ func (*oneSide) rested(w *World) {
 			case (w.apart(p, q) || circle != nil) && (p.forming() || q.forming()):
 			case !w.net.connected(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other", q.id, p.id)
-			case w.opts.Network.Probes && !w.net.direct(p.node.index, q.node.index):
+			case w.opts.Probe.On() && !w.net.direct(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up and cannot reach each other directly", q.id, p.id)
 			case out[p] && out[q] && p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
 				w.violate("S1", "%s and %s are both up and have downed each other", q.id, p.id)

@@ -43,6 +43,7 @@ func TestCoverage_CountsWhatResolversDo(t *testing.T) {
 		"waiting-for-lease + LeaseObserved -> down: DownSelf, Explain(verdict)":            1,
 		"waiting-for-lease + LeaseAnswer(granted) -> up":                                   1,
 		"up + MemberGone -> up":                                                            1,
+		"up + Observations -> up":                                                          3, // Serf's word is a report of its own
 		"up + LeaseObserved -> up":                                                         1,
 		"up + Deadline -> up: ReleaseLease":                                                1,
 		"up + LeaseReleased -> up: ReadLease, Explain(lease)":                              1,

@@ -14,10 +14,11 @@ type DetectionOptions struct {
 	Step time.Duration
 	// Share divides Step by the number of members that such a side still has: they search together.
 	Share bool
-	// Probed and ProbedSpread, when not zero, bound all of this: own probes notice after Probed to Probed+ProbedSpread.
-	Probed, ProbedSpread time.Duration
+	// News is what gossip adds at most to the time that a report takes.
+	News time.Duration
 	// Cut, when not nil, says instead how long it takes after a cut: it is told how many members a side has and how many others those have
-	// lost, and returns when each member finds out about each of the others. Both are counted from 0.
+	// lost, and returns when each member finds out about each of the others. Both are counted from 0. Own probes then go by rounds, and
+	// find what is so; without it they find it when the times say so.
 	Cut func(rng *rand.Rand, side, others int) func(member, other int) time.Duration
 }
 
@@ -28,13 +29,12 @@ type peer struct {
 
 	known  bool
 	failed bool // the detector's word
-	missed bool // own probes fail
+	missed bool // own probes fail, where times are given
 	// wantFailed and wantMissed are what the truth will make of it, unless it changes before.
 	wantFailed, wantMissed bool
 	meeting                bool // hears of the other one soon
 	lost                   bool // was removed, or heard to have left
 	met                    bool // was known at some time
-	bridged                bool // they miss each other, and others reach both; see bridge
 	eviction               eviction
 	// since is when the detector's word became "failed".
 	since time.Duration
@@ -47,10 +47,13 @@ func (o *process) look(s *process) {
 	}
 	w, place := o.w, s.index
 	q := &o.peers[place]
-	if w.opts.Network.Probes {
-		o.lookMiss(s, q, place)
+	if w.opts.Probe.On() {
+		o.arouse()
+		if w.opts.Detection.Cut == nil {
+			o.lookMiss(s, q, place)
+		}
 	}
-	bad := w.cannotReach(o, s)
+	bad := w.gone(o, s)
 	if bad == q.wantFailed {
 		return
 	}
@@ -104,11 +107,7 @@ func (w *World) delay(bad bool, slow time.Duration) time.Duration {
 	if !bad {
 		return w.between(o.Heal, o.Spread)
 	}
-	d := w.between(o.After, o.Spread) + slow
-	if o.Probed > 0 {
-		d = min(d, w.between(o.Probed, o.ProbedSpread))
-	}
-	return d
+	return w.between(o.After, o.Spread) + slow
 }
 
 // lookMiss is about the member's own probes, which nobody relays.
@@ -120,14 +119,12 @@ func (o *process) lookMiss(s *process, q *peer, place int) {
 	}
 	q.wantMissed = bad
 	q.missGen++
-	d, spread := w.opts.Detection.Heal, w.opts.Detection.Spread
-	switch {
-	case bad && w.opts.Detection.Probed > 0:
-		d, spread = w.opts.Detection.Probed, w.opts.Detection.ProbedSpread
-	case bad:
-		d = w.opts.Detection.After
+	d := &w.opts.Detection
+	at := w.now + w.between(d.Heal, d.Spread)
+	if bad {
+		at = w.now + w.between(d.After, d.Spread)
 	}
-	o.add(todo{at: w.now + w.between(d, spread), peer: int32(place), gen: q.missGen, what: taskMiss})
+	o.add(todo{at: at, peer: int32(place), gen: q.missGen, what: taskMiss})
 }
 
 // find gives the process the detector's word about s.
@@ -140,44 +137,14 @@ func (o *process) find(s *process, q *peer) {
 		return // its packets are dropped
 	}
 	q.failed = bad
-	w.stirred()
-	w.detected(o, s, bad)
 	if o.evicts(s, q) {
 		return
 	}
-	o.step(s.word(bad))
+	o.tracker.SetFailed(s.id, bad)
+	o.observeSoon()
 }
 
-// miss makes the process's own probes of s fail, or work again.
-func (o *process) miss(s *process, q *peer) {
-	if !q.known || q.missed == q.wantMissed {
-		return
-	}
-	q.missed = q.wantMissed
-	if q.missed {
-		o.misses++
-	} else {
-		o.misses--
-	}
-	o.w.reported(o)
-	o.w.bridge(o, s)
-}
-
-// appeared lets everybody find out that a process is alive, or is so no longer.
-func (w *World) appeared(s *process) {
-	w.noticed(s)
-	if !w.opts.Network.Probes {
-		return
-	}
-	w.reported(s)
-	if s.bridges > 0 || len(w.net.cut) > 0 {
-		for _, x := range s.w.procs {
-			w.bridge(s, x)
-		}
-	}
-}
-
-// noticed lets everybody who knows s look at it.
+// noticed lets everybody who knows s look at it: it is alive, or is so no longer.
 func (w *World) noticed(s *process) {
 	for _, o := range s.w.procs {
 		if o.attends() {
@@ -191,7 +158,3 @@ func (w *World) noticed(s *process) {
 func (w *World) gone(o, s *process) bool {
 	return !s.alive() || !w.net.connected(o.node.index, s.node.index)
 }
-
-// cannotReach is the truth behind the detector's word: the process does not answer, not even over others, or, with probes,
-// it and somebody who can be reached report each other.
-func (w *World) cannotReach(o, s *process) bool { return s.bridges > 0 || w.gone(o, s) }

@@ -161,7 +161,7 @@ type historian struct {
 // record makes w write a history from now on.
 func (w *World) record(of []int) {
 	r := &historian{w: w, holder: -1, sights: make(map[[2]int]Sight), missed: make(map[[2]int]bool)}
-	r.h.Probes = w.opts.Network.Probes
+	r.h.Probes = w.opts.Probe.On()
 	r.grow()
 	for i := range r.h.Watched {
 		r.h.Watched[i] = len(of) == 0 || slices.Contains(of, i)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -15,7 +16,7 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 	t.Helper()
 	o := DefaultOptions()
 	o.Seed, o.History = seed, history
-	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Network.Probes = true, true, true, true
+	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Probe = true, true, true, reachability.DefaultSettings()
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	w, err := New(o)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/race"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
 
 // What is kept up to date change by change is what one look at everything finds, at every moment of any run.
@@ -18,7 +19,9 @@ func TestIncremental_IsWhatOneLookAtEverythingFinds(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		p := randomPlan(seed)
-		p.options.Network.Probes = seed%2 == 0
+		if p.options.Probe = (reachability.Settings{}); seed%2 == 0 {
+			p.options.Probe = reachability.DefaultSettings()
+		}
 		w, err := New(p.options)
 		require.NoError(t, err)
 		p.play(w)
@@ -40,13 +43,9 @@ func consistent(t *testing.T, w *World) {
 		if !p.attends() {
 			continue
 		}
-		var known, knownUp, unreached, misses, bridges int
+		var known, knownUp, unreached int
 		for i := range p.peers {
 			q, s := &p.peers[i], p.w.procs[i]
-			if q.bridged {
-				bridges++
-				require.True(t, s.peer(p).bridged)
-			}
 			if !q.known {
 				require.False(t, q.missed)
 				continue
@@ -58,20 +57,13 @@ func consistent(t *testing.T, w *World) {
 			if q.wantFailed {
 				unreached++
 			}
-			if q.missed {
-				misses++
-			}
-			require.Equal(t, w.cannotReach(p, s), q.wantFailed, "%s of %s", p.id, s.id)
-			if w.opts.Network.Probes {
+			require.Equal(t, w.gone(p, s), q.wantFailed, "%s of %s", p.id, s.id)
+			if w.opts.Probe.On() {
 				apart := !s.alive() || !w.net.direct(p.node.index, s.node.index)
 				require.Equal(t, apart, q.wantMissed, "%s of %s", p.id, s.id)
-				met := q.missed && s.peer(p).missed && s.alive() && w.net.connected(p.node.index, s.node.index)
-				if met && apart {
-					require.True(t, q.bridged, "%s and %s", p.id, s.id)
-				}
 			}
 		}
-		require.Equal(t, []int{known, knownUp, unreached, misses, bridges}, []int{p.known, p.knownUp, p.unreached, p.misses, p.bridges}, "%s", p.id)
+		require.Equal(t, []int{known, knownUp, unreached}, []int{p.known, p.knownUp, p.unreached}, "%s", p.id)
 	}
 	require.Equal(t, running, w.running)
 }

@@ -12,14 +12,8 @@ type loss struct {
 	times        func(member, other int) time.Duration
 }
 
-// reportsSpread is how long it takes until news of a pair that misses each other has got around.
-const reportsSpread = 400 * time.Millisecond
-
 // loses is how long o needs to find out that it cannot reach s any more, as DetectionOptions.Cut says.
 func (w *World) loses(o, s *process) time.Duration {
-	if !w.gone(o, s) {
-		return w.between(0, reportsSpread) // others reach it, and have heard what it reports
-	}
 	part := w.net.component(o.node.index)
 	l := w.losses[part]
 	if l == nil || l.at != w.now || !l.has(s) {

@@ -68,6 +68,7 @@ func (p *process) letIn(s *process) {
 	}
 	*q = peer{known: true, met: true, gen: q.gen + 1, missGen: q.missGen + 1}
 	p.known++
+	p.tracker.Add(s.id)
 	if s.runs() {
 		p.knownUp++
 	}
@@ -77,20 +78,6 @@ func (p *process) letIn(s *process) {
 	p.step(s.news)
 	p.look(s)
 	p.review()
-}
-
-// word is the detector's word about the process, made once for all who hear it.
-func (p *process) word(bad bool) sbr.Event {
-	if bad {
-		if p.failed == nil {
-			p.failed = sbr.Reachability{ID: p.id, Unreachable: true}
-		}
-		return p.failed
-	}
-	if p.found == nil {
-		p.found = sbr.Reachability{ID: p.id}
-	}
-	return p.found
 }
 
 // supplant takes from the list whoever ran on the node of s before it: under the same name, or known to have ended, because s holds
@@ -145,21 +132,14 @@ func (p *process) forget(s *process, ended bool) {
 	if q.wantFailed {
 		p.unreached--
 	}
-	if q.missed {
-		p.misses--
-		w.reported(p) // what it reported counts no longer
-	}
-	bridged := q.bridged
-	q.known, q.missed = false, false
-	if bridged {
-		w.bridge(p, s)
-	}
 	*q = peer{gen: q.gen + 1, missGen: q.missGen + 1, lost: true, met: q.met}
 	if p.runs() {
 		w.stirred()
 	}
 	w.forgot(p, s)
+	p.tracker.Remove(s.id)
 	p.step(sbr.MemberGone{ID: s.id, Ended: ended})
+	p.observeSoon()
 	switch {
 	case s.alive():
 		w.comeBack(s)

@@ -11,11 +11,9 @@ import (
 type NetworkOptions struct {
 	// Latency is the least time a message takes, Jitter what chance adds at most.
 	Latency, Jitter time.Duration
-	// Loss is the share of messages that vanish. It is about what the resolvers tell each other; the detector has its own options.
+	// Loss is the share of messages that vanish: of what the resolvers tell each other, and of their probes. The detector has its own
+	// options.
 	Loss float64
-	// Probes lets members find out about cuts between two of them that others can bridge, and report them to each other.
-	// Without it such cuts stay unseen, as they do in Serf.
-	Probes bool
 }
 
 // network knows which nodes can reach each other.
@@ -189,7 +187,12 @@ func (w *World) Heal() {
 }
 
 // SetLoss changes the share of messages that vanish.
-func (w *World) SetLoss(loss float64) { w.opts.Network.Loss = loss }
+func (w *World) SetLoss(loss float64) {
+	w.opts.Network.Loss = loss
+	for _, p := range w.procs {
+		p.arouse()
+	}
+}
 
 // send carries a message from one process to another, if it gets there: over a direct link, or relayed by others.
 func (w *World) send(from, to *process, f func()) {

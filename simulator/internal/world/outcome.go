@@ -57,13 +57,13 @@ func (w *World) whole(up []*process) bool {
 			return false
 		}
 	}
-	return !w.opts.Network.Probes || len(w.net.cut) == 0
+	return !w.opts.Probe.On() || len(w.net.cut) == 0
 }
 
 // apart reports whether two processes cannot reach each other, as far as resolvers can find out about it.
 func (w *World) apart(p, q *process) bool {
 	a, b := p.node.index, q.node.index
-	return !w.net.connected(a, b) || w.opts.Network.Probes && !w.net.direct(a, b)
+	return !w.net.connected(a, b) || w.opts.Probe.On() && !w.net.direct(a, b)
 }
 
 // Down are the names of the nodes whose last process was downed.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
 
 // stage is the place of a process in its life.
@@ -64,14 +65,17 @@ type process struct {
 	tells   []*telling
 	agenda  agenda
 	peers   []peer // by the place of the other one in others
-	// known are the peers that are known, knownUp those of them that run, unreached those that cannot be reached, misses those that own
-	// probes miss, bridges those that it and the other one miss although others reach both.
-	known, knownUp, unreached, misses, bridges int
-	returning, passing                         bool // it is about to be heard of again, or to be heard to have left
+	// known are the peers that are known, knownUp those of them that run, unreached those that cannot be reached.
+	known, knownUp, unreached int
+	returning, passing        bool // it is about to be heard of again, or to be heard to have left
 
-	asked    bool   // a decision was explained since the last race ended
-	heard    uint64 // the version of the reports in seen
-	seen     []sbr.Report
+	tracker   *reachability.Tracker
+	phase     time.Duration // of its rounds of probes
+	rounder   uint64        // the event of the next round; zero: none
+	rounds    int
+	observing bool // an opinion is formed soon
+
+	asked    bool // a decision was explained since the last race ended
 	believed belief
 	watch    watch
 	// knocking are downed incarnations that it has refused.
@@ -79,7 +83,7 @@ type process struct {
 	// request is whom an operator asked it to down, until the resolver has answered; empty: nobody.
 	request sbr.ID
 
-	news, failed, found sbr.Event // what others are told of it, see word
+	news sbr.Event // what others are told of it
 
 	// seats are its places in the slots, by the slot; see seat.sit.
 	seats    []*seat
@@ -217,7 +221,7 @@ func (p *process) join(rec sbr.Record) {
 		}
 		q.meet(p)
 		p.learnLeft(q)
-		p.w.appeared(p)
+		p.w.noticed(p)
 		p.w.gossipAbout(p)
 		p.w.account()
 		return
@@ -237,15 +241,13 @@ func (p *process) run() {
 	}
 	p.client.origin = p.client.now()
 	p.since, p.shown, p.r, p.news = p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
+	p.tracker, p.phase = reachability.New(p.w.opts.Probe, p.id), p.w.between(0, p.w.opts.Probe.Interval-1)
 	p.enter(stageRunning)
 	p.w.account()
 	p.w.started(p)
 	p.settle(nil)
 	p.sit()
 	p.client.wake()
-	if p.w.opts.Network.Probes {
-		p.w.spread()
-	}
 }
 
 // step hands an event to the resolver and carries out what it wants.
@@ -303,7 +305,7 @@ func (p *process) pause() {
 	for i := range p.peers {
 		p.peers[i].meeting = false
 	}
-	p.w.appeared(p)
+	p.w.noticed(p)
 }
 
 // resume ends a pause: the first thing the process learns is that it did not run.
@@ -342,12 +344,10 @@ func (p *process) awake() {
 			p.reapLater(i)
 		}
 		p.review()
+		p.arouse()
 	}
-	p.w.appeared(p)
+	p.w.noticed(p)
 	p.w.gossipAbout(p)
-	if p.w.opts.Network.Probes {
-		p.w.spread() // it has missed what was said
-	}
 }
 
 // stop ends the process.
@@ -357,7 +357,7 @@ func (p *process) stop() {
 	p.paused, p.backlog, p.tells = false, nil, nil
 	p.drop()
 	p.agenda.todos = nil
-	p.w.appeared(p)
+	p.w.noticed(p)
 	if p.left {
 		p.w.mourn(p)
 	}

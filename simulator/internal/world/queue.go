@@ -15,6 +15,7 @@ type event struct {
 const (
 	jobTick   = -1 - iota // the deadline of the process's resolver
 	jobAgenda             // what comes first on the process's agenda
+	jobProbes             // the process's next round of probes
 )
 
 // action is what any other event does.
@@ -36,6 +37,8 @@ func (w *World) run(e event) {
 		p.tick(e.seq)
 	case jobAgenda:
 		p.work(e.seq)
+	case jobProbes:
+		p.probe(e.seq)
 	default:
 		a := w.queue.take(e.act)
 		if p == nil {

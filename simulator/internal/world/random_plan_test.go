@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -75,7 +76,9 @@ func newPlanner(seed uint64) *planner {
 	if p.coin(0.2) {
 		d.Step = p.span(time.Second, 15*time.Second)
 	}
-	o.Network.Probes = p.coin(0.2)
+	if p.coin(0.2) {
+		o.Probe = reachability.DefaultSettings()
+	}
 	o.Refuse, o.KeepNames, o.AbruptDown = p.coin(0.5), p.coin(0.5), p.coin(0.3)
 	if p.coin(0.3) {
 		o.Network.Loss = 0.4 * p.Float64()
@@ -213,8 +216,9 @@ func repeat(w *World) {
 				if !p.knows(q) {
 					return
 				}
+				m, _ := p.r.Member(q.id) // before it is seen anew
 				p.step(sbr.MemberSeen{Member: q.self})
-				p.step(sbr.Reachability{ID: q.id, Unreachable: p.peer(q).failed})
+				p.step(sbr.Reachability{ID: q.id, Unreachable: m.Unreachable})
 				if n := len(w.store.chain); n > 0 {
 					old := w.store.chain[w.rng.IntN(n)].Clone()
 					if old.Token <= q.r.Verdict().Token {
@@ -239,7 +243,7 @@ func livePlan(seed uint64) plan {
 	p := newPlanner(seed)
 	p.live = true
 	o := &p.options
-	o.Network.Probes = false
+	o.Probe = reachability.Settings{}
 	o.Detection.Step = 0
 	o.Resolver.DownAllWhenUnstable = 0
 	n := o.Nodes

@@ -29,7 +29,6 @@ func (w *World) rewire(change func()) {
 	change()
 	w.net.valid = false
 	w.net.work()
-	w.unheard()
 	w.sort()
 	if len(r.cells) > 1 {
 		for i, n := range w.nodes {
@@ -132,14 +131,6 @@ func (w *World) relink(links [][2]int) {
 			if pair[0].attends() {
 				pair[0].look(pair[1])
 				pair[0].review()
-			}
-		}
-		w.bridge(a, b)
-	}
-	for _, s := range w.procs { // a link that works again, but is still missed
-		if s.bridges > 0 {
-			for _, x := range s.w.procs {
-				w.bridge(s, x)
 			}
 		}
 	}

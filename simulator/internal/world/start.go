@@ -73,7 +73,7 @@ func (p *process) startAlone(rec sbr.Record) {
 	p.run()
 	p.step(sbr.LeaseObserved{Record: rec})
 	p.step(sbr.Suspected{Members: p.missed(rec.Verdict)})
-	p.w.appeared(p)
+	p.w.noticed(p)
 	p.w.gossipAbout(p)
 	p.w.account()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
 
 // Options describe a world. Start from DefaultOptions.
@@ -24,7 +25,10 @@ type Options struct {
 
 	Network   NetworkOptions
 	Detection DetectionOptions
-	Store     StoreOptions
+	// Probe are the members' own probes. With them members find out about cuts between two of them that others can bridge; without them
+	// such cuts stay unseen, as they do in Serf.
+	Probe reachability.Settings
+	Store StoreOptions
 	// Slots are what runs on one member each, beside the resolvers.
 	Slots []SlotOptions
 	// Shards are types of shards that are spread over the members, beside the resolvers.
@@ -98,11 +102,7 @@ type World struct {
 	turned   []int32       // see process.look
 	losses   map[int]*loss // by component, see loss.go
 	left     []*process    // those that left and may still be known
-	hearsay  []hearsay     // by component
-	versions uint64        // of hearsay
 	nonces   uint64
-	// spreading says that changes of hearsay are on their way.
-	spreading bool
 
 	trace      trace
 	history    *historian

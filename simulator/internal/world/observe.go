@@ -1,0 +1,161 @@
+package world
+
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// A process finds out whom it reaches as package downing does: its tracker (package reachability) says whom to probe, and weighs what
+// the detector says, what probes find, and what others report.
+
+// observe gives the process its tracker's opinion, and the others what they should hear of it.
+func (p *process) observe(refresh bool) {
+	if p.stage != stageRunning {
+		return
+	}
+	o := p.tracker.Form(p.clock(), refresh)
+	if o.Observed {
+		p.take(sbr.Observations{Reports: o.Reports}, p.clock())
+	}
+	for _, c := range o.Changed {
+		p.w.stirred()
+		p.w.detected(p, p.w.byID[c.ID], c.Unreachable)
+		p.step(c)
+	}
+	if o.Observed {
+		p.plan()
+	}
+	if len(o.Bad)+len(o.Good) > 0 {
+		p.report(wire.Message{Kind: wire.KindReport, From: p.id, Down: o.Bad, Up: o.Good})
+	}
+	p.arouse()
+}
+
+// crowd is the size of a world from which opinions are formed at most every crowdLooks: each costs time in proportion to the size, and
+// so does what makes it necessary.
+const (
+	crowd      = 129
+	crowdLooks = 100 * time.Millisecond
+)
+
+// observeSoon is observe, at once in a world of usual size.
+func (p *process) observeSoon() {
+	switch {
+	case len(p.w.procs) < crowd:
+		p.observe(false)
+	case !p.observing:
+		p.observing = true
+		p.w.after(crowdLooks, p, func() {
+			p.observing = false
+			p.observe(false)
+		})
+	}
+}
+
+// report tells all others whom the process misses, by gossip.
+func (p *process) report(m wire.Message) {
+	w := p.w
+	for _, payload := range wire.Encode(m) {
+		piece, err := wire.Decode(payload)
+		if err != nil {
+			panic(err) // it was encoded by the same package
+		}
+		for _, q := range w.procs {
+			if q != p && q.runs() && w.carries(p, q) {
+				at := w.now + w.between(w.opts.Network.Latency, w.opts.Network.Jitter+w.opts.Detection.News)
+				w.enact(at, q, &reporting{from: p, to: q, m: &piece})
+			}
+		}
+	}
+}
+
+// reporting is a report on its way to one of the others.
+type reporting struct {
+	from, to *process
+	m        *wire.Message
+}
+
+func (r *reporting) act() {
+	if p := r.to; p.stage == stageRunning && p.w.carries(r.from, p) {
+		p.tracker.Reported(p.clock(), r.from.id, r.m.Down, r.m.Up)
+		p.observeSoon()
+	}
+}
+
+// arouse arranges the next round of probes, if there is reason for one: in a world where every probe is answered and nobody is in doubt
+// rounds would change nothing.
+func (p *process) arouse() {
+	o := &p.w.opts.Probe
+	if !o.On() || p.rounder != 0 || !p.attends() || p.calm() {
+		return
+	}
+	now := p.clock()
+	at := now - now%o.Interval + p.phase
+	if at <= now {
+		at += o.Interval
+	}
+	p.rounder = p.w.schedule(p.wall(at), p, jobProbes)
+}
+
+// calm reports whether a round of probes would change nothing.
+func (p *process) calm() bool {
+	if p.w.opts.Network.Loss > 0 || p.tracker.Unrest() {
+		return false
+	}
+	for place := range p.peers {
+		if p.peers[place].known && !p.reaches(p.w.procs[place], &p.peers[place]) {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports whether s would answer a probe now, but for loss.
+func (p *process) reaches(s *process, q *peer) bool {
+	if p.w.opts.Detection.Cut == nil {
+		return !q.missed
+	}
+	return s.alive() && p.w.net.direct(p.node.index, s.node.index)
+}
+
+// probe is a round of probes; event tells the present event from one that was replaced.
+func (p *process) probe(event uint64) {
+	if event != p.rounder {
+		return
+	}
+	p.rounder = 0
+	if !p.attends() || p.calm() {
+		return
+	}
+	w, ids := p.w, p.tracker.Probes()
+	answers, takes := make([]bool, len(ids)), 2*(w.opts.Network.Latency+w.opts.Network.Jitter)
+	for i, id := range ids {
+		s, loss := w.byID[id], w.opts.Network.Loss
+		answers[i] = p.reaches(s, p.peer(s)) && !w.chance(loss) && !w.chance(loss) // there, and back
+		if !answers[i] {
+			takes = w.opts.Probe.Timeout
+		}
+	}
+	w.after(takes, p, func() {
+		for i, id := range ids {
+			p.tracker.Probed(id, answers[i])
+		}
+		p.rounds++
+		p.observe(p.rounds%2 == 0)
+	})
+	p.arouse()
+}
+
+// miss makes the process's own probes of s fail, or work again, at the moment that the options say.
+func (p *process) miss(s *process, q *peer) {
+	if !q.known || q.missed == q.wantMissed {
+		return
+	}
+	q.missed = q.wantMissed
+	for range p.w.opts.Probe.Tries {
+		p.tracker.Probed(s.id, !q.missed)
+	}
+	p.observeSoon()
+}
