@@ -35,8 +35,6 @@ var timed = map[string]string{
 
 // differs are files in which Serf does something that the model leaves out, by name, with what it is.
 var differs = map[string]string{
-	"asymmetric": "five members that miss the same one are enough to call that one unreachable, and the others stay; " +
-		"the model knows only pairs that miss each other",
 	"one-way-sides": "rumours of the smaller side still reach the larger one, whose members take each other for dead until they refute it: " +
 		"its view settles later, and either side may win",
 	"rolling-update-during-split": "when Serf calls a member of the larger side left, which restarts that side's deadline, is a matter of seconds: " +
