@@ -1,5 +1,6 @@
 // Package world runs whole clusters of resolvers in virtual time: a network that can be cut, a failure detector, and a lease
-// store with every fault a real one has. The resolvers are the real ones (sbr.Resolver); everything around them is a model.
+// store with every fault a real one has. The resolvers are the real ones (sbr.Resolver), and so are their observers
+// (reachability.Tracker), the machine of the lease and the codec of messages; Serf, the network, the store and the clocks are models.
 //
 //	w, err := world.New(world.Options{Seed: 7, Nodes: 5, …})
 //	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
