@@ -177,8 +177,8 @@ func (s *store) verdict() *sbr.Verdict {
 		return &sbr.Verdict{}
 	}
 	last := &s.chain[len(s.chain)-1]
-	if s.record.Verdict != nil && s.record.Token > last.Token {
-		return s.record.Verdict // told again after last had been written in its place
+	if s.record.Verdict != nil && s.record.Token >= last.Token {
+		return s.record.Verdict // told again after last was written, even under its token
 	}
 	return last
 }
