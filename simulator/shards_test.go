@@ -38,6 +38,10 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		89120:  "the same, of a shard",
 		24926:  "the state of an older run was inherited, though others had held the lease since",
 		56142:  "the same, handed over while the lease was free",
+		10947:  "S2 went by a verdict that the store had lost, though another one of its token had been told again",
+		12876:  "a member that left without a word before was no change to X4",
+		52424:  "a coordinator began with the term of one that had started within the same four seconds, and nobody was left that knew",
+		70640:  "a run that started again where it was had moved, because another side had run the shard meanwhile",
 		96076:  "members that had stood still together took each other's word",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)

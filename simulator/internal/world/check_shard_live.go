@@ -109,11 +109,14 @@ func (s *slot) endedAt() (at time.Duration) {
 	return at
 }
 
-// moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that follows one that has ended by itself stays where it is.
+// moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that follows one that
+// has ended by itself stays where it is: it is the last run, or starts by the same order.
 func (s *shards) moves(r *run) {
 	x := r.berth.slot
-	if n := len(x.runs); n > 0 && x.runs[n-1].berth == r.berth {
-		return
+	for i, o := range x.runs {
+		if o.berth == r.berth && (i == len(x.runs)-1 || o.token == r.token) {
+			return
+		}
 	}
 	if quiet := s.quiet(); quiet >= s.restsAfter() && s.w.opts.Network.Loss == 0 {
 		x.broken(4, "%s moves to %s although nothing has changed for %v", x, r.berth.p.id, quiet)

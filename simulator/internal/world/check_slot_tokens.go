@@ -2,16 +2,17 @@ package world
 
 import "strconv"
 
-// follows reports whether promise X2 is that r has a larger token than o, which was started before. With a lease it always is, but for runs that
-// follow each other on one member under one grant. Without one it is for a run that was handed over, and for one whose member knows a verdict
-// that was written after o had started. A shard's token is larger than those of all members that its own and the one that coordinates have ever heard of, for
-// these were asked; runs that follow each other on one member by one order have one token.
+// follows reports whether promise X2 is that r has a larger token than o, which was started before. With a lease it always is,
+// but for runs that follow each other on one member under one grant. Without one it is for a run that was handed over, and for
+// one whose member knows a verdict that was written after o had started. A shard's token is larger than those of all members
+// that its own and the one that coordinates have ever heard of, for these were asked; see unheardOf and unremembered. Runs that
+// follow each other on one member by one order have one token.
 func (r *run) follows(o *run) bool {
 	switch s := r.berth.slot; {
 	case s.UseLease, s.shardOf != nil && r.berth == o.berth:
 		return o.berth != r.berth || o.token != r.token
 	case s.shardOf != nil:
-		return !r.unheardOf(o)
+		return !r.unheardOf(o) && !r.unremembered(o)
 	default:
 		return r.verdict > o.stored || r.from == o.berth.p.id
 	}

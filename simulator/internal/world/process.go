@@ -37,6 +37,7 @@ type process struct {
 	paused     bool
 	pausedAt   time.Duration
 	backlog    []action
+	began      time.Duration // when its resolver started
 	downReason string
 	downAt     time.Duration
 	left       bool // everybody who could hear it was told that it left
@@ -240,7 +241,7 @@ func (p *process) run() {
 		panic(err) // the options were validated
 	}
 	p.client.origin = p.client.now()
-	p.since, p.shown, p.r, p.news = p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
+	p.began, p.since, p.shown, p.r, p.news = p.w.now, p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
 	p.tracker, p.phase = reachability.New(p.w.opts.Probe, p.id), p.w.between(0, p.w.opts.Probe.Interval-1)
 	p.enter(stageRunning)
 	p.w.account()

@@ -166,6 +166,7 @@ func (t *seat) resign() {
 
 func (p *process) goodbye() {
 	if p.stage == stageRunning {
+		p.w.disturb()
 		p.step(sbr.Left{})
 		p.leave()
 	}
