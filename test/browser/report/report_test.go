@@ -158,7 +158,7 @@ func TestPlay(t *testing.T) {
 }
 
 func TestSliderShowsTheMoment(t *testing.T) {
-	p := opened(t, browser.Options{}, recorded(t, split, 1))
+	p := opened(t, browser.Options{}, recorded(t, split, 2)) // its last event comes after the lease was freed
 	slide := func(i int) { set(p, ".slider", strconv.Itoa(i), "input") }
 	slide(0)
 	require.Equal(t, 0, moment(t, p))
