@@ -25,7 +25,8 @@ func (s *Scenario) options() (world.Options, error) {
 	}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
 	o.Network = world.NetworkOptions{Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss}
-	o.Detection, o.Probe = cl.Detection.options(len(nodes)), r.Reachability()
+	o.Serf, o.Times = cl.Detection.options()
+	o.Probe = r.Reachability()
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
 	if o.Store.TTL == lease.Infinite {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow

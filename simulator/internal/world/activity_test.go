@@ -33,7 +33,7 @@ func (removeOthers) Decide(*sbr.View) sbr.Choice {
 }
 
 func TestActivity(t *testing.T) {
-	settled := 20*time.Second + DefaultOptions().Detection.After + DefaultOptions().Resolver.StableAfter
+	settled := 20*time.Second + DefaultOptions().Times.After + DefaultOptions().Resolver.StableAfter
 	rest := 2*time.Minute - settled
 	t.Run("a lease leaves one side, the other one is down moments after the verdict", func(t *testing.T) {
 		a := measured(t, strategies.LeaseMajority{}, true).Activity()

@@ -76,8 +76,8 @@ func (s *slot) excuse(older, newer *run) string {
 
 // lastToKnow reports whether the last member that knew of a, and of its margin, left before b could ask it.
 func lastToKnow(a, b *process) bool {
-	met := func(p *process) bool { return p.peer(a).met }
-	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.peer(o).known && met(o) })
+	met := func(p *process) bool { return p.met.has(a.index) }
+	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.knows(o) && met(o) })
 }
 
 // outSince is when the first verdict was written that leaves a process out.

@@ -135,7 +135,7 @@ func TestHistory_Views(t *testing.T) {
 				want := Unknown
 				if o.proc.knows(s.proc) {
 					want = Alive
-					if o.proc.peers[s.proc.index].failed {
+					if o.proc.peer(s.proc).status == failed {
 						want = Failed
 					}
 				}

@@ -59,8 +59,8 @@ const openFor = 3
 func (t *talk) ask(to sbr.ID, wire []byte, chief bool) {
 	p := t.p
 	q := &inquiry{by: t, until: p.clock() + openFor*t.every, wire: wire, given: make(map[*process]bool), chief: chief}
-	for place := range p.peers {
-		if other := p.w.procs[place]; p.peers[place].known && other != p && (to == "" || other.id == to) {
+	for other := range p.others() {
+		if to == "" || other.id == to {
 			p.w.post(p, other, &asking{q: q, to: other})
 		}
 	}
