@@ -47,10 +47,9 @@ next:
 		}
 		w := newWalker(o)
 		asked.looks = &w.looks
-		w.search(ctx)
-		r := w.finish()
+		r := w.search.Run(ctx)
 		result.Walked++
-		result.WalkCounts = result.Add(r.WalkCounts)
+		result.WalkCounts = result.Add(r.Counts)
 		for _, v := range r.Broken {
 			v.Cluster = Partition(o.Sides).String()
 			result.Broken = append(result.Broken, v)

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -36,8 +35,7 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 				w := newWalker(o)
 				asked := newWalkNotes(o.Strategy)
 				asked.looks, w.Strategy = &w.looks, asked
-				w.search(context.Background())
-				results, notes = append(results, w.finish()), append(notes, asked)
+				results, notes = append(results, w.search.Run(t.Context())), append(notes, asked)
 			}
 			for k := range f.Walks {
 				for i := range f.Walks {

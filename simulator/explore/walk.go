@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // MaxMembers is how many members a walk may have.
@@ -40,67 +41,24 @@ type Walk struct {
 	Strategy sbr.Strategy
 	// Limit bounds the number of states. Zero: none.
 	Limit int
-	// Progress is called now and then with what was counted so far. Nil: nobody wants to know.
+	// Progress is called now and then with what was counted so far. Nil: it is not.
 	Progress func(WalkCounts)
 }
 
-// WalkCounts are the sizes of what was searched.
-type WalkCounts struct {
-	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
-	// states nothing more happens by itself.
-	States int `json:"states"`
-	Edges  int `json:"edges"`
-	Rests  int `json:"rests"`
-	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that no survivor could tell it again.
-	Excepted int `json:"excepted"`
-	// Resolvers is how many different states single resolvers were in.
-	Resolvers int `json:"-"`
-}
-
-// Add returns the sum of both.
-func (c WalkCounts) Add(d WalkCounts) WalkCounts {
-	return WalkCounts{
-		States: c.States + d.States, Edges: c.Edges + d.Edges, Rests: c.Rests + d.Rests, Excepted: c.Excepted + d.Excepted,
-		Resolvers: c.Resolvers + d.Resolvers,
-	}
-}
-
-// WalkResult is what a walk found.
-type WalkResult struct {
-	WalkCounts
-	// Complete says that everything was searched: neither Limit was reached nor the context cancelled.
-	Complete bool
-	// Broken are the first violations. A walk ends when it has found three.
-	Broken []Violation
-}
-
-// Violation is a broken promise and the way to it.
-type Violation struct {
-	// Promise is the promise's short name, as in the design: S1, S2, S4, L1, L3, F1; chain: the rules of
-	// verdicts; stable: nobody decides before its view was stable.
-	Promise string `json:"promise"`
-	// Cluster is the partition, where it is not plain from the walk.
-	Cluster string `json:"partition,omitempty"`
-	// Text says what is wrong.
-	Text string `json:"text"`
-	// Steps are what happened, from the cut on, one line each.
-	Steps []string `json:"steps"`
-}
-
-// Run searches all states. It looks at ctx now and then, and returns what it has when that is cancelled.
-func (o Walk) Run(ctx context.Context) WalkResult {
-	w := newWalker(o)
-	w.search(ctx)
-	return w.finish()
-}
-
-const (
-	maxBroken  = 3
-	checkEvery = 1 << 12 // states between two looks at the context
-	reportEach = 1 << 16 // states between two reports of progress
+type (
+	// WalkCounts are the sizes of what was searched.
+	WalkCounts = walk.Counts
+	// WalkResult is what a walk found.
+	WalkResult = walk.Report
+	// Violation is a broken promise and the way to it. The promises are S1, S2, S4, L1, L3 and F1, as in the design; chain: the
+	// rules of verdicts; stable: nobody decides before its view was stable.
+	Violation = walk.Violation
 )
 
-// walker is a search under way.
+// Run searches all states. It looks at ctx now and then, and returns what it has when that is cancelled.
+func (o Walk) Run(ctx context.Context) WalkResult { return newWalker(o).search.Run(ctx) }
+
+// walker is the model of a walk.
 type walker struct {
 	Walk
 	n      int // members, and where they may restart, their next lives, which come after them
@@ -114,11 +72,7 @@ type walker struct {
 	members [MaxMembers]walkMember
 
 	looks  walkLooks
-	seen   walkSet
-	stack  []*walkFrame
-	depth  int
-	buf    []byte
-	result WalkResult
+	search *walk.Search[walkState]
 
 	// For tests: a search without reduction, and what is called in every state of rest, at each step of a member, when time passes.
 	plain   bool
@@ -154,35 +108,21 @@ func newWalker(o Walk) *walker {
 		w.access &^= 1<<i | 1<<(w.first+i)
 	}
 	w.events.init()
-	w.result.Complete = true
+	for i := range w.n {
+		w.members[i].init(w, i)
+	}
+	w.search = walk.NewSearch(w, o.Limit, o.Progress)
 	return w
 }
 
-// finish adds up.
-func (w *walker) finish() WalkResult {
-	w.result.States = w.seen.len()
-	for i := range w.n {
-		w.result.Resolvers += len(w.members[i].locals)
-	}
-	return w.result
-}
-
-// start is the state in which the cluster is whole and armed, and is cut at this moment.
-func (w *walker) start() *walkState { return w.startIn(new(walkState)) }
-
-func (w *walker) startIn(s *walkState) *walkState {
+// First makes s the state in which the cluster is whole and armed, and is cut at this moment.
+func (w *walker) First(s *walkState) {
 	*s = walkState{
 		lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses),
 		leaves: uint8(w.Leaves), removals: uint8(w.Removals), forgets: uint8(w.Forgets),
 		restarts: uint8(w.Restarts),
 	}
-	for i := range w.n {
-		if w.members[i].w == nil {
-			w.members[i].init(w, i)
-		}
-		if i >= w.first {
-			continue // not before the first life has ended
-		}
+	for i := range w.first {
 		r, err := sbr.New(w.Resolver, w.Strategy, walkNode(i), 0)
 		if err != nil {
 			panic(err) // a mistake in the program
@@ -197,5 +137,4 @@ func (w *walker) startIn(s *walkState) *walkState {
 		s.local[i] = w.members[i].intern(r, w.Resolver.SettleAfter, walkFirstAttempt, walkUnrest{})
 	}
 	w.notice(s)
-	return s
 }

@@ -45,11 +45,11 @@ func (p walkPacket) late() bool    { return p&walkLate != 0 }
 func (p walkPacket) age() uint16   { return uint16(p >> 32) }
 func (p walkPacket) event() uint32 { return uint32(p) }
 
-// set makes s a copy of from.
-func (s *walkState) set(from *walkState) {
-	flying := s.flying
-	*s = *from
-	s.flying = append(flying[:0], from.flying...)
+// Copy makes to a copy of from.
+func (w *walker) Copy(to, from *walkState) {
+	flying := to.flying
+	*to = *from
+	to.flying = append(flying[:0], from.flying...)
 }
 
 func (s *walkState) up(i int) bool { return s.local[i] != 0 }
@@ -68,9 +68,9 @@ func (s *walkState) take(k int) walkPacket {
 	return p
 }
 
-// appendKey encodes everything that decides what can follow.
-func (s *walkState) appendKey(b []byte, n int) []byte {
-	for _, l := range s.local[:n] {
+// AppendKey appends everything that decides what can follow.
+func (w *walker) AppendKey(b []byte, s *walkState) []byte {
+	for _, l := range s.local[:w.n] {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	r := &s.record
@@ -78,7 +78,7 @@ func (s *walkState) appendKey(b []byte, n int) []byte {
 	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
 	b = append(b, s.crashed, s.unrest, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
 	if b = append(b, s.restarts); s.crashed != 0 {
-		for _, t := range s.seen[:n] {
+		for _, t := range s.seen[:w.n] {
 			b = append(b, byte(t))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // wait lets time pass until something is due.
 func (w *walker) wait(s *walkState) {
-	by := w.nextDue(s)
+	by := w.Pass(s)
 	if w.waited != nil {
 		w.waited(by)
 	}

@@ -3,29 +3,15 @@ package explore
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// steps tells the way from the cut to the present, one line for each step. The time is counted from the cut.
-func (w *walker) steps() (lines []string) {
-	var now time.Duration
-	for _, f := range w.stack[:w.depth] {
-		m := f.moves[f.next-1]
-		if m.kind == walkWaits {
-			now += w.nextDue(&f.state)
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("%-7v %s", now, w.tell(&f.state, m)))
-	}
-	return lines
-}
-
-// tell says what a move is, in a line.
-func (w *walker) tell(s *walkState, m walkMove) string {
-	who := walkName(int(m.at))
-	switch m.kind {
+// Describe says what a move is, in a line.
+func (w *walker) Describe(s *walkState, m walk.Move) string {
+	who := walkName(int(m.At))
+	switch m.Kind {
 	case walkDue:
 		return who + ": a deadline"
 	case walkCrashes:
@@ -35,28 +21,28 @@ func (w *walker) tell(s *walkState, m walkMove) string {
 	case walkLeaves:
 		return who + " LEAVES"
 	case walkRemoves:
-		i, j := ofPair(m.at)
+		i, j := ofPair(m.At)
 		return walkName(i) + " is told to FORCE-LEAVE " + walkName(j)
 	case walkRestarts:
-		return who + " RESTARTS, and is " + walkName(w.first+int(m.at)) + " from now on"
+		return who + " RESTARTS, and is " + walkName(w.first+int(m.At)) + " from now on"
 	case walkForgets:
-		if m.at == 0 {
+		if m.At == 0 {
 			return "the record is DELETED"
 		}
-		return fmt.Sprintf("the record becomes verdict %d AGAIN", m.at)
+		return fmt.Sprintf("the record becomes verdict %d AGAIN", m.At)
 	case walkLooksUp:
 		return who + " reads the lease, as it does now and then"
 	case walkContinues:
 		return who + " goes on after its pause"
 	}
-	p := s.flying[m.at]
+	p := s.flying[m.At]
 	e := &w.events.all[p.event()]
 	who = walkName(p.member())
 	text := who + " " + e.String()
 	if e.request() {
 		text = "the store gets from " + who + ": " + e.String()
 	}
-	switch m.kind {
+	switch m.Kind {
 	case walkDelayed:
 		return "LATE from now on: " + text
 	case walkLostNow:

@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // step lets an event happen to a member's host and carries out what it wants.
@@ -46,7 +46,7 @@ func (w *walker) view(s *state, i int) slot.View {
 // carry carries out what a host wants.
 func (w *walker) carry(s *state, i int, effects []slot.Effect) {
 	for _, e := range append([]slot.Effect(nil), effects...) {
-		if w.tell != nil {
+		if w.search.Telling() {
 			w.tell(i, e)
 		}
 		switch e := e.(type) {

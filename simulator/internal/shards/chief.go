@@ -6,7 +6,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // successor is the member on which the coordinator would run next: the oldest that may; nobody: none.
@@ -102,8 +102,8 @@ func (w *walker) tickChief(s *state, k int) {
 func (w *walker) carryChief(s *state, k int, effects []slot.Effect) {
 	c := s.chiefs[k]
 	for _, e := range append([]slot.Effect(nil), effects...) {
-		if w.tellChief != nil {
-			w.tellChief(int(c.at), e)
+		if w.search.Telling() {
+			w.tellCoordinator(int(c.at), e)
 		}
 		switch e := e.(type) {
 		case slot.Ask[message.Message]:

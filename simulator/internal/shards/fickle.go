@@ -3,8 +3,8 @@ package shards
 import (
 	"slices"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // fickle is the real allocator, which changes its mind: what it wishes counts for as long as it is possible.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk/walktest"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/shards"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk/walktest"
 )
 
 // TestWalk_FindsWhatBreaksAPromise walks under settings that packages host and coordinator forbid.
@@ -44,7 +44,9 @@ func TestWalk_EndsWhenItIsCancelled(t *testing.T) {
 func TestWalk_FindsTheSameAgain(t *testing.T) {
 	o := shards.Plan(true, "three, a leave, another coordinator")[0]
 	o.Limit = 5000
-	reports, err := shards.Walks(context.Background(), []shards.Options{o, o}, 2)
+	first, err := shards.Walk(t.Context(), o)
 	require.NoError(t, err)
-	require.Equal(t, reports[0], reports[1])
+	again, err := shards.Walk(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // What can happen to shards and their coordinator, next to what happens to their cluster. At is a member and, times MaxMembers, a shard.

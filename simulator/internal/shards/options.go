@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // MaxShards is how many shards a walk may have.
@@ -72,7 +72,7 @@ func (o *Options) patience() time.Duration {
 // Validate reports every problem at once, one line each.
 func (o *Options) Validate() error {
 	h := &o.Host
-	errs := []error{o.Options.Validate("shards", []walk.Count{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}, {Name: "Whims", N: o.Whims}},
+	errs := []error{o.Options.Validate("shards", []walk.Number{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}, {Name: "Whims", N: o.Whims}},
 		[]walk.Time{{Name: "HandOverRetryInterval", D: h.HandOverRetryInterval}, {Name: "Margin", D: h.Margin}, {Name: "Trust", D: h.Trust},
 			{Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}, {Name: "AuditInterval", D: o.Coordinator.AuditInterval}})}
 	if o.Shards < 1 || o.Shards > MaxShards {
@@ -88,12 +88,3 @@ func (o *Options) Validate() error {
 	host, chief := o.host(0), o.coordinator(0, 1, a)
 	return errors.Join(append(errs, host.Validate(), chief.Validate())...)
 }
-
-type (
-	// Counts are the sizes of what was searched.
-	Counts = walk.Counts
-	// Report is what a walk found.
-	Report = walk.Report
-	// Violation is a broken promise and the way to it.
-	Violation = walk.Violation
-)

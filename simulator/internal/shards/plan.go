@@ -1,6 +1,6 @@
 package shards
 
-import "github.com/serf-sbr/serf-sbr/internal/walk"
+import "github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 
 // fault returns the change of a fault that comes alone, or together with others.
 func fault(name string) (change func(*Options), ok bool) {

@@ -3,8 +3,7 @@ package shards
 import (
 	"context"
 
-	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // walker is the model that is walked.
@@ -14,40 +13,28 @@ type walker struct {
 	alloc  *fickle
 	canon  walk.Canon
 	// inside is what comes at once.
-	inside    []letter
-	flushing  bool
-	tell      func(i int, e slot.Effect)
-	tellChief func(i int, e slot.Effect)
+	inside   []letter
+	flushing bool
 }
 
 // Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The error is that of Options.Validate.
-func Walk(ctx context.Context, o Options) (Report, error) {
+func Walk(ctx context.Context, o Options) (walk.Report, error) {
 	if err := o.Validate(); err != nil {
-		return Report{}, err
+		return walk.Report{}, err
 	}
 	o.Notice = o.Host.Margin / 2
-	w := newWalker(o)
-	w.search = walk.NewSearch[state](&w.Options.Options)
-	return w.search.Run(ctx, w), nil
-}
-
-func newWalker(o Options) *walker {
 	a, err := o.allocator()
 	if err != nil {
 		panic(err) // Validate has looked at it
 	}
 	w := &walker{Options: o, alloc: &fickle{Allocator: a}, canon: walk.Canon{Horizon: horizon, Unserved: o.Resigns > 0}}
-	w.search = walk.Muted[state](&w.Options.Options)
-	return w
-}
-
-// Walks makes several walks, at most workers of them at a time, and returns their reports in order.
-func Walks(ctx context.Context, all []Options, workers int) ([]Report, error) {
-	return walk.All(ctx, Walk, all, workers)
+	w.search = walk.NewSearch(w, o.Limit, nil)
+	return w.search.Run(ctx), nil
 }
 
 // First is the state in which the members that are there from the beginning know each other: not armed yet or, where they are formed, with all shards running.
-func (w *walker) First() (s state) {
+func (w *walker) First(s *state) {
+	*s = state{}
 	s.Cluster = walk.NewCluster(&w.Options.Options)
 	s.chiefs = [2]chief{{at: nobody}, {at: nobody}}
 	for n := range s.leases {
@@ -57,14 +44,16 @@ func (w *walker) First() (s state) {
 		s.hosts[i].m = newHost(w.Options.host(i), 0)
 		s.Members[i].Sure = -w.Host.Trust
 	}
-	passenger{w, &s}.Everyone()
+	passenger{w, s}.Everyone()
 	if w.Formed {
-		w.form(&s)
+		w.form(s)
 	}
 	s.Endanger()
 	s.changes, s.strays, s.whims = int8(w.Changes), int8(w.Strangers), int8(w.Whims)
-	return s
 }
+
+// Copy makes to a copy of from: what they share is never changed in place.
+func (w *walker) Copy(to, from *state) { *to = *from }
 
 // form lets a cluster find itself, until time brings nothing new.
 func (w *walker) form(s *state) {

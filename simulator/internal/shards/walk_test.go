@@ -3,9 +3,9 @@ package shards_test
 import (
 	"testing"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
-	"github.com/serf-sbr/serf-sbr/internal/walk/walktest"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/shards"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk/walktest"
 )
 
 var model = walktest.Model[shards.Options]{Walk: shards.Walk, Common: func(o *shards.Options) *walk.Options { return &o.Options }}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // step lets an event happen to a member's machine and carries out what it wants.
@@ -35,7 +35,7 @@ func (w *walker) look(s *state, i int) {
 func (w *walker) carry(s *state, i int, effects []core.Effect) {
 	x := &s.slots[i]
 	for _, e := range slices.Clone(effects) {
-		if w.tell != nil {
+		if w.search.Telling() {
 			w.tell(i, e)
 		}
 		switch e := e.(type) {

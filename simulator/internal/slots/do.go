@@ -2,14 +2,14 @@ package slots
 
 import (
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // Do lets a move happen.
 func (w *walker) Do(s *state, mv walk.Move) {
 	switch mv.Kind {
 	case walk.Waits:
-		w.wait(s, w.next(s))
+		w.wait(s, w.Pass(s))
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
 		if l, delivered := s.Mail.Do(mv, &s.Cluster); delivered {
 			w.deliver(s, l)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk/walktest"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/slots"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk/walktest"
 )
 
 // TestWalk_FindsWhatBreaksAPromise walks under settings that package handover forbids.
@@ -49,8 +49,10 @@ func TestWalk_EndsWhenItIsCancelled(t *testing.T) {
 func TestWalk_FindsTheSameAgain(t *testing.T) {
 	o := slots.Default()
 	o.Formed, o.UseLease, o.Cuts = true, true, 1
-	reports, err := slots.Walks(context.Background(), []slots.Options{o, o}, 2)
+	first, err := slots.Walk(t.Context(), o)
 	require.NoError(t, err)
-	require.Equal(t, reports[0], reports[1])
-	require.True(t, reports[0].Complete)
+	require.True(t, first.Complete)
+	again, err := slots.Walk(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // What can happen to a slot, next to what happens to its cluster.

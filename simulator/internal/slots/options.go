@@ -5,7 +5,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // MaxMembers is how many members a walk may have.
@@ -33,12 +33,3 @@ func (o *Options) Validate() error {
 	return errors.Join(o.Options.Validate("slots", nil, []walk.Time{{Name: "HandOverRetryInterval", D: h.HandOverRetryInterval}, {Name: "Margin", D: h.Margin},
 		{Name: "Trust", D: h.Trust}, {Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}}), h.Validate())
 }
-
-type (
-	// Counts are the sizes of what was searched.
-	Counts = walk.Counts
-	// Report is what a walk found.
-	Report = walk.Report
-	// Violation is a broken promise and the way to it.
-	Violation = walk.Violation
-)

@@ -1,6 +1,6 @@
 package slots
 
-import "github.com/serf-sbr/serf-sbr/internal/walk"
+import "github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 
 // Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without a lease, on four members. They take
 // about a minute on one core.

@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // Moves appends what can happen next.
 func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
-	return s.World.Moves(to, passenger{w, s}, s.letterKey)
+	to = s.World.Moves(to, passenger{w, s}, s.letterKey)
+	if n := len(to); n == 0 || to[n-1].Kind == walk.Waits {
+		w.search.Settle(s, w.Fair, w.Bound)
+	}
+	return to
 }
 
 // Fair is what happens next where nothing goes wrong. ok is false when all is well and will remain so.
@@ -17,17 +21,11 @@ func (w *walker) Fair(s *state) (mv walk.Move, ok bool) {
 	return s.World.Fair(passenger{w, s}, s.letterKey, func() bool { return w.asItShouldBe(s) })
 }
 
-// next is how long it takes until something more can happen. Zero: nothing will.
-func (w *walker) next(s *state) time.Duration {
+// Pass is how long it takes until something more can happen. Zero: nothing will.
+func (w *walker) Pass(s *state) time.Duration {
 	p := passenger{w, s}
 	return s.Next(p, s.Anything(p))
 }
-
-// Stuck reports whether waiting changes nothing.
-func (w *walker) Stuck(s *state) bool { return w.next(s) == 0 }
-
-// Now is the time.
-func (w *walker) Now(s *state) time.Duration { return s.Now }
 
 // asItShouldBe reports whether exactly one run is active, or none where nobody may run.
 func (w *walker) asItShouldBe(s *state) bool {

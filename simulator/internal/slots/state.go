@@ -6,8 +6,8 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // slot is what runs on a member. Machines and views are shared between states: who changes one, copies it first.

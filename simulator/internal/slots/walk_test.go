@@ -3,9 +3,9 @@ package slots_test
 import (
 	"testing"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
-	"github.com/serf-sbr/serf-sbr/internal/walk/walktest"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/slots"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk/walktest"
 )
 
 var model = walktest.Model[slots.Options]{Walk: slots.Walk, Common: func(o *slots.Options) *walk.Options { return &o.Options }}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // crew is what runs on the members of a cluster: it notes what it hears.
@@ -153,7 +153,7 @@ func TestOptions_EveryProblemIsReported(t *testing.T) {
 	o := walk.Default()
 	require.NoError(t, o.Validate("walk", nil, nil))
 	o.Members, o.Joins, o.Returns, o.Losses, o.Notice = 5, 7, -1, 1, o.Step/2
-	err := o.Validate("walk", []walk.Count{{Name: "Whims", N: 16}}, []walk.Time{{Name: "Margin", D: 1}})
+	err := o.Validate("walk", []walk.Number{{Name: "Whims", N: 16}}, []walk.Time{{Name: "Margin", D: 1}})
 	require.Len(t, strings.Split(err.Error(), "\n"), 7, "%v", err)
 	o.Step = 0
 	require.ErrorContains(t, o.Validate("walk", nil, nil), "walk: Step is 0s: it must be positive")

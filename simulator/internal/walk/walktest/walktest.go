@@ -5,7 +5,8 @@
 //
 // # Guarantees
 //
-//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not complete. What was searched is logged.
+//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not complete. What was searched
+//     is logged.
 //
 // # Non-guarantees
 //
@@ -19,21 +20,20 @@ package walktest
 import (
 	"context"
 	"flag"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/internal/cores"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 var (
 	thorough = flag.Bool("thorough", false, "walk what takes some minutes, too")
 	only     = flag.String("only", "", "make only the walks whose names match this regular expression")
 )
-
-// workers is how many walks are made at a time.
-const workers = 2
 
 // Model is a package of walks. O are its options.
 type Model[O any] struct {
@@ -65,28 +65,32 @@ func (m Model[O]) Keeps(t *testing.T, p Plan[O]) {
 	all = slices.DeleteFunc(all, func(o O) bool { return !pick.MatchString(m.Common(&o).Name) })
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()
-	reports, err := walk.All(ctx, func(ctx context.Context, o O) (walk.Report, error) {
+	reports := make([]walk.Report, len(all))
+	cores.All(len(all), func(k int) {
+		o, name := all[k], m.Common(&all[k]).Name
 		r, err := m.Walk(ctx, o)
-		t.Logf("%v: %s", r.Counts, r.Name)
-		if len(r.Broken) > 0 {
-			enough()
+		reports[k] = r
+		t.Log(line(r.Counts, name))
+		if err != nil {
+			t.Error(err)
 		}
-		return r, err
-	}, all, workers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum walk.Counts
-	for k, r := range reports {
-		sum = sum.Add(r.Counts)
-		if !r.Complete && ctx.Err() == nil && m.Common(&all[k]).Limit == 0 {
-			t.Errorf("%s: not complete", r.Name)
+		if !r.Complete && ctx.Err() == nil && m.Common(&o).Limit == 0 {
+			t.Errorf("%s: not complete", name)
 		}
 		for _, v := range r.Broken {
-			t.Errorf("%s: %v", r.Name, v)
+			t.Errorf("%s: %v", name, v)
+			enough()
 		}
+	})
+	var sum walk.Counts
+	for _, r := range reports {
+		sum = sum.Add(r.Counts)
 	}
-	t.Logf("%v: all", sum)
+	t.Log(line(sum, "all"))
+}
+
+func line(c walk.Counts, name string) string {
+	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v: %s", c.States, c.Edges, c.Starts, c.Slowest, name)
 }
 
 func (m Model[O]) limit(all []O, states int) {

@@ -51,8 +51,6 @@ type Options struct {
 
 	// Limit bounds the number of states. Zero: none.
 	Limit int
-	// Progress is called now and then with what was counted so far. Nil: nobody wants to know.
-	Progress func(Counts)
 }
 
 // Default returns four members with short times, to which nothing happens yet.
@@ -67,14 +65,14 @@ type Time struct {
 	D    time.Duration
 }
 
-// Count is one of the numbers of a walk.
-type Count struct {
+// Number is one of the numbers of a walk.
+type Number struct {
 	Name string
 	N    int
 }
 
 // Validate reports every problem at once, one line each, beginning with the name of the package that asks. counts and times are that package's own.
-func (o *Options) Validate(pkg string, counts []Count, times []Time) error {
+func (o *Options) Validate(pkg string, counts []Number, times []Time) error {
 	var errs []error
 	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf(pkg+": "+format, args...)) }
 	if o.Members < 1 || o.Members > MaxMembers {
@@ -83,7 +81,7 @@ func (o *Options) Validate(pkg string, counts []Count, times []Time) error {
 	if o.Joins < 0 || o.Joins >= max(o.Members, 1) {
 		say("Joins is %d: at least one of %d members has to be there", o.Joins, o.Members)
 	}
-	for _, n := range append([]Count{{"Cuts", o.Cuts}, {"Crashes", o.Crashes}, {"Pauses", o.Pauses}, {"Resigns", o.Resigns}, {"Returns", o.Returns}, {"Leaves", o.Leaves}, {"Ends", o.Ends},
+	for _, n := range append([]Number{{"Cuts", o.Cuts}, {"Crashes", o.Crashes}, {"Pauses", o.Pauses}, {"Resigns", o.Resigns}, {"Returns", o.Returns}, {"Leaves", o.Leaves}, {"Ends", o.Ends},
 		{"Late", o.Late}, {"Twice", o.Twice}, {"Lost", o.Lost}, {"Removals", o.Removals}, {"Slow", o.Slow}, {"Losses", o.Losses}, {"Doubts", o.Doubts}}, counts...) {
 		if n.N < 0 || n.N > 15 {
 			say("%s is %d: 0 to 15 are possible", n.Name, n.N)

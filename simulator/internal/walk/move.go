@@ -7,15 +7,10 @@ import (
 	"time"
 )
 
-// Kind is what can happen next.
-type Kind uint8
-
-// The kinds of moves that all models have. Those of a model begin at Own.
+// The kinds of moves of a cluster and of its messages. Those of a model begin at Own.
 const (
-	// Waits lets time pass.
-	Waits Kind = iota
-	// Delivers, Copies, Delays and Drops are about a letter: see Mail.
-	Delivers
+	// Delivers, Copies, Delays and Drops are about a message: see Mail.
+	Delivers Kind = iota + 1
 	Copies
 	Delays
 	Drops
@@ -40,12 +35,6 @@ const (
 	// Own is the first kind of a model.
 	Own
 )
-
-// Move is something that can happen next: At is the member, the letter or, where members are divided, the set.
-type Move struct {
-	Kind Kind
-	At   uint8
-}
 
 // Duties are what happens before time passes. finished says whether nothing runs on a member, nor will.
 func (c *Cluster) Duties(to []Move, finished func(i int) bool) []Move {
