@@ -44,10 +44,12 @@ func (c *Cluster) node(n Node) (world.NodeOptions, error) {
 
 // player plays the steps of one run.
 type player struct {
-	s     *Scenario // as this run plays it
-	w     *world.World
-	names *names
-	nodes []*world.Node
+	s *Scenario // as this run plays it
+	w *world.World
+	// observed says what is noted of the run.
+	observed world.Options
+	names    *names
+	nodes    []*world.Node
 	// hurt is the step, counted from 1, whose store fault each node suffers.
 	hurt []int
 	// backups are what the store held at the times to which it goes back.
@@ -63,7 +65,7 @@ func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*playe
 	if err != nil {
 		return nil, err
 	}
-	p := &player{s: s, w: w, names: ready.names}
+	p := &player{s: s, w: w, observed: o, names: ready.names}
 	for _, n := range p.names.nodes[p.names.start:] {
 		node, err := s.Cluster.node(n)
 		if err != nil {

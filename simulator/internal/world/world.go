@@ -46,11 +46,9 @@ type Options struct {
 	KeepNames bool
 	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
 	ReapAfter time.Duration
-	// Trace records what happens in words. Without it only the hash is kept.
-	Trace bool
-	// History records what changes, as values; see World.History. HistoryOf are the nodes, by index, whose views of others are part
-	// of it; empty: all, which is a lot in a large cluster.
-	History   bool
+	// Trace records what happens, in words and as values: see World.Trace and World.History. Without it only the hash is kept. HistoryOf are
+	// the nodes, by index, whose views of others are part of the history; empty: all, which is a lot in a large cluster.
+	Trace     bool
 	HistoryOf []int
 	// Measure adds up Activity.
 	Measure bool
@@ -139,7 +137,9 @@ func New(o Options) (*World, error) {
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
 	w.opts.Members = members
 	w.rules = Rules{Resolver: o.Resolver, Strategy: o.Strategy}
-	w.trace.on = o.Trace
+	if o.Trace {
+		w.history = &historian{w: w}
+	}
 	w.store.w = w
 	w.checks = newCheckers()
 	if o.Measure {
@@ -158,8 +158,8 @@ func New(o Options) (*World, error) {
 	for _, s := range w.shards {
 		s.watch()
 	}
-	if o.History {
-		w.record(o.HistoryOf)
+	if o.Trace {
+		w.history.begin(o.HistoryOf)
 	}
 	return w, nil
 }
