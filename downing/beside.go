@@ -82,11 +82,7 @@ type Target struct {
 	Tag string
 }
 
-// Beside implements besider: Prepare and Start in one, for a node that runs already.
-func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) error {
-	return e.enter(ctx, stageNew, stageStarted, func(ctx context.Context) error { return e.startBeside(ctx, agent, p) })
-}
-
+// startBeside is prepare and start in one, for a node that runs already.
 func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err error) {
 	self, err := agent.Open(ctx, AgentEvents{Changed: e.lookSoon, Query: e.onQuery})
 	if err != nil {

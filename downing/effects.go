@@ -126,7 +126,7 @@ func (e *engine) fall(reason string) {
 	e.status.Deadline = nil
 	e.mu.Unlock()
 	e.talk.close()
-	e.life.Down(reason, func(deadline time.Time) {
+	e.life.down(reason, func(deadline time.Time) {
 		e.rememberEnd()
 		e.waitForTells(deadline)
 		e.rec.lastTrace(deadline)

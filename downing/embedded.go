@@ -19,11 +19,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Prepare implements Engine.
-func (e *engine) Prepare(ctx context.Context, conf *serf.Config) error {
-	return e.enter(ctx, stageNew, stagePrepared, func(ctx context.Context) error { return e.prepare(ctx, conf) })
-}
-
 func (e *engine) prepare(ctx context.Context, conf *serf.Config) error {
 	if err := checkSerf(conf); err != nil {
 		return err
@@ -82,14 +77,12 @@ func roomForQueries(conf *serf.Config) {
 	conf.QueryResponseSizeLimit = max(conf.QueryResponseSizeLimit, wire.MaxMessage+queryOverhead+len(conf.NodeName)+serf.MaxNodeNameLength)
 }
 
-// Start implements Engine.
-func (e *engine) Start(ctx context.Context, s *serf.Serf) error {
-	return e.enter(ctx, stagePrepared, stageStarted, func(ctx context.Context) error {
-		if err := e.attach(ctx, s); err != nil {
-			return err
-		}
-		return e.run()
-	})
+// start watches over a node that was prepared.
+func (e *engine) start(ctx context.Context, s *serf.Serf) error {
+	if err := e.attach(ctx, s); err != nil {
+		return err
+	}
+	return e.run()
 }
 
 // attach finds out whether s is the node that was prepared, and whether everything that Prepare put into its

@@ -22,7 +22,7 @@ import (
 // goroutine, the loop; whatever may block runs elsewhere and posts its result to the loop.
 type engine struct {
 	cfg      Config
-	life     *Lifecycle
+	life     *lifecycle
 	talk     *talker
 	board    atomic.Pointer[board]
 	log      *slog.Logger
@@ -119,7 +119,7 @@ const (
 	stageStopped
 )
 
-func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
+func newEngine(cfg Config, life *lifecycle) (*engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -225,8 +225,8 @@ func (e *engine) run() error {
 	return nil
 }
 
-// Stop implements Engine.
-func (e *engine) Stop(ctx context.Context) error {
+// stop is Provider.Stop.
+func (e *engine) stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.state = stageStopped
 	if !e.running {

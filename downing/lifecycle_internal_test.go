@@ -29,7 +29,7 @@ func (j *journal) all() []string {
 	return slices.Clone(j.lines)
 }
 
-func testLifecycle(j *journal, grace time.Duration) *Lifecycle {
+func testLifecycle(j *journal, grace time.Duration) *lifecycle {
 	return newLifecycle(&Config{Grace: grace, Logger: slog.New(slog.DiscardHandler), Exit: func(status int) {
 		if status == ExitDowned {
 			j.add("exit")
@@ -48,15 +48,15 @@ func TestLifecycle_OrderOfGoingDown(t *testing.T) {
 			time.Sleep(time.Second)
 			j.add("told: " + reason)
 		})
-		require.Empty(t, l.Reason())
+		require.Empty(t, l.downReason())
 		began := time.Now()
-		l.Down("the reason", func(deadline time.Time) {
+		l.down("the reason", func(deadline time.Time) {
 			require.Equal(t, began.Add(time.Minute), deadline)
 			time.Sleep(2 * time.Second)
 			j.add("left")
 		})
 		require.True(t, isClosed(l.downed), "Down returns at once, and the fact is known")
-		require.Equal(t, "the reason", l.Reason())
+		require.Equal(t, "the reason", l.downReason())
 		<-l.done
 		synctest.Wait()
 		require.Equal(t, []string{"told: the reason", "left", "exit"}, j.all())
@@ -70,11 +70,11 @@ func TestLifecycle_DownTwice(t *testing.T) {
 		var j journal
 		l := testLifecycle(&j, time.Minute)
 		for _, reason := range []string{"first", "second"} {
-			l.Down(reason, func(time.Time) { j.add("left after " + reason) })
+			l.down(reason, func(time.Time) { j.add("left after " + reason) })
 		}
 		<-l.done
 		synctest.Wait()
-		require.Equal(t, "first", l.Reason())
+		require.Equal(t, "first", l.downReason())
 		require.Equal(t, []string{"left after first", "exit"}, j.all())
 	})
 }
@@ -92,7 +92,7 @@ func TestLifecycle_GraceBoundsEverything(t *testing.T) {
 				}
 			})
 			began := time.Now()
-			l.Down("because", func(time.Time) {
+			l.down("because", func(time.Time) {
 				if hangs == "leave" {
 					<-release
 				}
@@ -115,9 +115,9 @@ func TestLifecycle_Panics(t *testing.T) {
 		l.addDown(func(string) { j.add("two") })
 		l.add(&l.onSuspend, func(string) { panic("suspend") })
 		l.add(&l.onSuspend, func(string) { j.add("suspended") })
-		l.Suspend("a doubt")
+		l.suspend("a doubt")
 		synctest.Wait()
-		l.Down("because", func(time.Time) { panic("leave") })
+		l.down("because", func(time.Time) { panic("leave") })
 		<-l.done
 		synctest.Wait()
 		require.Equal(t, []string{"suspended", "two", "exit"}, j.all())
@@ -133,8 +133,8 @@ func TestLifecycle_SuspendAndResumeInOrder(t *testing.T) {
 		l.add(&l.onResume, func(reason string) { j.add("resume " + reason) })
 		began := time.Now()
 		for _, reason := range []string{"1", "2"} {
-			l.Suspend(reason)
-			l.Resume(reason)
+			l.suspend(reason)
+			l.resume(reason)
 		}
 		require.Equal(t, began, time.Now())
 		time.Sleep(time.Hour)
@@ -149,11 +149,11 @@ func TestLifecycle_NoResumeAfterDown(t *testing.T) {
 		l := testLifecycle(&j, time.Minute)
 		l.add(&l.onSuspend, func(string) { time.Sleep(10 * time.Second); j.add("suspended") })
 		l.add(&l.onResume, func(string) { j.add("resumed") })
-		l.Suspend("a doubt")
+		l.suspend("a doubt")
 		synctest.Wait()
-		l.Resume("none any more") // waits for the slow one
-		l.Down("because", func(time.Time) {})
-		l.Resume("none at all")
+		l.resume("none any more") // waits for the slow one
+		l.down("because", func(time.Time) {})
+		l.resume("none at all")
 		<-l.done
 		time.Sleep(time.Minute)
 		require.NotContains(t, j.all(), "resumed")
@@ -165,7 +165,7 @@ func TestLifecycle_CallbackAfterTheFact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		l := testLifecycle(&j, time.Minute)
-		l.Down("because", func(time.Time) {})
+		l.down("because", func(time.Time) {})
 		<-l.done
 		l.addDown(func(reason string) { j.add("late: " + reason) })
 		synctest.Wait()

@@ -1,7 +1,6 @@
 package downing
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,37 +54,18 @@ func (p *Peers) Find(id sbr.ID) *Peer {
 	return nil
 }
 
-// Peers returns the members as this one sees them now: the zero Peers before it has looked for the first
-// time, and for a downing provider that has none to show ("none", or one of your own). It never blocks, and
-// costs a copy of the list.
-func (p *Provider) Peers() Peers {
-	if h, ok := p.engine.(host); ok {
-		return h.Peers()
-	}
-	return Peers{}
-}
-
 // Follow has f called after each change of Peers (not of Sure alone), and once more when Downed is closed.
 // Several changes may be told by one call, none is lost. Each function has its calls one at a time, on a
 // goroutine of its own; it must not block, and may call every method of the Provider. A panic in it is
 // logged. After stop no call begins; one may still be running.
 func (p *Provider) Follow(f func()) (stop func()) { return p.life.followers.add(f) }
 
-// host is an Engine that shows its members, and lets them talk.
-type host interface {
-	Peers() Peers
-	Offer(ctx context.Context, topic string, on bool) error
-	Serve(topic string, f func(Question)) (stop func(), err error)
-	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error)
-}
-
 // MaxTalk is the largest payload of a question or an answer, in bytes.
 const MaxTalk = wire.MaxPayload
 
 // Errors of what runs on top of a Provider.
 var (
-	// ErrNoPeers is returned by Offer, Serve and Ask when the downing provider ("none", or one of your own)
-	// has no members to talk to.
+	// ErrNoPeers is returned by Offer, Serve and Ask with NoDowning, which has no members to talk to.
 	ErrNoPeers = errors.New("downing: this downing provider has no members to talk to: use split-brain-resolver")
 	// ErrTopic is returned by Offer, Serve and Ask when a topic is not 1 to 63 of the characters a-z, 0-9,
 	// '.', '_' and '-'.
@@ -126,70 +106,31 @@ type Answer struct {
 	Unserved bool
 }
 
-// Offer tells all members that this one serves a topic, or does not any more: it puts the topic into its
-// node's tag TagServes, or takes it out. It returns once Serf has begun to tell the others. What was offered
-// last holds: after an error of ctx or of the node it is tried again, until this member is down, leaves or is
-// stopped. A process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember,
-// that of ctx, and those of the node.
-func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
-	h, ok := p.engine.(host)
-	if !ok {
-		return ErrNoPeers
-	}
-	return h.Offer(ctx, topic, on)
-}
-
-// Serve has f called with each question of a topic that another member asks this one, one at a time. f must
-// not block: it may keep the question and answer later. Questions that it has no time for are dropped, as is
-// whatever is lost on the way. A panic in f is logged. Serve may be called before Start; it is not told to
-// anybody (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers, ErrTopic,
-// ErrTopicTaken.
-func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error) {
-	h, ok := p.engine.(host)
-	if !ok {
-		return nil, ErrNoPeers
-	}
-	return h.Serve(topic, f)
-}
-
-// Ask asks one member, or with an empty to every other member. Each answers at most once; what it says counts
-// only while it is a member here, or was when it was asked, and was not downed. The channel is closed at the
-// time-out (1 ms to 10 min), once the one member that was asked has answered, and when this member goes down
-// or is stopped. It has room for all answers: nobody needs to read it. Questions and answers can be lost:
-// silence means nothing.
-//
-// A question is gossiped to the whole cluster, whomever it asks, so ask rarely: each takes a share of what
-// the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy, ErrNotMember, and
-// for an impossible time-out.
-func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
-	h, ok := p.engine.(host)
-	if !ok {
-		return nil, ErrNoPeers
-	}
-	return h.Ask(topic, to, payload, timeout)
-}
-
 // board is what the loop puts up of the members. It is never changed, only replaced.
 type board struct {
 	peers Peers
 	index map[wire.Key]*Peer
 }
 
-// Peers implements host. It copies the lists, and what they hold.
-func (e *engine) Peers() Peers {
-	p := e.board.Load().peers
-	if e.life.isOver() {
-		p.State = sbr.StateDown // also where the loop is stuck and can tell nothing any more
+// Peers returns the members as this one sees them now: the zero Peers before it has looked for the first
+// time, and with NoDowning. It never blocks, and costs a copy of the list.
+func (p *Provider) Peers() Peers {
+	if p.engine == nil {
+		return Peers{}
 	}
-	p.List, p.Gone = slices.Clone(p.List), slices.Clone(p.Gone)
-	for i := range p.List {
-		x := &p.List[i]
+	now := p.engine.board.Load().peers
+	if p.life.isOver() {
+		now.State = sbr.StateDown // also where the loop is stuck and can tell nothing any more
+	}
+	now.List, now.Gone = slices.Clone(now.List), slices.Clone(now.Gone)
+	for i := range now.List {
+		x := &now.List[i]
 		x.Serves, x.Roles = slices.Clone(x.Serves), slices.Clone(x.Roles)
 	}
-	for i := range p.Gone {
-		p.Gone[i].Serves = slices.Clone(p.Gone[i].Serves)
+	for i := range now.Gone {
+		now.Gone[i].Serves = slices.Clone(now.Gone[i].Serves)
 	}
-	return p
+	return now
 }
 
 // share puts the members up. Loop only.

@@ -15,9 +15,20 @@ const maxRequestReason = 200
 
 var errResolverEnded = errors.New("the resolver of this member has ended meanwhile")
 
-// Down implements downer.
-func (e *engine) Down(ctx context.Context, name, reason string) error {
+// Down downs a member at an operator's word: it is told, goes down with ExitDowned as by any decision, and is
+// removed. name is its node name, or its incarnation. With a lease the word is a verdict, so this member asks
+// the lease for it; without one it is an order, which only the first member of a side can give. reason stands
+// in the verdict and may be empty. A member that can be reached is better asked to leave.
+//
+// Down returns nil once it is decided. It returns ErrDownRefused when it is not: the member is this one,
+// unknown or down already, another member cannot be reached and nothing is decided about it, or this member
+// is in no state to decide. With any other error, that of ctx included, nothing is known: the member may have
+// been downed, or will be. ctx does not take the request back.
+func (p *Provider) Down(ctx context.Context, name, reason string) error {
+	e := p.engine
 	switch {
+	case e == nil:
+		return refused(fmt.Sprintf("the downing provider %q decides nothing", p.cfg.Provider))
 	case !e.isRunning():
 		return refused("this member has not started")
 	case isClosed(e.looped):

@@ -158,8 +158,8 @@ func (e *engine) publish() {
 	e.rec.look(&s, len(e.removing) > 0)
 }
 
-// Status implements Engine.
-func (e *engine) Status() Status {
+// shown is what Status says now.
+func (e *engine) shown() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st := e.status

@@ -165,7 +165,7 @@ func (e *engine) startWaits(err error, said string) string {
 	}
 	if !e.held.any() { // nothing runs yet that could be in the way
 		e.held.begin(byStart, text)
-		e.life.Suspend(text)
+		e.life.suspend(text)
 		e.rec.suspended(byStart)
 	}
 	return now
@@ -184,7 +184,7 @@ const (
 func (e *engine) watchStore() {
 	for last := time.Now(); e.ctx.Err() == nil; {
 		e.rest(identityEvery*3/4 + rand.N(identityEvery/2)) // not all members at once
-		st, due := e.Status(), time.Since(last) >= rightsEvery
+		st, due := e.shown(), time.Since(last) >= rightsEvery
 		if !due && len(st.OtherStore) == 0 {
 			continue
 		}

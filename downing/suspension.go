@@ -72,7 +72,7 @@ func (e *engine) hold(by holder, reason string) {
 	}
 	o.by, o.cause = by, e.cause(by)
 	e.occur(o.with(slog.String("cause", o.cause)))
-	e.life.Suspend(reason)
+	e.life.suspend(reason)
 }
 
 // free takes one reason back; the application resumes with the last one. Loop only.
@@ -89,7 +89,7 @@ func (e *engine) free(by holder, reason string) {
 		return
 	}
 	e.occur(because(OccurredResumed, "resumed", reason))
-	e.life.Resume(reason)
+	e.life.resume(reason)
 }
 
 func (e *engine) isBlind() bool { return !e.blindSince.IsZero() }

@@ -237,8 +237,16 @@ type offering struct {
 	writing, again, failed bool
 }
 
-// Offer implements host.
-func (e *engine) Offer(ctx context.Context, topic string, on bool) error {
+// Offer tells all members that this one serves a topic, or does not any more: it puts the topic into its
+// node's tag TagServes, or takes it out. It returns once Serf has begun to tell the others. What was offered
+// last holds: after an error of ctx or of the node it is tried again, until this member is down, leaves or is
+// stopped. A process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember,
+// that of ctx, and those of the node.
+func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
+	e := p.engine
+	if e == nil {
+		return ErrNoPeers
+	}
 	if err := wire.CheckTopic(topic); err != nil {
 		return fmt.Errorf("downing: %w", err)
 	}

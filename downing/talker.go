@@ -97,12 +97,19 @@ func (t *talker) hand(s *service, q *pendingQuestion) bool {
 	return s.post(func() { guard(t.e.log, "a handler of questions", func() { s.handle(q) }) }, maxWaiting)
 }
 
-// Serve implements host.
-func (e *engine) Serve(topic string, f func(Question)) (stop func(), err error) {
+// Serve has f called with each question of a topic that another member asks this one, one at a time. f must
+// not block: it may keep the question and answer later. Questions that it has no time for are dropped, as is
+// whatever is lost on the way. A panic in f is logged. Serve may be called before Start; it is not told to
+// anybody (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers, ErrTopic,
+// ErrTopicTaken.
+func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error) {
+	if p.engine == nil {
+		return nil, ErrNoPeers
+	}
 	if err := wire.CheckTopic(topic); err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
 	}
-	t := e.talk
+	t := p.engine.talk
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.services[topic] != nil {
@@ -226,8 +233,20 @@ type asked struct {
 	out   chan Answer
 }
 
-// Ask implements host.
-func (e *engine) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
+// Ask asks one member, or with an empty to every other member. Each answers at most once; what it says counts
+// only while it is a member here, or was when it was asked, and was not downed. The channel is closed at the
+// time-out (1 ms to 10 min), once the one member that was asked has answered, and when this member goes down
+// or is stopped. It has room for all answers: nobody needs to read it. Questions and answers can be lost:
+// silence means nothing.
+//
+// A question is gossiped to the whole cluster, whomever it asks, so ask rarely: each takes a share of what
+// the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy, ErrNotMember, and
+// for an impossible time-out.
+func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
+	if p.engine == nil {
+		return nil, ErrNoPeers
+	}
+	e := p.engine
 	if err := wire.CheckTopic(topic); err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -40,11 +39,7 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 
 // prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
 func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
-	err := p.Beside(ctx, s.agent, s.probe)
-	if errors.Is(err, downing.ErrNotBeside) {
-		return Problem{err}
-	}
-	return err
+	return p.Beside(ctx, s.agent, s.probe)
 }
 
 func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
