@@ -63,19 +63,6 @@ func ExampleLease_ForceRelease() {
 	// gone false <nil>
 }
 
-// Not held, and released.
-func ExampleLease_Release() {
-	a := open(leasetest.NewMemory(), "a")
-	defer a.Close()
-	ctx := context.Background()
-	fmt.Println(a.Release(ctx))
-	_, _ = a.Acquire(ctx, lease.Proposal{})
-	fmt.Println(a.Release(ctx), a.Check())
-	// Output:
-	// lease: not held
-	// <nil> false
-}
-
 // Check and Token go before each thing that needs the lease; the token goes along with it.
 func ExampleLease_Check() {
 	a := open(leasetest.NewMemory(), "a")
@@ -85,18 +72,6 @@ func ExampleLease_Check() {
 		fmt.Printf("UPDATE jobs SET state = 'done', token = %d WHERE token <= %[1]d\n", a.Token())
 	}
 	// Output: UPDATE jobs SET state = 'done', token = 1 WHERE token <= 1
-}
-
-// Reading changes nothing, and needs no lease to be held.
-func ExampleLease_Read() {
-	store := leasetest.NewMemory()
-	a, b := open(store, "a"), open(store, "b")
-	defer a.Close()
-	defer b.Close()
-	_, _ = a.Acquire(context.Background(), lease.Proposal{})
-	r, err := b.Read(context.Background())
-	fmt.Println(r.Holder, r.Token, r.TTL, err)
-	// Output: a 1 2m0s <nil>
 }
 
 // A lease for a fixed time, without heartbeats. All who use it must be ready to wait that long.
@@ -118,12 +93,10 @@ func ExampleProposal() {
 func ExampleSettings() {
 	s := lease.Settings{HeartbeatTimeout: time.Minute, OperationTimeout: 2 * time.Second}
 	fmt.Println("heartbeats each", s.Interval(), "trusted for", s.Window())
-	fmt.Println("one request may take", s.RequestTime(s.OperationTimeout))
 	s.HeartbeatInterval = 30 * time.Second
 	fmt.Println(s.Validate())
 	// Output:
 	// heartbeats each 6s trusted for 50.5s
-	// one request may take 1.8s
 	// heartbeat-interval is 30s: it must be less than half of heartbeat-timeout (1m0s)
 }
 
@@ -138,30 +111,10 @@ func ExampleRegister() {
 		return leasetest.NewMemory().View(spec.Owner), nil
 	})
 	store, err := lease.Open(context.Background(), "example", lease.Spec{Name: "payments-sbr", Owner: "node-1"})
-	fmt.Println(store != nil, err, slices.Contains(lease.Default.Keys(), "example"))
+	fmt.Println(store != nil, err, slices.Contains(lease.Implementations(), "example"))
 	// Output:
 	// opening payments-sbr in nowhere
 	// true <nil> true
-}
-
-// An implementation's settings fall back to those for all, and these to the defaults.
-func ExampleSettings_Or() {
-	own := lease.Settings{OperationTimeout: 2 * time.Second}
-	all := lease.Settings{HeartbeatTimeout: time.Minute}
-	s := own.Or(all).Or(lease.DefaultSettings())
-	fmt.Println(s.HeartbeatTimeout, s.Interval(), s.OperationTimeout)
-	// Output: 1m0s 6s 2s
-}
-
-// Options are for tests and logs; each has a default.
-func ExampleOptions() {
-	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	fmt.Println(l.Owner(), l.Settings().HeartbeatTimeout)
-	// Output: a 2m0s
 }
 
 // A record whose token somebody has made as large as can be is repaired, with all members stopped. What becomes of it can be looked at before.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
-	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -105,24 +104,4 @@ func ExampleLease_Watch() {
 	// Output:
 	// holder "a" under token 1
 	// holder "" under token 1
-}
-
-// A third party registers its store under a key of the configuration.
-func ExampleRegistry() {
-	registry := lease.NewRegistry()
-	registry.Register("memory", memory.Factory())
-	ctx, spec := context.Background(), lease.Spec{System: "payments", Name: "payments-sbr", Owner: "node-1"}
-
-	store, err := registry.Open(ctx, "memory", spec)
-	if err != nil {
-		panic(err)
-	}
-	l, err := lease.New(store, spec.Owner, lease.DefaultSettings(), lease.Options{})
-	fmt.Println(l.Owner(), err)
-	l.Close()
-	_, err = registry.Open(ctx, "zookeeper", spec)
-	fmt.Println(err)
-	// Output:
-	// node-1 <nil>
-	// lease: unknown implementation "zookeeper" (known: memory)
 }

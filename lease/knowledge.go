@@ -19,12 +19,26 @@ type knowledge struct {
 	// token and verdict are the newest ever seen. They survive a store that forgets.
 	token   uint64
 	verdict *sbr.Verdict
-	// regress is the version that was already warned of, other the holder that was.
-	regress Version
-	warned  bool
-	other   string
-	odd     sign // the one that was mentioned, valid if haveOdd
-	haveOdd bool
+	// mentioned is what each warning was last given for.
+	mentioned map[warning]any
+}
+
+// warning is one that is given once for each cause.
+type warning uint8
+
+const (
+	warnedBehind warning = iota
+	warnedOdd
+	warnedSettings
+)
+
+// first reports whether the warning was not given for that cause just before.
+func (k *knowledge) first(w warning, cause any) bool {
+	if k.mentioned[w] == cause {
+		return false
+	}
+	k.mentioned[w] = cause
+	return true
 }
 
 // sign is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
@@ -166,13 +180,12 @@ func (m *Machine) examine(s Snapshot) {
 func (m *Machine) warnRegress(s Snapshot) {
 	k := &m.know
 	if highest(&s.Record) >= k.token {
-		k.warned = false
+		delete(k.mentioned, warnedBehind)
 		return
 	}
-	if k.warned && k.regress == s.Version {
+	if !k.first(warnedBehind, s.Version) {
 		return
 	}
-	k.warned, k.regress = true, s.Version
 	what := "the record went backwards"
 	if s.Version == "" {
 		what = "the record vanished"
@@ -185,18 +198,15 @@ const oddTime = 48 * time.Hour
 
 // warnOdd says once what no holder writes. Nothing is decided by it.
 func (m *Machine) warnOdd(r *Record) {
-	k, seen := &m.know, signOf(r)
-	seen.renewed = time.Time{} // heartbeats go on
-	if k.haveOdd && seen.equal(k.odd) {
-		return
-	}
 	latest := r.Renewed
 	if r.Acquired.After(latest) {
 		latest = r.Acquired
 	}
-	future, ahead := latest.After(m.now.Add(oddTime)), r.Verdict != nil && r.Verdict.Token > r.Token
-	if future || ahead {
-		k.odd, k.haveOdd = seen, true
+	future, ahead := latest.After(m.now.Add(oddTime)), highest(r) > r.Token
+	seen := signOf(r)
+	seen.renewed = time.Time{} // heartbeats go on
+	if !future && !ahead || !m.know.first(warnedOdd, seen) {
+		return
 	}
 	if future {
 		m.warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
@@ -209,11 +219,10 @@ func (m *Machine) warnOdd(r *Record) {
 
 // warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.
 func (m *Machine) warnPatience(r *Record) {
-	k, mine := &m.know, m.settings.HeartbeatTimeout
-	if r.Holder == "" || r.Holder == m.owner || r.Holder == k.other || mine == Infinite || (0 < r.TTL && r.TTL <= mine) {
+	mine := m.settings.HeartbeatTimeout
+	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine || !m.know.first(warnedSettings, r.Holder) {
 		return
 	}
-	k.other = r.Holder
 	m.warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",
 		"holder", r.Holder, "recorded", r.TTL, "heartbeat-timeout", mine)
 }

@@ -56,15 +56,6 @@ func (m *Machine) join(op *operation) bool {
 	return false
 }
 
-// finishAcquire ends an attempt. What it has in doubt is not forgotten.
-func (m *Machine) finishAcquire(op *operation, f Finished) {
-	a := &op.attempt
-	if a.isAdrift {
-		m.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, m.grace())
-	}
-	m.finish(op, f)
-}
-
 // grantOf is the answer to who holds the lease by the record r.
 func (m *Machine) grantOf(r Record) Finished {
 	return Finished{Tenure: m.tenure.id, Snapshot: Snapshot{Record: r.clone()}}
@@ -126,7 +117,7 @@ func (m *Machine) present(op *operation) (Finished, bool) {
 
 func (m *Machine) startAcquire(op *operation) {
 	if f, ok := m.present(op); ok {
-		m.finishAcquire(op, f)
+		m.finish(op, f)
 		return
 	}
 	m.expire()
@@ -154,7 +145,7 @@ func (m *Machine) unknown(op *operation, err error) {
 	if op.attempt.isAdrift && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}
-	m.finishAcquire(op, Finished{Err: err})
+	m.finish(op, Finished{Err: err})
 }
 
 // tryAcquire does what can be done with the state s: at most one write.
@@ -182,7 +173,7 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 		wait = 0
 	}
 	if fresh && !a.isAdrift {
-		m.finishAcquire(op, m.refusal(*r, ruling == superseded, wait))
+		m.finish(op, m.refusal(*r, ruling == superseded, wait))
 		return
 	}
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
@@ -260,7 +251,7 @@ func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 	a.isAdrift = false
 	switch err := m.beginTenure(op, s, start); {
 	case err == nil:
-		m.finishAcquire(op, m.grantOf(s.Record))
+		m.finish(op, m.grantOf(s.Record))
 	case errors.Is(err, errMoved):
 		op.last = err
 		m.retry(op)
@@ -277,11 +268,11 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
 		return false
 	}
-	start, ok := m.lateGrant(s.Record.Nonce, a.terms)
-	if !ok {
+	late, ok := m.strays[s.Record.Nonce]
+	if !ok || !late.attempt || late.terms != a.terms {
 		return false
 	}
-	switch err := m.beginTenure(op, s, start); {
+	switch err := m.beginTenure(op, s, late.started); {
 	case err == nil:
 		m.adopted(op, s)
 	case errors.Is(err, ErrTooLate):
@@ -297,11 +288,11 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 func (m *Machine) adopted(op *operation, s Snapshot) {
 	switch owed, p := m.owed(), &op.attempt.proposal; {
 	case p.Verdict != nil:
-		m.finishAcquire(op, m.refusal(s.Record, true, 0))
+		m.finish(op, m.refusal(s.Record, true, 0))
 	case owed > 0 && p.needsCheck():
-		m.finishAcquire(op, m.refusal(s.Record, false, owed))
+		m.finish(op, m.refusal(s.Record, false, owed))
 	default:
-		m.finishAcquire(op, m.grantOf(s.Record))
+		m.finish(op, m.grantOf(s.Record))
 	}
 }
 
@@ -449,7 +440,3 @@ func (m *Machine) owed() time.Duration { return max(0, m.owedUntil.Sub(m.now)) }
 
 // needsCheck reports whether p asks for a lease that can be used at once. The others are for the verdict that they write.
 func (p *Proposal) needsCheck() bool { return p.For != 0 || p.Verdict == nil && len(p.TakeOver) == 0 }
-
-func errOwed(left time.Duration) error {
-	return fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", left)
-}

@@ -207,26 +207,17 @@ func (m *Machine) startBeat(op *operation) {
 func (m *Machine) tryBeat(op *operation, do *beat, s Snapshot) {
 	switch {
 	case m.tenure != do.tenure:
-		m.endBeat(op, do, errEnded)
+		m.finish(op, Finished{Err: errEnded})
 	case !m.recognises(&s.Record):
 		m.lose(m.lossReason(&s.Record, s.Version))
-		m.endBeat(op, do, errEnded)
+		m.finish(op, Finished{Err: errEnded})
 	default:
 		m.write(op, renewed(s.Record, m.tenure.terms, m.now), s.Version)
 	}
 }
 
-func (m *Machine) wroteBeat(op *operation, do *beat, s Snapshot, at time.Time) {
-	if m.tenure == do.tenure && s.Record.Nonce == m.tenure.nonce {
-		m.hold(&s.Record, at)
-	}
-	m.endBeat(op, do, nil)
-}
-
-// endBeat ends a heartbeat and schedules the next one.
-func (m *Machine) endBeat(op *operation, do *beat, err error) {
-	m.finish(op, Finished{})
-	t := do.tenure
+// beaten schedules the heartbeat after one that has ended.
+func (m *Machine) beaten(t *tenure, err error) {
 	t.beating = nil
 	if m.tenure != t {
 		return

@@ -45,7 +45,8 @@ func (m *Machine) startRelease(op *operation) {
 	case gone:
 		m.finish(op, Finished{Err: ErrNotHeld})
 	case m.owed() > 0:
-		m.abandonRelease(op, errOwed(m.owed()), true)
+		err := fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", m.owed())
+		m.abandonRelease(op, err, true)
 	default:
 		m.lookUnlessKnown(op)
 	}
@@ -77,9 +78,14 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 func (m *Machine) free(op *operation, s Snapshot) {
 	nonce := s.Record.Nonce
 	m.strays[nonce] = stray{terms: m.strays[nonce].terms}
-	r := touched(s.Record, m.now)
+	m.write(op, freed(s.Record, m.now), s.Version)
+}
+
+// freed is r without its holder.
+func freed(r Record, now time.Time) Record {
+	r = touched(r, now)
 	r.Holder = ""
-	m.write(op, r, s.Version)
+	return r
 }
 
 // abandonRelease ends a release whose fate is not known. begun is false if nothing was sent for it.
@@ -95,16 +101,6 @@ func (m *Machine) abandonRelease(op *operation, err error, begun bool) {
 	m.finish(op, Finished{Err: err})
 }
 
-// forced is what a ForceRelease has found and sent.
-type forced struct {
-	// found is the record as it stood, expired as in ForceRelease.
-	found   Record
-	expired bool
-	// sent is the grant that a write was sent to end, for that version.
-	sent    *sign
-	version Version
-}
-
 // giveUpFor gives up what a ForceRelease is about to free.
 func (m *Machine) giveUpFor(do ForceOp) {
 	if do.Holder == m.owner || do.Holder == "" {
@@ -114,32 +110,23 @@ func (m *Machine) giveUpFor(do ForceOp) {
 
 // tryForce frees the record if that is asked for.
 func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
-	f, r := &op.forced, s.Record
-	switch {
-	case f.sent != nil && s.Version != f.version && (r.Holder != f.sent.holder || r.Token != f.sent.token):
-		m.finishForce(op, nil) // an unanswered write, or somebody else's: that grant is over
-		return
-	case r.Holder == "":
-		f.found, f.expired = r.clone(), false
-		m.finishForce(op, ErrNotHeld)
-		return
-	case do.Holder != "" && r.Holder != do.Holder:
-		f.found, f.expired = r.clone(), false
-		m.finishForce(op, fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder))
+	r := &s.Record
+	if op.sentAt != "" && s.Version != op.sentAt && (r.Holder != op.found.Holder || r.Token != op.found.Token) {
+		m.finish(op, Finished{}) // an unanswered write, or somebody else's: that grant is over
 		return
 	}
 	silent, patience := m.silence(s)
-	f.found, f.expired = r.clone(), patience != Infinite && silent >= patience
-	seen := signOf(&r)
-	f.sent, f.version = &seen, s.Version
-	freed := touched(r, m.now)
-	freed.Holder = ""
-	m.write(op, freed, s.Version)
-}
-
-func (m *Machine) finishForce(op *operation, err error) {
-	f := &op.forced
-	m.finish(op, Finished{Snapshot: Snapshot{Record: f.found}, Expired: f.expired, Err: err})
+	op.found, op.expired = r.clone(), r.Holder != "" && patience != Infinite && silent >= patience
+	switch {
+	case r.Holder == "":
+		m.finish(op, Finished{Err: ErrNotHeld})
+	case do.Holder != "" && r.Holder != do.Holder:
+		op.expired = false
+		m.finish(op, Finished{Err: fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder)})
+	default:
+		op.sentAt = s.Version
+		m.write(op, freed(*r, m.now), s.Version)
+	}
 }
 
 // stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.
@@ -175,12 +162,6 @@ func (m *Machine) isStray(r *Record) bool {
 	_, ok := m.strays[r.Nonce]
 	_, more := m.strays[anyNonce]
 	return (ok || more) && r.Holder == m.owner
-}
-
-// lateGrant tells when the write of an attempt with these terms, that ended as Unknown, was sent.
-func (m *Machine) lateGrant(nonce string, t terms) (started time.Time, ok bool) {
-	s, ok := m.strays[nonce]
-	return s.started, ok && s.attempt && s.terms == t
 }
 
 // settleStrays forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
@@ -221,7 +202,7 @@ func (m *Machine) tidyIfDue() {
 
 func (m *Machine) startUndo(op *operation) {
 	if len(m.strays) == 0 || m.owed() > 0 {
-		m.endUndo(op)
+		m.finish(op, Finished{})
 		return
 	}
 	m.look(op)
@@ -230,7 +211,7 @@ func (m *Machine) startUndo(op *operation) {
 // tryUndo frees the record if it stands under a stray. Whatever becomes of that, the next look sees it.
 func (m *Machine) tryUndo(op *operation, s Snapshot) {
 	if !m.isStray(&s.Record) || m.tenure != nil {
-		m.endUndo(op)
+		m.finish(op, Finished{})
 		return
 	}
 	m.emit(Note{
@@ -240,8 +221,8 @@ func (m *Machine) tryUndo(op *operation, s Snapshot) {
 	m.free(op, s)
 }
 
-func (m *Machine) endUndo(op *operation) {
-	m.finish(op, Finished{})
+// tidied says when to look again, once a look has ended.
+func (m *Machine) tidied() {
 	t := &m.tidying
 	if t.busy = false; len(m.strays) == 0 || m.closed || t.waited >= m.strayPatience() {
 		*t = tidying{}

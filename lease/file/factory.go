@@ -15,7 +15,7 @@ type section struct {
 	Path string `json:"path" yaml:"path"`
 }
 
-// Factory returns the implementation for a lease.Registry. The section's path is the record; if it is a directory, or ends as one,
+// Factory returns the implementation for lease.Register. The section's path is the record; if it is a directory, or ends as one,
 // the record is <path>/<lease name>.lease, with the name sanitised and an empty one taken for "<system>-sbr". So several leases can
 // share a directory; where the path is a file, the lease's name is not used, and
 // it serves one use alone (lease.Options.Use). Its stores are *Store: whoever wants a Preflight asserts
