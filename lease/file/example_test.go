@@ -51,9 +51,7 @@ func ExampleFactory() {
 	}
 	defer os.RemoveAll(dir)
 
-	registry := lease.NewRegistry()
-	registry.Register("file", file.Factory(nil))
-	store, err := registry.Open(context.Background(), "file", lease.Spec{
+	store, err := lease.Open(context.Background(), file.Key, lease.Spec{
 		System: "payments",
 		// From a configuration file: node.Decode of a yaml.Node. A directory may hold the records of several leases.
 		Decode: func(into any) error { return json.Unmarshal(fmt.Appendf(nil, `{"path": %q}`, dir), into) },
@@ -74,48 +72,4 @@ func ExampleConfig() {
 	// Output:
 	// payments-sbr shop-payments-itkgcukfjwvel
 	// file: the path of the record is empty: set lease.file.path
-}
-
-// The record is one snapshot; a file that does not exist is the zero one.
-func ExampleStore_Read() {
-	dir, err := os.MkdirTemp("", "sbr")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	store, err := file.New(file.Config{Path: filepath.Join(dir, "payments.lease")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	now, err := store.Read(context.Background())
-	fmt.Println(now.Version == "", now.Record.Token, err)
-	// Output: true 0 <nil>
-}
-
-func ExampleStore_Watch() {
-	dir, err := os.MkdirTemp("", "sbr")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	cfg := file.Config{}
-	cfg.Path = filepath.Join(dir, "payments.lease")
-	store, err := file.New(cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	if _, err := store.Write(ctx, lease.Record{Holder: "node-1", Token: 1}, ""); err != nil {
-		log.Fatal(err)
-	}
-	err = store.Watch(ctx, func(s lease.Snapshot) {
-		fmt.Println(s.Record.Holder, s.Record.Token)
-		cancel()
-	})
-	fmt.Println(err)
-	// Output:
-	// node-1 1
-	// context canceled
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,14 +17,11 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func init() {
 	children["contends"] = contends
-	children["holds"] = holds
 }
 
 // short are times that a test can wait for.
@@ -173,72 +171,6 @@ func TestProcesses_OneHolderAtATime(t *testing.T) {
 	}
 }
 
-// holds gets the lease, says so, and answers the end of its standard input with what it believes then.
-func holds() error {
-	s, err := openStore(os.Getenv("CHILD_PATH"), nil)
-	if err != nil {
-		return err
-	}
-	l, err := lease.New(s, "child", short, lease.Options{})
-	if err != nil {
-		return err
-	}
-	lost := make(chan error, 1)
-	if out := linear.AnswerOf(l.Acquire(context.Background(), lease.Proposal{})).Following(func(err error) { lost <- err }); out.Kind != sbr.Granted {
-		return fmt.Errorf("%v", out)
-	}
-	was := time.Now() // before the answer, on which this process is stopped
-	fmt.Println("held", l.Token(), l.Check())
-	for {
-		now := time.Now()
-		if now.Sub(was) > short.HeartbeatTimeout/2 { // the first thing after a pause
-			fmt.Println("after the pause", l.Check(), l.Token())
-			fmt.Println("lost", errors.Is(<-lost, lease.ErrLost), l.Check())
-			return nil
-		}
-		was = now
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// A holder that is stopped for longer than the lease lasts knows it before it does anything else.
-func TestProcesses_AStoppedHolder(t *testing.T) {
-	s := newStore(t, newPath(t))
-	c := start(t, "holds", "CHILD_PATH="+s.path)
-	line, _ := c.line()
-	require.Equal(t, "held 1 true", line, "%s", c.stderr.String())
-	stopWhileIdle(t, s, c)
-
-	l, err := lease.New(s, "successor", short, lease.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-	began := time.Now()
-	out := linear.AnswerOf(l.AcquireWait(t.Context(), lease.Proposal{}))
-	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
-	require.EqualValues(t, 2, out.Record.Token)
-	require.GreaterOrEqual(t, time.Since(began), short.HeartbeatTimeout-100*time.Millisecond, "not too early")
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
-	line, _ = c.line()
-	require.Equal(t, "after the pause false 0", line)
-	line, _ = c.line()
-	require.Equal(t, "lost true false", line)
-	require.True(t, l.Check(), "and does nothing to its successor")
-	require.Equal(t, "successor", mustRead(t, s).Record.Holder)
-	c.wait(false)
-}
-
-// stopWhileIdle stops the child, but not in the middle of a write: there it would keep the lock, which is another story.
-func stopWhileIdle(t *testing.T, s *Store, c *child) {
-	held, err := s.lock(t.Context())
-	require.NoError(t, err)
-	defer held.release()
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
-	var status syscall.WaitStatus
-	_, err = syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-	require.NoError(t, err)
-	require.True(t, status.Stopped())
-}
-
 // A process that is stopped in the middle of a write keeps the lock: nobody writes, all read, and the error says who to look for.
 // Once it is killed the others go on.
 func TestProcesses_StoppedInTheMiddleOfAWrite(t *testing.T) {
@@ -272,4 +204,79 @@ func init() {
 		_, err = s.Write(context.Background(), record("child", 2), got.Version)
 		return err
 	}
+}
+
+// child is the test binary in another role, as a process of its own. It answers line by line.
+type child struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  *bufio.Scanner
+	stderr strings.Builder
+	ended  bool
+}
+
+// start starts a child with the environment, KEY=VALUE each.
+func start(t *testing.T, role string, env ...string) *child {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	// Nothing here takes minutes: a child that hangs fails its test.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c := &child{t: t, cmd: exec.CommandContext(ctx, exe)}
+	c.cmd.Env = append(append(os.Environ(), childVariable+"="+role), env...)
+	c.cmd.Stderr = &c.stderr
+	out, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	c.lines = bufio.NewScanner(out)
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(c.kill)
+	return c
+}
+
+// line returns the next line the child prints; false when it prints no more.
+func (c *child) line() (string, bool) {
+	if !c.lines.Scan() {
+		return "", false
+	}
+	return c.lines.Text(), true
+}
+
+// rest returns all other lines.
+func (c *child) rest() []string {
+	var all []string
+	for line, ok := c.line(); ok; line, ok = c.line() {
+		all = append(all, line)
+	}
+	return all
+}
+
+// kill ends the child by SIGKILL and waits for it.
+func (c *child) kill() {
+	if !c.ended {
+		c.ended = true
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	}
+}
+
+// wait waits until the child has ended by itself; killed says that it must have ended by SIGKILL.
+func (c *child) wait(killed bool) {
+	c.t.Helper()
+	for range c.rest() {
+	}
+	c.ended = true
+	err := c.cmd.Wait()
+	if killed {
+		require.Error(c.t, err)
+		require.Equal(c.t, syscall.SIGKILL, c.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%v: %s", err, c.stderr.String())
+		return
+	}
+	require.NoError(c.t, err, "%s", c.stderr.String())
+}
+
+// die ends this process as a SIGKILL from outside would.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // until it arrives
 }

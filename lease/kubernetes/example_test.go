@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"log/slog"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -78,19 +77,6 @@ func ExampleNewForConfig() {
 	if _, err := store.Write(ctx, next, present.Version); errors.Is(err, lease.ErrConflict) {
 		log.Print("somebody was faster")
 	}
-}
-
-func ExampleFactory() {
-	registry := lease.NewRegistry()
-	registry.Register(kubernetes.Key, kubernetes.Factory(slog.Default()))
-	fmt.Println(registry.Keys())
-	// Output: [kubernetes]
-}
-
-func ExampleSanitizeName() {
-	name, err := kubernetes.SanitizeName("My_Lease.v2", 63, 8)
-	fmt.Println(name, err)
-	// Output: my-lease-v2 <nil>
 }
 
 func ExampleLeaseName() {

@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -33,13 +33,7 @@ const (
 	waitFor       = 10 * time.Second
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		readAsChild() // see credentials_test.go
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func certificatePEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
@@ -139,4 +133,16 @@ func newForeignCA(t *testing.T) []byte {
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}
+
+// The same suite runs against a real API server, for each API, in the module of the test servers.
+func TestConformance(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		f := kubefake.New(t)
+		return leasetest.Harness{
+			Open:      func(testing.TB, string) lease.Store { return newStore(t, f) },
+			Delete:    func(testing.TB) { f.Remove(testName) },
+			Interrupt: func(testing.TB) { f.DropStreams(); f.CloseClientConnections() },
+		}
+	})
 }

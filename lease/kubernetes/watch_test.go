@@ -28,58 +28,6 @@ func newWatched(t *testing.T, f *kubefake.API) (*kubernetes.Store, *logtest.Log)
 	return newStoreWith(t, f, cfg), log
 }
 
-func TestWatch_AbsentCreatedChangedDeletedCreated(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	seen := watching(t, s)
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	first := mustWrite(t, s, record("a", 1), "")
-	require.Equal(t, first, next(t, seen))
-	second := mustWrite(t, s, record("b", 2), first.Version)
-	require.Equal(t, second, next(t, seen))
-	f.Remove(testName)
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	third := mustWrite(t, s, record("c", 1), "")
-	require.Equal(t, third, next(t, seen))
-	nothing(t, seen, quietFor)
-	require.Equal(t, 1, f.Count("watch"))
-}
-
-func TestWatch_StartsWithThePresentOnce(t *testing.T) {
-	f := kubefake.New(t)
-	s, log := newWatched(t, f)
-	present := mustWrite(t, s, record("a", 1), "")
-	seen := watching(t, s)
-	require.Equal(t, present, next(t, seen))
-	nothing(t, seen, quietFor)
-	require.Empty(t, log.String())
-}
-
-func TestWatch_ChangesWhileDisconnected(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	first := mustWrite(t, s, record("a", 1), "")
-	seen := watching(t, s)
-	require.Equal(t, first, next(t, seen))
-
-	away := func(change func()) {
-		f.With(func() { f.Hook = unavailable })
-		f.DropStreams()
-		time.Sleep(20 * time.Millisecond)
-		change()
-		f.With(func() { f.Hook = nil })
-	}
-	away(func() { f.Put(testName, object{"spec": object{"holderIdentity": "b"}}) })
-	require.Equal(t, "b", next(t, seen).Record.Holder)
-	away(func() { f.Remove(testName) })
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	away(func() {
-		f.Put(testName, object{"spec": object{"holderIdentity": "c"}})
-		f.Put(testName, object{"spec": object{"holderIdentity": "d"}})
-	})
-	require.Eventually(t, func() bool { return next(t, seen).Record.Holder == "d" }, waitFor, time.Millisecond)
-}
-
 func unavailable(w http.ResponseWriter, _ *http.Request) bool {
 	code, body := kubefake.Failure(503, "ServiceUnavailable", "", "", "not now")
 	kubefake.WriteJSON(w, code, body)
@@ -143,17 +91,6 @@ func TestWatch_NeverEndsOnAnOldState(t *testing.T) {
 		}
 	}
 	nothing(t, seen, quietFor)
-}
-
-func TestWatch_Several(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	a, b := watching(t, s), watching(t, s)
-	require.Equal(t, lease.Snapshot{}, next(t, a))
-	require.Equal(t, lease.Snapshot{}, next(t, b))
-	first := mustWrite(t, s, record("a", 1), "")
-	require.Equal(t, first, next(t, a))
-	require.Equal(t, first, next(t, b))
 }
 
 // A stream is opened once, whatever the server says, and begins with the present.

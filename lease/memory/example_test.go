@@ -44,12 +44,3 @@ func ExampleStore_Restore() {
 	// "" 0
 	// true 3
 }
-
-// As an implementation under a key.
-func ExampleFactory() {
-	registry := lease.NewRegistry()
-	registry.Register("memory", memory.Factory())
-	_, err := registry.Open(context.Background(), "memory", lease.Spec{Name: "payments-sbr", Owner: "a"})
-	fmt.Println(registry.Keys(), err)
-	// Output: [memory] <nil>
-}
