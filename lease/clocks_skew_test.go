@@ -1,12 +1,6 @@
 package lease_test
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +9,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -52,11 +45,11 @@ type skew struct {
 	rate     float64
 }
 
-func (s skew) clock() *wallClock {
+func (s skew) clock() *machineClock {
 	if s.rate == 0 {
 		s.rate = 1
 	}
-	return newWallClock(s.off, s.rate)
+	return newClock(s.off, s.rate)
 }
 
 func TestClocks_NoSecondHolderAndNoEarlyTakeover(t *testing.T) {
@@ -91,7 +84,7 @@ func TestClocks_FirstSightWhileTheClockIsSet(t *testing.T) {
 	for _, set := range []time.Duration{day, -day, ttl, -ttl} {
 		t.Run(set.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDuel(t, newWallClock(0, 1), newWallClock(0, 1))
+				d := newDuel(t, newClock(0, 1), newClock(0, 1))
 				d.holder.Close()
 				time.Sleep(day)
 				began := time.Now()
@@ -108,7 +101,7 @@ func TestClocks_FirstSightWhileTheClockIsSet(t *testing.T) {
 // A wall clock that is set back behind the last heartbeat does not make the heartbeats look like old news.
 func TestClocks_HeartbeatsOfAClockThatWasSetBackCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDuel(t, newWallClock(day, 1), newWallClock(0, 1))
+		d := newDuel(t, newClock(day, 1), newClock(0, 1))
 		_, stop := watching(t, d.other.Lease)
 		last := d.record().Renewed
 		d.holder.clock.set(-2 * day)
@@ -135,14 +128,14 @@ type duel struct {
 type duellist struct {
 	*lease.Lease
 	d     *duel
-	clock *wallClock
+	clock *machineClock
 	lost  losses
 }
 
 // newDuel begins with the holder holding. From then on nobody but the holder in the record may say that it holds.
-func newDuel(t *testing.T, holder, other *wallClock) *duel {
+func newDuel(t *testing.T, holder, other *machineClock) *duel {
 	d := &duel{world: newWorld(t)}
-	join := func(name string, clock *wallClock) *duellist {
+	join := func(name string, clock *machineClock) *duellist {
 		return &duellist{d: d, clock: clock, Lease: d.lease(name, func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })}
 	}
 	d.holder, d.other = join("holder", holder), join("other", other)
@@ -199,158 +192,4 @@ func (d *duel) silentFor(least, most float64) {
 	require.Len(d.t, d.holder.lost.all(), 1)
 	require.ErrorIs(d.t, d.holder.lost.all()[0], lease.ErrLost)
 	require.True(d.t, d.holder.lost.at[0].Before(d.taken), "the holder knew before")
-}
-
-// Random histories under clocks that are wrong in every way that is allowed: wall clocks up to a day off in either direction,
-// set again and again, rates that differ by 10 %. Parties acquire, release, are cut off, crash and come back.
-//
-//   - never two of them say yes at once;
-//   - nobody is replaced before it has been silent for the heartbeat-timeout by the fastest clock;
-//   - nobody believes in a lease while another is written as its holder.
-func TestClocks_RandomHistories(t *testing.T) {
-	takeovers, settings := 0, 0
-	for _, seed := range seeds(t, runs(400)) {
-		var c *clockRun
-		synctest.Test(t, func(t *testing.T) { c = playClocks(seed, false) })
-		require.Empty(t, c.broken, "to repeat it: LEASE_SEED=%d", seed)
-		takeovers += c.takeovers
-		settings += c.settings
-	}
-	t.Logf("%d takeovers, clocks set %d times", takeovers, settings)
-	require.NotZero(t, takeovers)
-	require.NotZero(t, settings)
-}
-
-// The same histories, if differences of wall clocks decided: what is checked above must break, or it checks nothing.
-func TestClocks_WallClocksWouldBeNoticed(t *testing.T) {
-	for _, seed := range seeds(t, 20) {
-		var c *clockRun
-		synctest.Test(t, func(t *testing.T) { c = playClocks(seed, true) })
-		if len(c.broken) > 0 {
-			t.Logf("noticed with seed %d: %s", seed, c.broken[0])
-			return
-		}
-	}
-	require.Fail(t, "it was not noticed")
-}
-
-const slowest, fastest = 0.95, 1.05
-
-type clockRun struct {
-	store   *leasetest.Memory
-	parties []*clockParty
-
-	mu                  sync.Mutex
-	broken              []string
-	takeovers, settings int
-	holder              string
-	sign                time.Time
-}
-
-type clockParty struct {
-	name  string
-	view  *leasetest.Faulty
-	clock *wallClock
-	live  atomic.Pointer[lease.Lease]
-	lives int
-}
-
-func playClocks(seed uint64, naive bool) *clockRun {
-	random := rand.New(rand.NewPCG(seed, 0))
-	c := &clockRun{store: leasetest.NewMemory()}
-	for i := range 4 {
-		p := &clockParty{name: strconv.Itoa(i), view: c.store.View(strconv.Itoa(i))}
-		p.clock = newWallClock(time.Duration(random.Int64N(int64(2*day)))-day, slowest+random.Float64()*(fastest-slowest))
-		p.clock.naive = naive
-		p.restart()
-		c.parties = append(c.parties, p)
-	}
-	c.store.OnCommit(c.committed)
-	var all sync.WaitGroup
-	for i, p := range c.parties {
-		random := rand.New(rand.NewPCG(seed, uint64(i+1)))
-		all.Go(func() {
-			for range 60 {
-				time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
-				c.step(p, random)
-				c.sample()
-			}
-			p.live.Load().Close()
-		})
-	}
-	all.Wait()
-	return c
-}
-
-func (p *clockParty) restart() {
-	if old := p.live.Load(); old != nil {
-		old.Close()
-	}
-	p.lives++
-	l, err := lease.New(p.view, fmt.Sprintf("%s.%d", p.name, p.lives), historySettings, lease.Options{Clock: p.clock})
-	if err != nil {
-		panic(err)
-	}
-	p.live.Store(l)
-}
-
-func (c *clockRun) step(p *clockParty, random *rand.Rand) {
-	switch n := random.IntN(20); {
-	case n < 11:
-		_, _ = p.live.Load().Acquire(context.Background(), lease.Proposal{})
-	case n < 12:
-		_ = p.live.Load().Release(context.Background())
-	case n < 16:
-		p.clock.set(time.Duration(random.Int64N(int64(2*day))) - day)
-		c.mu.Lock()
-		c.settings++
-		c.mu.Unlock()
-	case n < 17:
-		p.view.SetUnavailable(true)
-	case n < 19:
-		p.view.SetUnavailable(false)
-	default:
-		p.restart()
-	}
-}
-
-func (c *clockRun) fail(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.broken = append(c.broken, fmt.Sprintf(format, args...))
-}
-
-// believers are those that say that they hold the lease.
-func (c *clockRun) believers() (who []string) {
-	for _, p := range c.parties {
-		if l := p.live.Load(); l.Check() {
-			who = append(who, l.Owner())
-		}
-	}
-	return who
-}
-
-func (c *clockRun) sample() {
-	if who := c.believers(); len(who) > 1 {
-		c.fail("several holders: %v", who)
-	}
-}
-
-// committed sees each write at the moment at which it takes place.
-func (c *clockRun) committed(r lease.Record) {
-	for _, who := range c.believers() {
-		if who != r.Holder {
-			c.fail("%s believes that it holds the lease while %q is written", who, r.Holder)
-		}
-	}
-	now := time.Now()
-	if c.holder != "" && r.Holder != "" && r.Holder != c.holder {
-		c.mu.Lock()
-		c.takeovers++
-		c.mu.Unlock()
-		if silent, least := now.Sub(c.sign), time.Duration(float64(historySettings.HeartbeatTimeout)/fastest); silent < least {
-			c.fail("%q was replaced by %q after %v of silence: less than %v", c.holder, r.Holder, silent, least)
-		}
-	}
-	c.holder, c.sign = r.Holder, now
 }

@@ -120,7 +120,7 @@ func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
 // A paused process: no timer of its own has fired, and yet Check says no before anything else happens.
 func TestExpiry_PausedHolder(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
-		clock := &jumpingClock{}
+		clock := newClock(0, 1)
 		a := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
 		var lost losses
 		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/internal/linear"
@@ -24,20 +25,46 @@ import (
 // locks and verdicts, releasing, reading, watching, pausing, closing and coming back as another incarnation, while the store
 // loses requests and answers, delays, conflicts, commits late and is edited. What must hold is in history_test.go.
 func TestProperty_OneHolderWhateverHappens(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	replaced := 0
+	check := func(rt *rapid.T) {
 		s := drawScript(rt)
 		var broken []string
-		synctest.Test(t, func(t *testing.T) { broken = play(s) })
+		takeovers := 0
+		synctest.Test(t, func(t *testing.T) { broken, takeovers = play(s) })
 		if len(broken) > 0 {
 			rt.Fatalf("%s\n%v", strings.Join(broken, "\n"), s)
 		}
-	})
+		replaced += takeovers
+	}
+	for range 5 { // five hundred histories
+		rapid.Check(t, check)
+	}
+	require.NotZero(t, replaced, "what never happens is not tested")
 }
 
-// script is one history to be.
+// The same, if differences of wall clocks decided: what is checked must break, or it checks nothing.
+func TestProperty_WallClocksWouldBeNoticed(t *testing.T) {
+	scripts := rapid.Custom(drawScript)
+	for seed := range 200 {
+		s := scripts.Example(seed)
+		s.naive = true
+		var broken []string
+		synctest.Test(t, func(t *testing.T) { broken, _ = play(s) })
+		if len(broken) > 0 {
+			t.Logf("noticed with seed %d: %s", seed, broken[0])
+			return
+		}
+	}
+	require.Fail(t, "it was not noticed")
+}
+
+const slowest, fastest = 0.95, 1.05
+
+// script is one history to be. naive parties let differences of wall clocks decide.
 type script struct {
 	rates []float64
 	steps []step
+	naive bool
 }
 
 type step struct {
@@ -55,7 +82,7 @@ func (s step) String() string {
 
 var verbs = []string{
 	"acquire", "acquire", "acquire", "verdict", "verdict", "verdict", "release", "read", "watch", "pause", "restart",
-	"down", "lose-requests", "lose-responses", "delay", "conflict", "late", "late", "refuse", "lose-writes", "heal", "heal", "touch",
+	"set-clock", "down", "lose-requests", "lose-responses", "delay", "conflict", "late", "late", "refuse", "lose-writes", "heal", "heal", "touch",
 }
 
 func drawScript(rt *rapid.T) script {
@@ -65,7 +92,7 @@ func drawScript(rt *rapid.T) script {
 	}
 	var s script
 	for range owners {
-		s.rates = append(s.rates, rapid.SampledFrom([]float64{0.95, 1, 1.05}).Draw(rt, "rate"))
+		s.rates = append(s.rates, rapid.SampledFrom([]float64{slowest, 1, fastest}).Draw(rt, "rate"))
 	}
 	for range rapid.IntRange(5, 40).Draw(rt, "steps") {
 		s.steps = append(s.steps, step{
@@ -80,9 +107,9 @@ func drawScript(rt *rapid.T) script {
 	return s
 }
 
-// play runs a script and reports what was violated.
-func play(s script) []string {
-	h := newHistory(s.rates)
+// play runs a script and reports what was violated, and how often a holder was replaced.
+func play(s script) (broken []string, takeovers int) {
+	h := newHistory(s.rates, s.naive)
 	done := make(chan struct{})
 	go h.sample(done)
 	for _, st := range s.steps {
@@ -93,7 +120,7 @@ func play(s script) []string {
 	close(done)
 	h.closeAll()
 	h.checkCommits()
-	return h.violations()
+	return h.violations(), h.takeovers
 }
 
 // do starts one step; what takes time goes on beside the next steps.
@@ -113,6 +140,8 @@ func (h *history) do(st step) {
 		h.background(func() { _ = p.live.Load().Watch(h.ctx, func(lease.Record) {}) })
 	case "pause":
 		p.clock.freeze(st.duration)
+	case "set-clock":
+		p.clock.set(time.Duration(st.n) * time.Duration(st.keep) * st.duration) // up to a week, to and fro
 	case "restart":
 		p.enqueue(func() { h.restart(p) })
 	case "down":
@@ -141,7 +170,7 @@ func (h *history) do(st step) {
 // The same property, driven hard by the schedule alone: everybody wants it all the time and the store fails all the time.
 func TestProperty_Contention(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := script{rates: []float64{0.95, 1, 1.05}}
+		s := script{rates: []float64{slowest, 1, fastest}}
 		faults := []string{"late", "lose-responses", "lose-requests", "conflict", "down", "heal", "heal", "pause"}
 		for range rapid.IntRange(10, 60).Draw(rt, "rounds") {
 			owner := rapid.IntRange(0, 2).Draw(rt, "owner")
@@ -156,7 +185,7 @@ func TestProperty_Contention(t *testing.T) {
 				})
 		}
 		var broken []string
-		synctest.Test(t, func(t *testing.T) { broken = play(s) })
+		synctest.Test(t, func(t *testing.T) { broken, _ = play(s) })
 		if len(broken) > 0 {
 			rt.Fatalf("%s\n%v", strings.Join(broken, "\n"), s)
 		}
@@ -175,7 +204,7 @@ func TestProperty_TheChecksNotice(t *testing.T) {
 	for name, breakIt := range breakages {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHistory([]float64{1, 1})
+				h := newHistory([]float64{1, 1}, false)
 				breakIt(h)
 				h.closeAll()
 				h.checkCommits()
@@ -201,12 +230,16 @@ type history struct {
 
 	mu     sync.Mutex
 	broken []string
+	// holder is whom the record names, and sign when that was last written, by the true clock.
+	holder    string
+	sign      time.Time
+	takeovers int
 }
 
 // party is one member: a view and a clock for life, and a lease for each incarnation.
 type party struct {
 	view  *leasetest.Faulty
-	clock *freezingClock
+	clock *machineClock
 	queue chan func()
 	live  atomic.Pointer[liveLease]
 	index int
@@ -216,21 +249,22 @@ type party struct {
 // liveLease is a lease with what the checks need to know of it.
 type liveLease struct {
 	*lease.Lease
-	clock *freezingClock
+	clock *machineClock
 	// nonce is the last one drawn. Acquires of one party are queued, so it is that of the running one.
 	nonce atomic.Value
 	// maybe says that the lease may be held: an Acquire runs or was not answered by "not granted".
 	maybe atomic.Bool
 }
 
-func newHistory(rates []float64) *history {
+func newHistory(rates []float64, naive bool) *history {
 	h := &history{store: leasetest.NewMemory()}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	for i, rate := range rates {
 		p := &party{
 			view: h.store.View(strconv.Itoa(i)), index: i, queue: make(chan func(), 1000),
-			clock: &freezingClock{driftingClock: driftingClock{begin: time.Now(), rate: rate, skew: time.Duration(i-1) * 24 * time.Hour}},
+			clock: newClock(time.Duration(i-1)*day, rate),
 		}
+		p.clock.naive = naive
 		h.restart(p)
 		h.parties = append(h.parties, p)
 		h.running.Go(func() {
@@ -351,6 +385,14 @@ func (h *history) atCommit(r lease.Record) {
 			h.fail("%s says it holds the lease while %q is written as the holder under token %d", who, r.Holder, r.Token)
 		}
 	}
+	if h.holder != "" && r.Holder != "" && r.Holder != h.holder {
+		h.takeovers++
+		least := time.Duration(float64(historySettings.HeartbeatTimeout) / fastest)
+		if silent := time.Since(h.sign); silent < least {
+			h.fail("%q was replaced by %q after %v of silence: less than %v", h.holder, r.Holder, silent, least)
+		}
+	}
+	h.holder, h.sign = r.Holder, time.Now()
 }
 
 // sample looks again and again, for what goes wrong without a write.
