@@ -27,18 +27,18 @@ type Machine struct {
 	out    []Effect
 	closed bool
 
-	know knowledge
+	observed observedRecord
 	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where there is none.
 	tenure  *tenure
 	holding *validity
 	tenures uint64
 	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
 	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See owe.
-	owedUntil time.Time
-	strays    map[string]stray
-	gaveUp    uint64 // counts the changes to strays
-	freed     string // the last nonce whose grant a write that may have been committed has ended
-	tidying   tidying
+	owedUntil  time.Time
+	unresolved map[string]unresolvedGrant
+	gaveUp     uint64 // counts the changes to unresolved
+	freed      string // the last nonce whose grant a write that may have been committed has ended
+	tidying    tidying
 
 	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it is.
 	ops, queue []*operation
@@ -80,7 +80,7 @@ type request struct {
 	op   *operation
 	send Send
 	at   time.Time
-	// seq and gaveUp are the state of the knowledge when it was sent.
+	// seq and gaveUp are the state of what is known when it was sent.
 	seq    int
 	gaveUp uint64
 }
@@ -89,7 +89,7 @@ type request struct {
 func NewMachine(owner string, s Settings, window time.Duration, backoff func(repetition int) time.Duration) *Machine {
 	return &Machine{
 		owner: owner, settings: s, window: min(window, s.Window()), limited: window < s.Window(), backoff: backoff,
-		know: knowledge{mentioned: map[warning]any{}}, strays: map[string]stray{}, requests: map[RequestID]*request{},
+		observed: observedRecord{mentioned: map[warning]any{}}, unresolved: map[string]unresolvedGrant{}, requests: map[RequestID]*request{},
 	}
 }
 
@@ -262,7 +262,7 @@ func (m *Machine) send(op *operation, s Send) {
 	}
 	s.Timeout = m.settings.requestTime(left)
 	op.request = s.Request
-	m.requests[s.Request] = &request{op: op, send: s, at: m.now, seq: m.know.seq, gaveUp: m.gaveUp}
+	m.requests[s.Request] = &request{op: op, send: s, at: m.now, seq: m.observed.seq, gaveUp: m.gaveUp}
 	m.emit(s)
 }
 
@@ -397,7 +397,7 @@ func (m *Machine) abandon(op *operation, err error, begun bool) {
 		m.abandonRelease(op, err, begun)
 		return
 	case ForceOp:
-		if len(m.strays) > 0 {
+		if len(m.unresolved) > 0 {
 			m.tidyAfter(m.settings.OperationTimeout)
 		}
 	}
@@ -417,8 +417,8 @@ func (m *Machine) finish(op *operation, f Finished) {
 	}
 	switch do := op.do.(type) {
 	case AcquireOp:
-		if a := &op.attempt; a.isAdrift {
-			m.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, m.grace())
+		if a := &op.attempt; a.pending {
+			m.addUnresolved(a.nonce, unresolvedGrant{attempt: true, prev: a.pendingVersion, started: a.started, terms: a.terms}, m.grace())
 		}
 	case ForceOp:
 		f.Snapshot, f.Expired = Snapshot{Record: op.found}, op.expired

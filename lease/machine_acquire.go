@@ -18,9 +18,9 @@ type attempt struct {
 	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
 	nonce   string
 	started time.Time
-	// adrift is the version an unanswered write was sent for, if there is one.
-	adrift   Version
-	isAdrift bool
+	// pendingVersion is the version an unanswered write was sent for, if there is one.
+	pendingVersion Version
+	pending        bool
 	// renewing: the write that is under way is to make an earlier grant usable again. A failure of that ends adopting.
 	renewing, adoptsNoMore bool
 }
@@ -108,7 +108,7 @@ func (m *Machine) present(op *operation) (Finished, bool) {
 	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil || !m.holding.live(m.now) {
 		return Finished{}, false
 	}
-	r := m.know.reconcile(m.know.snap).Record
+	r := m.observed.reconcile(m.observed.snap).Record
 	if owed := m.owed(); p.Exclusive || owed > 0 && p.needsCheck() {
 		return m.refusal(r, false, owed), true
 	}
@@ -142,7 +142,7 @@ func (m *Machine) unknown(op *operation, err error) {
 	case errors.Is(err, ErrTokenSpent):
 		m.emit(Note{Level: slog.LevelError, Text: "lease: no grant is possible", Args: []any{"error", err}})
 	}
-	if op.attempt.isAdrift && errors.Is(err, ErrRefused) {
+	if op.attempt.pending && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}
 	m.finish(op, Finished{Err: err})
@@ -155,25 +155,25 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 		m.granted(op, s, a.started) // an earlier write of this attempt was committed, its answer lost
 		return
 	}
-	if a.isAdrift && fresh && s.Version != a.adrift {
-		a.isAdrift = false // the version it was sent for is gone, and it did not get it
+	if a.pending && fresh && s.Version != a.pendingVersion {
+		a.pending = false // the version it was sent for is gone, and it did not get it
 	}
 	if fresh && r.Holder == m.owner && m.adopt(op, s) {
 		return
 	}
 	proposal := a.proposal
-	proposal.Exclusive = proposal.Exclusive && !m.isStray(r) // what came late is nobody's
-	ruling, wait := m.rule(&proposal, s)
+	proposal.Exclusive = proposal.Exclusive && !m.isUnresolved(r) // what came late is nobody's
+	check, wait := m.rule(&proposal, s)
 	switch {
-	case ruling == mayTake:
+	case check == mayTake:
 		m.owe(&proposal, s)
 		m.takeIt(op, s)
 		return
 	case wait == Infinite:
 		wait = 0
 	}
-	if fresh && !a.isAdrift {
-		m.finish(op, m.refusal(*r, ruling == superseded, wait))
+	if fresh && !a.pending {
+		m.finish(op, m.refusal(*r, check == superseded, wait))
 		return
 	}
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
@@ -237,7 +237,7 @@ func (m *Machine) failedAcquire(op *operation, q *request, err error) {
 		if !write {
 			break
 		}
-		if a.adrift, a.isAdrift = q.send.Prev, true; op.cause != nil {
+		if a.pendingVersion, a.pending = q.send.Prev, true; op.cause != nil {
 			m.unknown(op, err)
 			return
 		}
@@ -248,7 +248,7 @@ func (m *Machine) failedAcquire(op *operation, q *request, err error) {
 // granted turns a committed write of the attempt into holding.
 func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 	a := &op.attempt
-	a.isAdrift = false
+	a.pending = false
 	switch err := m.beginTenure(op, s, start); {
 	case err == nil:
 		m.finish(op, m.grantOf(s.Record))
@@ -256,7 +256,7 @@ func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 		op.last = err
 		m.retry(op)
 	default:
-		a.adrift, a.isAdrift = s.Version, true // it stands in the store all the same
+		a.pendingVersion, a.pending = s.Version, true // it stands in the store all the same
 		m.unknown(op, fmt.Errorf("after a committed write: %w", err))
 	}
 }
@@ -268,7 +268,7 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
 		return false
 	}
-	late, ok := m.strays[s.Record.Nonce]
+	late, ok := m.unresolved[s.Record.Nonce]
 	if !ok || !late.attempt || late.terms != a.terms {
 		return false
 	}
@@ -349,12 +349,12 @@ func (t terms) deadline(start time.Time) (deadline time.Time, ok bool) {
 	return start.Add(t.window), true
 }
 
-// ruling is what a proposal may do with a record.
-type ruling uint8
+// proposalCheck is what a proposal may do with a record.
+type proposalCheck uint8
 
 const (
 	// mayTake: the record may be replaced.
-	mayTake ruling = iota
+	mayTake proposalCheck = iota
 	// heldByOther: a holder that may not be replaced.
 	heldByOther
 	// superseded: the verdict builds on another token than the record's.
@@ -363,7 +363,7 @@ const (
 
 // judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from here, by the local clock;
 // no time in the record is looked at.
-func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) ruling {
+func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) proposalCheck {
 	switch {
 	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
 		return superseded
@@ -379,7 +379,7 @@ func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration)
 }
 
 // rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for ever, as far as is known.
-func (m *Machine) rule(p *Proposal, s Snapshot) (r ruling, wait time.Duration) {
+func (m *Machine) rule(p *Proposal, s Snapshot) (r proposalCheck, wait time.Duration) {
 	silent, patience := m.silence(s)
 	switch r = judge(p, &s.Record, m.owner, silent, patience); {
 	case r == mayTake && s.Record.Holder == m.owner && !p.Override && p.needsCheck() && m.owed() > 0:
@@ -400,8 +400,8 @@ func (m *Machine) Wait(now time.Time, p *Proposal) time.Duration {
 	if !known {
 		return 0
 	}
-	ruling, wait := m.rule(p, s)
-	if ruling != heldByOther {
+	check, wait := m.rule(p, s)
+	if check != heldByOther {
 		return 0
 	}
 	return min(wait, m.settings.Interval())
@@ -414,7 +414,7 @@ func (m *Machine) Pause(failures int) time.Duration {
 
 // silence is for how long the holder of s was silent, and for how long it may be.
 func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
-	return m.know.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
+	return m.observed.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
 }
 
 // A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in its last heartbeat until

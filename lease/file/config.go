@@ -85,9 +85,9 @@ func recordPath(path string, spec lease.Spec) string {
 	}
 	name := spec.Name
 	if name == "" {
-		name = Name(spec.System)
+		name = spec.System + nameSuffix
 	}
-	return filepath.Join(path, SanitizeName(name)+extension)
+	return filepath.Join(path, sanitizeName(name)+extension)
 }
 
 const (
@@ -100,13 +100,10 @@ const (
 
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Name returns the default name of a system's lease: "<system>-sbr".
-func Name(system string) string { return system + nameSuffix }
-
-// SanitizeName turns any text into the name of a file, the same on every file system: lower-case letters a-z, digits, and inner
+// sanitizeName turns any text into the name of a file, the same on every file system: lower-case letters a-z, digits, and inner
 // hyphens, underscores and dots, at most 100 of them. Whatever else there was becomes a hyphen. A name that had to be changed ends
 // in a hash of the original, so that two names stay two: "Orders" and "orders" are not one lease.
-func SanitizeName(name string) string {
+func sanitizeName(name string) string {
 	clean := strings.Trim(strings.Map(nameRune, strings.ToLower(name)), "-_.")
 	if clean == name && name != "" && len(name) <= maxName {
 		return name

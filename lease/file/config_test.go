@@ -128,14 +128,14 @@ func TestFactory_Errors(t *testing.T) {
 
 func TestSanitizeName(t *testing.T) {
 	for _, same := range []string{"payments-sbr", "a", "a.b_c-9", strings.Repeat("x", maxName)} {
-		require.Equal(t, same, SanitizeName(same))
+		require.Equal(t, same, sanitizeName(same))
 	}
 	seen := map[string]string{}
 	for _, name := range []string{
 		"", "-", "..", ".", "/", "A", "a", "a/b", "a-b", "a b", "a\x00b", "ä", "größe", ".a", "a.", "-a", "Orders", "orders", "ORDERS",
 		strings.Repeat("x", maxName+1), strings.Repeat("x", maxName+2), strings.Repeat("X", maxName), strings.Repeat("多", 200), "\xff",
 	} {
-		clean := SanitizeName(name)
+		clean := sanitizeName(name)
 		require.Regexp(t, `^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`, clean)
 		require.LessOrEqual(t, len(clean), maxName)
 		require.NotContains(t, seen, clean, "%q and %q are one", name, seen[clean])

@@ -65,11 +65,8 @@ func ExampleFactory() {
 	// payments-sbr.lease
 }
 
-// What a lease's name becomes as a file's, and what is said of a configuration that cannot work.
-func ExampleConfig() {
-	fmt.Println(file.Name("payments"), file.SanitizeName("shop/payments"))
+// What is said of a configuration that cannot work.
+func ExampleConfig_Validate() {
 	fmt.Println(file.Config{}.Validate())
-	// Output:
-	// payments-sbr shop-payments-itkgcukfjwvel
-	// file: the path of the record is empty: set lease.file.path
+	// Output: file: the path of the record is empty: set lease.file.path
 }

@@ -88,7 +88,7 @@ func (s *Store) loadOnce() (c content, stable bool, err error) {
 	if c.id, err = identify(f); err != nil {
 		return content{}, false, err
 	}
-	if c.text, err = io.ReadAll(io.LimitReader(f, MaxSize+1)); err != nil {
+	if c.text, err = io.ReadAll(io.LimitReader(f, maxSize+1)); err != nil {
 		return content{}, false, err
 	}
 	after, err := identify(f)
@@ -125,14 +125,14 @@ func (s *Store) checkDir() error {
 	return nil
 }
 
-// MaxSize is the largest record in bytes, written or read: verdicts that name about twenty thousand members.
-const MaxSize = 1 << 20
+// maxSize is the largest record in bytes, written or read: verdicts that name about twenty thousand members.
+const maxSize = 1 << 20
 
 // encode returns the content of the file.
 func encode(r lease.Record) ([]byte, error) {
 	text, err := lease.MarshalRecord(r)
-	if err == nil && len(text) > MaxSize {
-		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, len(text), MaxSize)
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, len(text), maxSize)
 	}
 	return text, err
 }
@@ -142,8 +142,8 @@ func decode(text []byte) (r lease.Record, err error) {
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
 		err = errors.New("the file is empty")
-	case len(text) > MaxSize:
-		err = fmt.Errorf("more than %d bytes", MaxSize)
+	case len(text) > maxSize:
+		err = fmt.Errorf("more than %d bytes", maxSize)
 	default:
 		r, err = lease.UnmarshalRecord(text)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// knowledge is what a lease has learnt of the record, and when.
-type knowledge struct {
+// observedRecord is what a lease has learnt of the record, and when.
+type observedRecord struct {
 	// snap is the newest state known, valid if have. seq counts its changes.
 	snap Snapshot
 	have bool
 	seq  int
-	// sign is the last sign of life of the holder, and since when it has been standing there, by the local clock.
-	sign  sign
+	// mark is the last sign of life of the holder, and since when it has been standing there, by the local clock.
+	mark  heartbeatMark
 	since time.Time
 	// token and verdict are the newest ever seen. They survive a store that forgets.
 	token   uint64
@@ -33,7 +33,7 @@ const (
 )
 
 // first reports whether the warning was not given for that cause just before.
-func (k *knowledge) first(w warning, cause any) bool {
+func (k *observedRecord) first(w warning, cause any) bool {
 	if k.mentioned[w] == cause {
 		return false
 	}
@@ -41,16 +41,16 @@ func (k *knowledge) first(w warning, cause any) bool {
 	return true
 }
 
-// sign is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
-type sign struct {
+// heartbeatMark is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
+type heartbeatMark struct {
 	holder, nonce string
 	token         uint64
 	renewed       time.Time
 }
 
-func signOf(r *Record) sign { return sign{r.Holder, r.Nonce, r.Token, r.Renewed} }
+func markOf(r *Record) heartbeatMark { return heartbeatMark{r.Holder, r.Nonce, r.Token, r.Renewed} }
 
-func (s sign) equal(o sign) bool {
+func (s heartbeatMark) equal(o heartbeatMark) bool {
 	return s.holder == o.holder && s.nonce == o.nonce && s.token == o.token && s.renewed.Equal(o.renewed)
 }
 
@@ -71,27 +71,27 @@ func (r *Record) older(o *Record) bool {
 }
 
 // older reports whether r was certainly written before what is known.
-func (k *knowledge) older(r *Record) bool { return k.have && r.older(&k.snap.Record) }
+func (k *observedRecord) older(r *Record) bool { return k.have && r.older(&k.snap.Record) }
 
 // adopt makes s the newest state known.
-func (k *knowledge) adopt(s Snapshot, now time.Time) {
+func (k *observedRecord) adopt(s Snapshot, now time.Time) {
 	k.seq++
-	if seen := signOf(&s.Record); !k.have || !seen.equal(k.sign) {
-		k.sign, k.since = seen, now
+	if seen := markOf(&s.Record); !k.have || !seen.equal(k.mark) {
+		k.mark, k.since = seen, now
 	}
 	k.snap, k.have = s, true
 	k.note(&s.Record)
 }
 
 // note remembers the newest token and verdict.
-func (k *knowledge) note(r *Record) {
+func (k *observedRecord) note(r *Record) {
 	k.token = max(k.token, highest(r))
 	k.verdict = newest(k.verdict, r.Verdict)
 }
 
 // reconcile returns s as this lease sees it: a store that forgot does not take the token or the verdict back (the record is Behind), and a
 // nonce that it brings back from the past proves nothing. Verdicts are shared, never changed; they are copied where they leave.
-func (k *knowledge) reconcile(s Snapshot) Snapshot {
+func (k *observedRecord) reconcile(s Snapshot) Snapshot {
 	stored := highest(&s.Record)
 	if s.Record.Behind = stored < k.token; s.Record.Behind {
 		s.Record.Nonce = ""
@@ -102,7 +102,7 @@ func (k *knowledge) reconcile(s Snapshot) Snapshot {
 }
 
 // silent is for how long the holder of r has given no sign of life, as far as was seen from here.
-func (k *knowledge) silent(r *Record, now time.Time) time.Duration {
+func (k *observedRecord) silent(r *Record, now time.Time) time.Duration {
 	if s := k.snap.Record; !k.have || s.Holder != r.Holder || !s.Renewed.Equal(r.Renewed) || s.Token > r.Token {
 		return 0
 	}
@@ -110,23 +110,25 @@ func (k *knowledge) silent(r *Record, now time.Time) time.Duration {
 }
 
 // cached returns the newest state known without asking the store.
-func (m *Machine) cached() (Snapshot, bool) { return m.know.reconcile(m.know.snap), m.know.have }
+func (m *Machine) cached() (Snapshot, bool) {
+	return m.observed.reconcile(m.observed.snap), m.observed.have
+}
 
 // learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what is known, even if it
 // looks older: then the store itself went backwards.
 func (m *Machine) learn(s Snapshot, q *request) Snapshot {
 	if q.gaveUp == m.gaveUp {
-		m.settleStrays(s)
+		m.settleUnresolved(s)
 	}
-	if q.seq != m.know.seq && m.know.older(&s.Record) {
-		return m.know.reconcile(m.know.snap)
+	if q.seq != m.observed.seq && m.observed.older(&s.Record) {
+		return m.observed.reconcile(m.observed.snap)
 	}
-	if q.seq == m.know.seq {
+	if q.seq == m.observed.seq {
 		m.warnRegress(s)
 	}
-	m.know.adopt(s, m.now)
+	m.observed.adopt(s, m.now)
 	m.examine(s)
-	return m.know.reconcile(s)
+	return m.observed.reconcile(s)
 }
 
 // heard takes in what a watch reports. Reports may be late: what looks older than what is known is not believed.
@@ -135,26 +137,26 @@ func (m *Machine) heard(s Snapshot) {
 	if spent != nil {
 		m.emit(Note{Level: slog.LevelError, Text: spent.Error()})
 	}
-	if spent != nil || m.know.older(&s.Record) {
+	if spent != nil || m.observed.older(&s.Record) {
 		if t := m.tenure; t != nil {
 			t.doubt = true // an old report, or a poisoned one, or the record was taken away: a heartbeat finds out
 		}
 		return
 	}
-	m.know.adopt(s, m.now)
+	m.observed.adopt(s, m.now)
 	m.examine(s)
-	m.emit(News{m.know.reconcile(s).Record})
+	m.emit(News{m.observed.reconcile(s).Record})
 }
 
 // wrote takes in a successful write of one's own.
 func (m *Machine) wrote(s Snapshot) {
-	mine, stray := m.strays[s.Record.Nonce]
-	clear(m.strays) // one version admits one write: all others that waited for theirs are dead
-	if stray && s.Record.Holder == m.owner {
-		m.strays[s.Record.Nonce] = mine // a heartbeat that overtook the release of its tenure
+	mine, known := m.unresolved[s.Record.Nonce]
+	clear(m.unresolved) // one version admits one write: all others that waited for theirs are dead
+	if known && s.Record.Holder == m.owner {
+		m.unresolved[s.Record.Nonce] = mine // a heartbeat that overtook the release of its tenure
 	}
-	if s.Record.Token >= m.know.token {
-		m.know.adopt(s, m.now)
+	if s.Record.Token >= m.observed.token {
+		m.observed.adopt(s, m.now)
 	} // else a watch has reported meanwhile what came after this write
 }
 
@@ -171,14 +173,14 @@ func (m *Machine) examine(s Snapshot) {
 	if !m.limited { // the records of others say nothing of it
 		m.warnPatience(r)
 	}
-	if m.isStray(r) {
+	if m.isUnresolved(r) {
 		m.tidyAfter(m.grace())
 	}
 }
 
 // warnRegress says once that the store forgot something.
 func (m *Machine) warnRegress(s Snapshot) {
-	k := &m.know
+	k := &m.observed
 	if highest(&s.Record) >= k.token {
 		delete(k.mentioned, warnedBehind)
 		return
@@ -203,9 +205,9 @@ func (m *Machine) warnOdd(r *Record) {
 		latest = r.Acquired
 	}
 	future, ahead := latest.After(m.now.Add(oddTime)), highest(r) > r.Token
-	seen := signOf(r)
+	seen := markOf(r)
 	seen.renewed = time.Time{} // heartbeats go on
-	if !future && !ahead || !m.know.first(warnedOdd, seen) {
+	if !future && !ahead || !m.observed.first(warnedOdd, seen) {
 		return
 	}
 	if future {
@@ -220,7 +222,7 @@ func (m *Machine) warnOdd(r *Record) {
 // warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.
 func (m *Machine) warnPatience(r *Record) {
 	mine := m.settings.HeartbeatTimeout
-	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine || !m.know.first(warnedSettings, r.Holder) {
+	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine || !m.observed.first(warnedSettings, r.Holder) {
 		return
 	}
 	m.warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",
