@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 // machineClock is the clock of one machine as time.Now shows it: a wall clock that can be off and can be set, and beside it a
@@ -112,5 +114,55 @@ func TestClocks_AClockThatIsSetGoesOnMonotonically(t *testing.T) {
 		fired, _ := fast.NewTimer(11 * time.Second)
 		<-fired
 		require.InDelta(t, 10*time.Second, time.Since(began), float64(time.Microsecond))
+	})
+}
+
+const day = 24 * time.Hour
+
+func by(clock lease.Clock) func(*lease.Settings, *lease.Options) {
+	return func(_ *lease.Settings, o *lease.Options) { o.Clock = clock }
+}
+
+// The other party looks for the first time when the holder is long gone, and its clock is set while it waits: it waits for
+// the whole time all the same, and not for longer.
+func TestClocks_FirstSightWhileTheClockIsSet(t *testing.T) {
+	for _, set := range []time.Duration{day, -day, ttl, -ttl} {
+		t.Run(set.String(), func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				crashed(w)
+				time.Sleep(day)
+				clock := newClock(0, 1)
+				b := w.lease("b", by(clock))
+				w.held(b, "a")
+				time.Sleep(ttl / 2)
+				clock.set(set)
+				time.Sleep(ttl/2 - time.Second)
+				w.held(b, "a")
+				time.Sleep(2 * time.Second)
+				w.granted(b)
+			})
+		})
+	}
+}
+
+// A wall clock that is set back behind the last heartbeat does not make the heartbeats look like old news.
+func TestClocks_HeartbeatsOfAClockThatWasSetBackCount(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		clock := newClock(day, 1)
+		a, b := w.lease("a", by(clock)), w.lease("b")
+		w.granted(a)
+		_, stop := watching(t, b)
+		last := w.record().Renewed
+		clock.set(-2 * day)
+		for range 5 * int(ttl/time.Second) {
+			w.held(b, "a")
+			time.Sleep(time.Second)
+			now := w.record().Renewed
+			require.False(t, now.Before(last), "the sign of life grows")
+			last = now
+		}
+		require.True(t, a.Check())
+		require.Empty(t, w.logs.All())
+		_ = stop()
 	})
 }

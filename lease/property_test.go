@@ -23,7 +23,7 @@ import (
 
 // Random histories: several owners over one store, each with a clock of its own rate and faults of its own, acquiring plain
 // locks and verdicts, releasing, reading, watching, pausing, closing and coming back as another incarnation, while the store
-// loses requests and answers, delays, conflicts, commits late and is edited. What must hold is in history_test.go.
+// loses requests and answers, delays, conflicts, commits late and is edited. What must hold is below.
 func TestProperty_OneHolderWhateverHappens(t *testing.T) {
 	replaced := 0
 	check := func(rt *rapid.T) {
