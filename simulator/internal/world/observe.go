@@ -15,6 +15,9 @@ func (p *process) observe(refresh bool) {
 	if p.stage != stageRunning {
 		return
 	}
+	for _, id := range p.r.Downed() {
+		p.tracker.Downed(id)
+	}
 	o := p.tracker.Form(p.clock(), refresh)
 	if o.Observed {
 		p.take(sbr.Observations{Reports: o.Reports}, p.clock())
@@ -80,6 +83,7 @@ type reporting struct {
 func (r *reporting) act() {
 	if p := r.to; p.stage == stageRunning && p.w.carries(r.from, p) {
 		p.tracker.Reported(p.clock(), r.from.id, r.m.Down, r.m.Up)
+		p.probeAgain()
 		p.observeSoon()
 	}
 }
@@ -129,7 +133,23 @@ func (p *process) probe(event uint64) {
 	if !p.attends() || p.calm() {
 		return
 	}
-	w, ids := p.w, p.tracker.Probes()
+	p.send(p.tracker.Probes(), func() {
+		p.rounds++
+		p.observe(p.rounds%2 == 0)
+	})
+	p.arouse()
+}
+
+// probeAgain probes at once whom the tracker wants to know about.
+func (p *process) probeAgain() {
+	if ids := p.tracker.Urgent(); len(ids) > 0 {
+		p.send(ids, func() { p.observe(false) })
+	}
+}
+
+// send sends probes, and tells the tracker what came back before it goes on.
+func (p *process) send(ids []sbr.ID, then func()) {
+	w := p.w
 	answers, takes := make([]bool, len(ids)), 2*(w.opts.Network.Latency+w.opts.Network.Jitter)
 	for i, id := range ids {
 		s, loss := w.byID[id], w.opts.Network.Loss
@@ -142,10 +162,9 @@ func (p *process) probe(event uint64) {
 		for i, id := range ids {
 			p.tracker.Probed(id, answers[i])
 		}
-		p.rounds++
-		p.observe(p.rounds%2 == 0)
+		p.probeAgain()
+		then()
 	})
-	p.arouse()
 }
 
 // miss makes the process's own probes of s fail, or work again, at the moment that the options say.
