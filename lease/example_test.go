@@ -344,3 +344,23 @@ func ExampleMachine() {
 	// token 7 <nil>
 	// send 6, write: false, holder: ""
 }
+
+// An implementation's settings fall back to those for all, and these to the defaults.
+func ExampleSettings_Or() {
+	own := lease.Settings{OperationTimeout: 2 * time.Second}
+	all := lease.Settings{HeartbeatTimeout: time.Minute}
+	s := own.Or(all).Or(lease.DefaultSettings())
+	fmt.Println(s.HeartbeatTimeout, s.Interval(), s.OperationTimeout)
+	// Output: 1m0s 6s 2s
+}
+
+// Options are for tests and logs; each has a default.
+func ExampleOptions() {
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	fmt.Println(l.Owner(), l.Settings().HeartbeatTimeout)
+	// Output: a 2m0s
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -112,4 +114,14 @@ func ExampleDiagnose() {
 	// works: false
 	// failed configuration: kubernetes: stat /no/such/kubeconfig: no such file or directory
 	// skipped api server: not looked at, because of the failure above
+}
+
+// The package registers itself, without a logger; a program that wants its messages opens by a factory of its own.
+func ExampleFactory() {
+	fmt.Println(slices.Contains(lease.Implementations(), kubernetes.Key))
+	_, err := kubernetes.Factory(slog.Default())(context.Background(), lease.Spec{Name: "__"})
+	fmt.Println(err)
+	// Output:
+	// true
+	// lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it needs at least one letter a-z or digit
 }

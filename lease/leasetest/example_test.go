@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,14 +107,14 @@ func ExampleNewFaulty() {
 	// {2 1 0} 1
 }
 
-// A store of one's own proves itself in three lines of a test.
+// A store of one's own proves itself in a few lines of a test; RunLease is the half that checks the lease over it.
 func ExampleRun() {
-	_ = func(t *testing.T) {
-		leasetest.Run(t, func(*testing.T) leasetest.Harness {
-			store := leasetest.NewMemory() // yours
-			return leasetest.Harness{Open: func(_ testing.TB, party string) lease.Store { return store.View(party) }}
-		})
+	harness := func(*testing.T) leasetest.Harness {
+		store := leasetest.NewMemory() // yours
+		return leasetest.Harness{Open: func(_ testing.TB, party string) lease.Store { return store.View(party) }}
 	}
+	_ = func(t *testing.T) { leasetest.Run(t, harness) }
+	_ = func(t *testing.T) { leasetest.RunLease(t, harness) }
 	// Output:
 }
 
@@ -178,4 +179,23 @@ func ExampleFaulty() {
 	// true holder: ""
 	// holder: "a"
 	// true
+}
+
+// A bad connection that is equally bad each time.
+func ExampleFaulty_Randomly() {
+	play := func() (fates []bool) {
+		faulty := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
+		defer faulty.Close()
+		faulty.Randomly(42, 0.5, time.Microsecond)
+		for range 20 {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			_, err := faulty.Read(ctx)
+			fates = append(fates, err == nil)
+			cancel()
+		}
+		return fates
+	}
+	first, second := play(), play()
+	fmt.Println(slices.Contains(first, false), slices.Equal(first, second))
+	// Output: true true
 }

@@ -59,9 +59,11 @@ var broken = map[string]struct {
 			h := over(s)
 			h.Failover = func(testing.TB) {
 				for history := s.History(); ; history = s.History() {
-					if n := len(history); n > 3 { // the replica lags behind
-						s.Restore(history[n-3])
-						return
+					for i := len(history) - 1; i >= 0; i-- { // the replica lags behind by two grants: the first of them was answered
+						if history[i].Token+2 <= history[len(history)-1].Token {
+							s.Restore(history[i])
+							return
+						}
 					}
 				}
 			}

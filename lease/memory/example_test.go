@@ -44,3 +44,11 @@ func ExampleStore_Restore() {
 	// "" 0
 	// true 3
 }
+
+// As an implementation under a key.
+func ExampleFactory() {
+	lease.Register("memory", memory.Factory())
+	_, err := lease.Open(context.Background(), "memory", lease.Spec{Name: "payments-sbr", Owner: "a"})
+	fmt.Println(lease.Implementations(), err)
+	// Output: [memory] <nil>
+}
