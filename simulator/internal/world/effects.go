@@ -55,11 +55,11 @@ func (p *process) down(reason string) {
 	p.drop()
 	p.w.stirred()
 	p.w.explained(p, "down", reason)
-	p.eachSeat(func(t *seat) {
-		t.step(core.Downed{Why: reason})
+	p.eachSlotMember(func(t *slotMember) {
+		t.step(0, core.Downed{Why: reason})
 		t.downed()
 	})
-	p.eachStation(func(t *station) { t.downed(reason) })
+	p.eachShardHost(func(t *shardHost) { t.downed(reason) })
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()
 }
@@ -84,7 +84,7 @@ func (p *process) finish() {
 // leave tells whoever can hear it that the process leaves, and stops it.
 func (p *process) leave() {
 	p.enter(stageLeaving)
-	p.tellSeats()
+	p.refreshViews()
 	p.w.account()
 	m := p.self
 	m.Status = sbr.Leaving

@@ -153,7 +153,7 @@ func (n *Node) Leave() {
 		return
 	}
 	n.w.note(p, "leave", "")
-	if len(p.seats) > 0 && !n.w.chance(unknowing) {
+	if len(p.slotMembers) > 0 && !n.w.chance(unknowing) {
 		p.resign()
 		return
 	}

@@ -86,14 +86,14 @@ type process struct {
 
 	news sbr.Event // what others are told of it
 
-	// seats are its places in the slots, by the slot; see seat.sit.
-	seats    []*seat
-	stations []*station    // and those in the shards of each type
-	sure     time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
-	certain  bool          // nothing is amiss now
-	noticing bool          // its seats look around soon
-	resigned bool          // it leaves once its seats have handed over
-	wokeAt   time.Duration // the end of its last pause, by the world's clock
+	// slotMembers are its parts in the slots, by the slot; see startSlots.
+	slotMembers []*slotMember
+	shardHosts  []*shardHost  // and those in the shards of each type
+	sure        time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
+	certain     bool          // nothing is amiss now
+	noticing    bool          // they look around soon
+	resigned    bool          // it leaves once they have handed over
+	wokeAt      time.Duration // the end of its last pause, by the world's clock
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
@@ -247,7 +247,7 @@ func (p *process) run() {
 	p.w.account()
 	p.w.started(p)
 	p.settle(nil)
-	p.sit()
+	p.startSlots()
 	p.client.wake()
 }
 
@@ -299,7 +299,7 @@ func (p *process) settle(effects []sbr.Effect) {
 // pause stops the process without ending it.
 func (p *process) pause() {
 	p.assure()
-	p.eachBerth((*berth).sleeps)
+	p.eachExecutor((*executor).sleeps)
 	p.certain = false
 	p.paused, p.pausedAt = true, p.w.now
 	p.drop()
@@ -318,7 +318,7 @@ func (p *process) resume() {
 	p.paused, p.wokeAt = false, p.w.now
 	p.w.note(p, "resume", "after %v", gap)
 	p.w.disturb()
-	p.eachBerth((*berth).wakes)
+	p.eachExecutor((*executor).wakes)
 	backlog := p.backlog
 	p.backlog = nil
 	p.unreached = 0
@@ -353,7 +353,7 @@ func (p *process) awake() {
 
 // stop ends the process.
 func (p *process) stop() {
-	p.eachBerth((*berth).vanish)
+	p.eachExecutor((*executor).vanish)
 	p.enter(stageStopped)
 	p.paused, p.backlog, p.tells = false, nil, nil
 	p.drop()

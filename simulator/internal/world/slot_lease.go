@@ -10,17 +10,17 @@ import (
 
 // A slot's lease: what package drive does with lease.Lease, and AcquireWait in it.
 
-// tenancy is a berth's part in the lease of its slot. One thing is done after the other.
-type tenancy struct {
-	client *client // nil: it needs none
-	trying *trying // to get the lease; nil: not now
-	grant  uint64  // the attempt that got it; zero: none has, or its loss was told
-	busy   bool
-	turns  []func()
+// slotLease is an executor's part in the lease of its slot. One thing is done after the other.
+type slotLease struct {
+	client    *client      // nil: it needs none
+	acquiring *acquisition // to get the lease; nil: not now
+	grant     uint64       // the attempt that got it; zero: none has, or its loss was told
+	busy      bool
+	turns     []func()
 }
 
-// trying asks for the lease until it is granted, or given up.
-type trying struct {
+// acquisition asks for the lease until it is granted, or given up.
+type acquisition struct {
 	attempt  uint64
 	op       lease.OpID // under way; zero: it waits
 	failures int
@@ -32,9 +32,9 @@ type trying struct {
 // plain is what a slot asks of its lease.
 var plain lease.Proposal
 
-func (t *berth) openLease() {
+func (t *executor) openLease() {
 	c := newClient(t.p, &t.slot.store)
-	c.watches = func() bool { return t.trying != nil && t.trying.begun && t.trying.op == 0 }
+	c.watches = func() bool { return t.acquiring != nil && t.acquiring.begun && t.acquiring.op == 0 }
 	c.lost = func(why string) {
 		t.p.w.note(t.p, "lost", "the lease of %s: %s", t.slot.Name, why)
 		t.forfeit(t.grant, why)
@@ -43,22 +43,22 @@ func (t *berth) openLease() {
 	t.client = c
 }
 
-// closeLease ends the berth's part in the lease. One that is still held runs out.
-func (t *berth) closeLease() {
+// closeLease ends the executor's part in the lease. One that is still held runs out.
+func (t *executor) closeLease() {
 	if t.client != nil {
 		t.client.close()
-		t.trying = nil
+		t.acquiring = nil
 	}
 }
 
 // inTurn runs f once everything that was begun before is done.
-func (t *tenancy) inTurn(f func()) {
+func (t *slotLease) inTurn(f func()) {
 	if t.turns = append(t.turns, f); !t.busy {
 		t.nextTurn()
 	}
 }
 
-func (t *tenancy) nextTurn() {
+func (t *slotLease) nextTurn() {
 	if t.busy = len(t.turns) > 0; t.busy {
 		f := t.turns[0]
 		t.turns = t.turns[1:]
@@ -66,9 +66,9 @@ func (t *tenancy) nextTurn() {
 	}
 }
 
-func (t *berth) acquire(attempt uint64) {
-	x := &trying{attempt: attempt}
-	t.trying = x
+func (t *executor) acquire(attempt uint64) {
+	x := &acquisition{attempt: attempt}
+	t.acquiring = x
 	t.inTurn(func() {
 		if x.begun = !x.givenUp; x.begun {
 			t.try(x)
@@ -79,7 +79,7 @@ func (t *berth) acquire(attempt uint64) {
 }
 
 // try asks once.
-func (t *berth) try(x *trying) {
+func (t *executor) try(x *acquisition) {
 	c := t.client
 	x.op = c.begin(lease.AcquireOp{Proposal: plain, Nonce: c.w.nonce()}, func(f lease.Finished) {
 		x.op = 0
@@ -87,9 +87,9 @@ func (t *berth) try(x *trying) {
 		case x.givenUp:
 			t.nextTurn()
 		case outcome == sbr.Granted:
-			t.trying, t.grant = nil, x.attempt
+			t.acquiring, t.grant = nil, x.attempt
 			t.nextTurn()
-			t.keeper.tell(t, core.LeaseAnswer{Attempt: x.attempt, Outcome: sbr.Granted, Token: f.Snapshot.Record.Token})
+			t.tell(core.LeaseAnswer{Shard: t.shard, Attempt: x.attempt, Outcome: sbr.Granted, Token: f.Snapshot.Record.Token})
 		case outcome == sbr.Held:
 			x.failures = 0
 			t.tryAgain()
@@ -101,8 +101,8 @@ func (t *berth) try(x *trying) {
 }
 
 // tryAgain asks once more if it is worth while, and looks again when it may be.
-func (t *berth) tryAgain() {
-	x := t.trying
+func (t *executor) tryAgain() {
+	x := t.acquiring
 	if x == nil || !x.begun || x.op != 0 || x.failures > 0 {
 		return
 	}
@@ -114,14 +114,14 @@ func (t *berth) tryAgain() {
 	x.looks++
 	look := x.looks
 	t.p.w.after(wait, t.p, func() {
-		if t.trying == x && x.looks == look {
+		if t.acquiring == x && x.looks == look {
 			t.tryAgain()
 		}
 	})
 }
 
-func (t *berth) tryOn(x *trying) {
-	if t.trying == x && x.op == 0 {
+func (t *executor) tryOn(x *acquisition) {
+	if t.acquiring == x && x.op == 0 {
 		t.try(x)
 	}
 }
@@ -130,9 +130,9 @@ func (t *berth) tryOn(x *trying) {
 const releaseTries = 3
 
 // release gives the lease up, held or not, and ends trying to get it.
-func (t *berth) release(attempt uint64) {
-	x := t.trying
-	t.trying, t.grant = nil, 0
+func (t *executor) release(attempt uint64) {
+	x := t.acquiring
+	t.acquiring, t.grant = nil, 0
 	if x != nil {
 		x.givenUp = true
 	}
@@ -146,21 +146,21 @@ func (t *berth) release(attempt uint64) {
 	}
 }
 
-func (t *berth) giveBack(attempt uint64, tries int) {
+func (t *executor) giveBack(attempt uint64, tries int) {
 	t.client.begin(lease.ReleaseOp{}, func(f lease.Finished) {
 		if f.Err != nil && !errors.Is(f.Err, lease.ErrNotHeld) && tries > 1 {
 			t.giveBack(attempt, tries-1)
 			return
 		}
 		t.nextTurn()
-		t.keeper.tell(t, core.LeaseReleased{Attempt: attempt})
+		t.tell(core.LeaseReleased{Shard: t.shard, Attempt: attempt})
 	})
 }
 
 // forfeit tells the machine that the lease is lost, once.
-func (t *berth) forfeit(attempt uint64, why string) {
+func (t *executor) forfeit(attempt uint64, why string) {
 	if attempt == t.grant && attempt != 0 {
 		t.grant = 0
-		t.keeper.tell(t, core.LeaseLost{Attempt: attempt, Why: why})
+		t.tell(core.LeaseLost{Shard: t.shard, Attempt: attempt, Why: why})
 	}
 }

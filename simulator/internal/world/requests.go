@@ -6,62 +6,62 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// talk is what the members say to each other about one slot, or about the shards of a type, as one process has part in it.
-type talk struct {
+// requester asks and answers for what runs on a process: about one slot, or about the shards of a type.
+type requester struct {
 	p     *process
 	topic int
 	every time.Duration // the pause between two tries
 	hears listener
 	// questions are the unanswered ones, by reference.
-	questions map[uint64]*inquiry
+	questions map[uint64]*question
 	refs      uint64
 }
 
 // listener is what questions and answers are for.
 type listener interface {
-	asked(ref uint64, q *inquiry)
+	asked(ref uint64, q *question)
 	// answered comes with nil where the member has nobody who listens.
-	answered(q *inquiry, from sbr.ID, wire []byte)
+	answered(q *question, from sbr.ID, wire []byte)
 }
 
-func newTalk(p *process, topic int, every time.Duration, l listener) talk {
-	return talk{p: p, topic: topic, every: every, hears: l, questions: make(map[uint64]*inquiry)}
+func newRequester(p *process, topic int, every time.Duration, l listener) requester {
+	return requester{p: p, topic: topic, every: every, hears: l, questions: make(map[uint64]*question)}
 }
 
-// talk is who listens to a topic on the process; nil: nobody. The topics are those of the slots, and then those of the shards.
-func (p *process) talk(topic int) *talk {
+// requester returns what listens to a topic on the process; nil: nothing does. The topics are those of the slots, and then those of the shards.
+func (p *process) requester(topic int) *requester {
 	if n := len(p.w.slots); topic >= n {
-		if t := p.stations[topic-n]; t != nil && t.stage != stationClosed {
-			return &t.talk
+		if t := p.shardHosts[topic-n]; t != nil && t.stage != hostClosed {
+			return &t.requests
 		}
 		return nil
 	}
-	if t := p.seats[topic]; t != nil {
-		return &t.talk
+	if t := p.slotMembers[topic]; t != nil {
+		return &t.requests
 	}
 	return nil
 }
 
-// inquiry is one question, to one member or to all that the asker knows. It is open for as long as answers count.
-type inquiry struct {
-	by    *talk
+// question is one, to one member or to all that the asker knows. It is open for as long as answers count.
+type question struct {
+	by    *requester
 	until time.Duration // by the asker's clock
 	wire  []byte
 	given map[*process]bool
-	// chief: a coordinator of shards asks, or asked.
-	chief bool
+	// byCoordinator: a coordinator of shards asks, or asked.
+	byCoordinator bool
 }
 
 // openFor is how long answers to a question count, in pauses between two tries.
 const openFor = 3
 
 // ask sends a question to one member, or to all that are known.
-func (t *talk) ask(to sbr.ID, wire []byte, chief bool) {
+func (t *requester) ask(to sbr.ID, wire []byte, byCoordinator bool) {
 	p := t.p
-	q := &inquiry{by: t, until: p.clock() + openFor*t.every, wire: wire, given: make(map[*process]bool), chief: chief}
+	q := &question{by: t, until: p.clock() + openFor*t.every, wire: wire, given: make(map[*process]bool), byCoordinator: byCoordinator}
 	for place := range p.peers {
 		if other := p.w.procs[place]; p.peers[place].known && other != p && (to == "" || other.id == to) {
-			p.w.post(p, other, &asking{q: q, to: other})
+			p.w.post(p, other, &requestInFlight{q: q, to: other})
 		}
 	}
 }
@@ -73,14 +73,14 @@ func whom(to sbr.ID) sbr.ID {
 	return to
 }
 
-// asking is a question on its way to a member.
-type asking struct {
-	q  *inquiry
+// requestInFlight is a question on its way to a member.
+type requestInFlight struct {
+	q  *question
 	to *process
 }
 
 // act is the arrival. Questions of those who are no members, or were downed, are not heard.
-func (a *asking) act() {
+func (a *requestInFlight) act() {
 	q, w := a.q, a.to.w
 	if !w.carries(q.by.p, a.to) || a.to.stage != stageRunning && a.to.stage != stageLeaving {
 		return
@@ -88,46 +88,46 @@ func (a *asking) act() {
 	if m, ok := a.to.r.Member(q.by.p.id); !ok || m.Status == sbr.Down {
 		return
 	}
-	t := a.to.talk(q.by.topic)
+	t := a.to.requester(q.by.topic)
 	if t == nil {
-		w.post(a.to, q.by.p, &answering{q: q, from: a.to})
+		w.post(a.to, q.by.p, &responseInFlight{q: q, from: a.to})
 		return
 	}
 	t.hear(q)
 }
 
 // hear takes a question in.
-func (t *talk) hear(q *inquiry) {
+func (t *requester) hear(q *question) {
 	t.refs++
 	t.questions[t.refs] = q
 	t.hears.asked(t.refs, q)
 }
 
 // open returns the question of that reference, which is about to be answered; nil: nobody has asked it, or it was answered before.
-func (t *talk) open(ref uint64) *inquiry {
+func (t *requester) open(ref uint64) *question {
 	q := t.questions[ref]
 	delete(t.questions, ref)
 	return q
 }
 
 // answer sends an answer.
-func (t *talk) answer(q *inquiry, wire []byte) {
+func (t *requester) answer(q *question, wire []byte) {
 	if q.by.p == t.p {
 		t.p.w.after(0, t.p, func() { q.by.hears.answered(q, t.p.id, wire) })
 		return
 	}
-	t.p.w.post(t.p, q.by.p, &answering{q: q, from: t.p, wire: wire})
+	t.p.w.post(t.p, q.by.p, &responseInFlight{q: q, from: t.p, wire: wire})
 }
 
-// answering is an answer on its way.
-type answering struct {
-	q    *inquiry
+// responseInFlight is an answer on its way.
+type responseInFlight struct {
+	q    *question
 	from *process
 	wire []byte // nil: nobody listens there
 }
 
 // act is the arrival. Answers of those who were downed do not count. Who has just woken up finds both the answer and the end of its time, and takes what comes first.
-func (a *answering) act() {
+func (a *responseInFlight) act() {
 	q, p := a.q, a.q.by.p
 	late := p.clock() >= q.until
 	if !p.w.carries(a.from, p) || q.given[a.from] || late && (p.wokeAt != p.w.now || p.w.chance(0.5)) {
