@@ -104,7 +104,7 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 	i, n := member(mv)
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.Mail.At(int(mv.At))
+		l := s.Packets.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case ends:
 		return fmt.Sprintf("the run of shard %d on %s ends by itself", n, name(i))
@@ -116,25 +116,25 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 		return fmt.Sprintf("the lease of shard %d is LOST, which %s holds", n, name(int(s.leases[n].holder)))
 	case doubts:
 		return fmt.Sprintf("the store of shard %d gives %s no answer", n, name(i))
-	case strays:
+	case strangerTakes:
 		return fmt.Sprintf("a STRANGER takes the lease of shard %d", n)
-	case goes:
+	case strangerReleases:
 		return fmt.Sprintf("the stranger gives the lease of shard %d back", n)
 	case appoints:
 		return fmt.Sprintf("%s COORDINATES", name(i))
 	case changes:
-		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.chiefs[0].at)))
+		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.coordinators[0].at)))
 	case wants:
 		return fmt.Sprintf("shard %d belongs on %s NOW", n, name(i))
 	case retires:
-		return fmt.Sprintf("%s does not coordinate any more", name(int(s.chiefs[1].at)))
+		return fmt.Sprintf("%s does not coordinate any more", name(int(s.coordinators[1].at)))
 	default:
 		return s.Cluster.Describe(mv)
 	}
 }
 
-// textOf says what is in a letter.
-func textOf(l *letter) string {
+// textOf says what is in a packet.
+func textOf(l *packet) string {
 	b := &l.Body
 	switch b.kind {
 	case unserved:

@@ -37,7 +37,7 @@ var moveTexts = map[walk.Kind]string{endsAgain: "the run of %s ends by itself, f
 func (w *walker) Describe(s *state, mv walk.Move) string {
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.Mail.At(int(mv.At))
+		l := s.Packets.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case endsAgain, endsDone, grants, doubts:
 		return fmt.Sprintf(moveTexts[mv.Kind], name(int(mv.At)))
@@ -50,8 +50,8 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 	}
 }
 
-// textOf says what is in a letter.
-func textOf(l *letter) string {
+// textOf says what is in a packet.
+func textOf(l *packet) string {
 	switch x := &l.Body; x.kind {
 	case unserved:
 		return fmt.Sprintf("%s has no manager, round %d", name(int(l.From)), x.msg.Round)

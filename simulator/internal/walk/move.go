@@ -9,7 +9,7 @@ import (
 
 // The kinds of moves of a cluster and of its messages. Those of a model begin at Own.
 const (
-	// Delivers, Copies, Delays and Drops are about a message: see Mail.
+	// Delivers, Copies, Delays and Drops are about a message: see Packets.
 	Delivers Kind = iota + 1
 	Copies
 	Delays
@@ -195,8 +195,8 @@ func (c *Cluster) Fair() (mv Move, ok bool) {
 	return Move{}, false
 }
 
-// Passenger is what runs on the members, of which the cluster's moves make something.
-type Passenger interface {
+// Application is what runs on the members, of which the cluster's moves make something.
+type Application interface {
 	// Shown: a member's view is another one. Everyone: that of all.
 	Shown(i int)
 	Everyone()
@@ -213,7 +213,7 @@ type Passenger interface {
 }
 
 // Do lets a move of the cluster happen.
-func (c *Cluster) Do(mv Move, on Passenger) {
+func (c *Cluster) Do(mv Move, on Application) {
 	switch mv.Kind {
 	case crashes, pauses, resumes, cuts, heals:
 		c.doFault(mv, on)
@@ -224,7 +224,7 @@ func (c *Cluster) Do(mv Move, on Passenger) {
 	}
 }
 
-func (c *Cluster) doFault(mv Move, on Passenger) {
+func (c *Cluster) doFault(mv Move, on Application) {
 	i := int(mv.At)
 	m := &c.Members[i&(MaxMembers-1)]
 	c.Changed = c.Now
@@ -248,12 +248,12 @@ func (c *Cluster) doFault(mv Move, on Passenger) {
 }
 
 // End takes a member away: it crashed, or is down and done.
-func (c *Cluster) End(i int, on Passenger) {
+func (c *Cluster) End(i int, on Application) {
 	c.Members[i].Up, c.Members[i].Paused = false, false
 	on.Ended(i)
 }
 
-func (c *Cluster) doView(mv Move, on Passenger) {
+func (c *Cluster) doView(mv Move, on Application) {
 	i := int(mv.At)
 	switch mv.Kind {
 	case decides:
@@ -290,7 +290,7 @@ func (c *Cluster) doView(mv Move, on Passenger) {
 	on.Shown(i)
 }
 
-func (c *Cluster) doMember(mv Move, on Passenger) {
+func (c *Cluster) doMember(mv Move, on Application) {
 	i := int(mv.At)
 	m := &c.Members[i]
 	switch mv.Kind {

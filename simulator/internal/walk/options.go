@@ -102,7 +102,7 @@ func (o *Options) Validate(pkg string, counts []Number, times []Time) error {
 	return errors.Join(errs...)
 }
 
-// Faults has each change that a list names, such as "a crash, a late letter", made by what is known by that name. It panics at one that nobody knows: a
+// Faults has each change that a list names, such as "a crash, a late message", made by what is known by that name. It panics at one that nobody knows: a
 // mistake in the program.
 func Faults[O any](list string, known func(name string) (change func(*O), ok bool), o *O) {
 	for name := range strings.SplitSeq(list, ", ") {
@@ -133,9 +133,9 @@ var faults = map[string]func(*Options){
 	"a return":        func(o *Options) { o.Returns++ },
 	"a leave":         func(o *Options) { o.Leaves++ },
 	"an end":          func(o *Options) { o.Ends++ },
-	"a late letter":   func(o *Options) { o.Late++ },
-	"a letter twice":  func(o *Options) { o.Twice++ },
-	"a lost letter":   func(o *Options) { o.Lost++ },
+	"a late message":  func(o *Options) { o.Late++ },
+	"a message twice": func(o *Options) { o.Twice++ },
+	"a lost message":  func(o *Options) { o.Lost++ },
 	"a removal":       func(o *Options) { o.Removals++ },
 	"a slow end":      func(o *Options) { o.Slow++ },
 	"a lost lease":    func(o *Options) { o.Losses++ },

@@ -2,14 +2,14 @@ package walk
 
 import "time"
 
-// World is a cluster and the letters under way in it: what the states of models begin with. It is a value.
+// World is a cluster and the packets under way in it: what the states of models begin with. It is a value.
 type World[B any] struct {
 	Cluster
-	Mail Mail[B]
+	Packets Packets[B]
 }
 
-// Course is what can happen to what runs on the members, next to what happens to their cluster and their letters.
-type Course interface {
+// Transitions is what can happen to what runs on the members, next to what happens to their cluster and their packets.
+type Transitions interface {
 	// Duties appends what happens before time passes, Lapses what comes by itself at some time, and Faults what may happen as long as there is a budget: each with
 	// that of the cluster, where it has any.
 	Duties(to []Move) []Move
@@ -19,15 +19,15 @@ type Course interface {
 	Deadlines(to []time.Duration) []time.Duration
 }
 
-// LetterKey tells bodies of letters apart. See Mail.AppendKey.
-type LetterKey[B any] func(b []byte, l *Letter[B]) []byte
+// PacketKey tells bodies of packets apart. See Packets.AppendKey.
+type PacketKey[B any] func(b []byte, l *Packet[B]) []byte
 
 // Moves appends what can happen next, Waits last. It is complete: whatever is not in it, cannot be.
-func (x *World[B]) Moves(to []Move, on Course, key LetterKey[B]) []Move {
-	to, prompt := x.Mail.Moves(to, &x.Cluster, x.Mail.Sorted(key))
-	letters := len(to)
+func (x *World[B]) Moves(to []Move, on Transitions, key PacketKey[B]) []Move {
+	to, prompt := x.Packets.Moves(to, &x.Cluster, x.Packets.Sorted(key))
+	packets := len(to)
 	to = on.Duties(to)
-	idle := letters == len(to) && prompt == 0 && !x.Overdue()
+	idle := packets == len(to) && prompt == 0 && !x.Overdue()
 	to = on.Faults(on.Lapses(x.Views(to)))
 	if idle && x.Next(on, len(to) > 0) > 0 {
 		to = append(to, Move{Kind: Waits})
@@ -35,11 +35,11 @@ func (x *World[B]) Moves(to []Move, on Course, key LetterKey[B]) []Move {
 	return to
 }
 
-// Fair is what happens next where nothing goes wrong: letters come, then what is due, then faults end and members notice things. When nothing of that is left, time
+// Fair is what happens next where nothing goes wrong: packets come, then what is due, then faults end and members notice things. When nothing of that is left, time
 // passes until all is well; ok is false when it is.
-func (x *World[B]) Fair(on Course, key LetterKey[B], well func() bool) (mv Move, ok bool) {
-	for _, k := range x.Mail.Sorted(key) {
-		if x.Live(int(x.Mail.At(k).To)) {
+func (x *World[B]) Fair(on Transitions, key PacketKey[B], well func() bool) (mv Move, ok bool) {
+	for _, k := range x.Packets.Sorted(key) {
+		if x.Live(int(x.Packets.At(k).To)) {
 			return Move{Kind: Delivers, At: uint8(k)}, true
 		}
 	}
@@ -56,9 +56,9 @@ func (x *World[B]) Fair(on Course, key LetterKey[B], well func() bool) (mv Move,
 }
 
 // Anything reports whether something but waiting is possible: then time goes in single steps.
-func (x *World[B]) Anything(on Course) bool {
-	for k := range x.Mail.Len() {
-		if x.Live(int(x.Mail.At(k).To)) {
+func (x *World[B]) Anything(on Transitions) bool {
+	for k := range x.Packets.Len() {
+		if x.Live(int(x.Packets.At(k).To)) {
 			return true
 		}
 	}
@@ -66,6 +66,6 @@ func (x *World[B]) Anything(on Course) bool {
 }
 
 // Next is how long it takes until something more can happen: a step while anything may happen at any moment. Zero: nothing will.
-func (x *World[B]) Next(on Course, anything bool) time.Duration {
+func (x *World[B]) Next(on Transitions, anything bool) time.Duration {
 	return x.Pass(anything, on.Deadlines(make([]time.Duration, 0, 16))...)
 }

@@ -2,10 +2,12 @@ package shards
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
@@ -27,7 +29,7 @@ func (w *walker) mayCoordinate(s *state, i int) bool {
 
 // vacant reports whether the coordinator has to run elsewhere, now: the one before has ended in good order, or its member was removed and the margin is over.
 func (w *walker) vacant(s *state, next int) bool {
-	c := &s.chiefs[0]
+	c := &s.coordinators[0]
 	switch at := int(c.at); {
 	case at == nobody || s.Members[at].Left:
 		return true
@@ -48,17 +50,17 @@ func (w *walker) appoint(s *state, i int) {
 	if err != nil {
 		panic(err) // Validate has looked at it
 	}
-	if s.chiefs[0].m != nil && int(s.chiefs[0].at) != i {
-		s.chiefs[1] = s.chiefs[0]
+	if s.coordinators[0].m != nil && int(s.coordinators[0].at) != i {
+		s.coordinators[1] = s.coordinators[0]
 	}
-	s.chiefs[0] = chief{m: m, at: int8(i), term: s.term}
-	w.lookChief(s, 0)
+	s.coordinators[0] = coordination{m: m, at: int8(i), term: s.term}
+	w.lookCoordinator(s, 0)
 }
 
 // dismiss ends what coordinates on a member, in good order or not.
 func (w *walker) dismiss(s *state, i int, orderly bool) {
-	for k := range s.chiefs {
-		c := &s.chiefs[k]
+	for k := range s.coordinators {
+		c := &s.coordinators[k]
 		if c.m == nil || int(c.at) != i {
 			continue
 		}
@@ -69,27 +71,27 @@ func (w *walker) dismiss(s *state, i int, orderly bool) {
 	}
 }
 
-// lookChief shows a coordinator the view of its member.
-func (w *walker) lookChief(s *state, k int) {
-	c := &s.chiefs[k]
-	w.stepChief(s, k, slot.Viewed{View: w.view(s, int(c.at))})
+// lookCoordinator shows a coordinator the view of its member.
+func (w *walker) lookCoordinator(s *state, k int) {
+	c := &s.coordinators[k]
+	w.stepCoordinator(s, k, slot.Viewed{View: w.view(s, int(c.at))})
 }
 
-func (w *walker) stepChief(s *state, k int, e slot.Event) {
-	if s.chiefs[k].m != nil {
-		w.carryChief(s, k, w.coordinator(s, k).Step(s.Now, e))
+func (w *walker) stepCoordinator(s *state, k int, e slot.Event) {
+	if s.coordinators[k].m != nil {
+		w.carryCoordinator(s, k, w.coordinator(s, k).Step(s.Now, e))
 	}
 }
 
-func (w *walker) tickChief(s *state, k int) {
-	c := &s.chiefs[k]
+func (w *walker) tickCoordinator(s *state, k int) {
+	c := &s.coordinators[k]
 	if c.m == nil || !s.Live(int(c.at)) {
 		return
 	}
 	if at, ok := c.m.NextDeadline(); !ok || at > s.Now {
 		return
 	}
-	w.carryChief(s, k, w.coordinator(s, k).Tick(s.Now))
+	w.carryCoordinator(s, k, w.coordinator(s, k).Tick(s.Now))
 	if c.m == nil {
 		return
 	}
@@ -98,9 +100,9 @@ func (w *walker) tickChief(s *state, k int) {
 	}
 }
 
-// carryChief carries out what a coordinator wants.
-func (w *walker) carryChief(s *state, k int, effects []slot.Effect) {
-	c := s.chiefs[k]
+// carryCoordinator carries out what a coordinator wants.
+func (w *walker) carryCoordinator(s *state, k int, effects []slot.Effect) {
+	c := s.coordinators[k]
 	for _, e := range append([]slot.Effect(nil), effects...) {
 		if w.search.Telling() {
 			w.tellCoordinator(int(c.at), e)
@@ -111,7 +113,7 @@ func (w *walker) carryChief(s *state, k int, effects []slot.Effect) {
 		case slot.Answer[message.Message]:
 			w.send(s, int(c.at), int(e.Ref), said(answer, 0, e.Message))
 		case slot.GiveUp:
-			s.chiefs[k] = chief{at: nobody}
+			s.coordinators[k] = coordination{at: nobody}
 			s.term = max(s.term, e.Term)
 		}
 	}
@@ -126,8 +128,50 @@ func (w *walker) unsure(s *state, i int) bool {
 // changes are what may become of the coordinator.
 func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
 	for i := range w.Members {
-		if s.changes > 0 && w.mayCoordinate(s, i) && int(s.chiefs[0].at) != i && s.chiefs[0].m != nil && s.chiefs[1].m == nil && s.Live(int(s.chiefs[0].at)) {
+		if s.changes > 0 && w.mayCoordinate(s, i) && int(s.coordinators[0].at) != i && s.coordinators[0].m != nil && s.coordinators[1].m == nil && s.Live(int(s.coordinators[0].at)) {
 			to = append(to, walk.Move{Kind: changes, At: uint8(i)})
+		}
+	}
+	return to
+}
+
+// adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it is possible.
+type adversarialAllocator struct {
+	*allocation.Allocator
+	wishes [MaxShards]int8 // those of the state in which it is asked
+}
+
+// Next returns the moves that the allocator would begin now, and those that it wishes.
+func (f *adversarialAllocator) Next(members []allocation.Member, current map[string]allocation.Placement) []allocation.Move {
+	moves := f.Allocator.Next(members, current)
+	for n, shard := range f.Shards() {
+		if f.wishes[n] == nobody {
+			continue
+		}
+		to, at := name(int(f.wishes[n])), current[shard]
+		possible := slices.ContainsFunc(members, func(m allocation.Member) bool { return m.ID == to && !m.Leaving && !m.Unreachable })
+		if !possible {
+			continue
+		}
+		moves = slices.DeleteFunc(moves, func(m allocation.Move) bool { return m.Shard == shard })
+		cutOff := slices.ContainsFunc(members, func(m allocation.Member) bool { return m.ID == at.Owner && m.Unreachable })
+		if at.Owner != to && at.To == "" && !cutOff {
+			moves = append(moves, allocation.Move{Shard: shard, From: at.Owner, To: to, Reason: allocation.Preferred})
+		}
+	}
+	return moves
+}
+
+// wanting are the whims of the allocation: it wants a shard on another member than the one that runs it.
+func (w *walker) wanting(to []walk.Move, s *state) []walk.Move {
+	if c := &s.coordinators[0]; s.whims == 0 || c.m == nil || !s.Live(int(c.at)) {
+		return to
+	}
+	for n := range w.Shards {
+		for i := range w.Members {
+			if s.Live(i) && int(s.wishes[n]) != i && !w.active(s, i, n) {
+				to = append(to, walk.Move{Kind: wants, At: at(i, n)})
+			}
 		}
 	}
 	return to
