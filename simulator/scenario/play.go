@@ -151,22 +151,42 @@ func (p *player) step(number int, st *Step) {
 	}
 }
 
-// link cuts or heals every link between two members or zones.
+// link changes every link between two members or zones. What the step does not say stays as it is.
 func (p *player) link(st *Step) {
-	ends, change := st.Link, p.w.Mend
-	switch {
-	case st.Link == nil && st.cutsLink():
-		ends, change = st.LinkOneWay, p.w.CutOneWay
-	case st.Link == nil:
-		ends, change = st.LinkOneWay, p.w.MendOneWay
-	case st.cutsLink():
-		change = p.w.Cut
+	ends := st.Link
+	if ends == nil {
+		ends = st.LinkOneWay
 	}
 	for _, from := range p.names.expand((*ends)[:1]) {
 		for _, to := range p.names.expand((*ends)[1:]) {
-			change(from, to)
+			switch both := st.Link != nil; {
+			case st.healsLink() && both:
+				p.w.Mend(from, to)
+			case st.healsLink():
+				p.w.MendOneWay(from, to)
+			case st.cutsLink() && st.Latency == nil && both:
+				p.w.Cut(from, to)
+			case st.cutsLink() && st.Latency == nil:
+				p.w.CutOneWay(from, to)
+			default:
+				p.change(st, from, to)
+				if both {
+					p.change(st, to, from)
+				}
+			}
 		}
 	}
+}
+
+func (p *player) change(st *Step, from, to int) {
+	o := p.w.Link(from, to)
+	if st.Loss != nil {
+		o.Loss = *st.Loss
+	}
+	if st.Latency != nil {
+		o.Latency = *st.Latency
+	}
+	p.w.SetLink(from, to, o)
 }
 
 // hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.

@@ -41,8 +41,9 @@ func (p *process) others() iter.Seq[*process] {
 	}
 }
 
-// strangers reports whether neither of two processes ever heard of the other.
-func strangers(p, q *process) bool { return !p.met.has(q.index) && !q.met.has(p.index) }
+// strangers reports whether one of two processes never heard of the other: gossip to the dead can make a member known to those who are
+// unknown to it, and it misses nobody of whom it never heard.
+func strangers(p, q *process) bool { return !p.met.has(q.index) || !q.met.has(p.index) }
 
 // set is a set of small numbers.
 type set []uint64
