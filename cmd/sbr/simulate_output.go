@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/simulator/report"
+	htmlreport "github.com/serf-sbr/serf-sbr/simulator/report"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -249,7 +249,7 @@ func (w *simulateJSON) end(summary) error {
 // history: that costs less than a history of every run would.
 type simulateHTML struct {
 	path string
-	page *report.Page
+	page *htmlreport.Page
 }
 
 // newSimulateHTML finds out at once whether the file can be written: not only after an hour of runs.
@@ -261,11 +261,11 @@ func newSimulateHTML(path string) (*simulateHTML, error) {
 	if err != nil {
 		return nil, badInput{fmt.Errorf("--html: %w", err)}
 	}
-	return &simulateHTML{path: path, page: report.New()}, f.Close()
+	return &simulateHTML{path: path, page: htmlreport.New()}, f.Close()
 }
 
 func (w *simulateHTML) result(r *played) error {
-	run := report.Run{Result: r.Result, File: r.file.path, Sentence: r.file.sentence, Replay: r.replay()}
+	run := htmlreport.Run{Result: r.Result, File: r.file.path, Sentence: r.file.sentence, Replay: r.replay()}
 	return w.page.Add(run, func() scenario.Result {
 		return scenario.Caught(r.Scenario, r.Seed, func() scenario.Result { return scenario.Run(r.file.Scenario, r.Seed) })
 	})

@@ -30,7 +30,7 @@ const (
 	maxEvents = 4000     // of one run
 	maxBytes  = 16 << 20 // of all runs that are drawn and passed, and again of those that failed
 	maxListed = 2000     // groups
-	maxRanges = 100      // of seeds of one group
+	maxRanges = 30       // of seeds of one group
 	parts     = 24       // of a histogram
 )
 

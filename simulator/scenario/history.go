@@ -14,7 +14,8 @@ const maxWatched = 64
 // History is what changed in the course of a run, as far as Event does not say it: what the report draws. Times are Go durations.
 type History struct {
 	// Members are the names of all nodes, those that joined later included, in the order of the file. A node that came back under another
-	// name has the last one, here and in Changes; Formerly tells from the name in an Event.
+	// name has the last one, here and in Changes; Formerly tells from the name in an Event. Of nodes with one name the second is "n1 (2)";
+	// an Event of that name may be of either.
 	Members  []string          `json:"members"`
 	Formerly map[string]string `json:"formerly,omitempty"`
 	// Watched are the members whose views were recorded; absent: all.
@@ -59,22 +60,29 @@ type Wiring struct {
 
 // historyOf says what a world has recorded in the words of the file.
 func historyOf(h *world.History, a world.Activity) *History {
+	nodes := distinct(h.Nodes)
 	to := &History{
-		Members: h.Nodes, Formerly: h.Formerly, Until: h.End.String(), Truncated: h.Truncated, Changes: []Change{},
-		DoubleActive: spans(a.DoubleActive), NobodyActive: spans(a.NobodyActive),
+		Members: nodes, Until: h.End.String(), Truncated: h.Truncated, Changes: []Change{},
+		DoubleActive: spanTexts(a.DoubleActive), NobodyActive: spanTexts(a.NobodyActive),
+	}
+	for former, i := range h.Formerly {
+		if to.Formerly == nil {
+			to.Formerly = make(map[string]string)
+		}
+		to.Formerly[former] = nodes[i]
 	}
 	for i, is := range h.Watched {
 		if is {
-			to.Watched = append(to.Watched, h.Nodes[i])
+			to.Watched = append(to.Watched, nodes[i])
 		}
 	}
-	if len(to.Watched) == len(h.Nodes) {
+	if len(to.Watched) == len(nodes) {
 		to.Watched = nil
 	}
 	name := func(node int) *string {
 		n := ""
 		if node >= 0 {
-			n = h.Nodes[node]
+			n = nodes[node]
 		}
 		return &n
 	}
@@ -82,18 +90,18 @@ func historyOf(h *world.History, a world.Activity) *History {
 		is := Change{At: c.At.String()}
 		switch x := c.What.(type) {
 		case world.Lived:
-			is.Node, is.State = h.Nodes[x.Node], x.Life.String()
+			is.Node, is.State = nodes[x.Node], x.Life.String()
 		case world.Viewed:
-			is.Node, is.Sees, is.As = h.Nodes[x.Observer], h.Nodes[x.Subject], x.Sight.String()
+			is.Node, is.Sees, is.As = nodes[x.Observer], nodes[x.Subject], x.Sight.String()
 		case world.Led:
-			is.Node, is.Leader = h.Nodes[x.Node], name(x.Leader)
+			is.Node, is.Leader = nodes[x.Node], name(x.Leader)
 		case world.Hurt:
 			fault := storeFault(x.Fault)
-			is.Node, is.Store = h.Nodes[x.Node], &fault
+			is.Node, is.Store = nodes[x.Node], &fault
 		case world.Held:
 			is.Holder = name(x.Node)
 		case world.Rewired:
-			is.Network = networkOf(h.Nodes, x)
+			is.Network = networkOf(nodes, x)
 		default:
 			continue // it is an Event
 		}
@@ -102,7 +110,19 @@ func historyOf(h *world.History, a world.Activity) *History {
 	return to
 }
 
-func spans(all world.Spans) [][2]string {
+// distinct tells nodes of one name apart: a node may have come back under the name of another.
+func distinct(names []string) []string {
+	all, seen := make([]string, len(names)), make(map[string]int)
+	for i, name := range names {
+		if all[i] = name; seen[name] > 0 {
+			all[i] = fmt.Sprintf("%s (%d)", name, seen[name]+1)
+		}
+		seen[name]++
+	}
+	return all
+}
+
+func spanTexts(all world.Spans) [][2]string {
 	list := [][2]string{}
 	for _, s := range all {
 		list = append(list, [2]string{s.From.String(), s.To.String()})

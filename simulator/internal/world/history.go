@@ -12,8 +12,8 @@ import (
 type History struct {
 	// Nodes are the names, the last ones where that changed; everything else speaks of nodes by their index.
 	Nodes []string
-	// Formerly are names that nodes have had before, and those in Nodes.
-	Formerly map[string]string
+	// Formerly are the nodes that have had other names before.
+	Formerly map[string]int
 	// Watched says of each node whether its views were recorded; see Options.HistoryOf.
 	Watched []bool
 	// Changes are in the order in which they happened.
@@ -280,14 +280,9 @@ func (r *historian) look(i int) {
 func (r *historian) rename(i int, name string) {
 	if old := r.h.Nodes[i]; old != name {
 		if r.h.Formerly == nil {
-			r.h.Formerly = make(map[string]string)
+			r.h.Formerly = make(map[string]int)
 		}
-		for former, now := range r.h.Formerly {
-			if now == old {
-				r.h.Formerly[former] = name
-			}
-		}
-		r.h.Formerly[old], r.h.Nodes[i] = name, name
+		r.h.Formerly[old], r.h.Nodes[i] = i, name
 	}
 }
 

@@ -1,9 +1,9 @@
 // Drawing: the time axis with its lanes, the cluster as a graph, and who sees whom. All text reaches the page as text, never as markup.
 
-// make builds an element; attributes whose value is null are left out.
+// make builds an element; attributes whose value is null are left out. A link inside a drawing is called svg:a here.
 function make(name, attrs, ...inside) {
-  const svg = ["svg", "g", "line", "circle", "rect", "text", "path", "title", "use"].includes(name);
-  const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  const svg = ["svg", "g", "line", "circle", "rect", "text", "path", "title", "use", "svg:a"].includes(name);
+  const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", name.replace("svg:", "")) : document.createElement(name);
   for (const [key, value] of Object.entries(attrs || {})) {
     if (value !== null && value !== undefined) e.setAttribute(key, value);
   }
@@ -136,7 +136,7 @@ class Chart {
       const title = limited(k.lines, 20).join("\n"), shape = shapes[k.kind];
       const sign = make("svg", {x: percent(k.at), y, overflow: "visible"}, make("use", {href: `#m-${shape}`, x: -8, y: -8, width: 16, height: 16}));
       if (k.count > 1) sign.append(make("text", {x: 9, y: -3}, String(k.count)));
-      return make("a", {class: `mark ${shape}`, href: `#${this.id}-e${k.event}`, "data-event": k.event, "aria-label": title}, make("title", {}, title), sign);
+      return make("svg:a", {class: `mark ${shape}`, href: `#${this.id}-e${k.event}`, "data-event": k.event, "aria-label": title}, make("title", {}, title), sign);
     });
   }
 
@@ -270,7 +270,9 @@ const graphKey = "A, B …: sides that cannot reach each other · ★ leads its 
 const tenths = (v) => (v === 0 ? "0" : v < 0.1 ? v.toFixed(3) : v.toFixed(1));
 
 function drawSpread(name, s) {
-  if (!s.runs) return make("figure", {class: "spread"}, make("figcaption", {}, make("b", {}, name), " in no run"));
+  const one = (text) => make("figure", {class: "spread"}, make("figcaption", {}, make("b", {}, name), ` ${text}`));
+  if (!s.runs) return one("in no run");
+  if (s.min === s.max) return one(`${tenths(s.min)} s in ${s.runs === 1 ? "the run" : "every run"}`);
   const most = Math.max(...s.histogram), width = 100 / s.histogram.length, step = (s.max - s.min) / s.histogram.length;
   const svg = make("svg", {width: "100%", height: 60, role: "img", "aria-label": `${name}: ${s.runs} runs between ${tenths(s.min)} s and ${tenths(s.max)} s`});
   s.histogram.forEach((n, i) => {
