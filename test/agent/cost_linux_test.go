@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -80,12 +81,15 @@ func measureIdle(b *testing.B, program, node string) {
 	yaml := "system: s\n" + node + "\nhttp: {listen: '127.0.0.1:" + port + "'}\n" +
 		"split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" + dir + "/s.lease'}}\n"
 	require.NoError(b, os.WriteFile(path, []byte(yaml), 0o600))
-	c := exec.Command(program, "agent", "--config", path)
+	ctx, leave := context.WithCancel(b.Context())
+	c := exec.CommandContext(ctx, program, "agent", "--config", path)
+	// It leaves in good order: the next one would have to wait for the verdict on a member that has failed.
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = time.Minute // then it is killed
 	c.Env = append(os.Environ(), "STATE_DIRECTORY="+dir, "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=")
 	began := time.Now()
 	require.NoError(b, c.Start())
-	// It leaves in good order: the next one would have to wait for the verdict on a member that has failed.
-	defer func() { _ = c.Process.Signal(syscall.SIGTERM); _ = c.Wait() }()
+	defer func() { leave(); _ = c.Wait() }()
 	answers := func(path string, members int) bool {
 		resp, err := http.Get("http://127.0.0.1:" + port + path)
 		if err != nil {
