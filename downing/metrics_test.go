@@ -132,6 +132,7 @@ func TestMetrics_Split(t *testing.T) {
 			x.Provider.OnSuspend(func(string) {})
 			x.Provider.OnResume(func(string) {})
 		}
+		c.Whole(5) // Serf's gossip may leave a member out, until an exchange of states brings it
 		time.Sleep(30 * time.Second)
 		for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
 			m.require(name, "sbr.members = 5", "sbr.unreachable = 0", "sbr.state{state=up} = 1", "sbr.state{state=suspended} = 0", "sbr.armed = 1",
