@@ -12,7 +12,7 @@ ROUNDS   ?= 20
 SEED     ?= 1
 CHECKS   ?= 2000
 TIMES    ?= 5
-# The harness but what checks deploy/, which needs programs that take minutes to build.
+# The harness but what checks deploy/, which needs programs that take minutes to build. Most of it waits: four packages at a time.
 HARNESS  := $$($(GO) -C test list ./... | grep -v '/test/deploy')
 RUN      ?= TestStarts
 
@@ -36,7 +36,7 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 .PHONY: test
 test: kube browser ## Run all tests but those of `make e2e` and `make deploy-check`: also against a real API server, in a real browser
 	$(GO) test -timeout 25m ./...
-	$(GO) -C test test -timeout 25m $(HARNESS)
+	$(GO) -C test test -p 4 -timeout 25m $(HARNESS)
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need less than a minute
@@ -50,7 +50,7 @@ race: kube browser ## Run all tests with the race detector
 
 .PHONY: e2e
 e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
-	SBR_E2E=1 $(GO) -C test test -count=1 -p 1 -parallel 4 -timeout 40m ./hosts ./hosts/lab
+	SBR_E2E=1 $(GO) -C test test -count=1 -p 1 -parallel 6 -timeout 40m ./hosts ./hosts/lab
 
 .PHONY: soak
 soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--singleton", --planned or --shards; ARGS="--family force-leave" or "--family record" for one kind of rounds)
@@ -68,7 +68,7 @@ hosts:
 
 .PHONY: deploy
 deploy: ## Build what checks deploy/ and packs a release, once, into .cache/
-	@$(GO) run -C test ./deploy/build
+	@$(GO) run -C test ./buildcache/build kustomize promtool goreleaser syft
 
 .PHONY: deploy-check
 deploy-check: deploy kube ## Check what is in deploy/: manifests, units, packages, alerts, dashboard, container files
@@ -80,7 +80,7 @@ deploy-check: deploy kube ## Check what is in deploy/: manifests, units, package
 .PHONY: packages
 packages: ## Write archives, .deb, .rpm, checksums and SBOMs into .cache/dist
 	@mkdir -p .cache
-	@$(GO) run -C test ./deploy/build goreleaser syft > .cache/packagers.txt
+	@$(GO) run -C test ./buildcache/build goreleaser syft > .cache/packagers.txt
 	@PATH="$$(xargs -n1 dirname < .cache/packagers.txt | paste -sd:):$$PATH" goreleaser release --snapshot --clean --skip=publish
 
 .PHONY: bench
@@ -158,8 +158,8 @@ generate: ## Rewrite the generated files
 	$(GO) generate ./...
 
 .PHONY: kube
-kube: ## Build kube-apiserver and etcd for the tests, once, into .cache/
-	@$(GO) run -C test ./kubetest/build
+kube: ## Build kube-apiserver, etcd and a stock Serf agent for the tests, once, into .cache/
+	@$(GO) run -C test ./buildcache/build etcd kube-apiserver serf
 
 .PHONY: browser
 browser: ## Install Chromium for the tests, where there is none (apt-get, as root), or say how

@@ -161,7 +161,7 @@ func (c *Config) checkStore() error {
 	if c.LeaseImplementation == "" {
 		return fmt.Errorf("strategy %s needs a lease: set Store or LeaseImplementation", c.Strategy)
 	}
-	if known := lease.Default.Keys(); !slices.Contains(known, c.LeaseImplementation) {
+	if known := lease.Implementations(); !slices.Contains(known, c.LeaseImplementation) {
 		return fmt.Errorf("%w %q (known: %s): import its package (for example _ \"github.com/serf-sbr/serf-sbr/lease/%s\"), or set Store",
 			lease.ErrUnknownImplementation, c.LeaseImplementation, strings.Join(append(known, "none"), ", "), c.LeaseImplementation)
 	}

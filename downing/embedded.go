@@ -179,10 +179,12 @@ type embedded struct {
 	asking turn
 	// tagging serializes the setting of tags, which Serf keeps without a lock.
 	tagging turn
+	// joining serializes joins, as Serf does itself with a mutex; a dial into a cut takes many seconds.
+	joining turn
 }
 
 func newNode(s *serf.Serf) *embedded {
-	return &embedded{serf: s, asking: make(turn, 1), tagging: make(turn, 1)}
+	return &embedded{serf: s, asking: make(turn, 1), tagging: make(turn, 1), joining: make(turn, 1)}
 }
 
 // turn is a lock that is held for a while: to a clock that can be stopped (testing/synctest), waiting for a
@@ -276,6 +278,8 @@ func (n *embedded) join(name, addr string) error {
 	if name != "" {
 		addr = name + "/" + addr
 	}
+	n.joining.take()
+	defer n.joining.give()
 	_, err := n.serf.Join([]string{addr}, true)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -28,11 +29,6 @@ func newKeepOut(next serf.MergeDelegate, self sbr.ID, refused func(*serf.Member)
 	k.list.Store(&denyList{self: self})
 	return k
 }
-
-// knocksFor is how long a downed incarnation is refused. Whoever still knocks then has not found out by
-// itself: it noticed nothing, and does not watch the lease. It is let in, as a downed member, because only
-// members can be told anything.
-const knocksFor = 15 * time.Second
 
 // denyList is who must stay out: everybody the newest verdict leaves out, and everybody downed by an order.
 type denyList struct {
@@ -75,7 +71,7 @@ func (k *keepOut) refuse(m *serf.Member) bool {
 	id := idOf(m)
 	first, known := k.knock[id]
 	switch {
-	case known && time.Since(first) >= knocksFor:
+	case known && time.Since(first) >= wire.RefuseFor:
 		delete(k.knock, id)
 		return false
 	case known:

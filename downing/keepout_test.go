@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -110,7 +111,7 @@ func TestKeepOut_LetsInToTell(t *testing.T) {
 		k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 		lost := []*serf.Member{tagged("lost", "u", "")}
 		require.Error(t, k.NotifyMerge(lost))
-		time.Sleep(knocksFor - 1)
+		time.Sleep(wire.RefuseFor - 1)
 		require.Error(t, k.NotifyMerge(lost))
 		time.Sleep(time.Nanosecond)
 		require.NoError(t, k.NotifyMerge(lost))

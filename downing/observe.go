@@ -109,9 +109,6 @@ func (e *engine) probe() {
 	})
 }
 
-// reconnectEvery bounds how often this member reconnects to others by itself.
-const reconnectEvery = 5 * time.Second
-
 // reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but
 // only every half a minute on average, and until then a partition that has healed still looks like one.
 func (e *engine) reconnect(id sbr.ID) {
@@ -119,7 +116,7 @@ func (e *engine) reconnect(id sbr.ID) {
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
 		return
 	}
-	e.nextJoin = e.now() + reconnectEvery
+	e.nextJoin = e.now() + wire.ReconnectEvery
 	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
 		if err := e.node.join(name, addr); err != nil {

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +18,7 @@ import (
 )
 
 func TestAcquire_FreeLeaseIsGranted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		require.False(t, a.Check(), "never before a grant")
 		require.Zero(t, a.Token())
@@ -32,38 +32,16 @@ func TestAcquire_FreeLeaseIsGranted(t *testing.T) {
 	})
 }
 
-func TestAcquire_HeldByOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.granted(w.lease("a"))
-		b := w.lease("b")
-		out := w.held(b, "a")
-		assert.False(t, b.Check())
-		assert.False(t, out.Superseded)
-		assert.Equal(t, ttl, out.RetryAfter)
-	})
-}
-
-func TestAcquire_ReentrantWithoutRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		first := w.granted(a)
-		n := requests(w.view("a"), func() { assert.Equal(t, first, w.granted(a)) })
-		assert.Zero(t, n)
-	})
-}
-
 func TestAcquire_Cost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		cold := requests(w.view("a"), func() { w.granted(a) })
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, cold)
 		require.NoError(t, a.Release(t.Context()))
 		warm := requests(w.view("a"), func() { w.granted(a) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, warm, "the version is known from the release")
-		refused := requests(w.view("b"), func() { w.held(b, "a") })
+		assert.Zero(t, requests(w.view("a"), func() { w.granted(a) }), "it is re-entrant")
+		refused := requests(w.view("b"), func() { assert.False(t, w.held(b, "a").Superseded) })
 		assert.Equal(t, leasetest.Counters{Reads: 1}, refused)
 		released := requests(w.view("a"), func() { _ = a.Release(t.Context()) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, released)
@@ -73,8 +51,7 @@ func TestAcquire_Cost(t *testing.T) {
 }
 
 func TestAcquire_VerdictIsWrittenWithTheHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		p := verdict(0, "a", "c", "a", "b")
 		out := linear.AnswerOf(a.Acquire(t.Context(), p))
@@ -92,8 +69,7 @@ func TestAcquire_VerdictIsWrittenWithTheHolder(t *testing.T) {
 }
 
 func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		first := w.record().Nonce
@@ -110,71 +86,8 @@ func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
 	})
 }
 
-func TestAcquire_SupersededBaseWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
-		for _, released := range []bool{false, true} {
-			if released {
-				require.NoError(t, a.Release(t.Context()))
-			}
-			before := w.store.Snapshot()
-			out := linear.AnswerOf(b.Acquire(t.Context(), verdict(0, "b", "b")))
-			require.Equal(t, sbr.Held, out.Kind, "%v", out)
-			assert.True(t, out.Superseded)
-			assert.Equal(t, before.Record, out.Record)
-			assert.Equal(t, before, w.store.Snapshot())
-		}
-		assert.Empty(t, w.record().Holder, "superseded although nobody holds it")
-		out := linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "a")))
-		assert.Equal(t, sbr.Granted, out.Kind, "%v", out)
-	})
-}
-
-func TestAcquire_TakeOverOfALivingHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		var lost losses
-		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
-		p := verdict(1, "b", "a", "b")
-		p.TakeOver = []string{"x"}
-		require.Equal(t, sbr.Held, linear.AnswerOf(b.Acquire(t.Context(), p)).Kind)
-		p.TakeOver = []string{"x", "a"}
-		n := requests(w.view("b"), func() { require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), p)).Kind) })
-		assert.Equal(t, 1, n.Writes)
-		time.Sleep(interval)
-		synctest.Wait()
-		assert.False(t, a.Check(), "the next heartbeat at the latest tells the former holder")
-		require.Len(t, lost.all(), 1)
-		assert.ErrorIs(t, lost.all()[0], lease.ErrLost)
-		assert.ErrorContains(t, lost.all()[0], `held by "b"`)
-		assert.False(t, b.Check(), "b cannot know that")
-		time.Sleep(ttl - interval)
-		assert.True(t, b.Check())
-	})
-}
-
-func TestAcquire_SecondLifeOfAnOwnerDisplacesTheFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		first, second := w.lease("a"), w.lease("a")
-		var lost losses
-		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(first.Acquire(t.Context(), lease.Proposal{}))).Kind)
-		w.granted(second)
-		assert.EqualValues(t, 2, second.Token(), "fencing tells the two lives apart")
-		time.Sleep(interval)
-		synctest.Wait()
-		assert.False(t, first.Check())
-		require.Len(t, lost.all(), 1)
-		assert.ErrorContains(t, lost.all()[0], "another life")
-	})
-}
-
 func TestAcquire_TransientFailuresAreRetriedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
 		v.SetUnavailable(true)
 		time.AfterFunc(timeout/2, v.Heal)
@@ -185,8 +98,7 @@ func TestAcquire_TransientFailuresAreRetriedInTime(t *testing.T) {
 }
 
 func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").SetUnavailable(true)
 		start := time.Now()
@@ -213,8 +125,7 @@ func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
 }
 
 func TestAcquire_RefusedIsUnknownAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
 		start := time.Now()
@@ -227,8 +138,7 @@ func TestAcquire_RefusedIsUnknownAtOnce(t *testing.T) {
 }
 
 func TestAcquire_ConflictIsNotALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, 3)
 		n := requests(w.view("a"), func() { w.granted(w.lease("a")) })
 		assert.Equal(t, leasetest.Counters{Reads: 4, Writes: 4}, n)
@@ -236,8 +146,7 @@ func TestAcquire_ConflictIsNotALoss(t *testing.T) {
 }
 
 func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always)
 		start := time.Now()
 		n := requests(w.view("a"), func() {
@@ -252,8 +161,7 @@ func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
 // The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before the repeated
 // write was done, and somebody else won that one.
 func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(b)
 		require.NoError(t, b.Release(t.Context()))
@@ -267,71 +175,8 @@ func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 	})
 }
 
-func TestAcquire_ConcurrentCallsAreAllAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		w.view("a").SetDelay(100 * time.Millisecond)
-		outcomes := make(chan linear.Answer)
-		n := requests(w.view("a"), func() {
-			for range 20 {
-				go func() { outcomes <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
-			}
-			for range 20 {
-				out := <-outcomes
-				assert.Equal(t, sbr.Granted, out.Kind, "%v", out)
-			}
-		})
-		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, n, "all share what the first one did")
-
-		_ = a.Release(t.Context())
-		w.view("a").SetUnavailable(true)
-		start := time.Now()
-		for range 20 {
-			go func() { outcomes <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
-		}
-		for range 20 {
-			assert.Equal(t, sbr.Unknown, (<-outcomes).Kind)
-		}
-		assert.Equal(t, timeout, time.Since(start), "none waits longer than its own time")
-	})
-}
-
-func TestAcquire_ContentionHasOneWinner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		outcomes := make(chan linear.Answer)
-		for i := range 30 {
-			l := w.lease(string(rune('A' + i)))
-			w.view(l.Owner()).SetDelay(time.Duration(1+i%3) * time.Millisecond)
-			go func() { outcomes <- linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) }()
-		}
-		kinds := map[sbr.Outcome]int{}
-		for range 30 {
-			kinds[(<-outcomes).Kind]++
-		}
-		assert.Equal(t, map[sbr.Outcome]int{sbr.Granted: 1, sbr.Held: 29}, kinds)
-	})
-}
-
-func TestAcquire_TooLateIsNotAGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		clock := &jumpingClock{}
-		a := w.leaseOver(&pausingStore{Faulty: w.view("a"), pause: func() { clock.jump(window) }}, "a",
-			func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
-		out := w.unknown(a)
-		assert.ErrorIs(t, out.Err, lease.ErrTooLate)
-		assert.False(t, a.Check())
-		assert.Equal(t, "a", w.record().Holder)
-		time.Sleep(time.Minute)
-		assert.Empty(t, w.record().Holder, "what nobody was told of is undone")
-	})
-}
-
 func TestAcquire_ErrorsNameTheCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		gone := errors.New("the caller has gone")
@@ -364,8 +209,7 @@ func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Ver
 
 // A watch reports a write before the writer has its answer: that is no other life of the owner.
 func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.leaseOver(tardy{w.view("a")}, "a")
 		var lost losses
 		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
@@ -389,8 +233,7 @@ func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (l
 
 // The last of many tries is cut short by the caller's own time. What the others said is what tells.
 func TestAcquire_NamesTheFailureThatTells(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
 		v.SetUnavailable(true)
 		time.AfterFunc(timeout/2, func() {
@@ -400,5 +243,90 @@ func TestAcquire_NamesTheFailureThatTells(t *testing.T) {
 		out := w.unknown(w.lease("a"))
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
+	})
+}
+
+// together calls Acquire n times at once and returns the outcomes.
+func together(ctx context.Context, l *lease.Lease, n int) []linear.Answer {
+	out := make([]linear.Answer, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { out[i] = linear.AnswerOf(l.Acquire(ctx, lease.Proposal{})) })
+	}
+	all.Wait()
+	return out
+}
+
+// Whoever asks while an attempt is under way may know more than it: all of them wait for one attempt that begins after they asked.
+func TestJoined_ManyAcquiresAreTwoAttempts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		holder   string
+		kind     sbr.Outcome
+		requests leasetest.Counters
+	}{
+		{"of a free lease", "", sbr.Granted, leasetest.Counters{Reads: 1, Writes: 1}},
+		{"of a held lease", "x", sbr.Held, leasetest.Counters{Reads: 3}}, // the second attempt trusts no state that it has not read
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				w.store.Restore(lease.Record{Holder: c.holder, Token: 1, Nonce: "n"})
+				a := w.lease("a")
+				w.view("a").SetDelay(10 * time.Millisecond)
+				n := requests(w.view("a"), func() {
+					for _, out := range together(t.Context(), a, 100) {
+						assert.Equal(t, c.kind, out.Kind, "%v", out)
+					}
+				})
+				assert.LessOrEqual(t, n.Reads, c.requests.Reads)
+				assert.Equal(t, c.requests.Writes, n.Writes)
+			})
+		})
+	}
+}
+
+func TestJoined_AnAnswerIsNeverOlderThanTheQuestion(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.store.Restore(lease.Record{Holder: "x", Token: 1, Nonce: "n"})
+		a := w.lease("a")
+		w.view("a").SetDelay(100 * time.Millisecond)
+		first := make(chan linear.Answer, 1)
+		go func() { first <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
+		time.Sleep(90 * time.Millisecond) // the store has read: held
+		w.store.Restore(lease.Record{Token: 1, Nonce: "n"})
+		assert.Equal(t, sbr.Granted, w.plain(a).Kind)
+		assert.NotEqual(t, sbr.Unknown, (<-first).Kind)
+	})
+}
+
+func TestJoined_WhoeverLeadsMayGiveUp(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.view("a").SetDelay(time.Second)
+		busy := make(chan linear.Answer, 1)
+		go func() { busy <- linear.AnswerOf(a.Acquire(t.Context(), verdict(9, "a", "a"))) }() // superseded, after a second
+		synctest.Wait()
+		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		led := make(chan linear.Answer, 1)
+		go func() { led <- linear.AnswerOf(a.Acquire(hasty, lease.Proposal{})) }()
+		synctest.Wait()
+		assert.Equal(t, sbr.Granted, w.plain(a).Kind, "joined, and went on alone")
+		assert.Equal(t, sbr.Unknown, (<-led).Kind)
+		assert.Equal(t, sbr.Held, (<-busy).Kind)
+	})
+}
+
+func TestJoined_AllEndTogether(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.view("a").SetDelay(time.Millisecond)
+		all := together(t.Context(), a, 10)
+		w.store.Delete()
+		for _, out := range all {
+			require.Equal(t, sbr.Granted, out.Kind)
+			assert.Equal(t, all[0].Grant.Done(), out.Grant.Done())
+			<-out.Grant.Done()
+		}
 	})
 }

@@ -16,8 +16,7 @@ import (
 )
 
 func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
@@ -35,8 +34,7 @@ func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
 }
 
 func TestAmbiguous_GrantCountsFromTheWriteNotFromTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
@@ -51,8 +49,7 @@ func TestAmbiguous_GrantCountsFromTheWriteNotFromTheAnswer(t *testing.T) {
 }
 
 func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		n := requests(v, func() { w.granted(w.lease("a")) })
@@ -61,8 +58,7 @@ func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
 }
 
 func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
 		// The first write is stuck for 2.1 s; the client gives up after 2 s, reads the old version, and writes again.
 		v.CommitLate(1, 2100*time.Millisecond)
@@ -72,34 +68,6 @@ func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.Len(t, w.store.History(), 1, "only one of the two can win")
 		assert.Equal(t, r, w.record())
-	})
-}
-
-func TestAmbiguous_SomebodyElseWonMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		v := w.view("a")
-		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
-		time.AfterFunc(time.Second, func() { _, _ = b.Acquire(t.Context(), lease.Proposal{}) })
-		w.held(a, "b")
-		time.Sleep(2 * ttl)
-		assert.Equal(t, "b", w.record().Holder)
-	})
-}
-
-func TestAmbiguous_NothingKnownIsUnknown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		v := w.view("a")
-		v.Inject(leasetest.Writes, leasetest.LoseResponse, leasetest.Always)
-		a := w.lease("a")
-		w.granted(a) // even so: the read tells
-		require.NoError(t, a.Release(t.Context()), "and so does the read after the release")
-		v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
-		out := w.unknown(a)
-		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.False(t, a.Check())
 	})
 }
 
@@ -121,8 +89,7 @@ func lateGrant(w *world, a *lease.Lease, p lease.Proposal) {
 func TestLateGrant_IsUndone(t *testing.T) {
 	for _, with := range []string{"nothing", "read", "watch"} {
 		t.Run(with, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a := w.lease("a")
 				lateGrant(w, a, verdict(0, "a", "a"))
 				switch with {
@@ -146,8 +113,7 @@ func TestLateGrant_IsUndone(t *testing.T) {
 }
 
 func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, ttl+time.Hour)
@@ -163,8 +129,7 @@ func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
 }
 
 func TestLateGrant_IsAdoptedByThePlainAcquire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
 		n := requests(w.view("a"), func() { w.granted(a) })
@@ -176,8 +141,7 @@ func TestLateGrant_IsAdoptedByThePlainAcquire(t *testing.T) {
 }
 
 func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		var lost losses
@@ -198,8 +162,7 @@ func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
 }
 
 func TestLateGrant_OfAPlainLockIsABaseForAVerdict(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
 		out := linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a")))
@@ -209,8 +172,7 @@ func TestLateGrant_OfAPlainLockIsABaseForAVerdict(t *testing.T) {
 }
 
 func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, window+time.Second)
@@ -227,8 +189,7 @@ func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
 }
 
 func TestLateGrant_IsReleasedByRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, timeout+time.Second)
@@ -246,8 +207,7 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 
 // Found by the property test: the undoing write is itself late. What was adopted meanwhile would be pulled away by it.
 func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		w.view("a").CommitLate(leasetest.Always, timeout+time.Second)
@@ -265,8 +225,7 @@ func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
 }
 
 func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.Unavailable, leasetest.Always)
@@ -280,8 +239,7 @@ func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
 }
 
 func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		v := w.view("a")
@@ -298,12 +256,105 @@ func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
 }
 
 func TestClose_LeavesALateGrantAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
 		a.Close()
 		n := requests(w.view("a"), func() { time.Sleep(2 * ttl) })
 		assert.Zero(t, n)
+	})
+}
+
+// What the random histories have found, each as one short story.
+
+// each draws the fate of the n-th write.
+type each struct {
+	*leasetest.Faulty
+	n      int
+	before func(n int, v *leasetest.Faulty)
+}
+
+func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	e.n++
+	e.Faulty.Heal()
+	e.before(e.n, e.Faulty)
+	return e.Faulty.Write(ctx, r, prev)
+}
+
+// ErrRefused says that nothing was written. After a write whose fate is not known that would be a lie.
+func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.leaseOver(&each{Faulty: w.view("a"), before: func(n int, v *leasetest.Faulty) {
+			switch n {
+			case 1:
+				v.CommitLate(1, timeout*19/20)
+			case 2:
+				v.Inject(leasetest.Writes, leasetest.Refuse, 1)
+			}
+		}}, "a")
+		out := w.unknown(a)
+		require.NotErrorIs(t, out.Err, lease.ErrRefused, "%v", out)
+		time.Sleep(4 * time.Second)
+		require.Equal(t, "a", w.record().Holder, "it was written")
+	})
+}
+
+// A holder that asks for a verdict, and misses the answer to the write, has lost nothing.
+func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a, lost := holder(w)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
+		out := lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))))
+		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
+		synctest.Wait()
+		require.Empty(t, lost.all())
+		require.EqualValues(t, 2, a.Token())
+	})
+}
+
+// A release whose answer is lost, while another takes the lease at once, was a release all the same.
+func TestFound_ReleasedAndTakenBeforeTheAnswer(t *testing.T) {
+	for name, held := range map[string]bool{"a lease that was held": true, "a grant that came late": false} {
+		t.Run(name, func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				a, b := w.lease("a"), w.lease("b")
+				v := w.view("a")
+				if held {
+					w.granted(a)
+				} else {
+					_, err := a.Read(t.Context())
+					require.NoError(t, err)
+					v.Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
+					w.unknown(a)
+					v.Heal()
+				}
+				require.Equal(t, "a", w.record().Holder)
+				done := make(chan error, 1)
+				v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
+				go func() { done <- a.Release(t.Context()) }()
+				synctest.Wait()
+				w.granted(b)
+				require.NoError(t, <-done)
+			})
+		})
+	}
+}
+
+// A release that waits for the lease's own tidying up, which then does its work, was a release all the same.
+func TestFound_ReleasedByTheTidyingUp(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		v := w.view("a")
+		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(ctx, verdict(1, "a", "a"))).Kind)
+		v.Heal()
+		v.SetDelay(400 * time.Millisecond)
+		time.Sleep(2*timeout + 100*time.Millisecond) // the tidying up has just begun to read
+		require.True(t, a.Check())
+		require.NoError(t, a.Release(t.Context()))
+		require.Empty(t, w.record().Holder)
 	})
 }

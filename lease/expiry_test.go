@@ -23,8 +23,7 @@ func crashed(w *world) {
 }
 
 func TestExpiry_ByObservationOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		crashed(w)
 		b := w.lease("b")
 		time.Sleep(10 * ttl)
@@ -40,40 +39,8 @@ func TestExpiry_ByObservationOnly(t *testing.T) {
 	})
 }
 
-func TestExpiry_HeartbeatsKeepAHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		w.granted(a)
-		for range 50 {
-			w.held(b, "a")
-			time.Sleep(ttl / 3)
-			require.True(t, a.Check())
-		}
-	})
-}
-
-func TestExpiry_RecordedTimesDecideNothing(t *testing.T) {
-	for name, skew := range map[string]time.Duration{"behind": -24 * time.Hour, "ahead": 24 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				crashed(w)
-				clock := &driftingClock{begin: time.Now(), skew: skew, rate: 1}
-				b := w.lease("b", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
-				w.held(b, "a")
-				time.Sleep(ttl - time.Second)
-				w.held(b, "a")
-				time.Sleep(time.Second)
-				w.granted(b)
-			})
-		})
-	}
-}
-
 func TestExpiry_TheShorterOfBothTimesCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		b := w.lease("b")
 		for recorded, want := range map[time.Duration]time.Duration{
 			0: ttl, -time.Hour: ttl, lease.Infinite: ttl, 10 * 365 * 24 * time.Hour: ttl, time.Minute: time.Minute,
@@ -88,8 +55,7 @@ func TestExpiry_TheShorterOfBothTimesCounts(t *testing.T) {
 }
 
 func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		with := func(timeout time.Duration) func(*lease.Settings, *lease.Options) {
 			return func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = timeout }
 		}
@@ -107,8 +73,7 @@ func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
 
 func TestExpiry_InfiniteNeverExpires(t *testing.T) {
 	infinite := func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite }
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a", infinite), w.lease("b", infinite)
 		assert.Zero(t, w.granted(a).TTL)
 		w.view("a").SetUnavailable(true)
@@ -125,8 +90,7 @@ func TestExpiry_InfiniteNeverExpires(t *testing.T) {
 }
 
 func TestExpiry_ForeignEditsAreNoSignOfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		crashed(w)
 		b := w.lease("b")
 		w.held(b, "a")
@@ -139,8 +103,7 @@ func TestExpiry_ForeignEditsAreNoSignOfLife(t *testing.T) {
 }
 
 func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		b := w.lease("b")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -154,37 +117,10 @@ func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
 	})
 }
 
-// The holder's clock may run slower than the observer's by the stated bound.
-func TestExpiry_ClockRates(t *testing.T) {
-	for name, rates := range map[string][2]float64{"slow holder": {0.9, 1}, "fast observer": {1, 1.1}, "fast holder": {1.1, 1}, "both": {0.95, 1.05}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				with := func(rate float64, skew time.Duration) func(*lease.Settings, *lease.Options) {
-					clock := &driftingClock{begin: time.Now(), rate: rate, skew: skew}
-					return func(_ *lease.Settings, o *lease.Options) { o.Clock = clock }
-				}
-				a, b := w.lease("a", with(rates[0], -24*time.Hour)), w.lease("b", with(rates[1], 24*time.Hour))
-				var lost losses
-				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
-				w.held(b, "a")
-				w.view("a").SetUnavailable(true)
-				for !b.Check() {
-					time.Sleep(time.Second)
-					_, _ = b.Acquire(t.Context(), lease.Proposal{})
-					require.False(t, a.Check() && b.Check())
-				}
-				assert.Len(t, lost.all(), 1, "told before anybody else could take over")
-			})
-		})
-	}
-}
-
 // A paused process: no timer of its own has fired, and yet Check says no before anything else happens.
 func TestExpiry_PausedHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		clock := &jumpingClock{}
+	story(t, func(t *testing.T, w *world) {
+		clock := newClock(0, 1)
 		a := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
 		var lost losses
 		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
@@ -197,20 +133,79 @@ func TestExpiry_PausedHolder(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, lost.all(), 1)
 		assert.ErrorIs(t, lost.all()[0], lease.ErrLost)
+		assert.EqualValues(t, 2, w.granted(a).Token, "acquired anew, and what it has sent before is fenced off")
 	})
 }
 
-func TestExpiry_PausedHolderAcquiresAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		clock := &jumpingClock{}
-		a := w.lease("a", func(_ *lease.Settings, o *lease.Options) { o.Clock = clock })
-		var lost losses
-		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{}))).Kind)
-		clock.jump(ttl)
-		r := w.granted(a)
+// ValidUntil is the moment at which Check turns false, moved by each heartbeat.
+func TestValidUntil(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		_, ok := a.ValidUntil()
+		require.False(t, ok)
+		w.granted(a)
+		until, ok := a.ValidUntil()
+		require.True(t, ok)
+		require.Equal(t, window, time.Until(until))
+		time.Sleep(interval)
 		synctest.Wait()
-		assert.Len(t, lost.all(), 1, "the old tenure was lost, whatever came after")
-		assert.EqualValues(t, 2, r.Token, "and what it has sent is fenced off")
+		until, ok = a.ValidUntil()
+		require.True(t, ok)
+		require.Equal(t, window, time.Until(until), "a heartbeat was sent now")
+
+		w.view("a").SetUnavailable(true)
+		time.Sleep(time.Until(until) - time.Nanosecond)
+		same, ok := a.ValidUntil()
+		require.True(t, ok)
+		require.Equal(t, until, same)
+		require.True(t, a.Check())
+		time.Sleep(time.Nanosecond)
+		_, ok = a.ValidUntil()
+		require.False(t, ok)
+		require.False(t, a.Check())
 	})
+}
+
+func TestValidUntil_ForEver(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a", func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite })
+		w.granted(a)
+		until, ok := a.ValidUntil()
+		require.True(t, ok)
+		require.Zero(t, until)
+		_ = a.Release(t.Context())
+		_, ok = a.ValidUntil()
+		require.False(t, ok)
+	})
+}
+
+// An operation gets the time-out that the configuration promises, however many requests it takes: a store whose round trips fit into it
+// is no store that is away.
+func TestSlowStore(t *testing.T) {
+	for _, roundTrip := range []time.Duration{time.Second, 2 * time.Second, 2300 * time.Millisecond} {
+		t.Run(roundTrip.String(), func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				w.view("a").SetDelay(roundTrip)
+				a := w.lease("a")
+				began := time.Now()
+				w.granted(a)
+				require.Equal(t, 2*roundTrip, time.Since(began), "a read and a write")
+				require.NoError(t, a.Release(t.Context()))
+				w.granted(a)
+				time.Sleep(10 * time.Minute)
+				require.True(t, a.Check(), "heartbeats")
+			})
+		})
+	}
+}
+
+// One request alone may take nearly all of it.
+func TestSlowStore_OneRequest(t *testing.T) {
+	for roundTrip, ok := range map[time.Duration]bool{4 * time.Second: true, 6 * time.Second: false} {
+		story(t, func(t *testing.T, w *world) {
+			w.view("a").SetDelay(roundTrip)
+			_, err := w.lease("a").Read(t.Context())
+			require.Equal(t, ok, err == nil, "%v: %v", roundTrip, err)
+		})
+	}
 }

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -22,19 +21,6 @@ func (w *world) grantOf(l *lease.Lease) *lease.Grant {
 	return g
 }
 
-func TestGrant_EndsAfterCheckHasTurnedFalse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		g := w.grantOf(a)
-		w.store.Delete()
-		<-g.Done()
-		assert.False(t, a.Check())
-		assert.ErrorIs(t, g.Err(), lease.ErrLost)
-		assert.EqualValues(t, 1, g.Token(), "also after its end")
-	})
-}
-
 func TestGrant_SaysHowItHasEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		end              func(*world, *lease.Lease)
@@ -47,8 +33,7 @@ func TestGrant_SaysHowItHasEnded(t *testing.T) {
 		"its time is over": {func(w *world, _ *lease.Lease) { w.view("a").SetUnavailable(true) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a := w.lease("a")
 				g := w.grantOf(a)
 				c.end(w, a)
@@ -70,8 +55,7 @@ func TestGrant_SaysHowItHasEnded(t *testing.T) {
 }
 
 func TestGrant_AllOfOneTimeOfHoldingEndTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		first := w.grantOf(a)
 		second, err := a.Acquire(t.Context(), verdict(1, "a", "a"))
@@ -87,8 +71,7 @@ func TestGrant_AllOfOneTimeOfHoldingEndTogether(t *testing.T) {
 }
 
 func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		old := w.grantOf(a)
 		require.NoError(t, old.Release(t.Context()))
@@ -103,8 +86,7 @@ func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
 
 // The release of an old grant waits for its turn while an Acquire is under way: what that one brings is not its own.
 func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		released := make(chan error, 1)
 		store := &pausingStore{Faulty: w.view("a"), done: true}
 		a := w.leaseOver(store, "a")
@@ -123,8 +105,7 @@ func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
 
 // A release whose answer does not come may be asked for again.
 func TestGrant_ReleaseGoesOnWhereItWasLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		g := w.grantOf(w.lease("a"))
 		w.view("a").SetUnavailable(true)
 		err := g.Release(t.Context())
@@ -139,8 +120,7 @@ func TestGrant_ReleaseGoesOnWhereItWasLeft(t *testing.T) {
 
 func TestGrant_ContextEndsWithTheGrantOrItsCaller(t *testing.T) {
 	type key struct{}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		g := w.grantOf(w.lease("a"))
 		ctx, giveUp := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
 		defer giveUp()
@@ -171,8 +151,7 @@ func TestGrant_ContextEndsWithTheGrantOrItsCaller(t *testing.T) {
 
 // A read that is answered while the grant is under way finds the lease gone: the grant has ended when Acquire returns it, or soon.
 func TestGrant_MayEndBeforeItsAcquireReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		var a *lease.Lease
 		store := &pausingStore{Faulty: w.view("a"), pause: func() {
 			time.AfterFunc(time.Millisecond, func() {

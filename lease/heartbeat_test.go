@@ -23,25 +23,9 @@ func holder(w *world) (*lease.Lease, *losses) {
 	return a, lost
 }
 
-func TestHeartbeat_ChangesNothingButTheSignOfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
-		first := w.record()
-		n := requests(w.view("a"), func() { time.Sleep(10*interval + time.Second) })
-		assert.Equal(t, leasetest.Counters{Writes: 10}, n)
-		last := w.record()
-		assert.True(t, last.Renewed.After(first.Renewed))
-		last.Renewed = first.Renewed
-		assert.Equal(t, first, last)
-	})
-}
-
 // However far ahead the recorded time is (a wall clock that went back, an edit), each heartbeat is a sign of life.
 func TestHeartbeat_SignGrowsWhateverTheWallClockSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		b := w.lease("b")
 		r := w.record()
@@ -60,8 +44,7 @@ func TestHeartbeat_SignGrowsWhateverTheWallClockSays(t *testing.T) {
 }
 
 func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		w.view("a").SetUnavailable(true)
 		n := requests(w.view("a"), func() {
@@ -89,8 +72,7 @@ func TestHeartbeat_OneFailureDoesNotLoseTheLease(t *testing.T) {
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a, lost := holder(w)
 				inject(w.view("a"))
 				for range 3 * int(ttl/time.Second) {
@@ -115,8 +97,7 @@ func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				start := time.Now()
 				a, lost := holder(w)
 				inject(w.view("a"))
@@ -139,8 +120,7 @@ func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
 }
 
 func TestHeartbeat_CountsFromWhenItWasSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, _ := holder(w)
 		v := w.view("a")
 		v.SetDelay(1500 * time.Millisecond)
@@ -159,15 +139,17 @@ func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 		change func(*leasetest.Memory)
 		says   string
 	}{
-		"taken":    {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) }, `held by "x" under token 9`},
-		"freed":    {func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
-		"deleted":  {(*leasetest.Memory).Delete, "deleted"},
+		"taken":   {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) }, `held by "x" under token 9`},
+		"freed":   {func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
+		"deleted": {(*leasetest.Memory).Delete, "deleted"},
+		"displaced": {
+			func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Token: 9, Nonce: "n"}) }, "another life of the same owner",
+		},
 		"restored": {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
 	}
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a, lost := holder(w)
 				c.change(w.store)
 				time.Sleep(interval)
@@ -183,8 +165,7 @@ func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 }
 
 func TestHeartbeat_ForeignEditsAreNoLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		for range 20 {
 			w.store.Touch()
@@ -196,8 +177,7 @@ func TestHeartbeat_ForeignEditsAreNoLoss(t *testing.T) {
 }
 
 func TestClose_StopsEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		time.Sleep(interval + time.Second) // a heartbeat is under way
@@ -215,8 +195,7 @@ func TestClose_StopsEverything(t *testing.T) {
 }
 
 func TestLease_IdleSendsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		w.held(b, "a")
@@ -236,8 +215,7 @@ func (s slowStore) Write(ctx context.Context, r lease.Record, prev lease.Version
 }
 
 func TestClose_WaitsForWhatIsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.leaseOver(slowStore{w.view("a")}, "a")
 		w.granted(a)
 		time.Sleep(interval + 500*time.Millisecond) // half a second into the first heartbeat

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ var (
 	timeout  = defaults.OperationTimeout
 )
 
-// world is one store and its parties, meant for a synctest bubble.
+// world is one store and its parties.
 type world struct {
 	t     testing.TB
 	store *leasetest.Memory
@@ -34,6 +35,12 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	return &world{t: t, store: leasetest.NewMemory()}
+}
+
+// story runs a test over a world of its own, in virtual time.
+func story(t *testing.T, tell func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { tell(t, newWorld(t)) })
 }
 
 func (w *world) view(owner string) *leasetest.Faulty { return w.store.View(owner) }
@@ -151,4 +158,27 @@ func (l *losses) all() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]error(nil), l.reasons...)
+}
+
+// Check is meant for hot paths.
+func BenchmarkLease_Check(b *testing.B) {
+	w := newWorld(b)
+	a := w.lease("a")
+	w.granted(a)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !a.Check() {
+			b.Fatal("not held")
+		}
+	}
+}
+
+// What the algorithm costs over a store that costs nothing.
+func BenchmarkLease_AcquireRelease(b *testing.B) {
+	w := newWorld(b)
+	a := w.lease("a")
+	for b.Loop() {
+		require.Equal(b, sbr.Granted, linear.AnswerOf(a.Acquire(b.Context(), lease.Proposal{})).Kind)
+		require.NoError(b, a.Release(b.Context()))
+	}
 }

@@ -18,7 +18,7 @@ func TestJudge(t *testing.T) {
 		holder   string
 		silent   time.Duration
 		patience time.Duration
-		want     ruling
+		want     proposalCheck
 	}{
 		"free":                         {Proposal{}, "", 0, ttl, mayTake},
 		"mine":                         {Proposal{}, "me", 0, ttl, mayTake},

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Machine is the algorithm of a lease, without a clock, a goroutine or a request of its own: it is told what happens and answers what
@@ -27,18 +25,18 @@ type Machine struct {
 	out    []Effect
 	closed bool
 
-	know knowledge
+	observed observedRecord
 	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where there is none.
 	tenure  *tenure
 	holding *validity
 	tenures uint64
 	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
 	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See owe.
-	owedUntil time.Time
-	strays    map[string]stray
-	gaveUp    uint64 // counts the changes to strays
-	freed     string // the last nonce whose grant a write that may have been committed has ended
-	tidying   tidying
+	owedUntil  time.Time
+	unresolved map[string]unresolvedGrant
+	gaveUp     uint64 // counts the changes to unresolved
+	freed      string // the last nonce whose grant a write that may have been committed has ended
+	tidying    tidying
 
 	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it is.
 	ops, queue []*operation
@@ -68,7 +66,11 @@ type operation struct {
 	// releasing is the nonce of the grant that is released, freeing says that a write that frees it may have been committed.
 	releasing string
 	freeing   bool
-	forced    forced
+	// found is the record as a ForceRelease has seen it last, expired as in ForceRelease. sentAt is the version that a write was sent
+	// for, to end the grant in found; empty if none was.
+	found   Record
+	expired bool
+	sentAt  Version
 }
 
 // request is one that is under way.
@@ -76,7 +78,7 @@ type request struct {
 	op   *operation
 	send Send
 	at   time.Time
-	// seq and gaveUp are the state of the knowledge when it was sent.
+	// seq and gaveUp are the state of what is known when it was sent.
 	seq    int
 	gaveUp uint64
 }
@@ -85,7 +87,7 @@ type request struct {
 func NewMachine(owner string, s Settings, window time.Duration, backoff func(repetition int) time.Duration) *Machine {
 	return &Machine{
 		owner: owner, settings: s, window: min(window, s.Window()), limited: window < s.Window(), backoff: backoff,
-		strays: map[string]stray{}, requests: map[RequestID]*request{},
+		observed: observedRecord{mentioned: map[warning]any{}}, unresolved: map[string]unresolvedGrant{}, requests: map[RequestID]*request{},
 	}
 }
 
@@ -256,9 +258,9 @@ func (m *Machine) send(op *operation, s Send) {
 	if !op.hurry.IsZero() {
 		left = min(left, op.hurry.Sub(m.now))
 	}
-	s.Timeout = m.settings.RequestTime(left)
+	s.Timeout = m.settings.requestTime(left)
 	op.request = s.Request
-	m.requests[s.Request] = &request{op: op, send: s, at: m.now, seq: m.know.seq, gaveUp: m.gaveUp}
+	m.requests[s.Request] = &request{op: op, send: s, at: m.now, seq: m.observed.seq, gaveUp: m.gaveUp}
 	m.emit(s)
 }
 
@@ -301,7 +303,7 @@ func (m *Machine) proceed(op *operation, s Snapshot, fresh bool) {
 	case ChangeOp:
 		m.tryChange(op, do, s)
 	case ReadOp:
-		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}})
+		m.finish(op, Finished{Snapshot: s.clone()})
 	case *beat:
 		m.tryBeat(op, do, s)
 	case undo:
@@ -314,50 +316,37 @@ func (m *Machine) written(op *operation, s Snapshot, at time.Time) {
 	switch do := op.do.(type) {
 	case AcquireOp:
 		m.wroteAcquire(op, s, at)
-	case ReleaseOp:
+		return
+	case ReleaseOp, undo:
 		m.freed = s.Record.Nonce
-		m.finish(op, Finished{})
-	case ForceOp:
-		m.finishForce(op, nil)
-	case ChangeOp:
-		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}})
 	case *beat:
-		m.wroteBeat(op, do, s, at)
-	case undo:
-		m.freed = s.Record.Nonce
-		m.endUndo(op)
+		if m.tenure == do.tenure && s.Record.Nonce == m.tenure.nonce {
+			m.hold(&s.Record, at)
+		}
 	}
+	m.finish(op, Finished{Snapshot: s.clone()})
 }
 
 // failed goes on after a request that has failed.
 func (m *Machine) failed(q *request, err error) {
-	op, unsure := q.op, q.send.Write && !errors.Is(err, ErrConflict)
-	switch do := op.do.(type) {
+	op, inDoubt := q.op, q.send.Write && !errors.Is(err, ErrConflict)
+	ends := op.cause != nil || errors.Is(err, ErrRefused)
+	switch op.do.(type) {
 	case AcquireOp:
 		m.failedAcquire(op, q, err)
 		return
 	case ReadOp:
-		m.finish(op, Finished{Err: err})
-		return
+		ends = true
 	case *beat:
-		if q.send.Write && !unsure {
-			m.retry(op) // an earlier heartbeat whose answer was lost, an edit by somebody else, or the end
-			return
-		}
-		m.endBeat(op, do, err)
-		return
-	case undo:
-		if unsure {
-			m.freed = q.send.Record.Nonce
-		}
-		m.endUndo(op)
-		return
-	case ReleaseOp:
-		if unsure {
+		ends = inDoubt || !q.send.Write // else an earlier heartbeat whose answer was lost, an edit by somebody else, or the end
+	case ReleaseOp, undo:
+		if inDoubt {
 			m.freed, op.freeing = q.send.Record.Nonce, true // it may have been committed
 		}
+		_, undoes := op.do.(undo)
+		ends = ends || undoes // the next look sees what became of it
 	}
-	if op.cause != nil || errors.Is(err, ErrRefused) {
+	if ends {
 		m.abandon(op, following(err, op.last), true)
 		return
 	}
@@ -396,27 +385,21 @@ func (m *Machine) giveUpOn(op *operation, cause error) {
 
 // abandon finishes an operation that nobody knows the fate of. begun is false if it never had its turn.
 func (m *Machine) abandon(op *operation, err error, begun bool) {
-	switch do := op.do.(type) {
+	switch op.do.(type) {
 	case AcquireOp:
-		if !begun {
-			m.finish(op, Finished{Err: err})
+		if begun {
+			m.unknown(op, err)
 			return
 		}
-		m.unknown(op, err)
 	case ReleaseOp:
 		m.abandonRelease(op, err, begun)
+		return
 	case ForceOp:
-		if len(m.strays) > 0 {
+		if len(m.unresolved) > 0 {
 			m.tidyAfter(m.settings.OperationTimeout)
 		}
-		m.finishForce(op, err)
-	case *beat:
-		m.endBeat(op, do, err)
-	case undo:
-		m.endUndo(op)
-	default:
-		m.finish(op, Finished{Err: err})
 	}
+	m.finish(op, Finished{Err: err})
 }
 
 // finish ends an operation.
@@ -429,6 +412,18 @@ func (m *Machine) finish(op *operation, f Finished) {
 	op.resumeAt = time.Time{}
 	if l := op.leader; l != nil {
 		l.followers = slices.DeleteFunc(l.followers, is)
+	}
+	switch do := op.do.(type) {
+	case AcquireOp:
+		if a := &op.attempt; a.pending {
+			m.addUnresolved(a.nonce, unresolvedGrant{attempt: true, prev: a.pendingVersion, started: a.started, terms: a.terms}, m.grace())
+		}
+	case ForceOp:
+		f.Snapshot, f.Expired = Snapshot{Record: op.found}, op.expired
+	case *beat:
+		m.beaten(do.tenure, f.Err)
+	case undo:
+		m.tidied()
 	}
 	if f.Op = op.id; f.Op != 0 {
 		m.emit(f)
@@ -451,37 +446,8 @@ func (m *Machine) close() {
 func (m *Machine) tryChange(op *operation, do ChangeOp, s Snapshot) {
 	r, writes, err := do.Next(s.Record, m.now)
 	if err != nil || !writes {
-		m.finish(op, Finished{Snapshot: Snapshot{Record: s.Record.clone(), Version: s.Version}, Err: err})
+		m.finish(op, Finished{Snapshot: s.clone(), Err: err})
 		return
 	}
 	m.write(op, r, s.Version)
-}
-
-// wall is t as a record keeps it.
-func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
-// touched is r with another time. It grows even if the wall clock does not, so that others see the change; a millisecond is the
-// finest that a record has.
-func touched(r Record, now time.Time) Record {
-	at := wall(now)
-	if next := r.Renewed.Add(time.Millisecond); at.Before(next) {
-		at = next
-	}
-	r.Renewed = at
-	return r
-}
-
-// clone returns a copy that shares nothing with r.
-func (r Record) clone() Record {
-	r.Verdict = r.Verdict.Clone()
-	return r
-}
-
-// newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring about, it is b, the one
-// that was read last.
-func newest(a, b *sbr.Verdict) *sbr.Verdict {
-	if a == nil || (b != nil && b.Token >= a.Token) {
-		return b
-	}
-	return a
 }

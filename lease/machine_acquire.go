@@ -18,9 +18,9 @@ type attempt struct {
 	// nonce marks everything this attempt writes. started is when its first write was sent, zero before.
 	nonce   string
 	started time.Time
-	// adrift is the version an unanswered write was sent for, if there is one.
-	adrift   Version
-	isAdrift bool
+	// pendingVersion is the version an unanswered write was sent for, if there is one.
+	pendingVersion Version
+	pending        bool
 	// renewing: the write that is under way is to make an earlier grant usable again. A failure of that ends adopting.
 	renewing, adoptsNoMore bool
 }
@@ -54,15 +54,6 @@ func (m *Machine) join(op *operation) bool {
 		}
 	}
 	return false
-}
-
-// finishAcquire ends an attempt. What it has in doubt is not forgotten.
-func (m *Machine) finishAcquire(op *operation, f Finished) {
-	a := &op.attempt
-	if a.isAdrift {
-		m.stray(a.nonce, stray{attempt: true, prev: a.adrift, started: a.started, terms: a.terms}, m.grace())
-	}
-	m.finish(op, f)
 }
 
 // grantOf is the answer to who holds the lease by the record r.
@@ -117,7 +108,7 @@ func (m *Machine) present(op *operation) (Finished, bool) {
 	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil || !m.holding.live(m.now) {
 		return Finished{}, false
 	}
-	r := m.know.reconcile(m.know.snap).Record
+	r := m.observed.reconcile(m.observed.snap).Record
 	if owed := m.owed(); p.Exclusive || owed > 0 && p.needsCheck() {
 		return m.refusal(r, false, owed), true
 	}
@@ -126,7 +117,7 @@ func (m *Machine) present(op *operation) (Finished, bool) {
 
 func (m *Machine) startAcquire(op *operation) {
 	if f, ok := m.present(op); ok {
-		m.finishAcquire(op, f)
+		m.finish(op, f)
 		return
 	}
 	m.expire()
@@ -151,10 +142,10 @@ func (m *Machine) unknown(op *operation, err error) {
 	case errors.Is(err, ErrTokenSpent):
 		m.emit(Note{Level: slog.LevelError, Text: "lease: no grant is possible", Args: []any{"error", err}})
 	}
-	if op.attempt.isAdrift && errors.Is(err, ErrRefused) {
+	if op.attempt.pending && errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}
-	m.finishAcquire(op, Finished{Err: err})
+	m.finish(op, Finished{Err: err})
 }
 
 // tryAcquire does what can be done with the state s: at most one write.
@@ -164,25 +155,25 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 		m.granted(op, s, a.started) // an earlier write of this attempt was committed, its answer lost
 		return
 	}
-	if a.isAdrift && fresh && s.Version != a.adrift {
-		a.isAdrift = false // the version it was sent for is gone, and it did not get it
+	if a.pending && fresh && s.Version != a.pendingVersion {
+		a.pending = false // the version it was sent for is gone, and it did not get it
 	}
 	if fresh && r.Holder == m.owner && m.adopt(op, s) {
 		return
 	}
 	proposal := a.proposal
-	proposal.Exclusive = proposal.Exclusive && !m.isStray(r) // what came late is nobody's
-	ruling, wait := m.rule(&proposal, s)
+	proposal.Exclusive = proposal.Exclusive && !m.isUnresolved(r) // what came late is nobody's
+	check, wait := m.rule(&proposal, s)
 	switch {
-	case ruling == mayTake:
+	case check == mayTake:
 		m.owe(&proposal, s)
 		m.takeIt(op, s)
 		return
 	case wait == Infinite:
 		wait = 0
 	}
-	if fresh && !a.isAdrift {
-		m.finishAcquire(op, m.refusal(*r, ruling == superseded, wait))
+	if fresh && !a.pending {
+		m.finish(op, m.refusal(*r, check == superseded, wait))
 		return
 	}
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
@@ -246,7 +237,7 @@ func (m *Machine) failedAcquire(op *operation, q *request, err error) {
 		if !write {
 			break
 		}
-		if a.adrift, a.isAdrift = q.send.Prev, true; op.cause != nil {
+		if a.pendingVersion, a.pending = q.send.Prev, true; op.cause != nil {
 			m.unknown(op, err)
 			return
 		}
@@ -257,15 +248,15 @@ func (m *Machine) failedAcquire(op *operation, q *request, err error) {
 // granted turns a committed write of the attempt into holding.
 func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 	a := &op.attempt
-	a.isAdrift = false
+	a.pending = false
 	switch err := m.beginTenure(op, s, start); {
 	case err == nil:
-		m.finishAcquire(op, m.grantOf(s.Record))
+		m.finish(op, m.grantOf(s.Record))
 	case errors.Is(err, errMoved):
 		op.last = err
 		m.retry(op)
 	default:
-		a.adrift, a.isAdrift = s.Version, true // it stands in the store all the same
+		a.pendingVersion, a.pending = s.Version, true // it stands in the store all the same
 		m.unknown(op, fmt.Errorf("after a committed write: %w", err))
 	}
 }
@@ -277,11 +268,11 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
 		return false
 	}
-	start, ok := m.lateGrant(s.Record.Nonce, a.terms)
-	if !ok {
+	late, ok := m.unresolved[s.Record.Nonce]
+	if !ok || !late.attempt || late.terms != a.terms {
 		return false
 	}
-	switch err := m.beginTenure(op, s, start); {
+	switch err := m.beginTenure(op, s, late.started); {
 	case err == nil:
 		m.adopted(op, s)
 	case errors.Is(err, ErrTooLate):
@@ -297,11 +288,11 @@ func (m *Machine) adopt(op *operation, s Snapshot) bool {
 func (m *Machine) adopted(op *operation, s Snapshot) {
 	switch owed, p := m.owed(), &op.attempt.proposal; {
 	case p.Verdict != nil:
-		m.finishAcquire(op, m.refusal(s.Record, true, 0))
+		m.finish(op, m.refusal(s.Record, true, 0))
 	case owed > 0 && p.needsCheck():
-		m.finishAcquire(op, m.refusal(s.Record, false, owed))
+		m.finish(op, m.refusal(s.Record, false, owed))
 	default:
-		m.finishAcquire(op, m.grantOf(s.Record))
+		m.finish(op, m.grantOf(s.Record))
 	}
 }
 
@@ -358,12 +349,12 @@ func (t terms) deadline(start time.Time) (deadline time.Time, ok bool) {
 	return start.Add(t.window), true
 }
 
-// ruling is what a proposal may do with a record.
-type ruling uint8
+// proposalCheck is what a proposal may do with a record.
+type proposalCheck uint8
 
 const (
 	// mayTake: the record may be replaced.
-	mayTake ruling = iota
+	mayTake proposalCheck = iota
 	// heldByOther: a holder that may not be replaced.
 	heldByOther
 	// superseded: the verdict builds on another token than the record's.
@@ -372,7 +363,7 @@ const (
 
 // judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from here, by the local clock;
 // no time in the record is looked at.
-func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) ruling {
+func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) proposalCheck {
 	switch {
 	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
 		return superseded
@@ -388,7 +379,7 @@ func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration)
 }
 
 // rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for ever, as far as is known.
-func (m *Machine) rule(p *Proposal, s Snapshot) (r ruling, wait time.Duration) {
+func (m *Machine) rule(p *Proposal, s Snapshot) (r proposalCheck, wait time.Duration) {
 	silent, patience := m.silence(s)
 	switch r = judge(p, &s.Record, m.owner, silent, patience); {
 	case r == mayTake && s.Record.Holder == m.owner && !p.Override && p.needsCheck() && m.owed() > 0:
@@ -409,8 +400,8 @@ func (m *Machine) Wait(now time.Time, p *Proposal) time.Duration {
 	if !known {
 		return 0
 	}
-	ruling, wait := m.rule(p, s)
-	if ruling != heldByOther {
+	check, wait := m.rule(p, s)
+	if check != heldByOther {
 		return 0
 	}
 	return min(wait, m.settings.Interval())
@@ -423,7 +414,7 @@ func (m *Machine) Pause(failures int) time.Duration {
 
 // silence is for how long the holder of s was silent, and for how long it may be.
 func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
-	return m.know.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
+	return m.observed.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
 }
 
 // A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in its last heartbeat until
@@ -449,7 +440,3 @@ func (m *Machine) owed() time.Duration { return max(0, m.owedUntil.Sub(m.now)) }
 
 // needsCheck reports whether p asks for a lease that can be used at once. The others are for the verdict that they write.
 func (p *Proposal) needsCheck() bool { return p.For != 0 || p.Verdict == nil && len(p.TakeOver) == 0 }
-
-func errOwed(left time.Duration) error {
-	return fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", left)
-}

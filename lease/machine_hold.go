@@ -61,7 +61,7 @@ func (m *Machine) beginTenure(op *operation, s Snapshot, start time.Time) error 
 	switch {
 	case m.closed:
 		return ErrClosed
-	case m.know.token > s.Record.Token:
+	case m.observed.token > s.Record.Token:
 		return errMoved
 	case finite && !m.now.Before(deadline):
 		return ErrTooLate
@@ -75,7 +75,7 @@ func (m *Machine) beginTenure(op *operation, s Snapshot, start time.Time) error 
 		before = t.terms
 	}
 	t.nonce, t.terms = s.Record.Nonce, a.terms
-	delete(m.strays, t.nonce)
+	delete(m.unresolved, t.nonce)
 	m.hold(&s.Record, start)
 	if t.terms != before {
 		m.reschedule()
@@ -120,7 +120,7 @@ func (m *Machine) expire() {
 // recognises reports whether r still is the tenure's. A committed write whose answer was lost is recognised by its nonce.
 func (m *Machine) recognises(r *Record) bool {
 	t := m.tenure
-	if r.Holder != m.owner || highest(r) < m.know.token {
+	if r.Holder != m.owner || highest(r) < m.observed.token {
 		return false
 	}
 	if r.Nonce == t.nonce {
@@ -129,10 +129,10 @@ func (m *Machine) recognises(r *Record) bool {
 	if op := m.active; op != nil && op.attempt.nonce != "" && r.Nonce == op.attempt.nonce {
 		return true // its write may be seen before its answer, by a watch or a concurrent Read
 	}
-	s, ok := m.strays[r.Nonce]
+	s, ok := m.unresolved[r.Nonce]
 	if ok && s.attempt {
 		t.nonce, t.terms = r.Nonce, s.terms
-		delete(m.strays, r.Nonce)
+		delete(m.unresolved, r.Nonce)
 		m.hold(r, s.started)
 		m.reschedule()
 		return true
@@ -207,26 +207,17 @@ func (m *Machine) startBeat(op *operation) {
 func (m *Machine) tryBeat(op *operation, do *beat, s Snapshot) {
 	switch {
 	case m.tenure != do.tenure:
-		m.endBeat(op, do, errEnded)
+		m.finish(op, Finished{Err: errEnded})
 	case !m.recognises(&s.Record):
 		m.lose(m.lossReason(&s.Record, s.Version))
-		m.endBeat(op, do, errEnded)
+		m.finish(op, Finished{Err: errEnded})
 	default:
 		m.write(op, renewed(s.Record, m.tenure.terms, m.now), s.Version)
 	}
 }
 
-func (m *Machine) wroteBeat(op *operation, do *beat, s Snapshot, at time.Time) {
-	if m.tenure == do.tenure && s.Record.Nonce == m.tenure.nonce {
-		m.hold(&s.Record, at)
-	}
-	m.endBeat(op, do, nil)
-}
-
-// endBeat ends a heartbeat and schedules the next one.
-func (m *Machine) endBeat(op *operation, do *beat, err error) {
-	m.finish(op, Finished{})
-	t := do.tenure
+// beaten schedules the heartbeat after one that has ended.
+func (m *Machine) beaten(t *tenure, err error) {
 	t.beating = nil
 	if m.tenure != t {
 		return

@@ -8,14 +8,14 @@ import (
 )
 
 // giveUp ends the tenure because this owner asked for it, and returns its nonce, empty if there was none. What the record says from here on is
-// a stray grant.
+// an unresolved grant.
 func (m *Machine) giveUp() string {
 	t := m.tenure
 	if t == nil {
 		return ""
 	}
 	m.endTenure(ErrReleased)
-	m.strays[t.nonce] = stray{terms: t.terms}
+	m.unresolved[t.nonce] = unresolvedGrant{terms: t.terms}
 	m.gaveUp++
 	return t.nonce
 }
@@ -30,7 +30,7 @@ func (m *Machine) isOver(op *operation) bool {
 	return true
 }
 
-// startRelease frees the record if one of the strays stands in it.
+// startRelease frees the record if one of the unresolved grants stands in it.
 func (m *Machine) startRelease(op *operation) {
 	if m.isOver(op) {
 		return
@@ -39,20 +39,21 @@ func (m *Machine) startRelease(op *operation) {
 		op.releasing = late // an Acquire that was under way when Release was called
 	}
 	op.freeing = op.releasing != "" && op.releasing == m.freed // by what tidies up, while this one waited for its turn
-	switch gone := len(m.strays) == 0; {
+	switch gone := len(m.unresolved) == 0; {
 	case gone && op.freeing:
 		m.finish(op, Finished{})
 	case gone:
 		m.finish(op, Finished{Err: ErrNotHeld})
 	case m.owed() > 0:
-		m.abandonRelease(op, errOwed(m.owed()), true)
+		err := fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", m.owed())
+		m.abandonRelease(op, err, true)
 	default:
 		m.lookUnlessKnown(op)
 	}
 }
 
 func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
-	if m.isStray(&s.Record) {
+	if m.isUnresolved(&s.Record) {
 		m.free(op, s)
 		return
 	}
@@ -60,7 +61,7 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 	case !fresh:
 		m.retry(op)
 		return
-	case len(m.strays) > 0:
+	case len(m.unresolved) > 0:
 		// An unanswered write for this very version may still be committed. Nothing can be released yet.
 		m.abandonRelease(op, errors.New("lease: an earlier attempt may still be granted"), true)
 	case op.freeing:
@@ -72,37 +73,32 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 	}
 }
 
-// free writes the record s, which stands under a stray, without its holder. From now on that stray cannot be adopted any more: the
+// free writes the record s, which stands under an unresolved grant, without its holder. From now on that one cannot be adopted any more: the
 // write may be committed after it has failed.
 func (m *Machine) free(op *operation, s Snapshot) {
 	nonce := s.Record.Nonce
-	m.strays[nonce] = stray{terms: m.strays[nonce].terms}
-	r := touched(s.Record, m.now)
+	m.unresolved[nonce] = unresolvedGrant{terms: m.unresolved[nonce].terms}
+	m.write(op, freed(s.Record, m.now), s.Version)
+}
+
+// freed is r without its holder.
+func freed(r Record, now time.Time) Record {
+	r = touched(r, now)
 	r.Holder = ""
-	m.write(op, r, s.Version)
+	return r
 }
 
 // abandonRelease ends a release whose fate is not known. begun is false if nothing was sent for it.
 func (m *Machine) abandonRelease(op *operation, err error, begun bool) {
 	switch {
-	case !begun && len(m.strays) == 0 && errors.Is(err, ErrClosed):
+	case !begun && len(m.unresolved) == 0 && errors.Is(err, ErrClosed):
 		err = fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed)
-	case !begun && len(m.strays) == 0:
+	case !begun && len(m.unresolved) == 0:
 		err = ErrNotHeld
 	case begun || op.releasing != "":
 		m.tidyAfter(m.settings.OperationTimeout)
 	}
 	m.finish(op, Finished{Err: err})
-}
-
-// forced is what a ForceRelease has found and sent.
-type forced struct {
-	// found is the record as it stood, expired as in ForceRelease.
-	found   Record
-	expired bool
-	// sent is the grant that a write was sent to end, for that version.
-	sent    *sign
-	version Version
 }
 
 // giveUpFor gives up what a ForceRelease is about to free.
@@ -114,36 +110,27 @@ func (m *Machine) giveUpFor(do ForceOp) {
 
 // tryForce frees the record if that is asked for.
 func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
-	f, r := &op.forced, s.Record
-	switch {
-	case f.sent != nil && s.Version != f.version && (r.Holder != f.sent.holder || r.Token != f.sent.token):
-		m.finishForce(op, nil) // an unanswered write, or somebody else's: that grant is over
-		return
-	case r.Holder == "":
-		f.found, f.expired = r.clone(), false
-		m.finishForce(op, ErrNotHeld)
-		return
-	case do.Holder != "" && r.Holder != do.Holder:
-		f.found, f.expired = r.clone(), false
-		m.finishForce(op, fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder))
+	r := &s.Record
+	if op.sentAt != "" && s.Version != op.sentAt && (r.Holder != op.found.Holder || r.Token != op.found.Token) {
+		m.finish(op, Finished{}) // an unanswered write, or somebody else's: that grant is over
 		return
 	}
 	silent, patience := m.silence(s)
-	f.found, f.expired = r.clone(), patience != Infinite && silent >= patience
-	seen := signOf(&r)
-	f.sent, f.version = &seen, s.Version
-	freed := touched(r, m.now)
-	freed.Holder = ""
-	m.write(op, freed, s.Version)
+	op.found, op.expired = r.clone(), r.Holder != "" && patience != Infinite && silent >= patience
+	switch {
+	case r.Holder == "":
+		m.finish(op, Finished{Err: ErrNotHeld})
+	case do.Holder != "" && r.Holder != do.Holder:
+		op.expired = false
+		m.finish(op, Finished{Err: fmt.Errorf("%w: %q, not %q", ErrOtherHolder, r.Holder, do.Holder)})
+	default:
+		op.sentAt = s.Version
+		m.write(op, freed(*r, m.now), s.Version)
+	}
 }
 
-func (m *Machine) finishForce(op *operation, err error) {
-	f := &op.forced
-	m.finish(op, Finished{Snapshot: Snapshot{Record: f.found}, Expired: f.expired, Err: err})
-}
-
-// stray is a nonce under which the store may show this owner as the holder although it does not hold the lease.
-type stray struct {
+// unresolvedGrant is a nonce under which the store may show this owner as the holder although it does not hold the lease.
+type unresolvedGrant struct {
 	// terms are those of the grant.
 	terms terms
 	// attempt: it stems from an Acquire that ended as Unknown, whose write was sent for the version prev, first at started.
@@ -154,41 +141,35 @@ type stray struct {
 	started time.Time
 }
 
-// maxStrays bounds the memory of attempts that are all in doubt. The ones beyond share the entry anyNonce: no attempt has that
+// maxUnresolvedGrants bounds the memory of attempts that are all in doubt. The ones beyond share the entry anyNonce: no attempt has that
 // nonce, so none of them is adopted.
 const (
-	maxStrays = 256
-	anyNonce  = ""
+	maxUnresolvedGrants = 256
+	anyNonce            = ""
 )
 
-func (m *Machine) stray(nonce string, s stray, after time.Duration) {
-	if len(m.strays) >= maxStrays {
+func (m *Machine) addUnresolved(nonce string, s unresolvedGrant, after time.Duration) {
+	if len(m.unresolved) >= maxUnresolvedGrants {
 		nonce = anyNonce // with the newest prev: an older version does not come back
-		s.terms.ttl = max(s.terms.ttl, m.strays[anyNonce].terms.ttl)
+		s.terms.ttl = max(s.terms.ttl, m.unresolved[anyNonce].terms.ttl)
 	}
-	m.strays[nonce] = s
+	m.unresolved[nonce] = s
 	m.gaveUp++
 	m.tidyAfter(after)
 }
 
-func (m *Machine) isStray(r *Record) bool {
-	_, ok := m.strays[r.Nonce]
-	_, more := m.strays[anyNonce]
+func (m *Machine) isUnresolved(r *Record) bool {
+	_, ok := m.unresolved[r.Nonce]
+	_, more := m.unresolved[anyNonce]
 	return (ok || more) && r.Holder == m.owner
 }
 
-// lateGrant tells when the write of an attempt with these terms, that ended as Unknown, was sent.
-func (m *Machine) lateGrant(nonce string, t terms) (started time.Time, ok bool) {
-	s, ok := m.strays[nonce]
-	return s.started, ok && s.attempt && s.terms == t
-}
-
-// settleStrays forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
-func (m *Machine) settleStrays(s Snapshot) {
-	for nonce, st := range m.strays {
+// settleUnresolved forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
+func (m *Machine) settleUnresolved(s Snapshot) {
+	for nonce, st := range m.unresolved {
 		present := (nonce == s.Record.Nonce || nonce == anyNonce) && s.Record.Holder == m.owner
 		if !present && !(st.attempt && st.prev == s.Version) {
-			delete(m.strays, nonce)
+			delete(m.unresolved, nonce)
 		}
 	}
 }
@@ -196,8 +177,8 @@ func (m *Machine) settleStrays(s Snapshot) {
 // grace is how long a late grant is left alone, so that the next Acquire can adopt it.
 func (m *Machine) grace() time.Duration { return 2 * m.settings.OperationTimeout }
 
-// tidying is the undoing of strays: a look from time to time until none is left. It gives up when the time is over in which others
-// would wait for such a holder (never, if they would wait for ever); a later read or watch that finds a stray starts it anew.
+// tidying is the undoing of unresolved grants: a look from time to time until none is left. It gives up when the time is over in which others
+// would wait for such a holder (never, if they would wait for ever); a later read or watch that finds one starts it anew.
 type tidying struct {
 	on, busy bool
 	at       time.Time
@@ -220,17 +201,17 @@ func (m *Machine) tidyIfDue() {
 }
 
 func (m *Machine) startUndo(op *operation) {
-	if len(m.strays) == 0 || m.owed() > 0 {
-		m.endUndo(op)
+	if len(m.unresolved) == 0 || m.owed() > 0 {
+		m.finish(op, Finished{})
 		return
 	}
 	m.look(op)
 }
 
-// tryUndo frees the record if it stands under a stray. Whatever becomes of that, the next look sees it.
+// tryUndo frees the record if it stands under an unresolved grant. Whatever becomes of that, the next look sees it.
 func (m *Machine) tryUndo(op *operation, s Snapshot) {
-	if !m.isStray(&s.Record) || m.tenure != nil {
-		m.endUndo(op)
+	if !m.isUnresolved(&s.Record) || m.tenure != nil {
+		m.finish(op, Finished{})
 		return
 	}
 	m.emit(Note{
@@ -240,10 +221,10 @@ func (m *Machine) tryUndo(op *operation, s Snapshot) {
 	m.free(op, s)
 }
 
-func (m *Machine) endUndo(op *operation) {
-	m.finish(op, Finished{})
+// tidied says when to look again, once a look has ended.
+func (m *Machine) tidied() {
 	t := &m.tidying
-	if t.busy = false; len(m.strays) == 0 || m.closed || t.waited >= m.strayPatience() {
+	if t.busy = false; len(m.unresolved) == 0 || m.closed || t.waited >= m.unresolvedPatience() {
 		*t = tidying{}
 		return
 	}
@@ -251,9 +232,9 @@ func (m *Machine) endUndo(op *operation) {
 	t.at, t.waited = m.now.Add(interval), t.waited+interval
 }
 
-// strayPatience is how long strays are looked for.
-func (m *Machine) strayPatience() time.Duration {
-	for _, s := range m.strays {
+// unresolvedPatience is how long unresolved grants are looked for.
+func (m *Machine) unresolvedPatience() time.Duration {
+	for _, s := range m.unresolved {
 		if s.terms.ttl == Infinite {
 			return Infinite
 		}

@@ -19,7 +19,7 @@ import (
 // paused is a party that can be made to stand still, and one that wants its lease.
 type paused struct {
 	*world
-	clock *freezingClock
+	clock *machineClock
 	a, b  *lease.Lease
 	lost  losses
 }
@@ -27,7 +27,7 @@ type paused struct {
 var pausedSettings = func(s *lease.Settings, _ *lease.Options) { *s = historySettings }
 
 func newPaused(t *testing.T) *paused {
-	p := &paused{world: newWorld(t), clock: &freezingClock{driftingClock: driftingClock{begin: time.Now(), rate: 1}}}
+	p := &paused{world: newWorld(t), clock: newClock(0, 1)}
 	p.a = p.lease("a", pausedSettings, func(_ *lease.Settings, o *lease.Options) { o.Clock = p.clock })
 	p.b = p.lease("b", pausedSettings)
 	return p

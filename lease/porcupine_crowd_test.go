@@ -61,7 +61,7 @@ func (c crowd) play(t *testing.T) *linear.History {
 // client lives through the lives of one client.
 func (c crowd) client(t *testing.T, h *linear.History, view *leasetest.Faulty, i int) {
 	random := rand.New(rand.NewPCG(c.seed, uint64(i)))
-	clock := &freezingClock{driftingClock: driftingClock{begin: time.Now(), rate: 1}}
+	clock := newClock(0, 1)
 	if c.mortal {
 		clock.rate, clock.skew = 0.95+random.Float64()/10, time.Duration(i)*time.Hour
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -36,53 +37,40 @@ func (s Spec) Configure(into any) error {
 // Factory opens the store of one lease. It should find wrong configuration, and need not reach the store.
 type Factory func(ctx context.Context, spec Spec) (Store, error)
 
-// Registry finds implementations by their configuration key. It is safe for concurrent use.
-type Registry struct {
-	mu        sync.RWMutex
+// registered are the implementations of this process by their configuration key.
+var registered = struct {
+	sync.RWMutex
 	factories map[string]Factory
-}
+}{factories: map[string]Factory{}}
 
-// NewRegistry returns an empty registry.
-func NewRegistry() *Registry { return &Registry{factories: map[string]Factory{}} }
-
-// Default is the registry of the package functions Register and Open.
-var Default = NewRegistry()
-
-// Register makes an implementation known in the default registry. Call it from init or main.
-func Register(key string, f Factory) { Default.Register(key, f) }
-
-// Open opens a store by the default registry.
-func Open(ctx context.Context, key string, spec Spec) (Store, error) {
-	return Default.Open(ctx, key, spec)
-}
-
-// Register makes an implementation known. It panics on an empty or used key and on a nil factory: these are programming errors.
-func (r *Registry) Register(key string, f Factory) {
+// Register makes an implementation known. Call it from init or main. It panics on an empty or used key and on a nil factory: these are
+// programming errors.
+func Register(key string, f Factory) {
 	if strings.TrimSpace(key) == "" || f == nil {
 		panic(fmt.Sprintf("lease: Register(%q): a key and a factory are required", key))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, used := r.factories[key]; used {
+	registered.Lock()
+	defer registered.Unlock()
+	if _, used := registered.factories[key]; used {
 		panic(fmt.Sprintf("lease: Register(%q): the key is in use", key))
 	}
-	r.factories[key] = f
+	registered.factories[key] = f
 }
 
-// Keys returns the known keys, sorted.
-func (r *Registry) Keys() []string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.factories))
+// Implementations returns the keys that are registered, sorted.
+func Implementations() []string {
+	registered.RLock()
+	defer registered.RUnlock()
+	return slices.Sorted(maps.Keys(registered.factories))
 }
 
 // Open opens a store. An unknown or empty key is an error that wraps ErrUnknownImplementation and lists the known ones.
-func (r *Registry) Open(ctx context.Context, key string, spec Spec) (Store, error) {
-	r.mu.RLock()
-	f := r.factories[key]
-	r.mu.RUnlock()
+func Open(ctx context.Context, key string, spec Spec) (Store, error) {
+	registered.RLock()
+	f := registered.factories[key]
+	registered.RUnlock()
 	if f == nil {
-		known := strings.Join(r.Keys(), ", ")
+		known := strings.Join(Implementations(), ", ")
 		if known == "" {
 			known = "none"
 		}
@@ -93,4 +81,51 @@ func (r *Registry) Open(ctx context.Context, key string, spec Spec) (Store, erro
 		return nil, fmt.Errorf("lease: %s: %w", key, err)
 	}
 	return s, nil
+}
+
+// uses are the records that the open leases of this process use, by location, and what for. It is the whole
+// process that must agree: the uses come from packages that know nothing of each other.
+var uses = struct {
+	sync.Mutex
+	of map[any]*use
+}{of: map[any]*use{}}
+
+type use struct {
+	what   string
+	leases int
+}
+
+// claim notes that a lease uses a record, unless it serves another use already. end takes that back.
+func claim(s Store, what string) (end func(), err error) {
+	where, ok := location(s)
+	if what == "" || !ok {
+		return func() {}, nil
+	}
+	uses.Lock()
+	defer uses.Unlock()
+	u := uses.of[where]
+	if u == nil {
+		u = &use{what: what}
+		uses.of[where] = u
+	}
+	if u.what != what {
+		return nil, fmt.Errorf("%w: %v is that of %s, and cannot be that of %s as well: give each a record of its own "+
+			"(another lease name; a folder as lease.file.path)", ErrInUse, where, u.what, what)
+	}
+	u.leases++
+	return func() {
+		uses.Lock()
+		defer uses.Unlock()
+		if u.leases--; u.leases == 0 {
+			delete(uses.of, where)
+		}
+	}, nil
+}
+
+// location is where a store keeps its record, or the store itself where it does not say.
+func location(s Store) (where any, ok bool) {
+	if l, located := s.(Located); located {
+		return l.Location(), true
+	}
+	return s, reflect.ValueOf(s).Comparable()
 }

@@ -16,8 +16,7 @@ import (
 )
 
 func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		before := w.record()
@@ -32,26 +31,8 @@ func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
 	})
 }
 
-func TestRelease_IsIdempotent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		n := requests(w.view("a"), func() {
-			assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld, "never acquired")
-		})
-		assert.Zero(t, n)
-		w.granted(a)
-		assert.ErrorIs(t, b.Release(t.Context()), lease.ErrNotHeld, "another's")
-		assert.True(t, a.Check())
-		assert.NoError(t, a.Release(t.Context()))
-		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
-		w.granted(b)
-	})
-}
-
 func TestRelease_FlagIsClearedBeforeTheWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.store.OnCommit(func(r lease.Record) {
@@ -72,8 +53,7 @@ func TestRelease_UnderFaults(t *testing.T) {
 	}
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a := w.lease("a")
 				w.granted(a)
 				inject(w.view("a"))
@@ -88,8 +68,7 @@ func TestRelease_UnderFaults(t *testing.T) {
 }
 
 func TestRelease_UnknownCanBeRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		v := w.view("a")
@@ -111,22 +90,8 @@ func TestRelease_UnknownCanBeRepeated(t *testing.T) {
 	})
 }
 
-func TestRelease_UnknownIsTidiedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		w.granted(a)
-		w.view("a").SetUnavailable(true)
-		unreleased(t, a.Release(t.Context()))
-		w.view("a").Heal()
-		time.Sleep(timeout + interval)
-		assert.Empty(t, w.record().Holder)
-	})
-}
-
 func TestRelease_RefusedIsUnknownAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
@@ -137,8 +102,7 @@ func TestRelease_RefusedIsUnknownAtOnce(t *testing.T) {
 }
 
 func TestRelease_AfterSomebodyTookOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		taken := lease.Record{Holder: "x", Token: 9, Nonce: "n"}
@@ -151,8 +115,7 @@ func TestRelease_AfterSomebodyTookOver(t *testing.T) {
 }
 
 func TestRelease_DoesNotWaitForAHangingHeartbeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
@@ -165,8 +128,7 @@ func TestRelease_DoesNotWaitForAHangingHeartbeat(t *testing.T) {
 }
 
 func TestRelease_OfAnAcquireUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").SetDelay(time.Second)
 		acquired := make(chan linear.Answer, 1)
@@ -179,26 +141,9 @@ func TestRelease_OfAnAcquireUnderWay(t *testing.T) {
 	})
 }
 
-func TestRelease_ThenAcquireBeforeTheTidyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		w.granted(a)
-		w.view("a").CommitLate(leasetest.Always, timeout+time.Millisecond)
-		unreleased(t, a.Release(t.Context()))
-		w.view("a").Heal()
-		w.granted(a) // its write makes the late release impossible
-		time.Sleep(3 * ttl)
-		assert.True(t, a.Check())
-		assert.Equal(t, "a", w.record().Holder)
-		assert.EqualValues(t, 2, a.Token())
-	})
-}
-
 // The answer to a read that was sent before the lease was acquired says nothing about its release.
 func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.SetDelay(1800 * time.Millisecond)
@@ -227,8 +172,7 @@ func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (
 
 // A heartbeat is confirmed while Release waits for its turn. The record must be freed all the same.
 func TestRelease_DuringAHeartbeatThatSucceeds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.leaseOver(stubborn{w.view("a"), time.Second}, "a")
 		w.granted(a)
 		time.Sleep(interval)
@@ -236,4 +180,184 @@ func TestRelease_DuringAHeartbeatThatSucceeds(t *testing.T) {
 		assert.NoError(t, a.Release(t.Context()))
 		assert.Empty(t, w.record().Holder)
 	})
+}
+
+func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
+	for name, holder := range map[string]string{"by name": "a", "whoever": ""} {
+		t.Run(name, func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				a, admin := w.lease("a"), w.lease("admin")
+				var lost losses
+				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))).Kind)
+				was, expired, err := admin.ForceRelease(t.Context(), holder)
+				assert.NoError(t, err)
+				assert.Equal(t, "a", was.Holder)
+				assert.False(t, expired)
+				assert.Empty(t, w.record().Holder)
+				assert.EqualValues(t, 1, w.record().Token, "grows with the next grant")
+				assert.NotNil(t, w.record().Verdict, "stays")
+				time.Sleep(interval)
+				synctest.Wait()
+				assert.False(t, a.Check())
+				require.Len(t, lost.all(), 1)
+				assert.ErrorContains(t, lost.all()[0], "somebody freed the record")
+			})
+		})
+	}
+}
+
+func TestForceRelease_RefusesTheWrongName(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a, admin := w.lease("a"), w.lease("admin")
+		w.granted(a)
+		was, _, err := admin.ForceRelease(t.Context(), "b")
+		assert.ErrorIs(t, err, lease.ErrNotHeld)
+		assert.ErrorIs(t, err, lease.ErrOtherHolder)
+		assert.Equal(t, "a", was.Holder)
+		assert.True(t, a.Check())
+	})
+}
+
+func TestForceRelease_OfAFreeLeaseDoesNothing(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		n := requests(w.view("admin"), func() {
+			_, _, err := w.lease("admin").ForceRelease(t.Context(), "")
+			assert.ErrorIs(t, err, lease.ErrNotHeld)
+			assert.NotErrorIs(t, err, lease.ErrOtherHolder)
+		})
+		assert.Zero(t, n.Writes)
+	})
+}
+
+func TestForceRelease_ALostAnswerIsSettled(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.granted(w.lease("a"))
+		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
+		w.force(w.lease("admin"), "a")
+		assert.Empty(t, w.record().Holder)
+	})
+}
+
+// The holder's heartbeats go on: each moves the version, and the release is tried again.
+func TestForceRelease_BeatsAHolderThatIsAlive(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.granted(w.lease("a"))
+		w.view("admin").Inject(leasetest.Writes, leasetest.Conflict, 3)
+		w.force(w.lease("admin"), "a")
+	})
+}
+
+// What came after the release is not touched: an answer was lost, and the same owner has acquired again meanwhile.
+func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
+		done := make(chan struct{})
+		admin := w.lease("admin")
+		go func() { w.force(admin, "a"); close(done) }()
+		time.Sleep(time.Second) // it waits for the answer
+		require.Empty(t, w.record().Holder)
+		b := w.lease("a") // the next life of the owner
+		w.granted(b)
+		<-done
+		assert.True(t, b.Check())
+		assert.Equal(t, "a", w.record().Holder)
+	})
+}
+
+func TestForceRelease_UnknownIsNotReleased(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.granted(w.lease("a"))
+		w.view("admin").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+		_, _, err := w.lease("admin").ForceRelease(t.Context(), "a")
+		unreleased(t, err)
+	})
+}
+
+func TestForceRelease_OfOnesOwnLease(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		w.force(a, "a")
+		assert.False(t, a.Check())
+		w.granted(a)
+	})
+}
+
+func TestForceRelease_SaysWhetherTheHolderWasSilentForTooLong(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a, admin := w.lease("a"), w.lease("admin")
+		w.granted(a)
+		_, err := admin.Read(t.Context())
+		require.NoError(t, err)
+		a.Close()
+		time.Sleep(ttl)
+		_, expired, err := admin.ForceRelease(t.Context(), "a")
+		assert.NoError(t, err)
+		assert.True(t, expired)
+	})
+}
+
+// What nobody knows of one's own lease is settled later, as after a Release.
+func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		w.view("a").SetUnavailable(true)
+		_, _, err := a.ForceRelease(t.Context(), "a")
+		unreleased(t, err)
+		require.False(t, a.Check())
+		w.view("a").Heal()
+		time.Sleep(ttl)
+		require.Empty(t, w.record().Holder)
+	})
+}
+
+// A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however long the store was
+// away: nobody else ever waits it out.
+func TestForever_IsUndoneHoweverLongTheStoreWasAway(t *testing.T) {
+	forever := lease.Proposal{For: lease.Infinite}
+	for name, doubt := range map[string]func(w *world, a *lease.Lease, v *leasetest.Faulty){
+		"a release in doubt": func(w *world, a *lease.Lease, v *leasetest.Faulty) {
+			require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), forever)).Kind)
+			v.SetUnavailable(true)
+			unreleased(w.t, a.Release(w.t.Context()))
+		},
+		"a lost answer": func(w *world, a *lease.Lease, v *leasetest.Faulty) {
+			v.CommitLate(1, 0) // the write takes place, its answer is lost, and no other request is answered
+			time.AfterFunc(time.Second, func() { v.SetUnavailable(true) })
+			require.Equal(w.t, sbr.Unknown, linear.AnswerOf(a.Acquire(w.t.Context(), forever)).Kind)
+		},
+		"the last of more attempts than are remembered": func(w *world, a *lease.Lease, v *leasetest.Faulty) {
+			v.Inject(leasetest.Writes, leasetest.LoseRequest, leasetest.Always)
+			for range 300 {
+				require.Equal(w.t, sbr.Unknown, linear.AnswerOf(a.Acquire(w.t.Context(), forever)).Kind)
+			}
+			v.Heal()
+			v.CommitLate(leasetest.Always, time.Minute)
+			require.Equal(w.t, sbr.Unknown, linear.AnswerOf(a.Acquire(w.t.Context(), forever)).Kind)
+			v.Heal()
+			v.SetUnavailable(true)
+			time.Sleep(time.Minute)
+		},
+	} {
+		for _, outage := range []time.Duration{30 * time.Minute, 61 * time.Minute, 30 * day} {
+			t.Run(name+", "+outage.String(), func(t *testing.T) {
+				story(t, func(t *testing.T, w *world) {
+					a := w.lease("a", func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite })
+					v := w.view("a")
+					doubt(w, a, v)
+					require.False(t, a.Check())
+					require.Equal(t, "a", w.record().Holder)
+					time.Sleep(outage)
+					v.Heal()
+					time.Sleep(time.Minute)
+					require.Empty(t, w.record().Holder)
+					n := requests(v, func() { time.Sleep(day) })
+					require.Zero(t, n, "nothing is left to do")
+				})
+			})
+		}
+	}
 }

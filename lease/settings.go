@@ -84,9 +84,9 @@ func (s Settings) Window() time.Duration {
 	return s.HeartbeatTimeout - s.HeartbeatTimeout/8 - min(s.OperationTimeout, s.HeartbeatTimeout/4)
 }
 
-// RequestTime is how long one request may take of an operation that has so much time left: all of it but for a tenth, so that a slow
+// requestTime is how long one request may take of an operation that has so much time left: all of it but for a tenth, so that a slow
 // store is not taken for one that is away. If no answer comes, the tenth is for finding out what became of it.
-func (s Settings) RequestTime(left time.Duration) time.Duration {
+func (s Settings) requestTime(left time.Duration) time.Duration {
 	return max(min(left, s.OperationTimeout)*9/10, time.Millisecond)
 }
 

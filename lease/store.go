@@ -63,3 +63,66 @@ type Store interface {
 	// ErrConflict and ErrRefused mean certainly not written; any other error means unknown.
 	Write(ctx context.Context, r Record, prev Version) (Version, error)
 }
+
+// The optional abilities of a Store: a lease does without them.
+
+// Limiter is a Store that is shared with programs which expire holders by rules of their own.
+type Limiter interface {
+	// Window returns for how long a holder with these settings may trust one heartbeat, counted from the moment it was sent.
+	// New takes the smaller one of this and Settings.Window. An error says that no such time exists: New fails with it.
+	Window(s Settings) (time.Duration, error)
+}
+
+// Identified is a Store that can tell which store it is, so that members of one cluster find out that they use different ones.
+type Identified interface {
+	// Identity returns one text to all who share the store, and another one to those who use another store, as far as that can be
+	// told. It stays the same for as long as the store exists, whatever becomes of the record. An error says that it is not known:
+	// that is no reason to take the store for another one.
+	Identity(ctx context.Context) (string, error)
+}
+
+// Located is a Store that can say where its record is. Two Stores of one record answer the same; two of different records never do.
+type Located interface{ Location() string }
+
+// Watcher is a Store that can report changes as they happen.
+type Watcher interface {
+	// Watch opens one stream: it calls fn, one call at a time, with the present record and again after each change. A record that does
+	// not exist need not be reported at the start; a deletion is a change, to the zero Snapshot. It may skip intermediate states but
+	// does not end on an old one.
+	//
+	// It returns when the stream ends, as each one may: nil, or why. Whoever wants more of it opens another one: see Follow. An error
+	// that wraps ErrRefused says that this user may not watch, one that wraps errors.ErrUnsupported that nobody can. An error with a
+	// method RetryAfter() time.Duration says for how long the server wants to be left alone.
+	Watch(ctx context.Context, fn func(Snapshot)) error
+}
+
+// wall is t as a record keeps it.
+func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// touched is r with another time. It grows even if the wall clock does not, so that others see the change; a millisecond is the
+// finest that a record has.
+func touched(r Record, now time.Time) Record {
+	at := wall(now)
+	if next := r.Renewed.Add(time.Millisecond); at.Before(next) {
+		at = next
+	}
+	r.Renewed = at
+	return r
+}
+
+// clone returns a copy that shares nothing with r.
+func (r Record) clone() Record {
+	r.Verdict = r.Verdict.Clone()
+	return r
+}
+
+func (s Snapshot) clone() Snapshot { return Snapshot{s.Record.clone(), s.Version} }
+
+// newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring about, it is b, the one
+// that was read last.
+func newest(a, b *sbr.Verdict) *sbr.Verdict {
+	if a == nil || (b != nil && b.Token >= a.Token) {
+		return b
+	}
+	return a
+}

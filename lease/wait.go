@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -18,8 +19,20 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 	if _, err := l.machine.terms(&p); err != nil {
 		return nil, err
 	}
-	w := waiter{lease: l, proposal: &p}
-	defer w.stop()
+	watching, stop := context.WithCancel(ctx)
+	changed, watch := make(chan struct{}, 1), sync.WaitGroup{}
+	defer watch.Wait()
+	defer stop()
+	begin := sync.OnceFunc(func() {
+		watch.Go(func() {
+			_ = l.Watch(watching, func(Record) { // without it the record is asked for once in a heartbeat interval
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			})
+		})
+	})
 	for failures := 0; ; {
 		g, err := l.Acquire(ctx, p)
 		if err == nil || isFutile(err) {
@@ -27,7 +40,8 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 		}
 		var end error
 		if OutcomeOf(err) == sbr.Held {
-			failures, end = 0, w.wait(ctx)
+			begin()
+			failures, end = 0, l.untilFree(ctx, &p, changed)
 		} else {
 			failures++
 			end = sleep(ctx, l.clock, l.machine.Pause(failures))
@@ -45,29 +59,22 @@ func isFutile(err error) bool {
 		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
 }
 
-// waiter watches the record on behalf of one AcquireWait. The watch begins when it is first needed.
-type waiter struct {
-	lease    *Lease
-	proposal *Proposal
-	changed  chan struct{}
-	end      func()
-}
-
-// wait returns when another Acquire is worth while.
-func (w *waiter) wait(ctx context.Context) error {
-	if w.changed == nil {
-		w.watch(ctx)
-	}
+// untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. That takes at most a heartbeat
+// interval, so that nobody waits for ever on a watch that stands still.
+func (l *Lease) untilFree(ctx context.Context, p *Proposal, changed <-chan struct{}) error {
 	for {
-		left := w.left()
+		now := l.clock.Now()
+		l.mu.Lock()
+		left := l.machine.Wait(now, p)
+		l.mu.Unlock()
 		if left <= 0 {
 			return context.Cause(ctx)
 		}
-		fired, stop := w.lease.clock.NewTimer(left)
+		fired, stop := l.clock.NewTimer(left)
 		select {
 		case <-fired:
-		case <-w.changed:
-		case <-w.lease.root.Done():
+		case <-changed:
+		case <-l.root.Done():
 			stop()
 			return ErrClosed
 		case <-ctx.Done():
@@ -78,36 +85,55 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// left is how long nothing needs to be tried, as far as is known. It is bounded, so that nobody waits for ever on a watch
-// that stands still.
-func (w *waiter) left() time.Duration {
-	l := w.lease
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.machine.Wait(now, w.proposal)
+// Clock tells the time and wakes sleepers. The default is the machine's.
+type Clock interface {
+	// Now returns the time. Its differences should come from a monotonic clock, as those of time.Now do.
+	Now() time.Time
+	// NewTimer returns a channel that receives once when d is over, and a function that gives the timer up.
+	NewTimer(d time.Duration) (fired <-chan time.Time, stop func() bool)
 }
 
-func (w *waiter) watch(ctx context.Context) {
-	w.changed = make(chan struct{}, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = w.lease.Watch(ctx, func(Record) { w.wake() }) // without it the waiter asks once in a heartbeat interval
-	}()
-	w.end = func() { cancel(); <-ended }
+type systemClock struct{}
+
+// SystemClock returns the machine's clock.
+func SystemClock() Clock { return systemClock{} }
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
+	t := time.NewTimer(d)
+	return t.C, t.Stop
 }
 
-func (w *waiter) stop() {
-	if w.end != nil {
-		w.end()
+// withTimeout is context.WithTimeoutCause by the given clock.
+func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	if _, ok := c.(systemClock); ok {
+		return context.WithTimeoutCause(ctx, d, cause)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	fired, stop := c.NewTimer(d)
+	go func() {
+		defer stop()
+		select {
+		case <-fired:
+			cancel(cause)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
 }
 
-func (w *waiter) wake() {
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, c Clock, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	fired, stop := c.NewTimer(d)
+	defer stop()
 	select {
-	case w.changed <- struct{}{}:
-	default:
+	case <-fired:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

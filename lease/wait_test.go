@@ -20,8 +20,7 @@ func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan linea
 }
 
 func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		out := waiting(t.Context(), b, lease.Proposal{})
@@ -34,8 +33,7 @@ func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
 }
 
 func TestAcquireWait_TakesOverFromASilentHolderOnTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		out := waiting(t.Context(), b, lease.Proposal{})
@@ -46,8 +44,7 @@ func TestAcquireWait_TakesOverFromASilentHolderOnTime(t *testing.T) {
 }
 
 func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").SetUnavailable(true)
 		out := waiting(t.Context(), a, lease.Proposal{})
@@ -60,8 +57,7 @@ func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
 }
 
 func TestAcquireWait_EndsWithItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		b := w.lease("b")
 		out := waiting(t.Context(), b, lease.Proposal{})
@@ -74,8 +70,7 @@ func TestAcquireWait_EndsWithItsLease(t *testing.T) {
 }
 
 func TestAcquireWait_EndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -85,18 +80,6 @@ func TestAcquireWait_EndsWithItsContext(t *testing.T) {
 		assert.Equal(t, "a", out.Record.Holder)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute, time.Since(start))
-	})
-}
-
-func TestAcquireWait_EndsWithTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.granted(w.lease("a"))
-		b := w.lease("b")
-		out := waiting(t.Context(), b, lease.Proposal{})
-		synctest.Wait()
-		b.Close()
-		assert.ErrorIs(t, (<-out).Err, lease.ErrClosed)
 	})
 }
 
@@ -122,8 +105,7 @@ func TestAcquireWait_DoesNotWaitForWhatCannotCome(t *testing.T) {
 
 // One watch and no polling: what a wait of an hour costs.
 func TestAcquireWait_CostsAlmostNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		b := w.lease("b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

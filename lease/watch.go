@@ -226,7 +226,7 @@ func (f *follower) look(ctx context.Context) (Snapshot, error) {
 	}
 	f.turn <- struct{}{}
 	defer func() { <-f.turn }()
-	if f.count == before || f.last.Version != "" && !s.Record.older(&f.last.Record) {
+	if f.count == before || f.last.Version != "" && f.last.Record.older(&s.Record) {
 		f.tell(s)
 	}
 	return s, nil

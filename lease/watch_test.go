@@ -53,8 +53,7 @@ func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a, b := w.lease("a"), w.leaseOver(open(w.view("b")), "b")
 				seen, stop := watching(t, b)
 				settle := func() { time.Sleep(time.Second); synctest.Wait() }
@@ -82,8 +81,7 @@ func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
 
 func TestWatch_EndsWithTheLease(t *testing.T) {
 	for _, polled := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+		story(t, func(t *testing.T, w *world) {
 			var s lease.Store = w.view("a")
 			if polled {
 				s = plainStore{s}
@@ -95,22 +93,6 @@ func TestWatch_EndsWithTheLease(t *testing.T) {
 	}
 }
 
-func TestWatch_MakesAcquireOneWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a, b := w.lease("a"), w.lease("b")
-		_, stop := watching(t, b)
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b"))).Kind)
-		_ = a.Release(t.Context())
-		synctest.Wait()
-		n := requests(w.view("b"), func() {
-			require.Equal(t, sbr.Granted, linear.AnswerOf(b.Acquire(t.Context(), verdict(1, "b", "b"))).Kind)
-		})
-		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
-		_ = stop()
-	})
-}
-
 func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
 	changes := map[string]func(*leasetest.Memory){
 		"taken":   func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
@@ -119,8 +101,7 @@ func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+			story(t, func(t *testing.T, w *world) {
 				a, lost := holder(w)
 				_, stop := watching(t, a)
 				time.Sleep(time.Second)
@@ -154,8 +135,7 @@ func (s fedStore) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 }
 
 func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		b := w.lease("b")
 		absent := w.store.Snapshot()
 		w.granted(b)
@@ -186,8 +166,7 @@ func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
 
 // Somebody takes over between the commit and its answer, and the watch is faster than the answer: that is no grant any more.
 func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		taken := lease.Record{Holder: "x", Token: 2, Nonce: "n", TTL: ttl}
 		a := w.leaseOver(&pausingStore{Faulty: w.view("a"), pause: func() {
 			w.store.Restore(taken)
@@ -203,8 +182,7 @@ func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
 }
 
 func TestRead_NeverAnswersOlderThanWhatIsKnown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
 		a := w.lease("a")
 		_, stop := watching(t, a)
@@ -219,21 +197,6 @@ func TestRead_NeverAnswersOlderThanWhatIsKnown(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, lease.Record{Holder: "x", Token: 2}, r)
 		_ = stop()
-	})
-}
-
-func TestRead_AnswersInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		a := w.lease("a")
-		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, 1)
-		start := time.Now()
-		_, err := a.Read(t.Context())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.LessOrEqual(t, time.Since(start), timeout)
-		r, err := a.Read(t.Context())
-		require.NoError(t, err)
-		assert.Zero(t, r)
 	})
 }
 
@@ -348,6 +311,9 @@ func TestFollow_AReadThatTheStreamHasOvertakenIsNotTold(t *testing.T) {
 	}{
 		"a write":    {func(m *leasetest.Memory) { m.Restore(lease.Record{Token: 2}) }, []lease.Version{"1", "2"}},
 		"a deletion": {func(m *leasetest.Memory) { m.Delete() }, []lease.Version{"1", ""}},
+		"a write by a hand, with neither another token nor another time": {
+			func(m *leasetest.Memory) { m.Restore(lease.Record{Token: 1, Holder: "b"}) }, []lease.Version{"1", "2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

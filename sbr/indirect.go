@@ -32,10 +32,7 @@ type indirect struct {
 }
 
 // link is a report between two members, by their places in View.Members.
-type link struct {
-	observer, subject int
-	report            Report
-}
+type link struct{ observer, subject int }
 
 // indirect reads the reports. As in the reference only those between two members count, none about oneself.
 func (v *View) indirect() (in indirect) {
@@ -50,7 +47,7 @@ func (v *View) indirect() (in indirect) {
 		shares.add(id)
 	}
 	n := len(v.Members)
-	in = indirect{crossed: make(places, n), bridged: make(places, n), members: make(places, n)}
+	in = indirect{crossed: make(places, n), bridged: make(places, n), members: make(places, n), links: make([]link, 0, len(v.Reports))}
 	reports, reported := make(places, n), make(places, n)
 	for _, r := range v.Reports {
 		o, known := place[r.Observer]
@@ -58,7 +55,7 @@ func (v *View) indirect() (in indirect) {
 		if !known || !knownToo || o == s {
 			continue
 		}
-		in.links = append(in.links, link{o, s, r})
+		in.links = append(in.links, link{o, s})
 		reports[o], reported[s] = true, true
 		if shares.has(r.Subject) {
 			in.bridged[o], in.bridged[s] = true, true
@@ -77,14 +74,19 @@ func (v *View) indirect() (in indirect) {
 // mayBeIndirect reports whether somebody is indirectly connected when strangers count as well. In a clean cut
 // nobody is, and then who reports whom need not be found among the members.
 func (v *View) mayBeIndirect() bool {
-	reported := make(set, len(v.Reports)/2)
+	if len(v.Reports) == 0 {
+		return false
+	}
+	speak := make(set) // who reports, and who shares this view
 	for i, r := range v.Reports {
-		if i == 0 || r.Subject != v.Reports[i-1].Subject {
-			reported.add(r.Subject)
+		if i == 0 || r.Observer != v.Reports[i-1].Observer {
+			speak.add(r.Observer)
 		}
 	}
-	return slices.ContainsFunc(v.SeenBy, reported.has) ||
-		slices.ContainsFunc(v.Reports, func(r Report) bool { return reported.has(r.Observer) })
+	for _, id := range v.SeenBy {
+		speak.add(id)
+	}
+	return slices.ContainsFunc(v.Reports, func(r Report) bool { return speak.has(r.Subject) })
 }
 
 // secondPass asks the strategy about what is left of the unreachability without the indirectly connected
@@ -130,7 +132,7 @@ func (v *View) without(in *indirect) View {
 	for _, l := range in.links {
 		if v.clean(in, l) && !gone.has(l.observer) {
 			rest.Members[l.subject].Unreachable = true
-			rest.Reports = append(rest.Reports, l.report)
+			rest.Reports = append(rest.Reports, Report{v.Members[l.observer].ID, v.Members[l.subject].ID})
 		}
 	}
 	return rest

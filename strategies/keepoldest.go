@@ -31,12 +31,16 @@ func (k KeepOldest) Decide(v *sbr.View) sbr.Choice {
 		return s.choose(sbr.DownAll, s.nobodyCounts())
 	}
 	oldest := v.Oldest(k.Role)
+	oldestUp := oldest
+	if oldest.Status != sbr.Up {
+		oldestUp = v.Oldest(k.Role, sbr.Up)
+	}
 	keep := k.keeps(!oldest.Unreachable, s.here.Base(), s.there.Base())
 	reason := k.where(&s, oldest)
 	switch {
 	case !keep:
 		return s.choose(sbr.DownReachable, reason)
-	case !k.surelyKeeps(&s, v.Oldest(k.Role, sbr.Up)):
+	case !k.surelyKeeps(&s, oldestUp):
 		return s.choose(sbr.DownAll, reason+s.change())
 	default:
 		return s.choose(sbr.DownUnreachable, reason)

@@ -21,10 +21,17 @@ type survey struct {
 }
 
 func look(v *sbr.View, role string) survey {
-	s := survey{role: role, lowest: v.Lowest(role), indirect: len(v.IndirectlyConnected())}
+	s := count(v, role)
+	s.indirect = len(v.IndirectlyConnected())
+	return s
+}
+
+// count is look for a strategy to which it is all one who is indirectly connected.
+func count(v *sbr.View, role string) survey {
+	s := survey{role: role, lowest: v.Lowest(role)}
 	s.here, s.there = v.Count(role)
-	for i := range v.Members {
-		s.cut = s.cut || v.Members[i].Unreachable
+	for i := 0; i < len(v.Members) && !s.cut; i++ {
+		s.cut = v.Members[i].Unreachable
 	}
 	return s
 }

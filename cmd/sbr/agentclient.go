@@ -247,7 +247,7 @@ func (c *agentClient) ask(ctx context.Context, method, path string, body []byte)
 	case err != nil:
 		return nil, nil, fmt.Errorf("the answer of %s breaks off after %d bytes: ask again", c.url, len(data))
 	case len(data) > maxStatus:
-		return nil, nil, c.stranger("an answer of more than %d MiB", maxStatus>>20)
+		return nil, nil, c.notAnAgent("an answer of more than %d MiB", maxStatus>>20)
 	}
 	return response, data, nil
 }
@@ -257,12 +257,12 @@ func (c *agentClient) read(data []byte, now time.Time) (*agentAnswer, error) {
 	a := &agentAnswer{raw: data, now: now}
 	if err := json.Unmarshal(data, &a.Status); err != nil {
 		if !json.Valid(data) {
-			return nil, c.stranger("something that is not JSON")
+			return nil, c.notAnAgent("something that is not JSON")
 		}
-		return nil, c.stranger("JSON that is not a status (%w)", err)
+		return nil, c.notAnAgent("JSON that is not a status (%w)", err)
 	}
 	if a.Member == "" || a.State == "" {
-		return nil, c.stranger("JSON that is not a status (it has no member or no state)")
+		return nil, c.notAnAgent("JSON that is not a status (it has no member or no state)")
 	}
 	return a, nil
 }
@@ -274,7 +274,7 @@ func clockOf(r *http.Response) time.Time {
 	return time.Now()
 }
 
-func (c *agentClient) stranger(format string, args ...any) error {
+func (c *agentClient) notAnAgent(format string, args ...any) error {
 	return fmt.Errorf("%s answers with "+format+": is another service on this port?", append([]any{c.url}, args...)...)
 }
 
@@ -292,7 +292,7 @@ func (c *agentClient) refused(r *http.Response, body []byte) error {
 	case r.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("%s does not work: it answers %s; look into the agent's log", c.url, r.Status)
 	default:
-		return c.stranger("%s", r.Status)
+		return c.notAnAgent("%s", r.Status)
 	}
 }
 

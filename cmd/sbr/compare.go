@@ -46,7 +46,7 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 	}
 	cores.All(int(total), func(k int) {
 		c, seed := &cells[uint64(k)/seeds.count()], uint64(k)%seeds.count()
-		c.runs[seed] = c.ready.Measure(seeds.from + seed)
+		c.runs[seed] = c.ready.Measure(seeds.from+seed, nil).Measures
 		show.done(0)
 	})
 	show.end()

@@ -130,7 +130,7 @@ func (c *agentClient) down(ctx context.Context, request web.DownRequest) (answer
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return answer, fmt.Errorf("%s cannot down members: its agent is older than this sbr", c.url)
 	case http.StatusOK:
-		return answer, c.stranger("something that is no answer to this")
+		return answer, c.notAnAgent("something that is no answer to this")
 	default:
 		return answer, c.refused(response, data)
 	}

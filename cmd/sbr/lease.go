@@ -114,7 +114,7 @@ func (l *leaseFlags) named(t *target) error {
 	if place == "" {
 		return fmt.Errorf("lease %q: it must be NAME, kubernetes:NAME or file:PATH", l.lease)
 	}
-	if err := strictyaml.OneOf(implementation, lease.Default.Keys()); err != nil {
+	if err := strictyaml.OneOf(implementation, lease.Implementations()); err != nil {
 		return fmt.Errorf("lease %q: %w", l.lease, err)
 	}
 	t.implementation, t.spec.Name = implementation, place

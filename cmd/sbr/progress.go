@@ -54,12 +54,8 @@ type runProgress struct {
 	finished, failed uint64
 }
 
-// newRunProgress shows nothing about a few runs.
+// newRunProgress shows nothing of runs that take no time to speak of: see update.
 func newRunProgress(to io.Writer, total uint64) *runProgress {
-	const many = 100
-	if total < many {
-		to = nil
-	}
 	p := &runProgress{}
 	p.progress = newProgress(to, func(time.Duration) string {
 		return fmt.Sprintf("%d of %d runs, %d failed", p.finished, total, p.failed)

@@ -62,7 +62,7 @@ func newRoot(s streams) *cobra.Command {
 		newMembers(s),
 		group("config", "work with configurations", "", newConfigCheck(s)),
 		newRun(s),
-		newKeep(),
+		newSupervise(),
 		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaScenario(s)),
 		newShrink(s),
 		newSimulate(s),

@@ -96,13 +96,13 @@ func newRun(s streams) *cobra.Command {
 	return c
 }
 
-// newKeep is the other half of `sbr run`, which it starts by itself.
-func newKeep() *cobra.Command {
+// newSupervise is the other half of `sbr run`, which it starts by itself.
+func newSupervise() *cobra.Command {
 	return &cobra.Command{
-		Use: "keep", Short: "look after the program of sbr run", Hidden: true, Args: cobra.NoArgs,
+		Use: "supervise", Aliases: []string{"keep"}, Short: "look after the program of sbr run", Hidden: true, Args: cobra.NoArgs,
 		RunE: verb(func() error {
-			err := program.Keep()
-			if errors.Is(err, program.ErrNotKeeper) {
+			err := program.Supervise()
+			if errors.Is(err, program.ErrNotSupervisor) {
 				return badInput{err}
 			}
 			return err
@@ -144,7 +144,7 @@ func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, lo
 	signals, ignore := passedOn()
 	defer ignore()
 	o := program.DefaultOptions()
-	o.Keeper, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "keep"}, path, r.command, os.Environ(), r.stop
+	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command, os.Environ(), r.stop
 	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
 		return exitStatus(status)

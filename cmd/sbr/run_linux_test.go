@@ -54,7 +54,7 @@ func startRun(t *testing.T, dir, name string) *contender {
 	return p
 }
 
-// processes are the program's and, at the end, its keeper's.
+// processes are the program's and, at the end, its supervisor's.
 func (p *contender) processes() (pids []int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -67,12 +67,12 @@ func (p *contender) processes() (pids []int) {
 		}
 		return len(pids) == 2 && strings.HasSuffix(string(text), "\n")
 	}, 20*time.Second, time.Millisecond)
-	for _, pid := range pids { // one of them is the keeper's child, the other one's parent has ended or is the first
+	for _, pid := range pids { // one of them is the supervisor's child, the other one's parent has ended or is the first
 		if parent := parentOf(p.t, pid); parentOf(p.t, parent) == p.cmd.Process.Pid {
 			return append(pids, parent)
 		}
 	}
-	p.t.Fatal("no keeper")
+	p.t.Fatal("no supervisor")
 	return nil
 }
 
@@ -136,7 +136,7 @@ func after(lines []string, older, newer string) (n int) {
 	return n
 }
 
-// The program of a `sbr run` that stands still has ended before the other one starts: its keeper knows how long the lease lasts.
+// The program of a `sbr run` that stands still has ended before the other one starts: its supervisor knows how long the lease lasts.
 func TestRun_Paused(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ production in virtual time, over a model of Serf, of the network and of the leas
 A folder stands for all files in it and below that end in .yaml, .yml or .json. Each file is played once for each seed; the seed decides what
 is left to chance. The same file, seed and version give the same run, which its trace hash shows.
 
+The text has a line for each file, each failed run with its reasons and the command that plays it again, and percentiles over all runs;
+-v has a line for each run, --stats histograms and what the resolvers decided and went through.
+
 A run fails when an expectation of the file is not met, or when one of the promises is broken, whatever the file expects:
   S1  two sides of one partition never both stay up          S2  who was downed never takes part again
   S3  a holder of the lease is replaced only when it may be  S4  "don't know" is never read as "granted"
@@ -27,13 +31,18 @@ A run fails when an expectation of the file is not met, or when one of the promi
 --compare plays the same files with the same seeds under each of several strategies, or under the settings of files like sbr.yaml, and
 tabulates what they cost; as-written is the file as it is. Expectations are not looked at then.
 
+--import takes logs of sbr agent instead, text or JSON, of as many members as there are, and writes the scenario file that they tell of: cuts
+and heals, pauses, ends and restarts, and when the lease's store did not answer. The clocks of the hosts should agree within a second. Which
+lines became of no step is said on the error stream. Take the lines of one incident; put your settings into the file, or --compare them.
+
 Exit statuses: 0 all passed, or compared; 1 a run failed; 2 bad input.`
 
 const simulateExample = `  sbr simulate split.yaml
   sbr simulate scenarios/ --seeds 1-200
   sbr simulate scenarios/ --seeds 1-200 -o junit > report.xml
   sbr simulate scenarios/ --seeds 1-200 --html report.html
-  sbr simulate split.yaml --seeds 1-200 --compare keep-majority,lease-majority,sbr.yaml`
+  sbr simulate split.yaml --seeds 1-200 --compare keep-majority,lease-majority,sbr.yaml
+  sbr simulate --import n1.log n2.log n3.log > incident.yaml`
 
 func newSimulate(s streams) *cobra.Command {
 	c := &cobra.Command{
@@ -45,38 +54,62 @@ func newSimulate(s streams) *cobra.Command {
 	output := addWord(c, "output", "o", formatText, "how the results are written", formatText, formatJSON, formatJUnit)
 	variants := c.Flags().StringSlice("compare", nil, "strategies, files like sbr.yaml, or as-written: play under each and tabulate")
 	_ = c.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
-	html := c.Flags().String("html", "", "write a report for the browser to this file as well")
-	c.MarkFlagsMutuallyExclusive("html", "compare")
+	var o simulateOptions
+	c.Flags().StringVar(&o.html, "html", "", "write a report for the browser to this file as well")
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "a line for each run, not only for each file and each failed run")
+	c.Flags().BoolVar(&o.full, "stats", false, "histograms, decisions and transitions of all runs as well")
+	logs := c.Flags().Bool("import", false, "the files are logs of sbr agent: write the scenario that they tell of")
+	for _, other := range []string{"html", "verbose", "stats"} {
+		c.MarkFlagsMutuallyExclusive(other, "compare")
+	}
+	for _, other := range []string{"seeds", "output", "html", "verbose", "stats", "compare"} {
+		c.MarkFlagsMutuallyExclusive(other, "import")
+	}
 	c.RunE = verbOf(func(args []string) error {
-		if c.Flags().Changed("compare") {
+		switch {
+		case *logs:
+			return importLogs(s, args)
+		case c.Flags().Changed("compare"):
 			return compare(s, args, seeds, *output, *variants)
 		}
-		return simulate(s, args, seeds, *output, *html)
+		return simulate(s, args, seeds, *output, o)
 	})
 	return c
 }
 
+// simulateOptions are what is written beside the results.
+type simulateOptions struct {
+	html          string // a file; empty: none
+	verbose, full bool   // of the text
+}
+
 // simulate plays every file with every seed. It writes results in order, as they come.
-func simulate(s streams, paths []string, seeds seedRange, output string, html string) error {
+func simulate(s streams, paths []string, seeds seedRange, output string, o simulateOptions) error {
+	if output != formatText && (o.verbose || o.full) {
+		return badInput{fmt.Errorf("--verbose and --stats are for text: -o %s has every run", output)}
+	}
 	files, err := loadScenarios(paths, s.in)
 	if err != nil {
 		return badInput{err}
 	}
 	relaxCollector()
 	total := uint64(len(files)) * seeds.count()
-	outs := []simulateWriter{newSimulateWriter(output, s.out)}
-	if html != "" {
-		page, err := newSimulateHTML(html, total)
+	show := newRunProgress(s.err, total)
+	outs := []simulateWriter{newSimulateWriter(output, wiping{s.out, show.progress}, paint(s.out), o)}
+	if o.html != "" {
+		page, err := newSimulateHTML(o.html)
 		if err != nil {
 			return err
 		}
 		outs = append(outs, page)
 	}
-	show := newRunProgress(s.err, total)
 	var failed uint64
-	run := (*scenario.Prepared).Judge
-	if output == formatJSON {
+	run := measured
+	switch {
+	case output == formatJSON:
 		run = (*scenario.Prepared).Run // the others do not show what happened
+	case o.full:
+		run = covered
 	}
 	play(files, seeds, run, func(r *played) bool {
 		if !r.Passed {
@@ -132,8 +165,25 @@ type played struct {
 // replay is the command that plays the same run again.
 func (r *played) replay() string { return scenario.Replay(r.file.path, r.Seed) }
 
-// runner is Run or Judge.
+// runner plays a run, and observes it as what is written needs it.
 type runner func(s *scenario.Prepared, seed uint64) scenario.Result
+
+func measured(s *scenario.Prepared, seed uint64) scenario.Result { return s.Measure(seed, nil) }
+
+func covered(s *scenario.Prepared, seed uint64) scenario.Result {
+	return s.Measure(seed, new(scenario.Coverage))
+}
+
+// wiping wipes the line that shows progress before anything else is written: both may go to one terminal.
+type wiping struct {
+	io.Writer
+	show *progress
+}
+
+func (w wiping) Write(b []byte) (int, error) {
+	w.show.end()
+	return w.Writer.Write(b)
+}
 
 // play runs every scenario with every seed, and hands over the results in order until take says that it is enough.
 func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {

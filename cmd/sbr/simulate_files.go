@@ -153,7 +153,7 @@ func scenarioPaths(path string) ([]string, error) {
 // fifth of their time and most of what a second core would give (BenchmarkCores). What that may cost in memory is bounded. GOGC and
 // GOMEMLIMIT in the environment have the last word.
 func relaxCollector() {
-	const percent, limit = 800, 1 << 30
+	const percent, limit = 800, 3 << 29
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}

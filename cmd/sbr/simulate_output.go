@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	htmlreport "github.com/serf-sbr/serf-sbr/simulator/report"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -27,62 +29,173 @@ type summary struct {
 	seeds        seedRange
 }
 
-func newSimulateWriter(output string, to io.Writer) simulateWriter {
+func newSimulateWriter(output string, to io.Writer, p painter, o simulateOptions) simulateWriter {
 	switch output {
 	case formatJSON:
 		return &simulateJSON{to: to}
 	case formatJUnit:
 		return &simulateJUnit{to: to}
 	default:
-		return &simulateText{to: to, painter: paint(to)}
+		return &simulateText{to: to, painter: p, simulateOptions: o, stats: newSimulateStats()}
 	}
 }
 
-// simulateText is for people: a line for each run, and why it failed.
+// simulateText is for people: a line for each file, and each failed run with the reasons.
 type simulateText struct {
 	to io.Writer
 	painter
+	simulateOptions
+	file  *fileLine
+	stats *simulateStats
+}
+
+// fileLine is what the runs of one file came to.
+type fileLine struct {
+	file            *scenarioFile
+	first, last     *played
+	runs, failed    uint64
+	resolved        int
+	shortest, worst time.Duration // to a resolution
+	outcomes        []string
+	count           map[string]int
 }
 
 func (w *simulateText) result(r *played) error {
 	var b bytes.Buffer
-	word := w.green("PASS")
-	if !r.Passed {
-		word = w.red("FAIL")
+	if w.file == nil || w.file.file != r.file {
+		w.endFile(&b)
+		w.file = &fileLine{file: r.file, first: r, count: make(map[string]int)}
 	}
-	fmt.Fprintf(&b, "%s  %s, seed %d: %s up", word, r.Scenario, r.Seed, names(r.Survivors))
-	if len(r.Down) > 0 {
-		fmt.Fprintf(&b, ", %s down", names(r.Down))
+	w.file.add(r)
+	w.stats.add(r)
+	if !r.Passed || w.verbose {
+		w.run(&b, r)
 	}
-	for _, x := range r.Singletons {
-		fmt.Fprintf(&b, ", %s on %s", x.Name, cmp.Or(x.On, "nobody"))
-	}
-	switch r.ResolvedAfter {
-	case "":
-		b.WriteString(", not resolved")
-	case "0s":
-	default:
-		fmt.Fprintf(&b, ", resolved after %s", r.ResolvedAfter)
-	}
-	b.WriteByte('\n')
-	for _, f := range r.Failures {
-		fmt.Fprintf(&b, "      %s\n", f)
-	}
-	if !r.Passed {
-		fmt.Fprintf(&b, "      replay: %s\n", w.bold(r.replay()))
+	if b.Len() == 0 {
+		return nil
 	}
 	_, err := w.to.Write(b.Bytes())
 	return err
 }
 
+// run is the line of one run, and why it failed.
+func (w *simulateText) run(b *bytes.Buffer, r *played) {
+	fmt.Fprintf(b, "%s  %s, seed %d: %s", w.word(r.Passed), r.Scenario, r.Seed, outcome(r))
+	switch r.ResolvedAfter {
+	case "":
+		b.WriteString(", not resolved")
+	case "0s":
+	default:
+		fmt.Fprintf(b, ", resolved after %s", r.ResolvedAfter)
+	}
+	b.WriteByte('\n')
+	for _, f := range r.Failures {
+		fmt.Fprintf(b, "      %s\n", f)
+	}
+	if !r.Passed {
+		fmt.Fprintf(b, "      replay: %s\n", w.bold(r.replay()))
+	}
+}
+
+func (w *simulateText) word(passed bool) string {
+	if passed {
+		return w.green("PASS")
+	}
+	return w.red("FAIL")
+}
+
+// outcome is who is up and who is down at the end.
+func outcome(r *played) string {
+	parts := []string{names(r.Survivors) + " up"}
+	if len(r.Down) > 0 {
+		parts = append(parts, names(r.Down)+" down")
+	}
+	for _, x := range r.Singletons {
+		parts = append(parts, x.Name+" on "+cmp.Or(x.On, "nobody"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *fileLine) add(r *played) {
+	l.last = r
+	l.runs++
+	if !r.Passed {
+		l.failed++
+	}
+	is := outcome(r)
+	if l.count[is]++; l.count[is] == 1 {
+		l.outcomes = append(l.outcomes, is)
+	}
+	if m := &r.Measures; m.Settled {
+		if l.resolved++; l.resolved == 1 || m.Resolved < l.shortest {
+			l.shortest = m.Resolved
+		}
+		l.worst = max(l.worst, m.Resolved)
+	}
+}
+
+// endFile writes the line of a file: for one run that of the run, which a failed or verbose one has already.
+func (w *simulateText) endFile(b *bytes.Buffer) {
+	l := w.file
+	switch {
+	case l == nil:
+		return
+	case l.runs > 1:
+		w.line(b, l)
+	case l.failed == 0 && !w.verbose:
+		w.run(b, l.first)
+	}
+	w.file = nil
+}
+
+// line says of many runs of a file how many failed, the commonest outcomes, and how long they took.
+func (w *simulateText) line(b *bytes.Buffer, l *fileLine) {
+	const most = 3
+	seeds := seedRange{from: l.first.Seed, to: l.last.Seed}
+	fmt.Fprintf(b, "%s  %s, %s: ", w.word(l.failed == 0), l.first.Scenario, seeds.words())
+	if l.failed > 0 {
+		fmt.Fprintf(b, "%d of %d failed; ", l.failed, l.runs)
+	}
+	slices.SortStableFunc(l.outcomes, func(x, y string) int { return l.count[y] - l.count[x] })
+	if len(l.outcomes) == 1 {
+		b.WriteString(l.outcomes[0])
+	} else {
+		for i, is := range l.outcomes[:min(len(l.outcomes), most)] {
+			fmt.Fprintf(b, "%s%d times %s", map[bool]string{true: "", false: "; "}[i == 0], l.count[is], is)
+		}
+		if more := len(l.outcomes) - most; more > 0 {
+			fmt.Fprintf(b, "; %d other outcomes", more)
+		}
+	}
+	switch {
+	case l.worst > 0 && l.shortest == l.worst:
+		fmt.Fprintf(b, ", resolved after %v", l.worst)
+	case l.worst > 0:
+		fmt.Fprintf(b, ", resolved after %v to %v", l.shortest, l.worst)
+	}
+	if open := l.runs - uint64(l.resolved); open > 0 {
+		fmt.Fprintf(b, ", %d not resolved", open)
+	}
+	b.WriteByte('\n')
+}
+
 func (w *simulateText) end(s summary) error {
+	var b bytes.Buffer
+	w.endFile(&b)
+	if s.runs > 1 {
+		b.WriteString("\n" + w.stats.table())
+	}
+	if w.full {
+		b.WriteString("\n" + w.stats.full())
+	}
 	line := fmt.Sprintf("%d of %s passed", s.runs-s.failed, count(s.runs, "run"))
 	if s.failed > 0 {
 		line = w.red(line)
 	} else {
 		line = w.green(line)
 	}
-	_, err := fmt.Fprintf(w.to, "\n%s (%s, %s)\n", line, count(uint64(s.files), "scenario"), s.seeds.words())
+	fmt.Fprintf(&b, "\n%s (%s, %s)\n", line, count(uint64(s.files), "scenario"), s.seeds.words())
+	_, err := w.to.Write(b.Bytes())
 	return err
 }
 
@@ -132,16 +245,15 @@ func (w *simulateJSON) end(summary) error {
 	return err
 }
 
-// simulateHTML writes the page that --html asks for, once all runs are over. A run that the page tells of is played once more, with
-// its history: that costs less than a history of every run would.
+// simulateHTML writes the page that --html asks for, once all runs are over. A run that the page draws is played once more, with its
+// history: that costs less than a history of every run would.
 type simulateHTML struct {
-	path   string
-	keeper *htmlreport.Keeper
-	runs   []htmlreport.Run
+	path string
+	page *htmlreport.Page
 }
 
 // newSimulateHTML finds out at once whether the file can be written: not only after an hour of runs.
-func newSimulateHTML(path string, total uint64) (*simulateHTML, error) {
+func newSimulateHTML(path string) (*simulateHTML, error) {
 	if path == "-" {
 		return nil, badInput{errors.New("--html: standard output is for the results: give the name of a file")}
 	}
@@ -149,31 +261,14 @@ func newSimulateHTML(path string, total uint64) (*simulateHTML, error) {
 	if err != nil {
 		return nil, badInput{fmt.Errorf("--html: %w", err)}
 	}
-	return &simulateHTML{path: path, keeper: htmlreport.NewKeeper(int(total))}, f.Close()
+	return &simulateHTML{path: path, page: htmlreport.New()}, f.Close()
 }
 
 func (w *simulateHTML) result(r *played) error {
-	run := htmlreport.Run{Result: r.Result, Sentence: r.file.sentence, Replay: r.replay()}
-	run.Events = nil // the history says more
-	if w.keeper.Keep(&r.Result) {
-		again, history := record(r)
-		if history != nil && again.TraceHash != r.TraceHash {
-			return fmt.Errorf("%s, seed %d: played twice, and the runs differ: %s and %s", r.file.path, r.Seed, r.TraceHash, again.TraceHash)
-		}
-		run.History = history
-	}
-	w.runs = append(w.runs, run)
-	return nil
-}
-
-// record plays a run once more. One that panics has no history.
-func record(r *played) (again scenario.Result, history *scenario.History) {
-	defer func() {
-		if recover() != nil {
-			history = nil // the result says what happened
-		}
-	}()
-	return scenario.Record(r.file.Scenario, r.Seed)
+	run := htmlreport.Run{Result: r.Result, File: r.file.path, Sentence: r.file.sentence, Replay: r.replay()}
+	return w.page.Add(run, func() scenario.Result {
+		return scenario.Caught(r.Scenario, r.Seed, func() scenario.Result { return scenario.Run(r.file.Scenario, r.Seed) })
+	})
 }
 
 func (w *simulateHTML) end(summary) error {
@@ -182,7 +277,7 @@ func (w *simulateHTML) end(summary) error {
 		return fmt.Errorf("--html: %w", err)
 	}
 	to := bufio.NewWriter(f)
-	if err := errors.Join(htmlreport.Write(to, w.runs), to.Flush(), f.Close()); err != nil {
+	if err := errors.Join(w.page.Write(to), to.Flush(), f.Close()); err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 
 func TestSimulate_WriteErrorIsReported(t *testing.T) {
 	for _, f := range []string{formatText, formatJSON, formatJUnit} {
-		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{from: 1, to: 500}, f, "")
+		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{from: 1, to: 500}, f, simulateOptions{})
 		require.ErrorIs(t, err, errBroken, f)
 	}
 }

@@ -37,7 +37,7 @@ func newSingletons(s streams) *cobra.Command {
 		}
 		var all []programs.Singleton
 		if err := json.Unmarshal(data, &all); err != nil {
-			return client.stranger("something that is not a list of singletons")
+			return client.notAnAgent("something that is not a list of singletons")
 		}
 		if *output == "json" {
 			_, err = s.out.Write(data)

@@ -168,7 +168,7 @@ func (l *link) explain(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, textNeedsKey), strings.Contains(text, textWrongKey):
 		return downing.ErrAgentAuth
-	case !strings.Contains(text, textClosed):
+	case !strings.Contains(text, textClosed) && !connectionEnded(err):
 		return err
 	}
 	switch cause := l.cause.Load(); {
@@ -179,6 +179,12 @@ func (l *link) explain(err error) error {
 	default:
 		return fmt.Errorf("%w: %w", downing.ErrAgentClosed, *cause)
 	}
+}
+
+// connectionEnded reports whether the client wrote or read when its connection had ended: it closes itself when it reads the end, and a request
+// that comes just then meets the closed connection, not the closed client.
+func connectionEnded(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // late is why a connection is cut whose request was waited for until ctx ended.

@@ -19,6 +19,13 @@ type Config struct {
 	// adds nothing. Packets overtake each other where their draws say so; bytes of a stream never do.
 	Jitter time.Duration
 
-	// Seed starts the generator behind Jitter. 0 is a seed like any other.
+	// Loss is the share of packets that vanish, from 0 to 1. A stream loses none: what is lost of it is sent again, which takes longer,
+	// as in TCP.
+	Loss float64
+
+	// Seed starts the generator behind Jitter and Loss. 0 is a seed like any other.
 	Seed uint64
 }
+
+// possible reports whether a network can be so.
+func (c Config) possible() bool { return c.Latency >= 0 && c.Jitter >= 0 && c.Loss >= 0 && c.Loss <= 1 }

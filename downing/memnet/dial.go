@@ -61,7 +61,7 @@ func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time
 			return nil, nil, t.dialError(dst, os.NewSyscallError("connect", syscall.ECONNREFUSED))
 		}
 		if ready.IsZero() {
-			*ready = now.Add(n.delay() + n.delay())
+			*ready = now.Add(n.delay(t.host, to) + n.delay(to, t.host) + n.resent(t.host, to, resendHandshake))
 		}
 		if !now.Before(*ready) {
 			if conn := n.connect(t, to); conn != nil {

@@ -26,6 +26,7 @@ type Network struct {
 	byIP    map[netip.Addr]*host // also the addresses that a host has left
 	lastIP  uint32
 	cuts    map[link]struct{}
+	links   map[link]Config // those that differ from cfg
 	streams map[*stream]struct{}
 	changed chan struct{} // closed and replaced when a waiting dial may go on
 }
@@ -46,9 +47,9 @@ type host struct {
 	heldStreams     []*conn
 }
 
-// New returns a network without hosts. It panics if a time is negative.
+// New returns a network without hosts. It panics if a time is negative, or the loss is no share.
 func New(cfg Config) *Network {
-	if cfg.Latency < 0 || cfg.Jitter < 0 {
+	if !cfg.possible() {
 		panic(fmt.Sprintf("memnet: impossible network: %+v", cfg))
 	}
 	return &Network{
@@ -57,6 +58,7 @@ func New(cfg Config) *Network {
 		byName:  map[string]*host{},
 		byIP:    map[netip.Addr]*host{},
 		cuts:    map[link]struct{}{},
+		links:   map[link]Config{},
 		streams: map[*stream]struct{}{},
 		changed: make(chan struct{}),
 	}
@@ -212,11 +214,42 @@ func (n *Network) listening(dst netip.AddrPort) *host {
 	return h
 }
 
-// delay draws the time that one packet or one write takes.
-func (n *Network) delay() time.Duration {
-	d := n.cfg.Latency
-	if n.cfg.Jitter > 0 {
-		d += time.Duration(n.rng.Int64N(int64(n.cfg.Jitter) + 1))
+// quality is how what one host sends to another is treated.
+func (n *Network) quality(from, to *host) Config {
+	if c, own := n.links[link{from, to}]; own {
+		return c
+	}
+	return n.cfg
+}
+
+// delay draws the time that one packet or one write takes from one host to another.
+func (n *Network) delay(from, to *host) time.Duration {
+	c := n.quality(from, to)
+	d := c.Latency
+	if c.Jitter > 0 {
+		d += time.Duration(n.rng.Int64N(int64(c.Jitter) + 1))
+	}
+	return d
+}
+
+// lost draws whether a packet vanishes.
+func (n *Network) lost(from, to *host) bool {
+	loss := n.quality(from, to).Loss
+	return loss > 0 && n.rng.Float64() < loss
+}
+
+// The first waits of TCP before it sends something again: of a handshake, and of data.
+const (
+	resendHandshake = time.Second
+	resendData      = 200 * time.Millisecond
+)
+
+// resent draws how long sending again takes of what a stream has lost on its way, there or, as the answer to it, back: each wait is twice
+// the last one. It ends where no dial waits any longer.
+func (n *Network) resent(from, to *host, wait time.Duration) (d time.Duration) {
+	const patience = time.Minute
+	for d < patience && (n.lost(from, to) || n.lost(to, from)) {
+		d, wait = d+wait, 2*wait
 	}
 	return d
 }

@@ -124,7 +124,8 @@ func (c *conn) Write(b []byte) (int, error) {
 		// Across a cut nobody says that the other end is gone.
 		return 0, c.opError("write", os.NewSyscallError("write", syscall.EPIPE))
 	}
-	c.peer.put(slices.Clone(b), now.Add(n.delay()))
+	from, to := c.owner.host, c.peer.owner.host
+	c.peer.put(slices.Clone(b), now.Add(n.delay(from, to)+n.resent(from, to, resendData)))
 	c.stream.wakeAll()
 	return len(b), nil
 }
@@ -154,7 +155,7 @@ func (c *conn) closeLocked() {
 	n := c.stream.net
 	c.closed = true
 	c.inbox = nil
-	if fin := time.Now().Add(n.delay()); fin.After(c.peer.lastAt) {
+	if fin := time.Now().Add(n.delay(c.owner.host, c.peer.owner.host)); fin.After(c.peer.lastAt) {
 		c.peer.fin = fin
 	} else {
 		c.peer.fin = c.peer.lastAt

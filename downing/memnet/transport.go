@@ -108,10 +108,11 @@ func hold(queue *[]*datagram, d *datagram) {
 
 // transmit puts d on the wire.
 func (n *Network) transmit(d *datagram) {
-	if n.receiver(d) == nil {
+	to := n.receiver(d)
+	if to == nil || n.lost(d.from, to) {
 		return
 	}
-	delay := n.delay()
+	delay := n.delay(d.from, to)
 	if delay == 0 {
 		n.arrive(d)
 		return

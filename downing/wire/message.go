@@ -20,7 +20,7 @@ const MessageQuery = "sbr"
 // header.
 const MaxMessage = 800
 
-// The times of messages.
+// Times that a driver keeps, in production and in a simulation.
 const (
 	// QueryTime is how long answers to one message are awaited, and so the pause between two tellings.
 	QueryTime = time.Second
@@ -30,6 +30,11 @@ const (
 	// LastWords of it is for telling others.
 	Grace     = 15 * time.Second
 	LastWords = 3
+	// RefuseFor is how long a downed incarnation is refused. One that still knocks then has not found out by itself: it noticed
+	// nothing, and does not watch the lease. It is let in, as a downed member, because only members can be told anything.
+	RefuseFor = 15 * time.Second
+	// ReconnectEvery bounds how often a member reconnects to others by itself.
+	ReconnectEvery = 5 * time.Second
 )
 
 // maxReason bounds the sentence that travels with a decision; the whole one stays in the lease.

@@ -18,9 +18,9 @@ import (
 
 // sidecar stands beside a stock agent.
 type sidecar struct {
-	agent *agentrpc.Agent
-	probe *probe.Server
-	seek  *seeker
+	agent  *agentrpc.Agent
+	probe  *probe.Server
+	rejoin *rejoiner
 }
 
 func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
@@ -35,7 +35,7 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{agent: a, probe: p, seek: newSeeker(f, a, log)}, nil
+	return &sidecar{agent: a, probe: p, rejoin: newRejoiner(f, a, log)}, nil
 }
 
 // prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
@@ -48,20 +48,20 @@ func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
 }
 
 func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
-	s.seek.start(p.Status)
+	s.rejoin.start(p.Status)
 	return nil
 }
 
 // joined is the stock agent's business.
 func (s *sidecar) joined() (bool, string) { return true, "" }
 
-func (s *sidecar) keyProblem() string { return s.seek.keys.problem() }
+func (s *sidecar) keyProblem() string { return s.rejoin.keys.problem() }
 
 // leave takes the tags back, unless they are to be kept; the stock agent stays in its cluster.
 func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return p.Stop(ctx) }
 
 func (s *sidecar) close() {
-	s.seek.close()
+	s.rejoin.close()
 	s.agent.Close()
 	s.probe.Close()
 }
@@ -72,11 +72,11 @@ func (s *sidecar) close() {
 
 const (
 	lookEvery = time.Second
-	// seekEvery is how many looks it takes until addresses are joined while members are missing, restEvery
+	// rejoinEvery is how many looks it takes until addresses are joined while members are missing, restEvery
 	// while none is.
-	seekEvery = 10
-	restEvery = 30
-	seekMost  = 5 // addresses each time
+	rejoinEvery = 10
+	restEvery   = 30
+	rejoinMost  = 5 // addresses each time
 )
 
 // joiner is an agent that joins an address.
@@ -84,8 +84,8 @@ type joiner interface {
 	Join(ctx context.Context, name, addr string) error
 }
 
-// seeker lets the stock agent join the addresses of serf.join at which no member is, for as long as it runs.
-type seeker struct {
+// rejoiner lets the stock agent join the addresses of serf.join at which no member is, for as long as it runs.
+type rejoiner struct {
 	join   []string
 	least  int // members; fewer are missing some
 	agent  joiner
@@ -95,11 +95,11 @@ type seeker struct {
 	done   sync.WaitGroup
 }
 
-func newSeeker(f *config.File, agent joiner, log *slog.Logger) *seeker {
-	return &seeker{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, log: log, keys: keyCheck{log: log}}
+func newRejoiner(f *config.File, agent joiner, log *slog.Logger) *rejoiner {
+	return &rejoiner{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, log: log, keys: keyCheck{log: log}}
 }
 
-func (s *seeker) start(status func() downing.Status) {
+func (s *rejoiner) start(status func() downing.Status) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	if len(s.join) == 0 {
@@ -114,14 +114,14 @@ func (s *seeker) start(status func() downing.Status) {
 				return
 			case <-tick.C:
 			}
-			if n%seekEvery == 0 {
+			if n%rejoinEvery == 0 {
 				s.look(ctx, status(), n%restEvery == 0)
 			}
 		}
 	})
 }
 
-func (s *seeker) close() {
+func (s *rejoiner) close() {
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -129,7 +129,7 @@ func (s *seeker) close() {
 }
 
 // look joins addresses at which no member is. While none seems to be missing it does so only when it rests.
-func (s *seeker) look(ctx context.Context, st downing.Status, rests bool) {
+func (s *rejoiner) look(ctx context.Context, st downing.Status, rests bool) {
 	var here []string
 	for i := range st.Members {
 		if m := &st.Members[i]; m.Reachable {
@@ -142,7 +142,7 @@ func (s *seeker) look(ctx context.Context, st downing.Status, rests bool) {
 	isHere := func(place string) bool { return slices.Contains(here, place) }
 	places := slices.DeleteFunc(slices.Clone(s.join), isHere)
 	rand.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
-	for _, place := range places[:min(len(places), seekMost)] {
+	for _, place := range places[:min(len(places), rejoinMost)] {
 		err := s.agent.Join(ctx, "", place)
 		s.keys.note(place, err)
 		if err != nil {

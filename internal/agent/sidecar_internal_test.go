@@ -51,7 +51,7 @@ func TestSeeker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var j joins
-			newSeeker(f, &j, slog.New(slog.DiscardHandler)).look(t.Context(), c.st, c.rests)
+			newRejoiner(f, &j, slog.New(slog.DiscardHandler)).look(t.Context(), c.st, c.rests)
 			slices.Sort(j)
 			require.Equal(t, c.want, []string(j))
 		})
@@ -62,7 +62,7 @@ func TestSeeker(t *testing.T) {
 func TestSeeker_GoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j joins
-		s := &seeker{join: []string{"a:1"}, agent: &j, log: slog.New(slog.DiscardHandler), keys: keyCheck{log: slog.New(slog.DiscardHandler)}}
+		s := &rejoiner{join: []string{"a:1"}, agent: &j, log: slog.New(slog.DiscardHandler), keys: keyCheck{log: slog.New(slog.DiscardHandler)}}
 		s.start(func() downing.Status { return view([]string{"n1"}) })
 		time.Sleep(time.Hour)
 		s.close()

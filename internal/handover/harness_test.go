@@ -1,6 +1,7 @@
 package handover_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -30,10 +30,20 @@ func config(id sbr.ID, born int64) handover.Config {
 
 // written is what decides how a machine will behave.
 func written(m *handover.Machine) []byte {
-	var c walk.Canon
-	m.AppendState(&c)
-	return c.Append(nil)
+	var w writer
+	m.AppendState(&w)
+	return w.Bytes()
 }
+
+// writer writes a state so that different ones differ.
+type writer struct{ bytes.Buffer }
+
+func (w *writer) Flags(all ...bool) { fmt.Fprintln(w, all) }
+func (w *writer) Uint(n uint64)     { fmt.Fprintln(w, n) }
+func (w *writer) Text(s string)     { fmt.Fprintf(w, "%q\n", s) }
+
+func (w *writer) Due(at, now time.Duration) { fmt.Fprintln(w, max(at-now, -1)) }
+func (w *writer) View(v *slot.View)         { fmt.Fprintf(w, "%v %d %+v\n", v.Armed, v.Verdict, v.Peers) }
 
 // world is a handful of members whose messages and views are in the hands of the test. It writes down what they do.
 type world struct {

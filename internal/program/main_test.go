@@ -24,11 +24,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
-// This executable is its own keeper, and a parent that tests may stop and kill.
+// This executable is its own supervisor, and a parent that tests may stop and kill.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "keep":
-		if err := program.Keep(); err != nil {
+	case len(os.Args) == 2 && os.Args[1] == "supervise":
+		if err := program.Supervise(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -95,7 +95,7 @@ func listener(name, file string) {
 func options(t *testing.T, script string) (o program.Options, pids string) {
 	pids = filepath.Join(t.TempDir(), "pids")
 	o = program.DefaultOptions()
-	o.Keeper, o.Path, o.Args = []string{os.Args[0], "keep"}, "/bin/sh", []string{"sh", "-c", script}
+	o.Supervisor, o.Path, o.Args = []string{os.Args[0], "supervise"}, "/bin/sh", []string{"sh", "-c", script}
 	o.Env = append(os.Environ(), "PIDS="+pids)
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return o, pids

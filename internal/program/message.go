@@ -4,7 +4,7 @@ package program
 
 import "time"
 
-// order is what the parent tells the keeper; the first one starts the program.
+// order is what the parent tells the supervisor; the first one starts the program.
 type order struct {
 	Start  *start `json:"start,omitempty"`
 	Extend *limit `json:"extend,omitempty"`
@@ -46,7 +46,7 @@ func (l limit) left() (d time.Duration, ok bool) {
 	return time.Duration(l) - now, true
 }
 
-// report is what the keeper tells the parent.
+// report is what the supervisor tells the parent.
 type report struct {
 	// Pid answers Start, or else Problem, or Late: ErrTooLate.
 	Pid     int    `json:"pid,omitempty"`

@@ -1,16 +1,18 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 )
 
 // Options say what is run, and for how long. Start from DefaultOptions.
 type Options struct {
-	// Keeper is the command line on which this executable calls Keep. What stands first is only a name.
-	Keeper []string
+	// Supervisor is the command line on which this executable calls Supervise. What stands first is only a name.
+	Supervisor []string
 	// Path is the program's file, Args its whole command line with its name, Env its whole environment.
 	Path string
 	Args []string
@@ -36,7 +38,7 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf("program: "+format, args...))
 		}
 	}
-	check(len(o.Keeper) > 0, "a command line for the keeper is required")
+	check(len(o.Supervisor) > 0, "a command line for the supervisor is required")
 	check(o.Path != "", "a file to run is required")
 	check(len(o.Args) > 0, "the arguments must begin with a name")
 	check(o.StopTimeout > 0, "the stop timeout is %v: it must be more than 0s", o.StopTimeout)
@@ -47,8 +49,8 @@ func (o Options) Validate() error {
 // ErrUnsupported is wrapped by the error of Start on systems without process groups.
 var ErrUnsupported = errors.New("program: this system has no process groups")
 
-// ErrNotKeeper is wrapped by the error of Keep in a process that was not started by Start.
-var ErrNotKeeper = errors.New("program: the keeper of a program is started by nobody but sbr run")
+// ErrNotSupervisor is wrapped by the error of Supervise in a process that was not started by Start.
+var ErrNotSupervisor = errors.New("program: the supervisor of a program is started by nobody but sbr run")
 
 // ErrTooLate is wrapped by the error of Start when Options.Until was over before the program could be started. Nothing was started.
 var ErrTooLate = errors.New("program: its time was over before it could be started")
@@ -67,4 +69,62 @@ func (s Status) ExitCode() int {
 		return 128 + s.Signal
 	}
 	return s.Code
+}
+
+// ErrElsewhere is returned by Guard.Next when the work is done elsewhere and there is nothing to wait for.
+var ErrElsewhere = errors.New("it is done elsewhere")
+
+// Guard gives turns, one at a time. It is used by one goroutine.
+type Guard interface {
+	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile. A turn that was given by then is returned although ctx has
+	// ended.
+	Next(ctx context.Context) (*Turn, error)
+	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
+	Done(t *Turn, e End)
+}
+
+// Leaver is a Guard that can look for a successor before a program that was told to leave by a signal is stopped.
+type Leaver interface {
+	// Leave asks for that, and returns at once. Turn.Stop must end within a bound. It is called from the goroutine that uses the Guard.
+	Leave(t *Turn)
+}
+
+// Turn is a time in which the program may run.
+type Turn struct {
+	// Token is its fencing token: larger than that of any turn before, of whomever.
+	Token uint64
+	// Facts are for the environment of the program, as KEY=value.
+	Facts []string
+	// Stop ends, with a cause, when the program is to end in peace; Over when nothing of it may run any more.
+	Stop, Over context.Context
+	// Valid returns until when the turn is certain, as known now. Zero: until Over ends. It never blocks.
+	Valid func() time.Time
+	// Notice is how long before that moment the program is told to end.
+	Notice time.Duration
+}
+
+// End says how a turn has ended.
+type End struct {
+	// Status is how the program has ended; zero when there was none.
+	Status Status
+	// Again: the next turn is waited for. Otherwise Run ends.
+	Again bool
+	// Why is one line.
+	Why string
+}
+
+// RunOptions are the settings of Run.
+type RunOptions struct {
+	// Guard gives the turns.
+	Guard Guard
+	// Program is what runs in them. Its Env is completed by Turn.Facts; Until and Notice are the turn's.
+	Program Options
+	// Signals are for the program. SIGINT and SIGTERM end Run as well, and so do SIGHUP and SIGQUIT while no program runs. Never closed.
+	Signals <-chan os.Signal
+	// Once: a program that had to be stopped is not waited for again.
+	Once bool
+	// HoldFor is for how long, from the start of the program, a turn is kept although the program has ended.
+	HoldFor time.Duration
+	// Log takes what happens. Nil: slog.Default().
+	Log *slog.Logger
 }

@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of the keeper and of the program: executables may be on a disk that does not answer.
+	// startTimeout bounds the start of the supervisor and of the program: executables may be on a disk that does not answer.
 	startTimeout = 30 * time.Second
-	// answerTimeout is how long a keeper may take to answer that it kills. It does nothing else.
+	// answerTimeout is how long a supervisor may take to answer that it kills. It does nothing else.
 	answerTimeout = time.Second
 )
 
 // Program is a program that was started, as its parent sees it. Its methods may be called from several goroutines, also after its end.
 type Program struct {
-	log    *slog.Logger
-	keeper *exec.Cmd
-	conn   *os.File
-	pid    int
+	log        *slog.Logger
+	supervisor *exec.Cmd
+	conn       *os.File
+	pid        int
 	// restore is the process group that gets the terminal back. Zero: none.
 	restore int
 
@@ -41,12 +41,12 @@ type Program struct {
 	to *json.Encoder
 
 	kill     sync.Once
-	answered chan struct{} // the keeper kills, or is gone
+	answered chan struct{} // the supervisor kills, or is gone
 	ended    chan struct{}
 	status   Status
 }
 
-// Start starts a keeper and has it start the program, with the standard input and outputs of this process, as the leader of a process group.
+// Start starts a supervisor and has it start the program, with the standard input and outputs of this process, as the leader of a process group.
 // If that input is a terminal which this process has in the foreground, the program gets it; a program that is stopped from the keyboard
 // goes on, because its turn does.
 //
@@ -55,30 +55,30 @@ func Start(o Options) (*Program, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r, err := Prepare(o.Keeper)
+	r, err := Prepare(o.Supervisor)
 	if err != nil {
 		return nil, err
 	}
 	return r.start(o)
 }
 
-// Ready is a keeper that waits for its program. It belongs to one goroutine.
+// Ready is a supervisor that waits for its program. It belongs to one goroutine.
 type Ready struct{ p *Program }
 
-// Prepare starts a keeper alone, so that the program starts sooner when it is its time: that of a process is most of what Start takes. Start or Close it. The
-// calling process adopts orphans from now on. The error says why there is no keeper, or why nothing could be ended for certain here.
-func Prepare(keeper []string) (*Ready, error) {
-	if err := adopt(); err != nil {
+// Prepare starts a supervisor alone, so that the program starts sooner when it is its time: that of a process is most of what Start takes. Start or Close it. The
+// calling process adopts orphans from now on. The error says why there is no supervisor, or why nothing could be ended for certain here.
+func Prepare(supervisor []string) (*Ready, error) {
+	if err := setSubreaper(); err != nil {
 		return nil, err
 	}
 	p := &Program{answered: make(chan struct{}), ended: make(chan struct{})}
-	if err := p.startKeeper(keeper); err != nil {
-		return nil, fmt.Errorf("program: its keeper does not start: %w", err)
+	if err := p.startSupervisor(supervisor); err != nil {
+		return nil, fmt.Errorf("program: its supervisor does not start: %w", err)
 	}
 	return &Ready{p}, nil
 }
 
-// Start is what the function Start is, with this keeper, which may do so once. Where it has ended meanwhile it is as if there had been none.
+// Start is what the function Start is, with this supervisor, which may do so once. Where it has ended meanwhile it is as if there had been none.
 func (r *Ready) Start(o Options) (*Program, error) {
 	if err := o.Validate(); err != nil {
 		r.Close()
@@ -91,8 +91,8 @@ func (r *Ready) Start(o Options) (*Program, error) {
 	return p, err
 }
 
-// Close ends a keeper that has no program.
-func (r *Ready) Close() { r.p.bury() }
+// Close ends a supervisor that has no program.
+func (r *Ready) Close() { r.p.stopSupervisor() }
 
 func (r *Ready) start(o Options) (*Program, error) {
 	p := r.p
@@ -107,10 +107,10 @@ func (r *Ready) start(o Options) (*Program, error) {
 	return p, nil
 }
 
-// errNoAnswer says that a keeper has ended, or cannot be understood. Nothing of its program is left once it was abandoned.
-var errNoAnswer = errors.New("program: its keeper does not answer")
+// errNoAnswer says that a supervisor has ended, or cannot be understood. Nothing of its program is left once it was abandoned.
+var errNoAnswer = errors.New("program: its supervisor does not answer")
 
-func (p *Program) startKeeper(command []string) error {
+func (p *Program) startSupervisor(command []string) error {
 	self, err := os.Executable()
 	if runtime.GOOS == "linux" {
 		self, err = "/proc/self/exe", nil // the same one, even if its file was replaced meanwhile
@@ -122,13 +122,13 @@ func (p *Program) startKeeper(command []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = theirs.Close() }() // the keeper has its own handle
+	defer func() { _ = theirs.Close() }() // the supervisor has its own handle
 	p.conn, p.to = ours, json.NewEncoder(ours)
-	p.keeper = &exec.Cmd{
+	p.supervisor = &exec.Cmd{
 		Path: self, Args: command, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // what the keyboard sends is not for the keeper
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // what the keyboard sends is not for the supervisor
 	}
-	if err := p.keeper.Start(); err != nil {
+	if err := p.supervisor.Start(); err != nil {
 		_ = ours.Close() // nothing was written
 		return err
 	}
@@ -147,7 +147,7 @@ func pair() (ours, theirs *os.File, err error) {
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "keeper"), os.NewFile(uintptr(fds[1]), "parent"), nil
+	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "parent"), nil
 }
 
 func (p *Program) startProgram(o Options, reports *json.Decoder) error {
@@ -182,7 +182,7 @@ func (p *Program) Pid() int { return p.pid }
 // Extend moves the moment at which the program must have ended. Zero: there is none.
 func (p *Program) Extend(until time.Time) {
 	l := limitOf(until)
-	_ = p.send(order{Extend: &l}) // a keeper that does not hear it ends the program too early
+	_ = p.send(order{Extend: &l}) // a supervisor that does not hear it ends the program too early
 }
 
 // Signal passes a signal on: those that a keyboard sends to the whole process group, others to the program alone.
@@ -196,7 +196,7 @@ func (p *Program) Stop(why string, sig syscall.Signal) {
 	}
 }
 
-// Kill ends the program and all that it has started at once. A keeper that does not do so within a second is killed as well, and this
+// Kill ends the program and all that it has started at once. A supervisor that does not do so within a second is killed as well, and this
 // process does it.
 func (p *Program) Kill(why string) {
 	p.kill.Do(func() {
@@ -211,7 +211,7 @@ func (p *Program) Kill(why string) {
 				case <-ctx.Done():
 				}
 			}
-			_ = p.keeper.Process.Kill() // it may have ended
+			_ = p.supervisor.Process.Kill() // it may have ended
 		}()
 	})
 }
@@ -222,7 +222,7 @@ func (p *Program) Ended() <-chan struct{} { return p.ended }
 // Status is how the program has ended. It means nothing before Ended is closed.
 func (p *Program) Status() Status { return p.status }
 
-// send never waits for long for a keeper that stands still.
+// send never waits for long for a supervisor that stands still.
 func (p *Program) send(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *Program) send(o order) error {
 	return p.to.Encode(o)
 }
 
-// follow reads what the keeper reports, to the end.
+// follow reads what the supervisor reports, to the end.
 func (p *Program) follow(from *json.Decoder) {
 	var last *Status
 	for last == nil {
@@ -251,10 +251,10 @@ func (p *Program) follow(from *json.Decoder) {
 	}
 	if last != nil {
 		p.status = *last
-		p.bury()
+		p.stopSupervisor()
 	} else {
-		p.log.Error("sbr: the keeper of the program has ended before it; killing the program and all that it has started", "pid", p.pid)
-		p.status = Status{Signal: int(unix.SIGKILL), Because: "its keeper was killed"}
+		p.log.Error("sbr: the supervisor of the program has ended before it; killing the program and all that it has started", "pid", p.pid)
+		p.status = Status{Signal: int(unix.SIGKILL), Because: "its supervisor was killed"}
 		p.abandon()
 	}
 	p.answer()
@@ -270,17 +270,17 @@ func (p *Program) answer() {
 	}
 }
 
-// bury ends the keeper, which has nothing to do any more.
-func (p *Program) bury() {
-	_ = p.keeper.Process.Kill()
-	_ = p.keeper.Wait()
+// stopSupervisor ends the supervisor, which has nothing to do any more.
+func (p *Program) stopSupervisor() {
+	_ = p.supervisor.Process.Kill()
+	_ = p.supervisor.Wait()
 	_ = p.conn.Close()
 }
 
-// abandon ends the program without its keeper. What that one looked after is this process's own now; other children of this process are in
+// abandon ends the program without its supervisor. What that one looked after is this process's own now; other children of this process are in
 // its own process group.
 func (p *Program) abandon() {
-	p.bury()
+	p.stopSupervisor()
 	warned := time.Now()
 	for quiet, pause := 0, time.Millisecond; quiet < 2; pause = min(2*pause, lookAgain/4) {
 		if quiet++; p.sweep() {
@@ -302,7 +302,7 @@ func (p *Program) sweep() bool {
 	if runtime.GOOS != "linux" {
 		return p.pid != 0 && unix.Kill(-p.pid, unix.SIGKILL) == nil
 	}
-	found, _ := stray(unix.SIGKILL, unix.Getpgrp())
-	bury(unix.Getpgrp())
+	found, _ := signalOrphans(unix.SIGKILL, unix.Getpgrp())
+	reapOrphans(unix.Getpgrp())
 	return found > 0
 }

@@ -47,12 +47,12 @@ func TestStart_WhatCannotBeStarted(t *testing.T) {
 		require.ErrorContains(t, err, "start "+path+": "+want)
 	}
 	_, err := program.Start(program.Options{Notice: -1})
-	require.ErrorContains(t, err, "a command line for the keeper is required\nprogram: a file to run is required\n"+
+	require.ErrorContains(t, err, "a command line for the supervisor is required\nprogram: a file to run is required\n"+
 		"program: the arguments must begin with a name\nprogram: the stop timeout is 0s: it must be more than 0s\nprogram: the notice is -1ns")
 	o, _ := options(t, "")
-	o.Keeper = []string{os.Args[0], "-test.list=^$"}
+	o.Supervisor = []string{os.Args[0], "-test.list=^$"}
 	_, err = program.Start(o)
-	require.ErrorContains(t, err, "its keeper does not answer")
+	require.ErrorContains(t, err, "its supervisor does not answer")
 }
 
 func TestStart_TooLate(t *testing.T) {
@@ -65,9 +65,9 @@ func TestStart_TooLate(t *testing.T) {
 }
 
 func TestKeep_IsStartedByNobodyElse(t *testing.T) {
-	out, err := exec.Command(os.Args[0], "keep").CombinedOutput()
+	out, err := exec.Command(os.Args[0], "supervise").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), program.ErrNotKeeper.Error())
+	require.Contains(t, string(out), program.ErrNotSupervisor.Error())
 }
 
 // A program is told to end so long before its time is over, and killed when it is.
@@ -149,7 +149,7 @@ func TestStop_OfAStoppedProgram(t *testing.T) {
 	require.Equal(t, 3, p.Status().ExitCode())
 }
 
-// The time for ending is not used up while program and keeper stand still.
+// The time for ending is not used up while program and supervisor stand still.
 func TestStop_AStandstillIsNotCounted(t *testing.T) {
 	o, file := options(t, `trap "echo told >$PIDS.told; sleep 0.5; exit 6" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done`)
 	o.StopTimeout = 2 * time.Second
@@ -157,11 +157,11 @@ func TestStop_AStandstillIsNotCounted(t *testing.T) {
 	started(t, file, 1)
 	p.Stop("the test says so", syscall.SIGTERM)
 	require.Eventually(t, func() bool { _, err := os.Stat(file + ".told"); return err == nil }, 10*time.Second, time.Millisecond)
-	keeper, began := parentOf(t, p.Pid()), time.Now()
-	freeze(t, keeper)
+	supervisor, began := parentOf(t, p.Pid()), time.Now()
+	freeze(t, supervisor)
 	freeze(t, p.Pid())
 	require.Eventually(t, func() bool { return time.Since(began) > o.StopTimeout+100*time.Millisecond }, time.Minute, 10*time.Millisecond)
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
+	require.NoError(t, syscall.Kill(supervisor, syscall.SIGCONT))
 	require.NoError(t, syscall.Kill(p.Pid(), syscall.SIGCONT))
 	ended(t, p, []int{p.Pid()})
 	require.Equal(t, 6, p.Status().ExitCode())

@@ -7,5 +7,5 @@ import "context"
 // Run returns ErrUnsupported.
 func Run(context.Context, RunOptions) (status int, err error) { return 0, ErrUnsupported }
 
-// Keep returns ErrUnsupported.
-func Keep() error { return ErrUnsupported }
+// Supervise returns ErrUnsupported.
+func Supervise() error { return ErrUnsupported }

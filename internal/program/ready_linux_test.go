@@ -25,10 +25,10 @@ func children(t *testing.T) []int {
 	return pids
 }
 
-// prepared is a keeper that waits, deaf to what is meant for its program, and its number.
+// prepared is a supervisor that waits, ignoreProgramSignals to what is meant for its program, and its number.
 func prepared(t *testing.T, o program.Options) (*program.Ready, int) {
 	t.Helper()
-	r, err := program.Prepare(o.Keeper)
+	r, err := program.Prepare(o.Supervisor)
 	require.NoError(t, err)
 	pids := children(t)
 	require.Len(t, pids, 1)
@@ -43,23 +43,23 @@ func prepared(t *testing.T, o program.Options) (*program.Ready, int) {
 
 func TestReady_StartsWithTheKeeperThatWaits(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(keeper int)
+		meanwhile func(supervisor int)
 		same      bool
 	}{
 		"nothing happens":         {func(int) {}, true},
-		"it gets a signal":        {func(keeper int) { require.NoError(t, syscall.Kill(keeper, syscall.SIGTERM)) }, true},
-		"it is killed":            {func(keeper int) { require.NoError(t, syscall.Kill(keeper, syscall.SIGKILL)) }, false},
-		"it is killed, and ended": {func(keeper int) { kill(t, keeper) }, false},
+		"it gets a signal":        {func(supervisor int) { require.NoError(t, syscall.Kill(supervisor, syscall.SIGTERM)) }, true},
+		"it is killed":            {func(supervisor int) { require.NoError(t, syscall.Kill(supervisor, syscall.SIGKILL)) }, false},
+		"it is killed, and ended": {func(supervisor int) { kill(t, supervisor) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := options(t, "trap 'exit 5' TERM; while :; do sleep 0.01; done")
-			r, keeper := prepared(t, o)
-			c.meanwhile(keeper)
+			r, supervisor := prepared(t, o)
+			c.meanwhile(supervisor)
 			p, err := r.Start(o)
 			require.NoError(t, err)
 			t.Cleanup(func() { p.Kill("the test has ended"); <-p.Ended() })
-			require.Equal(t, c.same, parentOf(t, p.Pid()) == keeper)
-			require.Len(t, children(t), 1, "one keeper, and what it looks after is its child")
+			require.Equal(t, c.same, parentOf(t, p.Pid()) == supervisor)
+			require.Len(t, children(t), 1, "one supervisor, and what it looks after is its child")
 		})
 	}
 }
@@ -73,22 +73,22 @@ func kill(t *testing.T, pid int) {
 
 func TestReady_NothingIsLeft(t *testing.T) {
 	o, file := options(t, "echo $$ >$PIDS")
-	r, keeper := prepared(t, o)
+	r, supervisor := prepared(t, o)
 	r.Close()
-	require.False(t, process.Running(keeper))
+	require.False(t, process.Running(supervisor))
 
-	r, keeper = prepared(t, o)
+	r, supervisor = prepared(t, o)
 	bad := o
 	bad.StopTimeout = 0
 	_, err := r.Start(bad)
 	require.ErrorContains(t, err, "stop timeout")
-	require.False(t, process.Running(keeper))
+	require.False(t, process.Running(supervisor))
 
-	r, keeper = prepared(t, o)
+	r, supervisor = prepared(t, o)
 	o.Until = time.Now()
 	_, err = r.Start(o)
 	require.ErrorIs(t, err, program.ErrTooLate)
-	require.False(t, process.Running(keeper))
+	require.False(t, process.Running(supervisor))
 	require.NoFileExists(t, file)
 }
 
@@ -97,7 +97,7 @@ func TestKeep_ItsParentEndsFirst(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
-	cmd := exec.Command(os.Args[0], "keep")
+	cmd := exec.Command(os.Args[0], "supervise")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &said, &said, []*os.File{theirs}
 	require.NoError(t, cmd.Start())

@@ -134,10 +134,10 @@ func (r *runner) turn(t *Turn) (End, error) {
 	return e, err
 }
 
-// prepare has a keeper ready before the turn comes. Why there is none is said when the program does not start.
+// prepare has a supervisor ready before the turn comes. Why there is none is said when the program does not start.
 func (r *runner) prepare() {
 	if r.ready == nil && !r.Once {
-		r.ready, _ = Prepare(r.Program.Keeper)
+		r.ready, _ = Prepare(r.Program.Supervisor)
 	}
 }
 

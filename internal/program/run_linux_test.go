@@ -75,7 +75,7 @@ func play(t *testing.T, s *script, text string, change ...func(*program.RunOptio
 	dir := t.TempDir()
 	s.t, s.pids = t, filepath.Join(dir, "pids")
 	o := program.RunOptions{Guard: s, Program: program.DefaultOptions(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Signals: make(chan os.Signal)}
-	o.Program.Keeper, o.Program.Path, o.Program.Args = []string{os.Args[0], "keep"}, "/bin/sh", []string{"sh", "-c", text}
+	o.Program.Supervisor, o.Program.Path, o.Program.Args = []string{os.Args[0], "supervise"}, "/bin/sh", []string{"sh", "-c", text}
 	o.Program.Env = append(os.Environ(), "PIDS="+s.pids, "READY="+filepath.Join(dir, "ready"), "SBR_TOKEN=stale")
 	for _, c := range change {
 		c(&o)
@@ -146,7 +146,7 @@ func TestRun_Stop(t *testing.T) {
 	}
 }
 
-// What Valid says reaches the keeper: an extended turn goes on, one that is not extended ends by itself.
+// What Valid says reaches the supervisor: an extended turn goes on, one that is not extended ends by itself.
 func TestRun_Validity(t *testing.T) {
 	first := turn(1)
 	first.until = time.Now().Add(time.Second)
@@ -250,7 +250,7 @@ func (w *watchful) Next(ctx context.Context) (*program.Turn, error) {
 	return w.script.Next(ctx)
 }
 
-// The keeper is there before the turn is: what starts in the turn is the program alone. Who waits for nothing needs none before it is its turn.
+// The supervisor is there before the turn is: what starts in the turn is the program alone. Who waits for nothing needs none before it is its turn.
 func TestRun_TheKeeperIsReadyBeforeTheTurn(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		w := &watchful{script: &script{turns: []*program.Turn{turn(1).Turn}, after: program.ErrElsewhere}}

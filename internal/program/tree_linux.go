@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of whatever its descendants leave behind.
-func adopt() error {
+// setSubreaper makes this process the parent of whatever its descendants leave behind.
+func setSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("program: cannot adopt what a program leaves behind: %w", err)
 	}
@@ -25,9 +25,9 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// stray sends sig to all descendants of this process but those in the group except. It returns how many there are, ended ones that nobody
+// signalOrphans sends sig to all descendants of this process but those in the group except. It returns how many there are, ended ones that nobody
 // has waited for included, and which could not be signalled for a reason of their own.
-func stray(sig unix.Signal, except int) (found int, refused []int) {
+func signalOrphans(sig unix.Signal, except int) (found int, refused []int) {
 	for _, p := range descendants(os.Getpid()) {
 		if p.group == except {
 			continue
@@ -53,8 +53,8 @@ func alive(except int) (pids []int) {
 	return pids
 }
 
-// bury waits for the ended children of this process that are not in the group except: nobody else knows of them.
-func bury(except int) {
+// reapOrphans waits for the ended children of this process that are not in the group except: nobody else knows of them.
+func reapOrphans(except int) {
 	for _, p := range descendants(os.Getpid()) {
 		if p.zombie() && p.parent == os.Getpid() && p.group != except {
 			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
@@ -62,9 +62,9 @@ func bury(except int) {
 	}
 }
 
-// held reports whether a program waits, in a way that it cannot be stopped in, for a child that was stopped before it had become another program (vfork). Its
+// blockedInVfork reports whether a program waits, in a way that it cannot be stopped in, for a child that was stopped before it had become another program (vfork). Its
 // parent is not told of that, so nobody would ever continue the child.
-func held(pid int) bool {
+func blockedInVfork(pid int) bool {
 	if p, err := lookUp(strconv.Itoa(pid)); err != nil || p.state != 'D' {
 		return false
 	}

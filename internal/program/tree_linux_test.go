@@ -111,7 +111,7 @@ func TestParent_Killed(t *testing.T) {
 	pids := started(t, file, stubbornProcesses)
 	pids = append(pids, parentOf(t, pids[0]))
 	require.NoError(t, parent.Process.Kill())
-	t.Logf("%d processes, the keeper included, ended %v after sbr run was killed", len(pids), gone(t, pids, 10*time.Second))
+	t.Logf("%d processes, the supervisor included, ended %v after sbr run was killed", len(pids), gone(t, pids, 10*time.Second))
 }
 
 // The program does not outlive its time although its parent stands still.
@@ -138,14 +138,14 @@ while :; do sleep 0.01; done`)
 	began := time.Now()
 	parent := startParent(t, o, left)
 	pids := started(t, file, 1)
-	keeper := parentOf(t, pids[0])
-	for _, pid := range []int{parent.Process.Pid, keeper, pids[0]} {
+	supervisor := parentOf(t, pids[0])
+	for _, pid := range []int{parent.Process.Pid, supervisor, pids[0]} {
 		freeze(t, pid)
 	}
 	require.Less(t, time.Since(began), left-o.Notice, "too slow to test this")
 	require.Eventually(t, func() bool { return time.Since(began) > left+200*time.Millisecond }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, "T", stateOf(pids[0]))
-	for _, pid := range []int{pids[0], parent.Process.Pid, keeper} {
+	for _, pid := range []int{pids[0], parent.Process.Pid, supervisor} {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 	}
 	took := gone(t, pids, 10*time.Second)
@@ -154,18 +154,18 @@ while :; do sleep 0.01; done`)
 	require.NoFileExists(t, file+".told")
 }
 
-// What its keeper looked after is the parent's when the keeper is killed.
+// What its supervisor looked after is the parent's when the supervisor is killed.
 func TestKeeper_Killed(t *testing.T) {
 	o, file := options(t, stubborn)
 	p := begin(t, o)
 	pids := started(t, file, stubbornProcesses)
 	require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
 	took := ended(t, p, pids)
-	t.Logf("%d processes ended %v after the keeper was killed", len(pids), took)
-	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL), Because: "its keeper was killed"}, p.Status())
+	t.Logf("%d processes ended %v after the supervisor was killed", len(pids), took)
+	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL), Because: "its supervisor was killed"}, p.Status())
 }
 
-// A keeper that stands still does not keep the program alive.
+// A supervisor that stands still does not keep the program alive.
 func TestKeeper_Stopped(t *testing.T) {
 	o, file := options(t, stubborn)
 	p := begin(t, o)

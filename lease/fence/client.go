@@ -100,7 +100,7 @@ func (t *Transport) token(r *http.Request) (uint64, error) {
 	case carried && own != now:
 		return 0, &StaleError{Token: own, Newest: now}
 	default:
-		return now, Valid(now)
+		return now, valid(now)
 	}
 }
 
@@ -111,7 +111,7 @@ func carriedBy(r *http.Request) (token uint64, carried bool, err error) {
 		return token, true, err
 	}
 	if token, carried = FromContext(r.Context()); carried {
-		err = Valid(token)
+		err = valid(token)
 	}
 	return token, carried, err
 }

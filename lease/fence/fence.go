@@ -76,7 +76,7 @@ func (f *Fence) Check(ctx context.Context, token uint64) error {
 
 // refuse needs no turn: what is stale now is stale for ever.
 func (f *Fence) refuse(token uint64) error {
-	if err := Valid(token); err != nil {
+	if err := valid(token); err != nil {
 		return err
 	}
 	if newest := f.newest.Load(); token < newest {

@@ -33,7 +33,7 @@ ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE fence.token <=
 // what is read after it stays true until the commit. If the token is smaller than one that was admitted before, the error is a
 // *StaleError; after any error, roll back. The token counts as admitted once tx commits.
 func Admit(ctx context.Context, tx *sql.Tx, d Dialect, resource string, token uint64) error {
-	if err := Valid(token); err != nil {
+	if err := valid(token); err != nil {
 		return err
 	}
 	if d == (Dialect{}) {

@@ -36,8 +36,8 @@ func (e *StaleError) Error() string {
 // Unwrap returns ErrStale.
 func (e *StaleError) Unwrap() error { return ErrStale }
 
-// Valid returns an error that wraps ErrToken if token is zero or more than Max.
-func Valid(token uint64) error {
+// valid returns an error that wraps ErrToken if token is zero or more than Max.
+func valid(token uint64) error {
 	switch {
 	case token == 0:
 		return fmt.Errorf("%w: 0 stands for a lease that is not held", ErrToken)

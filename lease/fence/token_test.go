@@ -29,12 +29,12 @@ func TestParse(t *testing.T) {
 }
 
 func TestValid(t *testing.T) {
-	require.ErrorContains(t, Valid(0), "not held")
-	require.NoError(t, Valid(1))
+	require.ErrorContains(t, valid(0), "not held")
+	require.NoError(t, valid(1))
 	require.Equal(t, lease.MaxToken, Max, "every token of a lease passes a fence")
-	require.NoError(t, Valid(Max))
+	require.NoError(t, valid(Max))
 	for _, token := range []uint64{0, Max + 1, math.MaxUint64} {
-		require.ErrorIs(t, Valid(token), ErrToken)
+		require.ErrorIs(t, valid(token), ErrToken)
 	}
 }
 
@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 		}
 		require.NoError(t, err)
 		require.Equal(t, n.Uint64(), token)
-		require.NoError(t, Valid(token))
+		require.NoError(t, valid(token))
 		require.Equal(t, text, Format(token))
 	})
 }

@@ -1,10 +1,17 @@
 package file
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 // Config says where the record is.
@@ -37,3 +44,90 @@ func (c Config) logger() *slog.Logger {
 	}
 	return c.Logger
 }
+
+// section is what a configuration file may say of this implementation.
+type section struct {
+	Path string `json:"path" yaml:"path"`
+}
+
+// Factory returns the implementation for lease.Register. The section's path is the record; if it is a directory, or ends as one,
+// the record is <path>/<lease name>.lease, with the name sanitised and an empty one taken for "<system>-sbr". So several leases can
+// share a directory; where the path is a file, the lease's name is not used, and
+// it serves one use alone (lease.Options.Use). Its stores are *Store: whoever wants a Preflight asserts
+// for a method of that name. log is used where the lease.Spec has none; it may be nil.
+func Factory(log *slog.Logger) lease.Factory {
+	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+		var set section
+		if err := spec.Configure(&set); err != nil {
+			return nil, err
+		}
+		if set.Path == "" {
+			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
+		}
+		cfg := Config{Path: recordPath(set.Path, spec), Logger: spec.Logger}
+		if cfg.Logger == nil {
+			cfg.Logger = log
+		}
+		s, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if s.path != set.Path {
+			s.log.Info("the record of the lease", slog.String("lease.file.path", set.Path), slog.String("path", s.path))
+		}
+		return s, nil
+	}
+}
+
+func recordPath(path string, spec lease.Spec) string {
+	if info, err := os.Stat(path); !isSeparator(path[len(path)-1]) && (err != nil || !info.IsDir()) {
+		return path
+	}
+	name := spec.Name
+	if name == "" {
+		name = spec.System + nameSuffix
+	}
+	return filepath.Join(path, sanitizeName(name)+extension)
+}
+
+const (
+	nameSuffix = "-sbr"
+	extension  = ".lease"
+	// maxName leaves room for the extension, the lock file's and the temporary file's in the 255 bytes that file systems allow.
+	maxName  = 100
+	nameHash = 13 // characters, 65 bits
+)
+
+var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// sanitizeName turns any text into the name of a file, the same on every file system: lower-case letters a-z, digits, and inner
+// hyphens, underscores and dots, at most 100 of them. Whatever else there was becomes a hyphen. A name that had to be changed ends
+// in a hash of the original, so that two names stay two: "Orders" and "orders" are not one lease.
+func sanitizeName(name string) string {
+	clean := strings.Trim(strings.Map(nameRune, strings.ToLower(name)), "-_.")
+	if clean == name && name != "" && len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := nameEncoding.EncodeToString(sum[:])[:nameHash]
+	clean = strings.Trim(clean[:min(len(clean), maxName-nameHash-1)], "-_.")
+	if clean == "" {
+		return hash
+	}
+	return clean + "-" + hash
+}
+
+func nameRune(r rune) rune {
+	switch {
+	case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-', r == '_', r == '.':
+		return r
+	default:
+		return '-'
+	}
+}
+
+// Key is the name of this implementation in a configuration (lease-implementation). Importing the package makes it known to
+// lease.Open.
+const Key = "file"
+
+func init() { lease.Register(Key, Factory(nil)) }

@@ -63,8 +63,7 @@ func TestStore_Modes(t *testing.T) {
 func TestFactory_Paths(t *testing.T) {
 	dir := t.TempDir()
 	var log logtest.Log
-	registry := lease.NewRegistry()
-	registry.Register("file", Factory(log.Logger()))
+	open := Factory(log.Logger())
 	for _, c := range []struct {
 		path string
 		spec lease.Spec
@@ -78,7 +77,7 @@ func TestFactory_Paths(t *testing.T) {
 		{"none/", lease.Spec{System: "payments"}, "none/payments-sbr.lease"},
 	} {
 		c.spec.Decode = decodeYAML(t, "path: "+dir+"/"+c.path)
-		s, err := registry.Open(t.Context(), "file", c.spec)
+		s, err := open(t.Context(), c.spec)
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(dir, c.want), s.(*Store).String())
 		require.NoError(t, s.(*Store).Close())
@@ -91,10 +90,8 @@ func TestFactory_OneFileServesOneUse(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
 	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
-	registry := lease.NewRegistry()
-	registry.Register("file", Factory(nil))
 	open := func(path, name string) error {
-		s, err := registry.Open(t.Context(), "file", lease.Spec{System: "payments", Name: name, Decode: decodeYAML(t, "path: "+dir+"/"+path)})
+		s, err := Factory(nil)(t.Context(), lease.Spec{System: "payments", Name: name, Decode: decodeYAML(t, "path: "+dir+"/"+path)})
 		require.NoError(t, err)
 		l, err := lease.New(s, "n1", lease.DefaultSettings(), lease.Options{Use: name})
 		if err == nil {
@@ -121,26 +118,24 @@ func decodeYAML(t *testing.T, text string) func(any) error {
 }
 
 func TestFactory_Errors(t *testing.T) {
-	registry := lease.NewRegistry()
-	registry.Register("file", Factory(nil))
 	for _, spec := range []lease.Spec{{System: "s"}, {System: "s", Decode: decodeYAML(t, `path: ""`)}} {
-		_, err := registry.Open(t.Context(), "file", spec)
+		_, err := Factory(nil)(t.Context(), spec)
 		require.ErrorContains(t, err, "set lease.file.path")
 	}
-	_, err := registry.Open(t.Context(), "file", lease.Spec{Decode: func(any) error { return errors.New("line 3") }})
+	_, err := Factory(nil)(t.Context(), lease.Spec{Decode: func(any) error { return errors.New("line 3") }})
 	require.ErrorContains(t, err, "line 3")
 }
 
 func TestSanitizeName(t *testing.T) {
 	for _, same := range []string{"payments-sbr", "a", "a.b_c-9", strings.Repeat("x", maxName)} {
-		require.Equal(t, same, SanitizeName(same))
+		require.Equal(t, same, sanitizeName(same))
 	}
 	seen := map[string]string{}
 	for _, name := range []string{
 		"", "-", "..", ".", "/", "A", "a", "a/b", "a-b", "a b", "a\x00b", "ä", "größe", ".a", "a.", "-a", "Orders", "orders", "ORDERS",
 		strings.Repeat("x", maxName+1), strings.Repeat("x", maxName+2), strings.Repeat("X", maxName), strings.Repeat("多", 200), "\xff",
 	} {
-		clean := SanitizeName(name)
+		clean := sanitizeName(name)
 		require.Regexp(t, `^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`, clean)
 		require.LessOrEqual(t, len(clean), maxName)
 		require.NotContains(t, seen, clean, "%q and %q are one", name, seen[clean])

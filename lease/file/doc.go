@@ -25,7 +25,7 @@
 //     it. They are a hash of the content, which holds a random text chosen by each write, and of the file's identity and change
 //     time, which no copying tool can set.
 //   - What is not a record (empty, cut off, misspelt by hand, of a newer version) is an error that names the file, what is wrong and
-//     the way out. It is never read as free, nor overwritten. A record may have MaxSize bytes; a larger one is lease.ErrTooLarge.
+//     the way out. It is never read as free, nor overwritten. A record may have maxSize bytes; a larger one is lease.ErrTooLarge.
 //   - A directory that is away is an error, not an absent record. It is never created: it may be a disk that is not mounted.
 //   - A watch sees a change by notification, usually within a millisecond, and by looking once a second where notifications are not to be
 //     had. A stream ends when the directory is replaced.

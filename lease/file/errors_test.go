@@ -127,6 +127,8 @@ func TestErrors_NetworkFileSystem(t *testing.T) {
 	_, err = s.Write(t.Context(), record("a", 1), "")
 	refusedOneLine(t, s, err, "is on nfs")
 	require.ErrorIs(t, err, ErrNetworkFileSystem)
+	err = s.Watch(t.Context(), func(lease.Snapshot) { t.Error("told something") })
+	refusedOneLine(t, s, err, "is on nfs")
 	err = s.Preflight(t.Context())
 	refusedOneLine(t, s, err, "another lease-implementation for several machines")
 	require.Empty(t, names(t, s.path))
@@ -146,12 +148,12 @@ func TestErrors_DoubtfulFileSystem(t *testing.T) {
 func TestErrors_Advice(t *testing.T) {
 	s := newStore(t, newPath(t))
 	for err, want := range map[error]string{
-		syscall.EROFS:  "(the file system is read-only: mount it for writing, or set lease.file.path)",
-		syscall.EACCES: "(all parties must run as one user, who owns the files and may write in " + s.dir + ")",
-		syscall.ENOSPC: "(the disk or the quota is full: free some space)",
-		syscall.ENFILE: "(too many open files: raise the limit)",
-		errRestless:    "",
-		syscall.EIO:    "",
+		syscall.EROFS:   "(the file system is read-only: mount it for writing, or set lease.file.path)",
+		syscall.EACCES:  "(all parties must run as one user, who owns the files and may write in " + s.dir + ")",
+		syscall.ENOSPC:  "(the disk or the quota is full: free some space)",
+		syscall.ENFILE:  "(too many open files: raise the limit)",
+		errUnstableRead: "",
+		syscall.EIO:     "",
 	} {
 		require.True(t, strings.HasSuffix(s.fail("x", err).Error(), err.Error()+strings.TrimSuffix(" "+want, " ")), "%v", s.fail("x", err))
 	}

@@ -51,9 +51,7 @@ func ExampleFactory() {
 	}
 	defer os.RemoveAll(dir)
 
-	registry := lease.NewRegistry()
-	registry.Register("file", file.Factory(nil))
-	store, err := registry.Open(context.Background(), "file", lease.Spec{
+	store, err := file.Factory(nil)(context.Background(), lease.Spec{ // or lease.Open by file.Key, without a logger
 		System: "payments",
 		// From a configuration file: node.Decode of a yaml.Node. A directory may hold the records of several leases.
 		Decode: func(into any) error { return json.Unmarshal(fmt.Appendf(nil, `{"path": %q}`, dir), into) },
@@ -67,30 +65,10 @@ func ExampleFactory() {
 	// payments-sbr.lease
 }
 
-// What a lease's name becomes as a file's, and what is said of a configuration that cannot work.
-func ExampleConfig() {
-	fmt.Println(file.Name("payments"), file.SanitizeName("shop/payments"))
+// What is said of a configuration that cannot work.
+func ExampleConfig_Validate() {
 	fmt.Println(file.Config{}.Validate())
-	// Output:
-	// payments-sbr shop-payments-itkgcukfjwvel
-	// file: the path of the record is empty: set lease.file.path
-}
-
-// The record is one snapshot; a file that does not exist is the zero one.
-func ExampleStore_Read() {
-	dir, err := os.MkdirTemp("", "sbr")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	store, err := file.New(file.Config{Path: filepath.Join(dir, "payments.lease")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	now, err := store.Read(context.Background())
-	fmt.Println(now.Version == "", now.Record.Token, err)
-	// Output: true 0 <nil>
+	// Output: file: the path of the record is empty: set lease.file.path
 }
 
 func ExampleStore_Watch() {
@@ -110,12 +88,15 @@ func ExampleStore_Watch() {
 	if _, err := store.Write(ctx, lease.Record{Holder: "node-1", Token: 1}, ""); err != nil {
 		log.Fatal(err)
 	}
+	now, err := store.Read(ctx)
+	fmt.Println(now.Record.Token, err)
 	err = store.Watch(ctx, func(s lease.Snapshot) {
 		fmt.Println(s.Record.Holder, s.Record.Token)
 		cancel()
 	})
 	fmt.Println(err)
 	// Output:
+	// 1 <nil>
 	// node-1 1
 	// context canceled
 }

@@ -38,7 +38,7 @@ func (s *Store) probe(ctx context.Context) (problems []error) {
 	}
 	n, err := s.system.notify(s.dir)
 	if err != nil {
-		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to 1s late", errBlind, err)))
+		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to 1s late", errNotifyUnavailable, err)))
 	} else {
 		defer func() { _ = n.Close() }()
 	}
@@ -93,7 +93,7 @@ func hears(ctx context.Context, n *fsnotify.Watcher, name string) error {
 		case err := <-n.Errors:
 			return err
 		case <-timer.C:
-			return fmt.Errorf("%w within %s", errBlind, patience)
+			return fmt.Errorf("%w within %s", errNotifyUnavailable, patience)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 )
@@ -57,7 +59,7 @@ func (s *Store) load() (content, error) {
 			return c, err
 		}
 	}
-	return content{}, errRestless
+	return content{}, errUnstableRead
 }
 
 func (s *Store) loadOnce() (c content, stable bool, err error) {
@@ -86,7 +88,7 @@ func (s *Store) loadOnce() (c content, stable bool, err error) {
 	if c.id, err = identify(f); err != nil {
 		return content{}, false, err
 	}
-	if c.text, err = io.ReadAll(io.LimitReader(f, MaxSize+1)); err != nil {
+	if c.text, err = io.ReadAll(io.LimitReader(f, maxSize+1)); err != nil {
 		return content{}, false, err
 	}
 	after, err := identify(f)
@@ -121,4 +123,41 @@ func (s *Store) checkDir() error {
 		})
 	}
 	return nil
+}
+
+// maxSize is the largest record in bytes, written or read: verdicts that name about twenty thousand members.
+const maxSize = 1 << 20
+
+// encode returns the content of the file.
+func encode(r lease.Record) ([]byte, error) {
+	text, err := lease.MarshalRecord(r)
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, len(text), maxSize)
+	}
+	return text, err
+}
+
+// decode reads the content of a file that exists, whoever wrote it. Every error wraps ErrBadRecord.
+func decode(text []byte) (r lease.Record, err error) {
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		err = errors.New("the file is empty")
+	case len(text) > maxSize:
+		err = fmt.Errorf("more than %d bytes", maxSize)
+	default:
+		r, err = lease.UnmarshalRecord(text)
+	}
+	if err != nil {
+		return lease.Record{}, fmt.Errorf("%w: %w", ErrBadRecord, brief(err))
+	}
+	return r, nil
+}
+
+// brief keeps an error that quotes the file from being as long as the file.
+func brief(err error) error {
+	const longest = 300
+	if text := err.Error(); len(text) > longest {
+		return errors.New(strings.ToValidUTF8(text[:longest], "") + "…")
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package file
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,14 +116,4 @@ func TestVersion_AHandsEditIsAChange(t *testing.T) {
 	require.NoError(t, os.Rename(replaced, v.s.path)) // as editors do
 	v.add("saved without a change")
 	mustWrite(t, v.s, record("b", 2), mustRead(t, v.s).Version)
-}
-
-func TestVersion_ReadingChangesNothing(t *testing.T) {
-	s := newStore(t, newPath(t))
-	want := mustWrite(t, s, record("a", 1), "")
-	for range 3 {
-		require.NoError(t, exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$").Run(), "another process comes and goes")
-		_ = mustReadFile(t, s.path)
-		require.Equal(t, want, mustRead(t, s))
-	}
 }

@@ -50,7 +50,7 @@ func (s *Store) notifier(ctx context.Context) (*fsnotify.Watcher, error) {
 		}
 		n, err := s.system.notify(s.dir)
 		if err != nil {
-			return result{err: s.fail("watch", fmt.Errorf("%w: %w", errBlind, err))}
+			return result{err: s.fail("watch", fmt.Errorf("%w: %w", errNotifyUnavailable, err))}
 		}
 		if ctx.Err() != nil { // nobody waits for it any more
 			_ = n.Close()

@@ -175,41 +175,6 @@ func TestWatch_EndsAlthoughTheDiskDoesNotAnswer(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.reading) == 0 }, waitFor, time.Millisecond)
 }
 
-// A slow listener is told the end of what happened meanwhile, not each step.
-func TestWatch_Coalesces(t *testing.T) {
-	writer := newStore(t, newPath(t))
-	prev := mustWrite(t, writer, record("a", 1), "")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	resume, told := make(chan struct{}), make(chan uint64, 100)
-	done := make(chan error, 1)
-	s := newStore(t, writer.path)
-	go func() {
-		done <- s.Watch(ctx, func(got lease.Snapshot) {
-			told <- got.Record.Token
-			<-resume
-		})
-	}()
-	require.EqualValues(t, 1, <-told)
-	for token := uint64(2); token <= 50; token++ {
-		prev = mustWrite(t, writer, record("a", token), prev.Version)
-	}
-	close(resume)
-	require.EqualValues(t, 50, <-told)
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
-	require.Empty(t, told)
-}
-
-// The lease's own Watch goes on by reading where this one can never work, and those reads fail as loudly.
-func TestWatch_NetworkFileSystem(t *testing.T) {
-	s := newStore(t, newPath(t))
-	s.system.locality = func(string) (locality, error) { return locality{remote, "nfs"}, nil }
-	err := s.Watch(t.Context(), func(lease.Snapshot) { t.Error("told something") })
-	refusedOneLine(t, s, err, "network file systems are not supported", "is on nfs", "local disk")
-	require.ErrorIs(t, err, ErrNetworkFileSystem)
-}
-
 func TestWatch_LostNotifications(t *testing.T) {
 	writer := newStore(t, newPath(t))
 	s := newStore(t, writer.path)

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 )
@@ -176,4 +180,114 @@ func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 		return "", err
 	}
 	return path, nil
+}
+
+const (
+	// lockMode: whoever can open the lock file can lock it, and so stop all parties. The record is for all to read, this is not.
+	lockMode = 0o600
+	// lockRetry is the time between two tries for the lock. It is held for two fsyncs, some milliseconds.
+	lockRetry = 2 * time.Millisecond
+)
+
+// heldLock is the lock of all writers. The kernel frees it when its process ends, however it ends.
+type heldLock struct {
+	path string
+	f    *flock.Flock
+}
+
+func (s *Store) lockPath() string { return s.path + ".lock" }
+
+// lock waits for the lock until ctx ends.
+func (s *Store) lock(ctx context.Context) (*heldLock, error) {
+	s.waiting.Store(true)
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		f := flock.New(s.lockPath(), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags), flock.SetPermissions(lockMode))
+		ok, err := f.TryLockContext(ctx, lockRetry)
+		switch {
+		case ctx.Err() != nil && !ok:
+			return nil, fmt.Errorf("%w: %w", errLockHeld, context.Cause(ctx))
+		case err != nil:
+			return nil, err
+		}
+		l := &heldLock{path: s.lockPath(), f: f}
+		stands, err := l.stands()
+		if stands {
+			s.waiting.Store(false)
+			return l, nil
+		}
+		l.release()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stands reports whether the lock file is still the one that is locked. If somebody has deleted it the lock excludes nobody who comes
+// later.
+func (l *heldLock) stands() (bool, error) {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if !mine.Mode().IsRegular() {
+		return false, fmt.Errorf("%s: %w", l.path, errNotRegular)
+	}
+	present, err := os.Lstat(l.path)
+	if err != nil {
+		return false, nil //nolint:nilerror // deleted: that is the answer
+	}
+	return os.SameFile(mine, present), nil
+}
+
+// interrupted is the error of an operation that ended with its context before it could say itself what it was waiting for.
+func (s *Store) interrupted(cause error) error {
+	if s.waiting.Load() {
+		return fmt.Errorf("%w: %w", errLockHeld, cause)
+	}
+	return cause
+}
+
+func (l *heldLock) release() { _ = l.f.Unlock() }
+
+const (
+	tempSuffix = ".tmp"
+	// randomLength is that of rand.Text.
+	randomLength = 26
+	// leftoverAge is how old a temporary file must be to count as left behind. A live one is as old as two fsyncs.
+	leftoverAge = time.Minute
+)
+
+// tidy removes what killed writers left behind: temporary files of this very record, and only old ones. Called under the lock, at
+// most once a minute. What goes wrong is left to the next time.
+func (s *Store) tidy() {
+	now := time.Now()
+	if now.Sub(s.tidied) < leftoverAge {
+		return
+	}
+	s.tidied = now
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !s.isTemp(e.Name()) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(s.dir, e.Name()))
+		}
+	}
+}
+
+// isTemp reports whether name is one that tempName returns.
+func (s *Store) isTemp(name string) bool {
+	random, ok := strings.CutPrefix(name, "."+filepath.Base(s.path)+".")
+	if !ok {
+		return false
+	}
+	random, ok = strings.CutSuffix(random, tempSuffix)
+	return ok && len(random) == randomLength && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }

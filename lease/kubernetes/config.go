@@ -1,6 +1,9 @@
 package kubernetes
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,7 +33,7 @@ type Config struct {
 	Context string
 	// Namespace of the lease. Empty: the pod's own or the one of the kubeconfig's context, else "default".
 	Namespace string
-	// Name of the lease. Required; see Name and SanitizeName.
+	// Name of the lease. Required; see Name and LeaseName.
 	Name string
 	// API is the kind of object that keeps the lease. Empty: Native.
 	API API
@@ -72,7 +76,7 @@ func (c Config) Validate() error {
 }
 
 func suggestion(name string) string {
-	clean, err := SanitizeName(name, maxName, nameHash)
+	clean, err := sanitizeName(name)
 	if err != nil {
 		return ""
 	}
@@ -143,3 +147,103 @@ func firstOf(candidates ...string) string {
 	}
 	return ""
 }
+
+// section is what a configuration file may say of this implementation.
+type section struct {
+	Namespace  string `json:"namespace"  yaml:"namespace"`
+	Kubeconfig string `json:"kubeconfig" yaml:"kubeconfig"`
+	Context    string `json:"context"    yaml:"context"`
+	API        API    `json:"api"        yaml:"api"`
+}
+
+// Factory returns the implementation for lease.Register, configured by namespace, kubeconfig, context and api. It sanitises the
+// lease's name; an empty one becomes "<system>-sbr". No request outlives the lease's operation timeout. Its stores
+// are *Store: whoever wants a Preflight asserts for a method of that name. log is used where the lease.Spec has none; it may be nil.
+func Factory(log *slog.Logger) lease.Factory {
+	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
+		var set section
+		if err := spec.Configure(&set); err != nil {
+			return nil, err
+		}
+		cfg := DefaultConfig()
+		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.API = set.Namespace, set.Kubeconfig, set.Context, set.API
+		if cfg.Logger = spec.Logger; cfg.Logger == nil {
+			cfg.Logger = log
+		}
+		if spec.Settings.OperationTimeout > 0 {
+			cfg.RequestTimeout = spec.Settings.OperationTimeout
+		}
+		var err error
+		if cfg.Name, err = LeaseName(spec.System, spec.Name); err != nil {
+			return nil, err
+		}
+		s, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if spec.Name != "" && spec.Name != cfg.Name {
+			cfg.logger().Info("the lease has another name in Kubernetes", slog.String("lease-name", spec.Name), slog.String("lease", s.String()))
+		}
+		return s, nil
+	}
+}
+
+const (
+	maxName    = 63
+	nameHash   = 8
+	nameSuffix = "-sbr"
+)
+
+var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// Name returns the default name of a system's lease: "<system>-sbr", sanitised to at most 63 characters.
+func Name(system string) string {
+	name, _ := sanitizeName(system + nameSuffix) // the suffix alone is a name
+	return name
+}
+
+// LeaseName returns what the lease called lease-name is called in Kubernetes, and Name(system) if it is empty: decomposed (NFKD), in lower
+// case, with "-" for "_" and ".", and without everything else but letters, digits and inner hyphens. What is longer than 63 characters is
+// cut and, so that two long names stay two, ends in a hash of the original. It is an error if nothing is left. Short names that differ only
+// in what is replaced or dropped do become equal: "a.b" and "a-b".
+func LeaseName(system, leaseName string) (string, error) {
+	if leaseName == "" {
+		return Name(system), nil
+	}
+	name, err := sanitizeName(leaseName)
+	if err != nil {
+		return "", fmt.Errorf("lease-name: %w", err)
+	}
+	return name, nil
+}
+
+func sanitizeName(name string) (string, error) {
+	clean := strings.Map(nameRune, strings.ToLower(norm.NFKD.String(name)))
+	if len(clean) > maxName {
+		sum := sha256.Sum256([]byte(name)) // not of the clean text: names that differ only in what was dropped stay apart
+		hash := nameEncoding.EncodeToString(sum[:])[:nameHash]
+		clean = strings.Trim(clean[:maxName-nameHash-1], "-") + "-" + hash
+	}
+	clean = strings.Trim(clean, "-")
+	if clean == "" {
+		return "", fmt.Errorf("kubernetes: nothing of the name %q is allowed in the name of a lease: it needs at least one letter a-z or digit", name)
+	}
+	return clean, nil
+}
+
+func nameRune(r rune) rune {
+	switch {
+	case r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z':
+		return r
+	case r == '_' || r == '.':
+		return '-'
+	default:
+		return -1
+	}
+}
+
+// Key is the name of this implementation in a configuration (lease-implementation). Importing the package makes it known to
+// lease.Open.
+const Key = "kubernetes"
+
+func init() { lease.Register(Key, Factory(nil)) }

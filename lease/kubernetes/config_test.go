@@ -1,13 +1,18 @@
 package kubernetes_test
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
@@ -78,4 +83,90 @@ func TestNew_NoCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	_, err = kubernetes.New(cfg)
 	require.ErrorContains(t, err, "service account of the pod")
+}
+
+func TestName(t *testing.T) {
+	require.Equal(t, "payments-sbr", kubernetes.Name("payments"))
+	require.Equal(t, "team-1-payments-sbr", kubernetes.Name("Team_1.Payments"))
+	require.Equal(t, "sbr", kubernetes.Name(""))
+	require.Equal(t, "sbr", kubernetes.Name("支払い"))
+	long := kubernetes.Name(strings.Repeat("x", 80))
+	require.Len(t, long, 63)
+	require.NotEqual(t, long, kubernetes.Name(strings.Repeat("x", 81)))
+}
+
+func TestLeaseName(t *testing.T) {
+	for in, want := range map[string]string{
+		"my.lease_name":          "my-lease-name",
+		"-my-lease-":             "my-lease",
+		"my@lease!name":          "myleasename",
+		"Ünïcödé":                "unicode",
+		"ﬁle①":                   "file1",
+		strings.Repeat("a", 63):  strings.Repeat("a", 63),
+		strings.Repeat("a", 100): strings.Repeat("a", 54) + "-falfs6ei",
+		strings.Repeat("A", 100): strings.Repeat("a", 54) + "-3awgvijt",
+		strings.Repeat("a", 50) + "-----" + strings.Repeat("b", 50): strings.Repeat("a", 50) + "-HASH",
+	} {
+		got, err := kubernetes.LeaseName("", in)
+		require.NoError(t, err, in)
+		if cut, hashed := strings.CutSuffix(want, "HASH"); hashed {
+			require.Regexp(t, "^"+cut+"[a-z2-7]{8}$", got, in)
+			continue
+		}
+		require.Equal(t, want, got, in)
+	}
+	for _, name := range []string{"---", "日本", "._"} {
+		_, err := kubernetes.LeaseName("", name)
+		require.ErrorContains(t, err, "at least one letter", name)
+	}
+}
+
+func FuzzLeaseName(f *testing.F) {
+	f.Add("my.lease_name")
+	f.Add(strings.Repeat("é", 70))
+	f.Fuzz(func(t *testing.T, name string) {
+		got, err := kubernetes.LeaseName("", name)
+		if err != nil {
+			return
+		}
+		require.Regexp(t, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", got)
+		require.LessOrEqual(t, len(got), 63)
+		again, err := kubernetes.LeaseName("", got)
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	})
+}
+
+func TestFactory(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	path := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
+	t.Setenv("KUBECONFIG", path)
+	var log bytes.Buffer
+	open := kubernetes.Factory(slog.New(slog.NewTextHandler(&log, nil)))
+
+	var set yaml.Node
+	require.NoError(t, yaml.Unmarshal([]byte("{namespace: team-b, context: two}"), &set))
+	for want, spec := range map[string]lease.Spec{
+		"from-one/payments-sbr": {System: "payments"},
+		"from-one/my-lease":     {System: "payments", Name: "My_Lease"},
+		"team-b/payments-sbr":   {System: "payments", Decode: set.Decode},
+	} {
+		s, err := open(t.Context(), spec)
+		require.NoError(t, err)
+		require.Equal(t, want, s.(*kubernetes.Store).String())
+	}
+	require.NoError(t, yaml.Unmarshal([]byte("{api: pekko, context: two}"), &set))
+	s, err := open(t.Context(), lease.Spec{System: "payments", Decode: set.Decode})
+	require.NoError(t, err)
+	require.Equal(t, kubernetes.Pekko, s.(*kubernetes.Store).API())
+	require.NoError(t, yaml.Unmarshal([]byte("{api: etcd}"), &set))
+	_, err = open(t.Context(), lease.Spec{System: "payments", Decode: set.Decode})
+	require.ErrorContains(t, err, `"etcd" is no API: use native, akka or pekko`)
+	require.Contains(t, log.String(), "lease-name=My_Lease lease=from-one/my-lease")
+
+	_, err = open(t.Context(), lease.Spec{Name: "__"})
+	require.ErrorContains(t, err, "lease-name")
+	_, err = open(t.Context(), lease.Spec{Decode: func(any) error { return errors.New("line 3") }})
+	require.ErrorContains(t, err, "line 3")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -74,17 +73,25 @@ const (
 // and holds nothing. Each request is bounded by cfg.RequestTimeout. It always returns a Diagnosis; what is wrong is in its Findings.
 func Diagnose(ctx context.Context, cfg Config) *Diagnosis {
 	d := &doctor{cfg: cfg, out: &Diagnosis{}}
-	steps := []func(context.Context) bool{d.configuration, d.reachable, d.credentials, d.resource, d.rights, d.lease, d.preflight, d.roundTrip}
+	steps := []struct {
+		check string
+		run   func(context.Context) bool
+	}{
+		{checkConfiguration, d.configuration}, {checkReachable, d.reachable}, {checkCredentials, d.credentials}, {checkResource, d.resource},
+		{checkRights + "use the lease", d.rights}, {checkLease, d.lease}, {checkPreflight, d.preflight}, {checkRoundTrip, d.roundTrip},
+	}
 	for i, step := range steps {
-		if !step(ctx) {
-			d.skip(i)
-			break
+		if step.run(ctx) {
+			continue
 		}
+		for _, later := range steps[i+1:] {
+			d.add(later.check, Skipped, "", "not looked at, because of the failure above")
+		}
+		break
 	}
 	d.clock()
 	if d.store != nil {
 		_ = d.store.Close() // idle connections only
-		closeIdle(d.http.Transport)
 	}
 	return d.out
 }
@@ -94,20 +101,11 @@ type doctor struct {
 	cfg   Config
 	out   *Diagnosis
 	store *Store
-	http  *http.Client
 	base  string
 }
 
 func (d *doctor) add(check string, status Status, fix, format string, args ...any) {
 	d.out.Findings = append(d.out.Findings, Finding{Check: check, Status: status, Detail: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-// skip names what could not be looked at after the step failed.
-func (d *doctor) skip(failed int) {
-	later := []string{checkConfiguration, checkReachable, checkCredentials, checkResource, checkRights + "use the lease", checkLease, checkPreflight, checkRoundTrip}
-	for _, check := range later[failed+1:] {
-		d.add(check, Skipped, "", "not looked at, because of the failure above")
-	}
 }
 
 func (d *doctor) configuration(context.Context) bool {
@@ -131,9 +129,6 @@ func (d *doctor) open() error {
 	}
 	d.cfg.Namespace = firstOf(namespace, defaultNamespace)
 	if d.store, err = NewForConfig(restConfig, d.cfg); err != nil {
-		return err
-	}
-	if d.http, err = newHTTPClient(restConfig, d.cfg.RequestTimeout); err != nil {
 		return err
 	}
 	d.base = strings.TrimSuffix(d.store.client.rest.Get().AbsPath("/").URL().String(), "/")

@@ -177,7 +177,7 @@ func (d *doctor) ask(ctx context.Context, method, path string, in, out any) (cod
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := d.http.Do(req)
+	resp, err := d.store.client.rest.Client.Do(req)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
 			err = cause

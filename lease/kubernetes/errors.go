@@ -217,8 +217,11 @@ func networkAdvice(err error) string {
 	}
 }
 
-// unreadable is the error of a Read that the server has answered, and nobody understands: asking again at once is futile.
-type unreadable struct{ error }
+// refusal is an error that is lease.ErrRefused as well, in the words of what it wraps.
+type refusal struct{ error }
 
-func (u unreadable) Unwrap() error        { return u.error }
-func (u unreadable) Is(target error) bool { return target == lease.ErrRefused }
+// Is implements errors.Is.
+func (refusal) Is(target error) bool { return target == lease.ErrRefused }
+
+// Unwrap returns what the API server said.
+func (r refusal) Unwrap() error { return r.error }

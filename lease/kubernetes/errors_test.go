@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"crypto/rand"
 	"net"
 	"net/http"
 	"strconv"
@@ -14,8 +13,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
-
-func randomID() string { return rand.Text() }
 
 func requireUnknown(t *testing.T, err error) {
 	t.Helper()

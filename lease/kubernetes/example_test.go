@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -80,19 +81,6 @@ func ExampleNewForConfig() {
 	}
 }
 
-func ExampleFactory() {
-	registry := lease.NewRegistry()
-	registry.Register(kubernetes.Key, kubernetes.Factory(slog.Default()))
-	fmt.Println(registry.Keys())
-	// Output: [kubernetes]
-}
-
-func ExampleSanitizeName() {
-	name, err := kubernetes.SanitizeName("My_Lease.v2", 63, 8)
-	fmt.Println(name, err)
-	// Output: my-lease-v2 <nil>
-}
-
 func ExampleLeaseName() {
 	for _, configured := range []string{"", "My_Lease"} {
 		name, err := kubernetes.LeaseName("payments", configured)
@@ -126,4 +114,14 @@ func ExampleDiagnose() {
 	// works: false
 	// failed configuration: kubernetes: stat /no/such/kubeconfig: no such file or directory
 	// skipped api server: not looked at, because of the failure above
+}
+
+// The package registers itself, without a logger; a program that wants its messages opens by a factory of its own.
+func ExampleFactory() {
+	fmt.Println(slices.Contains(lease.Implementations(), kubernetes.Key))
+	_, err := kubernetes.Factory(slog.Default())(context.Background(), lease.Spec{Name: "__"})
+	fmt.Println(err)
+	// Output:
+	// true
+	// lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it needs at least one letter a-z or digit
 }

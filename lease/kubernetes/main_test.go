@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -35,8 +37,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
-		readAsChild() // see credentials_test.go
-		return
+		if err := readAsChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -139,4 +144,16 @@ func newForeignCA(t *testing.T) []byte {
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}
+
+// The same suite runs against a real API server, for each API, in the module of the test servers.
+func TestConformance(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		f := kubefake.New(t)
+		return leasetest.Harness{
+			Open:      func(testing.TB, string) lease.Store { return newStore(t, f) },
+			Delete:    func(testing.TB) { f.Remove(testName) },
+			Interrupt: func(testing.TB) { f.DropStreams(); f.CloseClientConnections() },
+		}
+	})
 }

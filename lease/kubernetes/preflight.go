@@ -57,15 +57,6 @@ func refused(problems ...error) error {
 	return errors.Join(problems...)
 }
 
-// refusal is lease.ErrRefused, in the words of the API server.
-type refusal struct{ error }
-
-// Is implements errors.Is.
-func (refusal) Is(target error) bool { return target == lease.ErrRefused }
-
-// Unwrap returns what the API server said.
-func (r refusal) Unwrap() error { return r.error }
-
 const updateAction = "update (PATCH)"
 
 func (s *Store) createAction() string {

@@ -72,18 +72,6 @@ func TestPreflight_Namespace(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-func TestPreflight_Token(t *testing.T) {
-	f := kubefake.New(t)
-	f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
-		code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
-		kubefake.WriteJSON(w, code, body)
-		return true
-	}
-	err := newStore(t, f).Preflight(t.Context())
-	require.ErrorContains(t, err, "the credentials were not accepted")
-	require.NotContains(t, err.Error(), "\n")
-}
-
 func TestPreflight_ForeignLease(t *testing.T) {
 	f := kubefake.New(t)
 	s := newStore(t, f)

@@ -101,9 +101,7 @@ func TestSlowNetwork(t *testing.T) {
 		contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}], users: [{name: u, user: {token: secret}}],
 		clusters: [{name: c, cluster: {server: "https://%s", certificate-authority-data: %s}}]}`,
 		address, base64.StdEncoding.EncodeToString(certificatePEM(f.Certificate()))), 0o600))
-	registry := lease.NewRegistry()
-	registry.Register("kubernetes", kubernetes.Factory(nil))
-	store, err := registry.Open(t.Context(), "kubernetes", lease.Spec{
+	store, err := lease.Open(t.Context(), kubernetes.Key, lease.Spec{
 		System: "payments", Settings: lease.DefaultSettings(), Decode: func(into any) error {
 			return yaml.Unmarshal([]byte("{kubeconfig: "+path+"}"), into)
 		},

@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,17 +46,6 @@ func TestStore_RefusesForeignVersions(t *testing.T) {
 	_, err := s.Write(t.Context(), lease.Record{Holder: "\xff"}, "")
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.Empty(t, f.Made())
-}
-
-func TestStore_TooLarge(t *testing.T) {
-	f := kubefake.New(t)
-	s := newStore(t, f)
-	huge := record("a", 1)
-	huge.Verdict.Reason = randomText(300 << 10)
-	_, err := s.Write(t.Context(), huge, "")
-	require.ErrorIs(t, err, lease.ErrTooLarge)
-	require.ErrorIs(t, err, lease.ErrRefused)
-	require.Empty(t, f.Made(), "refused before the server would")
 }
 
 func TestStore_UnreadableLease(t *testing.T) {
@@ -148,10 +136,21 @@ func TestStore_QuorumRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func randomText(n int) string {
-	var b strings.Builder
-	for b.Len() < n {
-		b.WriteString(randomID())
+// A lease that does not exist is an answer; a server in trouble has none.
+func TestStore_LastAnswer(t *testing.T) {
+	f := kubefake.New(t)
+	s := newStore(t, f)
+	require.Zero(t, s.LastAnswer())
+	f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+		return true
 	}
-	return b.String()[:n]
+	_, err := s.Read(t.Context())
+	require.Error(t, err)
+	require.Zero(t, s.LastAnswer())
+	f.Hook = nil
+	before := time.Now()
+	_, err = s.Read(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.LastAnswer().Before(before))
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -131,28 +130,6 @@ func TestTransport_CAFileIsReloaded(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, foreign, 0o600))
 	_, err = s.Read(t.Context())
 	require.ErrorContains(t, err, "not of the configured authority")
-}
-
-func TestTransport_Proxy(t *testing.T) {
-	f := kubefake.New(t)
-	var mu sync.Mutex
-	var asked []string
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked = append(asked, r.Method+" "+r.Host)
-		mu.Unlock()
-		w.WriteHeader(http.StatusBadGateway)
-	}))
-	t.Cleanup(proxy.Close)
-	address, err := url.Parse(proxy.URL)
-	require.NoError(t, err)
-	c := f.RESTConfig()
-	c.Proxy = http.ProxyURL(address)
-	_, err = open(t, c).Read(t.Context())
-	require.Error(t, err)
-	mu.Lock()
-	defer mu.Unlock()
-	require.Equal(t, []string{"CONNECT " + f.Listener.Addr().String()}, asked)
 }
 
 func TestTransport_OfOnesOwn(t *testing.T) {

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -26,58 +27,6 @@ func newWatched(t *testing.T, f *kubefake.API) (*kubernetes.Store, *logtest.Log)
 	cfg := testConfig()
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	return newStoreWith(t, f, cfg), log
-}
-
-func TestWatch_AbsentCreatedChangedDeletedCreated(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	seen := watching(t, s)
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	first := mustWrite(t, s, record("a", 1), "")
-	require.Equal(t, first, next(t, seen))
-	second := mustWrite(t, s, record("b", 2), first.Version)
-	require.Equal(t, second, next(t, seen))
-	f.Remove(testName)
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	third := mustWrite(t, s, record("c", 1), "")
-	require.Equal(t, third, next(t, seen))
-	nothing(t, seen, quietFor)
-	require.Equal(t, 1, f.Count("watch"))
-}
-
-func TestWatch_StartsWithThePresentOnce(t *testing.T) {
-	f := kubefake.New(t)
-	s, log := newWatched(t, f)
-	present := mustWrite(t, s, record("a", 1), "")
-	seen := watching(t, s)
-	require.Equal(t, present, next(t, seen))
-	nothing(t, seen, quietFor)
-	require.Empty(t, log.String())
-}
-
-func TestWatch_ChangesWhileDisconnected(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	first := mustWrite(t, s, record("a", 1), "")
-	seen := watching(t, s)
-	require.Equal(t, first, next(t, seen))
-
-	away := func(change func()) {
-		f.With(func() { f.Hook = unavailable })
-		f.DropStreams()
-		time.Sleep(20 * time.Millisecond)
-		change()
-		f.With(func() { f.Hook = nil })
-	}
-	away(func() { f.Put(testName, object{"spec": object{"holderIdentity": "b"}}) })
-	require.Equal(t, "b", next(t, seen).Record.Holder)
-	away(func() { f.Remove(testName) })
-	require.Equal(t, lease.Snapshot{}, next(t, seen))
-	away(func() {
-		f.Put(testName, object{"spec": object{"holderIdentity": "c"}})
-		f.Put(testName, object{"spec": object{"holderIdentity": "d"}})
-	})
-	require.Eventually(t, func() bool { return next(t, seen).Record.Holder == "d" }, waitFor, time.Millisecond)
 }
 
 func unavailable(w http.ResponseWriter, _ *http.Request) bool {
@@ -145,17 +94,6 @@ func TestWatch_NeverEndsOnAnOldState(t *testing.T) {
 	nothing(t, seen, quietFor)
 }
 
-func TestWatch_Several(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	a, b := watching(t, s), watching(t, s)
-	require.Equal(t, lease.Snapshot{}, next(t, a))
-	require.Equal(t, lease.Snapshot{}, next(t, b))
-	first := mustWrite(t, s, record("a", 1), "")
-	require.Equal(t, first, next(t, a))
-	require.Equal(t, first, next(t, b))
-}
-
 // A stream is opened once, whatever the server says, and begins with the present.
 func TestWatch_EndsAndSaysWhy(t *testing.T) {
 	later := func(w http.ResponseWriter) {
@@ -197,4 +135,23 @@ func TestWatch_OpeningHangs(t *testing.T) {
 	err := s.Watch(t.Context(), func(lease.Snapshot) { t.Error("called") })
 	require.ErrorContains(t, err, "did not open in time")
 	require.Less(t, time.Since(began), waitFor)
+}
+
+// A watch whose caller gives up just when it has opened leaves no reader of its stream behind: TestMain looks for that.
+func TestWatch_GivenUpWhenItHasOpened(t *testing.T) {
+	f := kubefake.New(t)
+	f.Put(testName, object{"spec": object{"holderIdentity": "a"}})
+	ctx, giveUp := context.WithCancel(t.Context())
+	c := f.RESTConfig()
+	c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			resp, err := rt.RoundTrip(r)
+			giveUp()
+			return resp, err
+		})
+	})
+	s, err := kubernetes.NewForConfig(c, testConfig())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	require.ErrorIs(t, s.Watch(ctx, func(lease.Snapshot) {}), context.Canceled)
 }

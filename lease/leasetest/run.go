@@ -33,12 +33,12 @@ type Harness struct {
 // Run runs the whole suite. newHarness is called once for each test.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
-	t.Run("store", func(t *testing.T) { RunStore(t, newHarness) })
+	t.Run("store", func(t *testing.T) { runStore(t, newHarness) })
 	t.Run("lease", func(t *testing.T) { RunLease(t, newHarness) })
 }
 
-// RunStore runs the part that checks the Store contract.
-func RunStore(t *testing.T, newHarness func(t *testing.T) Harness) {
+// runStore runs the part that checks the Store contract.
+func runStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	runAll(t, newHarness, storeTests)
 	runAll(t, newHarness, watchTests)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,9 +60,11 @@ var broken = map[string]struct {
 			h := over(s)
 			h.Failover = func(testing.TB) {
 				for history := s.History(); ; history = s.History() {
-					if n := len(history); n > 3 { // the replica lags behind
-						s.Restore(history[n-3])
-						return
+					for _, r := range slices.Backward(history) { // the replica lags behind by two grants: the first of them was answered
+						if r.Token+2 <= history[len(history)-1].Token {
+							s.Restore(r)
+							return
+						}
 					}
 				}
 			}

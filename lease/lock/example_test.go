@@ -89,23 +89,6 @@ func ExampleLock_DoWait() {
 	// <nil>
 }
 
-func ExampleLock_AcquireWait() {
-	store := leasetest.NewMemory()
-	a := must(lock.New(store.View("a"), lock.Config{Owner: "a"}))
-	b := must(lock.New(store.View("b"), lock.Config{Owner: "b"}))
-	defer a.Close()
-	defer b.Close()
-
-	fmt.Println(a.AcquireWait(ctx))
-	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-	defer cancel()
-	err := b.AcquireWait(soon)
-	fmt.Println(errors.Is(err, lock.ErrHeld), errors.Is(err, context.DeadlineExceeded))
-	// Output:
-	// <nil>
-	// true true
-}
-
 func ExampleLock_AcquireFor() {
 	store := leasetest.NewMemory()
 	k := must(lock.New(store.View("a"), lock.Config{Type: lock.Reentrant}))
@@ -184,6 +167,23 @@ func ExampleProcessOwner() {
 
 	fmt.Println(must(one.Acquire(ctx)), must(other.Acquire(ctx)), must(one.Release(ctx)), must(other.Release(ctx)))
 	// Output: true true true false
+}
+
+func ExampleLock_AcquireWait() {
+	store := leasetest.NewMemory()
+	a := must(lock.New(store.View("a"), lock.Config{Owner: "a"}))
+	b := must(lock.New(store.View("b"), lock.Config{Owner: "b"}))
+	defer a.Close()
+	defer b.Close()
+
+	fmt.Println(a.AcquireWait(ctx))
+	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	err := b.AcquireWait(soon)
+	fmt.Println(errors.Is(err, lock.ErrHeld), errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// <nil>
+	// true true
 }
 
 // What is wrong with a configuration, all at once.

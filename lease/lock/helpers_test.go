@@ -36,6 +36,16 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) { test(t, &world{t: t, store: leasetest.NewMemory(), logs: &bytes.Buffer{}}) })
 }
 
+// each runs a test for each of the types, in virtual time.
+func each(t *testing.T, types []lock.Type, test func(t *testing.T, w *world, kind lock.Type)) {
+	t.Helper()
+	for _, kind := range types {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) { test(t, w, kind) })
+		})
+	}
+}
+
 // lock returns another lock of that type; its connection is called like its party, and its owner too.
 func (w *world) lock(party string, t lock.Type, change ...func(*lock.Config)) *lock.Lock {
 	w.t.Helper()

@@ -15,7 +15,7 @@ import (
 // ManagerConfig says where a Manager finds locks, and what they are like.
 type ManagerConfig struct {
 	// Open opens the store of one lock; its lease.Spec is filled in. Required.
-	// The factory of a backend fits, and Open of a lease.Registry with the key filled in.
+	// The factory of a backend fits, and lease.Open with the key filled in.
 	Open lease.Factory
 	// System is the first part of each lock's identity: the cluster or application that they belong to.
 	System string

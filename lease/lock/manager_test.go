@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/file"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
@@ -48,40 +46,6 @@ func TestManager_DifferentNamesDoNotBlockEachOther(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, ok, name)
 	}
-}
-
-// The same over files: what the locks write and read is kept as it was meant.
-func TestManager_OverFiles(t *testing.T) {
-	dir := t.TempDir()
-	m, err := lock.NewManager(lock.ManagerConfig{
-		Open: file.Factory(nil),
-		Decode: func(into any) error {
-			text, err := json.Marshal(map[string]string{"path": dir})
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(text, into)
-		},
-	})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	a, b, other := opened(t, m.Lock, "jobs"), opened(t, m.ReentrantLock, "jobs"), opened(t, m.Lock, "reports")
-	for _, step := range []struct {
-		does func(context.Context) (bool, error)
-		want bool
-	}{
-		{a.AcquireForever, true}, {b.Acquire, false}, {a.Acquire, false}, {other.Acquire, true}, {b.Release, false},
-		{a.Release, true}, {a.Release, false}, {b.Acquire, true}, {b.AcquireForever, true}, {a.Acquire, false}, {a.ForceRelease, true},
-		{a.Acquire, true},
-	} {
-		ok, err := step.does(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, step.want, ok)
-	}
-	require.ErrorIs(t, b.Do(t.Context(), never(t)), lock.ErrHeld)
-	released, err := m.ForceReleaseAll(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, []string{"jobs", "reports"}, released)
 }
 
 func TestManager_OwnerPolicies(t *testing.T) {
@@ -181,10 +145,7 @@ func TestManager_ErrorsNameTheLock(t *testing.T) {
 	_, err := lock.NewManager(lock.ManagerConfig{Lock: lock.Config{Duration: -1}})
 	require.ErrorContains(t, err, "ManagerConfig.Open")
 	require.ErrorContains(t, err, "duration is -1ns")
-	registry := lease.NewRegistry()
-	m := manager(t, func(ctx context.Context, spec lease.Spec) (lease.Store, error) {
-		return registry.Open(ctx, "etcd", spec)
-	})
+	m := manager(t, func(ctx context.Context, spec lease.Spec) (lease.Store, error) { return lease.Open(ctx, "etcd", spec) })
 	_, err = m.Lock(t.Context(), "jobs")
 	require.ErrorIs(t, err, lease.ErrUnknownImplementation)
 	require.ErrorContains(t, err, `lock "jobs"`)

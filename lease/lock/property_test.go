@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,42 +153,4 @@ func compare(t *testing.T, parties []party, moves []move) string {
 		}
 	}
 	return ""
-}
-
-// Without the means to displace one another, at no instant two parties believe that they hold the lock.
-func TestProperty_OneHolder(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		moves := drawMoves(rt, 4)
-		typed := []lock.Type{lock.SingleEntrant, lock.Reentrant, lock.SingleEntrant, lock.Reentrant}
-		renew := rapid.Bool().Draw(rt, "keep-alive")
-		wrong := ""
-		synctest.Test(t, func(t *testing.T) {
-			store := leasetest.NewMemory()
-			var locks []*lock.Lock
-			for i, kind := range typed {
-				k, err := lock.New(store.View(fmt.Sprint(i)), lock.Config{Type: kind, KeepAlive: renew})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer k.Close()
-				locks = append(locks, k)
-			}
-			for i, m := range moves {
-				for range 8 {
-					time.Sleep(m.after / 8)
-					if n := len(slices.DeleteFunc(slices.Clone(locks), func(k *lock.Lock) bool { return !k.Held() })); n > 1 {
-						wrong = fmt.Sprintf("before move %d: %d holders", i, n)
-					}
-				}
-				if m.verb == "acquire" {
-					_, _ = locks[m.party].AcquireFor(t.Context(), m.lasts)
-				} else {
-					_, _ = locks[m.party].Release(t.Context())
-				}
-			}
-		})
-		if wrong != "" {
-			rt.Fatalf("%s\nmoves %v", wrong, moves)
-		}
-	})
 }

@@ -1,6 +1,8 @@
 package lock_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,175 +12,64 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
 
-// The semantics of the three types, as a table:
-//
-//	               | acquire           | same owner again           | other owner's live lock | release
-//	single-entrant | absent or expired | false                      | false                   | only the owner's, not expired
-//	re-entrant     | absent or expired | true, duration starts anew | false                   | the same; one for all entries
-//	overriding     | always            | true, duration starts anew | true (takes it)         | anybody's live lock, else false
-var semantics = []struct {
-	kind                               lock.Type
-	again, othersLive, releaseOfOthers bool
-}{
-	{kind: lock.SingleEntrant, again: false, othersLive: false, releaseOfOthers: false},
-	{kind: lock.Reentrant, again: true, othersLive: false, releaseOfOthers: false},
-	{kind: lock.Overriding, again: true, othersLive: true, releaseOfOthers: true},
+// The semantics of the three types, told in stories. "x" is a lock of the type, "twin" another object of its owner, "a" somebody else's
+// single-entrant lock. The answers are those of a single-entrant, a re-entrant and an overriding x: Y is true, n is false.
+// That nothing else is true either is what TestProperty_TheTableAndNothingElse shows.
+var semantics = []struct{ story, moves, single, reentrant, overriding string }{
+	// acquire
+	{"absent", "x+", "Y", "Y", "Y"},
+	{"released", "a+ a- x+", "YYY", "YYY", "YYY"},
+	{"another's live lock", "a+ x+", "Yn", "Yn", "YY"},
+	{"another's, at the moment it expires", "a+ x+ almost x+ now x+", "YnnY", "YnnY", "YYYY"},
+	{"one's own again", "x+ x+", "Yn", "YY", "YY"},
+	{"one's own again, by another object", "x+ twin+", "Yn", "YY", "YY"},
+	{"one's own, at the moment it expires", "x+ almost x+ now x+", "YnY", "YYY", "YYY"},
+	{"the duration starts anew with another acquire", "x+ half x+ half a+", "Ynn", "YYn", "YYn"},
+	// release
+	{"one's own, and a second time", "x+ x- x-", "YYn", "YYn", "YYn"},
+	{"once for all entries", "x+ x+ x- x- a+", "YnYnY", "YYYnY", "YYYnY"},
+	{"without an acquire", "x-", "n", "n", "n"},
+	{"one's own, expired", "x+ almost now x-", "Yn", "Yn", "Yn"},
+	{"one's own, although it may not be used any more", "x+ almost x-", "YY", "YY", "YY"},
+	{"another's live lock", "a+ x- a-", "YnY", "YnY", "YYn"},
+	{"another's, expired", "a+ x- almost now x- x+", "YnnY", "YnnY", "YYnY"},
+	{"that of another object with the same owner", "x+ twin- x-", "YYn", "YYn", "YYn"},
+	{"by force: whoever's, once", "x! a+ x! x! x+", "nYYnY", "nYYnY", "nYYnY"},
 }
 
-// rule runs one rule for each type of the table, in virtual time.
-func rule(t *testing.T, name string, check func(t *testing.T, w *world, row int)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		for i, row := range semantics {
-			t.Run(row.kind.String(), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) { check(t, w, i) })
+func TestSemantics(t *testing.T) {
+	for _, c := range semantics {
+		for kind, want := range map[lock.Type]string{
+			lock.SingleEntrant: c.single, lock.Reentrant: c.reentrant, lock.Overriding: c.overriding,
+		} {
+			t.Run(c.story+", "+kind.String(), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) { assert.Equal(t, want, w.play(kind, c.moves)) })
 			})
 		}
-	})
+	}
 }
 
-func TestSemantics_Acquire(t *testing.T) {
-	rule(t, "absent: true", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		assert.True(t, w.acquire(a))
-		assert.True(t, a.Held())
-		assert.Equal(t, "a", w.record().Holder)
-		assert.Equal(t, d, w.record().TTL)
-	})
-	rule(t, "released: true", func(t *testing.T, w *world, i int) {
-		a, b := w.lock("a", semantics[i].kind), w.lock("b", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		require.True(t, w.release(a))
-		assert.True(t, w.acquire(b))
-	})
-	rule(t, "expired: true, at the very moment", func(t *testing.T, w *world, i int) {
-		b := w.lock("b", semantics[i].kind)
-		require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
-		require.Equal(t, semantics[i].othersLive, w.acquire(b), "b has looked")
-		if semantics[i].othersLive {
-			return // always
+// play makes the moves: LOCK+ acquires, LOCK- releases, LOCK! frees by force, and the others let time pass: half of the duration, all but a
+// nanosecond, or that nanosecond.
+func (w *world) play(kind lock.Type, moves string) (answers string) {
+	locks := map[string]*lock.Lock{
+		"x": w.lock("x", kind), "twin": w.lock("twin", kind, owner("x")), "a": w.lock("a", lock.SingleEntrant),
+	}
+	pauses := map[string]time.Duration{"half": d / 2, "almost": d - time.Nanosecond, "now": time.Nanosecond}
+	for move := range strings.FieldsSeq(moves) {
+		if pause, waits := pauses[move]; waits {
+			time.Sleep(pause)
+			continue
 		}
-		time.Sleep(d - time.Nanosecond)
-		require.False(t, w.acquire(b))
-		time.Sleep(time.Nanosecond)
-		assert.True(t, w.acquire(b))
-	})
-	rule(t, "one's own expired: true, at the very moment", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		time.Sleep(d - time.Nanosecond)
-		require.Equal(t, semantics[i].again, w.acquire(a))
-		if semantics[i].again {
-			return // always
+		k := locks[strings.TrimRight(move, "+-!")]
+		does := map[byte]func(context.Context) (bool, error){'+': k.Acquire, '-': k.Release, '!': k.ForceRelease}[move[len(move)-1]]
+		if w.sure(does(w.t.Context())) {
+			answers += "Y"
+		} else {
+			answers += "n"
 		}
-		time.Sleep(time.Nanosecond)
-		assert.True(t, w.acquire(a))
-	})
-	rule(t, "same owner again", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		assert.Equal(t, semantics[i].again, w.acquire(a))
-		assert.True(t, a.Held(), "either way")
-	})
-	rule(t, "same owner again, by another object", func(t *testing.T, w *world, i int) {
-		require.True(t, w.acquire(w.lock("a", semantics[i].kind)))
-		assert.Equal(t, semantics[i].again, w.acquire(w.lock("elsewhere", semantics[i].kind, owner("a"))))
-	})
-	rule(t, "another owner's live lock", func(t *testing.T, w *world, i int) {
-		a, b := w.lock("a", lock.Reentrant), w.lock("b", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		assert.Equal(t, semantics[i].othersLive, w.acquire(b))
-		assert.Equal(t, semantics[i].othersLive, b.Held())
-	})
-	rule(t, "the duration of another acquire counts", func(t *testing.T, w *world, i int) {
-		if !semantics[i].again {
-			return // its second acquire is refused: there is no other duration
-		}
-		a, b := w.lock("a", semantics[i].kind), w.lock("b", lock.SingleEntrant)
-		for _, next := range []time.Duration{lock.Forever, time.Minute, time.Hour, lock.Forever, time.Second} {
-			require.True(t, w.acquireFor(a, next))
-			require.False(t, w.acquire(b))
-			if next == lock.Forever {
-				time.Sleep(1000 * time.Hour)
-				require.False(t, w.acquire(b))
-				require.True(t, a.Held())
-				continue
-			}
-			time.Sleep(next / 2)
-			require.True(t, w.acquireFor(a, next), "starts anew")
-			require.False(t, w.acquire(b))
-			time.Sleep(next - time.Nanosecond)
-			require.False(t, w.acquire(b), "%v", next)
-		}
-		time.Sleep(time.Nanosecond)
-		require.True(t, w.acquire(b))
-	})
-}
-
-func TestSemantics_Release(t *testing.T) {
-	rule(t, "one's own: true, a second time: false", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		assert.True(t, w.release(a))
-		assert.False(t, a.Held())
-		assert.False(t, w.release(a))
-	})
-	rule(t, "once for all entries", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		require.Equal(t, semantics[i].again, w.acquire(a))
-		assert.True(t, w.release(a))
-		assert.False(t, w.release(a))
-		assert.True(t, w.acquire(w.lock("b", lock.SingleEntrant)))
-	})
-	rule(t, "without an acquire: false", func(t *testing.T, w *world, i int) {
-		assert.False(t, w.release(w.lock("a", semantics[i].kind)))
-	})
-	rule(t, "one's own expired: false", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		time.Sleep(d)
-		assert.False(t, w.release(a))
-	})
-	rule(t, "one's own just before it expires: true, although it is not used any more", func(t *testing.T, w *world, i int) {
-		a := w.lock("a", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		time.Sleep(d - time.Nanosecond)
-		require.False(t, a.Held())
-		assert.True(t, w.release(a))
-		assert.Empty(t, w.record().Holder)
-	})
-	rule(t, "another owner's live lock", func(t *testing.T, w *world, i int) {
-		a, b := w.lock("a", lock.SingleEntrant), w.lock("b", semantics[i].kind)
-		require.True(t, w.acquire(a))
-		assert.Equal(t, semantics[i].releaseOfOthers, w.release(b))
-		assert.Equal(t, semantics[i].releaseOfOthers, w.record().Holder == "")
-		assert.Equal(t, !semantics[i].releaseOfOthers, w.release(a))
-	})
-	rule(t, "another owner's expired lock: false", func(t *testing.T, w *world, i int) {
-		if semantics[i].releaseOfOthers {
-			return // it cannot look without taking or freeing: see the price below
-		}
-		b := w.lock("b", semantics[i].kind)
-		require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
-		require.False(t, w.release(b), "b has looked")
-		time.Sleep(d)
-		assert.False(t, w.release(b))
-		assert.True(t, w.acquire(b))
-	})
-	rule(t, "the lock of another object with the same owner: true", func(t *testing.T, w *world, i int) {
-		require.True(t, w.acquire(w.lock("a", semantics[i].kind)))
-		assert.True(t, w.release(w.lock("elsewhere", semantics[i].kind, owner("a"))))
-		assert.Empty(t, w.record().Holder)
-	})
-	rule(t, "by force: whoever's, once", func(t *testing.T, w *world, i int) {
-		b := w.lock("b", semantics[i].kind)
-		require.False(t, w.sure(b.ForceRelease(t.Context())), "nobody's")
-		require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
-		assert.True(t, w.sure(b.ForceRelease(t.Context())))
-		assert.False(t, w.sure(b.ForceRelease(t.Context())))
-		assert.True(t, w.acquire(b))
-	})
+	}
+	return answers
 }
 
 // What the table cannot say: nobody believes the times in the record, so time counts from when one has first looked.

@@ -47,9 +47,8 @@ func ExampleStore_Restore() {
 
 // As an implementation under a key.
 func ExampleFactory() {
-	registry := lease.NewRegistry()
-	registry.Register("memory", memory.Factory())
-	_, err := registry.Open(context.Background(), "memory", lease.Spec{Name: "payments-sbr", Owner: "a"})
-	fmt.Println(registry.Keys(), err)
+	lease.Register("memory", memory.Factory())
+	_, err := lease.Open(context.Background(), "memory", lease.Spec{Name: "payments-sbr", Owner: "a"})
+	fmt.Println(lease.Implementations(), err)
 	// Output: [memory] <nil>
 }

@@ -155,7 +155,7 @@ func clone(s lease.Snapshot) lease.Snapshot {
 	return s
 }
 
-// Factory returns an implementation for a lease.Registry. The leases of one factory that have the same system and name are
+// Factory returns an implementation for lease.Register. The leases of one factory that have the same system and name are
 // one record.
 func Factory() lease.Factory {
 	var mu sync.Mutex

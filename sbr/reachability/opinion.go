@@ -160,21 +160,36 @@ func (t *Tracker) pair() {
 }
 
 // collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off
-// themselves (design deviation 11).
+// themselves (design deviation 11). It goes by subject first, so that each observer's are in order without sorting.
 func (t *Tracker) collect() []sbr.Report {
-	var all []sbr.Report
-	for _, p := range append(slices.Clip(t.ring), t.self) {
+	if t.inOrder == nil {
+		t.inOrder = append(slices.Clip(t.ring), t.self)
+		slices.SortFunc(t.inOrder, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
+	}
+	count := 0
+	says := func(o *peer, subject int) {
+		o.says = append(o.says, int32(subject))
+		count++
+	}
+	for i, p := range t.inOrder {
 		if p.failed || t.missed(p) {
-			all = append(all, sbr.Report{Observer: t.self.id, Subject: p.id})
+			says(t.self, i)
 		}
 		for _, r := range p.reports {
 			if !r.by.agreed {
-				all = append(all, sbr.Report{Observer: r.by.id, Subject: p.id})
+				says(r.by, i)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b sbr.Report) int {
-		return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
-	})
+	var all []sbr.Report
+	if count > 0 {
+		all = make([]sbr.Report, 0, count)
+	}
+	for _, o := range t.inOrder {
+		for _, i := range o.says {
+			all = append(all, sbr.Report{Observer: o.id, Subject: t.inOrder[i].id})
+		}
+		o.says = o.says[:0]
+	}
 	return all
 }

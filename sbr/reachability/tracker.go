@@ -84,8 +84,10 @@ type Tracker struct {
 
 	peers map[sbr.ID]*peer // the others
 	ring  []*peer          // the others in ring order, beginning after self
-	round int
-	span  int // how many of the ring are probed
+	// inOrder are all members by their ids; nil: it is to be made anew.
+	inOrder []*peer
+	round   int
+	span    int // how many of the ring are probed
 
 	changed bool          // since the last opinion
 	counted []sbr.Report  // in the last opinion
@@ -103,6 +105,7 @@ type peer struct {
 	verdict bool // unreachable in this member's view, all sources together
 	told    bool // this member has told the others that it cannot reach it
 	reports []report
+	says    []int32 // whom it reports, by their places in order; of use only while an opinion is formed
 }
 
 // report says that an observer cannot reach a subject. It counts until then unless it is repeated.
@@ -113,7 +116,12 @@ type report struct {
 
 // find returns the place of what an observer reports of p, -1 if it reports nothing.
 func (p *peer) find(by *peer) int {
-	return slices.IndexFunc(p.reports, func(r report) bool { return r.by == by })
+	for i := range p.reports { // the most frequent step of all in a large cluster
+		if p.reports[i].by == by {
+			return i
+		}
+	}
+	return -1
 }
 
 func (p *peer) reported(by *peer) bool { return p.find(by) >= 0 }
@@ -134,7 +142,7 @@ func (t *Tracker) Add(id sbr.ID) {
 		return
 	}
 	p := &peer{id: id, hash: hash(id)}
-	t.peers[id], t.changed = p, true
+	t.peers[id], t.changed, t.inOrder = p, true, nil
 	t.ring = slices.Insert(t.ring, t.place(p), p)
 }
 
@@ -146,7 +154,7 @@ func (t *Tracker) Remove(id sbr.ID) {
 	}
 	i := t.place(gone)
 	t.ring = slices.Delete(t.ring, i, i+1)
-	t.changed = true
+	t.changed, t.inOrder = true, nil
 	delete(t.peers, id)
 	for _, p := range append(slices.Clip(t.ring), t.self) {
 		p.take(gone)

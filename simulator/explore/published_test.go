@@ -41,14 +41,11 @@ func publishedRows() []published {
 		{Exhaustive: Exhaustive{Members: 4, Lost: 1, Crashes: 1}},
 		{Exhaustive: Exhaustive{Members: 4, Lost: 1, Crashes: 1, Watch: true}, long: true},
 		{Exhaustive: Exhaustive{Members: 4, Lost: 1, LateCut: true}, long: true},
-		{Exhaustive: Exhaustive{Members: 5, Crashes: 1}, long: true},
-		{Exhaustive: Exhaustive{Members: 5, Lost: 1, Crashes: 1}, long: true},
 	}
 	for k := range rows {
 		rows[k].Resolver, rows[k].Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	}
-	suspend := published{Exhaustive: rows[len(rows)-1].Exhaustive}
-	suspend.Members, suspend.Crashes, suspend.NoStore = 3, 0, 3
+	suspend := published{Exhaustive: rows[5].Exhaustive}
 	suspend.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend
 	return append(rows, suspend)
 }

@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
@@ -139,4 +142,116 @@ func broken(play func() scenario.Result) (all map[kind]string) {
 	}()
 	r := play()
 	return kindsOf(r.Failures)
+}
+
+// Failure is one kind of broken promise, with the run of the lowest seed that shows it.
+type Failure struct {
+	// Promise is what was broken, such as S1; "panic" for a run that did not end, "expect" for what a scenario expected in vain.
+	Promise string `json:"promise"`
+	// Shape is the text without times, names and numbers. Failures of one promise and one shape are of one kind.
+	Shape string `json:"shape"`
+	// Text is what was broken in the run of Seed.
+	Text string `json:"text"`
+	Seed uint64 `json:"seed"`
+	// Runs is how many runs failed in this way.
+	Runs uint64 `json:"runs"`
+	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest one that was found, or that of the seed.
+	Scenario string `json:"scenario"`
+	// Steps and Members are how many of them it has.
+	Steps   int `json:"steps"`
+	Members int `json:"members"`
+	// Replay is the command that shows it.
+	Replay string `json:"replay"`
+}
+
+// kind is what makes two failures the same.
+type kind struct{ promise, shape string }
+
+var (
+	brokenAt   = regexp.MustCompile(`^(\S+) broken at [^ :]+: (.*)$`)
+	brokenMore = regexp.MustCompile(`^\S+ broken in [0-9]+ more ways$`)
+)
+
+// kindsOf sorts the failures of one run into kinds. Of each kind it keeps the first line.
+func kindsOf(failures []string) map[kind]string {
+	all := make(map[kind]string)
+	for _, line := range failures {
+		k := kind{promise: "expect"}
+		text := line
+		switch m := brokenAt.FindStringSubmatch(line); {
+		case m != nil:
+			k.promise, text = m[1], m[2]
+		case brokenMore.MatchString(line):
+			continue
+		}
+		k.shape = shapeOf(text)
+		if _, known := all[k]; !known {
+			all[k] = line
+		}
+	}
+	return all
+}
+
+var (
+	shapeList     = regexp.MustCompile(`\[[^\][]*\]`)
+	shapeDuration = regexp.MustCompile(`-?\b([0-9]+(\.[0-9]+)?(ns|µs|ms|s|m|h))+\b`)
+	shapeNumber   = regexp.MustCompile(`[0-9]+([.#][0-9]+)*`)
+)
+
+// shapeOf leaves out what differs between two runs that fail for the same reason: lists, times, numbers, and with them the names of
+// members, which the generator numbers.
+func shapeOf(text string) string {
+	text = shapeList.ReplaceAllString(text, "[…]")
+	text = shapeDuration.ReplaceAllString(text, "…")
+	text = shapeNumber.ReplaceAllString(text, "…")
+	const limit = 300
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}
+
+// Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns the file of the original: that
+// of the failure if it has one, else that of its seed. What does not fail in the same way when it is played alone stays as it is; once
+// ctx is done, what was found so far has to do.
+func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenario.Scenario, tries int) (original string, err error) {
+	s, err := f.original(generate)
+	if err != nil {
+		return "", fmt.Errorf("the scenario of seed %d: %w", f.Seed, err)
+	}
+	original = string(scenario.Format(s))
+	same := shrink.Same(s, f.Seed)
+	fails := func(c *scenario.Scenario) bool { return ctx.Err() == nil && same(c) && f.in(c) }
+	small := shrink.Shrink(s, fails, shrink.Options{Tries: tries})
+	f.Scenario, f.Steps, f.Members = string(scenario.Format(small)), len(small.Steps), members(small)
+	return original, nil
+}
+
+func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *scenario.Scenario, err error) {
+	if f.Scenario != "" {
+		return scenario.Parse("the scenario of the failure", []byte(f.Scenario))
+	}
+	defer func() {
+		if p := recover(); p != nil { // then that is the failure
+			err = fmt.Errorf("making it panicked: %v", p)
+		}
+	}()
+	return generate(f.Seed), nil
+}
+
+// in reports whether the run of s with the seed of the failure fails in the same way.
+func (f *Failure) in(s *scenario.Scenario) bool {
+	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[kind{f.Promise, f.Shape}]
+	return ok
+}
+
+// members is how many members a scenario has, with those that join.
+func members(s *scenario.Scenario) int {
+	n := s.Cluster.Nodes.Count
+	if s.Cluster.Nodes.List != nil {
+		n = len(s.Cluster.Nodes.List)
+	}
+	for i := range s.Steps {
+		if s.Steps[i].Join != nil {
+			n++
+		}
+	}
+	return n
 }

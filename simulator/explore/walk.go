@@ -2,9 +2,12 @@ package explore
 
 import (
 	"context"
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // MaxMembers is how many members a walk may have.
@@ -40,67 +43,24 @@ type Walk struct {
 	Strategy sbr.Strategy
 	// Limit bounds the number of states. Zero: none.
 	Limit int
-	// Progress is called now and then with what was counted so far. Nil: nobody wants to know.
+	// Progress is called now and then with what was counted so far. Nil: it is not.
 	Progress func(WalkCounts)
 }
 
-// WalkCounts are the sizes of what was searched.
-type WalkCounts struct {
-	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
-	// states nothing more happens by itself.
-	States int `json:"states"`
-	Edges  int `json:"edges"`
-	Rests  int `json:"rests"`
-	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that no survivor could tell it again.
-	Excepted int `json:"excepted"`
-	// Resolvers is how many different states single resolvers were in.
-	Resolvers int `json:"-"`
-}
-
-// Add returns the sum of both.
-func (c WalkCounts) Add(d WalkCounts) WalkCounts {
-	return WalkCounts{
-		States: c.States + d.States, Edges: c.Edges + d.Edges, Rests: c.Rests + d.Rests, Excepted: c.Excepted + d.Excepted,
-		Resolvers: c.Resolvers + d.Resolvers,
-	}
-}
-
-// WalkResult is what a walk found.
-type WalkResult struct {
-	WalkCounts
-	// Complete says that everything was searched: neither Limit was reached nor the context cancelled.
-	Complete bool
-	// Broken are the first violations. A walk ends when it has found three.
-	Broken []Violation
-}
-
-// Violation is a broken promise and the way to it.
-type Violation struct {
-	// Promise is the promise's short name, as in the design: S1, S2, S4, L1, L3, F1; chain: the rules of
-	// verdicts; stable: nobody decides before its view was stable.
-	Promise string `json:"promise"`
-	// Cluster is the partition, where it is not plain from the walk.
-	Cluster string `json:"partition,omitempty"`
-	// Text says what is wrong.
-	Text string `json:"text"`
-	// Steps are what happened, from the cut on, one line each.
-	Steps []string `json:"steps"`
-}
-
-// Run searches all states. It looks at ctx now and then, and returns what it has when that is cancelled.
-func (o Walk) Run(ctx context.Context) WalkResult {
-	w := newWalker(o)
-	w.search(ctx)
-	return w.finish()
-}
-
-const (
-	maxBroken  = 3
-	checkEvery = 1 << 12 // states between two looks at the context
-	reportEach = 1 << 16 // states between two reports of progress
+type (
+	// WalkCounts are the sizes of what was searched.
+	WalkCounts = walk.Counts
+	// WalkResult is what a walk found.
+	WalkResult = walk.Report
+	// Violation is a broken promise and the way to it. The promises are S1, S2, S4, L1, L3 and F1, as in the design; chain: the
+	// rules of verdicts; stable: nobody decides before its view was stable.
+	Violation = walk.Violation
 )
 
-// walker is a search under way.
+// Run searches all states. It looks at ctx now and then, and returns what it has when that is cancelled.
+func (o Walk) Run(ctx context.Context) WalkResult { return newWalker(o).search.Run(ctx) }
+
+// walker is the model of a walk.
 type walker struct {
 	Walk
 	n      int // members, and where they may restart, their next lives, which come after them
@@ -114,11 +74,7 @@ type walker struct {
 	members [MaxMembers]walkMember
 
 	looks  walkLooks
-	seen   walkSet
-	stack  []*walkFrame
-	depth  int
-	buf    []byte
-	result WalkResult
+	search *walk.Search[walkState]
 
 	// For tests: a search without reduction, and what is called in every state of rest, at each step of a member, when time passes.
 	plain   bool
@@ -154,35 +110,21 @@ func newWalker(o Walk) *walker {
 		w.access &^= 1<<i | 1<<(w.first+i)
 	}
 	w.events.init()
-	w.result.Complete = true
+	for i := range w.n {
+		w.members[i].init(w, i)
+	}
+	w.search = walk.NewSearch(w, o.Limit, o.Progress)
 	return w
 }
 
-// finish adds up.
-func (w *walker) finish() WalkResult {
-	w.result.States = w.seen.len()
-	for i := range w.n {
-		w.result.Resolvers += len(w.members[i].locals)
-	}
-	return w.result
-}
-
-// start is the state in which the cluster is whole and armed, and is cut at this moment.
-func (w *walker) start() *walkState { return w.startIn(new(walkState)) }
-
-func (w *walker) startIn(s *walkState) *walkState {
+// First makes s the state in which the cluster is whole and armed, and is cut at this moment.
+func (w *walker) First(s *walkState) {
 	*s = walkState{
 		lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses),
 		leaves: uint8(w.Leaves), removals: uint8(w.Removals), forgets: uint8(w.Forgets),
 		restarts: uint8(w.Restarts),
 	}
-	for i := range w.n {
-		if w.members[i].w == nil {
-			w.members[i].init(w, i)
-		}
-		if i >= w.first {
-			continue // not before the first life has ended
-		}
+	for i := range w.first {
 		r, err := sbr.New(w.Resolver, w.Strategy, walkNode(i), 0)
 		if err != nil {
 			panic(err) // a mistake in the program
@@ -197,5 +139,104 @@ func (w *walker) startIn(s *walkState) *walkState {
 		s.local[i] = w.members[i].intern(r, w.Resolver.SettleAfter, walkFirstAttempt, walkUnrest{})
 	}
 	w.notice(s)
-	return s
+}
+
+// walkState is one state of a walk.
+type walkState struct {
+	local   [MaxMembers]uint32 // of each resolver (walkMember.locals); zero: it has ended
+	record  walkRecord
+	flying  []walkPacket  // sorted
+	clock   time.Duration // since the cut, as long as some side has not noticed it
+	crashed uint8
+	unrest  uint8 // who went down because some view kept changing
+	paused  uint8
+
+	lost, crashes, pauses     uint8 // how many more may happen
+	leaves, removals, forgets uint8
+	restarts                  uint8
+	seen                      [MaxMembers]uint16 // the token that each had read when it started
+
+	chain    [walkChain]walkVerdict // what was ever written, the oldest first, where the store may forget
+	written  uint8                  // how many of them there are
+	forgot   uint8                  // which of them the store has lost, counted from 1; zero: none
+	excepted bool                   // S1 allows what follows: see walker.overwrites
+}
+
+// walkChain is more than the verdicts that one walk writes.
+const walkChain = 8
+
+// walkPacket is something under way: to a member, or from one to the store. From the top: the member, whether it is late, how many
+// attempts its member has made since (for requests and answers), the event.
+type walkPacket uint64
+
+func newWalkPacket(member int, event uint32, age uint16) walkPacket {
+	return walkPacket(member)<<56 | walkPacket(age)<<32 | walkPacket(event)
+}
+
+const walkLate walkPacket = 1 << 55
+
+func (p walkPacket) member() int   { return int(p >> 56) }
+func (p walkPacket) late() bool    { return p&walkLate != 0 }
+func (p walkPacket) age() uint16   { return uint16(p >> 32) }
+func (p walkPacket) event() uint32 { return uint32(p) }
+
+// Copy makes to a copy of from.
+func (w *walker) Copy(to, from *walkState) {
+	flying := to.flying
+	*to = *from
+	to.flying = append(flying[:0], from.flying...)
+}
+
+func (s *walkState) up(i int) bool { return s.local[i] != 0 }
+
+func (s *walkState) isPaused(i int) bool { return s.paused>>i&1 != 0 }
+
+func (s *walkState) fly(p walkPacket) {
+	k, _ := slices.BinarySearch(s.flying, p)
+	s.flying = slices.Insert(s.flying, k, p)
+}
+
+// take removes the packet at k.
+func (s *walkState) take(k int) walkPacket {
+	p := s.flying[k]
+	s.flying = slices.Delete(s.flying, k, k+1)
+	return p
+}
+
+// AppendKey appends everything that decides what can follow.
+func (w *walker) AppendKey(b []byte, s *walkState) []byte {
+	for _, l := range s.local[:w.n] {
+		b = binary.LittleEndian.AppendUint32(b, l)
+	}
+	r := &s.record
+	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token), byte(r.verdict.token>>8))
+	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
+	b = append(b, s.crashed, s.unrest, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
+	if b = append(b, s.restarts); s.crashed != 0 {
+		for _, t := range s.seen[:w.n] {
+			b = append(b, byte(t))
+		}
+	}
+	if s.written > 0 {
+		b = append(b, s.written, s.forgot)
+		b = appendBool(b, s.excepted)
+		for _, v := range s.chain[:s.written] {
+			b = append(b, byte(v.token), v.survivors, v.down)
+		}
+	}
+	if s.clock != 0 {
+		b = binary.LittleEndian.AppendUint64(b, uint64(s.clock))
+	}
+	b = append(b, byte(len(s.flying)))
+	for _, p := range s.flying {
+		b = binary.LittleEndian.AppendUint64(b, uint64(p))
+	}
+	return b
+}
+
+func appendBool(b []byte, x bool) []byte {
+	if x {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }

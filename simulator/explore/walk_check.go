@@ -98,7 +98,7 @@ func (w *walker) checkWrite(s *walkState, i int, v walkVerdict) {
 // checkRest looks at a state in which nothing more happens by itself.
 func (w *walker) checkRest(s *walkState) {
 	if s.excepted {
-		w.result.Excepted++
+		w.search.Excepted++
 		return
 	}
 	last := s.record.verdict.verdict()
@@ -133,18 +133,10 @@ func (w *walker) excused(s *walkState) bool {
 	return able&^(s.crashed|s.unrest) == 0 || unheard
 }
 
-// broken notes a violation and the way to it.
-func (w *walker) broken(s *walkState, x *wrong) {
-	if len(w.result.Broken) >= maxBroken {
-		return
-	}
-	v := Violation{Promise: x.promise, Text: x.text, Steps: w.steps()}
-	v.Steps = append(v.Steps, "then: "+w.describe(s))
-	w.result.Broken = append(w.result.Broken, v)
-}
+func (w *walker) broken(s *walkState, x *wrong) { w.search.Broken(s, x.promise, x.text) }
 
-// describe says who is up and what the store holds.
-func (w *walker) describe(s *walkState) string {
+// Standing says who is up and what the store holds.
+func (w *walker) Standing(s *walkState) string {
 	var up []string
 	for i := range w.n {
 		if s.up(i) {

@@ -1,7 +1,10 @@
 package explore
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -232,4 +235,109 @@ func (m *walkMember) answer(local uint32, to int) uint32 {
 func (l *walkLocal) answer(to int) sbr.Event {
 	seen, _ := seenBy(l.r, to)
 	return l.r.Answer(walkID(to), seen)
+}
+
+// walkCarrier turns what a resolver wants done in one step into effects that can be compared.
+type walkCarrier struct {
+	m           *walkMember
+	r           *sbr.Resolver
+	at          time.Duration
+	first, last uint64 // the newest attempts before and after the step
+	unrest      walkUnrest
+	ticked      bool // a deadline is what happened
+	effects     walkEffects
+}
+
+func (c *walkCarrier) carry(effects []sbr.Effect) {
+	who, w := int8(c.m.i), c.m.w
+	for _, e := range slices.Clone(effects) {
+		switch e := e.(type) {
+		case sbr.ReadLease:
+			c.ask(e.Attempt, walkEvent{what: walkRead})
+		case sbr.AcquireLease:
+			c.wrong(w.wrongAcquire(c.m.i, c.r))
+			verdict := walkRecord{verdict: toWalkVerdict(&e.Verdict)}
+			c.ask(e.Attempt, walkEvent{what: walkAcquire, base: uint16(e.Base), mask: walkBits(e.TakeOver), record: verdict})
+		case sbr.RestoreVerdict:
+			c.ask(e.Attempt, walkEvent{what: walkRestore, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
+		case sbr.ReleaseLease:
+			c.ask(e.Attempt, walkEvent{what: walkRelease})
+		case sbr.TellVerdict:
+			c.tell(e.Targets, walkEvent{what: walkTold, who: who, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
+		case sbr.TellOrder:
+			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)})
+		case sbr.AskToRace:
+			c.tell(e.Targets, walkEvent{what: walkAsked, who: who, suspects: walkBits(e.Suspects)})
+		case sbr.AskStanding:
+			c.effects.effects = append(c.effects.effects, walkEffect{ask: true})
+		case sbr.Remove:
+			for _, id := range e.IDs {
+				c.carry(c.r.Step(c.at, sbr.MemberGone{ID: id}))
+			}
+		case sbr.Explain:
+			c.decided(e.Decision)
+		}
+	}
+}
+
+// decided looks at a decision; nil is none.
+func (c *walkCarrier) decided(d *sbr.Decision) {
+	switch {
+	case d == nil:
+	case d.Final == sbr.DownAll && (c.unrest.on || c.m.w.lease):
+		c.effects.unrest = c.m.w.lease
+		c.wrong(c.m.w.wrongUnrest(c.m.i, c.unrest))
+	case c.ticked && c.unrest.on && (d.Final.NeedsLease() || !c.m.w.lease):
+		c.wrong(&wrong{"stable", walkName(c.m.i) + " decides although its view was not stable for long enough"})
+	}
+}
+
+// ask notes a request to the store. Its age is turned round at the end, when the newest attempt is known.
+func (c *walkCarrier) ask(attempt uint64, e walkEvent) {
+	c.last = max(c.last, attempt)
+	c.effects.effects = append(c.effects.effects, walkEffect{event: c.m.w.events.intern(e), age: uint16(attempt - c.first)})
+}
+
+// tell notes a message. It reaches members of the same side only.
+func (c *walkCarrier) tell(to []sbr.ID, e walkEvent) {
+	c.effects.effects = append(c.effects.effects, walkEffect{event: c.m.w.events.intern(e), to: walkBits(to) & c.m.w.mates[c.m.i]})
+}
+
+func (c *walkCarrier) wrong(x *wrong) { c.effects.wrong = c.effects.wrong.or(x) }
+
+// walkUnrest is what a bystander notes of one member's view, to judge down-all-when-unstable: since when it has been changing, and
+// since when it has not. The zero value is a view that is stable.
+type walkUnrest struct {
+	on          bool
+	since, last time.Duration // how long ago it began, and was fed
+}
+
+// changed notes a change.
+func (u walkUnrest) changed() walkUnrest {
+	return walkUnrest{on: true, since: u.since}
+}
+
+// later lets time pass. A view that did not change for as long as makes it stable is at rest.
+func (u walkUnrest) later(by, stable time.Duration) walkUnrest {
+	if !u.on || u.last+by >= stable {
+		return walkUnrest{}
+	}
+	u.since += by
+	u.last += by
+	return u
+}
+
+func (u walkUnrest) append(b []byte) []byte {
+	if !u.on {
+		return b
+	}
+	return binary.AppendVarint(binary.AppendVarint(b, int64(u.since)), int64(u.last))
+}
+
+// wrongUnrest looks at a member that downs everybody because its view keeps changing.
+func (w *walker) wrongUnrest(i int, u walkUnrest) *wrong {
+	if need := w.Resolver.StableAfter + w.Resolver.DownAllWhenUnstable; u.since < need {
+		return &wrong{"L1", fmt.Sprintf("%s downs all because its view keeps changing, but it has not done so for %v", walkName(i), need)}
+	}
+	return nil
 }

@@ -3,17 +3,16 @@ package explore
 import (
 	"math/bits"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// walkKind says what a step of a walk is.
-type walkKind uint8
-
+// What can happen next, next to walk.Waits: time passes until something is due.
 const (
-	walkArrives walkKind = iota // a packet
-	walkDelayed                 // a packet is late from now on
-	walkLostNow                 // a packet is lost (only without reduction)
-	walkWaits                   // time passes until something is due
-	walkDue                     // a deadline of a member
+	walkArrives walk.Kind = iota + 1 // a packet
+	walkDelayed                      // a packet is late from now on
+	walkLostNow                      // a packet is lost (only without reduction)
+	walkDue                          // a deadline of a member
 	walkCrashes
 	walkPauses
 	walkContinues
@@ -29,14 +28,25 @@ func pairOf(i, j int) uint8 { return uint8(i*MaxMembers + j) }
 
 func ofPair(at uint8) (i, j int) { return int(at) / MaxMembers, int(at) % MaxMembers }
 
-// walkMove is one step: what, and of which packet or member.
-type walkMove struct {
-	kind walkKind
-	at   uint8
+// Moves appends every step that can follow s. Where nothing happens by itself any more it looks whether all is as it should be.
+func (w *walker) Moves(all []walk.Move, s *walkState) []walk.Move {
+	all = w.moves(all, s)
+	if !w.quiet(s) {
+		return all
+	}
+	if i := w.unaware(s); i >= 0 {
+		return append(all, walk.Move{Kind: walkLooksUp, At: uint8(i)})
+	}
+	w.search.Rests++
+	w.checkRest(s)
+	if w.rested != nil {
+		w.rested(s)
+	}
+	return all
 }
 
 // moves appends every step that can follow s.
-func (w *walker) moves(all []walkMove, s *walkState) []walkMove {
+func (w *walker) moves(all []walk.Move, s *walkState) []walk.Move {
 	if k := w.cutSight(s); k >= 0 && !w.plain {
 		return w.cutMoves(all, s, k)
 	}
@@ -49,7 +59,7 @@ func (w *walker) moves(all []walkMove, s *walkState) []walkMove {
 			waiting++
 		}
 		if k == 0 || s.flying[k-1] != p { // two that are equal do the same
-			all = append(all, walkMove{walkArrives, uint8(k)})
+			all = append(all, walk.Move{Kind: walkArrives, At: uint8(k)})
 		}
 	}
 	all = w.lateMoves(all, s, waiting)
@@ -57,46 +67,46 @@ func (w *walker) moves(all []walkMove, s *walkState) []walkMove {
 	for i := range w.n {
 		if w.dueIn(s, i) == 0 {
 			due = true
-			all = append(all, walkMove{walkDue, uint8(i)})
+			all = append(all, walk.Move{Kind: walkDue, At: uint8(i)})
 		}
 	}
-	if waiting == 0 && !due && w.nextDue(s) != never {
-		all = append(all, walkMove{kind: walkWaits})
+	if waiting == 0 && !due && w.Pass(s) != never {
+		all = append(all, walk.Move{Kind: walk.Waits})
 	}
 	for i := range w.n {
 		switch {
 		case !s.up(i):
 		case s.isPaused(i):
-			all = append(all, walkMove{walkContinues, uint8(i)})
+			all = append(all, walk.Move{Kind: walkContinues, At: uint8(i)})
 		default:
 			if s.crashes > 0 {
-				all = append(all, walkMove{walkCrashes, uint8(i)})
+				all = append(all, walk.Move{Kind: walkCrashes, At: uint8(i)})
 			}
 			if s.pauses > 0 {
-				all = append(all, walkMove{walkPauses, uint8(i)})
+				all = append(all, walk.Move{Kind: walkPauses, At: uint8(i)})
 			}
 			all = w.deeds(all, s, i)
 		}
 	}
 	if s.forgets > 0 && s.record.token > 0 {
 		for k := range s.record.token {
-			all = append(all, walkMove{walkForgets, uint8(k)})
+			all = append(all, walk.Move{Kind: walkForgets, At: uint8(k)})
 		}
 	}
 	return all
 }
 
 // deeds appends what an operator may do to member i.
-func (w *walker) deeds(all []walkMove, s *walkState, i int) []walkMove {
+func (w *walker) deeds(all []walk.Move, s *walkState, i int) []walk.Move {
 	if s.leaves > 0 {
-		all = append(all, walkMove{walkLeaves, uint8(i)})
+		all = append(all, walk.Move{Kind: walkLeaves, At: uint8(i)})
 	}
 	if s.restarts > 0 && i < w.first && w.access>>i&1 != 0 && w.mateOf(s, i) {
-		all = append(all, walkMove{walkRestarts, uint8(i)})
+		all = append(all, walk.Move{Kind: walkRestarts, At: uint8(i)})
 	}
 	for j := 0; s.removals > 0 && j < w.n; j++ {
 		if w.members[i].locals[s.local[i]].failed>>j&1 != 0 {
-			all = append(all, walkMove{walkRemoves, pairOf(i, j)})
+			all = append(all, walk.Move{Kind: walkRemoves, At: pairOf(i, j)})
 		}
 	}
 	return all
@@ -114,17 +124,17 @@ func (w *walker) cutSight(s *walkState) int {
 
 // cutMoves: what the detectors find at one moment, before anything is decided about it, leads to the same in every order. So the
 // first one comes first, and all that is open is whether it is late.
-func (w *walker) cutMoves(all []walkMove, s *walkState, k int) []walkMove {
-	all = append(all, walkMove{walkArrives, uint8(k)})
+func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
+	all = append(all, walk.Move{Kind: walkArrives, At: uint8(k)})
 	if s.lost > 0 && w.LateCut {
-		all = append(all, walkMove{walkDelayed, uint8(k)})
+		all = append(all, walk.Move{Kind: walkDelayed, At: uint8(k)})
 	}
 	return all
 }
 
 // lateMoves says which packets may be late from now on. One that is not late may still arrive at any time before the clock moves,
 // so it is enough to say that it is late when nothing else keeps the clock from moving.
-func (w *walker) lateMoves(all []walkMove, s *walkState, waiting int) []walkMove {
+func (w *walker) lateMoves(all []walk.Move, s *walkState, waiting int) []walk.Move {
 	if s.lost == 0 || waiting > int(s.lost) && !w.plain {
 		return all
 	}
@@ -133,9 +143,9 @@ func (w *walker) lateMoves(all []walkMove, s *walkState, waiting int) []walkMove
 		if p.late() || w.held(s, p) || k > 0 && s.flying[k-1] == p || e.what == walkSight && e.flag == sightCut && !w.LateCut {
 			continue
 		}
-		all = append(all, walkMove{walkDelayed, uint8(k)})
+		all = append(all, walk.Move{Kind: walkDelayed, At: uint8(k)})
 		if w.plain && e.what != walkSight { // a detector looks again and again
-			all = append(all, walkMove{walkLostNow, uint8(k)})
+			all = append(all, walk.Move{Kind: walkLostNow, At: uint8(k)})
 		}
 	}
 	return all
@@ -154,8 +164,8 @@ func (w *walker) dueIn(s *walkState, i int) time.Duration {
 	return w.members[i].locals[s.local[i]].due
 }
 
-// nextDue is how long until anything happens by itself.
-func (w *walker) nextDue(s *walkState) time.Duration {
+// Pass is how long until anything happens by itself; never: nothing does.
+func (w *walker) Pass(s *walkState) time.Duration {
 	next := never
 	for i := range w.n {
 		next = min(next, w.dueIn(s, i))
@@ -213,10 +223,10 @@ func (w *walker) lastNotice() (last time.Duration) {
 	return last
 }
 
-// do carries out a step: s becomes what follows.
-func (w *walker) do(s *walkState, m walkMove) {
-	i := int(m.at)
-	switch m.kind {
+// Do carries out a step: s becomes what follows.
+func (w *walker) Do(s *walkState, m walk.Move) {
+	i := int(m.At)
+	switch m.Kind {
 	case walkArrives:
 		p := s.take(i)
 		if e := &w.events.all[p.event()]; e.request() {
@@ -230,7 +240,7 @@ func (w *walker) do(s *walkState, m walkMove) {
 	case walkLostNow:
 		s.lost--
 		s.take(i)
-	case walkWaits:
+	case walk.Waits:
 		w.wait(s)
 	case walkDue:
 		w.step(s, i, 0, 0)
@@ -250,7 +260,7 @@ func (w *walker) do(s *walkState, m walkMove) {
 		w.gossip(s, i, walkEvent{what: walkLeft, who: int8(i), base: s.seen[i]})
 	case walkRemoves:
 		s.removals--
-		i, j := ofPair(m.at)
+		i, j := ofPair(m.At)
 		gone := walkEvent{what: walkUnlisted, who: int8(j)}
 		w.gossip(s, i, gone)
 		w.step(s, i, w.events.intern(gone), 0)
@@ -260,7 +270,7 @@ func (w *walker) do(s *walkState, m walkMove) {
 		w.restart(s, i)
 	case walkForgets:
 		s.forgets--
-		w.forget(s, int(m.at))
+		w.forget(s, int(m.At))
 	case walkLooksUp:
 		w.step(s, i, w.events.intern(walkEvent{what: walkObserved, record: s.record}), 0)
 	case walkContinues:

@@ -68,8 +68,7 @@ func restsOf(t *testing.T, o Walk, plain bool) (map[string]bool, WalkResult) {
 	w, rests := newWalker(o), make(map[string]bool)
 	w.plain = plain
 	w.rested = func(s *walkState) { rests[w.face(s)] = true }
-	w.search(context.Background())
-	r := w.finish()
+	r := w.search.Run(t.Context())
 	require.Empty(t, r.Broken)
 	require.True(t, r.Complete)
 	return rests, r
@@ -102,7 +101,7 @@ func TestWalk_EqualEncodingsBehaveAlike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWalker(o)
-			w.search(context.Background())
+			w.search.Run(t.Context())
 			rng := rand.New(rand.NewPCG(1, 2))
 			steps := 0
 			for range 200 {
@@ -167,13 +166,13 @@ func (w *walker) shadow(t *testing.T, rng *rand.Rand) (steps int) {
 		}
 	}
 	defer func() { w.stepped, w.waited = nil, nil }()
-	*s = *w.startIn(s)
+	w.First(s)
 	for range 400 {
 		moves := w.moves(nil, s)
 		if len(moves) == 0 {
 			break
 		}
-		w.do(s, moves[rng.IntN(len(moves))])
+		w.Do(s, moves[rng.IntN(len(moves))])
 	}
 	return steps
 }

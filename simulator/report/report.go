@@ -1,218 +1,235 @@
 package report
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed" // the page, its style and its script
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
-	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 // Run is one run.
 type Run struct {
 	scenario.Result
+	// File is where the scenario comes from: runs of different files are never one group.
+	File string
 	// Sentence says what the scenario shows; empty: nothing is said.
 	Sentence string
 	// Replay is the command that plays the run again.
 	Replay string
-	// History is what happened, from scenario.Record. Nil: the run is listed, and not told.
-	History *world.History
 }
 
-// What is told and listed at most, so that a browser can still open the page.
+// What is drawn and listed at most, so that a browser can still open the page.
 const (
-	maxTold       = 200      // runs that are told if there are not more
-	maxToldFailed = 1000     // failed ones, if there are
-	maxToldPassed = 100      // passed ones, if there are: the first of each scenario
-	maxToldBytes  = 40 << 20 // of all stories together
-	maxListed     = 5000
+	maxEvents = 1200     // of one run: a page of one run has at most 200 kB
+	maxBytes  = 16 << 20 // of all runs that are drawn and passed, and again of those that failed
+	maxListed = 2000     // groups
+	maxRanges = 30       // of seeds of one group
+	parts     = 24       // of a histogram
 )
 
-// Keeper says of which of many runs the report has room for a history, so that the others need not be recorded: of up to 200 runs all; of more,
-// the failed ones (up to 1000) and the first passed one of each scenario (up to 100).
-type Keeper struct {
-	total          int
-	failed, passed int
-	seen           map[string]bool
+// Page gathers runs. The zero Page is not ready for use: see New.
+type Page struct {
+	groups       []*group
+	index        map[string]*group
+	runs, failed int
+	bytes        map[bool]int // of the runs that are drawn, by whether they passed
 }
 
-// NewKeeper returns a Keeper for so many runs.
-func NewKeeper(total int) *Keeper { return &Keeper{total: total, seen: make(map[string]bool)} }
+// group are runs of one file that came to the same.
+type group struct {
+	Sentence string `json:"sentence,omitempty"`
+	Replay   string `json:"replay"` // of the first run
+	Runs     int    `json:"runs"`
+	Seeds    string `json:"seeds"`
 
-// Keep reports whether the history of this run is wanted. Call it once for each run.
-func (k *Keeper) Keep(r *scenario.Result) bool {
-	switch {
-	case k.total <= maxTold:
-		return true
-	case !r.Passed:
-		k.failed++
-		return k.failed <= maxToldFailed
-	case k.seen[r.Scenario] || k.passed >= maxToldPassed:
-		return false
-	default:
-		k.seen[r.Scenario] = true
-		k.passed++
-		return true
+	Resolved scenario.Spread `json:"resolved-after"` // of the runs that were resolved; all in seconds
+	Double   scenario.Spread `json:"double-active"`
+	Nobody   scenario.Spread `json:"nobody-active"`
+
+	// Run is the first run, as sbr simulate -o json has it; without history if there was no room.
+	Run json.RawMessage `json:"run"`
+	// Left is how many of its events are not told.
+	Left int `json:"events-left,omitempty"`
+
+	passed                   bool
+	seeds                    []seedRange
+	resolved, double, nobody []float64
+}
+
+type seedRange struct{ from, to uint64 }
+
+// New returns a page without runs.
+func New() *Page { return &Page{index: make(map[string]*group), bytes: make(map[bool]int)} }
+
+// Add adds a run. If it is the first one of its group, and has no history, full is called for the same run with one.
+func (p *Page) Add(r Run, full func() scenario.Result) error {
+	p.runs++
+	if !r.Passed {
+		p.failed++
 	}
-}
-
-//go:embed page.gohtml
-var pageText string
-
-//go:embed report.css
-var style string
-
-//go:embed report.js
-var script string
-
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number": number,
-	"list":   nameList,
-	"args": func(id string, s *story) any {
-		return struct {
-			ID    string
-			Story *story
-		}{id, s}
-	},
-	"marksAt": func(id string, y, middle int, m []markView) any {
-		return struct {
-			ID    string
-			Y     int
-			Marks []markView
-		}{id, y + middle, m}
-	},
-}).Parse(pageText))
-
-// pageView is what the page is made of.
-type pageView struct {
-	Policy template.HTML // a whole meta element: html/template would escape the quotes inside its attribute
-	Style  template.CSS
-	Script template.JS
-
-	Total, Failed, Passed  int
-	Listed                 []runView
-	Unlisted, Told, Untold int
-	First                  template.HTML
-	Others                 []template.HTML
-	Lives, Marks, Bands    []legend
-	One                    bool
-}
-
-// runView is one run, in the list and as a story.
-type runView struct {
-	*Run
-	Number int
-	Told   bool
-	Story  *story
-}
-
-// Write writes the report of runs; the failed ones come first. It returns the errors of w.
-func Write(w io.Writer, runs []Run) error {
-	sorted := make([]*Run, len(runs))
-	for i := range runs {
-		sorted[i] = &runs[i]
-	}
-	slices.SortStableFunc(sorted, func(a, b *Run) int { return rank(a) - rank(b) })
-	v := pageView{
-		Policy: policy(), Style: template.CSS(style), Script: template.JS(script), // our own files
-		Total: len(runs), One: len(runs) == 1, Lives: lives, Marks: marks, Bands: bands,
-	}
-	size := 0
-	for i, r := range sorted {
-		if r.Passed {
-			v.Passed++
-		} else {
-			v.Failed++
-		}
-		rv := runView{Run: r, Number: i}
-		if told := r.History != nil && size < maxToldBytes; told || i == 0 {
-			rv.Told = true
-			text, err := tell(rv)
-			if err != nil {
-				return err
-			}
-			if size += len(text); i == 0 {
-				v.First = text
-			} else {
-				v.Others = append(v.Others, text)
-			}
-			v.Told++
-		}
-		if len(v.Listed) < maxListed {
-			v.Listed = append(v.Listed, rv)
+	key := keyOf(&r)
+	g := p.index[key]
+	if g == nil {
+		g = &group{Sentence: r.Sentence, Replay: r.Replay, passed: r.Passed}
+		p.index[key], p.groups = g, append(p.groups, g)
+		if err := p.draw(g, r, full); err != nil {
+			return err
 		}
 	}
-	v.Unlisted, v.Untold = v.Total-len(v.Listed), v.Total-v.Told
-	if err := page.ExecuteTemplate(w, "page", v); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
+	g.add(&r)
 	return nil
 }
 
-// rank puts failed runs first.
-func rank(r *Run) int {
-	if r.Passed {
+// keyOf is the same for runs that came to the same.
+func keyOf(r *Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %q %q", r.File, r.Scenario, r.Survivors, r.Down)
+	for _, name := range slices.Sorted(maps.Keys(r.Decisions)) {
+		fmt.Fprintf(&b, " %q %q", name, r.Decisions[name])
+	}
+	for _, f := range r.Failures {
+		kind, _, _ := strings.Cut(f, ":") // the rest has times and names in it
+		kind, _, _ = strings.Cut(kind, " at ")
+		fmt.Fprintf(&b, " %q", kind)
+	}
+	return b.String()
+}
+
+// draw keeps the first run of a group, with its history if there is room.
+func (p *Page) draw(g *group, r Run, full func() scenario.Result) error {
+	told := r.Result
+	if told.History == nil && p.bytes[r.Passed] < maxBytes {
+		if told = full(); told.TraceHash != r.TraceHash && told.History != nil {
+			return fmt.Errorf("report: %s, seed %d: played twice, and the runs differ: %s and %s", r.File, r.Seed, r.TraceHash, told.TraceHash)
+		}
+	}
+	if told.History == nil {
+		told = r.Result // a run that panics has none
+	}
+	told.Events, g.Left = tell(&told)
+	text, err := json.Marshal(&told)
+	if err != nil {
+		return fmt.Errorf("report: %s, seed %d: %w", r.File, r.Seed, err)
+	}
+	if p.bytes[r.Passed]+len(text) > maxBytes && p.bytes[r.Passed] > 0 {
+		told.History, told.Events, g.Left = nil, []scenario.Event{}, 0
+		if text, err = json.Marshal(&told); err != nil {
+			return fmt.Errorf("report: %s, seed %d: %w", r.File, r.Seed, err)
+		}
+	}
+	p.bytes[r.Passed] += len(text)
+	g.Run = text
+	return nil
+}
+
+// tell leaves out what each member of a large cluster, or of a run in which very much happens, does alike, but for the members whose views
+// alone are drawn, and then what is too much.
+func tell(r *scenario.Result) (events []scenario.Event, left int) {
+	events = []scenario.Event{}
+	if r.History == nil {
+		return events, 0
+	}
+	for _, e := range r.Events {
+		alike := (r.History.Watched != nil || len(r.Events) > maxEvents) && slices.Contains([]string{"detects", "forgets", "reads", "start"}, e.Kind)
+		if alike && !slices.Contains(r.History.Watched, e.Node) || len(events) == maxEvents {
+			left++
+			continue
+		}
+		events = append(events, e)
+	}
+	return events, left
+}
+
+// add counts a run of the group.
+func (g *group) add(r *Run) {
+	g.Runs++
+	if n := len(g.seeds); n > 0 && g.seeds[n-1].to+1 == r.Seed {
+		g.seeds[n-1].to++
+	} else {
+		g.seeds = append(g.seeds, seedRange{r.Seed, r.Seed})
+	}
+	m := &r.Measures
+	if m.Settled {
+		g.resolved = append(g.resolved, m.Resolved.Seconds())
+	}
+	g.double, g.nobody = append(g.double, m.DoubleActive.Seconds()), append(g.nobody, m.NobodyActive.Seconds())
+}
+
+// Write writes the page: groups that failed first, then in the order in which they came. It returns the errors of w.
+func (p *Page) Write(w io.Writer) error {
+	groups := slices.Clone(p.groups)
+	slices.SortStableFunc(groups, func(a, b *group) int { return rank(a) - rank(b) })
+	unlisted := 0
+	for i, g := range groups {
+		if i >= maxListed {
+			unlisted += g.Runs
+			continue
+		}
+		g.Seeds = seedWords(g.seeds)
+		g.Resolved, g.Double, g.Nobody = scenario.SpreadOf(g.resolved, parts), scenario.SpreadOf(g.double, parts), scenario.SpreadOf(g.nobody, parts)
+	}
+	data, err := json.Marshal(struct {
+		Runs     int      `json:"runs"`
+		Failed   int      `json:"failed"`
+		Unlisted int      `json:"unlisted"`
+		Groups   []*group `json:"groups"`
+	}{p.runs, p.failed, unlisted, groups[:min(len(groups), maxListed)]})
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	_, err = strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{runs}}", string(data), "{{script}}", script).WriteString(w, page)
+	return err
+}
+
+func rank(g *group) int {
+	if g.passed {
 		return 1
 	}
 	return 0
 }
 
-// tell renders the story of one run.
-func tell(v runView) (template.HTML, error) {
-	if v.History != nil {
-		v.Story = storyOf(v.History)
+// seedWords are seeds as people write them: 1-40, 43.
+func seedWords(all []seedRange) string {
+	var list []string
+	for i, r := range all {
+		switch {
+		case i == maxRanges:
+			return strings.Join(list, ", ") + " and more"
+		case r.from == r.to:
+			list = append(list, fmt.Sprint(r.from))
+		default:
+			list = append(list, fmt.Sprintf("%d-%d", r.from, r.to))
+		}
 	}
-	var b bytes.Buffer
-	if err := page.ExecuteTemplate(&b, "run", v); err != nil {
-		return "", fmt.Errorf("report: %s, seed %d: %w", v.Scenario, v.Seed, err)
-	}
-	return template.HTML(b.String()), nil // the template has escaped it
+	return strings.Join(list, ", ")
 }
 
-// policy lets the page load nothing, and run nothing but its own script.
-func policy() template.HTML {
-	return template.HTML(fmt.Sprintf( // hashes of our own files
-		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'">`,
-		hash(style), hash(script)))
-}
+// The page, its style, and its script in three parts.
+var (
+	//go:embed page/page.html
+	page string
+	//go:embed page/report.css
+	style string
+	//go:embed page/model.js
+	model string
+	//go:embed page/draw.js
+	draw string
+	//go:embed page/page.js
+	player string
+
+	script = model + draw + player
+	// policy lets the page load nothing, and run nothing but its own script.
+	policy = "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) + "; base-uri 'none'; form-action 'none'"
+)
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
-
-// nameList shows names, a few of many.
-func nameList(names []string) string {
-	if len(names) == 0 {
-		return "nobody"
-	}
-	nodes := make([]int, len(names))
-	for i := range nodes {
-		nodes[i] = i
-	}
-	return list(names, nodes)
-}
-
-// legend is one sign and what it means.
-type legend struct{ Class, Text string }
-
-var (
-	lives = []legend{
-		{"life-starting", "starting"}, {"life-arming", "arming"}, {"life-up", "up"}, {"life-suspended", "suspended"},
-		{"life-waiting", "waiting for the lease"}, {"life-paused", "paused"}, {"life-down", "down"}, {"life-left", "left"}, {"life-crashed", "crashed"},
-	}
-	marks = []legend{
-		{"decision", "decides"}, {"verdict", "writes a verdict"}, {"learnt", "learns a verdict"}, {"told", "tells others"},
-		{"asked", "asks for the lease, or hears of it"}, {"broken", "a promise is broken"},
-	}
-	bands = []legend{
-		{"network", "network cut"}, {"store", "lease store hurt"}, {"lease", "lease held"}, {"double", "two sides at work after a decision"},
-		{"nobody", "nobody at work"},
-	}
-)

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -61,18 +60,13 @@ func profiles() (names []string) {
 	return names
 }
 
-// options are the simulator's words for it in a cluster of so many nodes. Nothing in a profile is fitted: what follows a cut is played,
-// probe by probe, with the settings of memberlist (type cut).
-func (d *Detection) options(nodes int) world.DetectionOptions {
-	if d.Profile == "" {
-		return world.DetectionOptions{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
+// options are the simulator's words for it: the settings of the membership, and the times that it goes by instead, if any. Where there are
+// times, Serf's default settings carry what else members tell each other.
+func (d *Detection) options() (world.Memberlist, *world.Times) {
+	serf, known := world.MemberlistOf(strings.TrimPrefix(d.Profile, profilePrefix))
+	if known {
+		return serf, nil
 	}
-	g := gossipOf(strings.TrimPrefix(d.Profile, profilePrefix))
-	return world.DetectionOptions{
-		After: g.ProbeInterval + g.SuspicionMin(nodes), Spread: g.ProbeInterval, Heal: g.ProbeInterval / 2,
-		News: g.Spread(nodes) - g.GossipInterval,
-		Cut: func(rng *rand.Rand, side, others int) func(member, other int) time.Duration {
-			return newCut(g, rng, max(nodes, side+others), side, others).run()
-		},
-	}
+	serf, _ = world.MemberlistOf("lan")
+	return serf, &world.Times{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
 }

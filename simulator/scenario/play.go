@@ -25,7 +25,8 @@ func (s *Scenario) options() (world.Options, error) {
 	}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
 	o.Network = world.NetworkOptions{Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss}
-	o.Detection, o.Probe = cl.Detection.options(len(nodes)), r.Reachability()
+	o.Serf, o.Times = cl.Detection.options()
+	o.Probe = r.Reachability()
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
 	if o.Store.TTL == lease.Infinite {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow
@@ -44,10 +45,12 @@ func (c *Cluster) node(n Node) (world.NodeOptions, error) {
 
 // player plays the steps of one run.
 type player struct {
-	s     *Scenario // as this run plays it
-	w     *world.World
-	names *names
-	nodes []*world.Node
+	s *Scenario // as this run plays it
+	w *world.World
+	// observed says what is noted of the run.
+	observed world.Options
+	names    *names
+	nodes    []*world.Node
 	// hurt is the step, counted from 1, whose store fault each node suffers.
 	hurt []int
 	// backups are what the store held at the times to which it goes back.
@@ -63,7 +66,7 @@ func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*playe
 	if err != nil {
 		return nil, err
 	}
-	p := &player{s: s, w: w, names: ready.names}
+	p := &player{s: s, w: w, observed: o, names: ready.names}
 	for _, n := range p.names.nodes[p.names.start:] {
 		node, err := s.Cluster.node(n)
 		if err != nil {
@@ -150,22 +153,42 @@ func (p *player) step(number int, st *Step) {
 	}
 }
 
-// link cuts or heals every link between two members or zones.
+// link changes every link between two members or zones. What the step does not say stays as it is.
 func (p *player) link(st *Step) {
-	ends, change := st.Link, p.w.Mend
-	switch {
-	case st.Link == nil && st.cutsLink():
-		ends, change = st.LinkOneWay, p.w.CutOneWay
-	case st.Link == nil:
-		ends, change = st.LinkOneWay, p.w.MendOneWay
-	case st.cutsLink():
-		change = p.w.Cut
+	ends := st.Link
+	if ends == nil {
+		ends = st.LinkOneWay
 	}
 	for _, from := range p.names.expand((*ends)[:1]) {
 		for _, to := range p.names.expand((*ends)[1:]) {
-			change(from, to)
+			switch both := st.Link != nil; {
+			case st.healsLink() && both:
+				p.w.Mend(from, to)
+			case st.healsLink():
+				p.w.MendOneWay(from, to)
+			case st.cutsLink() && st.Latency == nil && both:
+				p.w.Cut(from, to)
+			case st.cutsLink() && st.Latency == nil:
+				p.w.CutOneWay(from, to)
+			default:
+				p.change(st, from, to)
+				if both {
+					p.change(st, to, from)
+				}
+			}
 		}
 	}
+}
+
+func (p *player) change(st *Step, from, to int) {
+	o := p.w.Link(from, to)
+	if st.Loss != nil {
+		o.Loss = *st.Loss
+	}
+	if st.Latency != nil {
+		o.Latency = *st.Latency
+	}
+	p.w.SetLink(from, to, o)
 }
 
 // hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.

@@ -27,14 +27,28 @@ type Result struct {
 	// ResolvedAfter is the time from the last step that cut something (see Expect.ResolvedWithin) to the resolution, as Go writes
 	// durations. Empty: something is unresolved at the end. 0s: there was nothing to resolve.
 	ResolvedAfter string `json:"resolved-after"`
+	// Decisions are the last decisions of the members that made any, by their names.
+	Decisions map[string]string `json:"decisions,omitempty"`
+	// DoubleActive and NobodyActive are those of Measures, as Go writes durations. Empty: they were not measured.
+	DoubleActive string `json:"double-active,omitempty"`
+	NobodyActive string `json:"nobody-active,omitempty"`
 	// Singletons are in the order of the file.
 	Singletons []SingletonResult `json:"singletons,omitempty"`
 	// Shards are in the order of the file.
 	Shards []ShardsResult `json:"shards,omitempty"`
 	// TraceHash is the same for equal runs.
-	TraceHash string  `json:"trace-hash"`
-	Events    []Event `json:"events"`
+	TraceHash string `json:"trace-hash"`
+	// Events are what happened, in words, and History is what changed; both only of Run.
+	Events  []Event  `json:"events"`
+	History *History `json:"history,omitempty"`
+
+	Measures Measures `json:"-"`
+	// Coverage is the one that was given to the run; nil without.
+	Coverage *Coverage `json:"-"`
 }
+
+// Coverage counts the transitions that resolvers take; the zero Coverage is ready for use.
+type Coverage = world.Coverage
 
 // Event is one thing that happened in a run.
 type Event struct {
@@ -46,34 +60,107 @@ type Event struct {
 	Detail string `json:"detail"`
 }
 
-// Run plays a scenario; one that does not validate fails with its problems. The seed decides everything that is left to chance.
-func Run(s *Scenario, seed uint64) Result {
-	p, err := Prepare(s)
+// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
+// The scenario must not be changed any more. Any number of goroutines may play it at the same time.
+type Prepared struct {
+	s       *Scenario
+	options world.Options
+	names   *names
+}
+
+// Prepare fails with every problem of the scenario, one line each, when it does not validate.
+func Prepare(s *Scenario) (*Prepared, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	o, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{s: s, options: o, names: s.names()}, nil
+}
+
+// Run plays a scenario and records it; one that does not validate fails with its problems. The seed decides everything that is left to
+// chance. In a cluster of more than 64 nodes the history has the views of a few nodes of each kind: those that all steps treat alike.
+func Run(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Run) }
+
+// Judge is Run without Events, History and what is measured, and several times as fast. Who judges many runs of one scenario prepares it first.
+func Judge(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Judge) }
+
+// Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.
+func Cover(s *Scenario, seed uint64, c *Coverage) Result {
+	return s.played(seed, func(ready *Prepared, seed uint64) Result {
+		return ready.play(seed, func(o *world.Options) { o.Coverage = c })
+	})
+}
+
+func (s *Scenario) played(seed uint64, play func(*Prepared, uint64) Result) Result {
+	ready, err := Prepare(s)
 	if err != nil {
 		return refused(empty(s, seed), err)
 	}
-	return p.Run(seed)
+	return play(ready, seed)
 }
 
-// Judge is Run without Events, and several times as fast. Who judges many runs of one scenario prepares it first.
-func Judge(s *Scenario, seed uint64) Result {
-	r, _ := play(s, seed, func(*world.Options) {})
-	return r
+// Run is the function Run for this scenario.
+func (ready *Prepared) Run(seed uint64) Result {
+	return ready.play(seed, func(o *world.Options) { o.Measure, o.Trace, o.HistoryOf = true, true, ready.s.watched() })
 }
 
-// Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.
-func Cover(s *Scenario, seed uint64, c *world.Coverage) Result {
-	r, _ := play(s, seed, func(o *world.Options) { o.Coverage = c })
-	return r
+// Judge is the function Judge for this scenario.
+func (ready *Prepared) Judge(seed uint64) Result { return ready.play(seed, func(*world.Options) {}) }
+
+// Measure is Judge, and measures. With a coverage it counts transitions as well.
+func (ready *Prepared) Measure(seed uint64, c *Coverage) Result {
+	return ready.play(seed, func(o *world.Options) { o.Measure, o.Coverage = true, c })
 }
 
-// play plays a scenario under options that observe sets; the world is nil if the scenario does not validate.
-func play(s *Scenario, seed uint64, observe func(*world.Options)) (Result, *world.World) {
-	p, err := Prepare(s)
+// play plays one run under options that observe sets.
+func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
+	r := empty(ready.s, seed)
+	played, err := ready.player(seed, observe)
 	if err != nil {
-		return refused(empty(s, seed), err), nil
+		return refused(r, err)
 	}
-	return p.play(seed, observe)
+	s, w := played.s, played.w
+	r.Survivors = append(r.Survivors, w.Survivors()...)
+	r.Down = append(r.Down, w.Down()...)
+	r.LeaseHolder = w.Holder()
+	r.Singletons, r.Shards = singletonResults(w.Slots()), shardsResults(w.Shards())
+	for _, n := range w.Nodes() {
+		if d, ok := n.Decision(); ok {
+			if r.Decisions == nil {
+				r.Decisions = make(map[string]string)
+			}
+			r.Decisions[n.Name] = d.Kind.String()
+		}
+	}
+	after, resolved := s.resolved(w)
+	if resolved {
+		r.ResolvedAfter = after.String()
+	}
+	r.Failures = append(r.Failures, broken(w.FinishSafety())...)
+	r.Failures = append(r.Failures, s.unmet(&r, played, after, resolved)...)
+	r.Excepted = broken(w.Excepted())
+	r.Passed = len(r.Failures) == 0
+	r.TraceHash = w.Hash()
+	r.Coverage = played.observed.Coverage
+	r.Measures = Measures{Passed: r.Passed, Nobody: len(r.Survivors) == 0, Survivors: len(r.Survivors), Resolved: after, Settled: resolved}
+	if played.observed.Measure {
+		r.measured(w.Activity())
+	}
+	if h := w.History(); h != nil {
+		r.Events = append(ready.s.draws(seed), events(w)...)
+		r.History = historyOf(h, w.Activity())
+	}
+	return r
+}
+
+// measured takes in what the world has measured.
+func (r *Result) measured(a world.Activity) {
+	m := &r.Measures
+	m.BothSides, m.DoubleActive, m.NobodyActive = a.BothSides, a.DoubleActive.Total(), a.NobodyActive.Total()
+	r.DoubleActive, r.NobodyActive = m.DoubleActive.String(), m.NobodyActive.String()
 }
 
 func empty(s *Scenario, seed uint64) Result {

@@ -208,12 +208,8 @@ func (g *generator) special(at string) (object, bool) {
 		return span(anySpan), true
 	case "steps.clock.rate":
 		return object{"type": "number", "minimum": 0.01, "maximum": 100}, true
-	case "cluster.network.loss":
-		return object{"type": "number", "minimum": 0, "maximum": 0}, true
-	case "steps.loss":
-		return object{"enum": []any{0, 1}}, true
-	case "steps.latency":
-		return span(`^[-+]?(0|` + zeros + `)$`), true
+	case "cluster.network.loss", "steps.loss":
+		return object{"type": "number", "minimum": 0, "maximum": 1}, true
 	case "steps.state":
 		return object{"enum": []any{stateLost}}, true
 	case "steps.rights":
@@ -332,7 +328,7 @@ func stepActions(set func(keys ...string) object) (ways []object) {
 		case "down":
 			way = set(key, "by")
 		case "link", "link-one-way":
-			way = set(key, "loss")
+			way = with(way, "anyOf", []object{set("loss"), set("latency")})
 		}
 		for companion, of := range companions {
 			if !slices.Contains(of, key) {

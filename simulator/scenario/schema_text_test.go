@@ -29,7 +29,7 @@ var scenarioTexts = map[string]string{
 	"cluster.network":              "The properties of every link that is not cut.",
 	"cluster.network.latency":      "The least time a message takes. Default: 1ms.",
 	"cluster.network.jitter":       "What chance adds to it at most. Default: 1ms.",
-	"cluster.network.loss":         "The share of packets that vanish. Only 0 is played yet: loss does not reach failure detection. Default: 0.",
+	"cluster.network.loss":         "The share of packets that vanish, from 0 to 1. Default: 0.",
 	"cluster.reap-after":           "When Serf forgets a failed member: its reconnect time-out. Default: 24h.",
 
 	"cluster.settings": "What of the rules differs at single members, by their names. All should have the same: members that do not name each other.",
@@ -66,7 +66,7 @@ var scenarioTexts = map[string]string{
 	"steps.heal":                "Repairs every link. It must be true.",
 	"steps.link":                "Sets loss and latency of what goes between two nodes or zones, both ways: loss 1 cuts, loss 0 with latency 0s heals.",
 	"steps.link-one-way":        "[from, to]: sets loss and latency of what the first sends to the second.",
-	"steps.loss":                "The share of packets that vanish on this link: 0 or 1; what lies between is not played yet.",
+	"steps.loss":                "The share of packets that vanish on this link, from 0 to 1.",
 	"steps.latency":             "How much longer packets take on this link: 0s; more is not played yet.",
 	"steps.crash":               "Stops a node at once.",
 	"steps.restart":             "Starts a node anew, with its state folder; if it still runs it crashes first.",

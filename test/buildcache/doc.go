@@ -1,11 +1,14 @@
-// Package buildcache keeps programs that tests need and that take long to make: built once per version, into a folder of .cache.
+// Package buildcache keeps programs that tests need and that take long to make: each is built once for its version, which a module of the
+// repository pins, and for the Go toolchain, into .cache/programs. SBR_TEST_CACHE moves .cache.
+//
+//	path, err := buildcache.Etcd.Ensure(ctx, os.Stderr)
+//	go run -C test ./buildcache/build etcd kube-apiserver
 //
 // # Guarantees
 //
 //   - A folder that is there is complete: it is made beside its place and renamed. A failed or killed build leaves nothing that the next one
 //     would take for finished.
-//   - One build at a time in a cache, among all processes; whoever waits takes what the other one has built.
-//   - Progress is told while it lasts: in one line that is rewritten on a terminal, in a line every 15 seconds elsewhere.
+//   - One build of a program at a time, among all processes; a process that waits takes what the other one has built.
 //
 // # Non-guarantees
 //
@@ -13,5 +16,5 @@
 //
 // # Assumptions
 //
-//   - The key names everything that the build depends on, and the go command is on PATH.
+//   - The key names everything that the build depends on, the go command is on PATH, and it can download modules or has them.
 package buildcache

@@ -1,14 +1,13 @@
 // Package deploy tests what is in the folder deploy/, which is for operators: Kubernetes manifests, systemd units, container images, the
 // release's packages, the Grafana dashboard and the Prometheus alert rules. It builds the programs that check and pack them: kustomize,
-// promtool, goreleaser and syft, each in the version that a module under tools/ pins, into a cache in .cache/deploy.
+// promtool, goreleaser and syft, each in the version that a module under tools/ pins (package buildcache).
 //
 // # Guarantees
 //
 //   - Each manifest was accepted by a real kube-apiserver, in a dry run that refuses unknown fields, and its pods by the restricted Pod
 //     Security Standard.
 //   - Each rule and panel uses only metrics of docs/telemetry.md.
-//   - A program is built once for each version and Go toolchain; a build that fails leaves nothing behind. The programs never touch the
-//     product's module.
+//   - The programs never touch the product's module.
 //
 // # Non-guarantees
 //

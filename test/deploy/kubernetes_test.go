@@ -12,7 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
-	"github.com/serf-sbr/serf-sbr/test/deploy"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 const kubernetesDir = "kubernetes"
@@ -23,7 +23,7 @@ var layers = []string{"base/sidecar", "base/node", "overlays/production"}
 // render is what `kubectl apply -k` would send, one object each.
 func render(t *testing.T, dir string) (all []object) {
 	t.Helper()
-	out, err := deploy.Kustomize.Run(t, ".", "build", dir)
+	out, err := runProgram(t, buildcache.Kustomize, ".", "build", dir)
 	require.NoError(t, err, "%s", out)
 	documents := yaml.NewDecoder(bytes.NewReader([]byte(out)))
 	for {

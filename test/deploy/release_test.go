@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/test/deploy"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // The configuration that a release uses is one.
 func TestRelease_ConfigurationIsValid(t *testing.T) {
-	out, err := deploy.Goreleaser.Run(t, "..", "check")
+	out, err := runProgram(t, buildcache.Goreleaser, "..", "check")
 	require.NoError(t, err, "%s", out)
 	require.NotContains(t, out, "deprecated")
 
@@ -35,7 +35,7 @@ func TestRelease_ConfigurationIsValid(t *testing.T) {
 	require.NoError(t, err)
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	require.NoError(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "goarch:", "goarchs:", 1)), 0o600))
-	_, err = deploy.Goreleaser.Run(t, "..", "check", broken)
+	_, err = runProgram(t, buildcache.Goreleaser, "..", "check", broken)
 	require.Error(t, err, "an unknown key is found")
 }
 
@@ -44,7 +44,7 @@ func TestRelease(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: the packages are installed")
 	}
-	deploy.Goreleaser.Path(t) // skips
+	pathOf(t, buildcache.Goreleaser) // skips
 	tree := commitTree(t)
 	dist := makeRelease(t, tree)
 	program := filepath.Join(unpack(t, dist), "sbr_"+version+"_linux_"+runtime.GOARCH, "sbr")
@@ -105,9 +105,9 @@ func makeRelease(t *testing.T, dir string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), releaseTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, deploy.Goreleaser.Path(t), "release", "--clean", "--skip=publish,announce")
+	cmd := exec.CommandContext(ctx, pathOf(t, buildcache.Goreleaser), "release", "--clean", "--skip=publish,announce")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(deploy.Syft.Path(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(pathOf(t, buildcache.Syft))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return filepath.Join(dir, ".cache", "dist")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/serf-sbr/serf-sbr/test/deploy"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 const (
@@ -49,7 +49,7 @@ func alerts(t *testing.T) (all []alert) {
 // Promtool accepts the rules, and its own tests of them pass.
 func TestAlerts_Promtool(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
-		out, err := deploy.Promtool.Run(t, "prometheus", args...)
+		out, err := runProgram(t, buildcache.Promtool, "prometheus", args...)
 		require.NoError(t, err, "%s", out)
 	}
 }
@@ -70,7 +70,7 @@ func TestAlerts_PromtoolFindsMistakes(t *testing.T) {
 		broken := strings.ReplaceAll(string(text), change[0], change[1])
 		require.NotEqual(t, string(text), broken, name)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), []byte(broken), 0o600))
-		out, err := deploy.Promtool.Run(t, dir, "test", "rules", "alerts_test.yaml")
+		out, err := runProgram(t, buildcache.Promtool, dir, "test", "rules", "alerts_test.yaml")
 		require.Error(t, err, "%s: %s", name, out)
 	}
 }
@@ -201,7 +201,7 @@ func TestDashboard_ExpressionsAreValid(t *testing.T) {
 		require.NoError(t, err)
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "dashboard.yaml"), text, 0o600))
-		return deploy.Promtool.Run(t, dir, "check", "rules", "--lint=none", "dashboard.yaml")
+		return runProgram(t, buildcache.Promtool, dir, "check", "rules", "--lint=none", "dashboard.yaml")
 	}
 	out, err := check()
 	require.NoError(t, err, "%s", out)

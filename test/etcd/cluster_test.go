@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
-	"github.com/serf-sbr/serf-sbr/test/kubetest/binaries"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 // cluster is a running etcd cluster.
@@ -44,9 +44,9 @@ func newCluster(t testing.TB, size int) *cluster {
 	if testing.Short() {
 		t.Skip("it starts real servers")
 	}
-	set, err := binaries.Ensure(t.Context(), os.Stderr)
+	program, err := buildcache.Etcd.Ensure(t.Context(), os.Stderr)
 	require.NoError(t, err)
-	c := &cluster{t: t, thread: process.NewThread(), program: set.Etcd, folder: t.TempDir()}
+	c := &cluster{t: t, thread: process.NewThread(), program: program, folder: t.TempDir()}
 	t.Cleanup(c.stop)
 	for try := 1; ; try++ {
 		c.members = nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,18 +19,13 @@ import (
 // upgradedFrom is the oldest commit whose members must work beside those of today.
 const upgradedFrom = "a81a6a4a01ed3fc18abb1555e40de8e8afaff8ec"
 
-// upgradeCacheEnv moves the folder with the programs of earlier commits.
-const upgradeCacheEnv = "SBR_UPGRADE_CACHE"
-
 // sbrOf is `sbr` as it was at a commit: built once, and kept.
 func sbrOf(t *testing.T, commit string) string {
 	t.Helper()
 	root, err := buildcache.Root()
 	require.NoError(t, err)
-	dir := buildcache.Folder(root, upgradeCacheEnv, "upgrade")
-	cache := buildcache.Cache{Dir: dir, Env: upgradeCacheEnv, Owner: "hosts", What: "sbr of an earlier commit"}
-	dir, err = cache.Ensure(t.Context(), commit, os.Stderr, func(dir string) error {
-		return buildCommit(t.Context(), root, commit, dir, os.Stderr)
+	dir, err := buildcache.Ensure(t.Context(), buildcache.Folder(root, "upgrade"), commit, func(dir string) error {
+		return buildCommit(t.Context(), root, commit, dir)
 	})
 	require.NoError(t, err)
 	return filepath.Join(dir, "sbr")
@@ -39,7 +33,7 @@ func sbrOf(t *testing.T, commit string) string {
 
 // buildCommit builds `sbr` of a commit into dir. Its sources are taken from the repository's history, and lie
 // in dir for as long as that takes.
-func buildCommit(ctx context.Context, root, commit, dir string, progress io.Writer) error {
+func buildCommit(ctx context.Context, root, commit, dir string) error {
 	if said, err := git(ctx, root, "cat-file", "-e", commit+"^{commit}"); err != nil {
 		return fmt.Errorf("hosts: an upgrade from commit %s cannot be tested: it is not in this clone; "+
 			"fetch the whole history with git fetch --unshallow (%s)", commit, strings.TrimSpace(said))
@@ -56,9 +50,7 @@ func buildCommit(ctx context.Context, root, commit, dir string, progress io.Writ
 	if said, err := unpack.CombinedOutput(); err != nil {
 		return fmt.Errorf("hosts: tar: %w: %s", err, said)
 	}
-	build := buildcache.GoBuild{Owner: "hosts", Label: "sbr of " + commit, Module: source, Package: "./cmd/sbr"}
-	build.Output = filepath.Join(dir, "sbr")
-	if err := build.Run(ctx, progress); err != nil {
+	if err := buildcache.Build(ctx, source, "", "./cmd/sbr", filepath.Join(dir, "sbr")); err != nil {
 		return err
 	}
 	for _, path := range []string{source, archive} {
@@ -82,7 +74,7 @@ func TestBuildCommit_NamesTheMissingHistory(t *testing.T) {
 	t.Parallel()
 	root, err := buildcache.Root()
 	require.NoError(t, err)
-	err = buildCommit(t.Context(), root, strings.Repeat("0123456789", 4), t.TempDir(), io.Discard)
+	err = buildCommit(t.Context(), root, strings.Repeat("0123456789", 4), t.TempDir())
 	require.ErrorContains(t, err, "git fetch --unshallow")
 }
 

@@ -1,7 +1,7 @@
 // This module exists only to build the kube-apiserver and etcd that the main module's
 // tests run against. It is kept apart because kubernetes needs every staging module
 // replaced, which would pin the product's own client-go to this older version.
-// Build both with: go run -C test ./kubetest/build.
+// Build both with: go run -C test ./buildcache/build etcd kube-apiserver.
 module github.com/serf-sbr/serf-sbr/test/kube
 
 go 1.26.0

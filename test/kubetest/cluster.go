@@ -9,16 +9,19 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
-	"github.com/serf-sbr/serf-sbr/test/kubetest/binaries"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
 // startTimeout is a bound for a machine under load; alone it takes 3 seconds.
 const startTimeout = 90 * time.Second
 
+// Binaries are the paths of the two programs.
+type Binaries struct{ Etcd, APIServer string }
+
 // Options are what a caller of Start may choose. The zero value is right for nearly everybody.
 type Options struct {
 	// Binaries are the programs to run. Zero: those of the cache, built first if missing.
-	Binaries binaries.Set
+	Binaries Binaries
 	// Progress is where a build reports. Nil: standard error.
 	Progress io.Writer
 	// Dir keeps data, logs and kubeconfigs, also after Stop. Empty: a temporary folder that Stop removes.
@@ -30,7 +33,7 @@ type Options struct {
 // Cluster is a running etcd and kube-apiserver. Its methods may be called from several goroutines.
 type Cluster struct {
 	dir     *folder
-	bin     binaries.Set
+	bin     Binaries
 	place   Place
 	thread  *process.Thread // of its own; nil: the place has one
 	admin   *client
@@ -74,14 +77,18 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (o Options) programs(ctx context.Context) (binaries.Set, error) {
-	if o.Binaries != (binaries.Set{}) {
+func (o Options) programs(ctx context.Context) (b Binaries, err error) {
+	if o.Binaries != b {
 		return o.Binaries, nil
 	}
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	return binaries.Ensure(ctx, o.Progress)
+	if b.Etcd, err = buildcache.Etcd.Ensure(ctx, o.Progress); err != nil {
+		return b, err
+	}
+	b.APIServer, err = buildcache.APIServer.Ensure(ctx, o.Progress)
+	return b, err
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -138,4 +145,11 @@ func (c *Cluster) Stop() error {
 		c.thread.Close()
 	}
 	return c.dir.close()
+}
+
+// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether anybody has ended it meanwhile.
+func (c *Cluster) EtcdIsPaused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etcd.alive() && c.etcd.Paused()
 }

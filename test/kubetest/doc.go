@@ -9,7 +9,7 @@
 //	}
 //
 // [Shared] is one cluster for all tests of a process; a test that kills or pauses something takes its own from [New]. The two
-// programs are built on first use, which takes minutes: run "go run -C test ./kubetest/build" before the tests.
+// programs are built on first use, which takes minutes: run "go run -C test ./buildcache/build etcd kube-apiserver" before the tests.
 //
 // [Proxy] stands in front of the API server, counts requests and injects faults.
 //

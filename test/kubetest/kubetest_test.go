@@ -191,6 +191,6 @@ func TestStart_SaysWhatFailedAndWhere(t *testing.T) {
 
 	bad.Binaries.Etcd = "/no/such/etcd"
 	_, err = kubetest.Start(t.Context(), bad)
-	require.ErrorContains(t, err, "go run -C test ./kubetest/build")
+	require.ErrorContains(t, err, "go run -C test ./buildcache/build etcd")
 	require.Equal(t, 1, strings.Count(err.Error(), "kubetest:"))
 }

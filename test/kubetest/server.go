@@ -19,7 +19,7 @@ type server struct{ *process.Process }
 func startServer(t *process.Thread, name, logPath, program string, args ...string) (*server, error) {
 	p, err := process.Start(t, process.Command{Name: name, Program: program, Args: args, Log: logPath})
 	if err != nil {
-		return nil, fmt.Errorf("kubetest: %w; build it with: go run -C test ./kubetest/build", err)
+		return nil, fmt.Errorf("kubetest: %w; build it with: go run -C test ./buildcache/build etcd kube-apiserver", err)
 	}
 	return &server{p}, nil
 }

@@ -2,6 +2,7 @@ package serf_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ func (p *player) outcome() outcome {
 		o.decisions[n.Name] = n.last
 	}
 	p.atTheEnd(up)
+	o.singletons, o.shards, o.missing = p.places()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o.broken = slices.Clone(p.promises.broken)
@@ -121,6 +123,16 @@ func (o *outcome) unmet(s *scenario.Scenario, timed bool) (failures []string) {
 	for name, want := range e.Decisions {
 		if found := o.decisions[name]; !strings.EqualFold(found, want) && (found != "" || want != "none") {
 			fail("decisions: %s: expected %s, found %q", name, want, found)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Singletons)) {
+		if want, found := e.Singletons[name], o.singletons[name]; want != found {
+			fail("singletons: %s: expected on %s, found on %s", name, want, found)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(e.Shards)) {
+		if want, found := e.Shards[kind], o.shards[kind]; !same(want, found) || o.missing[kind] > 0 {
+			fail("shards: %s: expected on %v, found on %v, and %d nowhere", kind, want, found, o.missing[kind])
 		}
 	}
 	return failures

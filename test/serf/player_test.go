@@ -58,6 +58,8 @@ type player struct {
 	errs     []error
 	seen     map[sbr.ID]uint64 // the token that each incarnation had read when it started
 	promises promises
+	slots    map[string]*slot             // what singletons and shards have run, by name
+	leases   map[string]*leasetest.Memory // the records of their leases, by name
 }
 
 // outcome is what a run came to, in the words of scenario.Result.
@@ -67,6 +69,9 @@ type outcome struct {
 	resolved        bool
 	after           time.Duration
 	decisions       map[string]string
+	singletons      map[string]string   // on which node each runs, or none
+	shards          map[string][]string // on which nodes those of a type run
+	missing         map[string]int      // how many of a type run nowhere
 	broken          []string
 	err             error
 }
@@ -99,21 +104,23 @@ func newPlayer(ctx context.Context, s *scenario.Scenario, seed uint64) *player {
 	p := &player{
 		s: s, ctx: ctx, store: leasetest.NewMemory(), index: make(map[string]int), zones: make(map[string][]int),
 		seen: make(map[sbr.ID]uint64), backups: make(map[time.Duration]lease.Record),
-		net: memnet.New(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Seed: seed}),
+		slots: make(map[string]*slot), leases: make(map[string]*leasetest.Memory),
 		rng: rand.New(rand.NewPCG(seed, 0x5e4f)),
 	}
 	p.promises.watch(p)
 	var names []string
 	for i, m := range members(s) {
 		n := &node{Node: m, index: i, addr: address(i + 1), view: p.store.View(m.Name)}
-		n.view.SetDelay(storeDelay)
+		n.views = append(n.views, n.view)
+		n.suffer(n.view)
 		p.nodes, names = append(p.nodes, n), append(names, m.Name)
 		p.index[m.Name] = i
 		if m.Zone != "" {
 			p.zones[m.Zone] = append(p.zones[m.Zone], i)
 		}
 	}
-	p.top = newTopology(p.net, names)
+	p.top = newTopology(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Seed: seed}, names)
+	p.net = p.top.net
 	return p
 }
 
@@ -187,7 +194,9 @@ func (p *player) form() error {
 				return err
 			}
 		}
-		proc.takePart()
+		if err := proc.takePart(); err != nil {
+			return err
+		}
 		time.Sleep(p.draw(300 * time.Millisecond)) // nodes that start at the same moment would do everything at the same moment
 	}
 	for end := time.Now().Add(2 * time.Minute); !p.whole(len(start)); time.Sleep(50 * time.Millisecond) {
@@ -196,7 +205,7 @@ func (p *player) form() error {
 		}
 	}
 	p.began = time.Now()
-	return nil
+	return p.top.lose(p.s.Cluster.Network.Loss)
 }
 
 func (p *player) joins() (n int) {
@@ -255,6 +264,7 @@ func (p *player) run() {
 		time.Sleep(next - p.now())
 		synctest.Wait() // whatever happens at this moment has happened
 		p.sample()
+		p.watchSlots()
 	}
 }
 

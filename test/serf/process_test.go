@@ -28,9 +28,11 @@ type node struct {
 	index int
 	addr  netip.Addr
 	view  *leasetest.Faulty
-	proc  *process // the last one, nil before the first
-	hurt  int      // the step, counted from 1, whose store fault it suffers
-	last  string   // its last decision
+	views []*leasetest.Faulty     // view, and those to the leases of singletons and shards
+	proc  *process                // the last one, nil before the first
+	hurt  int                     // the step, counted from 1, whose store fault it suffers
+	fault func(*leasetest.Faulty) // that fault; nil: none
+	last  string                  // its last decision
 }
 
 // process is one incarnation: a Serf node and its provider.
@@ -53,6 +55,7 @@ type process struct {
 	shown    view         // what its status showed last
 	outSince int          // samples in a row in which it knew a verdict that leaves it out, and went on
 	requests atomic.Int32 // of operators, that are not answered yet
+	managers []manager    // of singletons and shards, those of the file's order
 }
 
 // memberlistOf is what Serf uses under a profile.
@@ -169,17 +172,17 @@ func (proc *process) boot() error {
 			created = true
 		}
 		if _, err := proc.serf.Join([]string{q.at()}, true); err == nil {
-			proc.takePart()
-			return nil
+			return proc.takePart()
 		}
 	}
 	return proc.ctx.Err()
 }
 
-func (proc *process) takePart() {
+func (proc *process) takePart() error {
 	proc.mu.Lock()
-	defer proc.mu.Unlock()
 	proc.joined = true
+	proc.mu.Unlock()
+	return proc.open()
 }
 
 func (proc *process) at() string {
@@ -278,6 +281,9 @@ func (proc *process) bury() error {
 	if provider == nil {
 		return nil
 	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	proc.closeManagers(ended)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := provider.Stop(ctx); err != nil {
@@ -312,10 +318,13 @@ func (proc *process) leave() {
 	if !proc.up() || proc.gate.paused() {
 		return
 	}
-	proc.mu.Lock()
-	proc.gone = true
-	proc.mu.Unlock()
 	proc.p.background.Go(func() {
+		ctx, cancel := context.WithTimeout(proc.ctx, handOverWithin)
+		defer cancel()
+		proc.closeManagers(ctx)
+		proc.mu.Lock()
+		proc.gone = true
+		proc.mu.Unlock()
 		defer func() { _ = recover() }() // Serf's own, if the node crashes while it leaves
 		if err := proc.serf.Leave(); err != nil {
 			proc.p.report(fmt.Errorf("%s: leave: %w", proc.Name, err))

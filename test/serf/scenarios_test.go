@@ -33,21 +33,13 @@ var timed = map[string]string{
 	"holder-crashes":   "the crash is timed to the file's detection times; with Serf's own it may come before the verdict",
 }
 
-// differs are files in which Serf does something that the model leaves out, by name, with what it is.
-var differs = map[string]string{
-	"one-way-sides": "rumours of the smaller side still reach the larger one, whose members take each other for dead until they refute it: " +
-		"its view settles later, and either side may win",
-	"rolling-update-during-split": "when Serf calls a member of the larger side left, which restarts that side's deadline, is a matter of seconds: " +
-		"in three plays of ten the smaller side is first",
-}
-
 // promisesOnly says why the expectations of a file do not hold over real Serf, where only the promises are checked then; empty: they do.
 func promisesOnly(name string) string {
-	return timed[name] + differs[name]
+	return timed[name]
 }
 
 // short are the files that are played with -short, and under the race detector.
-var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart-same-name"}
+var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart-same-name", "singleton-holder-loses", "shards-lease-lost"}
 
 // unplayable says why a file is not played here; empty: it is.
 func unplayable(s *scenario.Scenario) string {
@@ -86,12 +78,6 @@ func unplayable(s *scenario.Scenario) string {
 
 // without says which parts of a file are left out when it is played here, with the reason.
 func without(s *scenario.Scenario) (parts []string) {
-	if len(s.Cluster.Singletons) > 0 {
-		parts = append(parts, "singletons: nodes run a resolver alone here; package singleton plays them over real Serf in its own tests")
-	}
-	if len(s.Cluster.Shards) > 0 {
-		parts = append(parts, "shards: nodes run a resolver alone here; package sharding plays them over real Serf in its own tests")
-	}
 	if s.Cluster.Detection.Profile == "" {
 		parts = append(parts, "detection: Serf has times of its own, so resolved-within is not checked")
 	}
@@ -248,35 +234,32 @@ func notPlayed(all map[string]*scenario.Scenario) string {
 // looks at in a file that is played.
 func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 	played := map[string][]string{
-		"Cluster": {"system", "nodes", "split-brain-resolver", "lease", "network", "reap-after", "settings"},
+		"Cluster": {"system", "nodes", "split-brain-resolver", "lease", "network", "reap-after", "settings", "singletons", "shards"},
 		"Node":    {"name", "roles", "zone"},
-		"Network": {"latency", "jitter"},
+		"Network": {"latency", "jitter", "loss"},
 		"Step": {"at", "partition", "cut", "cut-one-way", "link", "link-one-way", "loss", "latency", "heal", "crash", "restart", "leave", "force-leave", "on",
 			"down", "by",
 			"join", "pause", "lease-store", "rights", "for", "nodes"},
 		"StoreChange": {"slow", "restore"},
-		"Expect":      {"survivors", "survivors-one-of", "survivor-count", "down", "lease-holder", "resolved-within", "decisions"},
+		"Singleton": {"name", "role", "use-lease", "removal-margin", "hand-over-retry-interval", "number-of-retries", "lease-retry-interval",
+			"stop-takes", "ends-after"},
+		"Shards": {"type", "count", "role", "use-lease", "removal-margin", "hand-over-retry-interval", "number-of-retries", "lease-retry-interval",
+			"stop-takes", "ends-after", "reopened-after"},
+		"Expect": {"survivors", "survivors-one-of", "survivor-count", "down", "lease-holder", "resolved-within", "decisions", "singletons", "shards"},
 	}
 	listed := map[string][]string{ // by unplayable or without
-		"Cluster": {"detection", "singletons", "shards"},
-		"Network": {"loss"}, // the simulator itself refuses it
+		"Cluster": {"detection"},
 		"Step":    {"as", "state", "clock"},
-		"Expect":  {"singletons", "shards"}, // which need the keys of that name in the cluster
 	}
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[scenario.Cluster](), reflect.TypeFor[scenario.Node](), reflect.TypeFor[scenario.Network](), reflect.TypeFor[scenario.Step](),
-		reflect.TypeFor[scenario.StoreChange](), reflect.TypeFor[scenario.Expect](),
+		reflect.TypeFor[scenario.StoreChange](), reflect.TypeFor[scenario.Expect](), reflect.TypeFor[scenario.Singleton](), reflect.TypeFor[scenario.Shards](),
 	} {
 		var keys []string
 		for f := range of.Fields() {
 			keys = append(keys, f.Tag.Get("yaml"))
 		}
 		require.ElementsMatch(t, keys, slices.Concat(played[of.Name()], listed[of.Name()]), of.Name())
-	}
-	for name, s := range library(t) {
-		parts := strings.Join(append(without(s), unplayable(s)), "\n")
-		require.Equal(t, len(s.Cluster.Singletons) > 0, strings.Contains(parts, "singletons: "), name)
-		require.Equal(t, len(s.Cluster.Shards) > 0, strings.Contains(parts, "shards: "), name)
 	}
 }
 
@@ -306,10 +289,6 @@ func TestScenarios_ListsAreUpToDate(t *testing.T) {
 	for name := range timed {
 		require.Contains(t, all, name)
 		require.Empty(t, all[name].Cluster.Detection.Profile, "%s: a file with Serf's own times can be held to what it expects", name)
-	}
-	for name := range differs {
-		require.Contains(t, all, name)
-		require.Empty(t, unplayable(all[name]), name)
 	}
 	for _, name := range short {
 		require.Contains(t, all, name)

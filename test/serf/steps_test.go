@@ -51,9 +51,9 @@ func (p *player) step(number int, st *scenario.Step) error {
 	case st.LeaseStore != nil && st.LeaseStore.Change.Restore != nil:
 		p.forget(func() { p.store.Restore(p.backups[*st.LeaseStore.Change.Restore]) })
 	case st.LeaseStore != nil:
-		p.hurtStore(number, st, func(n *node) { inject(n.view, st.LeaseStore) })
+		p.hurtStore(number, st, func(v *leasetest.Faulty) { inject(v, st.LeaseStore) })
 	case st.Rights != nil:
-		p.hurtStore(number, st, func(n *node) { n.view.SetUnavailable(true) }) // refused at once, and so unknown
+		p.hurtStore(number, st, func(v *leasetest.Faulty) { v.SetUnavailable(true) }) // refused at once, and so unknown
 	case st.Clock != nil: // nobody starts under it: see unplayable
 	default:
 		return errors.New("this step is not played over Serf")
@@ -61,21 +61,18 @@ func (p *player) step(number int, st *scenario.Step) error {
 	return nil
 }
 
-// link cuts or mends every link between two members or zones.
+// link changes every link between two members or zones.
 func (p *player) link(st *scenario.Step) error {
-	ends, change := st.Link, p.top.mendOneWay
-	if *st.Loss == 1 {
-		change = p.top.cutOneWay
-	}
+	ends := st.Link
 	if ends == nil {
 		ends = st.LinkOneWay
 	}
 	var errs []error
 	for _, a := range p.expand((*ends)[:1]) {
 		for _, b := range p.expand((*ends)[1:]) {
-			errs = append(errs, change(a, b))
+			errs = append(errs, p.top.link(a, b, st.Loss, st.Latency))
 			if st.Link != nil {
-				errs = append(errs, change(b, a))
+				errs = append(errs, p.top.link(b, a, st.Loss, st.Latency))
 			}
 		}
 	}
@@ -177,7 +174,7 @@ func (p *player) boot(n *node) {
 }
 
 // hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.
-func (p *player) hurtStore(number int, st *scenario.Step, inject func(n *node)) {
+func (p *player) hurtStore(number int, st *scenario.Step, fault func(*leasetest.Faulty)) {
 	hit := p.nodes
 	if st.Nodes != nil {
 		hit = nil
@@ -187,8 +184,7 @@ func (p *player) hurtStore(number int, st *scenario.Step, inject func(n *node)) 
 	}
 	for _, n := range hit {
 		n.hurt = number
-		n.healStore()
-		inject(n)
+		p.hurt(n, fault)
 	}
 	if st.For == nil {
 		return
@@ -196,16 +192,30 @@ func (p *player) hurtStore(number int, st *scenario.Step, inject func(n *node)) 
 	p.after(st.For.From, func() error {
 		for _, n := range hit {
 			if n.hurt == number {
-				n.healStore()
+				p.hurt(n, nil)
 			}
 		}
 		return nil
 	})
 }
 
-func (n *node) healStore() {
-	n.view.Heal()
-	n.view.SetDelay(storeDelay)
+// hurt gives all ways of a node to the store a fault, or none, instead of the one before.
+func (p *player) hurt(n *node, fault func(*leasetest.Faulty)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n.fault = fault
+	for _, v := range n.views {
+		n.suffer(v)
+	}
+}
+
+// suffer gives one of them the node's fault.
+func (n *node) suffer(v *leasetest.Faulty) {
+	v.Heal()
+	v.SetDelay(storeDelay)
+	if n.fault != nil {
+		n.fault(v)
+	}
 }
 
 func inject(v *leasetest.Faulty, f *scenario.StoreFault) {

@@ -4,8 +4,8 @@
 //	other := serftest.Start(t, serftest.Options{Node: "n2", Join: []string{agent.Bind()}})
 //	client, err := agent.Dial()
 //
-// There are two flavours: [Module] is built from the Go module in test/serfagent, once, into .cache/serf; [Debian] is the older agent
-// of Debian's package, fetched with apt-get and unpacked there, not installed. SBR_SERF_CACHE moves that folder.
+// There are two flavours: [Module] is built from the Go module in test/serfagent, once (package buildcache); [Debian] is the older agent
+// of Debian's package, fetched with apt-get and unpacked into .cache/serf, not installed.
 //
 // # Guarantees
 //

@@ -15,14 +15,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
 )
 
-// CacheEnv names the environment variable that moves the cache out of the repository.
-const CacheEnv = "SBR_SERF_CACHE"
-
-const (
-	owner        = "serftest"
-	agentPackage = "github.com/hashicorp/serf/cmd/serf"
-)
-
 // Flavour is one of the stock agents. The zero value is Module.
 type Flavour int
 
@@ -51,53 +43,17 @@ func Ensure(ctx context.Context, f Flavour, out io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache := buildcache.Cache{Dir: buildcache.Folder(root, CacheEnv, "serf"), Env: CacheEnv, Owner: owner, What: "the stock Serf agent"}
-	if f == Debian {
-		return ensureDebian(ctx, cache, out)
+	if f == Module {
+		return buildcache.Serf.Ensure(ctx, out)
 	}
-	return ensureModule(ctx, cache, filepath.Join(root, "test", "serfagent"), out)
-}
-
-func ensureModule(ctx context.Context, cache buildcache.Cache, module string, out io.Writer) (string, error) {
-	key, err := moduleKey(ctx, module)
-	if err != nil {
-		return "", err
-	}
-	dir, err := cache.Ensure(ctx, key, out, func(dir string) error {
-		build := buildcache.GoBuild{
-			Owner: owner, Label: "serf agent", Module: module, Package: agentPackage, Output: filepath.Join(dir, "serf"),
-		}
-		return build.Run(ctx, out)
-	})
-	return filepath.Join(dir, "serf"), err
-}
-
-// moduleKey names everything that the build depends on.
-func moduleKey(ctx context.Context, module string) (string, error) {
-	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("serftest: %w; restore test/serfagent from git", err)
-	}
-	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
-	if err != nil {
-		return "", fmt.Errorf("serftest: %w; restore test/serfagent from git", err)
-	}
-	toolchain, err := buildcache.ReadToolchain(ctx, module)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("module_%s_%s", toolchain, buildcache.Digest(mod, sum)), nil
-}
-
-const debianProgram = "usr/bin/serf"
-
-func ensureDebian(ctx context.Context, cache buildcache.Cache, out io.Writer) (string, error) {
-	dir, err := cache.Ensure(ctx, "debian", out, func(dir string) error {
-		fmt.Fprintf(out, "%s: fetching Debian's package serf\n", owner)
+	dir, err := buildcache.Ensure(ctx, buildcache.Folder(root, "serf"), "debian", func(dir string) error {
+		fmt.Fprintln(out, "fetching Debian's package serf")
 		return fetchDebian(ctx, dir)
 	})
 	return filepath.Join(dir, filepath.FromSlash(debianProgram)), err
 }
+
+const debianProgram = "usr/bin/serf"
 
 // fetchDebian unpacks the package into dir; nothing is installed.
 func fetchDebian(ctx context.Context, dir string) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -99,14 +100,8 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestEnsure_DebianNeedsApt(t *testing.T) {
-	t.Setenv(serftest.CacheEnv, t.TempDir())
+	t.Setenv(buildcache.Env, t.TempDir())
 	t.Setenv("PATH", "")
 	_, err := serftest.Ensure(t.Context(), serftest.Debian, t.Output())
 	require.ErrorIs(t, err, serftest.ErrNoApt)
-}
-
-func TestEnsure_ModuleNeedsGo(t *testing.T) {
-	t.Setenv("PATH", "")
-	_, err := serftest.Ensure(t.Context(), serftest.Module, t.Output())
-	require.ErrorContains(t, err, "the go command must be on PATH")
 }

@@ -12,7 +12,7 @@
 //   - Only programs of this machine are let in, and no web page. Two for one singleton are not.
 //   - A program is attached once its member is armed, not before: a candidate that can run nothing yet would be waited for by all others.
 //   - A run ends when its program says that nothing is left of it, or, once it is gone without a word, when nothing can be left: it was told to end when
-//     the connection ended, and its keeper kills it when the time is over that was promised last.
+//     the connection ended, and its supervisor kills it when the time is over that was promised last.
 //   - Once this member is downed the program is told before any hook, and the agent's grace lasts until the program has ended.
 //   - A program that says nothing, reads nothing or says nonsense holds nobody else up.
 //

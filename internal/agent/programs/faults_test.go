@@ -81,7 +81,7 @@ func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 	})
 }
 
-// The program's side stands still, so that its keeper alone looks after the program: until the time is over that was promised.
+// The program's side stands still, so that its supervisor alone looks after the program: until the time is over that was promised.
 func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 	stores := leasetest.NewMemory()
 	with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {

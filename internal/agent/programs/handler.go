@@ -44,7 +44,7 @@ func (h *Host) serve(w http.ResponseWriter, r *http.Request) {
 
 // admit lets a program in: it checks who it is, reads what it wants, and starts its manager.
 func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
-	if err := stranger(r); err != nil {
+	if err := checkLocalCaller(r); err != nil {
 		return nil, err
 	}
 	if err := s.http.EnableFullDuplex(); err != nil {
@@ -79,8 +79,8 @@ func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
 	return slot, nil
 }
 
-// stranger refuses who is not on this machine, and web pages.
-func stranger(r *http.Request) error {
+// checkLocalCaller refuses who is not on this machine, and web pages.
+func checkLocalCaller(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
 		return refuse(http.StatusForbidden, false, "programs are attached from this machine only, not from %s: run sbr run next to its agent, and give it a loopback address", r.RemoteAddr)

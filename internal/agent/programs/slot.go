@@ -283,7 +283,7 @@ func (s *slot) finish() {
 }
 
 // mayLast is how long something of the program may be left once its side is gone. Who closes the connection, or dies, stops it within its
-// stop-timeout. Who says nothing may stand still: then the keeper ends it when the promised time is over.
+// stop-timeout. Who says nothing may stand still: then the supervisor ends it when the promised time is over.
 func (s *slot) mayLast() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,11 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
+	"golang.org/x/time/rate"
 )
 
 // quiet makes OpenTelemetry log through log, and little: a collector that is away must not fill the log of a cluster in trouble.
@@ -27,16 +28,13 @@ const lineEvery = time.Minute
 // limited is a handler that lets one record through in a while, and counts the rest. It is safe for concurrent use.
 type limited struct {
 	slog.Handler
-	*since
+	sometimes *rate.Sometimes
+	silent    *atomic.Int64
 }
 
-type since struct {
-	mu     sync.Mutex
-	last   time.Time
-	silent int
+func newLimited(h slog.Handler) limited {
+	return limited{h, &rate.Sometimes{Interval: lineEvery}, new(atomic.Int64)}
 }
-
-func newLimited(h slog.Handler) limited { return limited{h, new(since)} }
 
 // Enabled implements slog.Handler: what is less than a warning concerns those who write SDKs.
 func (l limited) Enabled(ctx context.Context, level slog.Level) bool {
@@ -44,40 +42,27 @@ func (l limited) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 // Handle implements slog.Handler.
-func (l limited) Handle(ctx context.Context, r slog.Record) error {
-	silent, ok := l.admit()
-	if !ok {
-		return nil
-	}
-	r = r.Clone()
-	if !strings.HasPrefix(r.Message, prefix) {
-		r.Message = prefix + "telemetry: " + r.Message // the SDK's own
-	}
-	if silent > 0 {
-		r.AddAttrs(slog.Int("more-like-it", silent))
-	}
-	return l.Handler.Handle(ctx, r)
-}
-
-// admit reports whether a record may be logged now, and how many were not before it.
-func (s *since) admit() (silent int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.last.IsZero() && now.Sub(s.last) < lineEvery {
-		s.silent++
-		return 0, false
-	}
-	silent, s.silent, s.last = s.silent, 0, now
-	return silent, true
+func (l limited) Handle(ctx context.Context, r slog.Record) (err error) {
+	l.silent.Add(1)
+	l.sometimes.Do(func() {
+		r = r.Clone()
+		if !strings.HasPrefix(r.Message, prefix) {
+			r.Message = prefix + "telemetry: " + r.Message // the SDK's own
+		}
+		if silent := l.silent.Swap(0) - 1; silent > 0 {
+			r.AddAttrs(slog.Int64("more-like-it", silent))
+		}
+		err = l.Handler.Handle(ctx, r)
+	})
+	return err
 }
 
 // WithAttrs implements slog.Handler.
 func (l limited) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return limited{l.Handler.WithAttrs(attrs), l.since}
+	return limited{l.Handler.WithAttrs(attrs), l.sometimes, l.silent}
 }
 
 // WithGroup implements slog.Handler.
 func (l limited) WithGroup(name string) slog.Handler {
-	return limited{l.Handler.WithGroup(name), l.since}
+	return limited{l.Handler.WithGroup(name), l.sometimes, l.silent}
 }

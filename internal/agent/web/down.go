@@ -64,7 +64,7 @@ func (s *Server) down(down func(ctx context.Context, member, reason string) erro
 		s.log.Warn("sbr: asked over HTTP to down a member", "member", request.Member, "reason", request.Reason, "peer", r.RemoteAddr)
 		answer, status := DownAnswer{Outcome: OutcomeDowned}, http.StatusOK
 		if err := down(r.Context(), request.Member, request.Reason); err != nil {
-			answer, status = DownAnswer{Outcome: OutcomeUnknown, Message: line(strings.TrimPrefix(err.Error(), "downing: "))}, http.StatusGatewayTimeout
+			answer, status = DownAnswer{Outcome: OutcomeUnknown, Message: oneLine(strings.TrimPrefix(err.Error(), "downing: "))}, http.StatusGatewayTimeout
 			if errors.Is(err, downing.ErrDownRefused) {
 				answer.Outcome, status = OutcomeRefused, http.StatusConflict
 			}

@@ -73,17 +73,12 @@ func (f *feed) latest(force bool) (*moment, error) {
 	if age := time.Since(f.at); f.now.version > 0 && age < pollEvery && !force {
 		return f.now, nil
 	}
-	r := read(f.source)
-	state, err := json.Marshal(struct {
-		Boot   string         `json:"boot"`
-		Status downing.Status `json:"status"`
-		Health Health         `json:"health"`
-		View   *view          `json:"view"`
-	}{f.boot, r.Status, r.health, viewOf(r)})
+	entries := f.source.Journal()
+	state, err := json.Marshal(f.state())
 	if err != nil {
 		return nil, err
 	}
-	next := &moment{version: f.now.version, state: state, entries: r.entries}
+	next := &moment{version: f.now.version, state: state, entries: entries}
 	if !bytes.Equal(state, f.now.state) {
 		next.version++
 	}
@@ -91,8 +86,29 @@ func (f *feed) latest(force bool) (*moment, error) {
 	return next, nil
 }
 
-// entryAnswer is an Entry as JSON, with what the page shows of it.
-type entryAnswer struct {
+// state is what a feed and the page are given.
+type state struct {
+	Boot   string         `json:"boot"`
+	Zone   zone           `json:"zone"`
+	Status downing.Status `json:"status"`
+	Health Health         `json:"health"`
+	Config Config         `json:"config"`
+}
+
+// zone is where the member runs: times are shown as in its log.
+type zone struct {
+	Name   string `json:"name"`
+	Offset int    `json:"offset"` // ahead of UTC, in seconds
+}
+
+func (f *feed) state() state {
+	s := state{Boot: f.boot, Status: f.source.Status(), Health: f.source.Health(), Config: f.source.Config()}
+	s.Zone.Name, s.Zone.Offset = time.Now().Local().Zone()
+	return s
+}
+
+// occurrence is an Entry as JSON.
+type occurrence struct {
 	ID       string       `json:"id"`
 	At       time.Time    `json:"at"`
 	Kind     string       `json:"kind"`
@@ -101,28 +117,13 @@ type entryAnswer struct {
 	Incident string       `json:"incident,omitempty"`
 	Text     string       `json:"text"`
 	Verdict  *sbr.Verdict `json:"verdict,omitempty"`
-	View     entryView    `json:"view"`
 }
 
-type entryView struct {
-	At   string `json:"at"`
-	Word string `json:"word"`
-	Text string `json:"text"`
-	Tone string `json:"tone"`
-}
-
-func (f *feed) entry(e *Entry) entryAnswer {
-	a := entryAnswer{
-		ID: f.boot + "-" + strconv.FormatUint(e.ID, 10), At: e.At, Kind: e.Kind, Member: e.Member, Subject: e.Subject, Incident: e.Incident, Text: e.Text, Verdict: e.Verdict,
-		View: entryView{At: stamp(e.At), Word: kindWord(e.Kind), Text: line(e.Text)},
+func (f *feed) occurrence(e *Entry) occurrence {
+	return occurrence{
+		ID: f.boot + "-" + strconv.FormatUint(e.ID, 10), At: e.At, Kind: e.Kind, Member: e.Member, Subject: e.Subject, Incident: e.Incident,
+		Text: e.Text, Verdict: e.Verdict,
 	}
-	switch e.Kind {
-	case downing.OccurredVerdict, string(sbr.TopicDecision), downing.OccurredGranted:
-		a.View.Tone = "key"
-	case downing.OccurredUnreachable, downing.OccurredDown, downing.OccurredUnknown, downing.OccurredRefused, downing.OccurredAgentSilent:
-		a.View.Tone = "bad"
-	}
-	return a
 }
 
 // parseEventID reads the id that a client has seen last; anything that is not one of this process counts as nothing seen.
@@ -206,7 +207,7 @@ func (c *client) send(force bool) error {
 	}
 	for i := range m.entries {
 		if e := &m.entries[i]; e.ID > c.seen {
-			a := c.feed.entry(e)
+			a := c.feed.occurrence(e)
 			text, err := json.Marshal(a)
 			if err != nil {
 				return err
@@ -243,61 +244,3 @@ func (c *client) send(force bool) error {
 
 // keepBuffer is how much of its buffer a client keeps between two events.
 const keepBuffer = 16 << 10
-
-// What a Journal keeps: the newest entries of any kind, and of verdicts more, because a noisy night must not push out what it was about.
-const (
-	keepEntries  = 200
-	keepVerdicts = 50
-)
-
-// Entry is one occurrence with its place in the history of this process.
-type Entry struct {
-	// ID grows from entry to entry. The first is 1.
-	ID uint64
-	downing.Occurrence
-}
-
-// Journal keeps the newest occurrences: the last 200, and the last 50 verdicts. The zero value is empty and ready to use.
-// It may be used from several goroutines.
-type Journal struct {
-	mu       sync.Mutex
-	last     uint64
-	entries  []Entry
-	verdicts []Entry
-}
-
-// Record adds an occurrence. It never blocks for long: it fits downing.Config.Observe.
-func (j *Journal) Record(o downing.Occurrence) {
-	o.Verdict = o.Verdict.Clone()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.last++
-	e := Entry{ID: j.last, Occurrence: o}
-	j.entries = keep(j.entries, e, keepEntries)
-	if o.Kind == downing.OccurredVerdict {
-		j.verdicts = keep(j.verdicts, e, keepVerdicts)
-	}
-}
-
-// keep appends to a list that forgets its oldest.
-func keep(list []Entry, e Entry, most int) []Entry {
-	if len(list) == most {
-		copy(list, list[1:])
-		list = list[:most-1]
-	}
-	return append(list, e)
-}
-
-// Entries returns what is kept, oldest first. The verdicts in it are shared: do not change them.
-func (j *Journal) Entries() []Entry {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var all []Entry
-	for _, v := range j.verdicts {
-		if v.ID < j.entries[0].ID {
-			all = append(all, v)
-		}
-	}
-	all = append(all, j.entries...)
-	return all
-}

@@ -148,12 +148,12 @@ func TestFeed_SendsWhatChanges(t *testing.T) {
 				Boot   string
 				Status downing.Status
 				Health struct{ Ready struct{ OK bool } }
-				View   struct{ Headline string }
+				Config Config
 			}
 		}
 		require.NoError(t, json.Unmarshal([]byte(first[0].data), &got))
 		require.Equal(t, time.Now().UnixMilli(), got.Now)
-		require.Equal(t, "All 3 members reach each other.", got.State.View.Headline)
+		require.Equal(t, f.Config(), got.State.Config)
 		require.Equal(t, f.Status(), got.State.Status)
 		require.True(t, got.State.Health.Ready.OK)
 		require.Equal(t, got.State.Boot+"-1", first[1].id)
@@ -164,7 +164,7 @@ func TestFeed_SendsWhatChanges(t *testing.T) {
 		time.Sleep(pollEvery)
 		next := parse(t, w.taken())
 		require.Equal(t, "state occurrence occurrence", names(next), "the whole state and what is new in the history, at once")
-		require.Contains(t, next[0].data, "1 of 3 members is unreachable: n3.")
+		require.Contains(t, next[0].data, `"unreachable":["n3"]`)
 		f.happened(noon, "told", "told n3")
 		time.Sleep(pollEvery)
 		last := parse(t, w.taken())
@@ -330,7 +330,7 @@ func TestFeed_OutlivesTheTimeoutsOfRequests(t *testing.T) {
 		}
 		t.Fatalf("the feed ended before %q: %v", want, lines.Err())
 	}
-	await("reach each other")
+	await(`"token":0`)
 	began := time.Now()
 	for i := 2; time.Since(began) < time.Second; i++ { // longer than every timeout
 		f.set(func(f *fake) { f.status.Lease.Token = uint64(i) })

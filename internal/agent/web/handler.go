@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"unicode"
 )
 
 // The paths.
@@ -147,13 +148,27 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) health(which func(Health) Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		c := which(healthOf(s.feed.source))
+		c := which(s.feed.source.Health())
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		text := "ok"
 		if !c.OK {
-			text = cmp.Or(c.Reason, "not ok")
+			text = cmp.Or(oneLine(c.Reason), "not ok")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		fmt.Fprintln(w, text)
 	}
+}
+
+// oneLine makes text that may quote the names of others fit for a log and a terminal.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
 }

@@ -31,7 +31,7 @@ func TestPaths(t *testing.T) {
 		status            int
 		body, kind        string
 	}{
-		{"the page", "GET", well + "/", 200, "All 3 members reach each other.", "text/html; charset=utf-8"},
+		{"the page", "GET", well + "/", 200, "This page needs JavaScript. The same as JSON: <a href=\"status\">", "text/html; charset=utf-8"},
 		{"only the headers of the page", "HEAD", well + "/", 200, "", "text/html; charset=utf-8"},
 		{"the status", "GET", well + "/status", 200, `"state": "up"`, "application/json"},
 		{"the status ignores a query", "GET", well + "/status?x=1", 200, `"state": "up"`, "application/json"},

@@ -136,7 +136,7 @@ func (f *fake) lose(k int) *fake {
 		}
 		f.happened(noon.Add(time.Duration(i)*time.Second/10), downing.OccurredUnreachable, m.Name+" is unreachable")
 	}
-	f.health.Ready = Check{Reason: "a partition may be under way: " + list(f.status.Unreachable, 3)}
+	f.health.Ready = Check{Reason: "a partition may be under way"}
 	f.status.State, f.status.SuspendedBecause = sbr.StateSuspended, f.status.Unreachable[0]+" is unreachable"
 	since := noon
 	f.status.SuspendedSince = &since
@@ -147,14 +147,6 @@ func (f *fake) lose(k int) *fake {
 func (f *fake) deadline(since, at time.Time) *fake {
 	f.status.SuspendedSince, f.status.Deadline = &since, &at
 	return f
-}
-
-// waits is a member that asks for the lease.
-func (f *fake) waits() *fake {
-	f.status.State = sbr.StateWaiting
-	f.status.Lease.Holder, f.status.Lease.Token = uid("n4"), 3
-	return f.happened(noon.Add(20*time.Second), string(sbr.TopicDecision), "acquire-lease-and-down-unreachable: 3 of 5 counted members are reachable, a majority (2 members go down)").
-		happened(noon.Add(20*time.Second), downing.OccurredAsking, "asking for the lease payments-sbr, attempt 1")
 }
 
 // decided is what a verdict leaves behind: of n members the last k were downed.
@@ -179,36 +171,6 @@ func decided(n, k int) *fake {
 	f.happened(noon.Add(20300*time.Millisecond), downing.OccurredVerdict, fmt.Sprintf("verdict 4 by n1: %d survivors, %d down: %s", n-k, k, v.Reason))
 	return f.happened(noon.Add(21*time.Second), downing.OccurredResumed, "resumed: the partition is resolved")
 }
-
-// lost is the view of a member that the verdict of the others has downed.
-func lost() *fake {
-	f := decided(5, 2)
-	s := &f.status
-	s.Member, s.Incarnation, s.State, s.Leader, s.Responsible = "n5", uid("n5"), sbr.StateDown, "n4", false
-	why := "verdict 4 by n1 does not list this member among its survivors: 3 of 5 counted members are reachable, a majority"
-	for i := range s.Members {
-		m := &s.Members[i]
-		m.Status, m.Reachable = "up", i >= 3
-	}
-	s.Unreachable = []string{"n1", "n2", "n3"}
-	f.health = Health{Live: Check{Reason: "down: " + why}, Ready: Check{Reason: "down: " + why}}
-	return f.happened(noon.Add(20400*time.Millisecond), downing.OccurredDown, "down: "+why)
-}
-
-// indirectly is a cluster in which all are reached from here, but not by everybody.
-func indirectly() *fake {
-	f := whole(6)
-	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"}, {Observer: "n3", Subject: "n6"}}
-	return f
-}
-
-// Names that a member may have chosen to harm whoever looks at them.
-const (
-	markup    = `<script>alert(1)</script>`
-	turned    = "n\u202e4olleh\u202c\u200b"
-	backwards = "שלום-5"
-	endless   = "a-very-long-name-that-nobody-should-have-given-to-a-member-of-a-cluster-but-somebody-did-and-now-it-has-to-be-shown-all-the-same-0123456789-0123456789"
-)
 
 // served serves until the test ends, and returns the address with http://.
 func served(t *testing.T, o Options) (s *Server, url string) {

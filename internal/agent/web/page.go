@@ -3,71 +3,59 @@ package web
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the page, its style and its script
+	_ "embed" // the page, its style and its scripts
 	"encoding/base64"
-	"html/template"
+	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
+	"strings"
 )
 
-//go:embed page.gohtml
+//go:embed page.html
 var pageText string
 
 //go:embed page.css
 var style string
 
+// words puts a state into words; it knows no page.
+//
+//go:embed words.js
+var words string
+
+// script draws them.
+//
 //go:embed page.js
 var script string
 
-var page = template.Must(template.New("page").Parse(pageText))
+// The page as it is for everybody, before and after the state that it is given to draw first.
+var pageHead, pageTail, _ = strings.Cut(strings.NewReplacer("STYLE", style, "WORDS", words, "SCRIPT", script).Replace(pageText), "FIRST")
 
-// policy lets the page load nothing but its feed, run nothing but its own script, and turn no text into markup.
-var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src '" + hash(style) + "'; script-src '" + hash(script) +
-	"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// policy lets the page load nothing but its feed, run nothing but its own scripts, and turn no text into markup.
+var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash(style) + "; script-src " + hash(words) + " " + hash(script) +
+	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// pageView is what the template is given.
-type pageView struct {
-	Style  template.CSS
-	Script template.JS
-	Zone   string
-	First  firstView
-}
-
-// firstView is what the script draws before the feed says anything, and where the feed refuses it.
-type firstView struct {
-	View        *view        `json:"view"`
-	Occurrences []firstEntry `json:"occurrences"`
-}
-
-// firstEntry is what is shown of an entry: its raw text may hold what reorders others, and stays away from the page.
-type firstEntry struct {
-	ID   string    `json:"id"`
-	View entryView `json:"view"`
-}
-
+// page is given the state and the history with it: they are drawn before the feed says anything, and where the feed refuses the page.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
-	r := read(s.feed.source)
-	v := pageView{
-		Style: template.CSS(style), Script: template.JS(script), // our own files
-		Zone: time.Now().Local().Format("MST"), First: firstView{View: viewOf(r), Occurrences: []firstEntry{}},
+	first := struct {
+		State       state        `json:"state"`
+		Occurrences []occurrence `json:"occurrences"`
+	}{s.feed.state(), []occurrence{}}
+	for _, e := range s.feed.source.Journal() {
+		first.Occurrences = append(first.Occurrences, s.feed.occurrence(&e))
 	}
-	for i := range r.entries {
-		e := s.feed.entry(&r.entries[i])
-		v.First.Occurrences = append(v.First.Occurrences, firstEntry{ID: e.ID, View: e.View})
-	}
-	var b bytes.Buffer
-	if err := page.Execute(&b, v); err != nil {
+	text, err := json.Marshal(first) // what could end a script is escaped
+	if err != nil {
 		s.log.Error("sbr: the status page cannot be written", "error", err)
 		http.Error(w, "the page cannot be written", http.StatusInternalServerError)
 		return
 	}
+	page := bytes.Join([][]byte{[]byte(pageHead), text, []byte(pageTail)}, nil)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	_, _ = w.Write(b.Bytes()) // whoever went away does not want it
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	_, _ = w.Write(page) // the client may have gone away
 }

@@ -1,6 +1,6 @@
 "use strict";
-// The script draws the page from what comes with it, keeps it up to date from the feed, counts down, finds and sorts.
-// What is shown is worked out by the server, but for the places in the graph; all text reaches the page as text, never as markup.
+// The script draws the page from the state that comes with it, keeps it up to date from the feed, counts down, finds and sorts. What is said
+// is worked out by words.js; all text reaches the page as text, never as markup.
 (() => {
   const root = document.documentElement;
   const $ = (id) => document.getElementById(id);
@@ -40,14 +40,7 @@
 
   // --- The graph: the members on a circle, in the units of the drawing.
 
-  const besides = 16; // so many have their names beside them; the names of more point outwards
-
-  // short cuts a name; one that the server has isolated, because it may turn what stands around it, stays isolated.
-  function short(name, most) {
-    const letters = [...name];
-    if (letters.length <= most) return name;
-    return letters.slice(0, most - 1).join("") + "…" + (letters[0] === "\u2068" ? "\u2069" : "");
-  }
+  const {besides, short} = words; // besides: the names of more point outwards
 
   const round = (x) => Math.round(x * 10) / 10;
   const degrees = (angle) => round(angle * 180 / Math.PI);
@@ -168,14 +161,17 @@
       make("progress", {"aria-hidden": "true", max: 1})];
   }
 
-  const signs = {calm: "✔", wait: "!", bad: "✘", down: "■"};
+  let state = null; // the newest one,
+  let last = null; // and what is shown of it
+  let why = ""; // what the history says of the end of this member
 
-  function show(v) {
+  function show() {
+    const v = last = words.view(state, why);
     root.dataset.tone = v.tone;
     document.title = v.title;
     say("member", v.member);
     say("system", v.system);
-    say("sign", signs[v.tone]);
+    say("sign", v.sign);
     say("state", v.state);
     say("headline", v.headline);
     say("detail", v.detail);
@@ -190,6 +186,7 @@
     draw("config-warnings", v.config.warnings, items);
     draw("timings", v.config.timings, (all) => (all || []).map(drawTiming));
     say("yaml", v.config.yaml);
+    say("zone", state.zone.name);
     count();
   }
 
@@ -228,13 +225,16 @@
   // --- The history. The newest stands first; the page holds as much as the agent, and a while more.
 
   const most = 400;
-  let boot = null;
   const known = new Set();
 
   function tell(entry) {
     if (known.has(entry.id)) return;
     known.add(entry.id);
-    const v = entry.view;
+    if (entry.kind === "down") {
+      why = entry.text;
+      show();
+    }
+    const v = words.entry(entry, state.zone);
     $("journal").prepend(make("tr", {"data-id": entry.id, class: v.tone}, make("td", {class: "time"}, v.at), make("td", {}, v.word), make("td", {}, v.text)));
     while ($("journal").rows.length > most) {
       const last = $("journal").rows[most];
@@ -252,7 +252,6 @@
   let heard = performance.now(); // when the agent last said something
   let ahead = 0; // how far its clock is ahead of this one, in ms
   let feed = "connecting"; // connecting, live or lost
-  let last = null;
 
   function sign(now) {
     heard = performance.now();
@@ -268,16 +267,16 @@
     if (source) source.close();
     source = new EventSource(new URL("events", location.origin + location.pathname)); // without the password that the address may hold
     source.addEventListener("state", (e) => {
-      const {now, state} = JSON.parse(e.data);
-      sign(now);
-      if (boot !== null && boot !== state.boot) { // another process: its history begins anew
+      const told = JSON.parse(e.data);
+      sign(told.now);
+      if (state.boot !== told.state.boot) { // another process: its history begins anew
         known.clear();
+        why = "";
         $("journal").replaceChildren();
         $("quiet").hidden = false;
       }
-      boot = state.boot;
-      last = state.view;
-      show(last);
+      state = told.state;
+      show();
     });
     source.addEventListener("occurrence", (e) => tell(JSON.parse(e.data)));
     source.addEventListener("alive", (e) => sign(JSON.parse(e.data).now));
@@ -344,8 +343,9 @@
   });
 
   const first = JSON.parse($("first").textContent);
+  $("first").remove(); // it is raw: names in it may reorder what stands around them
+  state = first.state;
+  show();
   first.occurrences.forEach(tell);
-  last = first.view;
-  show(last);
   connect();
 })();

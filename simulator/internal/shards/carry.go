@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // step lets an event happen to a member's host and carries out what it wants.
@@ -18,13 +18,13 @@ func (w *walker) step(s *state, i int, e slot.Event) { w.carry(s, i, s.host(i).S
 func (w *walker) look(s *state, i int) {
 	s.Look(i)
 	w.step(s, i, slot.Viewed{View: w.view(s, i)})
-	for k := range s.chiefs {
-		switch c := &s.chiefs[k]; {
+	for k := range s.coordinators {
+		switch c := &s.coordinators[k]; {
 		case c.m == nil || int(c.at) != i || !s.Live(i):
 		case w.unsure(s, i):
 			w.dismiss(s, i, false)
 		default:
-			w.lookChief(s, k)
+			w.lookCoordinator(s, k)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (w *walker) view(s *state, i int) slot.View {
 // carry carries out what a host wants.
 func (w *walker) carry(s *state, i int, effects []slot.Effect) {
 	for _, e := range append([]slot.Effect(nil), effects...) {
-		if w.tell != nil {
+		if w.search.Telling() {
 			w.tell(i, e)
 		}
 		switch e := e.(type) {
@@ -62,16 +62,16 @@ func (w *walker) carry(s *state, i int, effects []slot.Effect) {
 			if l := &s.leases[e.Shard]; int(l.holder) == i {
 				l.holder = nobody
 			}
-			s.Mail.Post(toSelf(i, walk.Within, own(leaseReleased, e.Shard, e.Attempt, 0)))
+			s.Packets.Send(toSelf(i, walk.Within, own(leaseReleased, e.Shard, e.Attempt, 0)))
 		case slot.Start:
 			w.start(s, i, e)
 		case slot.Stop:
 			s.hosts[i].runs[e.Shard].stopping = true
-			s.Mail.Post(toSelf(i, walk.Ending, own(runEnded, e.Shard, e.Run, 0)))
+			s.Packets.Send(toSelf(i, walk.Ending, own(runEnded, e.Shard, e.Run, 0)))
 		}
 	}
 	if m := &s.Members[i]; m.Told && m.Up && s.hosts[i].m.Finished() {
-		s.End(i, passenger{w, s}) // it is down, and nothing of it runs
+		s.End(i, application{w, s}) // it is down, and nothing of it runs
 	}
 	w.flush(s)
 }
@@ -121,9 +121,9 @@ func (w *walker) ask(s *state, i int, term uint64, to sbr.ID, msg message.Messag
 	}
 }
 
-// send sends a letter, if there is a way. What a member says to itself comes at once.
+// send sends a packet, if there is a way. What a member says to itself comes at once.
 func (w *walker) send(s *state, from, to int, b body) {
-	l := letter{From: int8(from), To: int8(to), Body: b}
+	l := packet{From: int8(from), To: int8(to), Body: b}
 	g := &s.Budget
 	switch {
 	case !s.Talk(from, to):
@@ -131,11 +131,11 @@ func (w *walker) send(s *state, from, to int, b body) {
 		w.inside = append(w.inside, l)
 	default:
 		if b.kind == question && s.Members[to].Paused { // the newest is enough for one that stands still
-			s.Mail.Drop(func(o *letter) bool {
+			s.Packets.Drop(func(o *packet) bool {
 				return o.From == l.From && o.To == l.To && o.Body.kind == question && o.Body.term == b.term && o.Body.msg.Kind == b.msg.Kind
 			})
 		}
-		s.Mail.Post(l)
+		s.Packets.Send(l)
 	}
 }
 
@@ -155,8 +155,8 @@ func (w *walker) flush(s *state) {
 	w.flushing = false
 }
 
-// deliver hands a letter over.
-func (w *walker) deliver(s *state, l letter) {
+// deliver hands a packet over.
+func (w *walker) deliver(s *state, l packet) {
 	i, from, b := int(l.To), name(int(l.From)), &l.Body
 	switch b.kind {
 	case question:
@@ -166,9 +166,9 @@ func (w *walker) deliver(s *state, l letter) {
 			w.step(s, i, slot.Answered[message.Message]{From: from, Message: *b.msg, Unserved: b.kind == unserved})
 			return
 		}
-		for k := range s.chiefs {
-			if c := &s.chiefs[k]; c.m != nil && c.term == b.term && int(c.at) == i {
-				w.stepChief(s, k, slot.Answered[message.Message]{From: from, Message: *b.msg, Unserved: b.kind == unserved})
+		for k := range s.coordinators {
+			if c := &s.coordinators[k]; c.m != nil && c.term == b.term && int(c.at) == i {
+				w.stepCoordinator(s, k, slot.Answered[message.Message]{From: from, Message: *b.msg, Unserved: b.kind == unserved})
 			}
 		}
 	case leaseAnswer:
@@ -188,7 +188,7 @@ func (w *walker) deliver(s *state, l letter) {
 
 // lose tells a host that a lease is lost, after it was told that it was granted.
 func (w *walker) lose(s *state, i int, lost *body) {
-	s.Mail.Drop(func(l *letter) bool {
+	s.Packets.Drop(func(l *packet) bool {
 		b := &l.Body
 		granted := int(l.To) == i && b.kind == leaseAnswer && b.shard == lost.shard && b.number == lost.number
 		if granted {
@@ -201,12 +201,12 @@ func (w *walker) lose(s *state, i int, lost *body) {
 }
 
 // deliverQuestion hands a question to the machines that it is for.
-func (w *walker) deliverQuestion(s *state, l letter) {
+func (w *walker) deliverQuestion(s *state, l packet) {
 	i, from, b := int(l.To), int(l.From), &l.Body
 	if b.msg.Kind == message.State || b.msg.Kind == message.Resigned {
-		for k := range s.chiefs {
-			if c := &s.chiefs[k]; c.m != nil && int(c.at) == i {
-				w.stepChief(s, k, slot.Asked[message.Message]{Ref: uint64(from), From: name(from), Message: *b.msg})
+		for k := range s.coordinators {
+			if c := &s.coordinators[k]; c.m != nil && int(c.at) == i {
+				w.stepCoordinator(s, k, slot.Asked[message.Message]{Ref: uint64(from), From: name(from), Message: *b.msg})
 			}
 		}
 	}

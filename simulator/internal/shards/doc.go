@@ -32,9 +32,9 @@
 //   - Machines are compared by their AppendState, in which numbers of orders, questions and reports, and tokens, are replaced by their rank (walk.Canon). Machines only compare
 //     such numbers with those of the same shard or member, and each new one is larger than all before under its term. So states with the same ranks go on alike.
 //   - Numbers of questions count only where a manager may be closed: what is compared with them is the answer of a provider that has no manager.
-//   - Of two letters that are the same, one is tried.
+//   - Of two packets that are the same, one is tried.
 //   - What a member says to itself comes before anything else comes there: in the driver it is next in the queue. The word that a report has been noted, which ends
-//     its repetition only, comes at once where no letter may be late, lost or twice.
+//     its repetition only, comes at once where no packet may be late, lost or twice.
 //   - Who owns what, as callers are told, is not followed: no machine listens to it.
 //
 // # Non-guarantees

@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // MaxShards is how many shards a walk may have.
@@ -72,7 +72,7 @@ func (o *Options) patience() time.Duration {
 // Validate reports every problem at once, one line each.
 func (o *Options) Validate() error {
 	h := &o.Host
-	errs := []error{o.Options.Validate("shards", []walk.Count{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}, {Name: "Whims", N: o.Whims}},
+	errs := []error{o.Options.Validate("shards", []walk.Number{{Name: "Changes", N: o.Changes}, {Name: "Strangers", N: o.Strangers}, {Name: "Whims", N: o.Whims}},
 		[]walk.Time{{Name: "HandOverRetryInterval", D: h.HandOverRetryInterval}, {Name: "Margin", D: h.Margin}, {Name: "Trust", D: h.Trust},
 			{Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}, {Name: "AuditInterval", D: o.Coordinator.AuditInterval}})}
 	if o.Shards < 1 || o.Shards > MaxShards {
@@ -85,15 +85,68 @@ func (o *Options) Validate() error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	host, chief := o.host(0), o.coordinator(0, 1, a)
-	return errors.Join(append(errs, host.Validate(), chief.Validate())...)
+	host, coordinator := o.host(0), o.coordinator(0, 1, a)
+	return errors.Join(append(errs, host.Validate(), coordinator.Validate())...)
 }
 
-type (
-	// Counts are the sizes of what was searched.
-	Counts = walk.Counts
-	// Report is what a walk found.
-	Report = walk.Report
-	// Violation is a broken promise and the way to it.
-	Violation = walk.Violation
-)
+// fault returns the change of a fault that comes alone, or together with others.
+func fault(name string) (change func(*Options), ok bool) {
+	switch name {
+	case "two shards":
+		return func(o *Options) { o.Shards = 2 }, true
+	case "another coordinator":
+		return func(o *Options) { o.Changes++ }, true
+	case "a whim":
+		return func(o *Options) { o.Whims++ }, true
+	case "a stranger":
+		return func(o *Options) { o.Strangers++ }, true
+	}
+	f, ok := walk.Fault(name)
+	return func(o *Options) { f(&o.Options) }, ok
+}
+
+// Quick are walks of some seconds, in which whatever is amiss shows soonest: two members between which shards go back and forth, or one whose manager is closed, and opened again.
+func Quick() []Options {
+	both := []string{"two, a whim, a lost message", "two, a whim, a whim, a whim, a message twice", "two, forming, a resignation, a return, a lost message"}
+	return append(Plan(false, append(both, "two, forming, a pause, a message twice")...), Plan(true, both...)...)
+}
+
+// Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without leases. They take about half a minute of one core, the quick ones included.
+func Normal() []Options {
+	both := []string{"forming, a lost message", "three, forming, a late message", "three, forming, a message twice", "a leave", "three, a leave, a lost message",
+		"three, a leave, a late message", "three, a leave, a message twice", "three, a crash, a leave", "a crash, a removal",
+		"three, a cut", "a cut", "three, a pause", "two, a pause, another coordinator", "a resignation", "an end", "another coordinator, a lost message",
+		"another coordinator, a late message", "another coordinator, a message twice", "two, a leave, another coordinator, a lost message", "three, a newcomer, a crash",
+		"three, an end, a leave", "a newcomer, two shards", "three, two shards, a leave", "three, two shards, a crash",
+		"three, a resignation, a return", "three, a whim, a whim, a message twice", "three, a whim, a crash", "three, a whim, a leave", "three, two shards, a whim"}
+	leases := []string{"a stranger, a leave", "a stranger, a crash", "a stranger, a lost lease", "a lost lease, another coordinator", "a lost lease, a slow end",
+		"three, a lost lease, a leave", "three, a lost lease, a crash", "an end, a lost lease", "a silent store, a leave", "three, a crash, a late message",
+		"three, a whim, a lost lease", "a whim, a silent store"}
+	return append(Plan(false, append(both, "three, a leave, another coordinator")...), Plan(true, append(both, leases...)...)...)
+}
+
+// Thorough are the walks of some minutes: two and three faults at once, on four members where that has an end.
+func Thorough() []Options {
+	both := []string{"a leave, a slow end", "a leave, a lost message", "a leave, a late message", "forming, a crash", "three, a cut, a lost message", "three, a cut, another coordinator",
+		"three, a pause, a slow end", "three, a crash, another coordinator", "three, a crash, a lost message", "two, a leave, another coordinator, a late message",
+		"two, a leave, another coordinator, a message twice", "two, forming, a resignation, a return, a late message", "two, forming, a resignation, a return, a message twice",
+		"three, a resignation, a return, a lost message", "three, a resignation, a return, a message twice", "three, a whim, another coordinator, a message twice",
+		"three, a whim, a cut", "three, a whim, a pause", "two, a whim, a pause, a late message"}
+	leases := []string{"three, a leave, another coordinator", "a lost lease, a leave", "three, a lost lease, a lost lease, a leave", "three, a lost lease, a cut", "three, a lost lease, a pause",
+		"three, a lost lease, a slow end, another coordinator", "a lost lease, a stranger, a late message", "two shards, a lost lease, a lost lease", "a silent store, a crash"}
+	return append(Plan(false, both...), Plan(true, append(both, append(leases, "two, forming, a pause, a message twice")...)...)...)
+}
+
+// Plan makes walks of lists of faults, with a lease for each shard or without.
+func Plan(lease bool, lists ...string) (all []Options) {
+	for _, list := range lists {
+		o := Default()
+		o.Formed, o.UseLease, o.Name = true, lease, list
+		if lease {
+			o.Name += ", with leases"
+		}
+		walk.Faults(list, fault, &o)
+		all = append(all, o)
+	}
+	return all
+}

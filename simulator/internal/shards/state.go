@@ -8,8 +8,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 const (
@@ -33,8 +33,8 @@ type hosted struct {
 	runs  [MaxShards]run
 }
 
-// chief is a run of the coordinator.
-type chief struct {
+// coordination is a run of the coordinator.
+type coordination struct {
 	m    *coordinator.Machine // nil: none
 	at   int8
 	term uint64
@@ -50,21 +50,21 @@ type lease struct {
 type state struct {
 	walk.World[body]
 	hosts [walk.MaxMembers]hosted
-	// chiefs are the coordinator, and the one before that does not know of it yet.
-	chiefs [2]chief
-	term   uint64 // the largest
-	leases [MaxShards]lease
+	// coordinators are the coordinator, and the one before that does not know of it yet.
+	coordinators [2]coordination
+	term         uint64 // the largest
+	leases       [MaxShards]lease
 	// tokens are the largest of the runs so far, owners whose.
-	tokens  [MaxShards]uint64
-	owners  [MaxShards]int8
-	changes int8
-	strays  int8
-	whims   int8
+	tokens    [MaxShards]uint64
+	owners    [MaxShards]int8
+	changes   int8
+	strangers int8
+	whims     int8
 	// wishes are where the allocation wants shards; nobody: where it would have them by itself.
 	wishes [MaxShards]int8
 }
 
-// bodyKind says what a letter is.
+// bodyKind says what a packet is.
 type bodyKind uint8
 
 const (
@@ -79,7 +79,7 @@ const (
 	runEnded
 )
 
-// body is what is in a letter.
+// body is what is in a packet.
 type body struct {
 	kind bodyKind
 	// term is that of the coordinator that asks, or that is answered; 0: a host asks, or is answered.
@@ -91,7 +91,7 @@ type body struct {
 	key           string // of all that
 }
 
-type letter = walk.Letter[body]
+type packet = walk.Packet[body]
 
 // said is the body of what members say to each other.
 func said(kind bodyKind, term uint64, msg message.Message) body {
@@ -148,11 +148,11 @@ func (b *body) written() string {
 	return string(k)
 }
 
-func letterKey(b []byte, l *letter) []byte { return append(b, l.Body.key...) }
+func packetKey(b []byte, l *packet) []byte { return append(b, l.Body.key...) }
 
-// toSelf is a letter of a member to itself.
-func toSelf(i int, way walk.Way, b body) letter {
-	return letter{Way: way, From: int8(i), To: int8(i), Body: b}
+// toSelf is a packet of a member to itself.
+func toSelf(i int, way walk.Way, b body) packet {
+	return packet{Way: way, From: int8(i), To: int8(i), Body: b}
 }
 
 func name(i int) sbr.ID { return walk.Name(i) }
@@ -170,8 +170,8 @@ func (s *state) host(i int) *host.Machine {
 // coordinator returns the machine of a coordinator, to be changed.
 func (w *walker) coordinator(s *state, k int) *coordinator.Machine {
 	w.alloc.wishes = s.wishes
-	s.chiefs[k].m = s.chiefs[k].m.Clone()
-	return s.chiefs[k].m
+	s.coordinators[k].m = s.coordinators[k].m.Clone()
+	return s.coordinators[k].m
 }
 
 // AppendKey appends what distinguishes the state from others.
@@ -191,8 +191,8 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 			}
 		}
 	}
-	for k := range s.chiefs {
-		x := &s.chiefs[k]
+	for k := range s.coordinators {
+		x := &s.coordinators[k]
 		c.Flags(x.m != nil)
 		if x.m != nil {
 			c.Uint(uint64(x.at))
@@ -207,11 +207,11 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 		w.appendToken(n, s.leases[n].token)
 		w.appendToken(n, s.tokens[n])
 	}
-	for _, n := range []uint64{s.term, uint64(s.changes), uint64(s.strays), uint64(s.whims)} {
+	for _, n := range []uint64{s.term, uint64(s.changes), uint64(s.strangers), uint64(s.whims)} {
 		c.Uint(n)
 	}
-	for _, k := range s.Mail.Order(letterKey) {
-		w.appendLetter(s, s.Mail.At(k))
+	for _, k := range s.Packets.Order(packetKey) {
+		w.appendPacket(s, s.Packets.At(k))
 	}
 	return c.Append(b)
 }
@@ -232,7 +232,7 @@ func (w *walker) appendRun(s *state, r *run, shard int) {
 	}
 }
 
-func (w *walker) appendLetter(s *state, l *letter) {
+func (w *walker) appendPacket(s *state, l *packet) {
 	c, b := &w.canon, &l.Body
 	c.Uint(uint64(l.From))
 	c.Uint(uint64(l.To))

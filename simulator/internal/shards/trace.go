@@ -7,46 +7,44 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// Telling is the same model, which says what its machines do.
-func (w *walker) Telling(say func(text string)) walk.Model[state] {
-	t := newWalker(w.Options)
-	t.tell = func(i int, e slot.Effect) {
-		switch e := e.(type) {
-		case slot.Ask[message.Message]:
-			say(fmt.Sprintf("%s asks %s: %s", name(i), orAll(e.To), describe(&e.Message)))
-		case slot.Answer[message.Message]:
-			say(fmt.Sprintf("%s answers %s: %s", name(i), name(int(e.Ref&0xff)), describe(&e.Message)))
-		case slot.Start:
-			say(fmt.Sprintf("%s STARTS shard %d, run %d, token %s", name(i), e.Shard, e.Run, number(e.Token)))
-		case slot.Stop:
-			say(fmt.Sprintf("%s stops shard %d: %s", name(i), e.Shard, e.Why))
-		case slot.AcquireLease:
-			say(fmt.Sprintf("%s asks for the lease of shard %d", name(i), e.Shard))
-		case slot.ReleaseLease:
-			say(fmt.Sprintf("%s gives the lease of shard %d back", name(i), e.Shard))
-		case slot.Explain:
-			if e.Topic == host.TopicGivenUp || e.Topic == slot.TopicLease {
-				say(fmt.Sprintf("%s: %s", name(i), e.Text))
-			}
+// tell says what a host wants, while the way to a violation is told.
+func (w *walker) tell(i int, e slot.Effect) {
+	switch e := e.(type) {
+	case slot.Ask[message.Message]:
+		w.search.Tell("%s asks %s: %s", name(i), orAll(e.To), describe(&e.Message))
+	case slot.Answer[message.Message]:
+		w.search.Tell("%s answers %s: %s", name(i), name(int(e.Ref&0xff)), describe(&e.Message))
+	case slot.Start:
+		w.search.Tell("%s STARTS shard %d, run %d, token %s", name(i), e.Shard, e.Run, number(e.Token))
+	case slot.Stop:
+		w.search.Tell("%s stops shard %d: %s", name(i), e.Shard, e.Why)
+	case slot.AcquireLease:
+		w.search.Tell("%s asks for the lease of shard %d", name(i), e.Shard)
+	case slot.ReleaseLease:
+		w.search.Tell("%s gives the lease of shard %d back", name(i), e.Shard)
+	case slot.Explain:
+		if e.Topic == host.TopicGivenUp || e.Topic == slot.TopicLease {
+			w.search.Tell("%s: %s", name(i), e.Text)
 		}
 	}
-	t.tellChief = func(i int, e slot.Effect) {
-		switch e := e.(type) {
-		case slot.Ask[message.Message]:
-			if e.Message.Kind != message.Places {
-				say(fmt.Sprintf("the coordinator on %s asks %s: %s", name(i), orAll(e.To), describe(&e.Message)))
-			}
-		case slot.GiveUp:
-			say(fmt.Sprintf("the coordinator on %s resigns: %s", name(i), e.Why))
-		case slot.Explain:
-			say(fmt.Sprintf("the coordinator on %s: shard %d: %s", name(i), e.Shard, e.Text))
+}
+
+// tellCoordinator says what a coordinator wants.
+func (w *walker) tellCoordinator(i int, e slot.Effect) {
+	switch e := e.(type) {
+	case slot.Ask[message.Message]:
+		if e.Message.Kind != message.Places {
+			w.search.Tell("the coordinator on %s asks %s: %s", name(i), orAll(e.To), describe(&e.Message))
 		}
+	case slot.GiveUp:
+		w.search.Tell("the coordinator on %s resigns: %s", name(i), e.Why)
+	case slot.Explain:
+		w.search.Tell("the coordinator on %s: shard %d: %s", name(i), e.Shard, e.Text)
 	}
-	return t
 }
 
 func orAll(id sbr.ID) sbr.ID {
@@ -106,7 +104,7 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 	i, n := member(mv)
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.Mail.At(int(mv.At))
+		l := s.Packets.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case ends:
 		return fmt.Sprintf("the run of shard %d on %s ends by itself", n, name(i))
@@ -118,25 +116,25 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 		return fmt.Sprintf("the lease of shard %d is LOST, which %s holds", n, name(int(s.leases[n].holder)))
 	case doubts:
 		return fmt.Sprintf("the store of shard %d gives %s no answer", n, name(i))
-	case strays:
+	case strangerTakes:
 		return fmt.Sprintf("a STRANGER takes the lease of shard %d", n)
-	case goes:
+	case strangerReleases:
 		return fmt.Sprintf("the stranger gives the lease of shard %d back", n)
 	case appoints:
 		return fmt.Sprintf("%s COORDINATES", name(i))
 	case changes:
-		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.chiefs[0].at)))
+		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.coordinators[0].at)))
 	case wants:
 		return fmt.Sprintf("shard %d belongs on %s NOW", n, name(i))
 	case retires:
-		return fmt.Sprintf("%s does not coordinate any more", name(int(s.chiefs[1].at)))
+		return fmt.Sprintf("%s does not coordinate any more", name(int(s.coordinators[1].at)))
 	default:
 		return s.Cluster.Describe(mv)
 	}
 }
 
-// textOf says what is in a letter.
-func textOf(l *letter) string {
+// textOf says what is in a packet.
+func textOf(l *packet) string {
 	b := &l.Body
 	switch b.kind {
 	case unserved:

@@ -6,8 +6,8 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // step lets an event happen to a member's machine and carries out what it wants.
@@ -35,7 +35,7 @@ func (w *walker) look(s *state, i int) {
 func (w *walker) carry(s *state, i int, effects []core.Effect) {
 	x := &s.slots[i]
 	for _, e := range slices.Clone(effects) {
-		if w.tell != nil {
+		if w.search.Telling() {
 			w.tell(i, e)
 		}
 		switch e := e.(type) {
@@ -50,12 +50,12 @@ func (w *walker) carry(s *state, i int, effects []core.Effect) {
 			if int(s.holder) == i {
 				s.holder = -1
 			}
-			s.Mail.Post(toSelf(i, walk.Within, body{kind: leaseReleased, number: e.Attempt}))
+			s.Packets.Send(toSelf(i, walk.Within, body{kind: leaseReleased, number: e.Attempt}))
 		case core.Start:
 			w.start(s, i, e)
 		case core.Stop:
 			x.stopping = true
-			s.Mail.Post(toSelf(i, walk.Ending, body{kind: runEnded, number: e.Run}))
+			s.Packets.Send(toSelf(i, walk.Ending, body{kind: runEnded, number: e.Run}))
 		}
 	}
 	w.settleDown(s, i)
@@ -64,7 +64,7 @@ func (w *walker) carry(s *state, i int, effects []core.Effect) {
 // settleDown lets a member that is down go once nothing of it runs.
 func (w *walker) settleDown(s *state, i int) {
 	if m := &s.Members[i]; m.Told && m.Up && s.slots[i].m.Finished() {
-		s.End(i, passenger{w, s})
+		s.End(i, application{w, s})
 	}
 }
 
@@ -104,26 +104,26 @@ func (w *walker) ask(s *state, i int, e core.Ask[handover.Message]) {
 	}
 }
 
-// send sends a letter, if there is a way.
+// send sends a packet, if there is a way.
 func (w *walker) send(s *state, from, to int, b body) {
 	if !s.Talk(from, to) {
 		return
 	}
-	l := letter{From: int8(from), To: int8(to), Body: b}
+	l := packet{From: int8(from), To: int8(to), Body: b}
 	if b.kind == question && b.msg.Kind == handover.Started && s.Budget.Late+s.Budget.Twice == 0 && !s.Members[to].Paused {
 		w.deliver(s, l)
 		return
 	}
 	if b.kind == question && s.Members[to].Paused { // the newest is enough for one that stands still
-		s.Mail.Drop(func(o *letter) bool {
+		s.Packets.Drop(func(o *packet) bool {
 			return o.From == l.From && o.To == l.To && o.Body.kind == question && o.Body.msg.Kind == b.msg.Kind
 		})
 	}
-	s.Mail.Post(l)
+	s.Packets.Send(l)
 }
 
-// deliver hands a letter over.
-func (w *walker) deliver(s *state, l letter) {
+// deliver hands a packet over.
+func (w *walker) deliver(s *state, l packet) {
 	i, from, x := int(l.To), name(int(l.From)), &l.Body
 	switch x.kind {
 	case question:

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // What can happen to a slot, next to what happens to its cluster.
@@ -17,14 +17,14 @@ const (
 	doubts
 )
 
-// passenger is what runs on the members in a state.
-type passenger struct {
+// application is what runs on the members in a state.
+type application struct {
 	w *walker
 	s *state
 }
 
 // Duties are what happens before time passes.
-func (p passenger) Duties(to []walk.Move) []walk.Move {
+func (p application) Duties(to []walk.Move) []walk.Move {
 	w, s := p.w, p.s
 	to = s.Duties(to, func(i int) bool { return s.slots[i].m.Finished() })
 	for i := range w.Members {
@@ -36,7 +36,7 @@ func (p passenger) Duties(to []walk.Move) []walk.Move {
 }
 
 // Lapses are a lease that runs out.
-func (p passenger) Lapses(to []walk.Move) []walk.Move {
+func (p application) Lapses(to []walk.Move) []walk.Move {
 	s := p.s
 	if s.holder >= 0 && (!s.Members[s.holder].Up || s.Members[s.holder].Paused) {
 		to = append(to, walk.Move{Kind: expires})
@@ -45,7 +45,7 @@ func (p passenger) Lapses(to []walk.Move) []walk.Move {
 }
 
 // Faults are what may happen as long as there is a budget.
-func (p passenger) Faults(to []walk.Move) []walk.Move {
+func (p application) Faults(to []walk.Move) []walk.Move {
 	w, s := p.w, p.s
 	to = s.Faults(to)
 	for i := range w.Members {
@@ -67,7 +67,7 @@ func (p passenger) Faults(to []walk.Move) []walk.Move {
 }
 
 // Deadlines are those of the machines.
-func (p passenger) Deadlines(to []time.Duration) []time.Duration {
+func (p application) Deadlines(to []time.Duration) []time.Duration {
 	s := p.s
 	for i := range p.w.Members {
 		if s.Live(i) {
@@ -101,12 +101,12 @@ const counterBits = 40
 
 const patience = 2 // of a member that resigns, in retry intervals
 
-func (p passenger) Shown(i int) {
+func (p application) Shown(i int) {
 	p.s.slots[i].peers = nil
 	p.w.look(p.s, i)
 }
 
-func (p passenger) Everyone() {
+func (p application) Everyone() {
 	for i := range p.w.Members {
 		p.s.slots[i].peers = nil
 	}
@@ -117,26 +117,26 @@ func (p passenger) Everyone() {
 	}
 }
 
-func (p passenger) Resumed(i int) {
+func (p application) Resumed(i int) {
 	p.w.check(p.s) // its run may go on before its manager has looked around
 	p.w.look(p.s, i)
 }
 
 // Ended drops what was under way to a member that is gone.
-func (p passenger) Ended(i int) {
+func (p application) Ended(i int) {
 	x := &p.s.slots[i]
 	x.running, x.stopping, x.waits = false, false, false
-	p.s.Mail.End(i)
+	p.s.Packets.End(i)
 }
 
-func (p passenger) Split() { p.s.Mail.Split(p.s.Cut) }
+func (p application) Split() { p.s.Packets.Split(p.s.Cut) }
 
-func (p passenger) Downed(i int) {
+func (p application) Downed(i int) {
 	p.w.step(p.s, i, core.Downed{Why: "a verdict leaves it out"})
 }
 
 // Returned has a machine whose rounds, and whose tokens without a lease, are beyond all before, as the wall clock has it. What the one before asked is not answered any more.
-func (p passenger) Returned(i int) {
+func (p application) Returned(i int) {
 	x := &p.s.slots[i]
 	cfg := p.w.config(i)
 	cfg.FirstRound, cfg.Gone = x.m.Round()+1, x.m.Gone()
@@ -144,9 +144,84 @@ func (p passenger) Returned(i int) {
 		cfg.Floor = p.s.token & (1<<counterBits - 1)
 	}
 	*x = slot{m: newMachine(cfg, p.s.Now)}
-	p.s.Mail.Drop(func(l *letter) bool { return int(l.To) == i && l.Body.kind != question })
+	p.s.Packets.Drop(func(l *packet) bool { return int(l.To) == i && l.Body.kind != question })
 }
 
-func (p passenger) Resigned(i int) {
+func (p application) Resigned(i int) {
 	p.w.step(p.s, i, core.Resign{Patience: patience * p.w.Handover.HandOverRetryInterval})
+}
+
+// Do lets a move happen.
+func (w *walker) Do(s *state, mv walk.Move) {
+	switch mv.Kind {
+	case walk.Waits:
+		w.wait(s, w.Pass(s))
+	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
+		if l, delivered := s.Packets.Do(mv, &s.Cluster); delivered {
+			w.deliver(s, l)
+		}
+	case grants, expires, loses, doubts:
+		w.doLease(s, mv)
+	case endsAgain, endsDone:
+		s.Budget.Ends--
+		x := &s.slots[mv.At]
+		x.running, x.stopping = false, false
+		w.step(s, int(mv.At), core.RunEnded{Run: x.run, Again: mv.Kind == endsAgain, Rest: w.Handover.HandOverRetryInterval})
+	default:
+		s.Cluster.Do(mv, application{w, s})
+	}
+	w.check(s)
+}
+
+func (w *walker) doLease(s *state, mv walk.Move) {
+	i := int(mv.At)
+	x := &s.slots[i]
+	switch mv.Kind {
+	case grants:
+		s.granted++
+		s.holder, x.waits, x.granted = int8(i), false, s.granted
+		s.Packets.Send(toSelf(i, walk.Within, body{kind: leaseAnswer, number: x.attempt, token: s.granted}))
+	case doubts:
+		s.Budget.Doubts--
+		x.waits = false
+		s.Packets.Send(toSelf(i, walk.Within, body{kind: leaseUnknown, number: x.attempt}))
+	case expires, loses:
+		i = int(s.holder)
+		x = &s.slots[i]
+		s.holder = -1
+		switch {
+		case mv.Kind == loses:
+			s.Budget.Losses--
+			w.step(s, i, core.LeaseLost{Attempt: x.attempt})
+		case s.Members[i].Up:
+			s.Packets.Send(toSelf(i, walk.Within, body{kind: leaseLost, number: x.attempt}))
+		}
+	}
+}
+
+// check looks for two active runs.
+func (w *walker) check(s *state) {
+	first := -1
+	for i := range w.Members {
+		if !w.active(s, i) {
+			continue
+		}
+		if first >= 0 {
+			w.search.Broken(s, "A", string(name(first))+" and "+string(name(i))+" are active at once")
+		}
+		first = i
+	}
+}
+
+// active reports whether a run of a member is active and would find so itself.
+func (w *walker) active(s *state, i int) bool {
+	x := &s.slots[i]
+	if !s.Live(i) || !x.running || x.stopping {
+		return false
+	}
+	if w.UseLease {
+		return int(s.holder) == i && x.token == s.granted
+	}
+	until, ok := x.m.Until()
+	return ok && s.Now < until
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // slot is what runs on a member. Machines and views are shared between states: who changes one, copies it first.
@@ -34,7 +34,7 @@ type state struct {
 	token, tokenVerdict uint64
 }
 
-// bodyKind says what a letter is.
+// bodyKind says what a packet is.
 type bodyKind uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	runEnded
 )
 
-// body is what is in a letter.
+// body is what is in a packet.
 type body struct {
 	kind bodyKind
 	msg  handover.Message
@@ -57,11 +57,11 @@ type body struct {
 	number, token uint64
 }
 
-type letter = walk.Letter[body]
+type packet = walk.Packet[body]
 
-// toSelf is a letter of a member to itself.
-func toSelf(i int, way walk.Way, b body) letter {
-	return letter{Way: way, From: int8(i), To: int8(i), Body: b}
+// toSelf is a packet of a member to itself.
+func toSelf(i int, way walk.Way, b body) packet {
+	return packet{Way: way, From: int8(i), To: int8(i), Body: b}
 }
 
 func name(i int) sbr.ID { return walk.Name(i) }
@@ -99,11 +99,11 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 	b = binary.AppendUvarint(b, s.granted)
 	b = binary.AppendUvarint(b, s.token)
 	b = binary.AppendUvarint(b, s.tokenVerdict)
-	return s.Mail.AppendKey(b, s.letterKey)
+	return s.Packets.AppendKey(b, s.packetKey)
 }
 
-// letterKey tells letters apart. Of a round, attempt or run counts whether it is the newest.
-func (s *state) letterKey(b []byte, l *letter) []byte {
+// packetKey tells packets apart. Of a round, attempt or run counts whether it is the newest.
+func (s *state) packetKey(b []byte, l *packet) []byte {
 	x := &l.Body
 	stale := uint64(0)
 	switch x.kind {

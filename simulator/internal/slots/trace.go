@@ -5,31 +5,29 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// Telling is the same model, which says what its machines do.
-func (w *walker) Telling(say func(text string)) walk.Model[state] {
-	return &walker{Options: w.Options, search: walk.Muted[state](&w.Options.Options), tell: func(i int, e core.Effect) {
-		switch e := e.(type) {
-		case core.Ask[handover.Message]:
-			say(fmt.Sprintf("%s asks %s: %v", name(i), e.To, e.Message.Kind))
-		case core.Answer[handover.Message]:
-			say(fmt.Sprintf("%s answers %s: %v", name(i), name(int(e.Ref)), e.Message.Kind))
-		case core.Start:
-			say(fmt.Sprintf("%s STARTS run %d, token %d", name(i), e.Run, e.Token))
-		case core.Stop:
-			say(fmt.Sprintf("%s stops run %d: %s", name(i), e.Run, e.Why))
-		case core.AcquireLease:
-			say(fmt.Sprintf("%s asks for the lease", name(i)))
-		case core.ReleaseLease:
-			say(fmt.Sprintf("%s gives the lease back", name(i)))
-		case core.Explain:
-			if e.Topic == handover.TopicYielded || e.Topic == core.TopicTaking {
-				say(fmt.Sprintf("%s: %s", name(i), e.Text))
-			}
+// tell says what an effect is, while the way to a violation is told.
+func (w *walker) tell(i int, e core.Effect) {
+	switch e := e.(type) {
+	case core.Ask[handover.Message]:
+		w.search.Tell("%s asks %s: %v", name(i), e.To, e.Message.Kind)
+	case core.Answer[handover.Message]:
+		w.search.Tell("%s answers %s: %v", name(i), name(int(e.Ref)), e.Message.Kind)
+	case core.Start:
+		w.search.Tell("%s STARTS run %d, token %d", name(i), e.Run, e.Token)
+	case core.Stop:
+		w.search.Tell("%s stops run %d: %s", name(i), e.Run, e.Why)
+	case core.AcquireLease:
+		w.search.Tell("%s asks for the lease", name(i))
+	case core.ReleaseLease:
+		w.search.Tell("%s gives the lease back", name(i))
+	case core.Explain:
+		if e.Topic == handover.TopicYielded || e.Topic == core.TopicTaking {
+			w.search.Tell("%s: %s", name(i), e.Text)
 		}
-	}}
+	}
 }
 
 var moveTexts = map[walk.Kind]string{endsAgain: "the run of %s ends by itself, for a while", endsDone: "the run of %s ends by itself, for good",
@@ -39,7 +37,7 @@ var moveTexts = map[walk.Kind]string{endsAgain: "the run of %s ends by itself, f
 func (w *walker) Describe(s *state, mv walk.Move) string {
 	switch mv.Kind {
 	case walk.Delivers, walk.Copies, walk.Delays, walk.Drops:
-		l := s.Mail.At(int(mv.At))
+		l := s.Packets.At(int(mv.At))
 		return l.Describe(mv, textOf(l))
 	case endsAgain, endsDone, grants, doubts:
 		return fmt.Sprintf(moveTexts[mv.Kind], name(int(mv.At)))
@@ -52,8 +50,8 @@ func (w *walker) Describe(s *state, mv walk.Move) string {
 	}
 }
 
-// textOf says what is in a letter.
-func textOf(l *letter) string {
+// textOf says what is in a packet.
+func textOf(l *packet) string {
 	switch x := &l.Body; x.kind {
 	case unserved:
 		return fmt.Sprintf("%s has no manager, round %d", name(int(l.From)), x.msg.Round)

@@ -12,11 +12,33 @@ import (
 type Activity struct {
 	// DoubleActive is how long two members that could not reach each other were both up after their partition was decided: after the
 	// first verdict, order or downing since the cut. Before that both sides always run.
-	DoubleActive time.Duration
+	DoubleActive Spans
 	// NobodyActive is how long nobody was up: running, not stopped, not downed.
-	NobodyActive time.Duration
+	NobodyActive Spans
 	// BothSides says that at the end two members that cannot reach each other are up.
 	BothSides bool
+}
+
+// Spans are stretches of time, in order, that neither overlap nor touch.
+type Spans []struct{ From, To time.Duration }
+
+// Total is how long they are together.
+func (s Spans) Total() (all time.Duration) {
+	for _, x := range s {
+		all += x.To - x.From
+	}
+	return all
+}
+
+// add adds a stretch that begins at the end of the last one, or later.
+func (s *Spans) add(from, to time.Duration) {
+	switch n := len(*s); {
+	case from == to:
+	case n > 0 && (*s)[n-1].To == from:
+		(*s)[n-1].To = to
+	default:
+		*s = append(*s, struct{ From, To time.Duration }{from, to})
+	}
 }
 
 // activity adds up the times. Between two calls of account nothing changes.
@@ -44,14 +66,13 @@ func (w *World) account() {
 		return
 	}
 	a := &w.activity
-	span := w.now - a.at
-	a.at = w.now
 	if a.nobody {
-		a.NobodyActive += span
+		a.NobodyActive.add(a.at, w.now)
 	}
 	if a.apart && a.any && a.decided >= a.since {
-		a.DoubleActive += span
+		a.DoubleActive.add(a.at, w.now)
 	}
+	a.at = w.now
 	nobody, apart := w.howItIs()
 	if apart && !a.apart {
 		a.since = w.now

@@ -33,28 +33,28 @@ func (removeOthers) Decide(*sbr.View) sbr.Choice {
 }
 
 func TestActivity(t *testing.T) {
-	settled := 20*time.Second + DefaultOptions().Detection.After + DefaultOptions().Resolver.StableAfter
+	settled := 20*time.Second + DefaultOptions().Times.After + DefaultOptions().Resolver.StableAfter
 	rest := 2*time.Minute - settled
 	t.Run("a lease leaves one side, the other one is down moments after the verdict", func(t *testing.T) {
 		a := measured(t, strategies.LeaseMajority{}, true).Activity()
 		require.False(t, a.BothSides)
-		require.Less(t, a.DoubleActive, 3*time.Second)
+		require.Less(t, a.DoubleActive.Total(), 3*time.Second)
 		require.Zero(t, a.NobodyActive)
 	})
 	t.Run("sides that both remove the other one run on, for ever", func(t *testing.T) {
 		a := measured(t, removeOthers{}, true).Activity()
 		require.True(t, a.BothSides)
-		require.InDelta(t, rest.Seconds(), a.DoubleActive.Seconds(), 3)
+		require.InDelta(t, rest.Seconds(), a.DoubleActive.Total().Seconds(), 3)
 		require.Zero(t, a.NobodyActive)
 	})
 	t.Run("a heal ends it", func(t *testing.T) {
 		heal := func(w *World) { w.At(60*time.Second, w.Heal) }
 		a := measured(t, removeOthers{}, true, heal).Activity()
-		require.InDelta(t, (60*time.Second - settled).Seconds(), a.DoubleActive.Seconds(), 3)
+		require.InDelta(t, (60*time.Second - settled).Seconds(), a.DoubleActive.Total().Seconds(), 3)
 	})
 	t.Run("down-all leaves nobody", func(t *testing.T) {
 		a := measured(t, strategies.DownAll{}, true).Activity()
-		require.InDelta(t, rest.Seconds(), a.NobodyActive.Seconds(), 3)
+		require.InDelta(t, rest.Seconds(), a.NobodyActive.Total().Seconds(), 3)
 		require.False(t, a.BothSides)
 	})
 	t.Run("before the decision both sides run, and that is not counted", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestActivity(t *testing.T) {
 				}
 			})
 		}
-		require.Equal(t, 4*time.Second, measured(t, strategies.LeaseMajority{}, true, stop).Activity().NobodyActive)
+		require.Equal(t, 4*time.Second, measured(t, strategies.LeaseMajority{}, true, stop).Activity().NobodyActive.Total())
 	})
 }
 

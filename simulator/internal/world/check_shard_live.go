@@ -20,7 +20,7 @@ func (s *shards) watch() {
 // bound is how long after the last change it may take until all shards run again: that of the coordinator, and then a margin that others wait for, and
 // what it takes until each shard has gone where it belongs.
 func (s *shards) bound() time.Duration {
-	return s.chief.bound() + s.slots[0].bound()
+	return s.coordSlot.bound() + s.slots[0].bound()
 }
 
 // rested is how long it takes until nothing moves any more: shards that run well move one at a time.
@@ -35,13 +35,13 @@ func (s *shards) restsAfter() time.Duration {
 // quiet is for how long nothing has changed that concerns the shards; zero where the cluster is not whole, or somebody does not reach the store.
 func (s *shards) quiet() time.Duration {
 	w := s.w
-	d := w.now - max(w.moved, s.chief.disturbed)
+	d := w.now - max(w.moved, s.coordSlot.disturbed)
 	if d < s.bound() || !w.Settled() || !w.acquainted() {
 		return 0
 	}
 	for _, p := range w.up() {
-		t := p.stations[s.index]
-		if t != nil && t.stage != stationOpen && t.stage != stationClosed || s.UseLease && p.node.fault != (StoreFault{}) {
+		t := p.shardHosts[s.index]
+		if t != nil && t.stage != hostOpen && t.stage != hostClosed || s.UseLease && p.node.fault != (StoreFault{}) {
 			return 0
 		}
 	}
@@ -55,9 +55,9 @@ func (s *shards) lives() {
 	if quiet == 0 {
 		return
 	}
-	var open []*station
+	var open []*shardHost
 	for _, p := range s.w.up() {
-		if t := p.stations[s.index]; t != nil && s.chief.runsOn(p.node) && t.stage == stationOpen {
+		if t := p.shardHosts[s.index]; t != nil && s.coordSlot.runsOn(p.node) && t.stage == hostOpen {
 			open = append(open, t)
 		}
 	}
@@ -66,7 +66,7 @@ func (s *shards) lives() {
 		switch {
 		case len(open) == 0:
 			if len(x.live) > 0 {
-				x.broken(4, "%s runs on %s, which would not run it", x, x.live[0].berth.p.id)
+				x.broken(4, "%s runs on %s, which would not run it", x, x.live[0].executor.p.id)
 			}
 		case on == nil && s.w.now-x.endedAt() >= s.bound():
 			x.broken(4, "%s has not run for %v, %v after the last change", x, s.w.now-x.endedAt(), quiet)
@@ -82,14 +82,14 @@ func (s *shards) lives() {
 	}
 }
 
-// runner is the station on which a shard runs, or rests between two runs; nil: on none.
-func (s *shards) runner(x *slot) *station {
+// runner is the shard host on which a shard runs, or rests between two runs; nil: on none.
+func (s *shards) runner(x *slot) *shardHost {
 	for _, p := range s.w.up() {
-		t := p.stations[s.index]
-		if t == nil || t.stage != stationOpen {
+		t := p.shardHosts[s.index]
+		if t == nil || t.stage != hostOpen {
 			continue
 		}
-		if r := t.berths[x.index].run; r != nil && !r.asked && r.trusted() {
+		if r := t.executors[x.index].run; r != nil && !r.asked && r.trusted() {
 			return t
 		}
 		for _, st := range t.host.Status() {
@@ -112,13 +112,13 @@ func (s *slot) endedAt() (at time.Duration) {
 // moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that follows one that
 // has ended by itself stays where it is: it is the last run, or starts by the same order.
 func (s *shards) moves(r *run) {
-	x := r.berth.slot
+	x := r.executor.slot
 	for i, o := range x.runs {
-		if o.berth == r.berth && (i == len(x.runs)-1 || o.token == r.token) {
+		if o.executor == r.executor && (i == len(x.runs)-1 || o.token == r.token) {
 			return
 		}
 	}
 	if quiet := s.quiet(); quiet >= s.restsAfter() && s.w.opts.Network.Loss == 0 {
-		x.broken(4, "%s moves to %s although nothing has changed for %v", x, r.berth.p.id, quiet)
+		x.broken(4, "%s moves to %s although nothing has changed for %v", x, r.executor.p.id, quiet)
 	}
 }

@@ -89,3 +89,46 @@ func (w *World) keptOut(up []*process) map[*process]bool {
 	}
 	return out
 }
+
+// circles labels the processes that can hear of each other: those in one component of the network that know each other, or are
+// known by somebody who is known, and so on. Others have a label of their own.
+func (w *World) circles() []int {
+	label := make([]int, len(w.procs))
+	parts := make(map[int][]*process)
+	var order []int
+	for i, p := range w.procs {
+		label[i] = -1 - i
+		if !p.attends() {
+			continue
+		}
+		part := w.net.component(p.node.index)
+		if parts[part] == nil {
+			order = append(order, part)
+		}
+		parts[part] = append(parts[part], p)
+	}
+	for _, part := range order {
+		rest := parts[part]
+		for len(rest) > 0 {
+			seed := rest[0]
+			rest = rest[1:]
+			label[seed.index] = seed.index
+			// Those who are in one part mostly know each other, so the first one finds all others.
+			for todo := []*process{seed}; len(todo) > 0 && len(rest) > 0; {
+				a := todo[len(todo)-1]
+				todo = todo[:len(todo)-1]
+				left := rest[:0]
+				for _, b := range rest {
+					if a.knows(b) || b.knows(a) {
+						label[b.index] = seed.index
+						todo = append(todo, b)
+					} else {
+						left = append(left, b)
+					}
+				}
+				rest = left
+			}
+		}
+	}
+	return label
+}

@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // broken notes that the n-th promise about slots is broken, or that about shards. The names are written out in each call, because a test reads them there and
 // wants a seeded bug for every one (test/mutants).
@@ -42,5 +45,87 @@ func (s *shards) broken(n int, format string, args ...any) {
 		s.w.violate("Y5", "%s", text)
 	default:
 		s.w.violate("Y6", "%s", text)
+	}
+}
+
+// follows reports whether promise X2 is that r has a larger token than o, which was started before. With a lease it always is,
+// but for runs that follow each other on one member under one grant. Without one it is for a run that was handed over, and for
+// one whose member knows a verdict that was written after o had started. A shard's token is larger than those of all members
+// that its own and the one that coordinates have ever heard of, for these were asked; see unheardOf and unremembered. Runs that
+// follow each other on one member by one order have one token.
+func (r *run) follows(o *run) bool {
+	switch s := r.executor.slot; {
+	case s.UseLease, s.shardOf != nil && r.executor == o.executor:
+		return o.executor != r.executor || o.token != r.token
+	case s.shardOf != nil:
+		return !r.unheardOf(o) && !r.unremembered(o)
+	default:
+		return r.verdict > o.stored || r.from == o.executor.p.id
+	}
+}
+
+// ordered is promise X2, of shards Y2: tokens grow with each start.
+func (s *slot) ordered(r *run) {
+	grows := true
+	for _, o := range s.runs {
+		if r.token > o.token || s.shardOf != nil && r.executor == o.executor && r.token == o.token {
+			continue
+		}
+		grows = false
+		if r.follows(o) {
+			s.broken(2, "run %d of %s on %s has the token %d, and run %d on %s had %d", r.seq, s, r.executor.p.id, r.token, o.seq, o.executor.p.id, o.token)
+			return
+		}
+	}
+	if !grows && !s.UseLease {
+		s.outcome.Unordered++
+	}
+}
+
+// inherits checks what a run begins with: what the last run that its member can have heard of has left, or nothing. Here a run leaves its token. Of runs
+// that lasted at the same time, each may be the last one.
+func (s *slot) inherits(r *run, state []byte) {
+	var last *run
+	for _, o := range s.runs {
+		if s.UseLease || !strangers(r.executor.p, o.executor.p) {
+			last = o
+		}
+	}
+	if last == nil || state == nil || s.shardOf == nil && !r.follows(last) {
+		return
+	}
+	for _, o := range s.runs {
+		if o.over && o.endedAt >= last.startedAt && string(state) == strconv.FormatUint(o.token, 10) {
+			return
+		}
+	}
+	s.broken(2, "run %d of %s on %s begins with %q, which is not what the last run, on %s, has left", r.seq, s, r.executor.p.id, state, last.executor.p.id)
+}
+
+// accepted is promise X3, of shards Y3: the resource accepts no write of an older run after one of a newer run. It is X2 seen from the resource.
+func (s *slot) accepted(r, newest *run) {
+	if newest != nil && r.seq < newest.seq && newest.follows(r) {
+		s.broken(3, "a write of run %d of %s, token %d, was accepted after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
+	}
+}
+
+// refused is the other half: no write of the newest run is rejected.
+func (s *slot) refused(r, newest *run) {
+	if newest != nil && r.seq > newest.seq && r.follows(newest) {
+		s.broken(3, "a write of run %d of %s, token %d, was rejected after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
+	}
+}
+
+// downed is promise X5, of shards Y5: a member that was downed has no active run from that moment on, and starts none.
+func (t *executor) downed() {
+	if r := t.run; r != nil && !r.asked {
+		t.slot.broken(5, "%s is down, and its run %d of %s was not asked to stop", t.p.id, r.seq, t.slot)
+	}
+}
+
+// allowed is the part of X5 that is about starts.
+func (s *slot) allowed(r *run) {
+	if p := r.executor.p; p.stage == stageDowned || p.downReason != "" {
+		s.broken(5, "%s starts a run of %s although it was downed", p.id, s)
 	}
 }

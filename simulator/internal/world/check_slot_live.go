@@ -49,11 +49,11 @@ func (s *slot) lives() {
 		return
 	}
 	for _, r := range s.live {
-		if r.berth.p.paused {
+		if r.executor.p.paused {
 			continue // a run that has to end does so once its process runs again
 		}
-		if first == nil || r.berth != &first.berth {
-			s.broken(4, "%s runs on %s, whose turn it is not, %v after the last change", s, r.berth.p.id, s.bound())
+		if first == nil || r.executor != &first.executor {
+			s.broken(4, "%s runs on %s, whose turn it is not, %v after the last change", s, r.executor.p.id, s.bound())
 		}
 	}
 	if first == nil {
@@ -66,9 +66,9 @@ func (s *slot) lives() {
 }
 
 // first is the place of the oldest member that would run the slot; nil if there is none.
-func (s *slot) first() (first *seat) {
+func (s *slot) first() (first *slotMember) {
 	for _, p := range s.w.up() {
-		if t := p.seats[s.index]; t != nil && !t.m.Status().Resigned && (first == nil || p.self.Born < first.p.self.Born) {
+		if t := p.slotMembers[s.index]; t != nil && !t.m.Status().Resigned && (first == nil || p.self.Born < first.p.self.Born) {
 			first = t
 		}
 	}

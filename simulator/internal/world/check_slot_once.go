@@ -35,10 +35,10 @@ func (s *slot) overlap(older, newer *run) {
 			s.outcome.Why = make(map[string]int)
 		}
 		s.outcome.Why[why]++
-		s.w.note(newer.berth.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.berth.p.id, why)
+		s.w.note(newer.executor.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.executor.p.id, why)
 		return
 	}
-	s.broken(1, "run %d of %s on %s is active, and so is run %d on %s", older.seq, s, older.berth.p.id, newer.seq, newer.berth.p.id)
+	s.broken(1, "run %d of %s on %s is active, and so is run %d on %s", older.seq, s, older.executor.p.id, newer.seq, newer.executor.p.id)
 }
 
 // Why two runs of a slot without a lease may be active at once.
@@ -54,7 +54,7 @@ const (
 // stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
 // comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
 func (s *slot) excuse(older, newer *run) string {
-	a, b := older.berth.p, newer.berth.p
+	a, b := older.executor.p, newer.executor.p
 	switch {
 	case s.UseLease:
 		return ""
@@ -76,8 +76,8 @@ func (s *slot) excuse(older, newer *run) string {
 
 // lastToKnow reports whether the last member that knew of a, and of its margin, left before b could ask it.
 func lastToKnow(a, b *process) bool {
-	met := func(p *process) bool { return p.peer(a).met }
-	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.peer(o).known && met(o) })
+	met := func(p *process) bool { return p.met.has(a.index) }
+	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.knows(o) && met(o) })
 }
 
 // outSince is when the first verdict was written that leaves a process out.
@@ -92,12 +92,12 @@ func (s *store) outSince(p *process) (at time.Duration, ok bool) {
 
 // alone is the part of X1 that is about starts: a member runs a slot once, and a run that was handed over has ended.
 func (s *slot) alone(r *run) {
-	if r.berth.run != nil {
-		s.broken(1, "%s starts a run of %s while its last one has not ended", r.berth.p.id, s)
+	if r.executor.run != nil {
+		s.broken(1, "%s starts a run of %s while its last one has not ended", r.executor.p.id, s)
 	}
 	for _, o := range s.live {
-		if r.from != "" && o.berth.p.id == r.from {
-			s.broken(1, "%s takes %s over from %s, whose run %d has not ended", r.berth.p.id, s, r.from, o.seq)
+		if r.from != "" && o.executor.p.id == r.from {
+			s.broken(1, "%s takes %s over from %s, whose run %d has not ended", r.executor.p.id, s, r.from, o.seq)
 		}
 	}
 }

@@ -12,57 +12,57 @@ import (
 
 // Each promise about slots can be broken, and is then named.
 func TestSlotChecks_CanFail(t *testing.T) {
-	seat := func(w *World, i int) *seat { return w.nodes[i].proc.seats[0] }
+	member := func(w *World, i int) *slotMember { return w.nodes[i].proc.slotMembers[0] }
 	for name, tc := range map[string]struct {
 		promise string
 		lease   bool
 		harm    func(w *World)
 	}{
 		"a second run elsewhere": {"X1", false, func(w *World) {
-			seat(w, 1).start(core.Start{Run: 1, Token: 100})
+			member(w, 1).start(core.Start{Run: 1, Token: 100})
 			w.slots[0].look()
 		}},
-		"a second run on the same member": {"X1", false, func(w *World) { seat(w, 0).start(core.Start{Run: 2, Token: 100}) }},
+		"a second run on the same member": {"X1", false, func(w *World) { member(w, 0).start(core.Start{Run: 2, Token: 100}) }},
 		"a run that was handed over before it had ended": {"X1", false, func(w *World) {
-			seat(w, 1).start(core.Start{Run: 1, Token: 100, From: w.nodes[0].proc.id})
+			member(w, 1).start(core.Start{Run: 1, Token: 100, From: w.nodes[0].proc.id})
 		}},
-		"a token that does not grow, with a lease": {"X2", true, func(w *World) { seat(w, 1).start(core.Start{Run: 1, Token: 1}) }},
+		"a token that does not grow, with a lease": {"X2", true, func(w *World) { member(w, 1).start(core.Start{Run: 1, Token: 1}) }},
 		"a token that does not grow, handed over": {"X2", false, func(w *World) {
-			seat(w, 1).start(core.Start{Run: 1, Token: 1, From: w.nodes[0].proc.id})
+			member(w, 1).start(core.Start{Run: 1, Token: 1, From: w.nodes[0].proc.id})
 		}},
-		"the state of another run": {"X2", true, func(w *World) { seat(w, 1).start(core.Start{Run: 1, Token: 100, State: []byte("7")}) }},
+		"the state of another run": {"X2", true, func(w *World) { member(w, 1).start(core.Start{Run: 1, Token: 100, State: []byte("7")}) }},
 		"an older write after a newer one": {"X3", true, func(w *World) {
-			older := seat(w, 0).run
-			seat(w, 1).start(core.Start{Run: 1, Token: 1})
-			w.slots[0].resource.take(w.slots[0], seat(w, 1).run)
+			older := member(w, 0).run
+			member(w, 1).start(core.Start{Run: 1, Token: 1})
+			w.slots[0].resource.take(w.slots[0], member(w, 1).run)
 			w.slots[0].resource.take(w.slots[0], older)
 		}},
 		"a newer write is refused": {"X3", true, func(w *World) {
-			w.slots[0].resource.take(w.slots[0], seat(w, 0).run)
-			seat(w, 1).start(core.Start{Run: 1})
-			w.slots[0].resource.take(w.slots[0], seat(w, 1).run)
+			w.slots[0].resource.take(w.slots[0], member(w, 0).run)
+			member(w, 1).start(core.Start{Run: 1})
+			w.slots[0].resource.take(w.slots[0], member(w, 1).run)
 		}},
 		"nothing runs": {"X4", false, func(w *World) {
-			seat(w, 0).run.cease()
+			member(w, 0).run.cease()
 			w.Run(w.now + 5*time.Minute)
 		}},
 		"it runs where it should not": {"X4", false, func(w *World) {
-			r := seat(w, 0).run
-			r.berth, seat(w, 0).run = &seat(w, 3).berth, nil
+			r := member(w, 0).run
+			r.executor, member(w, 0).run = &member(w, 3).executor, nil
 			w.Run(w.now + 5*time.Minute)
 		}},
-		"a downed member goes on": {"X5", false, func(w *World) { seat(w, 0).downed() }},
+		"a downed member goes on": {"X5", false, func(w *World) { member(w, 0).downed() }},
 		"a downed member starts": {"X5", false, func(w *World) {
 			w.nodes[1].proc.downReason = "by hand"
-			seat(w, 1).start(core.Start{Run: 1, Token: 100})
+			member(w, 1).start(core.Start{Run: 1, Token: 100})
 		}},
-		"an answer to nothing":        {"X6", false, func(w *World) { seat(w, 1).answer(core.Answer[handover.Message]{Ref: 7}) }},
-		"a stop of what runs no more": {"X6", false, func(w *World) { seat(w, 1).stop(9, "") }},
+		"an answer to nothing":        {"X6", false, func(w *World) { member(w, 1).answer(core.Answer[handover.Message]{Ref: 7}) }},
+		"a stop of what runs no more": {"X6", false, func(w *World) { member(w, 1).stop(9, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := slotted(t, 1, tc.lease, nil, nil)
 			w.Run(60 * time.Second)
-			require.NotNil(t, seat(w, 0).run)
+			require.NotNil(t, member(w, 0).run)
 			require.Empty(t, w.Violations())
 			tc.harm(w)
 			require.NotEmpty(t, w.Violations())
@@ -98,7 +98,7 @@ func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {
 		w.Run(50 * time.Second)
 		s := w.slots[0]
 		require.Len(t, s.runs, 2)
-		require.Equal(t, "n2", s.runs[1].berth.p.node.Name)
+		require.Equal(t, "n2", s.runs[1].executor.p.node.Name)
 		require.Equal(t, w.nodes[0].proc.id, s.runs[1].from)
 		require.Less(t, s.runs[1].startedAt-s.runs[0].endedAt, 200*time.Millisecond)
 		require.False(t, w.nodes[0].Up())

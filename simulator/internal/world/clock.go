@@ -33,8 +33,7 @@ func (p *process) setRate(rate float64) {
 	}
 	p.w.disturb()
 	p.eachClient(func(c *client) { c.alarm.plan() })
-	p.eachSeat(func(t *seat) { t.alarm.plan() })
-	p.eachStation(func(t *station) { t.alarm.plan() })
+	p.eachDriver(func(t *driver) { t.alarm.plan() })
 }
 
 // together makes steps after which only once the next tick is arranged.

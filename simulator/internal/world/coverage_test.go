@@ -31,23 +31,22 @@ func TestCoverage_CountsWhatResolversDo(t *testing.T) {
 	w := coverTwo(t, &c)
 	require.Equal(t, []string{"n1"}, w.Survivors())
 	require.Equal(t, map[string]uint64{
+		"arming + Deadline -> up: Explain(armed)":                                          2,
 		"arming + LeaseObserved -> arming":                                                 2,
 		"arming + MemberSeen -> arming":                                                    2,
-		"arming + Deadline -> up: Explain(armed)":                                          2,
-		"up + Reachability(unreachable) -> suspended: Suspend":                             2,
 		"suspended + Deadline -> suspended: ReadLease":                                     2,
-		"suspended + LeaseRead -> suspended":                                               2,
 		"suspended + Deadline -> waiting-for-lease: AcquireLease, Explain(decision)":       1,
-		"suspended + Deadline -> waiting-for-lease: Explain(decision)":                     1,
-		"waiting-for-lease + LeaseObserved -> waiting-for-lease: Resume, Explain(verdict)": 1,
-		"waiting-for-lease + LeaseObserved -> down: DownSelf, Explain(verdict)":            1,
-		"waiting-for-lease + LeaseAnswer(granted) -> up":                                   1,
-		"up + MemberGone -> up":                                                            1,
-		"up + Observations -> up":                                                          3, // Serf's word is a report of its own
-		"up + LeaseObserved -> up":                                                         1,
+		"suspended + LeaseObserved -> down: DownSelf, Explain(verdict)":                    1,
+		"suspended + LeaseRead -> suspended":                                               2,
 		"up + Deadline -> up: ReleaseLease":                                                1,
-		"up + LeaseReleased -> up: ReadLease, Explain(lease)":                              1,
-		"up + LeaseRead -> up":                                                             1,
+		"up + LeaseObserved -> up":                                                         1,
+		"up + LeaseReleased -> up":                                                         1,
+		"up + Observations -> up":                                                          2,
+		"up + Reachability(unreachable) -> suspended: Suspend":                             2,
+		"waiting-for-lease + LeaseAnswer(granted) -> up":                                   1,
+		"waiting-for-lease + LeaseObserved -> waiting-for-lease: Resume, Explain(verdict)": 1,
+		"waiting-for-lease + MemberGone -> waiting-for-lease":                              1,
+		"waiting-for-lease + Observations -> waiting-for-lease":                            1,
 	}, c.Counts())
 }
 

@@ -51,15 +51,15 @@ func (p *process) carry(e sbr.Effect) {
 // down ends the process as a driver does: the fact at once, then telling the others, then leaving.
 func (p *process) down(reason string) {
 	p.downReason, p.downAt = reason, p.w.now
-	p.enter(stageDowned)
-	p.drop()
+	p.stage = stageDowned
+	p.w.look()
 	p.w.stirred()
 	p.w.explained(p, "down", reason)
-	p.eachSeat(func(t *seat) {
-		t.step(core.Downed{Why: reason})
+	p.eachSlotMember(func(t *slotMember) {
+		t.step(0, core.Downed{Why: reason})
 		t.downed()
 	})
-	p.eachStation(func(t *station) { t.downed(reason) })
+	p.eachShardHost(func(t *shardHost) { t.downed(reason) })
 	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
 	p.maybeFinish()
 }
@@ -81,58 +81,36 @@ func (p *process) finish() {
 	}
 }
 
-// leave tells whoever can hear it that the process leaves, and stops it.
+// leave tells everybody that the process leaves, leaves Serf, and stops it.
 func (p *process) leave() {
-	p.enter(stageLeaving)
-	p.tellSeats()
+	p.stage = stageLeaving
+	p.refreshViews()
 	p.w.account()
 	m := p.self
 	m.Status = sbr.Leaving
 	var news sbr.Event = sbr.MemberSeen{Member: m}
-	for _, q := range p.w.procs {
-		if q == p || !q.runs() || !q.knows(p) || !p.w.carries(p, q) {
+	for q := range p.others() {
+		if !q.runs() || !q.knows(p) || !p.w.carries(p, q) {
 			continue
 		}
 		p.w.after(p.w.between(50*time.Millisecond, 300*time.Millisecond), q, func() {
-			if q.knows(p) && q.runs() {
+			if q.knows(p) && q.runs() && p.w.carries(p, q) {
+				q.peer(p).bye = true
 				q.step(news)
 			}
 		})
 	}
-	p.w.after(time.Second, p, func() {
+	p.sayLeft(func() {
 		p.left = true
 		p.stop()
 	})
 }
 
-// remove removes members that the membership calls failed at this moment, and tells whoever can hear it. Now and then one
-// that has just come back is removed all the same.
+// remove removes members that Serf calls failed at this moment.
 func (p *process) remove(ids []sbr.ID) {
-	gone := make([]*process, 0, len(ids)) // the last comes first, see todo.before
-	for i := range ids {
-		s := p.w.byID[ids[len(ids)-1-i]]
-		if s != nil && p.knows(s) && p.peer(s).failed && (p.w.gone(p, s) || p.w.chance(0.1)) {
-			gone = append(gone, s)
+	for _, id := range ids {
+		if s := p.w.byID[id]; s != nil && p.knows(s) && p.peer(s).status == failed {
+			p.removeFailed(p.peer(s))
 		}
 	}
-	if len(gone) == 0 {
-		return
-	}
-	for _, q := range p.w.procs {
-		if !q.runs() || q != p && !p.w.carries(p, q) {
-			continue
-		}
-		p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() { q.removed(gone) })
-	}
-}
-
-// removed makes the process forget members that were removed, if it calls them failed as well.
-func (p *process) removed(gone []*process) {
-	p.together(func() {
-		for _, s := range gone {
-			if p.knows(s) && p.peer(s).failed {
-				p.forget(s, s.left)
-			}
-		}
-	})
 }

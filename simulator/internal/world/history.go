@@ -1,11 +1,10 @@
 package world
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -13,13 +12,13 @@ import (
 type History struct {
 	// Nodes are the names, the last ones where that changed; everything else speaks of nodes by their index.
 	Nodes []string
-	// Probes says that members find out about links that others can bridge.
-	Probes bool
-	// Watched says of each node whether its views, and what it says of them, were recorded; see Options.HistoryOf.
+	// Formerly are the nodes that have had other names before.
+	Formerly map[string]int
+	// Watched says of each node whether its views were recorded; see Options.HistoryOf.
 	Watched []bool
 	// Changes are in the order in which they happened.
 	Changes []Change
-	// Truncated says that the run changed more than a history holds; the later changes are missing.
+	// Truncated says that the run changed more than a history holds; the later changes but for what was Said are missing.
 	Truncated bool
 	// End is how much time passed in all.
 	End time.Duration
@@ -63,16 +62,10 @@ type (
 	}
 	// Held says which node holds the lease; -1 for none.
 	Held struct{ Node int }
-	// Ruled is a verdict that was committed to the store.
-	Ruled struct {
-		By    int
-		Token uint64
-	}
-	// Acted says that a node carries a decision out: it gives an order, removes members, or goes down.
-	Acted struct{ Node int }
-	// Said is what a node, or the world (-1), has to say, in words.
+	// Said is what a node, or the world (-1), has to say, in words: an entry of the trace. By is the incarnation.
 	Said struct {
 		Node       int
+		By         sbr.ID
 		Kind, Text string
 	}
 )
@@ -83,8 +76,6 @@ func (Led) what()     {}
 func (Rewired) what() {}
 func (Hurt) what()    {}
 func (Held) what()    {}
-func (Ruled) what()   {}
-func (Acted) what()   {}
 func (Said) what()    {}
 
 // Life is what a node does.
@@ -136,13 +127,14 @@ const maxHistory = 2_000_000
 // maxLeaders is the largest cluster in which the leader is looked up after every step, which costs one look at each member.
 const maxLeaders = 100
 
-// historian writes a history. It only looks: nothing in a run depends on it. What a process does is looked at when the next thing
+// historian writes a history, the one record of a run: its trace is what was Said. It only looks: nothing in a run depends on it. What a process does is looked at when the next thing
 // happens, or the event is over, because a note may come before the change that it speaks of.
 type historian struct {
 	unchecked
-	w    *World
-	h    History
-	size int
+	w     *World
+	h     History
+	size  int
+	begun bool
 
 	stale      []int // nodes to look at again
 	staleWorld bool
@@ -158,24 +150,23 @@ type historian struct {
 	holder  int
 }
 
-// record makes w write a history from now on.
-func (w *World) record(of []int) {
-	r := &historian{w: w, holder: -1, sights: make(map[[2]int]Sight), missed: make(map[[2]int]bool)}
-	r.h.Probes = w.opts.Probe.On()
+// begin begins to look, at a world whose nodes have started. What they said until then has been heard.
+func (r *historian) begin(of []int) {
+	r.begun, r.holder = true, -1
+	r.sights, r.missed = make(map[[2]int]Sight), make(map[[2]int]bool)
 	r.grow()
 	for i := range r.h.Watched {
 		r.h.Watched[i] = len(of) == 0 || slices.Contains(of, i)
 	}
-	w.history, w.checks = r, append(w.checks, r)
-	r.add(Rewired{Groups: slices.Clone(w.net.group)})
-	r.groups = slices.Clone(w.net.group)
-	for i := range w.nodes {
+	r.w.checks = append(r.w.checks, r)
+	r.add(Rewired{Groups: slices.Clone(r.w.net.group)})
+	r.groups = slices.Clone(r.w.net.group)
+	for i := range r.w.nodes {
 		r.look(i)
 	}
-	r.add(Said{-1, "start", fmt.Sprintf("%d nodes run and know each other", len(w.up()))})
 }
 
-// History returns what has changed so far; nil without Options.History.
+// History returns what has changed so far; nil without Options.Trace.
 func (w *World) History() *History {
 	if w.history == nil {
 		return nil
@@ -215,11 +206,14 @@ func (r *historian) blind(i int) {
 }
 
 func (r *historian) add(c What) {
-	r.size++
-	if rw, ok := c.(Rewired); ok {
-		r.size += len(rw.Groups) + len(rw.Cut)
+	switch x := c.(type) {
+	case Said:
+		r.h.Changes = append(r.h.Changes, Change{r.since, c})
+		return
+	case Rewired:
+		r.size += len(x.Groups) + len(x.Cut)
 	}
-	if r.size > maxHistory {
+	if r.size++; r.size > maxHistory {
 		r.h.Truncated = true
 		return
 	}
@@ -227,36 +221,21 @@ func (r *historian) add(c What) {
 }
 
 // heard follows each note; p is nil if it is about the world.
-func (r *historian) heard(p *process, kind, format string, args []any) {
-	if r == nil {
-		return
-	}
+func (r *historian) heard(p *process, kind, text string) {
 	r.settle()
-	node := -1
+	said := Said{Node: -1, Kind: kind, Text: text}
 	if p == nil {
 		r.staleWorld = true
 	} else {
-		node = p.node.index
-		r.stale = append(r.stale, node)
+		said.Node, said.By = p.node.index, p.id
+		r.stale = append(r.stale, said.Node)
 	}
-	if node >= 0 && !r.h.Watched[node] && (kind == "detects" || kind == "forgets") {
-		return // one for each pair of nodes
-	}
-	r.add(Said{node, kind, shorten(fmt.Sprintf(format, args...))})
-}
-
-// shorten cuts what a note says where it lists thousands of members.
-func shorten(text string) string {
-	const limit = 300
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " …"
+	r.add(said)
 }
 
 // settle looks at everything that may have changed since the last time it was looked at. It follows each event.
 func (r *historian) settle() {
-	if r == nil {
+	if r == nil || !r.begun {
 		return
 	}
 	r.grow()
@@ -279,7 +258,7 @@ func (r *historian) look(i int) {
 		r.lives[i] = life
 		r.add(Lived{i, life})
 		if life == Booting {
-			r.h.Nodes[i] = n.Name // it may have come back under another one
+			r.rename(i, n.Name)
 			r.blind(i)
 		}
 	} else if len(r.w.nodes) > maxLeaders {
@@ -294,6 +273,16 @@ func (r *historian) look(i int) {
 	if leader != r.leaders[i] {
 		r.leaders[i] = leader
 		r.add(Led{i, leader})
+	}
+}
+
+// rename follows a node that comes back under another name.
+func (r *historian) rename(i int, name string) {
+	if old := r.h.Nodes[i]; old != name {
+		if r.h.Formerly == nil {
+			r.h.Formerly = make(map[string]int)
+		}
+		r.h.Formerly[old], r.h.Nodes[i] = i, name
 	}
 }
 
@@ -346,6 +335,107 @@ func (r *historian) lookAround() {
 		if n.fault != r.faults[i] {
 			r.faults[i] = n.fault
 			r.add(Hurt{i, n.fault})
+		}
+	}
+}
+
+// took records what an event changes in the view of a process; a checker sees every event first.
+func (r *historian) took(_ *World, p *process, e sbr.Event) {
+	r.settle()
+	r.stale = append(r.stale, p.node.index)
+	if !r.h.Watched[p.node.index] {
+		return
+	}
+	switch e := e.(type) {
+	case sbr.MemberSeen:
+		if e.Member.Status <= sbr.Up {
+			r.see(p, e.Member.ID, Alive)
+		}
+	case sbr.MemberGone:
+		r.see(p, e.ID, Unknown)
+	case sbr.Reachability:
+		sight := Alive
+		if e.Unreachable {
+			sight = Failed
+		}
+		r.see(p, e.ID, sight)
+	case sbr.Observations:
+		r.probed(p, e.Reports)
+	}
+}
+
+// stepped has the process looked at again, after whatever the step leads to.
+func (r *historian) stepped(_ *World, p *process, _ []sbr.Effect) {
+	r.settle()
+	r.stale = append(r.stale, p.node.index)
+}
+
+// committed records who holds the lease.
+func (r *historian) committed(_ *World, _ *process, _, after *lease.Record) {
+	r.settle()
+	r.held(sbr.ID(after.Holder))
+}
+
+// held records who holds the lease.
+func (r *historian) held(id sbr.ID) {
+	holder := -1
+	if p := r.w.byID[id]; p != nil {
+		holder = p.node.index
+	}
+	if holder != r.holder {
+		r.holder = holder
+		r.add(Held{holder})
+	}
+}
+
+// see records what p thinks of an incarnation. What it thinks of an old one of a node counts only until it knows the present one.
+func (r *historian) see(p *process, id sbr.ID, sight Sight) {
+	s := r.w.byID[id]
+	if s == nil || s.node == p.node || s != s.node.proc && p.knows(s.node.proc) {
+		return
+	}
+	pair := [2]int{p.node.index, s.node.index}
+	if sight == Alive && r.missed[pair] {
+		sight = Missed
+	}
+	r.set(pair, sight, s != s.node.proc)
+}
+
+func (r *historian) set(pair [2]int, sight Sight, former bool) {
+	old, differs := r.sights[pair]
+	if !differs {
+		old = Alive
+	}
+	if old == sight {
+		return
+	}
+	if sight == Alive {
+		delete(r.sights, pair)
+	} else {
+		r.sights[pair] = sight
+	}
+	r.add(Viewed{pair[0], pair[1], sight, former})
+}
+
+// probed records whom p's own probes miss.
+func (r *historian) probed(p *process, reports []sbr.Report) {
+	now := make(map[int]bool)
+	for _, rep := range reports {
+		if s := r.w.byID[rep.Subject]; rep.Observer == p.id && s != nil {
+			now[s.node.index] = true
+		}
+	}
+	for i := range r.w.nodes { // in order: a map has none
+		pair := [2]int{p.node.index, i}
+		if now[i] == r.missed[pair] {
+			continue
+		}
+		r.missed[pair] = now[i]
+		switch old, differs := r.sights[pair]; {
+		case now[i] && !differs:
+			r.set(pair, Missed, false)
+		case !now[i] && old == Missed:
+			r.set(pair, Alive, false)
 		}
 	}
 }

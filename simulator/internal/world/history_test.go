@@ -15,7 +15,7 @@ import (
 func recorded(t *testing.T, seed uint64, history bool) *World {
 	t.Helper()
 	o := DefaultOptions()
-	o.Seed, o.History = seed, history
+	o.Seed, o.Trace = seed, history
 	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Probe = true, true, true, reachability.DefaultSettings()
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	w, err := New(o)
@@ -75,18 +75,13 @@ func TestHistory_HasEverything(t *testing.T) {
 // Who holds the lease, the verdict, who leads, and that each decision was explained.
 func TestHistory_TellsOfTheDecision(t *testing.T) {
 	h := recorded(t, 1, true).History()
-	var held, led, acted, ruled, decided int
+	var held, led, decided int
 	for _, c := range h.Changes {
 		switch c := c.What.(type) {
 		case Held:
 			held++
 		case Led:
 			led++
-		case Acted:
-			acted++
-		case Ruled:
-			ruled++
-			require.EqualValues(t, 1, c.Token)
 		case Said:
 			if c.Kind == "decision" {
 				decided++
@@ -94,10 +89,8 @@ func TestHistory_TellsOfTheDecision(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 1, ruled)
 	require.Positive(t, held)
 	require.GreaterOrEqual(t, led, 5)
-	require.GreaterOrEqual(t, acted, 2)
 	require.Positive(t, decided)
 }
 
@@ -135,7 +128,7 @@ func TestHistory_Views(t *testing.T) {
 				want := Unknown
 				if o.proc.knows(s.proc) {
 					want = Alive
-					if o.proc.peers[s.proc.index].failed {
+					if o.proc.peer(s.proc).status == failed {
 						want = Failed
 					}
 				}
@@ -152,7 +145,7 @@ func TestHistory_Views(t *testing.T) {
 // Who starts anew says whom it sees, also where its predecessor had seen the same.
 func TestHistory_RestartSeesAnew(t *testing.T) {
 	o := DefaultOptions()
-	o.History, o.KeepNames = true, true
+	o.Trace, o.KeepNames = true, true
 	o.Strategy = strategies.LeaseMajority{}
 	w, err := New(o)
 	require.NoError(t, err)
@@ -182,11 +175,4 @@ func TestHistory_IsBounded(t *testing.T) {
 	r.add(Held{2})
 	require.Len(t, r.h.Changes, before+1)
 	require.True(t, w.History().Truncated)
-}
-
-func TestHistory_LongWordsAreCut(t *testing.T) {
-	require.Equal(t, "short", shorten("short"))
-	long := shorten(strings.Repeat("ä", 1000))
-	require.Less(t, len(long), 310)
-	require.True(t, strings.HasSuffix(long, "ä …"), long)
 }

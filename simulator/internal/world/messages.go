@@ -49,9 +49,9 @@ func (p *process) tellOnce(t *telling) {
 	}
 	if t.first {
 		t.first = false
-		for place := range p.peers[:min(len(p.peers), len(t.heard))] {
-			if p.peers[place].known {
-				p.tellTo(t, p.w.procs[place])
+		for q := range p.others() {
+			if q.index < len(t.heard) {
+				p.tellTo(t, q)
 			}
 		}
 	} else {

@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -11,8 +10,7 @@ import (
 type NetworkOptions struct {
 	// Latency is the least time a message takes, Jitter what chance adds at most.
 	Latency, Jitter time.Duration
-	// Loss is the share of messages that vanish: of what the resolvers tell each other, and of their probes. The detector has its own
-	// options.
+	// Loss is the share of packets that vanish.
 	Loss float64
 }
 
@@ -20,7 +18,9 @@ type NetworkOptions struct {
 type network struct {
 	group []int           // nodes of different groups cannot reach each other
 	cut   map[[2]int]bool // single links, from and to
-	part  []int           // the connected component of each node, worked out on demand; less than the number of nodes
+	every NetworkOptions
+	poor  map[[2]int]NetworkOptions // single links that differ from every other one
+	part  []int                     // the connected component of each node, worked out on demand; less than the number of nodes
 	valid bool
 }
 
@@ -31,6 +31,27 @@ func (n *network) open(a, b int) bool {
 
 // direct reports whether a and b reach each other directly, there and back.
 func (n *network) direct(a, b int) bool { return n.open(a, b) && n.open(b, a) }
+
+// quality is what becomes of packets from a to b, as far as none is cut.
+func (n *network) quality(a, b int) NetworkOptions {
+	if len(n.poor) > 0 {
+		if o, ok := n.poor[[2]int{a, b}]; ok {
+			return o
+		}
+	}
+	return n.every
+}
+
+// clean reports whether every packet gets there, and each answer within so much time, where links are not cut.
+func (n *network) clean(within time.Duration) bool {
+	slow := func(o NetworkOptions) bool { return o.Loss > 0 || 2*(o.Latency+o.Jitter) > within }
+	for _, o := range n.poor {
+		if slow(o) {
+			return false
+		}
+	}
+	return !slow(n.every)
+}
 
 // connected reports whether a and b reach each other, maybe over others.
 func (n *network) connected(a, b int) bool {
@@ -93,17 +114,15 @@ func (n *network) split(rest []int) {
 	}
 }
 
-// pairs lists the pairs of nodes between which single links are cut, in order.
-func (n *network) pairs() [][2]int {
-	if len(n.cut) == 0 {
-		return nil
+// rewire changes the network and lets everybody find out.
+func (w *World) rewire(change func()) {
+	change()
+	w.net.valid = false
+	w.look()
+	for _, p := range w.procs {
+		p.arouse()
 	}
-	all := make([][2]int, 0, len(n.cut))
-	for link := range n.cut {
-		all = append(all, [2]int{min(link[0], link[1]), max(link[0], link[1])})
-	}
-	slices.SortFunc(all, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
-	return slices.Compact(all)
+	w.account()
 }
 
 // Partition cuts the network into groups of nodes, by index. Nodes that are not named form one more group.
@@ -163,8 +182,8 @@ func (w *World) setCut(from, to int) {
 // Mend repairs the link between two nodes, both ways. A partition stays.
 func (w *World) Mend(a, b int) {
 	w.rewire(func() {
-		delete(w.net.cut, [2]int{a, b})
-		delete(w.net.cut, [2]int{b, a})
+		w.mend(a, b)
+		w.mend(b, a)
 		w.note(nil, "mend", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
 	})
 }
@@ -172,9 +191,38 @@ func (w *World) Mend(a, b int) {
 // MendOneWay lets the node to hear from again.
 func (w *World) MendOneWay(from, to int) {
 	w.rewire(func() {
-		delete(w.net.cut, [2]int{from, to})
+		w.mend(from, to)
 		w.note(nil, "mend", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
 	})
+}
+
+func (w *World) mend(from, to int) {
+	delete(w.net.cut, [2]int{from, to})
+	delete(w.net.poor, [2]int{from, to})
+}
+
+// SetLink changes what becomes of what from sends to the node to: a loss of 1 cuts the link. A partition stays.
+func (w *World) SetLink(from, to int, o NetworkOptions) {
+	w.rewire(func() {
+		w.mend(from, to)
+		if o.Loss >= 1 {
+			w.setCut(from, to)
+		}
+		if w.net.poor == nil {
+			w.net.poor = make(map[[2]int]NetworkOptions)
+		}
+		w.net.poor[[2]int{from, to}] = o
+		w.note(nil, "link", "%s to %s: loss %g, latency %v", w.nodes[from].Name, w.nodes[to].Name, o.Loss, o.Latency)
+	})
+}
+
+// Link is what becomes of what from sends to the node to.
+func (w *World) Link(from, to int) NetworkOptions {
+	o := w.net.quality(from, to)
+	if w.net.cut[[2]int{from, to}] {
+		o.Loss = 1
+	}
+	return o
 }
 
 // Heal repairs every link.
@@ -182,16 +230,25 @@ func (w *World) Heal() {
 	w.rewire(func() {
 		clear(w.net.group)
 		clear(w.net.cut)
+		clear(w.net.poor)
 		w.note(nil, "heal", "every link works")
 	})
 }
 
-// SetLoss changes the share of messages that vanish.
-func (w *World) SetLoss(loss float64) {
-	w.opts.Network.Loss = loss
-	for _, p := range w.procs {
-		p.arouse()
+// SetLoss changes the share of packets that vanish on every link that has none of its own.
+func (w *World) SetLoss(loss float64) { w.rewire(func() { w.net.every.Loss = loss }) }
+
+// leg draws what becomes of a packet: how long it takes, if it gets there.
+func (w *World) leg(from, to *process) (d time.Duration, ok bool) {
+	a, b := from.node.index, to.node.index
+	if !w.net.open(a, b) {
+		return 0, false
 	}
+	o := w.net.quality(a, b)
+	if w.chance(o.Loss) {
+		return 0, false
+	}
+	return w.between(o.Latency, o.Jitter), true
 }
 
 // send carries a message from one process to another, if it gets there: over a direct link, or relayed by others.
@@ -205,8 +262,9 @@ func (w *World) send(from, to *process, f func()) {
 
 // post is send with an action that looks itself whether the message gets there.
 func (w *World) post(from, to *process, a action) {
-	if w.carries(from, to) && !w.chance(w.opts.Network.Loss) {
-		w.enact(w.now+w.between(w.opts.Network.Latency, w.opts.Network.Jitter), to, a)
+	o := w.net.quality(from.node.index, to.node.index)
+	if w.carries(from, to) && !w.chance(o.Loss) {
+		w.enact(w.now+w.between(o.Latency, o.Jitter), to, a)
 	}
 }
 

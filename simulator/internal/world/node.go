@@ -121,9 +121,6 @@ func (n *Node) RestartAs(name string, stateLost bool) {
 	}
 	if name != n.Name {
 		n.Name = name
-		for _, o := range n.w.nodes {
-			n.w.namesakes = n.w.namesakes || o != n && o.Name == name
-		}
 	}
 	p := n.w.newProcess(n, sbr.Record{})
 	p.remember(stateLost)
@@ -153,7 +150,7 @@ func (n *Node) Leave() {
 		return
 	}
 	n.w.note(p, "leave", "")
-	if len(p.seats) > 0 && !n.w.chance(unknowing) {
+	if len(p.slotMembers) > 0 && !n.w.chance(unknowing) {
 		p.resign()
 		return
 	}

@@ -37,7 +37,7 @@ func (p *process) observe(refresh bool) {
 // so does what makes it necessary.
 const (
 	crowd      = 129
-	crowdLooks = 100 * time.Millisecond
+	crowdLooks = 500 * time.Millisecond
 )
 
 // observeSoon is observe, at once in a world of usual size.
@@ -64,8 +64,7 @@ func (p *process) report(m wire.Message) {
 		}
 		for _, q := range w.procs {
 			if q != p && q.runs() && w.carries(p, q) {
-				at := w.now + w.between(w.opts.Network.Latency, w.opts.Network.Jitter+w.opts.Detection.News)
-				w.enact(at, q, &reporting{from: p, to: q, m: &piece})
+				w.post(p, q, &reporting{from: p, to: q, m: &piece})
 			}
 		}
 	}
@@ -101,23 +100,36 @@ func (p *process) arouse() {
 
 // calm reports whether a round of probes would change nothing.
 func (p *process) calm() bool {
-	if p.w.opts.Network.Loss > 0 || p.tracker.Unrest() {
+	o := &p.w.opts.Probe
+	if !p.w.net.clean(o.Timeout) || p.tracker.Unrest() {
 		return false
 	}
-	for place := range p.peers {
-		if p.peers[place].known && !p.reaches(p.w.procs[place], &p.peers[place]) {
+	for s := range p.others() {
+		if !p.reaches(s) {
 			return false
 		}
 	}
 	return true
 }
 
-// reaches reports whether s would answer a probe now, but for loss.
-func (p *process) reaches(s *process, q *peer) bool {
-	if p.w.opts.Detection.Cut == nil {
-		return !q.missed
+// reaches reports whether s would answer a probe now, but for what is lost on the way.
+func (p *process) reaches(s *process) bool {
+	if p.w.times != nil {
+		return !p.peer(s).timed[findsMissed].is
 	}
 	return s.alive() && p.w.net.direct(p.node.index, s.node.index)
+}
+
+// pongs is what a probe of s takes, and whether it is answered in time.
+func (p *process) pongs(s *process) (d time.Duration, ok bool) {
+	w := p.w
+	if !p.reaches(s) {
+		return 0, false
+	}
+	a, b := p.node.index, s.node.index
+	there, back := w.net.quality(a, b), w.net.quality(b, a)
+	d = w.between(there.Latency, there.Jitter) + w.between(back.Latency, back.Jitter)
+	return d, !w.chance(there.Loss) && !w.chance(back.Loss) && d < w.opts.Probe.Timeout
 }
 
 // probe is a round of probes; event tells the present event from one that was replaced.
@@ -130,17 +142,20 @@ func (p *process) probe(event uint64) {
 		return
 	}
 	w, ids := p.w, p.tracker.Probes()
-	answers, takes := make([]bool, len(ids)), 2*(w.opts.Network.Latency+w.opts.Network.Jitter)
+	answers, takes := make([]bool, len(ids)), time.Duration(0)
 	for i, id := range ids {
-		s, loss := w.byID[id], w.opts.Network.Loss
-		answers[i] = p.reaches(s, p.peer(s)) && !w.chance(loss) && !w.chance(loss) // there, and back
-		if !answers[i] {
-			takes = w.opts.Probe.Timeout
+		d, ok := p.pongs(w.byID[id])
+		if answers[i] = ok; !ok {
+			d = w.opts.Probe.Timeout
 		}
+		takes = max(takes, d)
 	}
 	w.after(takes, p, func() {
 		for i, id := range ids {
 			p.tracker.Probed(id, answers[i])
+			if answers[i] {
+				p.seek(w.byID[id])
+			}
 		}
 		p.rounds++
 		p.observe(p.rounds%2 == 0)
@@ -148,14 +163,10 @@ func (p *process) probe(event uint64) {
 	p.arouse()
 }
 
-// miss makes the process's own probes of s fail, or work again, at the moment that the options say.
-func (p *process) miss(s *process, q *peer) {
-	if !q.known || q.missed == q.wantMissed {
-		return
+// seek joins a member again that answers probes although Serf calls it failed.
+func (p *process) seek(s *process) {
+	if q := p.peer(s); p.w.times == nil && p.runs() && q.who == s && q.status == failed && p.w.now >= p.nextJoin && !p.r.KeptOut(s.id, s.self.Seen) {
+		p.nextJoin = p.w.now + wire.ReconnectEvery
+		p.rejoin(q)
 	}
-	q.missed = q.wantMissed
-	for range p.w.opts.Probe.Tries {
-		p.tracker.Probed(s.id, !q.missed)
-	}
-	p.observeSoon()
 }

@@ -11,17 +11,6 @@ import (
 // comes back with what its predecessor had remembered, or without it. None of that proves that a member has ended. An operator's own
 // word (sbr down) is a verdict, or an order where no lease decides.
 
-// eviction is what waits for the detector's word about a member.
-type eviction uint8
-
-const (
-	noEviction eviction = iota
-	// evictFailed: an operator removes the member as soon as it is called failed here.
-	evictFailed
-	// evictHeard: another member was told to remove it, which spread here before it was called failed.
-	evictHeard
-)
-
 // ForceLeave lets an operator remove what runs on nodes from the lists of the members on some others, as soon as it is called failed there.
 // With no others that is wherever it is called failed. Like Serf, a member that removes another one tells those that it reaches.
 func (w *World) ForceLeave(nodes, on []int) {
@@ -36,14 +25,14 @@ func (p *process) forceLeave(nodes []int) {
 	if !p.runs() {
 		return
 	}
-	for place := range p.peers {
-		s, q := p.w.procs[place], &p.peers[place]
+	for i := range p.peers {
+		q := &p.peers[i]
 		switch {
-		case !q.known || s == p || !slices.Contains(nodes, s.node.index):
-		case p.w.failed(p, s):
-			p.evict(s)
+		case !q.listed() || q.who == p || !slices.Contains(nodes, q.who.node.index):
+		case q.status == failed:
+			p.evict(q)
 		default:
-			q.eviction = evictFailed
+			q.evicts = true
 		}
 	}
 }
@@ -78,71 +67,26 @@ func (p *process) answerOperator(e sbr.AnswerDownRequest) {
 	p.w.explained(p, "request", e.Outcome.String()+": "+e.Text)
 }
 
-// failed reports whether the membership itself calls s failed: a member that own probes alone miss is alive in Serf's list.
-func (w *World) failed(p, s *process) bool { return p.knows(s) && p.peer(s).failed && w.gone(p, s) }
-
-// evict removes a member that is called failed here, and tells the others that are reached.
-func (p *process) evict(s *process) {
-	if !p.w.failed(p, s) {
-		return
-	}
-	p.w.note(p, "force-leaves", "%s", s.id)
-	for _, q := range p.w.procs {
-		if q != p && q.runs() && p.w.carries(p, q) {
-			p.w.after(p.w.between(10*time.Millisecond, 300*time.Millisecond), q, func() { q.hearEviction(s) })
-		}
-	}
-	p.forget(s, false)
-}
-
-// hearEviction follows what another member was told to remove. A member that is not called failed yet goes when it is; one that can
-// be reached refutes it.
-func (p *process) hearEviction(s *process) {
-	switch {
-	case !p.knows(s):
-	case p.w.failed(p, s):
-		p.forget(s, false)
-	case p.w.gone(p, s):
-		p.peer(s).eviction = evictHeard
+// evict removes a member that is called failed here, and tells the others.
+func (p *process) evict(q *peer) {
+	if p.runs() && q.status == failed {
+		p.w.note(p, "force-leaves", "%s", q.who.id)
+		p.removeFailed(q)
 	}
 }
-
-// evicts follows the detector's word, and reports whether it takes the member from the list instead of calling it failed.
-func (p *process) evicts(s *process, q *peer) bool {
-	waiting := q.eviction
-	q.eviction = noEviction
-	if !q.failed || !p.w.gone(p, s) {
-		return false
-	}
-	q.since = p.w.now
-	p.reapLater(s.index)
-	switch waiting {
-	case evictHeard:
-		p.forget(s, false)
-		return true
-	case evictFailed:
-		p.w.after(p.w.between(0, time.Second), p, func() { p.evict(s) })
-	}
-	return false
-}
-
-// reapEvery is how often Serf looks for members that failed long ago.
-const reapEvery = 15 * time.Second
 
 // reapLater arranges that a member that is called failed is forgotten in time. Each process looks at moments of its own.
-func (p *process) reapLater(place int) {
-	q := &p.peers[place]
-	if p.w.opts.ReapAfter <= 0 || !q.known || !q.failed {
+func (p *process) reapLater(q *peer) {
+	w, s, since := p.w, q.who, q.moved
+	if w.opts.ReapAfter <= 0 {
 		return
 	}
-	own := time.Duration(p.index) * time.Second % reapEvery
-	at := max(q.since+p.w.opts.ReapAfter, p.w.now) - own
-	p.add(todo{at: (at+reapEvery-1)/reapEvery*reapEvery + own, peer: int32(place), what: taskReap})
-}
-
-func (p *process) reap(s *process, q *peer) {
-	if p.w.failed(p, s) && p.w.now-q.since >= p.w.opts.ReapAfter {
-		p.w.note(p, "reaps", "%s", s.id)
-		p.forget(s, false)
-	}
+	own := time.Duration(p.index) * time.Second % reapInterval
+	at := q.moved + w.opts.ReapAfter - own
+	w.at((at+reapInterval-1)/reapInterval*reapInterval+own, p, func() {
+		if q := p.peer(s); p.runs() && q.who == s && q.status == failed && q.moved == since {
+			w.note(p, "reaps", "%s", s.id)
+			p.drop(q, unlisted)
+		}
+	})
 }

@@ -23,11 +23,9 @@ func (w *World) Settled() bool {
 		if p.paused || p.r.State() != sbr.StateUp || p.r.Suspects() > 0 {
 			return false
 		}
-		for i := range p.peers {
-			if p.peers[i].known && !p.w.procs[i].runs() {
-				if m, ok := p.r.Member(p.w.procs[i].id); ok && m.Status == sbr.Up {
-					return false
-				}
+		for q := range p.others() {
+			if m, ok := p.r.Member(q.id); ok && !q.runs() && m.Status == sbr.Up {
+				return false
 			}
 		}
 	}

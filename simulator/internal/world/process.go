@@ -64,11 +64,21 @@ type process struct {
 	// heardOf is the record that the watch has told its resolver of last; nil: of none.
 	heardOf *lease.Record
 	tells   []*telling
-	agenda  agenda
-	peers   []peer // by the place of the other one in others
-	// known are the peers that are known, knownUp those of them that run, unreached those that cannot be reached.
-	known, knownUp, unreached int
-	returning, passing        bool // it is about to be heard of again, or to be heard to have left
+
+	// Its Serf: what it keeps of each name, by the number of the name; the order in which it probes them, and whose turn it is; how much
+	// it doubts itself; when its probes tick; what it has arranged to do; what it still spreads; and its Lamport clock.
+	name                int32
+	peers               []peer
+	order               []int32
+	turn, awareness     int
+	ticks               time.Duration
+	does                uint8
+	broadcasts, intents broadcasts
+	lamport             uint32
+	picked              []int32
+	here                int
+	met                 set           // by index: the processes that it has ever listed
+	nextJoin            time.Duration // when it may reconnect to a failed member by itself
 
 	tracker   *reachability.Tracker
 	phase     time.Duration // of its rounds of probes
@@ -79,21 +89,21 @@ type process struct {
 	asked    bool // a decision was explained since the last race ended
 	believed belief
 	watch    watch
-	// knocking are downed incarnations that it has refused.
-	knocking map[*process]bool
+	// refused says when each downed incarnation that it keeps out was refused first.
+	refused map[*process]time.Duration
 	// request is whom an operator asked it to down, until the resolver has answered; empty: nobody.
 	request sbr.ID
 
 	news sbr.Event // what others are told of it
 
-	// seats are its places in the slots, by the slot; see seat.sit.
-	seats    []*seat
-	stations []*station    // and those in the shards of each type
-	sure     time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
-	certain  bool          // nothing is amiss now
-	noticing bool          // its seats look around soon
-	resigned bool          // it leaves once its seats have handed over
-	wokeAt   time.Duration // the end of its last pause, by the world's clock
+	// slotMembers are its parts in the slots, by the slot; see startSlots.
+	slotMembers []*slotMember
+	shardHosts  []*shardHost  // and those in the shards of each type
+	sure        time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
+	certain     bool          // nothing is amiss now
+	noticing    bool          // they look around soon
+	resigned    bool          // it leaves once they have handed over
+	wokeAt      time.Duration // the end of its last pause, by the world's clock
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
@@ -106,6 +116,7 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
 		Born: int64((w.now+n.skew)/time.Millisecond)*1000 + int64(n.index) + 1, Seen: rec.Token, Status: sbr.Up,
 	}
+	p.name = w.nameOf(p)
 	p.openLease()
 	p.watch.harmed, p.watch.late = n.fault != StoreFault{} || w.store.wentBack, w.now > 0
 	n.proc = p
@@ -159,23 +170,18 @@ func (p *process) alive() bool {
 // attends reports whether the process notices what happens around it.
 func (p *process) attends() bool { return p.stage == stageRunning && !p.paused }
 
-// enter brings the process to another place in its life. Whoever knows it counts those that run.
-func (p *process) enter(s stage) {
-	ran := p.runs()
-	p.stage = s
-	if ran == p.runs() {
-		return
+// nameOf returns the number of the name under which the others list the process.
+func (w *World) nameOf(p *process) int32 {
+	name := string(p.id)
+	if w.opts.KeepNames {
+		name = p.self.Name
 	}
-	by := 1
-	if ran {
-		by = -1
+	if i, ok := w.nameIndex[name]; ok {
+		return i
 	}
-	p.w.running += by
-	for _, o := range p.w.procs {
-		if o.knows(p) {
-			o.knownUp += by
-		}
-	}
+	i := int32(len(w.names))
+	w.names, w.nameIndex[name] = append(w.names, name), i
+	return i
 }
 
 // dispatch runs an event of the process now, later if it is paused, never if it has stopped.
@@ -201,6 +207,20 @@ func (p *process) boot() {
 	})
 }
 
+// list puts a member into the list of one that starts.
+func (p *process) list(s *process) {
+	q := p.named(s.name)
+	q.who, q.state, q.inc, q.status, q.ltime, q.since = s, alive, 1, present, 1, p.w.now
+	p.order, p.lamport = append(p.order, s.name), 2
+}
+
+// lists reports whether p lists a member of the name of s that runs on another node. Serf takes no second one under a name: not while the
+// first is alive, and not while it is listed as failed.
+func (p *process) lists(s *process) bool {
+	q := p.peer(s)
+	return q.listed() && q.who.node != s.node
+}
+
 // join looks for a member that the last verdict does not leave out. Without one it starts by itself, if it may.
 func (p *process) join(rec sbr.Record) {
 	for _, i := range p.w.rng.Perm(len(p.w.procs)) {
@@ -208,22 +228,18 @@ func (p *process) join(rec sbr.Record) {
 		if q == p || !q.runs() || q.paused || !p.w.net.direct(p.node.index, q.node.index) {
 			continue
 		}
-		if rec.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p.self.Name, p.node) {
+		if rec.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p) {
 			continue
 		}
 		p.run()
 		p.step(sbr.LeaseObserved{Record: rec})
 		p.recall(q, rec)
-		p.meet(q)
-		for i := range q.peers {
-			if q.peers[i].known && !q.peers[i].failed {
-				p.meet(q.w.procs[i]) // whom it believes to be alive, whether or not that is still true
-			}
-		}
-		q.meet(p)
+		p.w.look()
+		q.merge(p)
+		p.merge(q)
+		p.sayJoined()
 		p.learnLeft(q)
-		p.w.noticed(p)
-		p.w.gossipAbout(p)
+		p.w.look()
 		p.w.account()
 		return
 	}
@@ -243,11 +259,16 @@ func (p *process) run() {
 	p.client.origin = p.client.now()
 	p.began, p.since, p.shown, p.r, p.news = p.w.now, p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
 	p.tracker, p.phase = reachability.New(p.w.opts.Probe, p.id), p.w.between(0, p.w.opts.Probe.Interval-1)
-	p.enter(stageRunning)
+	p.stage = stageRunning
+	if p.w.now > 0 {
+		p.list(p)
+		p.spread(news{kind: newsAlive, name: p.name, who: p, inc: 1})
+		p.startTicks()
+	}
 	p.w.account()
 	p.w.started(p)
 	p.settle(nil)
-	p.sit()
+	p.startSlots()
 	p.client.wake()
 }
 
@@ -299,14 +320,10 @@ func (p *process) settle(effects []sbr.Effect) {
 // pause stops the process without ending it.
 func (p *process) pause() {
 	p.assure()
-	p.eachBerth((*berth).sleeps)
+	p.eachExecutor((*executor).sleeps)
 	p.certain = false
 	p.paused, p.pausedAt = true, p.w.now
-	p.drop()
-	for i := range p.peers {
-		p.peers[i].meeting = false
-	}
-	p.w.noticed(p)
+	p.w.look()
 }
 
 // resume ends a pause: the first thing the process learns is that it did not run.
@@ -318,49 +335,23 @@ func (p *process) resume() {
 	p.paused, p.wokeAt = false, p.w.now
 	p.w.note(p, "resume", "after %v", gap)
 	p.w.disturb()
-	p.eachBerth((*berth).wakes)
+	p.eachExecutor((*executor).wakes)
 	backlog := p.backlog
 	p.backlog = nil
-	p.unreached = 0
-	for i := range p.peers {
-		q := &p.peers[i]
-		q.wantFailed, q.wantMissed = q.failed, q.missed // nothing is on the agenda any more
-		if q.known && q.failed {
-			p.unreached++
-		}
-	}
 	p.step(sbr.Resumed{Gap: gap})
 	for _, a := range backlog {
 		p.dispatch(a)
 	}
-	p.awake()
+	p.arouse()
+	p.w.look()
 	p.w.account()
-}
-
-// awake lets the process look around, and the others notice it.
-func (p *process) awake() {
-	if p.attends() {
-		for i := range p.peers {
-			p.look(p.w.procs[i])
-			p.reapLater(i)
-		}
-		p.review()
-		p.arouse()
-	}
-	p.w.noticed(p)
-	p.w.gossipAbout(p)
 }
 
 // stop ends the process.
 func (p *process) stop() {
-	p.eachBerth((*berth).vanish)
-	p.enter(stageStopped)
+	p.eachExecutor((*executor).vanish)
+	p.stage = stageStopped
 	p.paused, p.backlog, p.tells = false, nil, nil
-	p.drop()
-	p.agenda.todos = nil
-	p.w.noticed(p)
-	if p.left {
-		p.w.mourn(p)
-	}
+	p.w.look()
 	p.w.account()
 }

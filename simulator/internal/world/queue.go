@@ -13,9 +13,13 @@ type event struct {
 
 // What events do most often.
 const (
-	jobTick   = -1 - iota // the deadline of the process's resolver
-	jobAgenda             // what comes first on the process's agenda
-	jobProbes             // the process's next round of probes
+	jobTick      = -1 - iota // the deadline of the process's resolver
+	jobProbes                // the process's next round of probes
+	jobProbe                 // its Serf's next probe
+	jobGossip                // its Serf's next gossip
+	jobExchange              // its Serf's next exchange of lists
+	jobReconnect             // its Serf's next attempt to reach a failed member
+	jobSuspect               // the end of its suspicion of the name 0; that of others is as much lower
 )
 
 // action is what any other event does.
@@ -35,16 +39,41 @@ func (w *World) run(e event) {
 	switch e.act {
 	case jobTick:
 		p.tick(e.seq)
-	case jobAgenda:
-		p.work(e.seq)
 	case jobProbes:
 		p.probe(e.seq)
 	default:
-		a := w.queue.take(e.act)
+		if e.act < 0 && !p.paused {
+			p.tickSerf(e.act)
+			return
+		}
+		var a action
+		if e.act < 0 {
+			a = call(func() { p.tickSerf(e.act) })
+		} else {
+			a = w.queue.take(e.act)
+		}
 		if p == nil {
 			a.act()
 		} else {
 			p.dispatch(a)
+		}
+	}
+}
+
+// tickSerf does what the process's Serf has arranged.
+func (p *process) tickSerf(job int32) {
+	switch job {
+	case jobProbe:
+		p.probeNext()
+	case jobGossip:
+		p.gossip()
+	case jobExchange:
+		p.exchange()
+	case jobReconnect:
+		p.reconnect()
+	default:
+		if p.works() {
+			p.overdue(jobSuspect - job)
 		}
 	}
 }

@@ -71,11 +71,8 @@ func newPlanner(seed uint64) *planner {
 	s.Interval = s.TTL / 10
 	c.Watched = p.coin(0.5)
 	c.HolderRetry = s.Interval
-	d := &o.Detection
+	d := o.Times
 	d.After, d.Spread, d.Heal = p.span(time.Second, 5*time.Second), p.span(0, 3*time.Second), p.span(100*time.Millisecond, 2*time.Second)
-	if p.coin(0.2) {
-		d.Step = p.span(time.Second, 15*time.Second)
-	}
 	if p.coin(0.2) {
 		o.Probe = reachability.DefaultSettings()
 	}
@@ -118,6 +115,9 @@ func (p *planner) fault() StoreFault {
 // randomPlan lets anything happen. Only safety is expected.
 func randomPlan(seed uint64) plan {
 	p := newPlanner(seed)
+	if p.coin(0.5) {
+		p.options.Times = nil
+	}
 	n := p.options.Nodes
 	from, to := 5*time.Second, p.span(20*time.Second, 3*time.Minute)
 	for range 1 + p.IntN(8) {
@@ -244,8 +244,8 @@ func livePlan(seed uint64) plan {
 	p.live = true
 	o := &p.options
 	o.Probe = reachability.Settings{}
-	o.Detection.Step = 0
 	o.Resolver.DownAllWhenUnstable = 0
+	o.Times.Spread = min(o.Times.Spread, o.Resolver.StableAfter/2) // nobody decides about half of a cut
 	n := o.Nodes
 	p.groups = p.split(n)
 	cut := p.span(6*time.Second, 10*time.Second)
@@ -305,6 +305,6 @@ func (p *planner) harmStore(soft bool) {
 
 func (p *plan) String() string {
 	o := &p.options
-	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n detection %+v\n store %+v\n abrupt %v, refuse %v, keep names %v",
-		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Detection, o.Store, o.AbruptDown, o.Refuse, o.KeepNames)
+	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n times %+v\n store %+v\n abrupt %v, refuse %v, keep names %v",
+		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Times, o.Store, o.AbruptDown, o.Refuse, o.KeepNames)
 }

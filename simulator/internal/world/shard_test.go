@@ -100,17 +100,17 @@ func TestShards_Role(t *testing.T) {
 	w.Run(5 * time.Minute)
 	require.Empty(t, w.Finish())
 	require.Subset(t, []string{"n2", "n3", "n4"}, hosts(t, w))
-	require.NotEqual(t, message.Nobody, w.nodes[0].proc.stations[0].table.Of(3))
+	require.NotEqual(t, message.Nobody, w.nodes[0].proc.shardHosts[0].table.Of(3))
 }
 
 // Each promise about shards can be broken, and is then named.
 func TestShardChecks_CanFail(t *testing.T) {
-	station := func(w *World, i int) *station { return w.nodes[i].proc.stations[0] }
+	hostOn := func(w *World, i int) *shardHost { return w.nodes[i].proc.shardHosts[0] }
 	// runner is where the first shard runs, other is another one.
-	runner := func(w *World) *berth { return w.shards[0].slots[0].live[0].berth }
-	other := func(w *World) *berth {
+	runner := func(w *World) *executor { return w.shards[0].slots[0].live[0].executor }
+	other := func(w *World) *executor {
 		for i := range w.nodes {
-			if b := &station(w, i).berths[0]; b.run == nil {
+			if b := &hostOn(w, i).executors[0]; b.run == nil {
 				return b
 			}
 		}
@@ -153,7 +153,7 @@ func TestShardChecks_CanFail(t *testing.T) {
 		"one runs where it should not": {"Y4", false, func(w *World) {
 			r := runner(w).run
 			for _, n := range w.nodes {
-				n.proc.stations[0].stage = stationClosed
+				n.proc.shardHosts[0].stage = hostClosed
 			}
 			require.False(t, r.over)
 			w.Run(w.now + 10*time.Minute)
@@ -161,7 +161,7 @@ func TestShardChecks_CanFail(t *testing.T) {
 		"one that nobody knows of": {"Y4", false, func(w *World) {
 			r := runner(w).run
 			to := other(w)
-			r.berth.run, r.berth, to.run = nil, to, r
+			r.executor.run, r.executor, to.run = nil, to, r
 			w.Run(w.now + 10*time.Minute)
 		}},
 		"one moves for ever": {"Y4", false, func(w *World) {
@@ -176,18 +176,20 @@ func TestShardChecks_CanFail(t *testing.T) {
 			b.p.downReason = "by hand"
 			b.start(core.Start{Run: 1, Token: 1 << 60})
 		}},
-		"an answer to nothing":        {"Y6", false, func(w *World) { station(w, 1).carryHost([]core.Effect{core.Answer[message.Message]{Ref: 7000}}) }},
+		"an answer to nothing": {"Y6", false, func(w *World) {
+			hostOn(w, 1).carryOut(hostMachine, []core.Effect{core.Answer[message.Message]{Ref: 7000}})
+		}},
 		"a stop of what runs no more": {"Y6", false, func(w *World) { other(w).stop(9, "") }},
 		"too long a message": {"Y6", false, func(w *World) {
 			m := message.Message{Kind: message.HandedOver}
 			for i := range 3 {
 				m.Handed = append(m.Handed, message.Handed{Shard: i, Number: 1, State: make([]byte, message.MaxState)})
 			}
-			station(w, 1).written(&m)
+			hostOn(w, 1).written(&m)
 		}},
 		"a coordinator without a term": {"Y6", false, func(w *World) {
-			t := station(w, 1)
-			t.coordinate(&run{berth: &t.berths[0]})
+			t := hostOn(w, 1)
+			t.coordinate(&run{executor: &t.executors[0]})
 			w.Run(w.now + time.Second)
 		}},
 	} {

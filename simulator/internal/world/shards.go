@@ -37,12 +37,12 @@ type shards struct {
 	ShardsOptions
 	w     *World
 	index int
-	// chief is the slot whose runs coordinate, slots are the shards themselves.
-	chief  *slot
-	slots  []*slot
-	rules  host.Config // Self and Known are each member's
-	alloc  *allocation.Allocator
-	digest uint64
+	// coordSlot is the slot whose runs coordinate, slots are the shards themselves.
+	coordSlot *slot
+	slots     []*slot
+	rules     host.Config // Self and Known are each member's
+	alloc     *allocation.Allocator
+	digest    uint64
 	// resigned counts the coordinators that have ended of themselves.
 	resigned int
 }
@@ -64,7 +64,7 @@ func shardsOf(w *World) error {
 		if errs = append(errs, err); err != nil {
 			continue
 		}
-		w.slots = append(w.slots, s.chief)
+		w.slots = append(w.slots, s.coordSlot)
 		w.shards = append(w.shards, s)
 	}
 	return errors.Join(errs...)
@@ -77,11 +77,11 @@ func newShards(w *World, index int, o ShardsOptions) (*shards, error) {
 		names[i] = strconv.Itoa(i)
 	}
 	slices.Sort(names)
-	chief := o.SlotOptions
-	chief.Name, chief.StopTakes, chief.EndsAfter = "shards."+o.Name, coordinatorStops, 0
-	s.chief = newSlot(w, len(w.slots), chief)
-	s.chief.rules.CounterBits, s.chief.chiefOf = compactBits, s
-	errs := []error{s.chief.validate()}
+	coord := o.SlotOptions
+	coord.Name, coord.StopTakes, coord.EndsAfter = "shards."+o.Name, coordinatorStops, 0
+	s.coordSlot = newSlot(w, len(w.slots), coord)
+	s.coordSlot.rules.CounterBits, s.coordSlot.coordinates = compactBits, s
+	errs := []error{s.coordSlot.validate()}
 	for i, name := range names {
 		each := o.SlotOptions
 		each.Name = o.Name + "/" + name
@@ -94,7 +94,7 @@ func newShards(w *World, index int, o ShardsOptions) (*shards, error) {
 	s.alloc, err = allocation.New(o.Name, names, allocation.DefaultConfig())
 	errs = append(errs, err)
 	s.digest = message.Digest(o.Name, names, o.UseLease)
-	s.rules = host.Config{Rules: s.chief.rules.Rules, Shards: o.Count, Digest: s.digest}
+	s.rules = host.Config{Rules: s.coordSlot.rules.Rules, Shards: o.Count, Digest: s.digest}
 	return s, errors.Join(append(errs, s.rules.Validate())...)
 }
 
@@ -127,7 +127,7 @@ type ShardsOutcome struct {
 func (w *World) Shards() []ShardsOutcome {
 	all := make([]ShardsOutcome, len(w.shards))
 	for i, s := range w.shards {
-		all[i] = ShardsOutcome{Name: s.Name, Coordinators: s.chief.outcome.Starts, Resigned: s.resigned}
+		all[i] = ShardsOutcome{Name: s.Name, Coordinators: s.coordSlot.outcome.Starts, Resigned: s.resigned}
 		for _, x := range s.slots {
 			all[i].Shards = append(all[i].Shards, x.result())
 		}
@@ -138,7 +138,7 @@ func (w *World) Shards() []ShardsOutcome {
 // unheardOf reports whether two runs of a shard come of clusters that did not know each other: the members that run them, or those that have ordered them,
 // never heard of each other. A newcomer to one side of a partition does not hear of those who were on the other side before it came, and may coordinate.
 func (r *run) unheardOf(o *run) bool {
-	s := r.berth.slot.shardOf
+	s := r.executor.slot.shardOf
 	if s == nil {
 		return false
 	}
@@ -154,17 +154,17 @@ func (r *run) unheardOf(o *run) bool {
 // started. The term then begins with the wall clock, and with the bits that shards leave for it, two coordinators of which
 // the later one starts within four seconds may have the same (handover.FloorAt).
 func (r *run) unremembered(o *run) bool {
-	w := r.berth.p.w
+	w := r.executor.p.w
 	return message.TermOf(r.token) == message.TermOf(o.token) &&
 		!slices.ContainsFunc(w.up(), func(p *process) bool { return p.began <= o.startedAt })
 }
 
 // behind are the members that a run without a lease comes of: its own, and those that coordinated under its term.
 func (s *shards) behind(r *run) []*process {
-	all := []*process{r.berth.p}
-	for _, c := range s.chief.runs {
+	all := []*process{r.executor.p}
+	for _, c := range s.coordSlot.runs {
 		if c.token == message.TermOf(r.token) {
-			all = append(all, c.berth.p)
+			all = append(all, c.executor.p)
 		}
 	}
 	return all

@@ -49,8 +49,8 @@ type slot struct {
 	index int             // among the world's, or the shards of its type
 	rules handover.Config // Self and Born are each member's
 	store store           // of its lease
-	// chiefOf are the shards that whoever runs the slot coordinates, shardOf those that it is one of; nil: it is neither.
-	chiefOf, shardOf *shards
+	// coordinates are the shards that whoever runs the slot coordinates, shardOf those that it is one of; nil: it is neither.
+	coordinates, shardOf *shards
 
 	runs []*run // in the order in which they were started
 	live []*run // those of them that have not ended
@@ -151,7 +151,7 @@ func (s *slot) result() SlotOutcome {
 	o := s.outcome
 	for _, r := range s.live {
 		if r.active() && !r.asked {
-			o.On = r.berth.p.node.Name
+			o.On = r.executor.p.node.Name
 		}
 	}
 	return o

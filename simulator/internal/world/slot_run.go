@@ -10,11 +10,11 @@ import (
 // run is one execution of what a slot stands for. It heeds Stop late, and its own Check always: it works for as long as that says yes, also
 // while it ends, and before anything else when its process wakes up.
 type run struct {
-	berth  *berth
-	number uint64 // the machine's
-	seq    int    // the slot's: the order in which runs were started
-	token  uint64
-	from   sbr.ID // who handed over
+	executor *executor
+	number   uint64 // the machine's
+	seq      int    // the slot's: the order in which runs were started
+	token    uint64
+	from     sbr.ID // who handed over
 	// verdict is the newest that its member knew when it started, stored the newest that there was.
 	verdict, stored uint64
 
@@ -26,34 +26,34 @@ type run struct {
 // endsByItself mostly asks for another run, and now and then for none.
 func (r *run) endsByItself() {
 	const restsFor, done = time.Second, 0.1
-	w := r.berth.p.w
+	w := r.executor.p.w
 	if r.asked || r.over {
 		return
 	}
-	r.berth.slot.disturbed = w.now
+	r.executor.slot.disturbed = w.now
 	r.end(core.RunEnded{Run: r.number, Again: !w.chance(done), Rest: restsFor, Why: "by itself"})
 }
 
 // trusted is the run's own Check.
 func (r *run) trusted() bool {
-	t := r.berth
+	t := r.executor
 	if t.slot.UseLease {
 		return t.client.check()
 	}
 	// The machine knows how sure the process was as of its newest view; a Check asks for it anew.
-	return t.p.clock() < t.p.sureAt()+t.keeper.trust()
+	return t.p.clock() < t.p.sureAt()+t.trust()
 }
 
 // active reports whether the run works at this moment.
 func (r *run) active() bool {
-	p := r.berth.p
+	p := r.executor.p
 	return !r.over && !p.paused && p.stage != stageStopped && r.trusted()
 }
 
 // writeLater arranges the next write.
 func (r *run) writeLater() {
-	s := r.berth.slot
-	r.berth.p.w.after(s.w.between(s.WritesEvery/2, s.WritesEvery), r.berth.p, func() {
+	s := r.executor.slot
+	r.executor.p.w.after(s.w.between(s.WritesEvery/2, s.WritesEvery), r.executor.p, func() {
 		if !r.over {
 			r.write()
 			r.writeLater()
@@ -71,13 +71,13 @@ func (r *run) write() {
 // send is a write on its way. Nothing of the network that the members share is in between.
 func (r *run) send() {
 	const takes, spread = time.Millisecond, 20 * time.Millisecond
-	s := r.berth.slot
+	s := r.executor.slot
 	s.look()
 	s.w.after(s.w.between(takes, spread), nil, func() { s.resource.take(s, r) })
 }
 
 // sleeps is the beginning of a pause: it may come between a Check and the write that follows it.
-func (t *berth) sleeps() {
+func (t *executor) sleeps() {
 	const half = 0.5
 	if r := t.run; r != nil {
 		r.inHand = r.active() && t.p.w.chance(half)
@@ -85,18 +85,45 @@ func (t *berth) sleeps() {
 }
 
 // wakes is the end of a pause, before anybody has heard of it: the run goes on where it was.
-func (t *berth) wakes() {
+func (t *executor) wakes() {
 	r := t.run
 	if r == nil {
 		return
 	}
 	t.slot.look()
 	switch {
-	case t.slot.chiefOf != nil: // its orders are its writes
+	case t.slot.coordinates != nil: // its orders are its writes
 	case r.inHand:
 		r.inHand = false
 		r.send()
 	default:
 		r.write()
+	}
+}
+
+// resource is what a slot protects: it takes no write under a token that is smaller than one that it has seen.
+type resource struct {
+	token  uint64
+	newest *run // the one that was started last of those that have written
+	wrote  *run // the same of those whose write was accepted
+}
+
+// take is the arrival of a write.
+func (x *resource) take(s *slot, r *run) {
+	s.outcome.Writes++
+	if x.newest != nil && r.seq < x.newest.seq {
+		s.outcome.Interleaved++
+	} else {
+		x.newest = r
+	}
+	if r.token < x.token {
+		s.outcome.Rejected++
+		s.refused(r, x.wrote)
+		return
+	}
+	x.token = r.token
+	s.accepted(r, x.wrote)
+	if x.wrote == nil || r.seq > x.wrote.seq {
+		x.wrote = r
 	}
 }

@@ -73,8 +73,7 @@ func (p *process) startAlone(rec sbr.Record) {
 	p.run()
 	p.step(sbr.LeaseObserved{Record: rec})
 	p.step(sbr.Suspected{Members: p.missed(rec.Verdict)})
-	p.w.noticed(p)
-	p.w.gossipAbout(p)
+	p.w.look()
 	p.w.account()
 }
 
@@ -107,7 +106,7 @@ func (p *process) startedAnew(q *process) bool {
 func (p *process) learnLeft(q *process) {
 	for i := range p.suspects {
 		s := p.w.byID[p.suspects[i].ID]
-		if s != nil && s.left && q.peer(s).lost {
+		if s != nil && s.left && !q.knows(s) && q.met.has(s.index) {
 			p.ended(s)
 		}
 	}

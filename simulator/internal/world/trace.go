@@ -22,12 +22,8 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
 }
 
-// trace keeps what happened, or only its hash.
-type trace struct {
-	on      bool
-	entries []Entry
-	hash    uint64
-}
+// trace is the hash of what happened.
+type trace struct{ hash uint64 }
 
 // note notes that something happens. What it speaks of is part of the hash.
 func (w *World) note(p *process, kind, format string, args ...any) {
@@ -39,18 +35,12 @@ func (w *World) note(p *process, kind, format string, args ...any) {
 }
 
 // wordy reports whether anybody wants words.
-func (w *World) wordy() bool { return w.trace.on || w.history != nil }
+func (w *World) wordy() bool { return w.history != nil }
 
 func (w *World) say(p *process, kind, format string, args ...any) {
-	w.history.heard(p, kind, format, args)
-	if !w.trace.on {
-		return
+	if w.wordy() {
+		w.history.heard(p, kind, fmt.Sprintf(format, args...))
 	}
-	e := Entry{At: w.now, Kind: kind, Detail: fmt.Sprintf(format, args...)}
-	if p != nil {
-		e.Node = string(p.id)
-	}
-	w.trace.entries = append(w.trace.entries, e)
 }
 
 // The notes below are about what happens often: they cost no words where nobody wants any.
@@ -179,19 +169,29 @@ func (n names) String() string {
 }
 
 // Trace returns what happened, in order; empty without Options.Trace.
-func (w *World) Trace() []Entry { return w.trace.entries }
+func (w *World) Trace() (all []Entry) {
+	if w.history == nil {
+		return nil
+	}
+	for _, c := range w.history.h.Changes {
+		if said, ok := c.What.(Said); ok {
+			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
+		}
+	}
+	return all
+}
 
 // Hash identifies the run: equal runs have equal hashes.
 func (w *World) Hash() string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %d %d", w.trace.hash, w.seq, w.found, w.now)
+	fmt.Fprintf(h, "%d %d %d", w.trace.hash, w.seq, w.now)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // Story returns the trace as text.
 func (w *World) Story() string {
 	var b strings.Builder
-	for _, e := range w.trace.entries {
+	for _, e := range w.Trace() {
 		b.WriteString(e.String())
 		b.WriteByte('\n')
 	}

@@ -49,8 +49,11 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		m, known := p.r.Member(e.ID)
 		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
 	case sbr.Observations:
-		v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
-		ids := v.IndirectlyConnected()
+		var ids []sbr.ID
+		if aboutObservers(e.Reports) {
+			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
+			ids = v.IndirectlyConnected()
+		}
 		changes = !slices.Equal(ids, p.watch.indirect)
 		p.watch.indirect = ids
 		return false, changes && p.r.Suspects() > 0
@@ -72,4 +75,15 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up
 	}
 	return false, false
+}
+
+// aboutObservers reports whether somebody reports an observer. If not, nobody is indirectly connected.
+func aboutObservers(reports []sbr.Report) bool {
+	observers := make(map[sbr.ID]bool)
+	for i := range reports {
+		if i == 0 || reports[i].Observer != reports[i-1].Observer {
+			observers[reports[i].Observer] = true
+		}
+	}
+	return len(observers) > 0 && slices.ContainsFunc(reports, func(r sbr.Report) bool { return observers[r.Subject] })
 }

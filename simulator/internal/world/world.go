@@ -23,8 +23,10 @@ type Options struct {
 	Resolver sbr.Config
 	Strategy sbr.Strategy
 
-	Network   NetworkOptions
-	Detection DetectionOptions
+	Network NetworkOptions
+	// Serf are the settings of the membership. Times, when not nil, are a failure detector instead of Serf's.
+	Serf  Memberlist
+	Times *Times
 	// Probe are the members' own probes. With them members find out about cuts between two of them that others can bridge; without them
 	// such cuts stay unseen, as they do in Serf.
 	Probe reachability.Settings
@@ -46,11 +48,9 @@ type Options struct {
 	KeepNames bool
 	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
 	ReapAfter time.Duration
-	// Trace records what happens in words. Without it only the hash is kept.
-	Trace bool
-	// History records what changes, as values; see World.History. HistoryOf are the nodes, by index, whose views of others are part
-	// of it; empty: all, which is a lot in a large cluster.
-	History   bool
+	// Trace records what happens, in words and as values: see World.Trace and World.History. Without it only the hash is kept. HistoryOf are
+	// the nodes, by index, whose views of others are part of the history; empty: all, which is a lot in a large cluster.
+	Trace     bool
 	HistoryOf []int
 	// Measure adds up Activity.
 	Measure bool
@@ -60,11 +60,12 @@ type Options struct {
 
 // DefaultOptions is a quick, healthy cluster of five.
 func DefaultOptions() Options {
+	lan, _ := MemberlistOf("lan")
 	return Options{
-		Nodes:     5,
-		Resolver:  sbr.DefaultConfig(),
-		Network:   NetworkOptions{Latency: time.Millisecond, Jitter: time.Millisecond},
-		Detection: DetectionOptions{After: 4 * time.Second, Spread: time.Second, Heal: time.Second},
+		Nodes:    5,
+		Resolver: sbr.DefaultConfig(),
+		Network:  NetworkOptions{Latency: time.Millisecond, Jitter: time.Millisecond},
+		Serf:     lan, Times: &Times{After: 4 * time.Second, Spread: time.Second, Heal: time.Second},
 		Store: StoreOptions{
 			Latency: 5 * time.Millisecond, Jitter: 5 * time.Millisecond,
 			TTL: 120 * time.Second, Interval: 12 * time.Second, Timeout: 5 * time.Second,
@@ -94,15 +95,14 @@ type World struct {
 	slots    []*slot // those of Options.Slots, and then those of the coordinators of shards
 	shards   []*shards
 
-	// running counts the processes that take part.
-	running int
-
-	rewiring rewiring
-	found    uint64        // how many things were found out, see todo
-	turned   []int32       // see process.look
-	losses   map[int]*loss // by component, see loss.go
-	left     []*process    // those that left and may still be known
-	nonces   uint64
+	// names are those under which members list each other.
+	names     []string
+	nameIndex map[string]int32
+	serf      Memberlist
+	times     *Times
+	serfRests bool // nothing that Serf does changes anything
+	packets   []*packet
+	nonces    uint64
 
 	trace      trace
 	history    *historian
@@ -111,8 +111,6 @@ type World struct {
 	activity   activity
 	violations []Violation
 	excepted   []Violation // see World.Excepted
-	// namesakes says that two nodes have had one name.
-	namesakes bool
 }
 
 // New builds a world in which all nodes have just started and know each other.
@@ -139,7 +137,10 @@ func New(o Options) (*World, error) {
 	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
 	w.opts.Members = members
 	w.rules = Rules{Resolver: o.Resolver, Strategy: o.Strategy}
-	w.trace.on = o.Trace
+	w.serf, w.times, w.serfRests, w.net.every, w.nameIndex = o.Serf, o.Times, true, o.Network, make(map[string]int32, len(members))
+	if o.Trace {
+		w.history = &historian{w: w}
+	}
 	w.store.w = w
 	w.checks = newCheckers()
 	if o.Measure {
@@ -158,8 +159,8 @@ func New(o Options) (*World, error) {
 	for _, s := range w.shards {
 		s.watch()
 	}
-	if o.History {
-		w.record(o.HistoryOf)
+	if o.Trace {
+		w.history.begin(o.HistoryOf)
 	}
 	return w, nil
 }
@@ -177,17 +178,22 @@ func (w *World) start(members []NodeOptions) {
 	for _, n := range w.nodes {
 		w.newProcess(n, sbr.Record{}).run()
 	}
-	const few = 8
-	todos := make([]todo, few*n)
-	for _, p := range w.procs {
-		p.peers = w.peers(len(p.w.procs))
-		p.agenda.todos = todos[:0:few]
-		todos = todos[few:]
+	orders := make([]int32, n*n)
+	for i, p := range w.procs {
+		p.peers, p.order = w.peers(n), orders[i*n:i*n:i*n+n]
+		for _, q := range w.procs {
+			p.list(q)
+		}
 		p.together(func() {
-			for _, q := range p.w.procs {
-				p.meet(q)
+			for _, q := range w.procs {
+				if q != p {
+					p.meet(q)
+				}
 			}
 		})
+	}
+	if !w.net.clean(w.serf.ProbeTimeout) {
+		w.wakeSerf()
 	}
 }
 

@@ -2,12 +2,14 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,16 +51,21 @@ func recorded(t *testing.T, text string, seed uint64) report.Run {
 	t.Helper()
 	s, err := scenario.Parse("x.yaml", []byte(text))
 	require.NoError(t, err)
-	r, h := scenario.Record(s, seed)
-	require.NotNil(t, h)
-	return report.Run{Result: r, Sentence: "What it shows.", Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed), History: h}
+	r := scenario.Run(s, seed)
+	require.NotNil(t, r.History)
+	// Each run has a file of its own here, so that each is a group.
+	return report.Run{Result: r, File: fmt.Sprint(seed), Sentence: "What it shows.", Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed)}
 }
 
 // written is the page of runs.
 func written(t *testing.T, runs ...report.Run) string {
 	t.Helper()
+	page := report.New()
+	for _, r := range runs {
+		require.NoError(t, page.Add(r, nil))
+	}
 	var b bytes.Buffer
-	require.NoError(t, report.Write(&b, runs))
+	require.NoError(t, page.Write(&b))
 	return b.String()
 }
 
@@ -158,7 +165,7 @@ func TestPlay(t *testing.T) {
 }
 
 func TestSliderShowsTheMoment(t *testing.T) {
-	p := opened(t, browser.Options{}, recorded(t, split, 2)) // its last event comes after the lease was freed
+	p := opened(t, browser.Options{}, recorded(t, split, 3)) // its last event comes after the lease was freed
 	slide := func(i int) { set(p, ".slider", strconv.Itoa(i), "input") }
 	slide(0)
 	require.Equal(t, 0, moment(t, p))
@@ -178,7 +185,7 @@ func TestSliderShowsTheMoment(t *testing.T) {
 }
 
 func TestClickOnEventAndMark(t *testing.T) {
-	p := opened(t, browser.Options{}, recorded(t, split, 1))
+	p := opened(t, browser.Options{}, recorded(t, split, 4)) // n4 decides as well: a decision has a mark of its own
 	p.Do(chromedp.Click(chromedp.CSS(`.events tr[data-event="12"] td:nth-child(4)`)))
 	require.Equal(t, 12, moment(t, p))
 	p.Do(chromedp.Click(chromedp.CSS(`.mark.verdict`)))
@@ -213,14 +220,14 @@ func TestFilterAndShow(t *testing.T) {
 		return browser.Eval[string](p, `[...document.querySelectorAll(".runs tbody tr")].filter(r => r.offsetHeight).map(r => r.dataset.run).join()`)
 	}
 	require.Equal(t, "0,1,2", shown())
-	require.Equal(t, "3 of 3 runs", text(p, "#found"))
+	require.Equal(t, "3 of 3 groups, 3 runs", text(p, "#found"))
 	require.Contains(t, text(p, "article h2"), "cut short", "the failed one is shown first")
 	p.Do(chromedp.SendKeys(chromedp.CSS("#find"), "AGAINST  three"))
 	require.Equal(t, "1,2", shown())
-	require.Equal(t, "2 of 3 runs", text(p, "#found"))
+	require.Equal(t, "2 of 3 groups, 2 runs", text(p, "#found"))
 	set(p, "#find", "", "input")
 	set(p, "#which", "failed", "change")
-	require.Equal(t, "1 of 3 runs", text(p, "#found"))
+	require.Equal(t, "1 of 3 groups, 1 run", text(p, "#found"))
 	require.Equal(t, "0", shown())
 	set(p, "#which", "", "change")
 	p.Do(chromedp.Click(chromedp.CSS(`[data-show="2"]`)))
@@ -240,15 +247,52 @@ func TestFilterAndShow(t *testing.T) {
 func TestNoScript(t *testing.T) {
 	p := opened(t, browser.Options{NoScript: true}, recorded(t, unresolved, 1), recorded(t, split, 1))
 	visible := func(selector string) bool {
-		return browser.Eval[bool](p, `(() => { const e = document.querySelector("`+selector+`"); return e.getBoundingClientRect().height > 0 })()`)
+		return browser.Eval[bool](p, `(() => { const e = document.querySelector("`+selector+`"); return e !== null && e.getBoundingClientRect().height > 0 })()`)
 	}
-	for _, s := range []string{".badge", ".failures", ".facts", ".lanes .chart", ".lanes .bar .fill", ".mark", ".events tbody tr", ".legend", ".runs tbody tr"} {
-		require.True(t, visible(s), s)
-	}
-	require.Greater(t, browser.Eval[int](p, `document.querySelector(".events").offsetWidth`), 1200, "the events have the width of the page")
-	for _, s := range []string{".slider", ".graph", ".filter", "#theme", ".copy", ".show"} {
+	require.True(t, visible("noscript p"))
+	require.Contains(t, text(p, "noscript"), "This report is drawn by JavaScript")
+	for _, s := range []string{"#theme", "footer"} {
 		require.False(t, visible(s), "%s does nothing without JavaScript", s)
 	}
+}
+
+// Runs of one file that came to the same are one row, and the first of them is drawn; failed ones come first.
+func TestGroups(t *testing.T) {
+	s, err := scenario.Parse("x.yaml", []byte(split))
+	require.NoError(t, err)
+	ready, err := scenario.Prepare(s)
+	require.NoError(t, err)
+	told := scenario.Run(s, 1)
+	var runs []report.Run
+	for seed := uint64(1); seed <= 1000; seed++ {
+		r := ready.Measure(seed, nil)
+		r.Decisions = nil // who decides before the verdict arrives is chance
+		switch seed {
+		case 1, 2:
+			r.Survivors = []string{"n4", "n5"}
+		case 501:
+			r.Passed, r.Failures = false, []string{"S1 broken at 3s: x"}
+		}
+		r.History, r.Events = told.History, told.Events
+		runs = append(runs, report.Run{Result: r, File: "x.yaml"})
+	}
+	p := opened(t, browser.Options{}, runs...)
+	require.Equal(t, "1,000 runs: ✘ 1 failed, 999 passed", text(p, ".count"))
+	require.Equal(t, "3 of 3 groups, 1,000 runs", text(p, "#found"))
+	require.Equal(t, []string{"✘ failed three against two 1 501", "✔ passed three against two 2 1-2", "✔ passed three against two 997 3-500, 502-1000"},
+		browser.Eval[[]string](p, `[...document.querySelectorAll(".runs tbody tr")].map(r => [...r.cells].slice(0, 4).map(c => c.textContent).join(" "))`))
+	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll(".spread").length`), "one run is not spread")
+	p.Do(chromedp.Click(chromedp.CSS(`[data-show="2"]`)))
+	require.Contains(t, text(p, ".group"), "997 runs that came to the same")
+	require.Contains(t, text(p, ".group"), "seeds 3-500, 502-1000")
+	require.Equal(t, 2, browser.Eval[int](p, `document.querySelectorAll(".spread svg").length`), "nobody is never at work")
+	require.Equal(t, 24, browser.Eval[int](p, `document.querySelector(".spread svg").querySelectorAll("rect").length`))
+	require.Positive(t, browser.Eval[int](p, `document.querySelectorAll(".events tbody tr").length`))
+}
+
+// The limits: 200 kB for one run of five members and three minutes.
+func TestSize(t *testing.T) {
+	require.Less(t, len(written(t, recorded(t, strings.Replace(split, "120s", "180s", 1), 1))), 200_000)
 }
 
 func TestNarrowScreen(t *testing.T) {
@@ -359,9 +403,7 @@ func TestHostileNames(t *testing.T) {
 	run := recorded(t, split, 1)
 	hostile := `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'`
 	run.Scenario, run.Sentence = hostile, hostile
-	for i := range run.History.Nodes {
-		run.History.Nodes[i] += hostile
-	}
+	run = renamed(t, run, hostile)
 	p := opened(t, browser.Options{}, run, recorded(t, split, 2))
 	require.Equal(t, hostile+" seed 1", text(p, "article h2"))
 	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll("img").length`))
@@ -371,4 +413,17 @@ func TestHostileNames(t *testing.T) {
 	require.Contains(t, cell(p, 1, 2), hostile)
 	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll("img").length`))
 	require.Equal(t, 390, browser.Eval[int](opened(t, browser.Options{Width: 390, Height: 800}, run), "document.documentElement.scrollWidth"))
+}
+
+// renamed is a run of members whose names end in something.
+func renamed(t *testing.T, run report.Run, suffix string) report.Run {
+	t.Helper()
+	text, err := json.Marshal(run.Result)
+	require.NoError(t, err)
+	var in bytes.Buffer
+	quoted, err := json.Marshal(suffix)
+	require.NoError(t, err)
+	in.Write(regexp.MustCompile(`"(n[1-5])"`).ReplaceAll(text, []byte(`"${1}`+strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "$", "$$")+`"`)))
+	require.NoError(t, json.Unmarshal(in.Bytes(), &run.Result))
+	return run
 }

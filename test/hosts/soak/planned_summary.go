@@ -33,20 +33,12 @@ type plannedSummary struct {
 	// Single and Several sum up the scenes in which one member changes, and the others.
 	Single  plannedRow `json:"single"`
 	Several plannedRow `json:"several"`
-	// Phases are the parts of the changes, in the order of their names.
-	Phases []figures  `json:"phases"`
-	Slow   []slowMove `json:"slow"`
+	Slow    []slowMove `json:"slow"`
 }
-
-// phaseNames say what the parts are.
-var phaseNames = []string{"the program ends", "its agent hears of it", "the other agent starts the next run", "the program starts there", "the last write before, the first write after"}
-
-func (p *phases) all() []float64 { return []float64{p.Stop, p.Tell, p.Agree, p.Start, p.Rest} }
 
 // summarizePlanned sums up rounds of planned changes; nil: there were none.
 func summarizePlanned(results []result) *plannedSummary {
-	s := &plannedSummary{Phases: make([]figures, len(phaseNames)), Slow: []slowMove{}}
-	parts := make([][]float64, len(phaseNames))
+	s := &plannedSummary{Slow: []slowMove{}}
 	var single, several []result
 	for _, r := range results {
 		if r.Single == nil || !r.Plan.Single.planned() {
@@ -58,11 +50,6 @@ func summarizePlanned(results []result) *plannedSummary {
 			several = append(several, r)
 		}
 		for _, m := range r.ownMoves() {
-			if m.Phases != nil {
-				for i, x := range m.Phases.all() {
-					parts[i] = append(parts[i], x)
-				}
-			}
 			if m.Gap > handOverTime.Seconds() {
 				s.Slow = append(s.Slow, slowMove{r.Plan.Round, r.Plan.Single.Scene, m})
 			}
@@ -78,9 +65,6 @@ func summarizePlanned(results []result) *plannedSummary {
 	}
 	every := func(*singlePlan) bool { return true }
 	s.Single, s.Several = plannedRowOf("one at a time, in all", "", single, every), plannedRowOf("several at a time, in all", "", several, every)
-	for i := range parts {
-		s.Phases[i] = distribution(parts[i])
-	}
 	slices.SortStableFunc(s.Slow, func(a, b slowMove) int { return a.Round - b.Round })
 	return s
 }
@@ -124,22 +108,10 @@ func (s *plannedSummary) table() table {
 	return t
 }
 
-func (s *plannedSummary) phaseTable() table {
-	t := table{{"part", "p50 / p99 / max"}}
-	for i, x := range s.Phases {
-		t = append(t, []string{phaseNames[i], x.three()})
-	}
-	return t
-}
-
 // slow are the changes that took longer than is promised, one a line.
 func (s *plannedSummary) slow() (lines []string) {
 	for _, x := range s.Slow {
-		line := fmt.Sprintf("round %d, %s, %s to %s: %s", x.Round, x.Scene, x.Move.From, x.Move.To, short(x.Move.Gap))
-		if x.Move.Phases != nil {
-			line += " (" + x.Move.Phases.String() + ")"
-		}
-		lines = append(lines, line)
+		lines = append(lines, fmt.Sprintf("round %d, %s, %s to %s: %s", x.Round, x.Scene, x.Move.From, x.Move.To, short(x.Move.Gap)))
 	}
 	return lines
 }

@@ -4,8 +4,6 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -70,45 +68,12 @@ func TestMovesOf_APlannedRound(t *testing.T) {
 	require.Equal(t, []cause{byHeal, cause(resignScene), cause(resignScene)}, causes, "what the round before has set going is not counted")
 }
 
-// logs are those of n1, which hands over, and n2, which runs it next; times in milliseconds.
-func logs(t *testing.T) (old, next *hostLog) {
-	t.Helper()
-	write := func(name, text string) []logLine {
-		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		lines, err := readLog(path)
-		require.NoError(t, err)
-		return lines
-	}
-	at := func(ms, rest string) string { return `{"time":"2026-01-02T03:04:05.` + ms + `Z",` + rest + "}\n" }
-	return &hostLog{
-			run: write("run", "Usage\n"+at("002", `"msg":"sbr: stopping the program","pid":7`)+at("009", `"msg":"sbr: the program has ended, with all that it has started"`)+
-				at("300", `"msg":"sbr: stopping the program"`)+at("310", `"msg":"sbr: the program has ended"`)),
-			agent: write("agent", at("010", `"msg":"sbr: run 3 has ended"`)+at("311", `"msg":"sbr: run 4 has ended: done"`)+"{cut off"),
-		}, &hostLog{
-			agent: write("agent", at("050", `"msg":"sbr: a singleton starts","token":5`)+at("400", `"msg":"sbr: a singleton starts","token":6`)),
-			run:   write("run", at("065", `"msg":"sbr: running the program","token":5`)+at("420", `"msg":"sbr: running the program","token":6`)),
-		}
-}
-
-func TestPhasesOf_AddUpToTheGap(t *testing.T) {
-	old, next := logs(t)
-	for token, want := range map[uint64]phases{5: {0.007, 0.001, 0.040, 0.015, 0.017}, 6: {0.010, 0.001, 0.089, 0.020, 0.010}} {
-		gap := map[uint64]float64{5: 0.080, 6: 0.130}[token]
-		p := phasesOf(old, next, token, gap)
-		require.NotNil(t, p)
-		require.InDeltaSlice(t, want.all(), p.all(), 1e-9, "token %d", token)
-	}
-	require.Nil(t, phasesOf(old, next, 7, 1), "nobody has logged that")
-	require.Nil(t, phasesOf(&hostLog{}, next, 5, 1))
-}
-
 // plannedRound is a round of planned changes with these gaps, in seconds.
 func plannedRound(round int, s scene, g cluster.Guard, gaps ...float64) result {
 	r := result{Plan: plan{Round: round, Mode: moduleMode, Single: &singlePlan{Scene: s, Guard: g, Farewells: []farewell{{Host: "n1"}}}}, Single: &singleResult{}}
 	r.Single.Moves = append(r.Single.Moves, move{Cause: byHeal, Gap: 9})
 	for _, gap := range gaps {
-		r.Single.Moves = append(r.Single.Moves, move{Cause: cause(s), From: "n1", To: "n2", Gap: gap, Phases: &phases{Stop: 0.01, Agree: gap - 0.01}})
+		r.Single.Moves = append(r.Single.Moves, move{Cause: cause(s), From: "n1", To: "n2", Gap: gap})
 	}
 	return r
 }
@@ -123,8 +88,7 @@ func TestPlanned_ShowsEachSceneAndWhatWasSlow(t *testing.T) {
 	requireLines(t, s.write,
 		"sbr run is stopped members 1 2 40 ms 200 ms 200 ms 2 (100.0 %)", "its member leaves members and lease 1 1 100 ms",
 		"four are stopped within 1.2 s members and lease 1 2 50 ms 900 ms 900 ms 1 (50.0 %)", "one at a time, in all 2 3",
-		"the program ends 10 ms / 10 ms / 10 ms",
-		"SLOW: round 4, four are stopped within 1.2 s, n1 to n2: 900 ms (stop 10 ms, tell 0, agree 890 ms, start 0, rest 0)")
+		"SLOW: round 4, four are stopped within 1.2 s, n1 to n2: 900 ms")
 	var text bytes.Buffer
 	require.NoError(t, s.write(&text))
 	require.NotContains(t, text.String(), "Double-active")

@@ -49,8 +49,6 @@ type move struct {
 	Bound float64 `json:"bound,omitempty"`
 	// Beyond is what of Since came after the verdict and the removal margin, which nobody can do without. Zero with a lease, and where nothing is computed.
 	Beyond float64 `json:"beyond-margin,omitempty"`
-	// Phases are the parts of Gap at a planned change, where the logs show them.
-	Phases *phases `json:"phases,omitempty"`
 }
 
 // singleResult is what a round has shown of a singleton.
@@ -140,11 +138,6 @@ func (g *game) account(context.Context) error {
 	}
 	if err := g.beyond(r.Moves); err != nil {
 		return err
-	}
-	if g.plan.Single.planned() {
-		if err := g.explain(r.Moves, whole.Changes, lines); err != nil {
-			return err
-		}
 	}
 	if g.kind.shards > 0 && r.Overlaps > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0 {
 		errs = append(errs, fmt.Errorf("two runs of a shard wrote at once, %d times, the longest for %v, and nothing had stood still", r.Overlaps, r.Overlap.Max))

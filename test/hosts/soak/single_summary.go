@@ -167,7 +167,7 @@ func (s *singleSummary) orderTable() table {
 func (s *singleSummary) write(w io.Writer) error {
 	tables := []table{s.orderTable(), s.movesTable(), s.overlapTable()}
 	if s.Planned != nil {
-		tables = []table{s.orderTable(), s.Planned.table(), s.Planned.phaseTable()}
+		tables = []table{s.orderTable(), s.Planned.table()}
 	}
 	for _, t := range tables {
 		if err := t.text(w); err != nil {

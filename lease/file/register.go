@@ -1,9 +1,0 @@
-package file
-
-import "github.com/serf-sbr/serf-sbr/lease"
-
-// Key is the name of this implementation in a configuration (lease-implementation). Importing the package makes it known to
-// lease.Default.
-const Key = "file"
-
-func init() { lease.Register(Key, Factory(nil)) }

@@ -1,0 +1,167 @@
+package walk_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+)
+
+// crew is what runs on the members of a cluster: it notes what it hears.
+type crew struct{ heard []string }
+
+func (c *crew) note(what string, i int) { c.heard = append(c.heard, what+" "+string(walk.Name(i))) }
+func (c *crew) Shown(i int)             { c.note("shown", i) }
+func (c *crew) Everyone()               { c.heard = append(c.heard, "everyone") }
+func (c *crew) Resumed(i int)           { c.note("resumed", i) }
+func (c *crew) Ended(i int)             { c.note("ended", i) }
+func (c *crew) Split()                  { c.heard = append(c.heard, "split") }
+func (c *crew) Downed(i int)            { c.note("downed", i) }
+func (c *crew) Resigned(i int)          { c.note("resigned", i) }
+func (c *crew) Returned(i int)          { c.note("returned", i) }
+
+// formed is a cluster of armed members to which happens what the change allows.
+func formed(change func(*walk.Options)) *walk.Cluster {
+	o := walk.Default()
+	change(&o)
+	c := walk.NewCluster(&o)
+	for i := range o.Members - o.Joins {
+		c.Members[i].Armed = true
+	}
+	c.Endanger()
+	return &c
+}
+
+// can are the texts of what can happen.
+func can(c *walk.Cluster) (all []string) {
+	finished := func(i int) bool { return c.Members[i].Resigns }
+	for _, mv := range c.Faults(c.Views(c.Duties(nil, finished))) {
+		all = append(all, c.Describe(mv))
+	}
+	return all
+}
+
+// does lets what has this text happen.
+func does(t *testing.T, c *walk.Cluster, text string) []string {
+	t.Helper()
+	finished := func(i int) bool { return c.Members[i].Resigns }
+	for _, mv := range c.Faults(c.Views(c.Duties(nil, finished))) {
+		if c.Describe(mv) == text {
+			var on crew
+			c.Do(mv, &on)
+			return on.heard
+		}
+	}
+	require.FailNow(t, text+" is not possible", "only %q", can(c))
+	return nil
+}
+
+func TestCluster_NothingHappensWithoutABudget(t *testing.T) {
+	require.Empty(t, can(formed(func(*walk.Options) {})))
+}
+
+func TestCluster_KeyMergesWhatGoesOnAlike(t *testing.T) {
+	key := func(c *walk.Cluster) string { return string(c.AppendKey(nil, 10*time.Second, 10*time.Second)) }
+	first := func() *walk.Cluster { return formed(func(o *walk.Options) { o.Pauses, o.Cuts = 1, 1 }) }
+	later := first()
+	later.Now += time.Hour
+	for i := range later.Members {
+		later.Members[i].Sure += time.Hour
+	}
+	require.Equal(t, key(first()), key(later), "at another time")
+	long, longer := first(), first()
+	long.Now, longer.Now = time.Hour, 2*time.Hour
+	require.Equal(t, key(long), key(longer), "what is longer ago than matters")
+	for name, change := range map[string]func(c *walk.Cluster){
+		"another budget":   func(c *walk.Cluster) { c.Budget.Cuts-- },
+		"not sure lately":  func(c *walk.Cluster) { c.Members[1].Sure = -time.Second },
+		"another view":     func(c *walk.Cluster) { c.Members[1].Unreachable = walk.One(2) },
+		"a member is away": func(c *walk.Cluster) { c.Members[3].Up = false },
+		"a manager less":   func(c *walk.Cluster) { c.Members[3].Closed = true },
+		"cut":              func(c *walk.Cluster) { c.Cut = walk.One(1) },
+	} {
+		c := first()
+		change(c)
+		require.NotEqual(t, key(first()), key(c), name)
+	}
+}
+
+func TestCluster_AVerdictGoesToEitherSideOnceThingsAreStable(t *testing.T) {
+	c := formed(func(o *walk.Options) { o.Members, o.Cuts = 2, 1 })
+	require.Equal(t, []string{"split"}, does(t, c, "the network is CUT: b from the others"))
+	require.False(t, c.Talk(0, 1))
+	does(t, c, "a notices whom it reaches")
+	does(t, c, "b notices whom it reaches")
+	verdicts := func() (all []string) {
+		return slices.DeleteFunc(can(c), func(text string) bool { return !strings.Contains(text, "VERDICT") })
+	}
+	c.Now = c.StableAfter - 1
+	require.Empty(t, verdicts())
+	c.Now++
+	require.Equal(t, []string{"a VERDICT: a stay", "a VERDICT: b stay"}, verdicts())
+	does(t, c, "a VERDICT: b stay")
+	require.Equal(t, "a", c.Losers.String())
+	require.NotContains(t, can(c), "the network HEALS", "a cut does not heal after its verdict")
+	require.Equal(t, []string{"downed a"}, does(t, c, "a hears that it is DOWN"))
+	does(t, c, "b sees the losers as down")
+	require.True(t, c.View(1)[0].Down)
+	require.True(t, c.Whole())
+}
+
+func TestCluster_WhatIsDueKeepsTheClockFromMoving(t *testing.T) {
+	c := formed(func(o *walk.Options) { o.Pauses = 1 })
+	does(t, c, "d is PAUSED")
+	require.False(t, c.Overdue())
+	require.Equal(t, c.Notice, c.Pass(false))
+	require.Equal(t, c.Step, c.Pass(true), "a step while anything may happen")
+	c.Now += c.Notice
+	require.True(t, c.Overdue())
+	for _, name := range []string{"a", "b", "c"} {
+		does(t, c, name+" notices whom it reaches")
+	}
+	require.False(t, c.Overdue())
+}
+
+func TestCluster_AManagerIsClosedAndOpenedAgain(t *testing.T) {
+	c := formed(func(o *walk.Options) { o.Resigns, o.Returns = 1, 1 })
+	require.NotContains(t, can(c), "b has a manager AGAIN")
+	require.Equal(t, []string{"resigned b"}, does(t, c, "b RESIGNS"))
+	does(t, c, "b has no manager any more")
+	require.False(t, c.View(0)[1].Candidate)
+	require.Equal(t, []string{"returned b", "everyone"}, does(t, c, "b has a manager AGAIN"))
+	require.True(t, c.View(0)[1].Candidate)
+	require.Empty(t, can(c))
+	require.Equal(t, walk.Budget{}, c.Budget, "both are paid for")
+}
+
+func TestCluster_ANewcomerIsKnownBeforeItIsArmed(t *testing.T) {
+	c := formed(func(o *walk.Options) { o.Joins = 1 })
+	does(t, c, "d joins")
+	require.NotContains(t, can(c), "d is armed")
+	for _, name := range []string{"a", "b", "c"} {
+		does(t, c, name+" learns of d")
+	}
+	does(t, c, "d is armed")
+	require.Empty(t, can(c))
+}
+
+func TestOptions_EveryProblemIsReported(t *testing.T) {
+	o := walk.Default()
+	require.NoError(t, o.Validate("walk", nil, nil))
+	o.Members, o.Joins, o.Returns, o.Losses, o.Notice = 5, 7, -1, 1, o.Step/2
+	err := o.Validate("walk", []walk.Number{{Name: "Whims", N: 16}}, []walk.Time{{Name: "Margin", D: 1}})
+	require.Len(t, strings.Split(err.Error(), "\n"), 7, "%v", err)
+	o.Step = 0
+	require.ErrorContains(t, o.Validate("walk", nil, nil), "walk: Step is 0s: it must be positive")
+}
+
+func TestFaults_AreAddedUpByTheirNames(t *testing.T) {
+	var o walk.Options
+	walk.Faults("two, a cut, a cut, a return", walk.Fault, &o)
+	require.Equal(t, walk.Options{Members: 2, Cuts: 2, Returns: 1}, o)
+	require.PanicsWithValue(t, `walk: there is no "a flood"`, func() { walk.Faults("a cut, a flood", walk.Fault, &o) })
+}

@@ -1,0 +1,132 @@
+package walk_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+)
+
+type (
+	packet  = walk.Packet[string]
+	packets = walk.Packets[string]
+)
+
+func textKey(b []byte, l *packet) []byte { return append(b, l.Body...) }
+
+func sent(packets ...packet) (m packets) {
+	for _, l := range packets {
+		m.Send(l)
+	}
+	return m
+}
+
+func key(m packets) string { return string(m.AppendKey(nil, textKey)) }
+
+func texts(m packets) (all []string) {
+	for k := range m.Len() {
+		all = append(all, m.At(k).Body)
+	}
+	return all
+}
+
+func TestPackets_KeyMergesWhatIsTheSame(t *testing.T) {
+	x, y := packet{To: 1, Body: "x"}, packet{From: 1, Body: "y"}
+	late, back := x, x
+	late.Late = true
+	back.From, back.To = x.To, x.From
+	require.Equal(t, key(sent(x, y)), key(sent(y, x)), "in whatever order they were sent")
+	for name, m := range map[string]packets{"one is missing": sent(x), "one is late": sent(late, y), "the other way": sent(back, y), "one twice": sent(x, x, y)} {
+		require.NotEqual(t, key(sent(x, y)), key(m), name)
+	}
+	require.NotEqual(t, key(sent(packet{Body: "ab"}, packet{Body: "c"})), key(sent(packet{Body: "a"}, packet{Body: "bc"})))
+}
+
+func TestPackets_SortedHasEqualLettersOnce(t *testing.T) {
+	m := sent(packet{Body: "y"}, packet{Body: "x"}, packet{Body: "y"})
+	require.Equal(t, []int{1, 0}, m.Sorted(textKey))
+	require.Equal(t, []int{1, 0, 2}, m.Order(textKey))
+}
+
+func TestPackets_CopiesShareNothingThatChanges(t *testing.T) {
+	m := sent(packet{Body: "x"}, packet{Body: "y"})
+	other := m
+	other.Drop(func(l *packet) bool { return l.Body == "x" })
+	other.Send(packet{Body: "z"})
+	c := walk.NewCluster(&walk.Options{Members: 1})
+	third := m
+	third.Do(walk.Move{Kind: walk.Delays, At: 1}, &c)
+	require.Equal(t, []string{"x", "y"}, texts(m))
+	require.False(t, m.At(1).Late)
+	require.Equal(t, []string{"y", "z"}, texts(other))
+}
+
+func TestPackets_ACutDropsWhatIsOnTheWay(t *testing.T) {
+	m := sent(packet{From: 0, To: 1, Body: "within"}, packet{From: 0, To: 2, Body: "across"}, packet{From: 2, To: 0, Late: true, Body: "late"})
+	m.Split(walk.One(2))
+	require.Equal(t, []string{"within", "late"}, texts(m))
+	m.End(1)
+	require.Equal(t, []string{"late"}, texts(m))
+}
+
+func TestPackets_PanicsAtMoreThanAMoveCanTellApart(t *testing.T) {
+	var m packets
+	require.PanicsWithValue(t, "walk: packets pile up", func() {
+		for range 300 {
+			m.Send(packet{})
+		}
+	})
+}
+
+// What can happen to a packet depends on what may still happen at all, and on its way.
+func TestPackets_MovesWithinTheBudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		packet  packet
+		budget  walk.Budget
+		moves   []walk.Kind
+		prompt  int
+		toPause bool
+	}{
+		"nothing goes wrong":            {packet{To: 1}, walk.Budget{}, []walk.Kind{walk.Delivers}, 1, false},
+		"lost":                          {packet{To: 1}, walk.Budget{Lost: 1}, []walk.Kind{walk.Delivers, walk.Drops}, 1, false},
+		"twice":                         {packet{To: 1}, walk.Budget{Twice: 1}, []walk.Kind{walk.Delivers, walk.Copies}, 1, false},
+		"late":                          {packet{To: 1}, walk.Budget{Late: 1}, []walk.Kind{walk.Delivers, walk.Delays}, 1, false},
+		"late already":                  {packet{To: 1, Late: true}, walk.Budget{Late: 1, Lost: 1, Twice: 1}, []walk.Kind{walk.Delivers}, 0, false},
+		"to itself":                     {packet{Way: walk.Within}, walk.Budget{Late: 1, Lost: 1, Twice: 1, Slow: 1}, []walk.Kind{walk.Delivers}, 1, false},
+		"the end of a run":              {packet{Way: walk.Ending}, walk.Budget{Late: 1, Lost: 1, Twice: 1}, []walk.Kind{walk.Delivers}, 1, false},
+		"the end of a run, slow":        {packet{Way: walk.Ending}, walk.Budget{Slow: 1}, []walk.Kind{walk.Delivers, walk.Delays}, 1, false},
+		"to a member that stands still": {packet{To: 1}, walk.Budget{Lost: 1}, nil, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := walk.Default()
+			cluster := walk.NewCluster(&o)
+			cluster.Budget = c.budget
+			cluster.Members[1].Paused = c.toPause
+			m := sent(c.packet)
+			moves, prompt := m.Moves(nil, &cluster, m.Sorted(textKey))
+			var kinds []walk.Kind
+			for _, mv := range moves {
+				kinds = append(kinds, mv.Kind)
+			}
+			require.Equal(t, c.moves, kinds)
+			require.Equal(t, c.prompt, prompt)
+			for _, mv := range moves {
+				m, after := m, cluster
+				_, delivered := m.Do(mv, &after)
+				require.Equal(t, mv.Kind == walk.Delivers || mv.Kind == walk.Copies, delivered)
+				require.Equal(t, mv.Kind == walk.Copies || mv.Kind == walk.Delays, m.Len() == 1, "it comes again, or later")
+				require.Equal(t, mv.Kind == walk.Delivers, after.Budget == cluster.Budget, "whatever goes wrong is paid for")
+			}
+		})
+	}
+}
+
+func TestPacket_Describe(t *testing.T) {
+	l := packet{To: 1, Body: "x"}
+	for kind, text := range map[walk.Kind]string{walk.Delivers: "to b: x", walk.Copies: "to b: x; it will come AGAIN", walk.Delays: "LATE from now on: to b: x", walk.Drops: "LOST: to b: x"} {
+		require.Equal(t, text, l.Describe(walk.Move{Kind: kind}, l.Body))
+	}
+	l.Late = true
+	require.Equal(t, "to b: x (late)", l.Describe(walk.Move{Kind: walk.Delivers}, l.Body))
+}
