@@ -8,9 +8,9 @@ import (
 // removeBackups is how many rounds the others leave to the leader before they remove downed members.
 const removeBackups = 3
 
-// tellVerdict passes the verdict on to everybody who can be reached, downed members included.
+// tellVerdict passes the verdict on to everybody on this side, downed members included.
 func (r *Resolver) tellVerdict() {
-	r.tell(r.ids(func(m *Member) bool { return m.ID != r.self && !m.Unreachable }))
+	r.tell(r.ids(func(m *Member) bool { return m.ID != r.self && r.hears(m) }))
 }
 
 func (r *Resolver) tell(targets []ID) {

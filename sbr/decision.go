@@ -79,6 +79,8 @@ type Choice struct {
 	Delay time.Duration
 	// Minority says that Self is on the smaller side.
 	Minority bool
+	// Group is who stays, where the strategy keeps the largest group of a cut that is not clean; nil otherwise.
+	Group *Group
 	// Reason is one sentence without a full stop, in words and counts.
 	Reason string
 }
@@ -106,10 +108,18 @@ const Off = 1.0
 //
 // Members that are indirectly connected are looked at twice, as the reference does: a choice about them is
 // widened by what the strategy says of the clean partition that remains without them. If it would then down
-// at least the threshold's share of the base members it becomes DownAll, unless the threshold is 1.
+// at least the threshold's share of the base members it becomes DownAll, unless the threshold is 1. A choice with
+// a Group downs all members outside it; the threshold has no effect then: the lease makes every group safe.
 func Decide(s Strategy, v *View, threshold float64) Decision {
 	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
+	if d.Group != nil {
+		d.Down = v.outside(d.Group)
+		if len(d.Down) == 0 {
+			d.Final = None // all that could be heard of a broken link is decided
+		}
+		return d
+	}
 	if !d.Kind.Indirect() {
 		d.Down = v.downedBy(d.Kind, nil)
 		return d
@@ -127,9 +137,14 @@ func Decide(s Strategy, v *View, threshold float64) Decision {
 }
 
 // Reversed returns the decision that is carried out when the lease is not granted.
-// Decisions that need no lease are returned unchanged.
+// Decisions that need no lease are returned unchanged. Where a group was to stay, all members that are heard go
+// down, so that those that are not may go on.
 func (d Decision) Reversed(v *View, threshold float64) Decision {
 	if !d.Final.NeedsLease() {
+		return d
+	}
+	if d.Group != nil {
+		d.Final, d.Down = DownReachable, d.Group.Heard
 		return d
 	}
 	d.Final = d.Final.Reverse()
@@ -151,6 +166,20 @@ func (v *View) safeguard(d *Decision, threshold float64) {
 	d.Reason += fmt.Sprintf("; that is %d of %d members, at or above the limit of %g, so all go down", len(d.Down), base, threshold)
 	d.Final = DownAll
 	d.Down = v.downedBy(DownAll, nil)
+}
+
+// outside lists the downable members that a group leaves out, in address order.
+func (v *View) outside(g *Group) (down []ID) {
+	stays := make(set, len(g.Members))
+	for _, id := range g.Members {
+		stays.add(id)
+	}
+	for i := range v.Members {
+		if m := &v.Members[i]; m.Downable() && !stays.has(m.ID) {
+			down = append(down, m.ID)
+		}
+	}
+	return down
 }
 
 // downedBy lists the downable members that a kind downs, in address order; indirect are those that

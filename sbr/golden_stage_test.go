@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -32,8 +33,11 @@ func (s *stage) start(a args) error {
 	if a.of["unknown"] == "suspend" {
 		cfg.WhenLeaseUnknown = sbr.UnknownSuspend
 	}
-	if a.of["indirect"] == "off" {
+	if strings.Contains(a.of["indirect"], "off") {
 		cfg.DownAllWhenIndirectlyConnected = sbr.Off
+	}
+	if strings.Contains(a.of["indirect"], "down") {
+		set.LeaseMajority.IndirectlyConnected = strategies.DownIndirectlyConnected
 	}
 	cfg.Watched = a.of["watched"] != "no"
 	cfg.MinMembers = int(max(1, a.number("min-members")))

@@ -14,6 +14,8 @@ type table struct {
 	suspects int
 	// awaiting counts those that are alive but not yet Up, downed those that were downed but are still here.
 	awaiting, downed int
+	// version counts the changes.
+	version uint64
 }
 
 // suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7).
@@ -53,6 +55,7 @@ func (t *table) change(m *Member, f func(*Member)) {
 }
 
 func (t *table) count(m *Member, by int) {
+	t.version++
 	if m.suspect() {
 		t.suspects += by
 	}
@@ -221,9 +224,13 @@ func (r *Resolver) inherit(suspects []ID) {
 // undecided lists the suspects, for members that are asked for help or ordered.
 func (r *Resolver) undecided() []ID { return r.ids((*Member).suspect) }
 
+// hears reports whether a member belongs to this side: it can be reached, or its reports arrive here although it
+// cannot (design rule 17).
+func (r *Resolver) hears(m *Member) bool { return !m.Unreachable || r.reporters.has(m.ID) }
+
 // reachable lists the downable members on this side, without self.
 func (r *Resolver) reachable() []ID {
-	return r.ids(func(m *Member) bool { return m.ID != r.self && !m.Unreachable && m.Downable() })
+	return r.ids(func(m *Member) bool { return m.ID != r.self && r.hears(m) && m.Downable() })
 }
 
 // onReachability takes in a change of reachability. Only members that may be downed move the deadlines.
@@ -239,18 +246,40 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 }
 
 // onObservations counts a change of who is indirectly connected as a change of the view: in the middle of a
-// heal, when some have heard of it and some have not, it looks as if half of the cluster were.
+// heal, when some have heard of it and some have not, it looks as if half of the cluster were. Where the largest
+// group stays it is each broken link that counts.
 func (r *Resolver) onObservations(e Observations) {
-	r.reports, r.seenBy = e.Reports, e.SeenBy
-	v := r.view()
-	ids := v.IndirectlyConnected()
-	if slices.Equal(ids, r.indirect) {
-		return
+	var changed bool
+	if keepsLargestGroup(r.strategy) {
+		before := r.broken()
+		r.observe(e)
+		changed = !slices.Equal(before, r.broken())
+	} else {
+		r.observe(e)
+		v := r.view()
+		ids := v.IndirectlyConnected()
+		changed = !slices.Equal(ids, r.indirect)
+		r.indirect = ids
 	}
-	r.indirect = ids
-	if r.suspects > 0 {
+	if changed && r.suspects > 0 {
 		r.unrest()
 	}
+}
+
+func (r *Resolver) observe(e Observations) {
+	r.reports, r.seenBy, r.made, r.reporters = e.Reports, e.SeenBy, nil, nil
+	if keepsLargestGroup(r.strategy) {
+		r.reporters = make(set)
+		for _, report := range r.reports {
+			r.reporters.add(report.Observer)
+		}
+	}
+}
+
+func (r *Resolver) broken() [][2]ID {
+	v := r.view()
+	_, links := v.broken()
+	return links
 }
 
 // unrest restarts the stable deadline.

@@ -32,6 +32,7 @@ type race struct {
 	watching  bool          // an unreachable holder is being watched
 	suspended bool          // past the deadline under the policy suspend
 	heard     bool          // the last attempt had an answer: the store can be reached from here
+	unrest    bool          // the view never came to rest: it may change further
 	asked     int           // how many members of this side were asked to help
 	lastErr   string        // why the last attempt without an answer had none
 
@@ -59,7 +60,7 @@ func (r *Resolver) runRace() {
 	case rc.target == "" && r.suspects == 0:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease ends: nobody is unreachable that has not been downed")
-	case rc.since != r.lastChange:
+	case rc.since != r.lastChange && !rc.unrest:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.cfg.StableAfter)
 	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching: // before the next attempt is due, or NextDeadline would stand still
@@ -130,7 +131,8 @@ func (r *Resolver) startAttempt() {
 }
 
 // proposal is the verdict that this side writes if it wins. Its survivors are on this side, were not downed
-// by the decision, and stand in the last verdict: the survivors only shrink (design section 5).
+// by the decision, and stand in the last verdict: the survivors only shrink (design section 5). The writer itself
+// need not be one of them: another group may be the largest one.
 func (r *Resolver) proposal(d Decision) Verdict {
 	v := Verdict{DecidedBy: r.self, Reason: d.Reason}
 	downed := make(set, len(d.Down))
@@ -140,7 +142,7 @@ func (r *Resolver) proposal(d Decision) Verdict {
 	for m := range r.each {
 		switch {
 		case !m.Downable(), r.hasLeft(m.ID) && !m.Unreachable: // neither a survivor nor downed: it is about to be gone
-		case m.Unreachable || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
+		case m.Unreachable && d.Group == nil || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
 			v.Down = append(v.Down, m.ID)
 		default:
 			v.Survivors = append(v.Survivors, m.ID)
@@ -152,7 +154,7 @@ func (r *Resolver) proposal(d Decision) Verdict {
 
 // takeOver names the holder if it is on this side: it is not an enemy (design deviation 5).
 func (r *Resolver) takeOver() []ID {
-	if h := r.get(r.record.Holder); h != nil && h.ID != r.self && !h.Unreachable {
+	if h := r.get(r.record.Holder); h != nil && h.ID != r.self && r.hears(h) {
 		return []ID{h.ID}
 	}
 	return nil
@@ -218,7 +220,7 @@ func (r *Resolver) denied() {
 		// the verdict that was read covers everybody: runRace ends the race
 	case r.record.Token != rc.base:
 		rc.notBefore = r.now // another verdict was written: build on that one
-	case holder != nil && !holder.Unreachable:
+	case holder != nil && r.hears(holder):
 		rc.notBefore = r.now + r.cfg.LeaseRetry
 	case rc.target != "":
 		r.endRequest("%s holds the lease and cannot be reached from here: the lease is free once its heartbeat-timeout is over", r.name(r.record.Holder))
@@ -292,7 +294,7 @@ func (r *Resolver) giveUp() {
 // onAsked races in the place of a member of this side that cannot reach the store.
 func (r *Resolver) onAsked(e Asked) {
 	m := r.get(e.From)
-	if m == nil || m.Unreachable || m.Status == Down {
+	if m == nil || !r.hears(m) || m.Status == Down {
 		return
 	}
 	name := m.Name

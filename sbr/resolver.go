@@ -33,8 +33,13 @@ type Resolver struct {
 	table
 	reports []Report
 	seenBy  []ID
-	// indirect are the members that were indirectly connected when the reports were last read.
-	indirect []ID
+	// indirect are the members that were indirectly connected when the reports were last read, reporters the
+	// observers then, if the strategy keeps the largest group.
+	indirect  []ID
+	reporters set
+	// made is the decision about the present view; nil: it was not needed yet.
+	made   *Decision
+	madeOf uint64 // the version of the table then
 
 	armed, suspended, down, left bool
 

@@ -15,23 +15,73 @@ func NeedsLease(s Strategy) bool {
 	return ok && l.NeedsLease()
 }
 
+// grouper is implemented by strategies that keep the largest group of members that all reach each other.
+type grouper interface{ KeepsLargestGroup() bool }
+
+func keepsLargestGroup(s Strategy) bool {
+	g, ok := s.(grouper)
+	return ok && g.KeepsLargestGroup()
+}
+
 func (r *Resolver) view() View {
-	return View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
+	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
+	if keepsLargestGroup(r.strategy) {
+		v.Reports = r.confirmed()
+	}
+	return v
+}
+
+// confirmed are the reports that break a link: those about, or by, a member that counts as unreachable, and those
+// of two members about each other. A single report about a member that all others reach is noise.
+func (r *Resolver) confirmed() []Report {
+	lone := func(report Report) bool {
+		o, s := r.get(report.Observer), r.get(report.Subject)
+		if o == nil || s == nil || o.Unreachable || s.Unreachable {
+			return false
+		}
+		return !slices.Contains(r.reports, Report{Observer: report.Subject, Subject: report.Observer})
+	}
+	i := slices.IndexFunc(r.reports, lone)
+	if i < 0 {
+		return r.reports
+	}
+	kept := slices.Clone(r.reports[:i])
+	for _, report := range r.reports[i:] {
+		if !lone(report) {
+			kept = append(kept, report)
+		}
+	}
+	return kept
 }
 
 // decision is what the strategy makes of the present view.
 func (r *Resolver) decision() Decision {
-	v := r.view()
-	return Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	if r.made == nil || r.madeOf != r.version {
+		v := r.view()
+		d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+		r.made, r.madeOf = &d, r.version
+	}
+	return *r.made
 }
 
 // downWhenUnstable downs this member when the view has been changing for too long without once being stable.
 //
 // The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells
-// its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable.
+// its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable. With a
+// lease nobody goes down for unrest alone: the first of the side proposes what the view is now (design rule 17),
+// because the lease makes any choice safe.
 func (r *Resolver) downWhenUnstable() {
 	r.settled()
 	if !r.armed || r.now < r.unstableAt() {
+		return
+	}
+	if NeedsLease(r.strategy) {
+		r.decide()
+		if r.race != nil {
+			r.race.unrest = true
+		} else {
+			r.changes = 0
+		}
 		return
 	}
 	r.act(Decision{
@@ -50,12 +100,19 @@ func (r *Resolver) settled() {
 	}
 }
 
-// unstableAt is just after stable-after + down-all-when-unstable have passed since the first change.
+// unstableAt is just after stable-after + down-all-when-unstable have passed since the first change; with a lease
+// one decision deadline later for each member before this one.
 func (r *Resolver) unstableAt() time.Duration {
 	if r.changes == 0 || r.cfg.DownAllWhenUnstable == 0 || !r.armed {
 		return never
 	}
 	at := r.firstChange + r.cfg.StableAfter + r.cfg.DownAllWhenUnstable + 1
+	if NeedsLease(r.strategy) {
+		if !r.mayDecide() || r.race != nil {
+			return never
+		}
+		at += time.Duration(r.turn()) * r.cfg.LeaseDeadline
+	}
 	if at >= r.lastChange+r.cfg.StableAfter {
 		return never // the view is stable before that, unless it changes again
 	}
@@ -68,11 +125,37 @@ func (r *Resolver) decideAt() time.Duration {
 	if !r.mayDecide() || r.race != nil || r.idleAt == r.lastChange {
 		return never
 	}
-	rank := r.position(r.self)
+	rank := r.turn()
 	if rank > 0 && !NeedsLease(r.strategy) {
 		return never
 	}
 	return r.lastChange + r.cfg.StableAfter + time.Duration(rank)*r.cfg.LeaseDeadline
+}
+
+// turn is how many members decide before this one: those of the side, or of the largest group, that come first in
+// address order. Members outside the group come after all of it.
+func (r *Resolver) turn() int {
+	var g *Group
+	if len(r.reporters) > 0 && r.suspects > 0 {
+		g = r.decision().Group
+	}
+	if g == nil {
+		return r.position(r.self)
+	}
+	before, stays := 0, 0
+	for _, id := range g.Members {
+		m := r.get(id)
+		switch {
+		case id == r.self:
+			return stays
+		case m.counted():
+			stays++
+			if CompareMembers(m, r.get(r.self)) < 0 {
+				before++
+			}
+		}
+	}
+	return stays + before
 }
 
 // mayDecide reports whether there is something to decide, and this member is one that can.
@@ -149,7 +232,7 @@ func (r *Resolver) keepOut(id ID) {
 
 // onOrdered obeys another member's decision if it can be meant for the partition that this member sees.
 func (r *Resolver) onOrdered(e Ordered) {
-	if m := r.get(e.From); m == nil || m.Unreachable || m.Status == Down {
+	if m := r.get(e.From); m == nil || !r.hears(m) || m.Status == Down {
 		r.explain(TopicIgnored, "ignored an order of %s: not a reachable member here", e.From)
 		return
 	}

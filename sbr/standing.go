@@ -230,14 +230,14 @@ func (r *Resolver) checkStanding() {
 	r.goDown(fmt.Sprintf("verdict %d by %s does not list this member among its survivors: %s", r.verdict.Token, r.name(r.verdict.DecidedBy), r.verdict.Reason))
 }
 
-// placeAmongReachable is this member's place among the members it can reach, downed or not.
+// placeAmongReachable is this member's place among the members of its side, downed or not.
 func (r *Resolver) placeAmongReachable() int {
 	n := 0
 	for m := range r.each {
 		if m.ID == r.self {
 			break
 		}
-		if !m.Unreachable {
+		if r.hears(m) {
 			n++
 		}
 	}

@@ -26,9 +26,11 @@ type Settings struct {
 // must be set.
 func DefaultSettings() Settings {
 	return Settings{
-		KeepOldest:    KeepOldest{DownIfAlone: true},
-		KeepReferee:   KeepReferee{DownAllIfLessThanNodes: 1},
-		LeaseMajority: LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second},
+		KeepOldest:  KeepOldest{DownIfAlone: true},
+		KeepReferee: KeepReferee{DownAllIfLessThanNodes: 1},
+		LeaseMajority: LeaseMajority{
+			AcquireLeaseDelayForMinority: 2 * time.Second, IndirectlyConnected: KeepLargestGroup,
+		},
 	}
 }
 
