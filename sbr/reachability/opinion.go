@@ -79,8 +79,11 @@ func (t *Tracker) tell(refresh bool) (bad, good []sbr.ID) {
 
 // covered reports whether enough observers that stand nearer before p on the ring than this member already report it.
 // They are the first to probe it, so that the same few go on reporting, and the next one steps in when one of them
-// falls silent.
+// falls silent. Of a member that is heard every broken link has to be known (Settings.AllHeard).
 func (t *Tracker) covered(p *peer) bool {
+	if t.cfg.AllHeard && p.reporting > 0 {
+		return false
+	}
 	mine := p.hash - t.self.hash
 	before := 0
 	for _, r := range p.reports {
@@ -99,7 +102,12 @@ func (t *Tracker) expire(now time.Duration) {
 	t.expires = never
 	for _, p := range append(slices.Clip(t.ring), t.self) {
 		before := len(p.reports)
-		p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now >= r.until })
+		p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
+			if now >= r.until {
+				r.by.reporting--
+			}
+			return now >= r.until
+		})
 		t.changed = t.changed || len(p.reports) < before
 		for _, r := range p.reports {
 			t.expires = min(t.expires, r.until)
@@ -159,8 +167,9 @@ func (t *Tracker) pair() {
 	}
 }
 
-// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off
-// themselves (design deviation 11). It goes by subject first, so that each observer's are in order without sorting.
+// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off themselves
+// (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. It goes by subject first,
+// so that each observer's are in order without sorting.
 func (t *Tracker) collect() []sbr.Report {
 	if t.inOrder == nil {
 		t.inOrder = append(slices.Clip(t.ring), t.self)
@@ -176,7 +185,7 @@ func (t *Tracker) collect() []sbr.Report {
 			says(t.self, i)
 		}
 		for _, r := range p.reports {
-			if !r.by.agreed {
+			if !r.by.failed && (t.cfg.AllHeard || !r.by.agreed) {
 				says(r.by, i)
 			}
 		}

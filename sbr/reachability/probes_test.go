@@ -12,9 +12,9 @@ import (
 )
 
 func TestSettings_Rounds(t *testing.T) {
-	p := reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	p := reachability.DefaultSettings()
 	for others, want := range map[int]int{
-		0: 0, 1: 3, 5: 3, 6: 4, 10: 4, 11: 5, 19: 5, 40: 6, 41: 7, 80: 7, 128: 8, 129: 13, 999: 40,
+		0: 0, 1: 3, 5: 3, 6: 4, 10: 4, 11: 5, 19: 5, 40: 6, 41: 7, 80: 7, 128: 8, 129: 11, 999: 32,
 	} {
 		require.Equal(t, want, p.Rounds(others), "%d others", others)
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// MaxProbes bounds how many members are probed in one round.
-const MaxProbes = 128
-
 // Settings are the settings of direct probes. Start from DefaultSettings.
 type Settings struct {
 	// Interval is the time between two rounds of probes.
@@ -23,14 +20,23 @@ type Settings struct {
 	// Tries is how many probes in a row must fail before a subject counts as unreachable by this observer. At
 	// least 1.
 	Tries int
-	// Neighbours is how many members each one probes in peace, and how many observers must agree. Zero switches
-	// probes off: then only Serf's word counts.
+	// Neighbours is how many members each one probes in every round, and how many observers must agree. Zero
+	// switches probes off: then only Serf's word counts.
 	Neighbours int
+	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least Neighbours.
+	Budget int
+	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all that
+	// they miss, as the rule of the largest group needs it (design rule 17). Without it the reports of observers
+	// that are agreed to be cut off do not count (design deviation 11).
+	AllHeard bool
 }
 
-// DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member.
+// DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member, and one or
+// two more in clusters of more than eleven.
 func DefaultSettings() Settings {
-	return Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5}
+	return Settings{
+		Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5, Budget: 128, AllHeard: true,
+	}
 }
 
 // ReportTTL is how long a report of another observer counts without being repeated.
@@ -40,20 +46,22 @@ func (s Settings) ReportTTL() time.Duration { return 10 * s.Interval }
 func (s Settings) On() bool { return s.Neighbours > 0 && s.Interval > 0 }
 
 // Rounds is how many rounds a node needs that lost others members at once: it doubles the number of members
-// that it probes in each round in which probes fail, up to 128, and the last ones it adds must fail Tries
-// times as well. Beyond 128 it goes on with the next ones.
+// that it probes in each round in which probes fail, up to Budget, and the last ones it adds must fail Tries
+// times as well. With more members it goes round all of them.
 func (s Settings) Rounds(others int) int {
 	if !s.On() || others < 1 {
 		return 0
 	}
-	rounds := max(1, s.Tries)
-	width := min(s.Neighbours, MaxProbes)
-	for ; width < others && width < MaxProbes; width = min(2*width, MaxProbes) {
+	rounds := 0
+	width := s.Neighbours
+	for ; width < others && width < s.Budget; width = min(2*width, s.Budget) {
 		rounds++
 	}
-	// Every third round goes to those that are known to be unreachable, which may take up the whole of it.
-	further := max(1, s.Tries) * ((others - 1) / width)
-	return rounds + further + (further+1)/2
+	passes := 1
+	if rest := others - s.Neighbours; others > width {
+		passes = (rest + width - s.Neighbours - 1) / max(1, width-s.Neighbours)
+	}
+	return rounds + max(1, s.Tries)*passes
 }
 
 // Validate reports every problem at once.
@@ -67,6 +75,9 @@ func (s Settings) Validate() error {
 	}
 	if s.Neighbours > 0 && s.Interval <= s.Timeout {
 		errs = append(errs, fmt.Errorf("probe.interval is %v: it must be longer than probe.timeout (%v)", s.Interval, s.Timeout))
+	}
+	if s.Neighbours > 0 && s.Budget <= s.Neighbours {
+		errs = append(errs, fmt.Errorf("probe.budget is %d: it must be more than probe.neighbours (%d)", s.Budget, s.Neighbours))
 	}
 	if s.Neighbours > 0 && s.Tries < 1 {
 		errs = append(errs, fmt.Errorf("probe.tries is %d: it must be at least 1", s.Tries))
@@ -87,7 +98,9 @@ type Tracker struct {
 	// inOrder are all members by their ids; nil: it is to be made anew.
 	inOrder []*peer
 	round   int
-	span    int // how many of the ring are probed
+	span    int     // how many of the ring are probed
+	next    int     // of the members behind the neighbours, the first to probe in the next round
+	due     []*peer // members to probe at once, see Urgent
 
 	changed bool          // since the last opinion
 	counted []sbr.Report  // in the last opinion
@@ -96,16 +109,19 @@ type Tracker struct {
 
 // peer is what is known of one member.
 type peer struct {
-	id      sbr.ID
-	hash    uint64
-	failed  bool // Serf's word
-	misses  int  // probes failed in a row
-	agreed  bool // by Serf or by enough observers
-	mutual  bool // it and another one report each other
-	verdict bool // unreachable in this member's view, all sources together
-	told    bool // this member has told the others that it cannot reach it
-	reports []report
-	says    []int32 // whom it reports, by their places in order; of use only while an opinion is formed
+	id        sbr.ID
+	hash      uint64
+	failed    bool // Serf's word
+	misses    int  // probes failed in a row
+	agreed    bool // by Serf or by enough observers
+	mutual    bool // it and another one report each other
+	verdict   bool // unreachable in this member's view, all sources together
+	told      bool // this member has told the others that it cannot reach it
+	downed    bool // what it reports does not count any more
+	urgent    bool // a probe that fails is repeated at once
+	reporting int  // how many members it reports
+	reports   []report
+	says      []int32 // whom it reports, by their places in order; of use only while an opinion is formed
 }
 
 // report says that an observer cannot reach a subject. It counts until then unless it is repeated.
@@ -156,8 +172,24 @@ func (t *Tracker) Remove(id sbr.ID) {
 	t.ring = slices.Delete(t.ring, i, i+1)
 	t.changed, t.inOrder = true, nil
 	delete(t.peers, id)
+	t.silence(gone)
+}
+
+// Downed makes what a member reports count no longer: it was downed, and its links are nobody's trouble any more.
+func (t *Tracker) Downed(id sbr.ID) {
+	if p := t.peers[id]; p != nil && !p.downed {
+		p.downed, t.changed = true, true
+		t.silence(p)
+	}
+}
+
+// silence forgets all that an observer reports.
+func (t *Tracker) silence(by *peer) {
 	for _, p := range append(slices.Clip(t.ring), t.self) {
-		p.take(gone)
+		if by.reporting == 0 {
+			return
+		}
+		p.take(by)
 	}
 }
 
@@ -190,39 +222,68 @@ func (t *Tracker) place(p *peer) int {
 }
 
 // Probes returns whom to probe in the next round, in ring order. Call it once every Settings.Interval.
+//
+// These are the neighbours, and some of the others in turn: in peace one or two, so that no broken link stays
+// unseen. Of two members the one sweeps over the other that has it in the nearer half of the ring. While anybody
+// is in doubt they are as many as Budget allows.
 func (t *Tracker) Probes() []sbr.ID {
 	if t.cfg.Neighbours == 0 {
 		return nil
 	}
 	t.round++
-	t.stretch()
-	var ids []sbr.ID
-	seen := 0
-	for _, p := range t.ring {
-		if seen >= t.span || len(ids) >= MaxProbes {
-			break
+	near := min(t.cfg.Neighbours, len(t.ring))
+	width := t.stretch() - near
+	ids := t.choose(nil, t.ring[:near], false)
+	others, sweep := t.ring[near:], width <= 0
+	if sweep {
+		others = t.ring[near:max(near, (len(t.ring)+1)/2)]
+		width = 1 + t.round%2
+	}
+	if width = min(width, len(others)); width <= 0 {
+		return ids
+	}
+	from := t.next % len(others)
+	t.next = from + width
+	end := min(from+width, len(others))
+	if end == len(others) {
+		ids = t.choose(ids, others[:from+width-end], sweep)
+	}
+	return t.choose(ids, others[from:end], sweep)
+}
+
+// choose appends those of the peers that are probed in this round: those that are known to be unreachable are
+// probed now and then for their return. In a sweep a probe that fails is repeated at once: the turn comes late.
+func (t *Tracker) choose(ids []sbr.ID, peers []*peer, sweep bool) []sbr.ID {
+	for _, p := range peers {
+		if !p.verdict && !t.missed(p) || t.round%slowRound == 0 {
+			p.urgent = sweep
+			ids = append(ids, p.id)
 		}
-		if p.verdict || t.missed(p) {
-			// Known to be unreachable: probed now and then for its return, and not in another one's place.
-			if t.round%slowRound == 0 {
-				ids = append(ids, p.id)
-			}
-			continue
-		}
-		seen++
-		ids = append(ids, p.id)
 	}
 	return ids
 }
 
 // stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody
-// knows it soon.
-func (t *Tracker) stretch() {
+// knows it soon, and every broken link is seen. It returns how many of the ring are probed.
+func (t *Tracker) stretch() int {
 	if !t.Unrest() {
 		t.span = t.cfg.Neighbours
-		return
+	} else {
+		t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), t.cfg.Budget)
 	}
-	t.span = min(2*t.span, max(len(t.ring), t.cfg.Neighbours), MaxProbes)
+	return t.span
+}
+
+// Urgent returns whom to probe at once, without waiting for the next round, as often as it names a member: those
+// that report this one, and those that the sweep in peace has missed once. Ask for it after each probe and report.
+func (t *Tracker) Urgent() (ids []sbr.ID) {
+	for _, p := range t.due {
+		for range t.cfg.Tries - p.misses {
+			ids = append(ids, p.id)
+		}
+	}
+	t.due = t.due[:0]
+	return ids
 }
 
 // Unrest reports whether there is reason to probe more members than the neighbours. A member that is reported
@@ -243,6 +304,10 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 	if p.misses++; ok {
 		p.misses = 0
 	}
+	if p.misses == 1 && p.urgent {
+		t.due = append(t.due, p)
+	}
+	p.urgent = false
 	t.changed = t.changed || t.missed(p) != before
 }
 
@@ -250,7 +315,7 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 // good.
 func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.ID) {
 	by := t.peers[observer]
-	if by == nil {
+	if by == nil || by.downed {
 		return
 	}
 	until := now + t.cfg.ReportTTL()
@@ -261,7 +326,11 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 				continue
 			}
 			p.reports, t.changed = append(p.reports, report{by, until}), true
+			by.reporting++
 			t.expires = min(t.expires, until)
+			if p == t.self && !t.missed(by) && t.cfg.Neighbours > 0 && !slices.Contains(t.due, by) {
+				t.due = append(t.due, by)
+			}
 		}
 	}
 	for _, id := range good {
@@ -276,6 +345,7 @@ func (p *peer) take(by *peer) bool {
 	i := p.find(by)
 	if i >= 0 {
 		p.reports = slices.Delete(p.reports, i, i+1)
+		by.reporting--
 	}
 	return i >= 0
 }
