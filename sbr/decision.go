@@ -115,9 +115,6 @@ func Decide(s Strategy, v *View, threshold float64) Decision {
 	d.Final = d.Kind
 	if d.Group != nil {
 		d.Down = v.outside(d.Group)
-		if len(d.Down) == 0 {
-			d.Final = None // all that could be heard of a broken link is decided
-		}
 		return d
 	}
 	if !d.Kind.Indirect() {

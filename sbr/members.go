@@ -250,7 +250,7 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 // group stays it is each broken link that counts.
 func (r *Resolver) onObservations(e Observations) {
 	var changed bool
-	if keepsLargestGroup(r.strategy) {
+	if KeepsLargestGroup(r.strategy) {
 		before := r.broken()
 		r.observe(e)
 		changed = !slices.Equal(before, r.broken())
@@ -268,7 +268,7 @@ func (r *Resolver) onObservations(e Observations) {
 
 func (r *Resolver) observe(e Observations) {
 	r.reports, r.seenBy, r.made, r.reporters = e.Reports, e.SeenBy, nil, nil
-	if keepsLargestGroup(r.strategy) {
+	if KeepsLargestGroup(r.strategy) {
 		r.reporters = make(set)
 		for _, report := range r.reports {
 			r.reporters.add(report.Observer)

@@ -18,14 +18,16 @@ func NeedsLease(s Strategy) bool {
 // grouper is implemented by strategies that keep the largest group of members that all reach each other.
 type grouper interface{ KeepsLargestGroup() bool }
 
-func keepsLargestGroup(s Strategy) bool {
+// KeepsLargestGroup reports whether a strategy keeps the largest group of members that all reach each other. Then its
+// driver sets reachability.Settings.AllHeard.
+func KeepsLargestGroup(s Strategy) bool {
 	g, ok := s.(grouper)
 	return ok && g.KeepsLargestGroup()
 }
 
 func (r *Resolver) view() View {
 	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
-	if keepsLargestGroup(r.strategy) {
+	if KeepsLargestGroup(r.strategy) {
 		v.Reports = r.confirmed()
 	}
 	return v

@@ -1,6 +1,9 @@
 package strategies_test
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +61,71 @@ func TestLeaseMajority_Rules(t *testing.T) {
 	}
 }
 
+// Where a cut is not clean the largest group of members that all reach each other stays (design rule 17).
+func TestLeaseMajority_KeepsTheLargestGroup(t *testing.T) {
+	t.Parallel()
+	all := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second, IndirectlyConnected: strategies.KeepLargestGroup}
+	role := all
+	role.Role = "r"
+	const clean, indirect = sbr.AcquireLeaseAndDownUnreachable, sbr.AcquireLeaseAndDownIndirectlyConnected
+	for name, r := range map[string]struct {
+		strategy strategies.LeaseMajority
+		members  string
+		gone     string // members that nobody hears
+		broken   string
+		kind     sbr.Kind
+		down     string
+		reversed string
+		delay    time.Duration
+		minority bool
+		reason   string
+	}{
+		"a clean cut is decided as ever": {all, "A B C D E", "D E", "", clean, "D E", "A B C", 0, false,
+			"3 of 5 counted members are reachable, a majority"},
+		"one broken link costs the end with the higher address": {all, "A B C D E", "", "B-C", indirect, "C", "A B C D E", 0, false,
+			"1 broken link between members that are heard: of those 5, the largest group that all reach each other has 4"},
+		"two links with one end in common cost that end": {all, "A B C D E", "", "A-B A-C", indirect, "A", "A B C D E", 0, false, ""},
+		"a bridge keeps a half and the bridge":           {all, "A B C D E", "", "A-D A-E B-D B-E", indirect, "D E", "A B C D E", 0, false, ""},
+		"a ring keeps two that are neighbours":           {all, "A B C D E", "", "A-C A-D B-D B-E C-E", indirect, "C D E", "A B C D E", 0, false, ""},
+		"members that are not heard are left out":        {all, "A B C D E", "E", "A-B", indirect, "B E", "A B C D", 0, false, ""},
+		"a group that is smaller than those that are not heard waits": {all, "A B C D E F G", "D E F G", "A-B", indirect, "B D E F G", "A B C",
+			3 * time.Second, true, ""},
+		"a lone member of five waits twice as long": {all, "A B C D E", "B C D E", "", clean, "B C D E", "A", 4 * time.Second, true, ""},
+		"the largest minority waits what is set":    {all, "A B C D E", "C D E", "", clean, "C D E", "A B", 2 * time.Second, true, ""},
+		"no minority waits more than four times":    {all, "A B C D E F G H I J K L", "B C D E F G H I J K L", "", clean, "B C D E F G H I J K L", "A", 8 * time.Second, true, ""},
+		"members with the role are worth more":      {role, "A B C* D E", "", "A-C B-C C-D", indirect, "A B D", "A B C D E", 0, false, ""},
+		"members that join are worth less":          {all, "Aj Bj C D E", "", "A-C B-C", indirect, "A B", "A B C D E", 0, false, ""},
+		"downed members break no link":              {all, "A Bd C D E", "", "A-B", clean, "", "", 0, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := draw(r.members)
+			var reports []sbr.Report
+			for link := range strings.FieldsSeq(r.broken) {
+				a, b, _ := strings.Cut(link, "-")
+				reports = append(reports, sbr.Report{Observer: sbr.ID(a), Subject: sbr.ID(b)}, sbr.Report{Observer: sbr.ID(b), Subject: sbr.ID(a)})
+			}
+			slices.SortFunc(reports, func(x, y sbr.Report) int { return cmp.Compare(x.Observer, y.Observer) })
+			for i := range p.members {
+				m := &p.members[i]
+				m.Unreachable = m.ID != "A" && (strings.Contains(r.gone, m.Name) || strings.Contains(r.broken, m.Name))
+			}
+			v := sbr.NewView("A", p.members, reports, nil)
+			d := sbr.Decide(r.strategy, &v, 0) // down-all-when-indirectly-connected: on has no effect
+			require.Equal(t, r.kind, d.Kind)
+			require.Equal(t, r.down, names(d.Down))
+			require.Equal(t, r.delay, d.Delay)
+			require.Equal(t, r.minority, d.Minority)
+			if r.reason != "" {
+				require.Equal(t, r.reason, d.Reason)
+			}
+			if r.reversed != "" {
+				require.Equal(t, r.reversed, names(d.Reversed(&v, 0).Down), "when the store stays unknown")
+			}
+		})
+	}
+}
+
 func TestLeaseMajority_NeedsTheLease(t *testing.T) {
 	require.True(t, sbr.NeedsLease(strategies.LeaseMajority{}))
 	for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.StaticQuorum{}, strategies.KeepOldest{}, strategies.KeepReferee{}, strategies.DownAll{}} {
@@ -67,6 +135,6 @@ func TestLeaseMajority_NeedsTheLease(t *testing.T) {
 
 func TestLeaseMajority_Validate(t *testing.T) {
 	require.NoError(t, strategies.LeaseMajority{}.Validate())
-	require.EqualError(t, strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " "}.Validate(),
-		"lease-majority.acquire-lease-delay-for-minority is -1s: it must not be negative\nlease-majority.role is \" \": it must not begin or end with a space")
+	require.EqualError(t, strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " ", IndirectlyConnected: "up"}.Validate(),
+		"lease-majority.acquire-lease-delay-for-minority is -1s: it must not be negative\nindirectly-connected is \"up\": it must be keep-largest-group or down\nlease-majority.role is \" \": it must not begin or end with a space")
 }

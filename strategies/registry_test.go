@@ -31,7 +31,9 @@ func TestNew_FindsEveryStrategyWithItsSettings(t *testing.T) {
 		"keep-oldest":    strategies.KeepOldest{DownIfAlone: true, Role: "c"},
 		"keep-referee":   strategies.KeepReferee{Address: "n1", DownAllIfLessThanNodes: 1},
 		"down-all":       strategies.DownAll{},
-		"lease-majority": strategies.LeaseMajority{Role: "d", AcquireLeaseDelayForMinority: 2 * time.Second},
+		"lease-majority": strategies.LeaseMajority{
+			Role: "d", AcquireLeaseDelayForMinority: 2 * time.Second, IndirectlyConnected: strategies.KeepLargestGroup,
+		},
 	} {
 		got, err := strategies.New(key, filled())
 		require.NoError(t, err)

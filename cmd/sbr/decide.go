@@ -20,12 +20,15 @@ const decideHelp = `Decide evaluates one strategy once, on paper: it reads what 
 Input, YAML or JSON:
   strategy      keep-majority, static-quorum, keep-oldest, keep-referee, down-all or lease-majority
   settings      role, quorum-size, down-if-alone, acquire-lease-delay-for-minority, down-all-when-indirectly-connected,
-                address, down-all-if-less-than-nodes; absent ones take their defaults
+                indirectly-connected (keep-largest-group or down, for lease-majority), address,
+                down-all-if-less-than-nodes; absent ones take their defaults
   self          the name of the member that looks
   members       a list of name, addr (host:port), status (joining, weakly-up, up, leaving, exiting, down; default up),
                 roles, and age (1 is the oldest; without one a member is the youngest)
-  unreachable   names; if absent, the subjects of reachability
-  reachability  a list of observer and subject: who cannot reach whom
+  unreachable   names; if absent, the subjects of reachability; self in it is ignored
+  reachability  a list of observer and subject: who cannot reach whom. With keep-largest-group each report between
+                two members that are heard is a broken link; heard are self, members that are not unreachable, and
+                observers
   seen-by       names of the members that share this view
   lease         granted, held or unknown; absent: not asked yet
 
@@ -49,6 +52,8 @@ type decideAnswer struct {
 	Down          []string `json:"down"`
 	Survivors     []string `json:"survivors"`
 	Reason        string   `json:"reason"`
+	// BrokenLinks are those between members that are heard, where the largest group stays.
+	BrokenLinks [][2]sbr.ID `json:"broken-links,omitempty"`
 }
 
 func newDecide(s streams) *cobra.Command {
@@ -90,6 +95,9 @@ func (in *decideInput) decide() (decideAnswer, sbr.View) {
 		Decision: decision.String(), FinalDecision: d.Final.String(), AcquireDelay: d.Delay.String(), Minority: d.Minority,
 		Down: make([]string, 0, len(d.Down)), Survivors: make([]string, 0, len(view.Members)), Reason: d.Reason + ".",
 	}
+	if d.Group != nil {
+		answer.BrokenLinks = d.Group.Broken
+	}
 	if leader := view.Leader(); leader != nil {
 		answer.Leader = leader.Name
 	}
@@ -115,6 +123,9 @@ func (a *decideAnswer) write(to io.Writer, view *sbr.View) error {
 		row("  decision", a.Decision+", which became "+a.FinalDecision)
 	}
 	row("  because", a.Reason)
+	if len(a.BrokenLinks) > 0 {
+		row("  broken links", a.links())
+	}
 	if a.AcquireDelay != "0s" {
 		row("  asks for the lease", "after "+a.AcquireDelay)
 	}
@@ -125,6 +136,19 @@ func (a *decideAnswer) write(to io.Writer, view *sbr.View) error {
 	row("  seen by", fmt.Sprintf("%s, which %s (leader: %s)", a.Self, acts, a.Leader))
 	_, err := fmt.Fprintf(to, "%s: %s\n\n%s\n%s", p.bold(a.Strategy), p.bold(a.FinalDecision), table(rows...), a.members(view, p))
 	return err
+}
+
+// links reads "A-B, A-C"; many are cut short.
+func (a *decideAnswer) links() string {
+	const most = 12
+	var text []string
+	for _, l := range a.BrokenLinks[:min(most, len(a.BrokenLinks))] {
+		text = append(text, string(l[0])+"-"+string(l[1]))
+	}
+	if more := len(a.BrokenLinks) - most; more > 0 {
+		text = append(text, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(text, ", ")
 }
 
 func (a *decideAnswer) members(view *sbr.View, p painter) string {
@@ -172,6 +196,7 @@ type decideSettings struct {
 	DownIfAlone   bool                     `yaml:"down-if-alone"`
 	MinorityDelay time.Duration            `yaml:"acquire-lease-delay-for-minority"`
 	Threshold     strictyaml.OnOffFraction `yaml:"down-all-when-indirectly-connected"`
+	Indirect      string                   `yaml:"indirectly-connected"`
 	Address       string                   `yaml:"address"`
 	RefereeLimit  int                      `yaml:"down-all-if-less-than-nodes"`
 }
@@ -225,6 +250,7 @@ func decodeDecide(data []byte, opts strictyaml.Options) (*decideInput, error) {
 		DownIfAlone:   defaults.KeepOldest.DownIfAlone,
 		MinorityDelay: defaults.LeaseMajority.AcquireLeaseDelayForMinority,
 		Threshold:     strictyaml.OnOffFraction(sbr.DefaultConfig().DownAllWhenIndirectlyConnected),
+		Indirect:      string(defaults.LeaseMajority.IndirectlyConnected),
 		RefereeLimit:  defaults.KeepReferee.DownAllIfLessThanNodes,
 	}}
 	return &in, strictyaml.Decode(data, &in, opts)
@@ -247,9 +273,6 @@ func (in *decideInput) problems() (ps strictyaml.Problems) {
 	if in.Unreachable != nil {
 		for i, name := range *in.Unreachable {
 			known(at("unreachable", i), name)
-			if name == in.Self {
-				ps.Add(at("unreachable", i), "%s is self: nobody is unreachable to itself", quoted(name))
-			}
 		}
 	}
 	for i, r := range in.Reachability {
@@ -278,6 +301,8 @@ func (in *decideInput) checkStrategy(ps *strictyaml.Problems) {
 	if in.Settings.MinorityDelay < 0 {
 		ps.Add("settings.acquire-lease-delay-for-minority", "is %v: it must not be negative", in.Settings.MinorityDelay)
 	}
+	ps.OneOf("settings.indirectly-connected", in.Settings.Indirect,
+		[]string{string(strategies.KeepLargestGroup), string(strategies.DownIndirectlyConnected)})
 	if !printable(in.Settings.Address) {
 		ps.Add("settings.address", "is %s: it must not contain control characters", quoted(in.Settings.Address))
 	}
@@ -344,11 +369,14 @@ func quoted(name string) string {
 func (in *decideInput) strategy() (sbr.Strategy, error) {
 	s := in.Settings
 	return strategies.New(in.Strategy, strategies.Settings{
-		StaticQuorum:  strategies.StaticQuorum{QuorumSize: s.QuorumSize, Role: s.Role},
-		KeepMajority:  strategies.KeepMajority{Role: s.Role},
-		KeepOldest:    strategies.KeepOldest{DownIfAlone: s.DownIfAlone, Role: s.Role},
-		KeepReferee:   strategies.KeepReferee{Address: s.Address, DownAllIfLessThanNodes: s.RefereeLimit},
-		LeaseMajority: strategies.LeaseMajority{Role: s.Role, AcquireLeaseDelayForMinority: s.MinorityDelay},
+		StaticQuorum: strategies.StaticQuorum{QuorumSize: s.QuorumSize, Role: s.Role},
+		KeepMajority: strategies.KeepMajority{Role: s.Role},
+		KeepOldest:   strategies.KeepOldest{DownIfAlone: s.DownIfAlone, Role: s.Role},
+		KeepReferee:  strategies.KeepReferee{Address: s.Address, DownAllIfLessThanNodes: s.RefereeLimit},
+		LeaseMajority: strategies.LeaseMajority{
+			Role: s.Role, AcquireLeaseDelayForMinority: s.MinorityDelay,
+			IndirectlyConnected: strategies.IndirectlyConnected(s.Indirect),
+		},
 	})
 }
 
@@ -386,7 +414,7 @@ func (in *decideInput) unreachable() map[string]bool {
 	set := make(map[string]bool)
 	if in.Unreachable != nil {
 		for _, name := range *in.Unreachable {
-			set[name] = true
+			set[name] = name != in.Self
 		}
 		return set
 	}

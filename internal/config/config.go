@@ -40,6 +40,8 @@ type SplitBrainResolver struct {
 	DownAllWhenUnstable strictyaml.OnOffDuration `yaml:"down-all-when-unstable"`
 	// DownAllWhenIndirectlyConnected is the share of members above which a decision about indirectly connected ones downs all.
 	DownAllWhenIndirectlyConnected strictyaml.OnOffFraction `yaml:"down-all-when-indirectly-connected"`
+	// IndirectlyConnected is keep-largest-group or down; strategies with a lease only.
+	IndirectlyConnected strategies.IndirectlyConnected `yaml:"indirectly-connected"`
 	// MinMembers is how many members must have been seen before the resolver arms.
 	MinMembers int `yaml:"min-members"`
 	// SettleAfter is how long the view must not have changed after the start before the resolver arms.
@@ -60,6 +62,7 @@ type Probe struct {
 	Timeout    time.Duration `yaml:"timeout"`
 	Tries      int           `yaml:"tries"`
 	Neighbours int           `yaml:"neighbours"`
+	Budget     int           `yaml:"budget"`
 }
 
 // StaticQuorum are the settings of the strategy static-quorum.
@@ -283,7 +286,7 @@ func Default() File {
 
 // DefaultSplitBrainResolver returns the defaults of that block, for files that hold it alone. Decode into it.
 func DefaultSplitBrainResolver() SplitBrainResolver {
-	rules, strategy := sbr.DefaultConfig(), strategies.DefaultSettings()
+	rules, strategy, probe := sbr.DefaultConfig(), strategies.DefaultSettings(), reachability.DefaultSettings()
 	return SplitBrainResolver{
 		ActiveStrategy:                 "lease-majority",
 		StableAfter:                    rules.StableAfter,
@@ -291,9 +294,12 @@ func DefaultSplitBrainResolver() SplitBrainResolver {
 		DownAllWhenIndirectlyConnected: strictyaml.OnOffFraction(rules.DownAllWhenIndirectlyConnected),
 		MinMembers:                     rules.MinMembers,
 		SettleAfter:                    rules.SettleAfter,
-		Probe:                          Probe(reachability.DefaultSettings()),
-		KeepOldest:                     KeepOldest{DownIfAlone: strictyaml.Switch(strategy.KeepOldest.DownIfAlone)},
-		KeepReferee:                    KeepReferee(strategy.KeepReferee),
+		IndirectlyConnected:            strategy.LeaseMajority.IndirectlyConnected,
+		Probe: Probe{
+			Interval: probe.Interval, Timeout: probe.Timeout, Tries: probe.Tries, Neighbours: probe.Neighbours, Budget: probe.Budget,
+		},
+		KeepOldest:  KeepOldest{DownIfAlone: strictyaml.Switch(strategy.KeepOldest.DownIfAlone)},
+		KeepReferee: KeepReferee(strategy.KeepReferee),
 		LeaseMajority: LeaseMajority{
 			LeaseImplementation:          ImplementationKubernetes,
 			AcquireLeaseDelayForMinority: strategy.LeaseMajority.AcquireLeaseDelayForMinority,

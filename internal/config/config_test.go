@@ -63,9 +63,10 @@ split-brain-resolver:
   stable-after: 8s
   down-all-when-unstable: 7s
   down-all-when-indirectly-connected: off
+  indirectly-connected: down
   min-members: 3
   settle-after: 1s
-  probe: {interval: 2s, timeout: 300ms, tries: 2, neighbours: 4}
+  probe: {interval: 2s, timeout: 300ms, tries: 2, neighbours: 4, budget: 50}
   lease-majority:
     lease-implementation: file
     lease-name: " mine "
@@ -91,12 +92,14 @@ serf: {profile: wan}
 	require.Equal(t, "mine", f.LeaseName())
 	s, err := f.Strategy()
 	require.NoError(t, err)
-	require.Equal(t, strategies.LeaseMajority{Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second}, s)
+	require.Equal(t, strategies.LeaseMajority{
+		Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second, IndirectlyConnected: strategies.DownIndirectlyConnected,
+	}, s)
 
 	in, _ := f.Times(5, "")
 	wan, _ := timing.Profile("wan")
 	require.Equal(t, wan, in.Gossip)
-	require.Equal(t, reachability.Settings{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4}, in.Probes)
+	require.Equal(t, reachability.Settings{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4, Budget: 50}, in.Probes)
 	require.True(t, in.Lease)
 	require.False(t, in.Watch)
 	require.Equal(t, 4*time.Second, in.HeartbeatInterval)
@@ -183,7 +186,7 @@ func TestDigest(t *testing.T) {
 	base := "system: s\n"
 	digest := parse(t, base).Digest()
 	require.Regexp(t, "^[a-z2-7]{8}$", digest)
-	require.Equal(t, "zofiyfm4", digest, "members of different versions compare it: change it only with the meaning of a setting")
+	require.Equal(t, "ijhya2mw", digest, "members of different versions compare it: change it only with the meaning of a setting")
 	for name, same := range map[string]string{
 		"spelled out":    base + "split-brain-resolver: {stable-after: 20000ms, down-all-when-unstable: 15s}\nlease: {heartbeat-interval: 12s}",
 		"local":          base + "serf: {rpc: '10.0.0.1:7373', profile: wan}\nhttp: {listen: ''}\nhooks: {on-down: [x]}\nlease: {kubernetes: {kubeconfig: k}}",

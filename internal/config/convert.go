@@ -36,6 +36,7 @@ func (r *SplitBrainResolver) Settings() strategies.Settings {
 		KeepReferee:  strategies.KeepReferee(r.KeepReferee),
 		LeaseMajority: strategies.LeaseMajority{
 			Role: r.LeaseMajority.Role, AcquireLeaseDelayForMinority: r.LeaseMajority.AcquireLeaseDelayForMinority,
+			IndirectlyConnected: r.IndirectlyConnected,
 		},
 	}
 }
@@ -87,7 +88,10 @@ func (r *SplitBrainResolver) unstable() time.Duration {
 
 // Reachability returns the settings of the own probes.
 func (r *SplitBrainResolver) Reachability() reachability.Settings {
-	return reachability.Settings(r.Probe)
+	p := r.Probe
+	return reachability.Settings{
+		Interval: p.Interval, Timeout: p.Timeout, Tries: p.Tries, Neighbours: p.Neighbours, Budget: p.Budget,
+	}
 }
 
 // LeaseName is lease-name, or <system>-sbr if that is blank.

@@ -106,6 +106,7 @@ func (f *File) digestRules(line func(key string, value any)) {
 		line("down-all-if-less-than-nodes", r.KeepReferee.DownAllIfLessThanNodes)
 	case "lease-majority":
 		line("acquire-lease-delay-for-minority", r.LeaseMajority.AcquireLeaseDelayForMinority)
+		line("indirectly-connected", r.IndirectlyConnected)
 		line("role", r.LeaseMajority.Role)
 	}
 }

@@ -94,6 +94,8 @@ func (c *checker) resolver(path string, r *SplitBrainResolver) {
 	if f := r.DownAllWhenIndirectlyConnected; !(f >= 0 && f <= 1) { // also when it is not a number
 		c.Add(path+".down-all-when-indirectly-connected", "is %v: it must be on, off or a number from 0 to 1", float64(f))
 	}
+	c.OneOf(path+".indirectly-connected", string(r.IndirectlyConnected),
+		[]string{string(strategies.KeepLargestGroup), string(strategies.DownIndirectlyConnected)})
 	if r.MinMembers < 1 {
 		c.Add(path+".min-members", "is %d: it must be at least 1", r.MinMembers)
 	}

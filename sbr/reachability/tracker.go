@@ -26,8 +26,8 @@ type Settings struct {
 	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least Neighbours.
 	Budget int
 	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all that
-	// they miss, as the rule of the largest group needs it (design rule 17). Without it the reports of observers
-	// that are agreed to be cut off do not count (design deviation 11).
+	// they miss: sbr.KeepsLargestGroup of the strategy. Without it the reports of observers that are agreed to
+	// be cut off do not count (design deviation 11).
 	AllHeard bool
 }
 
@@ -35,7 +35,7 @@ type Settings struct {
 // two more in clusters of more than eleven.
 func DefaultSettings() Settings {
 	return Settings{
-		Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5, Budget: 128, AllHeard: true,
+		Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5, Budget: 128,
 	}
 }
 

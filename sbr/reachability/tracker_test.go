@@ -28,6 +28,7 @@ type world struct {
 
 func newWorld(n int) *world {
 	w := &world{cfg: reachability.DefaultSettings(), trackers: map[sbr.ID]*reachability.Tracker{}, views: map[sbr.ID]map[sbr.ID]bool{}, opinions: map[sbr.ID]reachability.Opinion{}}
+	w.cfg.AllHeard = true
 	for i := range n {
 		w.ids = append(w.ids, sbr.ID(fmt.Sprintf("n%d#uid", i+1)))
 	}
