@@ -199,7 +199,9 @@ func (e *engine) run() error {
 		m, known := r.Member(id)
 		return known && m.Unreachable
 	})
-	e.tracker = reachability.New(e.cfg.Probe, e.self.ID)
+	probe := e.cfg.Probe
+	probe.AllHeard = sbr.KeepsLargestGroup(e.strategy)
+	e.tracker = reachability.New(probe, e.self.ID)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state == stageStopped {

@@ -115,6 +115,7 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 	switch m.Kind {
 	case wire.KindReport:
 		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
+		e.probeUrgent()
 		e.weigh(false)
 	case wire.KindVerdict:
 		e.observeTold(&m)

@@ -62,6 +62,9 @@ func earlier(a, b time.Time) time.Time {
 // weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the others. With
 // refresh the others are told all of it again.
 func (e *engine) weigh(refresh bool) {
+	for _, id := range e.resolver.Downed() {
+		e.tracker.Downed(id)
+	}
 	o := e.tracker.Form(e.now(), refresh)
 	if o.Observed {
 		e.reports = o.Reports
@@ -82,16 +85,32 @@ func (e *engine) weigh(refresh bool) {
 
 // probe starts a round of probes.
 func (e *engine) probe() {
-	targets := make(map[sbr.ID]Target)
-	for _, id := range e.tracker.Probes() {
+	e.probing = e.ping(e.tracker.Probes(), func() {
+		e.rounds++
+		e.weigh(e.rounds%2 == 0)
+		e.probing = false
+	})
+}
+
+// probeUrgent probes the members that the tracker wants to know about before the next round.
+func (e *engine) probeUrgent() {
+	if ids := e.tracker.Urgent(); len(ids) > 0 {
+		e.ping(ids, func() { e.weigh(false) })
+	}
+}
+
+// ping probes members and goes on in the loop once the tracker knows the results; it reports whether there was
+// anybody to probe.
+func (e *engine) ping(ids []sbr.ID, then func()) bool {
+	targets := make(map[sbr.ID]Target, len(ids))
+	for _, id := range ids {
 		if k := e.members.known[id]; k != nil {
 			targets[id] = Target{ID: id, Name: k.member.Name, Addr: k.member.Addr, Tag: k.tags[TagProbe]}
 		}
 	}
 	if len(targets) == 0 {
-		return
+		return false
 	}
-	e.probing = true
 	e.spawn(&e.workers, func() {
 		results := e.node.ping(e.ctx, targets, e.cfg.Probe.Timeout)
 		e.inbox.Post(func() {
@@ -102,11 +121,11 @@ func (e *engine) probe() {
 					e.reconnect(id)
 				}
 			}
-			e.rounds++
-			e.weigh(e.rounds%2 == 0)
-			e.probing = false
+			e.probeUrgent()
+			then()
 		})
 	})
+	return true
 }
 
 // reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but

@@ -45,6 +45,14 @@ func (r *Resolver) State() State {
 // Suspects is how many members are unreachable and not yet downed. It allocates nothing.
 func (r *Resolver) Suspects() int { return r.suspects }
 
+// Downed lists the members that were downed and are still here, in address order. The driver tells its tracker.
+func (r *Resolver) Downed() []ID {
+	if r.downed == 0 {
+		return nil
+	}
+	return r.ids(func(m *Member) bool { return m.Status == Down })
+}
+
 // Member returns what is known of an incarnation; ok is false if it is no member here. It allocates nothing.
 func (r *Resolver) Member(id ID) (m Member, ok bool) {
 	if known := r.get(id); known != nil {

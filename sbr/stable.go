@@ -137,10 +137,7 @@ func (r *Resolver) decideAt() time.Duration {
 // turn is how many members decide before this one: those of the side, or of the largest group, that come first in
 // address order. Members outside the group come after all of it.
 func (r *Resolver) turn() int {
-	var g *Group
-	if len(r.reporters) > 0 && r.suspects > 0 {
-		g = r.decision().Group
-	}
+	g := r.group()
 	if g == nil {
 		return r.position(r.self)
 	}
@@ -158,6 +155,29 @@ func (r *Resolver) turn() int {
 		}
 	}
 	return stays + before
+}
+
+// DecidesFirst reports whether a member is the first of the largest group, in a cut that is not clean: then it may
+// decide although members with lower addresses can be reached.
+func (r *Resolver) DecidesFirst(id ID) bool {
+	g := r.group()
+	if g == nil {
+		return false
+	}
+	for _, first := range g.Members {
+		if r.get(first).counted() {
+			return first == id
+		}
+	}
+	return false
+}
+
+// group is the largest group of the present view, nil while the cut is clean.
+func (r *Resolver) group() *Group {
+	if len(r.reporters) == 0 || r.suspects == 0 {
+		return nil
+	}
+	return r.decision().Group
 }
 
 // mayDecide reports whether there is something to decide, and this member is one that can.

@@ -170,6 +170,7 @@ func (t *Tracker) Remove(id sbr.ID) {
 	}
 	i := t.place(gone)
 	t.ring = slices.Delete(t.ring, i, i+1)
+	t.due = slices.DeleteFunc(t.due, func(p *peer) bool { return p == gone })
 	t.changed, t.inOrder = true, nil
 	delete(t.peers, id)
 	t.silence(gone)
@@ -274,16 +275,22 @@ func (t *Tracker) stretch() int {
 	return t.span
 }
 
-// Urgent returns whom to probe at once, without waiting for the next round, as often as it names a member: those
-// that report this one, and those that the sweep in peace has missed once. Ask for it after each probe and report.
+// Urgent returns the members to probe at once, without waiting for the next round: those that report this member, and
+// those that a sweep in peace or an urgent probe has just missed, until the tries are used up. Ask for it after each
+// probe and report.
 func (t *Tracker) Urgent() (ids []sbr.ID) {
 	for _, p := range t.due {
-		for range t.cfg.Tries - p.misses {
-			ids = append(ids, p.id)
-		}
+		ids = append(ids, p.id)
 	}
 	t.due = t.due[:0]
 	return ids
+}
+
+// hurry makes a member due for an urgent probe.
+func (t *Tracker) hurry(p *peer) {
+	if p.urgent = true; !slices.Contains(t.due, p) {
+		t.due = append(t.due, p)
+	}
 }
 
 // Unrest reports whether there is reason to probe more members than the neighbours. A member that is reported
@@ -304,10 +311,9 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 	if p.misses++; ok {
 		p.misses = 0
 	}
-	if p.misses == 1 && p.urgent {
-		t.due = append(t.due, p)
+	if p.urgent = p.urgent && !ok && !t.missed(p); p.urgent {
+		t.hurry(p)
 	}
-	p.urgent = false
 	t.changed = t.changed || t.missed(p) != before
 }
 
@@ -328,8 +334,8 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 			p.reports, t.changed = append(p.reports, report{by, until}), true
 			by.reporting++
 			t.expires = min(t.expires, until)
-			if p == t.self && !t.missed(by) && t.cfg.Neighbours > 0 && !slices.Contains(t.due, by) {
-				t.due = append(t.due, by)
+			if p == t.self && !t.missed(by) && t.cfg.Neighbours > 0 {
+				t.hurry(by)
 			}
 		}
 	}

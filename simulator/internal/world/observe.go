@@ -15,6 +15,9 @@ func (p *process) observe(refresh bool) {
 	if p.stage != stageRunning {
 		return
 	}
+	for _, id := range p.r.Downed() {
+		p.tracker.Downed(id)
+	}
 	o := p.tracker.Form(p.clock(), refresh)
 	if o.Observed {
 		p.take(sbr.Observations{Reports: o.Reports}, p.clock())
@@ -79,6 +82,7 @@ type reporting struct {
 func (r *reporting) act() {
 	if p := r.to; p.stage == stageRunning && p.w.carries(r.from, p) {
 		p.tracker.Reported(p.clock(), r.from.id, r.m.Down, r.m.Up)
+		p.probeUrgent()
 		p.observeSoon()
 	}
 }
@@ -141,7 +145,23 @@ func (p *process) probe(event uint64) {
 	if !p.attends() || p.calm() {
 		return
 	}
-	w, ids := p.w, p.tracker.Probes()
+	p.send(p.tracker.Probes(), func() {
+		p.rounds++
+		p.observe(p.rounds%2 == 0)
+	})
+	p.arouse()
+}
+
+// probeUrgent probes the members that the tracker wants to know about at once.
+func (p *process) probeUrgent() {
+	if ids := p.tracker.Urgent(); len(ids) > 0 {
+		p.send(ids, func() { p.observe(false) })
+	}
+}
+
+// send sends probes, and tells the tracker what came back before it goes on.
+func (p *process) send(ids []sbr.ID, then func()) {
+	w := p.w
 	answers, takes := make([]bool, len(ids)), time.Duration(0)
 	for i, id := range ids {
 		d, ok := p.pongs(w.byID[id])
@@ -157,10 +177,9 @@ func (p *process) probe(event uint64) {
 				p.seek(w.byID[id])
 			}
 		}
-		p.rounds++
-		p.observe(p.rounds%2 == 0)
+		p.probeUrgent()
+		then()
 	})
-	p.arouse()
 }
 
 // seek joins a member again that answers probes although Serf calls it failed.

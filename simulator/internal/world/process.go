@@ -258,7 +258,9 @@ func (p *process) run() {
 	}
 	p.client.origin = p.client.now()
 	p.began, p.since, p.shown, p.r, p.news = p.w.now, p.w.now, 0, r, sbr.MemberSeen{Member: p.self}
-	p.tracker, p.phase = reachability.New(p.w.opts.Probe, p.id), p.w.between(0, p.w.opts.Probe.Interval-1)
+	probe := p.w.opts.Probe
+	probe.AllHeard = sbr.KeepsLargestGroup(p.node.rules.Strategy)
+	p.tracker, p.phase = reachability.New(probe, p.id), p.w.between(0, probe.Interval-1)
 	p.stage = stageRunning
 	if p.w.now > 0 {
 		p.list(p)
