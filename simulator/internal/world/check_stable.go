@@ -7,7 +7,7 @@ import (
 )
 
 // waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been unstable for so much longer
-// that everybody goes down. Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
+// that everybody goes down, or, with a lease, asks it about the view as it is. Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
 // Nor does what an operator asks for.
 type waitsUntilStable struct {
 	unchecked
@@ -44,7 +44,8 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 			}
 		}
 		waited, rules := p.clock()-h.viewed, &p.node.rules.Resolver
-		unstable := x.Decision.Final == sbr.DownAll && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
+		inUnrest := x.Decision.Final == sbr.DownAll || x.Decision.Final.NeedsLease()
+		unstable := inUnrest && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
 		if !h.proxy && !unstable && waited < rules.StableAfter-clockGrain {
 			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, rules.StableAfter)
 		}

@@ -46,7 +46,11 @@ func newPlanner(seed uint64) *planner {
 	o := DefaultOptions()
 	o.Seed = seed
 	o.Nodes = 2 + p.IntN(6)
-	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: p.span(0, 3*time.Second)}
+	majority := strategies.LeaseMajority{AcquireLeaseDelayForMinority: p.span(0, 3*time.Second)}
+	if p.coin(0.75) {
+		majority.IndirectlyConnected = strategies.KeepLargestGroup
+	}
+	o.Strategy = majority
 	c := &o.Resolver
 	c.StableAfter = p.span(2*time.Second, 20*time.Second)
 	if p.coin(0.7) {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,8 +16,9 @@ type watch struct {
 	viewed, troubled time.Duration
 	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count anew.
 	reset time.Duration
-	// indirect are the members that were indirectly connected last.
+	// indirect are the members that were indirectly connected last, reports what was told of who reaches whom.
 	indirect []sbr.ID
+	reports  []sbr.Report
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
@@ -49,6 +51,11 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		m, known := p.r.Member(e.ID)
 		return e.Unreachable, known && e.ID != p.id && m.Unreachable != e.Unreachable && m.Status <= sbr.Up
 	case sbr.Observations:
+		before := p.watch.reports
+		p.watch.reports = e.Reports
+		if sbr.KeepsLargestGroup(p.node.rules.Strategy) {
+			return false, p.r.Suspects() > 0 && !maps.Equal(p.brokenLinks(before), p.brokenLinks(e.Reports))
+		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
 			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
@@ -75,6 +82,28 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up
 	}
 	return false, false
+}
+
+// link joins two members, the lower incarnation first.
+type link [2]sbr.ID
+
+// brokenLinks are those between two members that p hears: one of them is unreachable for p, or both report each other.
+// It says plainly what the resolver and View.LargestGroup work out in their own ways.
+func (p *process) brokenLinks(reports []sbr.Report) map[link]bool {
+	observers, said, links := make(map[sbr.ID]bool), make(map[sbr.Report]bool), make(map[link]bool)
+	for _, r := range reports {
+		observers[r.Observer], said[r] = true, true
+	}
+	for _, r := range reports {
+		a, known := p.r.Member(r.Observer)
+		b, knownToo := p.r.Member(r.Subject)
+		hears := func(m *sbr.Member) bool { return m.Downable() && (m.ID == p.id || !m.Unreachable || observers[m.ID]) }
+		mutual := said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
+		if known && knownToo && hears(&a) && hears(&b) && (a.Unreachable || b.Unreachable || mutual) {
+			links[link{min(a.ID, b.ID), max(a.ID, b.ID)}] = true
+		}
+	}
+	return links
 }
 
 // aboutObservers reports whether somebody reports an observer. If not, nobody is indirectly connected.
