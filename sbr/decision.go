@@ -114,7 +114,7 @@ func Decide(s Strategy, v *View, threshold float64) Decision {
 	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
 	if d.Group != nil {
-		d.Down = v.outside(d.Group)
+		d.Down = v.Outside(d.Group)
 		return d
 	}
 	if !d.Kind.Indirect() {
@@ -165,8 +165,8 @@ func (v *View) safeguard(d *Decision, threshold float64) {
 	d.Down = v.downedBy(DownAll, nil)
 }
 
-// outside lists the downable members that a group leaves out, in address order.
-func (v *View) outside(g *Group) (down []ID) {
+// Outside lists the downable members that a group leaves out, in address order.
+func (v *View) Outside(g *Group) (down []ID) {
 	stays := make(set, len(g.Members))
 	for _, id := range g.Members {
 		stays.add(id)

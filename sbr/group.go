@@ -25,11 +25,12 @@ type Group struct {
 	Exact bool
 }
 
-// LargestGroup returns the group of members with role that stays, or nil where the cut is clean: then no link
-// between two members that are heard is broken. The same reports give the same group, whoever of it looks.
+// LargestGroup returns the group of members with role that stays, or nil where the cut is clean: then every member
+// that is heard can be reached, and no link between two of them is broken. The same reports give the same group,
+// whichever of its members looks.
 func (v *View) LargestGroup(role string) *Group {
-	heard, broken := v.broken()
-	if broken == nil {
+	heard, disputed, broken := v.broken()
+	if !disputed && broken == nil {
 		return nil
 	}
 	g := &Group{Broken: broken, Exact: true}
@@ -65,9 +66,11 @@ func (v *View) LargestGroup(role string) *Group {
 }
 
 // broken lists the links between two heard members that a report says are broken, each once, and in address order.
-func (v *View) broken() (heard places, links [][2]ID) {
-	if heard = v.heard(); heard == nil {
-		return nil, nil
+// disputed says that a heard member cannot be reached: others of this side may reach it.
+func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
+	heard, disputed, within := v.heard()
+	if !within {
+		return heard, disputed, nil
 	}
 	place := make(map[ID]int, len(v.Members))
 	for i := range v.Members {
@@ -87,30 +90,28 @@ func (v *View) broken() (heard places, links [][2]ID) {
 	for _, p := range slices.Compact(pairs) {
 		links = append(links, [2]ID{v.Members[p[0]].ID, v.Members[p[1]].ID})
 	}
-	return heard, links
+	return heard, disputed, links
 }
 
-// heard returns the members that may stay: self, those that it reaches, and those whose reports arrive. It is nil
-// where all reports are about others, as in a clean cut.
-func (v *View) heard() places {
+// heard returns the members that may stay: self, those that it reaches, and those whose reports arrive; whether one of
+// them is unreachable; and whether any report is about one of them, which none is in a clean cut.
+func (v *View) heard() (heard places, disputed, within bool) {
 	reporters, unheard := make(set), make(set)
 	for i, r := range v.Reports {
 		if i == 0 || r.Observer != v.Reports[i-1].Observer {
 			reporters.add(r.Observer)
 		}
 	}
-	heard := make(places, len(v.Members))
+	heard = make(places, len(v.Members))
 	for i := range v.Members {
 		m := &v.Members[i]
 		heard[i] = m.Downable() && (m.ID == v.Self || !m.Unreachable || reporters.has(m.ID))
 		if !heard[i] {
 			unheard.add(m.ID)
 		}
+		disputed = disputed || heard[i] && m.Unreachable && m.ID != v.Self
 	}
-	if !slices.ContainsFunc(v.Reports, func(r Report) bool { return !unheard.has(r.Subject) }) {
-		return nil
-	}
-	return heard
+	return heard, disputed, slices.ContainsFunc(v.Reports, func(r Report) bool { return !unheard.has(r.Subject) })
 }
 
 // graph is the conflict graph: an edge joins two members that a report says do not reach each other. Members have

@@ -278,7 +278,7 @@ func (r *Resolver) observe(e Observations) {
 
 func (r *Resolver) broken() [][2]ID {
 	v := r.view()
-	_, links := v.broken()
+	_, _, links := v.broken()
 	return links
 }
 

@@ -157,12 +157,14 @@ func (r *Resolver) turn() int {
 	return stays + before
 }
 
-// DecidesFirst reports whether a member is the first of the largest group, in a cut that is not clean: then it may
-// decide although members with lower addresses can be reached.
+// DecidesFirst reports whether a member is the first of its side to decide, as far as this member knows: the leader
+// where the cut is clean, otherwise the first of the largest group, although members with lower addresses may be reached.
 func (r *Resolver) DecidesFirst(id ID) bool {
 	g := r.group()
 	if g == nil {
-		return false
+		v := r.view()
+		leader := v.Leader()
+		return leader != nil && leader.ID == id
 	}
 	for _, first := range g.Members {
 		if r.get(first).counted() {

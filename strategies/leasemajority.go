@@ -45,7 +45,7 @@ var _ sbr.Strategy = LeaseMajority{}
 func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	if l.KeepsLargestGroup() {
 		if g := v.LargestGroup(l.Role); g != nil {
-			return l.keep(g)
+			return l.keep(v, g)
 		}
 	}
 	s := look(v, l.Role)
@@ -68,7 +68,10 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 
 // keep is the choice of a group. All that are heard choose the same one; only those that are not may choose
 // another, at most as large as they are many.
-func (l LeaseMajority) keep(g *sbr.Group) sbr.Choice {
+func (l LeaseMajority) keep(v *sbr.View, g *sbr.Group) sbr.Choice {
+	if len(v.Outside(g)) == 0 {
+		return sbr.Choice{Kind: sbr.None, Reason: "every member is heard, and no broken link between two of them is confirmed"}
+	}
 	total := g.Kept + g.Gone
 	c := sbr.Choice{
 		Kind: sbr.AcquireLeaseAndDownIndirectlyConnected, Group: g,

@@ -47,16 +47,10 @@ func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
 
 func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	now := p.clock()
-	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
+	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && p.r.DecidesFirst(p.id) && p.rate == 1 {
 		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.node.rules.Resolver.StableAfter)
 	}
 	if d.Final.NeedsLease() {
 		h.tryBy = now + d.Delay
 	}
-}
-
-// leads reports whether nobody whom p can reach comes before it, as far as it knows.
-func leads(p *process) bool {
-	s := p.r.Snapshot()
-	return s.Leader == p.id
 }

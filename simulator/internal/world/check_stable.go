@@ -44,8 +44,11 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 			}
 		}
 		waited, rules := p.clock()-h.viewed, &p.node.rules.Resolver
-		inUnrest := x.Decision.Final == sbr.DownAll || x.Decision.Final.NeedsLease()
-		unstable := inUnrest && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
+		lease := sbr.NeedsLease(p.node.rules.Strategy)
+		unstable := (lease || x.Decision.Final == sbr.DownAll) && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
+		// A race in unrest goes on while the view changes further: its end needs no wait either.
+		unstable = unstable || h.unrest && x.Decision.Final == sbr.DownReachable
+		h.unrest = lease && unstable && waited < rules.StableAfter
 		if !h.proxy && !unstable && waited < rules.StableAfter-clockGrain {
 			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, rules.StableAfter)
 		}

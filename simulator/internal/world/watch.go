@@ -23,6 +23,8 @@ type watch struct {
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
 	decided, proxy bool
+	// unrest says that its last decision was about a view that had not come to rest.
+	unrest bool
 	// tryBy is the last moment for the first attempt that follows a decision; zero: none is due.
 	tryBy time.Duration
 	// late says that it was not there from the start.
