@@ -148,7 +148,6 @@ type walkState struct {
 	flying  []walkPacket  // sorted
 	clock   time.Duration // since the cut, as long as some side has not noticed it
 	crashed uint8
-	unrest  uint8 // who went down because some view kept changing
 	paused  uint8
 
 	lost, crashes, pauses     uint8 // how many more may happen
@@ -211,7 +210,7 @@ func (w *walker) AppendKey(b []byte, s *walkState) []byte {
 	r := &s.record
 	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token), byte(r.verdict.token>>8))
 	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
-	b = append(b, s.crashed, s.unrest, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
+	b = append(b, s.crashed, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
 	if b = append(b, s.restarts); s.crashed != 0 {
 		for _, t := range s.seen[:w.n] {
 			b = append(b, byte(t))

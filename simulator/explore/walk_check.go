@@ -122,15 +122,15 @@ func (w *walker) checkRest(s *walkState) {
 }
 
 // excused reports whether faults explain that nobody is up: of the survivors of the last verdict (before one was written: of all),
-// those that reach the store crashed, or went down because their view kept changing (down-all-when-unstable); or there was only one of
-// them, because others of its side never reach the store, and it could not hear that it had won before they gave the side up.
+// those that reach the store crashed; or there was only one of them, because others of its side never reach the store, and it could
+// not hear that it had won before they gave the side up.
 func (w *walker) excused(s *walkState) bool {
 	able := w.access & (1<<w.first - 1) // who starts late is not promised anything
 	if s.record.verdict.token > 0 {
 		able &= s.record.verdict.survivors
 	}
 	unheard := w.Lost > int(s.lost) && len(w.NoStore) > 0 && bits.OnesCount8(able) == 1
-	return able&^(s.crashed|s.unrest) == 0 || unheard
+	return able&^s.crashed == 0 || unheard
 }
 
 func (w *walker) broken(s *walkState, x *wrong) { w.search.Broken(s, x.promise, x.text) }

@@ -67,7 +67,6 @@ type (
 type walkEffects struct {
 	to       uint32 // the state after it; zero: it has gone down
 	attempts uint16 // how many new attempts it made
-	unrest   bool   // the member went down because somebody's view kept changing
 	effects  []walkEffect
 	wrong    *wrong
 }
@@ -209,7 +208,6 @@ func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16
 		c.carry(r.Step(l.at, e.event(l.last-uint64(age))))
 	}
 	t = c.effects
-	t.unrest = t.unrest || e.what == walkOrdered && sbr.Kind(e.flag) == sbr.DownAll
 	t.attempts = uint16(c.last - l.last)
 	for k := range t.effects {
 		if x := &t.effects[k]; m.w.events.all[x.event].request() {
@@ -284,10 +282,13 @@ func (c *walkCarrier) carry(effects []sbr.Effect) {
 func (c *walkCarrier) decided(d *sbr.Decision) {
 	switch {
 	case d == nil:
-	case d.Final == sbr.DownAll && (c.unrest.on || c.m.w.lease):
-		c.effects.unrest = c.m.w.lease
-		c.wrong(c.m.w.wrongUnrest(c.m.i, c.unrest))
-	case c.ticked && c.unrest.on && (d.Final.NeedsLease() || !c.m.w.lease):
+	case d.Final == sbr.DownAll && c.m.w.lease:
+		c.wrong(&wrong{"L1", walkName(c.m.i) + " downs all although a lease decides"})
+	case d.Final == sbr.DownAll && c.unrest.on:
+		c.wrong(c.m.w.wrongUnrest("L1", c.m.i, c.unrest, "downs all"))
+	case c.ticked && c.unrest.on && d.Final.NeedsLease():
+		c.wrong(c.m.w.wrongUnrest("stable", c.m.i, c.unrest, "decides although its view was not stable for long enough"))
+	case c.ticked && c.unrest.on && !c.m.w.lease:
 		c.wrong(&wrong{"stable", walkName(c.m.i) + " decides although its view was not stable for long enough"})
 	}
 }
@@ -334,10 +335,10 @@ func (u walkUnrest) append(b []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(b, int64(u.since)), int64(u.last))
 }
 
-// wrongUnrest looks at a member that downs everybody because its view keeps changing.
-func (w *walker) wrongUnrest(i int, u walkUnrest) *wrong {
+// wrongUnrest looks at a member that goes by a view that keeps changing: it downs all, or races for the lease.
+func (w *walker) wrongUnrest(promise string, i int, u walkUnrest, does string) *wrong {
 	if need := w.Resolver.StableAfter + w.Resolver.DownAllWhenUnstable; u.since < need {
-		return &wrong{"L1", fmt.Sprintf("%s downs all because its view keeps changing, but it has not done so for %v", walkName(i), need)}
+		return &wrong{promise, fmt.Sprintf("%s %s, and its view has not kept changing for %v", walkName(i), does, need)}
 	}
 	return nil
 }

@@ -83,9 +83,6 @@ func (w *walker) follow(s *walkState, i int, t *walkEffects) {
 		}
 	}
 	if t.to == 0 {
-		if t.unrest {
-			s.unrest |= 1 << i
-		}
 		w.end(s, i)
 		return
 	}
