@@ -17,7 +17,7 @@
 // # Guarantees
 //
 //   - The same scenario, seed and version give the same steps, and the same run, on any machine, however many cores play it.
-//   - The promises are checked in every run, whatever is expected: S1 to S4, and the others that package world lists.
+//   - The promises are checked in every run, whatever is expected: S1 to S5, and the others that package world lists.
 //   - A failing test names the lowest seed that fails, what failed, the smallest scenario found that fails in the same way, and
 //     commands that replay both; the small scenario, played with that seed, has exactly the failures that are printed.
 //   - All mistakes in a scenario are reported at once, before anything is played.

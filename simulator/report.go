@@ -18,6 +18,7 @@ var promises = map[string]string{
 	"S2":       "who was downed never takes part again",
 	"S3":       "the lease has one holder at a time",
 	"S4":       `"don't know" is never read as "granted"`,
+	"S5":       "the survivors of a verdict all reach each other",
 	"L1":       "a side that reaches the lease store in time survives",
 	"L2":       "the partition is resolved in the time that the settings allow",
 	"L3":       "nothing is written to the lease store while the cluster is whole",

@@ -109,10 +109,14 @@ func (l LeaseMajority) delay(kept, gone int) time.Duration {
 	if !l.KeepsLargestGroup() {
 		return d
 	}
-	if kept == 0 {
+	switch largest := (kept + gone) / 2; {
+	case kept >= largest:
+		return d
+	case kept == 0:
 		return maxDelays * d
+	default:
+		return min(d*time.Duration(largest)/time.Duration(kept), maxDelays*d)
 	}
-	return max(d, min(d*time.Duration((kept+gone)/2)/time.Duration(kept), maxDelays*d))
 }
 
 // KeepsLargestGroup tells the resolver that members whose reports arrive count as heard.

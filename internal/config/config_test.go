@@ -229,6 +229,9 @@ func TestWarnings(t *testing.T) {
 		{"{active-strategy: keep-referee, keep-referee: {address: a, down-all-if-less-than-nodes: 4}}", 3,
 			"keep-referee.down-all-if-less-than-nodes: 4 is more than the 3 members: any partition downs them all"},
 		{"{min-members: 4}", 3, "min-members: 4: a cluster of 3 members never arms"},
+		{"{down-all-when-indirectly-connected: off, indirectly-connected: down}", 5, ""},
+		{"{down-all-when-indirectly-connected: off}", 5,
+			"down-all-when-indirectly-connected: has no effect with indirectly-connected: keep-largest-group: the lease makes any group safe"},
 	} {
 		var got []string
 		for _, w := range parse(t, "system: s\nsplit-brain-resolver: "+tc.text).Warnings(tc.members) {

@@ -336,6 +336,10 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 }
 
 func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...any)) {
+	r, usual := &f.SplitBrainResolver, DefaultSplitBrainResolver()
+	warn(r.IndirectlyConnected == strategies.KeepLargestGroup && r.DownAllWhenIndirectlyConnected != usual.DownAllWhenIndirectlyConnected,
+		"down-all-when-indirectly-connected", "has no effect with indirectly-connected: %s: the lease makes any group safe",
+		strategies.KeepLargestGroup)
 	implementation := f.SplitBrainResolver.LeaseMajority.LeaseImplementation
 	warn(f.LeaseSettings(implementation).HeartbeatTimeout == lease.Infinite, "heartbeat-timeout",
 		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")

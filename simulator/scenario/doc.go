@@ -10,7 +10,7 @@
 //
 //   - Parse returns a scenario that can be run, or an error with every problem of a readable file: line, key path, what is wrong.
 //   - The same scenario, seed and version give the same Result, with the same TraceHash, on any machine.
-//   - The promises S1 to S4 are checked in every run, whatever the file expects; each broken one is a failure.
+//   - The promises S1 to S5 are checked in every run, whatever the file expects; each broken one is a failure.
 //   - Run needs no clock and no network, and starts no goroutine. Runs of the same Scenario may go on at the same time.
 //
 // # Non-guarantees

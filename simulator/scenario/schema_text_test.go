@@ -91,7 +91,7 @@ var scenarioTexts = map[string]string{
 	"steps.clock.rate":          "How fast its monotonic clock runs, from 0.01 to 100; 1 is right.",
 
 	"run-for":                 "How much time passes in all. Required; leave enough after the last step for a decision.",
-	"expect":                  "What must hold at the end. What is left out is not checked; the promises S1 to S4 always are.",
+	"expect":                  "What must hold at the end. What is left out is not checked; the promises S1 to S5 always are.",
 	"expect.survivors":        "Exactly the nodes that run and were not downed.",
 	"expect.survivors-one-of": "Sets of nodes of which one must be the survivors.",
 	"expect.survivor-count":   "How many survive.",
