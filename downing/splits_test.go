@@ -16,7 +16,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
+	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // Real Serf nodes with Serf's default LAN settings are cut in two or three; exactly one side survives.
@@ -78,10 +80,22 @@ func equalSets(a, b []string) bool {
 	return true
 }
 
-// Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do, and with
-// the safeguard off the lease decides that exactly these two go down.
-func TestPairCut_DownsTheIndirectlyConnected(t *testing.T) {
-	virtual(t, func(_ string, c *downing.Config) { c.Resolver.DownAllWhenIndirectlyConnected = 1 }, func(t *testing.T, c *cluster) {
+// Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do. The largest
+// group stays, or with indirectly-connected: down, as the reference has it, exactly these two go down.
+func TestPairCut_OneSideStays(t *testing.T) {
+	for rule, stay := range map[strategies.IndirectlyConnected][]string{
+		strategies.KeepLargestGroup:        {"n1", "n3", "n4", "n5"},
+		strategies.DownIndirectlyConnected: {"n3", "n4", "n5"},
+	} {
+		t.Run(string(rule), func(t *testing.T) { pairCut(t, rule, stay) })
+	}
+}
+
+func pairCut(t *testing.T, rule strategies.IndirectlyConnected, stay []string) {
+	virtual(t, func(_ string, c *downing.Config) {
+		c.Resolver.DownAllWhenIndirectlyConnected = sbr.Off
+		c.Strategies.LeaseMajority.IndirectlyConnected = rule
+	}, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		require.NoError(t, c.Net.Cut("n1", "n2"))
 		c.Eventually(time.Minute, "the cut is not noticed", func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
@@ -89,14 +103,14 @@ func TestPairCut_DownsTheIndirectlyConnected(t *testing.T) {
 		for _, m := range c.Member("n4").Serf.Members() {
 			require.Equal(t, serf.StatusAlive, m.Status, "Serf is blind to it")
 		}
-		c.requireOneSide([][]string{{"n3", "n4", "n5"}}, 2*time.Minute)
+		c.requireOneSide([][]string{stay}, 2*time.Minute)
 		v := c.Store.Snapshot().Record.Verdict
-		require.Equal(t, []string{"n3", "n4", "n5"}, nodesOf(v.Survivors))
-		require.Equal(t, []string{"n1", "n2"}, nodesOf(v.Down))
+		require.Equal(t, stay, nodesOf(v.Survivors))
+		require.Len(t, v.Down, 5-len(stay))
 		time.Sleep(3 * time.Minute)
 		c.Net.Heal()
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"n3", "n4", "n5"}, c.Up())
+		require.Equal(t, stay, c.Up())
 	})
 }
 
