@@ -40,9 +40,6 @@ func (e *engine) unfit(from *sbr.Member, m *wire.Message) string {
 	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp && !slices.ContainsFunc(m.Suspects, strange) {
 		return "with a lease only a verdict downs anybody while nobody is unreachable"
 	}
-	if e.resolver.DecidesFirst(m.From) {
-		return ""
-	}
 	s := e.resolver.Snapshot()
 	givesUp := slices.Contains(m.Down, m.From)
 	for i := range s.Members {

@@ -157,23 +157,6 @@ func (r *Resolver) turn() int {
 	return stays + before
 }
 
-// DecidesFirst reports whether a member is the first of its side to decide, as far as this member knows: the leader
-// where the cut is clean, otherwise the first of the largest group, although members with lower addresses may be reached.
-func (r *Resolver) DecidesFirst(id ID) bool {
-	g := r.group()
-	if g == nil {
-		v := r.view()
-		leader := v.Leader()
-		return leader != nil && leader.ID == id
-	}
-	for _, first := range g.Members {
-		if r.get(first).counted() {
-			return first == id
-		}
-	}
-	return false
-}
-
 // group is the largest group of the present view, nil while the cut is clean.
 func (r *Resolver) group() *Group {
 	if len(r.reporters) == 0 || r.suspects == 0 {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -47,10 +48,26 @@ func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
 
 func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	now := p.clock()
-	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && p.r.DecidesFirst(p.id) && p.rate == 1 {
+	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
 		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.node.rules.Resolver.StableAfter)
 	}
 	if d.Final.NeedsLease() {
 		h.tryBy = now + d.Delay
 	}
+}
+
+// leads reports whether p comes first, as far as it knows: no member that it reaches comes before it, or it is the first of the largest
+// group.
+func leads(p *process) bool {
+	s := p.r.Snapshot()
+	v := sbr.View{Self: p.id, Members: s.Members, Reports: p.confirmed(p.watch.reports)}
+	g := p.node.rules.Strategy.Decide(&v).Group
+	if g == nil {
+		return s.Leader == p.id
+	}
+	i := slices.IndexFunc(g.Members, func(id sbr.ID) bool {
+		m, _ := p.r.Member(id)
+		return m.Status == sbr.Up || m.Status == sbr.Leaving
+	})
+	return i >= 0 && g.Members[i] == p.id
 }

@@ -89,20 +89,33 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 // link joins two members, the lower incarnation first.
 type link [2]sbr.ID
 
-// brokenLinks are those between two members that p hears: one of them is unreachable for p, or both report each other.
-// It says plainly what the resolver and View.LargestGroup work out in their own ways.
-func (p *process) brokenLinks(reports []sbr.Report) map[link]bool {
-	observers, said, links := make(map[sbr.ID]bool), make(map[sbr.Report]bool), make(map[link]bool)
+// confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
+func (p *process) confirmed(reports []sbr.Report) []sbr.Report {
+	said := make(map[sbr.Report]bool)
 	for _, r := range reports {
-		observers[r.Observer], said[r] = true, true
+		said[r] = true
 	}
-	for _, r := range reports {
+	return slices.DeleteFunc(slices.Clone(reports), func(r sbr.Report) bool {
 		a, known := p.r.Member(r.Observer)
 		b, knownToo := p.r.Member(r.Subject)
-		hears := func(m *sbr.Member) bool { return m.Downable() && (m.ID == p.id || !m.Unreachable || observers[m.ID]) }
-		mutual := said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
-		if known && knownToo && hears(&a) && hears(&b) && (a.Unreachable || b.Unreachable || mutual) {
-			links[link{min(a.ID, b.ID), max(a.ID, b.ID)}] = true
+		return known && knownToo && !a.Unreachable && !b.Unreachable && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
+	})
+}
+
+// brokenLinks are those between two members that p hears. It says plainly what the resolver and View.LargestGroup work out in their own
+// ways.
+func (p *process) brokenLinks(reports []sbr.Report) map[link]bool {
+	observers, links := make(map[sbr.ID]bool), make(map[link]bool)
+	for _, r := range reports {
+		observers[r.Observer] = true
+	}
+	hears := func(id sbr.ID) bool {
+		m, known := p.r.Member(id)
+		return known && m.Downable() && (id == p.id || !m.Unreachable || observers[id])
+	}
+	for _, r := range p.confirmed(reports) {
+		if hears(r.Observer) && hears(r.Subject) {
+			links[link{min(r.Observer, r.Subject), max(r.Observer, r.Subject)}] = true
 		}
 	}
 	return links
