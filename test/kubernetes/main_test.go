@@ -52,8 +52,10 @@ func newStore(t *testing.T, f *kubefake.API) *kubernetes.Store {
 }
 
 func openKubeconfig(t *testing.T, path, namespace string) *kubernetes.Store {
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace = path, namespace
+	return realWorld{namespace: namespace}.storeBy(t, path)
+}
+
+func openStore(t testing.TB, cfg kubernetes.Config) *kubernetes.Store {
 	s, err := kubernetes.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
