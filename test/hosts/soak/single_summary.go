@@ -11,12 +11,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// singleRow is one cause under one guard.
-type singleRow struct {
+// movesRow sums up the changes of one cause under one guard.
+type movesRow struct {
 	Cause cause         `json:"cause"`
 	Guard cluster.Guard `json:"guard"`
-	Gap   figures       `json:"gap"`
-	Since figures       `json:"since-fault"`
+	// Rounds is how many had them; of planned changes only.
+	Rounds int     `json:"rounds,omitempty"`
+	Gap    figures `json:"gap"`
+	// Prompt are those without work for no longer than is promised of a planned change.
+	Prompt int     `json:"prompt"`
+	Since  figures `json:"since-fault"`
 	// Beyond is what of Since came after the verdict and the margin.
 	Beyond figures `json:"beyond-margin"`
 	// Bound is that of Since, Over how many were above.
@@ -26,7 +30,7 @@ type singleRow struct {
 
 // singleSummary is what a run has shown of singletons.
 type singleSummary struct {
-	Rows []singleRow `json:"rows"`
+	Rows []movesRow `json:"rows"`
 	// Ledger is the sum over all stages; its lists are empty but for those of what must not be.
 	Ledger ledger.Report `json:"ledger"`
 	// Overlaps counts what would have been double work without the fence, by guard.
@@ -75,7 +79,7 @@ func summarizeSingle(results []result, reports []ledger.Report) *singleSummary {
 	s.Planned = summarizePlanned(results)
 	for _, c := range causes {
 		for _, g := range guards {
-			s.Rows = append(s.Rows, singleRowOf(c, g, moves[g][c]))
+			s.Rows = append(s.Rows, movesRowOf(c, g, moves[g][c]))
 		}
 	}
 	for _, r := range reports {
@@ -101,11 +105,14 @@ func (o *overlaps) add(r *singleResult) {
 	o.Refused += r.Refused
 }
 
-func singleRowOf(c cause, g cluster.Guard, moves []move) singleRow {
-	x := singleRow{Cause: c, Guard: g}
+func movesRowOf(c cause, g cluster.Guard, moves []move) movesRow {
+	x := movesRow{Cause: c, Guard: g}
 	var gaps, since, beyond []float64
 	for _, m := range moves {
 		gaps = append(gaps, m.Gap)
+		if m.Gap <= handOverTime.Seconds() {
+			x.Prompt++
+		}
 		if m.Bound == 0 {
 			continue
 		}
