@@ -10,18 +10,18 @@ import (
 
 // slowMove is a change that took longer than is promised.
 type slowMove struct {
-	Round int   `json:"round"`
-	Scene scene `json:"scene"`
-	Move  move  `json:"move"`
+	Round int
+	Scene scene
+	Move  move
 }
 
 // plannedSummary is what rounds of planned changes have shown.
 type plannedSummary struct {
-	Rows []movesRow `json:"rows"`
+	Rows []movesRow
 	// Single and Several sum up the scenes in which one member changes, and the others.
-	Single  movesRow   `json:"single"`
-	Several movesRow   `json:"several"`
-	Slow    []slowMove `json:"slow"`
+	Single  movesRow
+	Several movesRow
+	Slow    []slowMove
 }
 
 // summarizePlanned sums up rounds of planned changes; nil: there were none.
