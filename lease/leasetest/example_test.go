@@ -173,9 +173,13 @@ func ExampleFaulty() {
 	faulty.SilenceWatch(true)
 	fmt.Println(faulty.Watch(ctx, func(lease.Snapshot) { fmt.Println("never") }) != nil)
 	faulty.Heal()
+	now, err := faulty.Read(context.Background())
+	fmt.Println(now.Record.Holder, err)
 	// Output:
 	// request, write: true
 	// true holder: ""
 	// holder: "a"
 	// true
+	// request, write: false
+	// a <nil>
 }
