@@ -18,8 +18,8 @@ import (
 var leaseTests = []namedTest{
 	{"of many clients one is granted", func(t *testing.T, b *bench) {
 		var wg sync.WaitGroup
-		answers := make([]linear.Answer, b.Clients)
-		for i := range b.Clients {
+		answers := make([]linear.Answer, contenders)
+		for i := range contenders {
 			l := b.lease(fmt.Sprintf("client-%02d", i), nil)
 			wg.Go(func() { answers[i] = linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) })
 		}
