@@ -14,14 +14,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
-func requireUnknown(t *testing.T, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.NotErrorIs(t, err, lease.ErrConflict)
-	require.NotErrorIs(t, err, lease.ErrRefused)
-	require.NotErrorIs(t, err, lease.ErrTooLarge)
-}
-
 // TestWrite_ErrorTable answers both kinds of write with everything that a server, or something in front of it, may answer.
 func TestWrite_ErrorTable(t *testing.T) {
 	type outcome string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
@@ -93,7 +94,7 @@ func TestReal_KilledAndPaused(t *testing.T) {
 	cfg.RequestTimeout = kubernetes.DefaultConfig().RequestTimeout
 	s := openStore(t, cfg)
 	present := mustWrite(t, s, record("a", 1), "")
-	seen := watchingTo(t, s, cfg.Logger)
+	seen := kubefake.Watching(t, s, cfg.Logger)
 	require.Equal(t, present, next(t, seen))
 
 	t.Run("restarted while other things moved on", func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestReal_KilledAndPaused(t *testing.T) {
 		require.NoError(t, cluster.StartAPIServer(t.Context()))
 		nothing(t, seen, 3*time.Second) // long enough for the watch to be open again
 		present = mustWrite(t, s, record("a", 3), present.Version)
-		require.Equal(t, present, nextLate(t, seen))
+		require.Equal(t, present, next(t, seen))
 	})
 	t.Run("paused", func(t *testing.T) {
 		before := strings.Count(log.String(), "interrupted")
@@ -117,19 +118,7 @@ func TestReal_KilledAndPaused(t *testing.T) {
 		began = time.Now()
 		require.Eventually(t, func() bool { _, err := s.Read(t.Context()); return err == nil }, waitFor, 10*time.Millisecond)
 		present = mustWrite(t, s, record("a", 4), present.Version)
-		require.Equal(t, present, nextLate(t, seen))
+		require.Equal(t, present, next(t, seen))
 		t.Logf("all well %s after it went on", time.Since(began).Round(time.Millisecond))
 	})
-}
-
-// nextLate allows for the pauses of a watch that has lost its server.
-func nextLate(t *testing.T, seen <-chan lease.Snapshot) lease.Snapshot {
-	t.Helper()
-	select {
-	case snapshot := <-seen:
-		return snapshot
-	case <-time.After(30 * time.Second):
-		require.FailNow(t, "the watch brought nothing")
-		return lease.Snapshot{}
-	}
 }
