@@ -118,8 +118,9 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	}, nil
 }
 
-// DefaultBackoff returns the pause before the given repetition (1, 2, …) inside one operation: the first at once, then about 10 ms
-// doubling up to an eighth of OperationTimeout. draw returns a random time from zero up to, but not including, its argument.
+// DefaultBackoff returns the pause before the given repetition (1, 2, …) inside one operation: the first at
+// once, then about 10 ms doubling up to an eighth of OperationTimeout. draw returns a random time from zero
+// up to, but not including, its argument.
 func DefaultBackoff(s Settings, draw func(time.Duration) time.Duration) func(repetition int) time.Duration {
 	ceiling := s.OperationTimeout / 8
 	return func(repetition int) time.Duration {

@@ -29,8 +29,8 @@ type crowd struct {
 	settings       lease.Settings
 	// pause is the longest time between two steps of a client.
 	pause time.Duration
-	// mortal clients crash and come back under another name, are cut off, stand still, watch, and have clocks of their own, which
-	// are set while they run; somebody edits the record's labels.
+	// mortal clients crash and come back under another name, are cut off, stand still, watch, and have clocks of
+	// their own, which are set while they run; somebody edits the record's labels.
 	mortal bool
 	// naive clients let differences of wall clocks decide.
 	naive bool
@@ -187,13 +187,14 @@ func (o *observer) look() {
 	}
 }
 
-// atCommit is the heart of the matter: at the instant at which a record is written, nobody but its holder says "held".
+// atCommit is the heart of the matter: at the instant at which a record is written, nobody but its holder
+// says "held".
 func (o *observer) atCommit(r lease.Record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, who := range o.holders() {
 		if who != r.Holder {
-			o.fail("%s says it holds the lease while %q is written as the holder under token %d", who, r.Holder, r.Token)
+			o.fail("%s says it holds the lease while %q is written under token %d", who, r.Holder, r.Token)
 		}
 	}
 	if o.holder != "" && r.Holder != "" && r.Holder != o.holder {
@@ -211,7 +212,10 @@ func (o *observer) lookForLockOut(t *testing.T) {
 	heir, err := lease.New(o.store.View("heir"), "heir", o.settings, lease.Options{})
 	require.NoError(t, err)
 	defer heir.Close()
-	for start := time.Now(); linear.AnswerOf(heir.Acquire(t.Context(), lease.Proposal{})).Kind != sbr.Granted; time.Sleep(time.Second) {
+	for start := time.Now(); ; time.Sleep(time.Second) {
+		if linear.AnswerOf(heir.Acquire(t.Context(), lease.Proposal{})).Kind == sbr.Granted {
+			return
+		}
 		if time.Since(start) > 3*o.settings.HeartbeatTimeout {
 			o.fail("locked out: %+v", o.store.Snapshot())
 			return

@@ -82,8 +82,11 @@ func TestLinearizable_HoldersExpire(t *testing.T) {
 	explain(t, 500, mortals, append(answers, "lost", "taken-over")...)
 }
 
-// historySettings are short, so that much happens in little virtual time. Their window is 7/8 - 1/12 of the timeout.
-var historySettings = lease.Settings{HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}
+// historySettings are short, so that much happens in little virtual time. Their window is 7/8 - 1/12 of the
+// timeout.
+var historySettings = lease.Settings{
+	HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second,
+}
 
 var mortals = crowd{clients: 10, steps: 12, settings: historySettings, pause: 4 * time.Second, mortal: true}
 

@@ -19,10 +19,12 @@ import (
 func Record(holder string, token uint64) lease.Record {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 	return lease.Record{
-		Holder: holder, Token: token, Nonce: holder + "-" + strconv.FormatUint(token, 10), TTL: 1500 * time.Millisecond,
+		Holder: holder, Token: token, Nonce: holder + "-" + strconv.FormatUint(token, 10),
+		TTL:      1500 * time.Millisecond,
 		Acquired: began, Renewed: began.Add(time.Second),
 		Verdict: &sbr.Verdict{
-			Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}, DecidedBy: sbr.ID(holder), Reason: "majority",
+			Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"},
+			DecidedBy: sbr.ID(holder), Reason: "majority",
 		},
 	}
 }
@@ -44,13 +46,15 @@ func RequireUnknown(t testing.TB, err error) {
 	require.NotErrorIs(t, err, lease.ErrTooLarge)
 }
 
-// Watching follows a store until the test ends, with quick retries, and returns what that brings. log may be nil.
+// Watching follows a store until the test ends, with quick retries, and returns what that brings. log may be
+// nil.
 func Watching(t testing.TB, s lease.Store, log *slog.Logger) <-chan lease.Snapshot {
-	hurried := lease.Pace{Retry: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Beside: time.Hour}
+	const soon = 20 * time.Millisecond
+	hurried := lease.Pace{Retry: soon / 4, RetryMax: soon, Poll: soon, Beside: time.Hour}
 	seen := make(chan lease.Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- lease.Follow(ctx, s, hurried, log, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
+	go func() { done <- lease.Follow(ctx, s, hurried, log, func(now lease.Snapshot) { seen <- now }) }()
 	t.Cleanup(func() {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)

@@ -16,7 +16,8 @@ import (
 
 const maxEntry = 16 << 10
 
-// Server is the resource: POST /append takes an Entry and a token in the header, GET /log returns the lines. It is an http.Handler.
+// Server is the resource: POST /append takes an Entry and a token in the header, GET /log returns the lines.
+// It is an http.Handler.
 type Server struct {
 	mux   *http.ServeMux
 	begun time.Time

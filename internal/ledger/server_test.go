@@ -47,7 +47,10 @@ func TestServer_OneLineForEachAttempt(t *testing.T) {
 		token    uint64
 		entry    Entry
 		accepted bool
-	}{{3, entry("a", "n1"), true}, {4, entry("a", "n2"), true}, {3, entry("a", "n1"), false}, {1, entry("b", "n1"), true}, {4, entry("a", "n2"), true}}
+	}{
+		{3, entry("a", "n1"), true}, {4, entry("a", "n2"), true}, {3, entry("a", "n1"), false},
+		{1, entry("b", "n1"), true}, {4, entry("a", "n2"), true},
+	}
 	for _, a := range attempts {
 		err := client.Append(t.Context(), a.token, a.entry)
 		if a.accepted {
@@ -60,7 +63,8 @@ func TestServer_OneLineForEachAttempt(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, lines, len(attempts))
 	for i, l := range lines {
-		require.Equal(t, Line{At: l.At, Token: attempts[i].token, Accepted: attempts[i].accepted, Entry: attempts[i].entry}, l)
+		a := attempts[i]
+		require.Equal(t, Line{At: l.At, Token: a.token, Accepted: a.accepted, Entry: a.entry}, l)
 	}
 	require.True(t, Analyse(lines).Clean())
 }

@@ -107,14 +107,14 @@ func TestWrite_ErrorTable(t *testing.T) {
 			_, _ = s.Write(t.Context(), record("a", 2), first.Version)
 			_, _ = s.Write(t.Context(), record("a", 2), "")
 			_, _ = s.Read(t.Context())
-			require.Equal(t, []string{"patch", "update", "get"}, f.Made(), "no hidden retry, whenever the server would like one")
+			require.Equal(t, []string{"patch", "update", "get"}, f.Made(), "no hidden retry, whenever it is wanted")
 			require.Less(t, time.Since(began), time.Second)
 		})
 	}
 }
 
-// Between here and the API server there are proxies, load balancers and login pages: their codes say nothing about the lease. Nor is a
-// body an answer that ends in the middle, or that is no stored lease.
+// Between here and the API server there are proxies, load balancers and login pages: their codes say nothing
+// about the lease. Nor is a body an answer that ends in the middle, or that is no stored lease.
 func TestNotFromTheAPIServer(t *testing.T) {
 	type answer struct {
 		code              int

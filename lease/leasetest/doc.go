@@ -27,8 +27,9 @@
 //   - The suite uses only what the contract promises, and leaves no goroutine behind.
 //   - A Mock has the methods of a *lock.Lock with the same meaning: what is not a grant never makes Held true, and the context of
 //     work ends with the lock.
-//   - A Faulty without faults is the store. It is a Watcher or Limiter exactly if that is. It keeps the contract: a Conflict or Refuse was not written, an unknown outcome was written or not, or will
-//     be, as its fault says.
+//   - A Faulty without faults is the store. It is a Watcher or Limiter exactly if that is. It keeps the
+//     contract: a Conflict or Refuse was not written, an unknown outcome was written or not, or will be, as
+//     its fault says.
 //
 // # Non-guarantees
 //

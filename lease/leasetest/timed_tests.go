@@ -16,8 +16,10 @@ import (
 
 // The times of the leases in these tests: short, because the clock is moved in steps that leave a real backend time to answer.
 var (
-	timed = lease.Settings{HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second}
-	ttl   = timed.HeartbeatTimeout
+	timed = lease.Settings{
+		HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second,
+	}
+	ttl = timed.HeartbeatTimeout
 )
 
 const tick = 50 * time.Millisecond

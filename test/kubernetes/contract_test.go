@@ -16,7 +16,8 @@ import (
 )
 
 // world is an API server with one lease, and an administrator. The contract runs against the emulation and against the real one, so
-// that the other tests may trust the emulation. What any store must do is in leasetest.Run; this is what the object adds to it.
+// that the other tests may trust the emulation. What any store must do is in leasetest.Run; this is what the
+// object adds to it.
 type world interface {
 	store(t *testing.T) *kubernetes.Store
 	// apply creates the lease or merges into it, as an administrator does.

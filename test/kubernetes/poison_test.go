@@ -31,9 +31,10 @@ const (
 	annotationLimit = 256 << 10
 )
 
-// What the object of a lease can say, whoever wrote it, on a real API server: never a panic, never a lock-out for longer than
-// the local heartbeat-timeout where the object can be read and written at all, and a line in the log for whatever is wrong.
-// What can be decoded is in the tests of package lease/kubernetes, and what becomes of any record in those of package lease.
+// What the object of a lease can say, whoever wrote it, on a real API server: never a panic, never a lock-out
+// for longer than the local heartbeat-timeout where the object can be read and written at all, and a line in
+// the log for whatever is wrong. What can be decoded is in the tests of package lease/kubernetes, and what
+// becomes of any record in those of package lease.
 func TestReal_Poisoned(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for name, test := range map[string]func(poisonWorld){
@@ -81,7 +82,8 @@ func (w poisonWorld) noRoomWhileHeld() {
 	w.had(b, 0)
 	annotations := w.stored(w.T)["metadata"].(object)["annotations"].(object)
 	ours := len(kubernetes.Annotation) + len(annotations[kubernetes.Annotation].(string))
-	w.edit(object{"metadata": object{"annotations": object{"other": strings.Repeat("x", annotationLimit-len("other")-ours)}}})
+	rest := strings.Repeat("x", annotationLimit-len("other")-ours)
+	w.edit(object{"metadata": object{"annotations": object{"other": rest}}})
 	for range 10 {
 		time.Sleep(poisonTTL / 4)
 		require.True(w, b.Check(), "a heartbeat needs no more room")
@@ -94,7 +96,8 @@ func (w poisonWorld) noRoomWhileHeld() {
 	require.NoError(w, b.Release(w.Context()))
 }
 
-// unreadable: what cannot be read is not read as free. It is said what is wrong, where, and how to get out of it; and that works.
+// unreadable: what cannot be read is not read as free. It is said what is wrong, where, and how to get out of
+// it; and that works.
 func (w poisonWorld) unreadable() {
 	w.annotate(`{"v":99,"token":{"high":1,"low":2},"holder":""}`)
 	w.edit(object{"spec": object{"holderIdentity": "", "leaseTransitions": 6}})
@@ -113,7 +116,8 @@ func (w poisonWorld) unreadable() {
 	require.EqualValues(w, 7, w.had(b, 0).Token)
 }
 
-// unreadableWhileHeld: the holder cannot renew what it cannot read, and stops in time; others do not take it for free.
+// unreadableWhileHeld: the holder cannot renew what it cannot read, and stops in time; others do not take it
+// for free.
 func (w poisonWorld) unreadableWhileHeld() {
 	w.edit(object{"spec": object{}})
 	a, b := w.party("a"), w.party("b")
@@ -141,13 +145,14 @@ func (w poisonWorld) largestToken() {
 	require.EqualValues(w, 1, w.had(b, 0).Token, "no token beyond the limit was learnt")
 }
 
-// The object of a lease is deleted, deleted and made anew, or put back from a backup, on a real API server. For whoever has seen
-// the newest verdict the token never goes back and the survivors never grow, and the lease can be had again in time.
-// More ways in which a record goes back are in the tests of package lease.
+// The object of a lease is deleted, deleted and made anew, or put back from a backup, on a real API server.
+// For whoever has seen the newest verdict the token never goes back and the survivors never grow, and the
+// lease can be had again in time. More ways in which a record goes back are in the tests of package lease.
 
 // past is what the object was like.
 type past struct {
-	// first is free, under token 1 with a verdict for a, b and c; held is held by a under token 2 with one for a and b.
+	// first is free, under token 1 with a verdict for a, b and c; held is held by a under token 2 with one for a
+	// and b.
 	first, held object
 }
 
@@ -165,8 +170,10 @@ var forgetfulObjects = map[string]struct {
 		w.remove(w.T)
 		w.do(w.T, http.MethodPost, w.leases(), backupOf(p.first, nil), 201)
 	}, "the record went backwards", 0},
-	"put back, held":         {func(w poisonWorld, p past) { w.restore(p.held) }, "the record went backwards", poisonTTL},
-	"without our annotation": {func(w poisonWorld, _ past) { w.withoutAnnotation() }, "the record went backwards", 0},
+	"put back, held": {func(w poisonWorld, p past) { w.restore(p.held) }, "the record went backwards", poisonTTL},
+	"without our annotation": {
+		func(w poisonWorld, _ past) { w.withoutAnnotation() }, "the record went backwards", 0,
+	},
 }
 
 func TestReal_AStoreThatForgets(t *testing.T) {
@@ -220,7 +227,8 @@ func TestReal_AStoreThatForgetsItsHolder(t *testing.T) {
 	}
 }
 
-// poisonWorld is one Lease object, an administrator who does what he likes with it, and parties with least privilege.
+// poisonWorld is one Lease object, an administrator who does what he likes with it, and parties with least
+// privilege.
 type poisonWorld struct {
 	realWorld
 	*testing.T
@@ -253,7 +261,8 @@ func (w poisonWorld) annotate(value any) {
 
 func (w poisonWorld) withoutAnnotation() {
 	w.edit(object{
-		"metadata": object{"annotations": object{kubernetes.Annotation: nil}}, "spec": object{"leaseTransitions": 0},
+		"metadata": object{"annotations": object{kubernetes.Annotation: nil}},
+		"spec":     object{"leaseTransitions": 0},
 	})
 }
 
@@ -318,7 +327,8 @@ func (w poisonWorld) had(l *lease.Lease, d time.Duration) lease.Record {
 
 // verdictOf is a proposal by b, after the record with the token base.
 func verdictOf(base uint64, survivors ...sbr.ID) lease.Proposal {
-	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: survivors, Down: []sbr.ID{"z"}, DecidedBy: "b", Reason: "majority"}}
+	v := &sbr.Verdict{Survivors: survivors, Down: []sbr.ID{"z"}, DecidedBy: "b", Reason: "majority"}
+	return lease.Proposal{Base: base, Verdict: v}
 }
 
 // said demands a warning of one line that has all the parts.
@@ -327,7 +337,9 @@ func (w poisonWorld) said(parts ...string) {
 	var lines []string
 	require.Eventually(w, func() bool {
 		lines = w.log.All()
-		return slices.ContainsFunc(lines, func(line string) bool { return hasAll(line, parts) && !strings.Contains(line, "\n") })
+		return slices.ContainsFunc(lines, func(line string) bool {
+			return hasAll(line, parts) && !strings.Contains(line, "\n")
+		})
 	}, 2*poisonTTL, 20*time.Millisecond, "no line in the log says it: wanted %q, got %q", parts, &lines)
 }
 

@@ -84,7 +84,8 @@ func TestReal_WatchLatency(t *testing.T) {
 	require.Less(t, after[50], time.Second)
 }
 
-// What the fault matrix does not do: a server that is killed while nothing changes, and one that stands still.
+// What the fault matrix does not do: a server that is killed while nothing changes, and one that stands
+// still.
 func TestReal_KilledAndPaused(t *testing.T) {
 	cluster := kubetest.New(t)
 	w := newRealWorld(t, cluster)

@@ -110,31 +110,37 @@ func TestProxy_WatchStreamsOverHTTP2(t *testing.T) {
 func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 	const delay, whole = 100 * time.Millisecond, `{"holder":"a"}`
 	for name, c := range map[string]struct {
-		fault  Fault
-		old    bool // HTTP/1.1: a client of HTTP/2 that writes something of its own hears of a reset there, and reads an end
-		code   int  // zero: an error
+		fault Fault
+		// HTTP/1.1: a client of HTTP/2 that writes something of its own hears of a reset there, and reads an end.
+		old    bool
+		code   int // zero: an error
 		err    error
 		body   string
 		after  string // the header Retry-After
 		writes int64
 		takes  time.Duration
 	}{
-		"nothing":          {code: 200, body: whole, writes: 1},
-		"answered instead": {fault: Fault{Kind: FaultStatus, Status: 429, RetryAfter: "0"}, code: 429, body: `"code":429`, after: "0"},
+		"nothing": {code: 200, body: whole, writes: 1},
+		"answered instead": {
+			fault: Fault{Kind: FaultStatus, Status: 429, RetryAfter: "0"}, code: 429, body: `"code":429`, after: "0",
+		},
 		"of another form": {
-			fault: Fault{Kind: FaultStatus, Status: 404, Foreign: true}, code: 404, body: "kubetest: injected Not Found\n",
+			fault: Fault{Kind: FaultStatus, Status: 404, Foreign: true},
+			code:  404, body: "kubetest: injected Not Found\n",
 		},
 		"replaced": {
 			fault: Fault{Kind: FaultReplaceResponse, Status: 503, RetryAfter: "7"},
 			code:  503, body: `"kind":"Status"`, after: "7", writes: 1,
 		},
-		"half a body":    {fault: Fault{Kind: FaultHalfBody}, code: 200, body: whole[:7], writes: 1},
-		"request lost":   {fault: Fault{Kind: FaultDropRequest}},
-		"response lost":  {fault: Fault{Kind: FaultDropResponse}, writes: 1},
-		"request reset":  {fault: Fault{Kind: FaultDropRequest, Cut: CutReset}, old: true, err: syscall.ECONNRESET},
-		"response reset": {fault: Fault{Kind: FaultDropResponse, Cut: CutReset}, old: true, err: syscall.ECONNRESET, writes: 1},
-		"late":           {fault: Fault{Delay: delay}, code: 200, body: whole, writes: 1, takes: delay},
-		"answered late":  {fault: Fault{ResponseDelay: delay}, code: 200, body: whole, writes: 1, takes: delay},
+		"half a body":   {fault: Fault{Kind: FaultHalfBody}, code: 200, body: whole[:7], writes: 1},
+		"request lost":  {fault: Fault{Kind: FaultDropRequest}},
+		"response lost": {fault: Fault{Kind: FaultDropResponse}, writes: 1},
+		"request reset": {fault: Fault{Kind: FaultDropRequest, Cut: CutReset}, old: true, err: syscall.ECONNRESET},
+		"response reset": {
+			fault: Fault{Kind: FaultDropResponse, Cut: CutReset}, old: true, err: syscall.ECONNRESET, writes: 1,
+		},
+		"late":          {fault: Fault{Delay: delay}, code: 200, body: whole, writes: 1, takes: delay},
+		"answered late": {fault: Fault{ResponseDelay: delay}, code: 200, body: whole, writes: 1, takes: delay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newFakeServer(t)

@@ -24,11 +24,14 @@ import (
 // Account is what the members ask the lease store as: its rights and its token can be taken away.
 func (c *Cluster) Account() *kubetest.Account { return c.account }
 
-// tidyUp is what an operator does on a host: each member that the stock agent there calls failed is removed. $1 may be -prune: its name
-// is, too. Where no member is failed the list is an empty line.
-const tidyUp = `"$0" members -status=failed | while read -r name rest; do [ -z "$name" ] || "$0" force-leave $1 "$name"; done`
+// tidyUp is what an operator does on a host: each member that the stock agent there calls failed is removed.
+// $1 may be -prune: its name is, too. Where no member is failed the list is an empty line.
+const tidyUp = `"$0" members -status=failed | while read -r name rest; do
+	[ -z "$name" ] || "$0" force-leave $1 "$name"
+done`
 
-// ForceLeave lets an operator tidy up on the member's host. Where the agent does not run nobody can be removed.
+// ForceLeave lets an operator tidy up on the member's host. Where the agent does not run nobody can be
+// removed.
 func (c *Cluster) ForceLeave(ctx context.Context, m *Member, prune bool) error {
 	args := []string{"-c", tidyUp, c.options.Serf}
 	if prune {

@@ -26,7 +26,9 @@ type plannedSummary struct {
 
 // summarizePlanned sums up rounds of planned changes; nil: there were none.
 func summarizePlanned(results []result) *plannedSummary {
-	planned := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.Single == nil || !r.Plan.Single.planned() })
+	planned := slices.DeleteFunc(slices.Clone(results), func(r result) bool {
+		return r.Single == nil || !r.Plan.Single.planned()
+	})
 	if len(planned) == 0 {
 		return nil
 	}
@@ -38,7 +40,7 @@ func summarizePlanned(results []result) *plannedSummary {
 		for _, r := range planned {
 			if p := r.Plan.Single; of(p) {
 				rounds++
-				own = append(own, slices.DeleteFunc(slices.Clone(r.Single.Moves), func(m move) bool { return m.Cause != cause(p.Scene) })...)
+				own = append(own, r.ownMoves()...)
 			}
 		}
 		x = movesRowOf(cause(name), "", own)
@@ -55,14 +57,20 @@ func summarizePlanned(results []result) *plannedSummary {
 	s.Single = row("one at a time, in all", func(p *singlePlan) bool { return p.Scene.single() })
 	s.Several = row("several at a time, in all", func(p *singlePlan) bool { return !p.Scene.single() })
 	for _, r := range planned {
-		for _, m := range r.Single.Moves {
-			if m.Cause == cause(r.Plan.Single.Scene) && m.Gap > handOverTime.Seconds() {
+		for _, m := range r.ownMoves() {
+			if m.Gap > handOverTime.Seconds() {
 				s.Slow = append(s.Slow, slowMove{r.Plan.Round, r.Plan.Single.Scene, m})
 			}
 		}
 	}
 	slices.SortStableFunc(s.Slow, func(a, b slowMove) int { return a.Round - b.Round })
 	return s
+}
+
+// ownMoves are the changes that belong to what the round was about.
+func (r *result) ownMoves() []move {
+	of := cause(r.Plan.Single.Scene)
+	return slices.DeleteFunc(slices.Clone(r.Single.Moves), func(m move) bool { return m.Cause != of })
 }
 
 // late reports whether changes of one member took longer than is promised, but for one in a hundred.

@@ -49,7 +49,8 @@ func TestMovesOf_APlannedRound(t *testing.T) {
 	log := marks{begin: 10, ready: 20, cut: 30, end: 90}
 	p := plan{Shape: whole, Single: &singlePlan{Scene: resignScene, Farewells: []farewell{{Host: "n1"}}}}
 	var causes []cause
-	for _, m := range movesOf([]ledger.Change{change(9), change(15), change(31), change(80)}, &p, log, fate{}, time.Second) {
+	changes := []ledger.Change{change(9), change(15), change(31), change(80)}
+	for _, m := range movesOf(changes, &p, log, fate{}, time.Second) {
 		require.Zero(t, m.Bound)
 		causes = append(causes, m.Cause)
 	}

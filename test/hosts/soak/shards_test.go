@@ -30,7 +30,8 @@ func TestMovesOf_Shards(t *testing.T) {
 		change("d", "n4", 48, 1, true), // it has stood still until the heal, and was downed
 	}
 	of := func(p plan, changes ...ledger.Change) (causes []cause) {
-		for _, m := range movesOf(changes, &p, log, fate{struck: p.hurt(), downed: map[string]string{"n4#a": "lost"}}, 12*time.Second) {
+		hit := fate{struck: p.hurt(), downed: map[string]string{"n4#a": "lost"}}
+		for _, m := range movesOf(changes, &p, log, hit, 12*time.Second) {
 			causes = append(causes, m.Cause)
 		}
 		return causes
@@ -53,7 +54,8 @@ func TestMovesOf_Shards(t *testing.T) {
 	for kind, want := range map[kind]cause{departure: cause(leaveScene), desertion: byDesertion} {
 		leaves := plan{Shape: whole, Faults: []fault{{Kind: kind, Hosts: []string{"n1"}}}, Single: &singlePlan{Shards: 8, Scene: leaveScene}}
 		require.Equal(t, []cause{want, byOther}, of(leaves, changes[3], changes[6]))
-		require.Zero(t, movesOf(changes[3:4], &leaves, log, fate{struck: []string{"n1"}}, time.Second)[0].Bound, "nothing has to be noticed")
+		left := movesOf(changes[3:4], &leaves, log, fate{struck: []string{"n1"}}, time.Second)
+		require.Zero(t, left[0].Bound, "nothing has to be noticed")
 	}
 }
 

@@ -135,10 +135,11 @@ func (g *game) account(context.Context) error {
 	if err := g.beyond(r.Moves); err != nil {
 		return err
 	}
-	calm := g.kind.shards > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0 || g.plan.Single.planned()
+	calm := g.plan.Single.planned() ||
+		g.kind.shards > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0
 	if calm && r.Overlaps > 0 {
-		errs = append(errs, fmt.Errorf("two runs wrote at once, %d times, the longest for %v, and nothing had stood still",
-			r.Overlaps, r.Overlap.Max))
+		const text = "two runs wrote at once, %d times, the longest for %v, and nothing had stood still"
+		errs = append(errs, fmt.Errorf(text, r.Overlaps, r.Overlap.Max))
 	}
 	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || g.plan.Single.planned()) && len(g.result.Downs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: it has downed %v", s, g.result.Downs))
@@ -220,8 +221,9 @@ func (p *plan) hurt() (all []string) {
 	return all
 }
 
-// movesOf tells the changes of a round apart: by when they were, and those of shards also by whether the old run had said that it
-// stops, and whether its host or its incarnation was hit. What is handed over when all is well is balance, of shards.
+// movesOf tells the changes of a round apart: by when they were, and those of shards also by whether the old
+// run had said that it stops, and whether its host or its incarnation was hit. What is handed over when all
+// is well is balance, of shards.
 func movesOf(changes []ledger.Change, p *plan, log marks, hit fate, bound time.Duration) (all []move) {
 	seen := make(map[string]bool)
 	shards := p.Single.Shards > 0
@@ -240,7 +242,7 @@ func movesOf(changes []ledger.Change, p *plan, log marks, hit fate, bound time.D
 			m.Cause = afterwards(shards && c.Planned)
 		case log.cut == 0 || c.At <= log.cut:
 			m.Cause = byHandOver
-		case log.healed != 0 && c.At > log.healed && (shards || p.Shape != whole): // otherwise there was nothing to heal
+		case log.healed != 0 && c.At > log.healed && (shards || p.Shape != whole): // else there was nothing to heal
 			m.Cause = afterwards(shards && c.Planned && c.Ended > log.healed && !downed)
 		case p.alone() && other:
 			m.Cause = byOther

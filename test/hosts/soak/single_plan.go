@@ -75,14 +75,15 @@ type share struct {
 }
 
 var singleShares = []share{
-	{cutScene, 48, "", ""}, {stillScene, 62, pause, both}, {crashScene, 75, crash, ""}, {rollingScene, 85, "", ""},
-	{agentScene, 90, kill, agent}, {runScene, 95, runKilled, ""}, {programScene, 100, programKilled, ""},
+	{cutScene, 48, "", ""}, {stillScene, 62, pause, both}, {crashScene, 75, crash, ""},
+	{rollingScene, 85, "", ""}, {agentScene, 90, kill, agent},
+	{runScene, 95, runKilled, ""}, {programScene, 100, programKilled, ""},
 }
 
 // A host that leaves may leave with its shards.
 var shardShares = []share{
-	{cutScene, 44, "", ""}, {stillScene, 58, pause, both}, {crashScene, 72, crash, ""}, {rollingScene, 82, "", ""},
-	{leaveScene, 94, departure, ""}, {killScene, 100, kill, both},
+	{cutScene, 44, "", ""}, {stillScene, 58, pause, both}, {crashScene, 72, crash, ""},
+	{rollingScene, 82, "", ""}, {leaveScene, 94, departure, ""}, {killScene, 100, kill, both},
 }
 
 // newSinglePlan is the plan of a round with a singleton: each other one has a lease.
@@ -97,7 +98,8 @@ func newSinglePlan(seed uint64, round int) plan {
 	return p
 }
 
-// newShardPlan is the plan of a round with shards: each other one has leases. Their hosts are nodes of their own.
+// newShardPlan is the plan of a round with shards: each other one has leases. Their hosts are nodes of their
+// own.
 func newShardPlan(seed uint64, round int) plan {
 	p := newPlan(seed, round)
 	p.Mode = ownMode
@@ -107,8 +109,8 @@ func newShardPlan(seed uint64, round int) plan {
 		}
 	}
 	d := dice{rand.New(rand.NewPCG(seed, ofShards|uint64(round)))}
-	p.Single = &singlePlan{Shards: shardCount, Guard: guards[(round+1)%2], Aim: d.IntN(2) > 0, InPeace: d.IntN(2) == 0}
-	p.Single.DrainsCoordinator = d.IntN(2) == 0
+	p.Single = &singlePlan{Guard: guards[(round+1)%2], Aim: d.IntN(2) > 0, InPeace: d.IntN(2) == 0}
+	p.Single.Shards, p.Single.DrainsCoordinator = shardCount, d.IntN(2) == 0
 	d.scene(&p, shardShares)
 	return p
 }

@@ -115,7 +115,8 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	require.Equal(t, []cause{byHeal, byHandOver, byHandOver, byHandOver, byHandOver}, causesOf(clean, marks{begin: log.begin, ready: log.ready}), "it has failed before the cut")
 
 	stays := []ledger.Change{{From: "n3", To: "n3", At: 29 * time.Second}}
-	require.Equal(t, []move{{Cause: byOther, From: "n3", To: "n3"}}, movesOf(stays, &clean, log, fate{}, 12*time.Second), "its own host was not hit")
+	require.Equal(t, []move{{Cause: byOther, From: "n3", To: "n3"}},
+		movesOf(stays, &clean, log, fate{}, 12*time.Second), "its own host was not hit")
 
 	moves := movesOf(changes, &clean, log, fate{}, 12*time.Second)
 	require.Equal(t, move{Cause: byCut, From: "n1", To: "n2", Gap: 1, Since: 9, Bound: 12}, moves[2])

@@ -78,8 +78,9 @@ const noFault = "nothing else"
 func summarize(results []result, planned int, took time.Duration, versions []string, o options) summary {
 	s := summary{
 		Seed: o.seed, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
-		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures), Problems: make(map[int]string),
-		All: rowOf("all", results),
+		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures),
+		Problems: make(map[int]string),
+		All:      rowOf("all", results),
 	}
 	active := make(map[class][]float64)
 	var bounded, rejoin []float64

@@ -40,7 +40,8 @@ func failedRound(round int) result {
 }
 
 func sum(results ...result) summary {
-	return summarize(results, len(results), time.Minute, []string{"sbr 1", "serf 2"}, options{seed: 9, parallel: 2})
+	o := options{seed: 9, parallel: 2}
+	return summarize(results, len(results), time.Minute, []string{"sbr 1", "serf 2"}, o)
 }
 
 func TestSummarize_CountsByShapeAndFault(t *testing.T) {
@@ -115,7 +116,9 @@ func TestOptions(t *testing.T) {
 	o, err = parseOptions([]string{"--rounds", "3"}, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2, 3}, o.numbers())
-	for _, bad := range [][]string{{"x"}, {"--rounds", "0"}, {"--parallel", "0"}, {"--round", "0"}, {"--round", "1,x"}} {
+	for _, bad := range [][]string{
+		{"x"}, {"--rounds", "0"}, {"--parallel", "0"}, {"--round", "0"}, {"--round", "1,x"},
+	} {
 		_, err := parseOptions(bad, new(bytes.Buffer))
 		require.Error(t, err, bad)
 	}
