@@ -39,21 +39,6 @@ func TestExpiry_ByObservationOnly(t *testing.T) {
 	})
 }
 
-func TestExpiry_TheShorterOfBothTimesCounts(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		b := w.lease("b")
-		for recorded, want := range map[time.Duration]time.Duration{
-			0: ttl, -time.Hour: ttl, lease.Infinite: ttl, 10 * 365 * 24 * time.Hour: ttl, time.Minute: time.Minute,
-		} {
-			w.store.Restore(lease.Record{Holder: "x", Token: b.Token() + 100, Nonce: recorded.String(), TTL: recorded})
-			assert.Equal(t, want, w.held(b, "x").RetryAfter, "recorded %v", recorded)
-			time.Sleep(want)
-			w.granted(b)
-			_ = b.Release(t.Context())
-		}
-	})
-}
-
 func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		with := func(timeout time.Duration) func(*lease.Settings, *lease.Options) {

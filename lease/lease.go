@@ -17,9 +17,6 @@ type Options struct {
 	Clock Clock
 	// Nonce returns a text that no other attempt of any owner uses. Nil: 128 random bits.
 	Nonce func() string
-	// Backoff returns the pause before the given repetition (1, 2, …) inside one operation.
-	// Nil: the first at once, then about 10 ms doubling up to an eighth of OperationTimeout, jittered.
-	Backoff func(repetition int) time.Duration
 	// Pace is how often Watch asks.
 	Pace Pace
 	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must not block. May be nil.
@@ -104,9 +101,6 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	if o.Nonce == nil {
 		o.Nonce = rand.Text
 	}
-	if o.Backoff == nil {
-		o.Backoff = DefaultBackoff(s, mathrand.N[time.Duration])
-	}
 	o.Pace = o.Pace.filled()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -118,12 +112,15 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	root, stop := context.WithCancelCause(context.Background())
 	return &Lease{
 		store: store, owner: owner, settings: s, opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
-		root: root, stop: stop, unclaim: sync.OnceFunc(unclaim), machine: NewMachine(owner, s, window, o.Backoff),
-		calls: map[OpID]*call{}, requests: map[RequestID]context.CancelCauseFunc{},
+		root: root, stop: stop, unclaim: sync.OnceFunc(unclaim),
+		machine: NewMachine(owner, s, window, DefaultBackoff(s, mathrand.N[time.Duration])),
+		calls:   map[OpID]*call{}, requests: map[RequestID]context.CancelCauseFunc{},
 	}, nil
 }
 
-// DefaultBackoff is Options.Backoff where that is nil. draw returns a random time from zero up to, but not including, its argument.
+// DefaultBackoff returns the pause before the given repetition (1, 2, …) inside one operation: the first at
+// once, then about 10 ms doubling up to an eighth of OperationTimeout. draw returns a random time from zero
+// up to, but not including, its argument.
 func DefaultBackoff(s Settings, draw func(time.Duration) time.Duration) func(repetition int) time.Duration {
 	ceiling := s.OperationTimeout / 8
 	return func(repetition int) time.Duration {

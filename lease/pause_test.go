@@ -14,7 +14,7 @@ import (
 )
 
 // A process that stands still (SIGSTOP, a long garbage collection, a starved machine) and goes on: whatever it was doing, the
-// first thing it is told is the truth. The same with a real process and a real SIGSTOP is in lease/kubernetes.
+// first thing it is told is the truth. The same with a real process and a real SIGSTOP is in lease/file.
 
 // paused is a party that can be made to stand still, and one that wants its lease.
 type paused struct {

@@ -111,17 +111,41 @@ func TestPoison_RecordsOfAllKinds(t *testing.T) {
 				if out.Kind == sbr.Held {
 					require.Equal(t, p.within, out.RetryAfter)
 				}
-				granted := w.within(b, p.within)
-				require.LessOrEqual(t, time.Since(began), p.within)
-				requireNewer(t, p.record, granted)
-				w.said(p.line)
+				w.outlives(b, p, began)
 				// From here on all is as ever.
 				time.Sleep(2 * ttl)
 				require.True(t, b.Check())
 				require.NoError(t, b.Release(t.Context()))
 			})
 		})
+		t.Run(name+", while it is watched", func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				b := w.lease("b")
+				seen, stop := watching(t, b)
+				synctest.Wait()
+				w.store.Restore(p.record)
+				began := time.Now()
+				synctest.Wait()
+				all := seen()
+				require.Equal(t, p.record.Holder, all[len(all)-1].Holder, "it brings the record as it is")
+				w.outlives(b, p, began)
+				_ = stop()
+			})
+		})
 	}
+}
+
+// outlives demands that the lease is had in time, under a newer token, and that what is wrong was said.
+func (w *world) outlives(l *lease.Lease, p poison, began time.Time) {
+	w.t.Helper()
+	granted := w.within(l, p.within)
+	require.LessOrEqual(w.t, time.Since(began), p.within)
+	require.Greater(w.t, granted.Token, p.record.Token)
+	require.Equal(w.t, p.record.Verdict, granted.Verdict)
+	if p.record.Verdict != nil {
+		require.Greater(w.t, granted.Token, p.record.Verdict.Token)
+	}
+	w.said(p.line)
 }
 
 // The one poison that needs a hand: no grant could be told from the one before, or no fence would take its token. It is said
@@ -182,29 +206,6 @@ func TestPoison_ATokenBeyondTheLimitWhileHolding(t *testing.T) {
 		require.ErrorIs(t, lost.all()[0], lease.ErrTokenSpent)
 		require.ErrorIs(t, w.unknown(w.lease("b")).Err, lease.ErrTokenSpent)
 	})
-}
-
-// A watch that runs while the record is poisoned says the same, and brings the record as it is.
-func TestPoison_WhileWatching(t *testing.T) {
-	for name, p := range poisons {
-		t.Run(name, func(t *testing.T) {
-			story(t, func(t *testing.T, w *world) {
-				b := w.lease("b")
-				seen, stop := watching(t, b)
-				synctest.Wait()
-				w.store.Restore(p.record)
-				began := time.Now()
-				synctest.Wait()
-				all := seen()
-				require.Equal(t, p.record.Holder, all[len(all)-1].Holder)
-				granted := w.within(b, p.within)
-				require.LessOrEqual(t, time.Since(began), p.within)
-				requireNewer(t, p.record, granted)
-				w.said(p.line)
-				_ = stop()
-			})
-		})
-	}
 }
 
 // A holder whose record is poisoned under its hands goes on, if it is still named there, and says what it found.
@@ -269,16 +270,6 @@ func (w *world) said(parts []string) {
 		}
 	}
 	require.Fail(w.t, "no line in the log says it", "wanted: %q\ngot: %q", parts, lines)
-}
-
-// requireNewer demands that a grant is newer than everything the old record spoke of, and keeps its verdict.
-func requireNewer(t *testing.T, old, granted lease.Record) {
-	t.Helper()
-	require.Greater(t, granted.Token, old.Token)
-	require.Equal(t, old.Verdict, granted.Verdict)
-	if old.Verdict != nil {
-		require.Greater(t, granted.Token, old.Verdict.Token)
-	}
 }
 
 // A store that forgets: the record is deleted, deleted and made anew by somebody, or put back from a backup. For everybody who

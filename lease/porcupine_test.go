@@ -10,12 +10,15 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // The histories of many clients of one lease, with faults, are checked against a model of one lease with a chain of verdicts.
@@ -49,11 +52,13 @@ func explain(t *testing.T, n uint64, c crowd, want ...string) {
 	total := map[string]int{}
 	for _, seed := range seeds(t, runs(n)) {
 		c.seed = seed
-		h := c.run(t)
+		h, o := c.run(t)
 		require.NoError(t, h.Check(searchTime, linear.Artifacts(t)), "to repeat it: LEASE_SEED=%d", seed)
+		require.Empty(t, o.broken, "to repeat it: LEASE_SEED=%d", seed)
 		for what, n := range h.Tally() {
 			total[what] += n
 		}
+		total["taken-over"] += o.takeovers
 	}
 	t.Logf("%v", total)
 	if os.Getenv("LEASE_SEED") != "" {
@@ -74,9 +79,63 @@ func TestLinearizable_ThirtyClientsAndFaults(t *testing.T) {
 
 func TestLinearizable_HoldersExpire(t *testing.T) {
 	t.Parallel()
-	explain(t, 500, crowd{
-		clients: 10, steps: 12, settings: historySettings, pause: 4 * time.Second, mortal: true,
-	}, append(answers, "lost")...)
+	explain(t, 500, mortals, append(answers, "lost", "taken-over")...)
+}
+
+// historySettings are short, so that much happens in little virtual time. Their window is 7/8 - 1/12 of the
+// timeout.
+var historySettings = lease.Settings{
+	HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second,
+}
+
+var mortals = crowd{clients: 10, steps: 12, settings: historySettings, pause: 4 * time.Second, mortal: true}
+
+// The same, if differences of wall clocks decided: what is observed must break, or it checks nothing.
+func TestLinearizable_WallClocksWouldBeNoticed(t *testing.T) {
+	c := mortals
+	c.naive = true
+	for _, c.seed = range seeds(t, 200) {
+		if _, o := c.run(t); len(o.broken) > 0 {
+			t.Logf("noticed with seed %d: %s", c.seed, o.broken[0])
+			return
+		}
+	}
+	require.Fail(t, "it was not noticed")
+}
+
+// An observer that cannot find anything is worth nothing.
+func TestLinearizable_TheObserverNotices(t *testing.T) {
+	v := func(token uint64, survivors ...sbr.ID) *sbr.Verdict {
+		return &sbr.Verdict{Token: token, Survivors: survivors}
+	}
+	for want, history := range map[string][]lease.Record{
+		"the token went back":      {{Token: 1, Nonce: "a"}, {}},
+		"the token jumped":         {{Token: 2}},
+		"was given twice":          {{Token: 1, Nonce: "a"}, {Token: 1, Nonce: "b"}},
+		`went from "a" to "b"`:     {{Token: 1, Holder: "a"}, {Token: 1, Holder: "b"}},
+		"the verdict vanished":     {{Token: 1, Verdict: v(1)}, {Token: 2}},
+		"verdict 2 under token 1":  {{Token: 1, Verdict: v(2)}},
+		"the verdict went back":    {{Token: 1}, {Token: 2, Verdict: v(2)}, {Token: 3, Verdict: v(1)}},
+		"b is back among the surv": {{Token: 1, Verdict: v(1, "a")}, {Token: 2, Verdict: v(2, "a", "b")}},
+	} {
+		o := &observer{}
+		o.lookAtCommits(history)
+		require.NotEmpty(t, o.broken, want)
+		require.Contains(t, o.broken[0], want)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := leasetest.NewMemory()
+		o, h := observe(store, historySettings), linear.New(linear.Options{})
+		client, err := h.Open(0, 0, store.View("a"), historySettings, lease.Options{})
+		require.NoError(t, err)
+		defer client.Close()
+		o.begins(client, newClock(0, 1))
+		require.Equal(t, sbr.Granted, client.Acquire(t.Context(), nil))
+		store.Restore(lease.Record{Holder: "x", Token: 99, Nonce: "forged"})
+		require.Len(t, o.broken, 2)
+		require.Contains(t, o.broken[0], "c0.0 says it holds the lease")
+		require.Contains(t, o.broken[1], "of silence")
+	})
 }
 
 // A checker that accepts everything is worth nothing. Each of these stores breaks its contract now and then; the lease cannot
@@ -86,7 +145,8 @@ func TestLinearizable_ABrokenStoreIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range seeds(t, 20) {
 				c := crowd{seed: seed, clients: 10, steps: 6, settings: patient, pause: 500 * time.Millisecond, over: broken}
-				if err := c.run(t).Check(searchTime, t.TempDir()); err != nil {
+				h, _ := c.run(t)
+				if err := h.Check(searchTime, t.TempDir()); err != nil {
 					require.ErrorContains(t, err, "linear: Illegal", "LEASE_SEED=%d", seed)
 					t.Logf("noticed with seed %d", seed)
 					return

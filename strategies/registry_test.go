@@ -26,11 +26,11 @@ func filled() strategies.Settings {
 func TestNew_FindsEveryStrategyWithItsSettings(t *testing.T) {
 	require.Equal(t, builtin, strategies.Keys())
 	for key, want := range map[string]sbr.Strategy{
-		"keep-majority":  strategies.KeepMajority{Role: "b"},
-		"static-quorum":  strategies.StaticQuorum{QuorumSize: 3, Role: "a"},
-		"keep-oldest":    strategies.KeepOldest{DownIfAlone: true, Role: "c"},
-		"keep-referee":   strategies.KeepReferee{Address: "n1", DownAllIfLessThanNodes: 1},
-		"down-all":       strategies.DownAll{},
+		"keep-majority": strategies.KeepMajority{Role: "b"},
+		"static-quorum": strategies.StaticQuorum{QuorumSize: 3, Role: "a"},
+		"keep-oldest":   strategies.KeepOldest{DownIfAlone: true, Role: "c"},
+		"keep-referee":  strategies.KeepReferee{Address: "n1", DownAllIfLessThanNodes: 1},
+		"down-all":      strategies.DownAll{},
 		"lease-majority": strategies.LeaseMajority{
 			Role: "d", AcquireLeaseDelayForMinority: 2 * time.Second, IndirectlyConnected: strategies.KeepLargestGroup,
 		},

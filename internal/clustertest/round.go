@@ -122,7 +122,7 @@ func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 // play plays a round in virtual time, and returns what the ledger says.
 func play(t *testing.T, seed uint64, load func(r *Round) Load) (report ledger.Report, log []string) {
 	Troubled(t, roundMembers, seed, func(t *testing.T, c *Cluster, trouble *Trouble) {
-		server, err := ledger.Open(ledger.Config{File: filepath.Join(t.TempDir(), "ledger")})
+		server, err := ledger.Open(filepath.Join(t.TempDir(), "ledger"))
 		require.NoError(t, err)
 		defer func() { _ = server.Close() }()
 		r := &Round{Cluster: c, Trouble: trouble, server: server}

@@ -32,7 +32,6 @@ type API struct {
 
 	mu        sync.Mutex
 	Revision  int
-	Compacted int
 	Leases    map[string]Object
 	Events    []fakeEvent
 	changed   chan struct{}
@@ -42,9 +41,7 @@ type API struct {
 	Hook func(w http.ResponseWriter, r *http.Request) bool
 	// After runs once the request was executed; true drops the answer.
 	After func(r *http.Request) bool
-	// Bookmarks are sent to every stream that allows them, at its opening.
-	Bookmarks bool
-	kick      chan struct{}
+	kick  chan struct{}
 }
 
 type fakeEvent struct {
@@ -297,18 +294,8 @@ func (f *API) watch(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	from := f.Revision
 	var first []Object
-	if version := r.URL.Query().Get("resourceVersion"); version != "" {
-		from, _ = strconv.Atoi(version)
-		if from < f.Compacted {
-			_, status := Failure(410, "Expired", "", "", fmt.Sprintf("too old resource version: %d (%d)", from, f.Compacted))
-			first = append(first, Object{"type": "ERROR", "object": status})
-		}
-	} else if l, ok := f.Leases[name]; ok {
+	if l, ok := f.Leases[name]; ok {
 		first = append(first, Object{"type": "ADDED", "object": Clone(l)})
-	}
-	if f.Bookmarks && r.URL.Query().Get("allowWatchBookmarks") == "true" {
-		mark := Object{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": Object{"resourceVersion": strconv.Itoa(f.Revision)}}
-		first = append(first, Object{"type": "BOOKMARK", "object": mark})
 	}
 	kick := f.kick
 	f.mu.Unlock()

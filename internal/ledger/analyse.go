@@ -13,81 +13,81 @@ const Pause = time.Second
 
 // Report is what a ledger says about the runs that wrote to it.
 type Report struct {
-	Lines     int `json:"lines"`
-	Accepted  int `json:"accepted"`
-	Refused   int `json:"refused"`
-	Resources int `json:"resources"`
-	Runs      int `json:"runs"`
+	Lines     int
+	Accepted  int
+	Refused   int
+	Resources int
+	Runs      int
 	// Violations are accepted lines with a smaller token than one before had. With a fence there are none.
-	Violations []Violation `json:"violations"`
+	Violations []Violation
 	// Shared are tokens that runs on several members had: no fence can tell those apart.
-	Shared []SharedToken `json:"shared"`
+	Shared []SharedToken
 	// Overlaps are the times at which two runs wrote to one resource, or tried to, in order of their beginning. Without a fence all of
 	// that would have been written.
-	Overlaps []Overlap `json:"overlaps"`
+	Overlaps []Overlap
 	// Overlap sums their times. Refused is how many attempts the fence refused within them.
-	Overlap Sum `json:"overlap"`
+	Overlap Sum
 	// Changes are the changes of owner, in order of the new one's beginning.
-	Changes []Change `json:"changes"`
+	Changes []Change
 	// Planned is the time without work at those where the old run had said that it stops, Unplanned at all others.
-	Planned   Spread `json:"planned"`
-	Unplanned Spread `json:"unplanned"`
+	Planned   Spread
+	Unplanned Spread
 }
 
 // Violation is an accepted line whose token is smaller than that of an accepted line before it.
 type Violation struct {
-	Resource string        `json:"resource"`
-	At       time.Duration `json:"at"`
-	Token    uint64        `json:"token"`
-	Newest   uint64        `json:"newest"`
-	Member   string        `json:"member"`
+	Resource string
+	At       time.Duration
+	Token    uint64
+	Newest   uint64
+	Member   string
 }
 
 // SharedToken is a token of a resource that several members had.
 type SharedToken struct {
-	Resource string   `json:"resource"`
-	Token    uint64   `json:"token"`
-	Members  []string `json:"members"`
+	Resource string
+	Token    uint64
+	Members  []string
 }
 
 // Overlap is a time at which two runs or more wrote to one resource. It has no length where one attempt falls into another run's work.
 type Overlap struct {
-	Resource string        `json:"resource"`
-	From     time.Duration `json:"from"`
-	To       time.Duration `json:"to"`
+	Resource string
+	From     time.Duration
+	To       time.Duration
 	// Refused counts the refused attempts in it.
-	Refused int `json:"refused"`
+	Refused int
 }
 
 // Sum is the length of all overlaps together, and of the longest one.
 type Sum struct {
-	Total   time.Duration `json:"total"`
-	Max     time.Duration `json:"max"`
-	Refused int           `json:"refused"`
+	Total   time.Duration
+	Max     time.Duration
+	Refused int
 }
 
 // Change is a change of owner: the first accepted work of a run after that of another one.
 type Change struct {
-	Resource string `json:"resource"`
-	From     string `json:"from"` // the members
-	To       string `json:"to"`
+	Resource string
+	From     string // the members
+	To       string
 	// At is the time of the new run's first accepted work, Gap the time since the old one's last work before that.
-	At  time.Duration `json:"at"`
-	Gap time.Duration `json:"gap"`
+	At  time.Duration
+	Gap time.Duration
 	// Ended is the time of the old run's last accepted entry before that, Began that of the new one's first, whatever they say. Between
 	// them nothing ran: what a run does between two entries of its own does not count. Began is the earlier one where runs interleave.
-	Ended time.Duration `json:"ended"`
-	Began time.Duration `json:"began"`
+	Ended time.Duration
+	Began time.Duration
 	// Planned: the old run had written a stop before.
-	Planned bool `json:"planned"`
+	Planned bool
 }
 
 // Spread is how a time is distributed. The percentiles are values that occurred (nearest rank).
 type Spread struct {
-	N   int           `json:"n"`
-	P50 time.Duration `json:"p50"`
-	P99 time.Duration `json:"p99"`
-	Max time.Duration `json:"max"`
+	N   int
+	P50 time.Duration
+	P99 time.Duration
+	Max time.Duration
 }
 
 // Analyse reads lines that are in order of time, as Read returns them. The order of what it lists is that of the resources' names, and

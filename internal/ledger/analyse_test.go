@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -110,7 +109,7 @@ func TestSpread_NearestRank(t *testing.T) {
 	require.Equal(t, Spread{}, spread(nil))
 }
 
-func TestReport_TextAndJSON(t *testing.T) {
+func TestReport_Text(t *testing.T) {
 	r := Analyse(script(t, "1 n1 3 work", "2 n1 3 stop", "20 n2 4 work", "21 n1 3 work", "30 n2 4 work", "!31 n1 4 work"))
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
@@ -123,11 +122,6 @@ unplanned changes  0  without work: p50 0s, p99 0s, max 0s
 ! a, 21ms: token 3 of n1 after token 4
 ! a: token 4 was had by [n2 n1]
 `, text.String())
-	raw, err := json.Marshal(r)
-	require.NoError(t, err)
-	var back Report
-	require.NoError(t, json.Unmarshal(raw, &back))
-	require.Equal(t, r, back)
 }
 
 // twin is Analyse by its definitions: it looks at each moment and each pair of lines.

@@ -1,7 +1,7 @@
 // Package ledger is a real external resource for tests on several hosts: an append-only file behind HTTP, with a fence. Each run of
 // whatever must run exactly once writes to it every few milliseconds, and the file tells afterwards what happened.
 //
-//	s, err := ledger.Open(ledger.Config{File: "rounds.jsonl"})
+//	s, err := ledger.Open("rounds.jsonl")
 //	defer s.Close()
 //	go http.Serve(listener, s)
 //

@@ -16,22 +16,11 @@ import (
 
 const maxEntry = 16 << 10
 
-// Config says where the lines go. The zero Config lacks its File.
-type Config struct {
-	// File is the file to append to. Required; it is made, or must be empty.
-	File string
-	// NoFence accepts whatever token comes.
-	NoFence bool
-	// Sync brings each line to the disk before it is confirmed.
-	Sync bool
-}
-
-// Server is the resource: POST /append takes an Entry and a token in the header, GET /log returns the lines, GET /report what Analyse
-// says of them, with ?json as JSON. It is an http.Handler.
+// Server is the resource: POST /append takes an Entry and a token in the header, GET /log returns the lines.
+// It is an http.Handler.
 type Server struct {
-	config Config
-	mux    *http.ServeMux
-	begun  time.Time
+	mux   *http.ServeMux
+	begun time.Time
 
 	fencing sync.Mutex
 	fences  map[string]*fence.Fence
@@ -44,24 +33,23 @@ type Server struct {
 	failed  error
 }
 
-// Open makes the file and returns a server that appends to it. Close closes it.
-func Open(c Config) (*Server, error) {
-	file, err := os.OpenFile(c.File, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+// Open makes the file, which must be new or empty, and returns a server that appends to it. Close closes it.
+func Open(path string) (*Server, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() != 0 {
-		err = fmt.Errorf("%s is not empty: give it a new file, its times and tokens begin anew", c.File)
+		err = fmt.Errorf("%s is not empty: give it a new file, its times and tokens begin anew", path)
 	}
 	if err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), begun: time.Now(), fences: map[string]*fence.Fence{}, file: file}
+	s := &Server{mux: http.NewServeMux(), begun: time.Now(), fences: map[string]*fence.Fence{}, file: file}
 	s.mux.HandleFunc("POST /append", s.append)
 	s.mux.HandleFunc("GET /log", s.log)
-	s.mux.HandleFunc("GET /report", s.report)
 	return s, nil
 }
 
@@ -108,9 +96,6 @@ func decode(r io.Reader) (e Entry, err error) {
 // decide writes the line of one attempt and returns nil if it was accepted.
 func (s *Server) decide(ctx context.Context, token uint64, e Entry) error {
 	accept := func() error { return s.write(Line{Token: token, Accepted: true, Entry: e}) }
-	if s.config.NoFence {
-		return accept()
-	}
 	err := s.fence(e.Resource).Do(ctx, token, accept)
 	if errors.Is(err, fence.ErrStale) {
 		if failed := s.write(Line{Token: token, Entry: e}); failed != nil {
@@ -143,9 +128,6 @@ func (s *Server) write(l Line) error {
 	if err == nil {
 		_, err = s.file.Write(append(text, '\n'))
 	}
-	if err == nil && s.config.Sync {
-		err = s.file.Sync()
-	}
 	if err != nil {
 		s.failed = err
 		return fmt.Errorf("ledger: %w", err)
@@ -164,25 +146,6 @@ func (s *Server) log(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Length", fmt.Sprint(lines.Size()))
 	_, _ = io.Copy(w, lines) // a client that has gone does not mind
-}
-
-// report is for people, and with ?json for programs.
-func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	written, err := s.written()
-	var lines []Line
-	if err == nil {
-		lines, err = Read(written)
-	}
-	if err != nil {
-		fence.Error(w, err)
-		return
-	}
-	if report := Analyse(lines); r.URL.Query().Has("json") {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(report) // as above
-	} else {
-		_ = report.WriteText(w)
-	}
 }
 
 // written returns the lines up to now.

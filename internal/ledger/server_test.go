@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,11 +24,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open starts a ledger.
-func open(t *testing.T, c Config) (*Server, Client) {
-	if c.File == "" {
-		c.File = filepath.Join(t.TempDir(), "ledger.jsonl")
-	}
-	s, err := Open(c)
+func open(t *testing.T) (*Server, Client) {
+	s, err := Open(filepath.Join(t.TempDir(), "ledger.jsonl"))
 	require.NoError(t, err)
 	web := httptest.NewServer(s)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -46,42 +42,35 @@ func entry(resource, member string) Entry {
 }
 
 func TestServer_OneLineForEachAttempt(t *testing.T) {
-	for name, c := range map[string]struct {
-		config   Config
-		accepted []bool
+	_, client := open(t)
+	attempts := []struct {
+		token    uint64
+		entry    Entry
+		accepted bool
 	}{
-		"with a fence":       {Config{}, []bool{true, true, false, true, true}},
-		"with a fence, sync": {Config{Sync: true}, []bool{true, true, false, true, true}},
-		"without a fence":    {Config{NoFence: true}, []bool{true, true, true, true, true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, client := open(t, c.config)
-			attempts := []struct {
-				token uint64
-				entry Entry
-			}{{3, entry("a", "n1")}, {4, entry("a", "n2")}, {3, entry("a", "n1")}, {1, entry("b", "n1")}, {4, entry("a", "n2")}}
-			for i, a := range attempts {
-				err := client.Append(t.Context(), a.token, a.entry)
-				if c.accepted[i] {
-					require.NoError(t, err)
-					continue
-				}
-				require.Equal(t, &fence.StaleError{Token: 3, Newest: 4}, err)
-			}
-			lines, err := client.Lines(t.Context())
-			require.NoError(t, err)
-			require.Len(t, lines, len(attempts))
-			for i, l := range lines {
-				require.Equal(t, Line{At: l.At, Token: attempts[i].token, Accepted: c.accepted[i], Entry: attempts[i].entry}, l)
-			}
-			require.Equal(t, c.config.NoFence, len(Analyse(lines).Violations) == 1)
-			require.Equal(t, !c.config.NoFence, Analyse(lines).Clean())
-		})
+		{3, entry("a", "n1"), true}, {4, entry("a", "n2"), true}, {3, entry("a", "n1"), false},
+		{1, entry("b", "n1"), true}, {4, entry("a", "n2"), true},
 	}
+	for _, a := range attempts {
+		err := client.Append(t.Context(), a.token, a.entry)
+		if a.accepted {
+			require.NoError(t, err)
+			continue
+		}
+		require.Equal(t, &fence.StaleError{Token: 3, Newest: 4}, err)
+	}
+	lines, err := client.Lines(t.Context())
+	require.NoError(t, err)
+	require.Len(t, lines, len(attempts))
+	for i, l := range lines {
+		a := attempts[i]
+		require.Equal(t, Line{At: l.At, Token: a.token, Accepted: a.accepted, Entry: a.entry}, l)
+	}
+	require.True(t, Analyse(lines).Clean())
 }
 
 func TestServer_RefusesWhatIsNoEntry(t *testing.T) {
-	s, client := open(t, Config{})
+	s, client := open(t)
 	good := `{"resource": "a", "member": "n1", "run": "1", "seq": 1, "kind": "work"}`
 	for name, c := range map[string]struct {
 		token, body string
@@ -117,43 +106,20 @@ func TestServer_RefusesWhatIsNoEntry(t *testing.T) {
 
 func TestOpen_OnlyANewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	s, err := Open(Config{File: path})
+	s, err := Open(path)
 	require.NoError(t, err)
 	require.NoError(t, s.decide(t.Context(), 1, entry("a", "n1")))
 	require.NoError(t, s.Close())
-	_, err = Open(Config{File: path})
+	_, err = Open(path)
 	require.ErrorContains(t, err, "is not empty")
 	require.ErrorContains(t, err, path)
-	_, err = Open(Config{})
+	_, err = Open("")
 	require.Error(t, err)
-}
-
-func TestServer_Report(t *testing.T) {
-	s, client := open(t, Config{NoFence: true})
-	for _, token := range []uint64{2, 1} {
-		require.NoError(t, client.Append(t.Context(), token, entry("a", fmt.Sprint("n", token))))
-	}
-	lines, err := client.Lines(t.Context())
-	require.NoError(t, err)
-	get := func(path string) string {
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		require.Equal(t, http.StatusOK, w.Code)
-		return w.Body.String()
-	}
-	require.Contains(t, get("/report"), "token 1 of n1 after token 2")
-	var report Report
-	require.NoError(t, json.Unmarshal([]byte(get("/report?json")), &report))
-	require.Equal(t, Analyse(lines), report)
-	require.NoError(t, s.Close())
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", "/report", nil))
-	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 }
 
 // What could not be written is not confirmed, and nothing follows it: nobody knows where the file ends.
 func TestServer_AFileThatFails(t *testing.T) {
-	s, client := open(t, Config{})
+	s, client := open(t)
 	require.NoError(t, client.Append(t.Context(), 1, entry("a", "n1")))
 	require.NoError(t, s.file.Close())
 	for range 2 {
@@ -168,7 +134,7 @@ func TestServer_AFileThatFails(t *testing.T) {
 
 // A line is written inside of its fence: while that of one owner is on its way to the file, the next owner waits at the fence.
 func TestServer_DecisionAndLineAreOneStep(t *testing.T) {
-	s, _ := open(t, Config{})
+	s, _ := open(t)
 	answers := make(chan error)
 	s.writing.Lock()
 	go func() { answers <- s.decide(context.Background(), 1, entry("a", "n1")) }()
@@ -194,7 +160,7 @@ func TestServer_DecisionAndLineAreOneStep(t *testing.T) {
 // Many writers at once, each with tokens as they come.
 func TestServer_ManyAtOnce(t *testing.T) {
 	const writers, tries = 6, 60
-	_, client := open(t, Config{})
+	_, client := open(t)
 	var wg sync.WaitGroup
 	for writer := range writers {
 		wg.Go(func() {
@@ -216,7 +182,7 @@ func TestServer_ManyAtOnce(t *testing.T) {
 }
 
 func TestWriter_StartWorkStop(t *testing.T) {
-	_, client := open(t, Config{})
+	_, client := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan Stats)
 	go func() {
@@ -242,7 +208,7 @@ func TestWriter_StartWorkStop(t *testing.T) {
 
 // A writer that is refused, or finds nobody, goes on, and counts.
 func TestWriter_GoesOn(t *testing.T) {
-	s, client := open(t, Config{})
+	s, client := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan Stats)
 	go func() {
@@ -262,7 +228,7 @@ func TestWriter_GoesOn(t *testing.T) {
 
 // A run that may not work any more ends by itself. What it looked for before the pause it writes after it.
 func TestWriter_LooksBeforeThePause(t *testing.T) {
-	_, client := open(t, Config{})
+	_, client := open(t)
 	looks := 0
 	stats := Writer{Client: client, Entry: entry("a", "n1"), Token: 7, Every: time.Millisecond, Check: func() error {
 		if looks++; looks > 3 {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 const (
@@ -68,57 +66,17 @@ func newStoreWith(t *testing.T, f *kubefake.API, cfg kubernetes.Config) *kuberne
 	return s
 }
 
-// record has all fields, and times that survive the microseconds of the API.
-func record(holder string, token uint64) lease.Record {
-	began := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	return lease.Record{
-		Holder: holder, Token: token, Nonce: holder + "-" + strconv.FormatUint(token, 10), TTL: 1500 * time.Millisecond,
-		Acquired: began, Renewed: began.Add(time.Second),
-		Verdict: &sbr.Verdict{Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}, DecidedBy: sbr.ID(holder), Reason: "majority"},
-	}
-}
+// What the tests of this package and those of the store over the other server have in common.
+var (
+	record         = kubefake.Record
+	mustWrite      = kubefake.MustWrite
+	requireUnknown = kubefake.RequireUnknown
+	next           = kubefake.Next
+	nothing        = kubefake.Nothing
+)
 
-func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) lease.Snapshot {
-	t.Helper()
-	version, err := s.Write(t.Context(), r, prev)
-	require.NoError(t, err)
-	return lease.Snapshot{Record: r, Version: version}
-}
-
-// hurried is a pace that retries quickly.
-var hurried = lease.Pace{Retry: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Beside: time.Hour}
-
-// watching follows a store until the test ends and returns what that brings.
 func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot {
-	seen := make(chan lease.Snapshot, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- lease.Follow(ctx, s, hurried, nil, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
-	t.Cleanup(func() {
-		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
-	})
-	return seen
-}
-
-func next(t *testing.T, seen <-chan lease.Snapshot) lease.Snapshot {
-	t.Helper()
-	select {
-	case snapshot := <-seen:
-		return snapshot
-	case <-time.After(waitFor):
-		require.FailNow(t, "the watch brought nothing")
-		return lease.Snapshot{}
-	}
-}
-
-func nothing(t *testing.T, seen <-chan lease.Snapshot, during time.Duration) {
-	t.Helper()
-	select {
-	case snapshot := <-seen:
-		require.FailNow(t, "unexpected", "%+v", snapshot)
-	case <-time.After(during):
-	}
+	return kubefake.Watching(t, s, nil)
 }
 
 type config = rest.Config

@@ -20,16 +20,16 @@
 //
 // What a Mock does not do (time, several parties, Read and Watch, a lock.Manager) the real thing does as well in a test: over
 // lease/memory, whose Factory fits a Manager, with a Clock or in virtual time. NewFaulty breaks the connection of one party to
-// it, or to any other store, by count or at random.
+// it, or to any other store, by count; OnRequest draws a fate for each request.
 //
 // # Guarantees
 //
 //   - The suite uses only what the contract promises, and leaves no goroutine behind.
 //   - A Mock has the methods of a *lock.Lock with the same meaning: what is not a grant never makes Held true, and the context of
 //     work ends with the lock.
-//   - A Faulty without faults is the store. It is a Watcher or Limiter exactly if that is. Its random faults are the same under
-//     the same seed. It keeps the contract: a Conflict or Refuse was not written, an unknown outcome was written or not, or will
-//     be, as its fault says.
+//   - A Faulty without faults is the store. It is a Watcher or Limiter exactly if that is. It keeps the
+//     contract: a Conflict or Refuse was not written, an unknown outcome was written or not, or will be, as
+//     its fault says.
 //
 // # Non-guarantees
 //

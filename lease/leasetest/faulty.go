@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -48,16 +47,14 @@ const (
 	// Refuse: the write fails with lease.ErrRefused. Writes only.
 	Refuse
 	// CommitLate: the write gets stuck; the client waits until its ctx ends. Later the write reaches the store and is
-	// committed if its condition still holds. Writes only. Injected by the method of that name, or by Randomly.
+	// committed if its condition still holds. Writes only. Injected by the method of that name.
 	CommitLate
-	// Slow: the request takes longer, by a random time. Only Randomly injects it; see also SetDelay.
-	Slow
 
 	faults
 )
 
 var faultNames = [faults]string{
-	"unavailable", "lose-request", "lose-response", "break-response", "conflict", "refuse", "commit-late", "slow",
+	"unavailable", "lose-request", "lose-response", "break-response", "conflict", "refuse", "commit-late",
 }
 
 // String returns the fault in lower case.
@@ -84,7 +81,6 @@ type Faulty struct {
 
 	mu       sync.Mutex
 	counters Counters
-	injected [faults]int
 	plan
 	hook    func(write bool)
 	changed chan struct{} // closed and replaced when plan changes
@@ -124,7 +120,6 @@ type plan struct {
 	rules           []rule
 	delay, lateness time.Duration
 	silent          bool
-	chance          *chance
 }
 
 type rule struct {
@@ -175,12 +170,6 @@ func (f *Faulty) CommitLate(n int, d time.Duration) {
 // SilenceWatch holds the reports of watches back, as a connection that swallows packets does, until it is called with false.
 func (f *Faulty) SilenceWatch(silent bool) { f.change(func(p *plan) { p.silent = silent }) }
 
-// Randomly makes each request meet one of the faults with probability p, as far as none is injected on purpose. Slow and CommitLate
-// take up to longest. The n-th read and the n-th write always meet the same fate under the same seed, whatever is between them.
-func (f *Faulty) Randomly(seed uint64, p float64, longest time.Duration) {
-	f.change(func(plan *plan) { plan.chance = &chance{seed, p, longest} })
-}
-
 // Heal ends all faults. Late writes that are under way still arrive.
 func (f *Faulty) Heal() { f.change(func(p *plan) { *p = plan{} }) }
 
@@ -196,13 +185,6 @@ func (f *Faulty) Counters() Counters {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counters
-}
-
-// Injected returns how many requests have met the fault.
-func (f *Faulty) Injected(fault Fault) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.injected[fault]
 }
 
 // Close gives up the late writes that have not been sent yet, and waits for those that have. It is needed only after CommitLate.
@@ -232,11 +214,11 @@ const none = faults
 func (f *Faulty) send(write bool) fate {
 	f.mu.Lock()
 	out := fate{fault: none, delay: f.delay, lateness: f.lateness}
-	count := &f.counters.Reads
 	if write {
-		count = &f.counters.Writes
+		f.counters.Writes++
+	} else {
+		f.counters.Reads++
 	}
-	*count++
 	for i := range f.rules {
 		if r := &f.rules[i]; r.left != 0 && r.on.include(write) && (write || !r.fault.writesOnly()) {
 			if out.fault = r.fault; r.left > 0 {
@@ -244,12 +226,6 @@ func (f *Faulty) send(write bool) fate {
 			}
 			break
 		}
-	}
-	if out.fault == none && f.chance != nil {
-		f.chance.draw(&out, write, uint64(*count))
-	}
-	if out.fault != none {
-		f.injected[out.fault]++
 	}
 	hook := f.hook
 	f.mu.Unlock()
@@ -411,33 +387,5 @@ func (f *Faulty) passes(ctx context.Context) (held, ok bool) {
 		case <-ctx.Done():
 			return held, false
 		}
-	}
-}
-
-// chance draws fates.
-type chance struct {
-	seed    uint64
-	p       float64
-	longest time.Duration
-}
-
-// draw settles the fate of the n-th read or write.
-func (c *chance) draw(t *fate, write bool, n uint64) {
-	choices := []Fault{Unavailable, LoseRequest, LoseResponse, BreakResponse, Slow}
-	n *= 2
-	if write {
-		n++
-		choices = append(choices, Conflict, Refuse, CommitLate)
-	}
-	r := rand.New(rand.NewPCG(c.seed, n))
-	if r.Float64() >= c.p {
-		return
-	}
-	t.fault = choices[r.IntN(len(choices))]
-	if c.longest > 0 {
-		t.lateness = time.Duration(r.Int64N(int64(c.longest)))
-	}
-	if t.fault == Slow {
-		t.delay += t.lateness
 	}
 }

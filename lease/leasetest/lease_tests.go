@@ -14,11 +14,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
+// What the lease makes of a store is tested in package lease. These tests show that it does so over this one.
 var leaseTests = []namedTest{
 	{"of many clients one is granted", func(t *testing.T, b *bench) {
 		var wg sync.WaitGroup
-		answers := make([]linear.Answer, b.Clients)
-		for i := range b.Clients {
+		answers := make([]linear.Answer, contenders)
+		for i := range contenders {
 			l := b.lease(fmt.Sprintf("client-%02d", i), nil)
 			wg.Go(func() { answers[i] = linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{})) })
 		}
@@ -35,12 +36,6 @@ var leaseTests = []namedTest{
 			require.NotEqual(t, sbr.Unknown, out.Kind, "%v", out)
 			require.Equal(t, granted, out.Record.Holder)
 		}
-	}},
-	{"the lease is re-entrant", func(t *testing.T, b *bench) {
-		a := b.lease("a", nil)
-		first := b.granted(a, lease.Proposal{})
-		require.Equal(t, first, b.granted(a, lease.Proposal{}))
-		require.EqualValues(t, 2, b.granted(a, verdict(1, "a")).Token, "a verdict is always written")
 	}},
 	{"leaves are recorded beside a verdict, whoever holds the lease", func(t *testing.T, b *bench) {
 		a, o := b.lease("a", nil), b.lease("b", nil)
@@ -60,14 +55,6 @@ var leaseTests = []namedTest{
 		require.Equal(t, held.Verdict.Survivors, r.Verdict.Survivors)
 		require.Empty(t, b.granted(o, verdict(held.Token, "b")).Verdict.Left, "a new verdict begins anew")
 	}},
-	{"another life of an owner displaces the first", func(t *testing.T, b *bench) {
-		first, second := b.lease("a", nil), b.lease("a", nil)
-		b.granted(first, lease.Proposal{})
-		require.EqualValues(t, 2, b.granted(second, lease.Proposal{}).Token)
-		_, err := first.Read(t.Context())
-		require.NoError(t, err)
-		require.False(t, first.Check())
-	}},
 	{"held by another until it is released", func(t *testing.T, b *bench) {
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		b.granted(a, lease.Proposal{})
@@ -85,7 +72,9 @@ var leaseTests = []namedTest{
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		b.granted(a, verdict(0, "a", "a", "b", "c"))
 		require.NoError(t, a.Release(t.Context()))
+		before := b.read(b.open("judge"))
 		late := b.held(o, verdict(0, "b", "b"))
+		require.Equal(t, before.Version, b.read(b.open("judge")).Version, "a superseded base writes nothing")
 		require.Empty(t, late.Holder)
 		require.Equal(t, []sbr.ID{"a", "b", "c"}, late.Verdict.Survivors)
 		next := b.granted(o, verdict(late.Token, "b", "a", "b"))
@@ -94,52 +83,6 @@ var leaseTests = []namedTest{
 		kept := b.granted(a, lease.Proposal{})
 		require.EqualValues(t, 3, kept.Token)
 		require.Equal(t, next.Verdict, kept.Verdict, "a plain lock leaves the verdict alone")
-	}},
-	{"a superseded base writes nothing", func(t *testing.T, b *bench) {
-		a, o := b.lease("a", nil), b.lease("b", nil)
-		b.granted(a, verdict(0, "a", "a"))
-		before := b.read(b.open("judge"))
-		out := linear.AnswerOf(o.Acquire(t.Context(), verdict(0, "b", "b")))
-		require.Equal(t, sbr.Held, out.Kind, "%v", out)
-		require.True(t, out.Superseded)
-		require.Equal(t, before.Version, b.read(b.open("judge")).Version)
-	}},
-	{"a holder on one's own side can be replaced", func(t *testing.T, b *bench) {
-		a, o := b.lease("a", nil), b.lease("b", nil)
-		b.granted(a, lease.Proposal{})
-		p := verdict(1, "b", "a", "b")
-		b.held(o, p)
-		p.TakeOver = []string{"a"}
-		out := linear.AnswerOf(o.Acquire(t.Context(), p))
-		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
-		require.EqualValues(t, 2, out.Record.Token)
-		require.False(t, o.Check(), "the former holder may not know it yet")
-		_, err := a.Read(t.Context()) // or a watch, or the next heartbeat
-		require.NoError(t, err)
-		require.False(t, a.Check())
-		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
-	}},
-	{"a lost answer is not a lost grant", func(t *testing.T, b *bench) {
-		faulty := NewFaulty(b.open("a"))
-		a := b.leaseOver(faulty, "a", nil)
-		faulty.Inject(Writes, BreakResponse, 1)
-		r := b.granted(a, verdict(0, "a", "a"))
-		require.EqualValues(t, 1, r.Token)
-		require.Equal(t, 1, faulty.Counters().Writes, "recognised, not repeated")
-		faulty.Inject(Writes, BreakResponse, 1)
-		require.NoError(t, a.Release(t.Context()))
-	}},
-	{"a lost answer of a create that somebody else won", func(t *testing.T, b *bench) {
-		faulty := NewFaulty(b.open("a"))
-		var once sync.Once
-		faulty.OnRequest(func(write bool) {
-			if write {
-				once.Do(func() { b.write(b.open("b"), record("b", 1), "") })
-			}
-		})
-		a := b.leaseOver(faulty, "a", nil)
-		require.Equal(t, "b", b.held(a, lease.Proposal{}).Holder)
-		require.False(t, a.Check())
 	}},
 	{"a running watch makes acquire one write", func(t *testing.T, b *bench) {
 		store := b.open("b")

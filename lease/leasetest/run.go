@@ -24,10 +24,6 @@ type Harness struct {
 	Failover func(t testing.TB)
 	// Patience bounds the wait for one event. Zero: 10 s.
 	Patience time.Duration
-	// LargeVerdict is how many members a verdict must be able to name. Zero: 1,000.
-	LargeVerdict int
-	// Clients is how many parties contend. Zero: 30.
-	Clients int
 }
 
 // Run runs the whole suite. newHarness is called once for each test.
@@ -52,6 +48,13 @@ func RunLease(t *testing.T, newHarness func(t *testing.T) Harness) {
 	runAll(t, newHarness, historyTests)
 }
 
+const (
+	// largeVerdict is how many members a verdict must be able to name.
+	largeVerdict = 1000
+	// contenders is how many parties want the same at once.
+	contenders = 30
+)
+
 type namedTest struct {
 	name string
 	run  func(t *testing.T, h *bench)
@@ -65,12 +68,6 @@ func runAll(t *testing.T, newHarness func(t *testing.T) Harness, tests []namedTe
 			require.NotNil(t, h.Open, "Harness.Open is required")
 			if h.Patience == 0 {
 				h.Patience = 10 * time.Second
-			}
-			if h.LargeVerdict == 0 {
-				h.LargeVerdict = 1000
-			}
-			if h.Clients == 0 {
-				h.Clients = 30
 			}
 			test.run(t, &bench{Harness: h, t: t})
 		})

@@ -56,7 +56,7 @@ var storeTests = []namedTest{
 	{"a large verdict fits", func(t *testing.T, b *bench) {
 		a := b.open("a")
 		r := record("a", 1)
-		r.Verdict.Survivors = members(b.LargeVerdict)
+		r.Verdict.Survivors = members(largeVerdict)
 		b.write(a, r, "")
 		b.same(r, b.read(b.open("b")).Record)
 	}},
@@ -152,9 +152,9 @@ func storeTooLarge(t *testing.T, b *bench) {
 func (b *bench) race(prev lease.Version) {
 	b.t.Helper()
 	var wg sync.WaitGroup
-	errs := make([]error, b.Clients)
+	errs := make([]error, contenders)
 	start := make(chan struct{})
-	for i := range b.Clients {
+	for i := range contenders {
 		party := fmt.Sprintf("racer-%02d", i)
 		s := b.open(party)
 		wg.Go(func() {

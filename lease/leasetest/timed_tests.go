@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 
 // The times of the leases in these tests: short, because the clock is moved in steps that leave a real backend time to answer.
 var (
-	timed  = lease.Settings{HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second}
-	ttl    = timed.HeartbeatTimeout
-	window = timed.Window()
+	timed = lease.Settings{
+		HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second,
+	}
+	ttl = timed.HeartbeatTimeout
 )
 
 const tick = 50 * time.Millisecond
@@ -67,78 +67,6 @@ var timedTests = []namedTest{
 		passed := clock.Now().Sub(NewClock().Now())
 		most := 2 + int(passed/timed.HeartbeatInterval)
 		require.LessOrEqual(t, faulty.Counters().Writes, most, "in %v: does a watch report other times than were written?", passed)
-	}},
-	{"without heartbeats the local deadline ends it", func(t *testing.T, b *bench) {
-		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a := b.leaseOver(faulty, "a", clock)
-		lost := make(chan error, 10)
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Following(func(err error) { lost <- err }).Kind)
-		faulty.Inject(All, Unavailable, Always)
-		clock.Advance(window - time.Nanosecond)
-		require.True(t, a.Check())
-		clock.Advance(time.Nanosecond)
-		require.False(t, a.Check(), "at once, before anybody has noticed anything")
-		require.Zero(t, a.Token())
-		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
-		require.ErrorIs(t, <-lost, lease.ErrLost)
-		require.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
-		require.Empty(t, lost, "reported once")
-	}},
-	{"a holder that was replaced is told once", func(t *testing.T, b *bench) {
-		clock := NewClock()
-		a, o := b.lease("a", clock), b.open("b")
-		var told atomic.Int32
-		out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Following(func(err error) {
-			require.ErrorIs(t, err, lease.ErrLost)
-			require.False(t, a.Check(), "the flag is cleared first")
-			told.Add(1)
-		})
-		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
-		b.write(o, record("b", 2), b.read(o).Version)
-		b.advanceUntil(clock, func() bool { return told.Load() > 0 })
-		require.LessOrEqual(t, clock.Now().Sub(NewClock().Now()), window)
-		for range 20 {
-			clock.Advance(ttl)
-		}
-		require.False(t, a.Check())
-		require.EqualValues(t, 1, told.Load())
-	}},
-	{"a record that was deleted is lost and made anew", func(t *testing.T, b *bench) {
-		if b.Delete == nil {
-			t.Skip("the harness cannot delete")
-		}
-		clock := NewClock()
-		a := b.lease("a", clock)
-		lost := make(chan error, 10)
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Following(func(err error) { lost <- err }).Kind)
-		b.Delete(t)
-		b.advanceUntil(clock, func() bool { return len(lost) > 0 })
-		r := b.granted(a, lease.Proposal{})
-		require.EqualValues(t, 2, r.Token, "the token goes on")
-		require.EqualValues(t, 1, r.Verdict.Token, "and so does the verdict")
-	}},
-	{"a late grant is undone", func(t *testing.T, b *bench) {
-		clock, faulty := NewClock(), NewFaulty(b.open("a"))
-		a, judge := b.leaseOver(faulty, "a", clock), b.open("judge")
-		faulty.Inject(Writes, BreakResponse, 1)
-		faulty.OnRequest(func(write bool) {
-			if write {
-				faulty.Inject(All, Unavailable, Always) // from the next request on
-			}
-		})
-		done := make(chan linear.Answer, 1)
-		go func() { done <- linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))) }()
-		written := func() bool { return b.read(judge).Record.Holder == "a" }
-		b.eventually(written, "the write was not made") // or the clock would overtake it
-		b.advanceUntil(clock, func() bool { return len(done) > 0 })
-		out := <-done
-		require.Equal(t, sbr.Unknown, out.Kind, "%v", out)
-		require.Equal(t, "a", b.read(judge).Record.Holder, "it was committed all the same")
-		faulty.OnRequest(nil)
-		faulty.Heal()
-		b.advanceUntil(clock, func() bool { return b.read(judge).Record.Holder == "" })
-		require.False(t, a.Check())
-		require.EqualValues(t, 1, b.read(judge).Record.Verdict.Token, "the verdict stays")
 	}},
 }
 

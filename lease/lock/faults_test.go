@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -67,7 +68,7 @@ func (f *fight) run(t *testing.T) {
 	var faulty []*leasetest.Faulty
 	for i, kind := range f.kinds {
 		connection := leasetest.NewFaulty(store.View(fmt.Sprint(i)))
-		connection.Randomly(f.seed+uint64(i), f.p, f.longest)
+		f.spoil(connection, rand.New(rand.NewPCG(f.seed, uint64(i))))
 		k, err := lock.New(connection, lock.Config{
 			Type: kind, Duration: f.durations[i], KeepAlive: f.renew, OperationTimeout: 2 * time.Second,
 		})
@@ -111,6 +112,7 @@ func (f *fight) run(t *testing.T) {
 	}
 	all.Wait()
 	for _, connection := range faulty {
+		connection.OnRequest(nil)
 		connection.Heal()
 	}
 	time.Sleep(3 * time.Minute) // what is under way arrives, what is in doubt is undone, what is held runs out
@@ -128,4 +130,26 @@ func (f *fight) run(t *testing.T) {
 		}
 		faulty[i].Close()
 	}
+}
+
+// spoil lets each request through the connection decide what the next one meets.
+func (f *fight) spoil(connection *leasetest.Faulty, random *rand.Rand) {
+	var mu sync.Mutex
+	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+	connection.OnRequest(func(bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		connection.Heal()
+		if random.Float64() >= f.p {
+			return
+		}
+		switch fault := leasetest.Fault(random.IntN(8)); fault {
+		case leasetest.CommitLate:
+			connection.CommitLate(1, upTo(f.longest))
+		case leasetest.CommitLate + 1:
+			connection.SetDelay(upTo(f.longest))
+		default:
+			connection.Inject(leasetest.All, fault, 1)
+		}
+	})
 }

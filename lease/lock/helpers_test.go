@@ -1,9 +1,7 @@
 package lock_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
@@ -27,13 +26,13 @@ var usable = lease.Settings{HeartbeatTimeout: d, OperationTimeout: 5 * time.Seco
 type world struct {
 	t     *testing.T
 	store *leasetest.Memory
-	logs  *bytes.Buffer
+	logs  logtest.Log
 }
 
 // inWorld runs a test in virtual time.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, &world{t: t, store: leasetest.NewMemory(), logs: &bytes.Buffer{}}) })
+	synctest.Test(t, func(t *testing.T) { test(t, &world{t: t, store: leasetest.NewMemory()}) })
 }
 
 // each runs a test for each of the types, in virtual time.
@@ -49,7 +48,7 @@ func each(t *testing.T, types []lock.Type, test func(t *testing.T, w *world, kin
 // lock returns another lock of that type; its connection is called like its party, and its owner too.
 func (w *world) lock(party string, t lock.Type, change ...func(*lock.Config)) *lock.Lock {
 	w.t.Helper()
-	cfg := lock.Config{Type: t, Owner: party, Logger: slog.New(slog.NewTextHandler(w.logs, nil))}
+	cfg := lock.Config{Type: t, Owner: party, Logger: w.logs.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -5,17 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 func BenchmarkReal(b *testing.B) {
 	cluster := kubetest.Shared(b)
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace = cluster.AdminKubeconfig(), cluster.Namespace(b)
-	s, err := kubernetes.New(cfg)
-	require.NoError(b, err)
-	defer s.Close()
+	s := openStore(b, realWorld{namespace: cluster.Namespace(b)}.config(cluster.AdminKubeconfig()))
 	present, err := s.Write(b.Context(), record("a", 1), "")
 	require.NoError(b, err)
 	b.Run("Read", func(b *testing.B) {

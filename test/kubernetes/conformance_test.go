@@ -6,27 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-func TestConformance_Emulation(t *testing.T) {
-	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		w := fakeWorld{kubefake.New(t)}
-		return leasetest.Harness{
-			Open:   func(testing.TB, string) lease.Store { return warm(t, w.store(t)) },
-			Delete: func(testing.TB) { w.remove(t) },
-			Interrupt: func(testing.TB) {
-				w.api.DropStreams()
-				w.api.CloseClientConnections()
-			},
-		}
-	})
-}
-
+// Against the emulation the suite runs beside the package.
 func TestConformance_RealAPIServer(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	runConformance(t, func(t *testing.T) realWorld { return newRealWorld(t, cluster) })

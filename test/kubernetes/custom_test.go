@@ -149,12 +149,9 @@ func TestCustom_PoisonedTimes(t *testing.T) {
 func TestCustom_SaysWhatItSees(t *testing.T) {
 	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
 	log := new(logtest.Log)
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace, cfg.API = w.kubeconfig, w.namespace, w.api
+	cfg := w.config(w.kubeconfig)
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	s, err := kubernetes.New(cfg)
-	require.NoError(t, err)
-	defer s.Close()
+	s := openStore(t, cfg)
 	lines := func(text string) int {
 		for range 3 {
 			_, err := s.Read(t.Context())

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
@@ -21,11 +19,7 @@ type pulse struct {
 
 // takePulse reads all the time, past all proxies, until the test ends.
 func takePulse(t *testing.T, cluster *kubetest.Cluster) *pulse {
-	cfg := kubernetes.DefaultConfig()
-	cfg.Kubeconfig, cfg.Namespace, cfg.Name = cluster.AdminKubeconfig(), cluster.Namespace(t), testName
-	cfg.RequestTimeout = 20 * time.Second
-	s, err := kubernetes.New(cfg)
-	require.NoError(t, err)
+	s := openKubeconfig(t, cluster.AdminKubeconfig(), cluster.Namespace(t))
 	p := &pulse{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -33,7 +27,6 @@ func takePulse(t *testing.T, cluster *kubetest.Cluster) *pulse {
 	t.Cleanup(func() {
 		cancel()
 		done.Wait()
-		require.NoError(t, s.Close())
 	})
 	return p
 }

@@ -3,9 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
-	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -52,22 +49,14 @@ func newStore(t *testing.T, f *kubefake.API) *kubernetes.Store {
 }
 
 func openKubeconfig(t *testing.T, path, namespace string) *kubernetes.Store {
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace = path, namespace
+	return realWorld{namespace: namespace}.storeBy(t, path)
+}
+
+func openStore(t testing.TB, cfg kubernetes.Config) *kubernetes.Store {
 	s, err := kubernetes.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-// record has all fields, and times that survive the microseconds of the API.
-func record(holder string, token uint64) lease.Record {
-	began := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	return lease.Record{
-		Holder: holder, Token: token, Nonce: holder + "-" + strconv.FormatUint(token, 10), TTL: 1500 * time.Millisecond,
-		Acquired: began, Renewed: began.Add(time.Second),
-		Verdict: &sbr.Verdict{Token: token, Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}, DecidedBy: sbr.ID(holder), Reason: "majority"},
-	}
 }
 
 // warm opens the store's connection: thirty handshakes at once take their time.
@@ -81,49 +70,17 @@ func warm(t *testing.T, s *kubernetes.Store) *kubernetes.Store {
 	return s
 }
 
-func mustWrite(t *testing.T, s lease.Store, r lease.Record, prev lease.Version) lease.Snapshot {
-	t.Helper()
-	version, err := s.Write(t.Context(), r, prev)
-	require.NoError(t, err)
-	return lease.Snapshot{Record: r, Version: version}
-}
+// What the tests of this package and those of the store over the other server have in common.
+var (
+	record         = kubefake.Record
+	mustWrite      = kubefake.MustWrite
+	requireUnknown = kubefake.RequireUnknown
+	next           = kubefake.Next
+	nothing        = kubefake.Nothing
+)
 
-// hurried is a pace that retries quickly.
-var hurried = lease.Pace{Retry: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond, Beside: time.Hour}
-
-// watching follows a store until the test ends and returns what that brings.
-func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot { return watchingTo(t, s, nil) }
-
-func watchingTo(t *testing.T, s *kubernetes.Store, log *slog.Logger) <-chan lease.Snapshot {
-	seen := make(chan lease.Snapshot, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- lease.Follow(ctx, s, hurried, log, func(snapshot lease.Snapshot) { seen <- snapshot }) }()
-	t.Cleanup(func() {
-		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
-	})
-	return seen
-}
-
-func next(t *testing.T, seen <-chan lease.Snapshot) lease.Snapshot {
-	t.Helper()
-	select {
-	case snapshot := <-seen:
-		return snapshot
-	case <-time.After(waitFor):
-		require.FailNow(t, "the watch brought nothing")
-		return lease.Snapshot{}
-	}
-}
-
-func nothing(t *testing.T, seen <-chan lease.Snapshot, during time.Duration) {
-	t.Helper()
-	select {
-	case snapshot := <-seen:
-		require.FailNow(t, "unexpected", "%+v", snapshot)
-	case <-time.After(during):
-	}
+func watching(t *testing.T, s *kubernetes.Store) <-chan lease.Snapshot {
+	return kubefake.Watching(t, s, nil)
 }
 
 type object = kubefake.Object
@@ -136,14 +93,6 @@ func restConfigOf(t testing.TB, kubeconfig string) *rest.Config {
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	require.NoError(t, err)
 	return c
-}
-
-func requireUnknown(t *testing.T, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.NotErrorIs(t, err, lease.ErrConflict)
-	require.NotErrorIs(t, err, lease.ErrRefused)
-	require.NotErrorIs(t, err, lease.ErrTooLarge)
 }
 
 func randomText(n int) string {

@@ -164,10 +164,7 @@ func member(t *testing.T, cluster *kubetest.Cluster, o manifest.Options) *kubern
 	cfg.Kubeconfig, cfg.Namespace, cfg.API, cfg.RequestTimeout = kubeconfig, o.Namespace, o.API, 20*time.Second
 	cfg.Name, err = kubernetes.LeaseName(o.System, o.Name)
 	require.NoError(t, err)
-	s, err := kubernetes.New(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
+	return openStore(t, cfg)
 }
 
 // appliedAgain does so in both ways that kubectl has, while the lease is held.

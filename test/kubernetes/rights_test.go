@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,17 @@ func withoutRight(t *testing.T, w realWorld, s *kubernetes.Store, right string, 
 	}
 }
 
+// Without any right all that is missing is listed, a line each.
+func TestRights_None(t *testing.T) {
+	w := newRealWorld(t, kubetest.Shared(t))
+	s := w.store(t)
+	w.grant(t, nil)
+	require.Eventually(t, func() bool {
+		err := s.Preflight(t.Context())
+		return err != nil && strings.Count(err.Error(), "\n") == 3
+	}, waitFor, 20*time.Millisecond)
+}
+
 // The other way round: a lease that was made beforehand needs three rights, and no more.
 func TestRights_OfALeaseMadeBeforehand(t *testing.T) {
 	cluster := kubetest.Shared(t)
@@ -143,12 +155,9 @@ func TestRights_OfALeaseMadeBeforehand(t *testing.T) {
 func TestRights_CreateIsLimitedToTheName(t *testing.T) {
 	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
 	require.NoError(t, write(t.Context(), w.store(t), ""))
-	cfg := testConfig()
-	cfg.Kubeconfig, cfg.Namespace, cfg.API, cfg.Name = w.kubeconfig, w.namespace, w.api, "another"
-	s, err := kubernetes.New(cfg)
-	require.NoError(t, err)
-	defer s.Close()
-	_, err = s.Write(t.Context(), record("a", 1), "")
+	cfg := w.config(w.kubeconfig)
+	cfg.Name = "another"
+	_, err := openStore(t, cfg).Write(t.Context(), record("a", 1), "")
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, "cannot create")
 }

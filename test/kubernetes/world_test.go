@@ -93,12 +93,13 @@ func (w realWorld) store(t *testing.T) *kubernetes.Store {
 }
 
 func (w realWorld) storeBy(t *testing.T, kubeconfig string) *kubernetes.Store {
+	return openStore(t, w.config(kubeconfig))
+}
+
+func (w realWorld) config(kubeconfig string) kubernetes.Config {
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.API = kubeconfig, w.namespace, w.api
-	s, err := kubernetes.New(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
+	return cfg
 }
 
 func (w realWorld) apply(t *testing.T, patch object) {

@@ -30,10 +30,10 @@ func main() {
 
 // options are the flags.
 type options struct {
-	dir, only, output string
-	mode              mode
-	quick             bool
-	workers           int
+	dir, only string
+	mode      mode
+	quick     bool
+	workers   int
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -42,7 +42,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.StringVar(&o.dir, "dir", "", "the `folder` of the mutants (default test/mutants/testdata of the module)")
 	f.StringVar(&o.only, "only", "", "try these mutants only: `names` with commas between them, * stands for anything")
 	f.StringVar((*string)(&o.mode), "tier", string(whole), "what runs: suite (cheap to dear, up to the first failure), simulator (that part alone), each (both)")
-	f.StringVar(&o.output, "o", "text", "text or json")
 	f.BoolVar(&o.quick, "quick", false, "a few mutants, against the cheap steps")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants are tried at once")
 	if err := f.Parse(args); err != nil {
@@ -53,8 +52,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case !slices.Contains([]mode{whole, alone, each}, o.mode):
 		err = fmt.Errorf("--tier %q: it must be %s, %s or %s", o.mode, whole, alone, each)
-	case o.output != "text" && o.output != "json":
-		err = fmt.Errorf("-o %q: it must be text or json", o.output)
 	}
 	return o, err
 }
@@ -70,11 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		found, err = hunt(ctx, o, stderr)
 	}
 	if err == nil {
-		write := writeTable
-		if o.output == "json" {
-			write = writeJSON
-		}
-		err = write(stdout, found, o.mode)
+		err = writeTable(stdout, found, o.mode)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // writeTable writes a line for each mutant, what is wrong, and the sum.
@@ -107,48 +105,4 @@ func sum(found []finding, m mode) string {
 		text += fmt.Sprintf("; %d could not be tried", bad)
 	}
 	return text
-}
-
-// findingJSON is a finding for programs. Durations are seconds.
-type findingJSON struct {
-	Mutant    string     `json:"mutant"`
-	What      string     `json:"what"`
-	Promise   string     `json:"promise"`
-	Caught    bool       `json:"caught"`
-	By        *catchJSON `json:"by,omitempty"`
-	Simulator *catchJSON `json:"simulator,omitempty"`
-	Blind     string     `json:"simulator-blind,omitempty"`
-	Checkers  []string   `json:"checkers,omitempty"`
-	Wrong     string     `json:"wrong,omitempty"`
-	Seconds   float64    `json:"seconds"`
-}
-
-type catchJSON struct {
-	Tier     tier     `json:"tier"`
-	Step     string   `json:"step"`
-	Test     string   `json:"test"`
-	Hung     bool     `json:"hung,omitempty"`
-	Promises []string `json:"promises,omitempty"`
-}
-
-func (c *catch) json() *catchJSON {
-	if c == nil {
-		return nil
-	}
-	return &catchJSON{Tier: c.Tier, Step: c.Step, Test: c.Caught, Hung: c.Hung, Promises: c.Broken}
-}
-
-// writeJSON writes an array with an object for each mutant.
-func writeJSON(to io.Writer, found []finding, m mode) error {
-	all := make([]findingJSON, len(found))
-	for i := range found {
-		f := &found[i]
-		all[i] = findingJSON{
-			Mutant: f.Name, What: f.What, Promise: f.Promise, Caught: f.Err == nil && f.By != nil, By: f.By.json(), Simulator: f.Alone.json(),
-			Blind: f.Blind, Checkers: f.Checkers, Wrong: f.wrong(m), Seconds: f.Took.Round(100 * time.Millisecond).Seconds(),
-		}
-	}
-	e := json.NewEncoder(to)
-	e.SetIndent("", "  ")
-	return e.Encode(all)
 }

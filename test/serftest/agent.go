@@ -67,13 +67,11 @@ func newAgent(tb testing.TB, o Options) (*Agent, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	if o.Binary == "" {
-		var err error
-		if o.Binary, err = Ensure(tb.Context(), o.Flavour, o.Progress); err != nil {
-			return nil, err
-		}
+	binary, err := Ensure(tb.Context(), o.Flavour, o.Progress)
+	if err != nil {
+		return nil, err
 	}
-	return &Agent{tb: tb, options: o, binary: o.Binary, dir: tb.TempDir(), thread: process.NewThread()}, nil
+	return &Agent{tb: tb, options: o, binary: binary, dir: tb.TempDir(), thread: process.NewThread()}, nil
 }
 
 func (a *Agent) choosePorts(o Options) error {

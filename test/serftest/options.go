@@ -13,8 +13,6 @@ import (
 // Options say how an agent is started. The zero value is a lone agent of the module's flavour, named "agent", on loopback.
 type Options struct {
 	Flavour Flavour
-	// Binary is the program; empty: that of Flavour, made first if it is missing.
-	Binary string
 	// Progress is where a build reports; nil: standard error.
 	Progress io.Writer
 	// Node is the name in the cluster; empty: "agent".

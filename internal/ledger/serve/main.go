@@ -1,6 +1,6 @@
 // Command serve runs a ledger as a process of its own.
 //
-//	serve --file PATH [--listen 127.0.0.1:0] [--no-fence] [--sync]
+//	serve --file PATH [--listen 127.0.0.1:0]
 //
 // It prints "listening on HOST:PORT" as its first line and ends with status 0 at INT or TERM.
 package main
@@ -28,29 +28,26 @@ func main() {
 
 // run returns the exit status: 0, 1 for what went wrong, 2 for a wrong command line.
 func run(ctx context.Context, args []string, out, messages io.Writer) int {
-	var config ledger.Config
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on; port 0 is a free one")
-	flags.StringVar(&config.File, "file", "", "file to append to; it must be new or empty (required)")
-	flags.BoolVar(&config.NoFence, "no-fence", false, "accept any token")
-	flags.BoolVar(&config.Sync, "sync", false, "bring each line to the disk before it is confirmed")
+	file := flags.String("file", "", "file to append to; it must be new or empty (required)")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	if config.File == "" || flags.NArg() > 0 {
+	if *file == "" || flags.NArg() > 0 {
 		flags.Usage()
 		return 2
 	}
-	if err := serve(ctx, *listen, config, out); err != nil {
+	if err := serve(ctx, *listen, *file, out); err != nil {
 		fmt.Fprintln(messages, "serve:", err)
 		return 1
 	}
 	return 0
 }
 
-func serve(ctx context.Context, address string, config ledger.Config, out io.Writer) error {
-	l, err := ledger.Open(config)
+func serve(ctx context.Context, address, file string, out io.Writer) error {
+	l, err := ledger.Open(file)
 	if err != nil {
 		return err
 	}

@@ -47,23 +47,6 @@ func TestRun_ServesUntilItsContextEnds(t *testing.T) {
 	require.Contains(t, messages.String(), "is not empty")
 }
 
-func TestRun_WithoutAFence(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	status := make(chan int)
-	args := []string{"--file", filepath.Join(t.TempDir(), "ledger.jsonl"), "--no-fence", "--sync"}
-	go func() { status <- run(ctx, args, in, io.Discard) }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	client := ledger.Client{URL: "http://" + strings.Fields(line)[2], HTTP: &http.Client{Transport: &http.Transport{}}}
-	for _, token := range []uint64{2, 1} {
-		require.NoError(t, client.Append(t.Context(), token, ledger.Entry{Resource: "backup", Run: "1", Kind: ledger.Work}))
-	}
-	client.HTTP.CloseIdleConnections()
-	cancel()
-	require.Zero(t, <-status)
-}
-
 func TestRun_WrongCommandLines(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.jsonl")
 	for _, c := range []struct {

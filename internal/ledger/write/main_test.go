@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // A real process that gets its facts from the environment and is told to stop.
 func TestWrite_UntilTERM(t *testing.T) {
-	s, err := ledger.Open(ledger.Config{File: filepath.Join(t.TempDir(), "ledger.jsonl")})
+	s, err := ledger.Open(filepath.Join(t.TempDir(), "ledger.jsonl"))
 	require.NoError(t, err)
 	defer s.Close()
 	web := httptest.NewServer(s)

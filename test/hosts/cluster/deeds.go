@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,42 +24,28 @@ import (
 // Account is what the members ask the lease store as: its rights and its token can be taken away.
 func (c *Cluster) Account() *kubetest.Account { return c.account }
 
-// ForceLeave is what an operator does who tidies up on the member's host: each member that the stock agent
-// calls failed is removed there; with prune its name is, too. It returns whom that hit.
-func (c *Cluster) ForceLeave(ctx context.Context, m *Member, prune bool) ([]string, error) {
-	said, err := m.Host.Output(ctx, c.options.Serf, "members", "-status=failed")
-	if err != nil {
-		// So it ends where no member is failed, too; where the agent does not run nobody can be removed.
-		return nil, ctx.Err()
-	}
-	var names []string
-	for line := range strings.Lines(said) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 { // where no member is failed there is an empty line
-			continue
-		}
-		args := []string{"force-leave"}
-		if prune {
-			args = append(args, "-prune")
-		}
-		name := fields[0]
-		if said, err := m.Host.Output(ctx, c.options.Serf, append(args, name)...); err != nil {
-			return names, fmt.Errorf("cluster: %w: %s", err, said)
-		}
-		names = append(names, name)
-	}
-	return names, nil
-}
-
-// cron does once a second what ForceLeave does.
-const cron = `while sleep 1; do
-	"$0" members -status=failed | while read -r name rest; do [ -z "$name" ] || "$0" force-leave "$name"; done
+// tidyUp is what an operator does on a host: each member that the stock agent there calls failed is removed.
+// $1 may be -prune: its name is, too. Where no member is failed the list is an empty line.
+const tidyUp = `"$0" members -status=failed | while read -r name rest; do
+	[ -z "$name" ] || "$0" force-leave $1 "$name"
 done`
 
-// StartCron lets the member's host force-leave all that its stock agent calls failed, once a second. It ends
-// with the lab, or by Kill.
+// ForceLeave lets an operator tidy up on the member's host. Where the agent does not run nobody can be
+// removed.
+func (c *Cluster) ForceLeave(ctx context.Context, m *Member, prune bool) error {
+	args := []string{"-c", tidyUp, c.options.Serf}
+	if prune {
+		args = append(args, "-prune")
+	}
+	if said, err := m.Host.Output(ctx, "/bin/sh", args...); err != nil {
+		return fmt.Errorf("cluster: force-leave on %s: %w: %s", m.Host.Name(), err, said)
+	}
+	return nil
+}
+
+// StartCron lets it happen on the member's host once a second. It ends with the lab, or by Kill.
 func (c *Cluster) StartCron(m *Member) (*process.Process, error) {
-	args := []string{"-c", cron, c.options.Serf}
+	args := []string{"-c", "while sleep 1; do\n" + tidyUp + "\ndone", c.options.Serf}
 	return m.Host.Start(process.Command{Name: "cron", Program: "/bin/sh", Args: args})
 }
 

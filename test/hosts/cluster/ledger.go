@@ -5,7 +5,6 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -154,16 +153,4 @@ func (d *Ledger) Work(ctx context.Context, resource string, after time.Duration,
 	return d.Find(ctx, resource, after, func(l ledger.Line) bool {
 		return l.Accepted && l.Kind == ledger.Work && (who == "" || l.Member == who)
 	})
-}
-
-// Now is the time of the newest line, which is that of the ledger's clock where somebody writes all the time.
-func (d *Ledger) Now() (time.Duration, error) {
-	all, err := d.read()
-	if err != nil {
-		return 0, err
-	}
-	if len(all) == 0 {
-		return 0, errors.New("cluster: nobody has written to the ledger")
-	}
-	return all[len(all)-1].At, nil
 }

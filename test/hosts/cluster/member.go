@@ -50,20 +50,25 @@ func (m *Member) get(ctx context.Context, path string) (int, []byte, error) {
 	return response.StatusCode, body, err
 }
 
-// Status is what the agent says of itself. An error is returned when it does not answer.
-func (m *Member) Status(ctx context.Context) (downing.Status, error) {
-	var s downing.Status
-	code, body, err := m.get(ctx, "/status")
+// ask gets what the agent says of something. An error is returned when it does not answer.
+func (m *Member) ask(ctx context.Context, what string, into any) error {
+	code, body, err := m.get(ctx, "/"+what)
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("%d %s", code, body)
 	}
 	if err == nil {
-		err = json.Unmarshal(body, &s)
+		err = json.Unmarshal(body, into)
 	}
 	if err != nil {
-		return s, fmt.Errorf("cluster: status of %s: %w", m.Host.Name(), err)
+		return fmt.Errorf("cluster: %s of %s: %w", what, m.Host.Name(), err)
 	}
-	return s, nil
+	return nil
+}
+
+// Status is what the agent says of itself.
+func (m *Member) Status(ctx context.Context) (s downing.Status, err error) {
+	err = m.ask(ctx, "status", &s)
+	return s, err
 }
 
 // Ready is nil when the agent says that this node may work, otherwise why not.

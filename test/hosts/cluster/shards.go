@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -80,20 +79,10 @@ func (s *ShardsSeen) on() map[string]int {
 	return count
 }
 
-// Shards asks a member what it knows of the shards. An error is returned when it does not answer.
-func (m *Member) Shards(ctx context.Context) (ShardsSeen, error) {
-	var s ShardsSeen
-	code, body, err := m.get(ctx, "/shards")
-	if err == nil && code != http.StatusOK {
-		err = fmt.Errorf("%d %s", code, body)
-	}
-	if err == nil {
-		err = json.Unmarshal(body, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("cluster: shards of %s: %w", m.Host.Name(), err)
-	}
-	return s, nil
+// Shards asks a member what it knows of the shards.
+func (m *Member) Shards(ctx context.Context) (s ShardsSeen, err error) {
+	err = m.ask(ctx, "shards", &s)
+	return s, err
 }
 
 // shardsCalm is for how long nothing may have changed: a move for the sake of balance follows the last one within less.

@@ -5,7 +5,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -154,19 +153,12 @@ func (c *Cluster) WaitAttached(ctx context.Context) error {
 }
 
 func (m *Member) attached(ctx context.Context, name string) error {
-	code, body, err := m.get(ctx, "/singletons")
-	if err == nil && code != http.StatusOK {
-		err = fmt.Errorf("%d %s", code, body)
-	}
 	var list []struct {
 		Name     string `json:"name"`
 		Attached bool   `json:"attached"`
 	}
-	if err == nil {
-		err = json.Unmarshal(body, &list)
-	}
-	if err != nil {
-		return fmt.Errorf("cluster: programs of %s: %w", m.Host.Name(), err)
+	if err := m.ask(ctx, "singletons", &list); err != nil {
+		return err
 	}
 	for _, x := range list {
 		if x.Name == name && x.Attached {

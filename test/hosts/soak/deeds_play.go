@@ -118,8 +118,8 @@ func (s *stage) forceLeave(ctx context.Context, f *fault) error {
 		if !m.Serf.Process().Alive() || m.Serf.Process().Paused() {
 			continue
 		}
-		if _, err := s.cluster.ForceLeave(ctx, m, f.Kind == prune); err != nil && m.Serf.Process().Alive() {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := s.cluster.ForceLeave(ctx, m, f.Kind == prune); err != nil && m.Serf.Process().Alive() {
+			return err
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,14 +37,14 @@ func main() {
 
 // options are the flags.
 type options struct {
-	rounds, parallel     int
-	seed                 uint64
-	only                 []int
-	output, logs         string
-	keep, plans, jsonOut bool
-	singleton, shards    bool
-	planned              bool
-	family               family
+	rounds, parallel  int
+	seed              uint64
+	only              []int
+	logs              string
+	keep, plans       bool
+	singleton, shards bool
+	planned           bool
+	family            family
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -54,7 +53,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 200, "how many rounds, from 1")
 	f.Uint64Var(&o.seed, "seed", 1, "what all plans follow from")
 	f.IntVar(&o.parallel, "parallel", 5, "how many rounds are played beside each other, each on hosts of its own")
-	f.StringVar(&o.output, "o", "text", "text or json")
 	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
@@ -80,7 +78,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	o.jsonOut = o.output == "json"
 	switch {
 	case f.NArg() > 0:
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
@@ -90,8 +87,6 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
 	case o.family != mixed && (o.singleton || o.shards || o.planned):
 		err = errors.New("--family is about rounds without --singleton, --planned and --shards")
-	case o.output != "text" && o.output != "json":
-		err = fmt.Errorf("-o %q: it must be text or json", o.output)
 	}
 	return o, err
 }
@@ -189,27 +184,17 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 	if err != nil {
 		return summary{}, err
 	}
-	progress := stdout
-	if o.jsonOut {
-		progress = stderr
-	}
 	start, done := time.Now(), 0
 	s := newSoak(o, p, nil)
 	total := len(s.todo)
 	s.report = func(r result) {
 		done++
-		writeProgress(progress, &r, done, total, &o)
+		writeProgress(stdout, &r, done, total, &o)
 	}
 	runErr := s.run(ctx)
-	sum := summarize(s.results, total, time.Since(start), start, p.versions, o)
+	sum := summarize(s.results, total, time.Since(start), p.versions, o)
 	sum.Single = summarizeSingle(s.results, s.ledgers)
-	if o.jsonOut {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(sum)
-	} else {
-		err = sum.write(stdout)
-	}
+	err = sum.write(stdout)
 	_ = os.Remove(filepath.Join(o.logs, "sbr"))
 	_ = os.RemoveAll(p.ledger)
 	_ = os.Remove(o.logs) // stays while logs are in it

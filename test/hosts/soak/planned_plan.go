@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
 // What a round of planned changes is about. What was stopped starts again, and the oldest member takes the program back: that is a planned change as well.
@@ -44,11 +42,8 @@ func newPlannedPlan(seed uint64, round int) plan {
 	p := newPlan(seed, round)
 	p.quiet()
 	d := dice{rand.New(rand.NewPCG(seed, ofPlanned|uint64(round)))}
-	s := &singlePlan{Guard: cluster.ByMembers, Aim: true, InPeace: d.IntN(2) == 0}
+	s := &singlePlan{Guard: guards[(round+1)%2], Aim: true, InPeace: d.IntN(2) == 0}
 	p.Single = s
-	if round%2 == 0 {
-		s.Guard = cluster.ByBoth
-	}
 	h := slices.Clone(hosts)
 	d.Shuffle(len(h), func(i, j int) { h[i], h[j] = h[j], h[i] })
 	s.Farewells = []farewell{{Host: h[0]}}

@@ -6,91 +6,71 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// plannedRow is one scene under one guard.
-type plannedRow struct {
-	Scene  scene         `json:"scene"`
-	Guard  cluster.Guard `json:"guard"`
-	Rounds int           `json:"rounds"`
-	Gap    figures       `json:"gap"`
-	// Prompt are the changes that took no longer than is promised.
-	Prompt int `json:"prompt"`
-}
-
-// slowMove is a change that took longer.
+// slowMove is a change that took longer than is promised.
 type slowMove struct {
-	Round int   `json:"round"`
-	Scene scene `json:"scene"`
-	Move  move  `json:"move"`
+	Round int
+	Scene scene
+	Move  move
 }
 
 // plannedSummary is what rounds of planned changes have shown.
 type plannedSummary struct {
-	Rows []plannedRow `json:"rows"`
+	Rows []movesRow
 	// Single and Several sum up the scenes in which one member changes, and the others.
-	Single  plannedRow `json:"single"`
-	Several plannedRow `json:"several"`
-	Slow    []slowMove `json:"slow"`
+	Single  movesRow
+	Several movesRow
+	Slow    []slowMove
 }
 
 // summarizePlanned sums up rounds of planned changes; nil: there were none.
 func summarizePlanned(results []result) *plannedSummary {
+	planned := slices.DeleteFunc(slices.Clone(results), func(r result) bool {
+		return r.Single == nil || !r.Plan.Single.planned()
+	})
+	if len(planned) == 0 {
+		return nil
+	}
 	s := &plannedSummary{Slow: []slowMove{}}
-	var single, several []result
-	for _, r := range results {
-		if r.Single == nil || !r.Plan.Single.planned() {
-			continue
+	// row is over the changes that belong to what the rounds were about.
+	row := func(name string, of func(*singlePlan) bool) (x movesRow) {
+		var own []move
+		rounds := 0
+		for _, r := range planned {
+			if p := r.Plan.Single; of(p) {
+				rounds++
+				own = append(own, r.ownMoves()...)
+			}
 		}
-		if r.Plan.Single.Scene.single() {
-			single = append(single, r)
-		} else {
-			several = append(several, r)
+		x = movesRowOf(cause(name), "", own)
+		x.Rounds = rounds
+		return x
+	}
+	for _, x := range plannedScenes {
+		for _, g := range guards {
+			r := row(string(x), func(p *singlePlan) bool { return p.Scene == x && p.Guard == g })
+			r.Guard = g
+			s.Rows = append(s.Rows, r)
 		}
+	}
+	s.Single = row("one at a time, in all", func(p *singlePlan) bool { return p.Scene.single() })
+	s.Several = row("several at a time, in all", func(p *singlePlan) bool { return !p.Scene.single() })
+	for _, r := range planned {
 		for _, m := range r.ownMoves() {
 			if m.Gap > handOverTime.Seconds() {
 				s.Slow = append(s.Slow, slowMove{r.Plan.Round, r.Plan.Single.Scene, m})
 			}
 		}
 	}
-	if len(single)+len(several) == 0 {
-		return nil
-	}
-	for _, x := range plannedScenes {
-		for _, g := range guards {
-			s.Rows = append(s.Rows, plannedRowOf(x, g, slices.Concat(single, several), func(p *singlePlan) bool { return p.Scene == x && p.Guard == g }))
-		}
-	}
-	every := func(*singlePlan) bool { return true }
-	s.Single, s.Several = plannedRowOf("one at a time, in all", "", single, every), plannedRowOf("several at a time, in all", "", several, every)
 	slices.SortStableFunc(s.Slow, func(a, b slowMove) int { return a.Round - b.Round })
 	return s
 }
 
 // ownMoves are the changes that belong to what the round was about.
 func (r *result) ownMoves() []move {
-	return slices.DeleteFunc(slices.Clone(r.Single.Moves), func(m move) bool { return m.Cause != cause(r.Plan.Single.Scene) })
-}
-
-func plannedRowOf(name scene, g cluster.Guard, results []result, of func(*singlePlan) bool) plannedRow {
-	x := plannedRow{Scene: name, Guard: g}
-	var gaps []float64
-	for _, r := range results {
-		if !of(r.Plan.Single) {
-			continue
-		}
-		x.Rounds++
-		for _, m := range r.ownMoves() {
-			gaps = append(gaps, m.Gap)
-			if m.Gap <= handOverTime.Seconds() {
-				x.Prompt++
-			}
-		}
-	}
-	x.Gap = distribution(gaps)
-	return x
+	of := cause(r.Plan.Single.Scene)
+	return slices.DeleteFunc(slices.Clone(r.Single.Moves), func(m move) bool { return m.Cause != of })
 }
 
 // late reports whether changes of one member took longer than is promised, but for one in a hundred.
@@ -103,7 +83,10 @@ func (s *plannedSummary) table() table {
 			continue
 		}
 		share := fmt.Sprintf("%d (%.1f %%)", x.Prompt, 100*float64(x.Prompt)/float64(x.Gap.Count))
-		t = append(t, []string{string(x.Scene), string(x.Guard), strconv.Itoa(x.Rounds), strconv.Itoa(x.Gap.Count), short(x.Gap.P50), short(x.Gap.P99), short(x.Gap.Max), share})
+		t = append(t, []string{
+			string(x.Cause), string(x.Guard), strconv.Itoa(x.Rounds), strconv.Itoa(x.Gap.Count),
+			short(x.Gap.P50), short(x.Gap.P99), short(x.Gap.Max), share,
+		})
 	}
 	return t
 }

@@ -13,36 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-func TestNewShardPlan_IsSound(t *testing.T) {
-	count := make(map[any]int)
-	for round := range 3000 {
-		p := newShardPlan(3, round)
-		require.Equal(t, planText(t, p), planText(t, newShardPlan(3, round)), "it follows from seed and round")
-		require.Equal(t, stageKind{mode: ownMode, guard: p.Single.Guard, shards: shardCount}, p.kind())
-		count[p.Single.Scene]++
-		count[p.Single.Guard]++
-		count[p.Single.DrainsCoordinator]++
-		for _, f := range p.Faults {
-			count[f.Kind]++
-			require.NotContains(t, []target{agent, serf}, f.Target, "there is one process on a host")
-		}
-		if p.Single.Scene != cutScene {
-			require.Equal(t, whole, p.Shape)
-			require.Empty(t, p.nobodyAllowed(), "the others can go on")
-		}
-		require.Contains(t, hosts, p.victim())
-	}
-	for _, s := range shardScenes {
-		require.Greater(t, count[s], 100, s)
-	}
-	for _, x := range []any{departure, desertion, true, false} {
-		require.Greater(t, count[x], 50, x)
-	}
-	require.Equal(t, count[cluster.ByMembers], count[cluster.ByBoth], "half with leases, half without")
-}
-
 // A change is told by when it was, whether the old run had stopped, and whether its host was hit.
-func TestShardMovesOf(t *testing.T) {
+func TestMovesOf_Shards(t *testing.T) {
 	change := func(resource, from string, at, gap time.Duration, planned bool) ledger.Change {
 		return ledger.Change{Resource: resource, From: from + "#a", To: "n2#b", At: at * time.Second, Ended: (at - gap) * time.Second, Began: at * time.Second, Gap: time.Hour, Planned: planned}
 	}
@@ -58,7 +30,8 @@ func TestShardMovesOf(t *testing.T) {
 		change("d", "n4", 48, 1, true), // it has stood still until the heal, and was downed
 	}
 	of := func(p plan, changes ...ledger.Change) (causes []cause) {
-		for _, m := range shardMovesOf(changes, &p, log, fate{struck: p.hurt(), downed: map[string]string{"n4#a": "lost"}}, 12*time.Second) {
+		hit := fate{struck: p.hurt(), downed: map[string]string{"n4#a": "lost"}}
+		for _, m := range movesOf(changes, &p, log, hit, 12*time.Second) {
 			causes = append(causes, m.Cause)
 		}
 		return causes
@@ -67,7 +40,7 @@ func TestShardMovesOf(t *testing.T) {
 	require.Equal(t, []cause{
 		byBalance, byHandOver, cause(crashScene), cause(crashScene), cause(crashScene), byOther, byHeal, byBalance, byHeal, byHeal,
 	}, of(crashed, changes...))
-	moves := shardMovesOf(changes, &crashed, log, fate{struck: []string{"n1"}}, 12*time.Second)
+	moves := movesOf(changes, &crashed, log, fate{struck: []string{"n1"}}, 12*time.Second)
 	require.Equal(t, move{Cause: cause(crashScene), From: "n1", To: "n2", Gap: 9, Since: 10, Bound: 12}, moves[2], "what happens between two entries does not count")
 	require.Zero(t, moves[3].Bound, "only the first one of a shard is the fault's")
 	require.NotZero(t, moves[4].Bound)
@@ -81,7 +54,8 @@ func TestShardMovesOf(t *testing.T) {
 	for kind, want := range map[kind]cause{departure: cause(leaveScene), desertion: byDesertion} {
 		leaves := plan{Shape: whole, Faults: []fault{{Kind: kind, Hosts: []string{"n1"}}}, Single: &singlePlan{Shards: 8, Scene: leaveScene}}
 		require.Equal(t, []cause{want, byOther}, of(leaves, changes[3], changes[6]))
-		require.Zero(t, shardMovesOf(changes[3:4], &leaves, log, fate{struck: []string{"n1"}}, time.Second)[0].Bound, "nothing has to be noticed")
+		left := movesOf(changes[3:4], &leaves, log, fate{struck: []string{"n1"}}, time.Second)
+		require.Zero(t, left[0].Bound, "nothing has to be noticed")
 	}
 }
 

@@ -131,22 +131,18 @@ func (g *game) account(context.Context) error {
 			r.Refused++
 		}
 	}
-	if g.kind.shards > 0 {
-		r.Moves = g.shardMoves(whole.Changes, bound)
-	} else {
-		r.Moves = movesOf(whole.Changes, g.plan, g.log, bound)
-	}
+	r.Moves = movesOf(whole.Changes, g.plan, g.log, g.fate(), bound)
 	if err := g.beyond(r.Moves); err != nil {
 		return err
 	}
-	if g.kind.shards > 0 && r.Overlaps > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0 {
-		errs = append(errs, fmt.Errorf("two runs of a shard wrote at once, %d times, the longest for %v, and nothing had stood still", r.Overlaps, r.Overlap.Max))
+	calm := g.plan.Single.planned() ||
+		g.kind.shards > 0 && g.plan.has(pause) == nil && len(g.plan.Single.NoLedger) == 0
+	if calm && r.Overlaps > 0 {
+		const text = "two runs wrote at once, %d times, the longest for %v, and nothing had stood still"
+		errs = append(errs, fmt.Errorf(text, r.Overlaps, r.Overlap.Max))
 	}
 	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || g.plan.Single.planned()) && len(g.result.Downs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: it has downed %v", s, g.result.Downs))
-	}
-	if g.plan.Single.planned() && r.Overlaps > 0 {
-		errs = append(errs, fmt.Errorf("two runs wrote at once, %d times, the longest for %v, and nothing had gone wrong", r.Overlaps, r.Overlap.Max))
 	}
 	return errors.Join(errs...)
 }
@@ -203,32 +199,72 @@ func (s *stage) written() ([]ledger.Line, error) {
 	return lines, nil
 }
 
-// movesOf tells the changes of a round apart by when they were.
-func movesOf(changes []ledger.Change, p *plan, log marks, bound time.Duration) (all []move) {
-	first := true
+// fate is who was hit in a round.
+type fate struct {
+	struck []string          // hosts
+	downed map[string]string // incarnations, with the reasons
+}
+
+// fate is that of the round.
+func (g *game) fate() fate {
+	if g.plan.Single.Scene == cutScene {
+		return fate{without(hosts, g.result.Up), g.result.Downs}
+	}
+	return fate{g.plan.hurt(), g.result.Downs}
+}
+
+// hurt are the hosts on which something happens to all that runs there.
+func (p *plan) hurt() (all []string) {
+	for _, k := range []kind{pause, crash, kill, departure, desertion} {
+		all = append(all, p.hit(k)...)
+	}
+	return all
+}
+
+// movesOf tells the changes of a round apart: by when they were, and those of shards also by whether the old
+// run had said that it stops, and whether its host or its incarnation was hit. What is handed over when all
+// is well is balance, of shards.
+func movesOf(changes []ledger.Change, p *plan, log marks, hit fate, bound time.Duration) (all []move) {
+	seen := make(map[string]bool)
+	shards := p.Single.Shards > 0
 	for _, c := range changes {
-		m := move{From: c.From, To: c.To, Gap: c.Gap.Seconds()}
+		m := move{From: hostOf(c.From), To: hostOf(c.To), Gap: c.Gap.Seconds()}
+		began, other := c.At, c.From == c.To
+		if shards { // the times are those of the runs
+			began, other = c.Began, !slices.Contains(hit.struck, m.From)
+			m.Gap = (c.Began - c.Ended).Seconds()
+		}
+		_, downed := hit.downed[c.From]
 		switch {
 		case c.At <= log.begin:
 			continue
-		case log.ready == 0 || c.At <= log.ready:
-			m.Cause = byHeal // of the round before
+		case log.ready == 0 || c.At <= log.ready: // of the round before
+			m.Cause = afterwards(shards && c.Planned)
 		case log.cut == 0 || c.At <= log.cut:
 			m.Cause = byHandOver
-		case log.healed != 0 && c.At > log.healed && p.Shape != whole: // otherwise there was nothing to heal
-			m.Cause = byHeal
+		case log.healed != 0 && c.At > log.healed && (shards || p.Shape != whole): // else there was nothing to heal
+			m.Cause = afterwards(shards && c.Planned && c.Ended > log.healed && !downed)
+		case p.alone() && other:
+			m.Cause = byOther
+			seen[c.Resource] = seen[c.Resource] || !shards
 		default:
 			m.Cause = p.cause()
-			if p.alone() && c.From == c.To {
-				m.Cause = byOther
-			} else if first && p.alone() {
-				m.Since, m.Bound = (c.At - log.cut).Seconds(), bound.Seconds()
+			if p.alone() && p.Single.Scene != leaveScene && !seen[c.Resource] {
+				m.Since, m.Bound = (began - log.cut).Seconds(), bound.Seconds()
 			}
-			first = false
+			seen[c.Resource] = true
 		}
 		all = append(all, m)
 	}
 	return all
+}
+
+// afterwards is the cause of what moves when everything is well again.
+func afterwards(handedOver bool) cause {
+	if handedOver {
+		return byBalance
+	}
+	return byHeal
 }
 
 // cause is that of what moves during the cut.

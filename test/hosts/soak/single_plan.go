@@ -26,12 +26,6 @@ const (
 	killScene    scene = "process killed"
 )
 
-// scenes are those with a singleton, shardScenes those with shards.
-var (
-	scenes      = []scene{cutScene, stillScene, crashScene, rollingScene, agentScene, runScene, programScene}
-	shardScenes = []scene{cutScene, stillScene, crashScene, rollingScene, leaveScene, killScene}
-)
-
 // whole is no cut at all.
 const whole shape = "no cut"
 
@@ -66,50 +60,83 @@ type singlePlan struct {
 	DrainsCoordinator bool `json:"drains-coordinator,omitempty"`
 }
 
-// another keeps what is drawn for the singleton apart from what is drawn for the rest.
-const another = 1 << 32
+// What is drawn for what runs in one place, and for shards, is kept apart from what is drawn for the rest.
+const (
+	ofSingle = 1 << 32
+	ofShards = 2 << 32
+)
+
+// share is a scene, how many rounds of a hundred are about it or one before, and the fault that it is about.
+type share struct {
+	scene  scene
+	upTo   int
+	kind   kind
+	target target
+}
+
+var singleShares = []share{
+	{cutScene, 48, "", ""}, {stillScene, 62, pause, both}, {crashScene, 75, crash, ""},
+	{rollingScene, 85, "", ""}, {agentScene, 90, kill, agent},
+	{runScene, 95, runKilled, ""}, {programScene, 100, programKilled, ""},
+}
+
+// A host that leaves may leave with its shards.
+var shardShares = []share{
+	{cutScene, 44, "", ""}, {stillScene, 58, pause, both}, {crashScene, 72, crash, ""},
+	{rollingScene, 82, "", ""}, {leaveScene, 94, departure, ""}, {killScene, 100, kill, both},
+}
 
 // newSinglePlan is the plan of a round with a singleton: each other one has a lease.
 func newSinglePlan(seed uint64, round int) plan {
 	p := newPlan(seed, round)
-	d := dice{rand.New(rand.NewPCG(seed, another|uint64(round)))}
-	s := &singlePlan{Scene: cutScene, Guard: cluster.ByMembers, Aim: d.IntN(4) > 0, InPeace: d.IntN(2) == 0}
-	p.Single = s
-	if round%2 == 0 {
-		s.Guard = cluster.ByBoth
-	}
+	d := dice{rand.New(rand.NewPCG(seed, ofSingle|uint64(round)))}
+	p.Single = &singlePlan{Guard: guards[(round+1)%2], Aim: d.IntN(4) > 0, InPeace: d.IntN(2) == 0}
 	if d.IntN(2) == 0 {
-		s.WakesFirst = d.between(100*time.Millisecond, 500*time.Millisecond)
+		p.Single.WakesFirst = d.between(100*time.Millisecond, 500*time.Millisecond)
 	}
-	victim := []string{hosts[d.IntN(len(hosts))]}
-	switch x := d.IntN(100); {
-	case x < 48:
+	d.scene(&p, singleShares)
+	return p
+}
+
+// newShardPlan is the plan of a round with shards: each other one has leases. Their hosts are nodes of their
+// own.
+func newShardPlan(seed uint64, round int) plan {
+	p := newPlan(seed, round)
+	p.Mode = ownMode
+	for i := range p.Faults {
+		if p.Faults[i].Target != "" {
+			p.Faults[i].Target = both
+		}
+	}
+	d := dice{rand.New(rand.NewPCG(seed, ofShards|uint64(round)))}
+	p.Single = &singlePlan{Guard: guards[(round+1)%2], Aim: d.IntN(2) > 0, InPeace: d.IntN(2) == 0}
+	p.Single.Shards, p.Single.DrainsCoordinator = shardCount, d.IntN(2) == 0
+	d.scene(&p, shardShares)
+	return p
+}
+
+// scene draws what the round is about: what newPlan has drawn, or one fault on one host, or a rolling update.
+func (d dice) scene(p *plan, shares []share) {
+	s, victim := p.Single, []string{hosts[d.IntN(len(hosts))]}
+	x := d.IntN(100)
+	c := shares[slices.IndexFunc(shares, func(c share) bool { return x < c.upTo })]
+	s.Scene = c.scene
+	switch c.scene {
+	case cutScene:
 		if n := len(p.Sides); n > 0 && d.IntN(6) == 0 {
 			s.NoLedger = sorted(p.Sides[n-1])
 		}
-		return p
-	case x < 62:
-		s.Scene = stillScene
-		p.quiet(fault{Kind: pause, Hosts: victim, Target: both})
-	case x < 75:
-		s.Scene = crashScene
-		p.quiet(fault{Kind: crash, Hosts: victim})
-	case x < 85:
-		s.Scene = rollingScene
+	case rollingScene:
 		s.Order = slices.Clone(hosts)
 		d.Shuffle(len(s.Order), func(i, j int) { s.Order[i], s.Order[j] = s.Order[j], s.Order[i] })
 		p.quiet()
-	case x < 90:
-		s.Scene = agentScene
-		p.quiet(fault{Kind: kill, Hosts: victim, Target: agent})
-	case x < 95:
-		s.Scene = runScene
-		p.quiet(fault{Kind: runKilled, Hosts: victim})
 	default:
-		s.Scene = programScene
-		p.quiet(fault{Kind: programKilled, Hosts: victim})
+		f := fault{Kind: c.kind, Hosts: victim, Target: c.target}
+		if f.Kind == departure && !s.InPeace {
+			f.Kind = desertion
+		}
+		p.quiet(f)
 	}
-	return p
 }
 
 // quiet replaces the cut and all faults by these faults.

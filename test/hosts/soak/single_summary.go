@@ -11,39 +11,43 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// singleRow is one cause under one guard.
-type singleRow struct {
-	Cause cause         `json:"cause"`
-	Guard cluster.Guard `json:"guard"`
-	Gap   figures       `json:"gap"`
-	Since figures       `json:"since-fault"`
+// movesRow sums up the changes of one cause under one guard.
+type movesRow struct {
+	Cause cause
+	Guard cluster.Guard
+	// Rounds is how many had them; of planned changes only.
+	Rounds int
+	Gap    figures
+	// Prompt are those without work for no longer than is promised of a planned change.
+	Prompt int
+	Since  figures
 	// Beyond is what of Since came after the verdict and the margin.
-	Beyond figures `json:"beyond-margin"`
+	Beyond figures
 	// Bound is that of Since, Over how many were above.
-	Bound float64 `json:"bound,omitempty"`
-	Over  int     `json:"over"`
+	Bound float64
+	Over  int
 }
 
 // singleSummary is what a run has shown of singletons.
 type singleSummary struct {
-	Rows []singleRow `json:"rows"`
+	Rows []movesRow
 	// Ledger is the sum over all stages; its lists are empty but for those of what must not be.
-	Ledger ledger.Report `json:"ledger"`
+	Ledger ledger.Report
 	// Overlaps counts what would have been double work without the fence, by guard.
-	Overlaps map[cluster.Guard]overlaps `json:"overlaps"`
-	Scenes   map[scene]int              `json:"scenes"`
+	Overlaps map[cluster.Guard]overlaps
+	Scenes   map[scene]int
 	// Planned is about rounds of planned changes; nil: there were none.
-	Planned *plannedSummary       `json:"planned,omitempty"`
-	Guards  map[cluster.Guard]int `json:"guards"`
+	Planned *plannedSummary
+	Guards  map[cluster.Guard]int
 }
 
 // overlaps are those of some rounds.
 type overlaps struct {
-	Rounds  int        `json:"rounds"`
-	With    int        `json:"with"` // rounds with any
-	Count   int        `json:"count"`
-	Sum     ledger.Sum `json:"sum"`
-	Refused int        `json:"refused"`
+	Rounds  int
+	With    int // rounds with any
+	Count   int
+	Sum     ledger.Sum
+	Refused int
 }
 
 var guards = []cluster.Guard{cluster.ByMembers, cluster.ByBoth}
@@ -75,7 +79,7 @@ func summarizeSingle(results []result, reports []ledger.Report) *singleSummary {
 	s.Planned = summarizePlanned(results)
 	for _, c := range causes {
 		for _, g := range guards {
-			s.Rows = append(s.Rows, singleRowOf(c, g, moves[g][c]))
+			s.Rows = append(s.Rows, movesRowOf(c, g, moves[g][c]))
 		}
 	}
 	for _, r := range reports {
@@ -101,11 +105,14 @@ func (o *overlaps) add(r *singleResult) {
 	o.Refused += r.Refused
 }
 
-func singleRowOf(c cause, g cluster.Guard, moves []move) singleRow {
-	x := singleRow{Cause: c, Guard: g}
+func movesRowOf(c cause, g cluster.Guard, moves []move) movesRow {
+	x := movesRow{Cause: c, Guard: g}
 	var gaps, since, beyond []float64
 	for _, m := range moves {
 		gaps = append(gaps, m.Gap)
+		if m.Gap <= handOverTime.Seconds() {
+			x.Prompt++
+		}
 		if m.Bound == 0 {
 			continue
 		}

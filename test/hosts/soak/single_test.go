@@ -22,27 +22,59 @@ func planText(t *testing.T, p plan) string {
 	return string(raw)
 }
 
-func TestNewSinglePlan_IsSound(t *testing.T) {
-	count := make(map[any]int)
-	for round := range 3000 {
-		p := newSinglePlan(3, round)
-		require.Equal(t, planText(t, p), planText(t, newSinglePlan(3, round)), "it follows from seed and round")
-		count[p.Single.Scene]++
-		count[p.Single.Guard]++
-		if p.Single.Scene == cutScene {
-			plain := p
-			plain.Single = nil
-			require.Equal(t, planText(t, newPlan(3, round)), planText(t, plain))
-		} else {
-			require.Equal(t, whole, p.Shape)
-			require.Empty(t, p.nobodyAllowed(), "the others can go on")
-		}
-		require.Contains(t, hosts, p.victim())
+// The three families of rounds with something that runs in one place.
+func TestLoadPlans_AreSound(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan   func(seed uint64, round int) plan
+		shares []share
+		scenes []scene
+		check  func(t *testing.T, p *plan, count map[any]int)
+	}{
+		"singleton": {newSinglePlan, singleShares, nil, func(t *testing.T, p *plan, _ map[any]int) {
+			if p.Single.Scene == cutScene {
+				plain := *p
+				plain.Single = nil
+				require.Equal(t, planText(t, newPlan(3, p.Round)), planText(t, plain))
+			}
+		}},
+		"shards": {newShardPlan, shardShares, nil, func(t *testing.T, p *plan, count map[any]int) {
+			require.Equal(t, stageKind{mode: ownMode, guard: p.Single.Guard, shards: shardCount}, p.kind())
+			count[p.Single.DrainsCoordinator]++
+			for _, f := range p.Faults {
+				count[f.Kind]++
+				require.NotContains(t, []target{agent, serf}, f.Target, "there is one process on a host")
+			}
+		}},
+		"planned": {newPlannedPlan, nil, plannedScenes, checkFarewells},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := make(map[any]int)
+			for round := range 3000 {
+				p := c.plan(3, round)
+				require.Equal(t, planText(t, p), planText(t, c.plan(3, round)), "it follows from seed and round")
+				count[p.Single.Scene]++
+				count[p.Single.Guard]++
+				if p.Single.Scene != cutScene {
+					require.Equal(t, whole, p.Shape)
+					require.Empty(t, p.nobodyAllowed(), "the others can go on")
+				}
+				require.Contains(t, hosts, p.victim())
+				c.check(t, &p, count)
+			}
+			for _, s := range c.shares {
+				require.Greater(t, count[s.scene], 100, s.scene)
+			}
+			for _, s := range c.scenes {
+				require.Greater(t, count[s], 200, s)
+			}
+			if name == "shards" {
+				for _, x := range []any{departure, desertion, true, false} {
+					require.Greater(t, count[x], 50, x)
+				}
+			}
+			require.Equal(t, count[cluster.ByMembers], count[cluster.ByBoth], "half with a lease, half without")
+		})
 	}
-	for _, s := range scenes {
-		require.Greater(t, count[s], 100, s)
-	}
-	require.Equal(t, count[cluster.ByMembers], count[cluster.ByBoth], "half with a lease, half without")
 }
 
 // Two hosts change roles everywhere, and the plan that was drawn is not touched.
@@ -69,7 +101,7 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	log := marks{begin: 10 * time.Second, ready: 12 * time.Second, cut: 20 * time.Second, healed: 40 * time.Second, end: 50 * time.Second}
 	changes := []ledger.Change{change(9), change(11), change(15), change(29), change(30), change(45)}
 	causesOf := func(p plan, log marks) (all []cause) {
-		for _, m := range movesOf(changes, &p, log, 12*time.Second) {
+		for _, m := range movesOf(changes, &p, log, fate{}, 12*time.Second) {
 			all = append(all, m.Cause)
 		}
 		return all
@@ -83,9 +115,10 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	require.Equal(t, []cause{byHeal, byHandOver, byHandOver, byHandOver, byHandOver}, causesOf(clean, marks{begin: log.begin, ready: log.ready}), "it has failed before the cut")
 
 	stays := []ledger.Change{{From: "n3", To: "n3", At: 29 * time.Second}}
-	require.Equal(t, []move{{Cause: byOther, From: "n3", To: "n3"}}, movesOf(stays, &clean, log, 12*time.Second), "its own host was not hit")
+	require.Equal(t, []move{{Cause: byOther, From: "n3", To: "n3"}},
+		movesOf(stays, &clean, log, fate{}, 12*time.Second), "its own host was not hit")
 
-	moves := movesOf(changes, &clean, log, 12*time.Second)
+	moves := movesOf(changes, &clean, log, fate{}, 12*time.Second)
 	require.Equal(t, move{Cause: byCut, From: "n1", To: "n2", Gap: 1, Since: 9, Bound: 12}, moves[2])
 	require.Zero(t, moves[3].Bound, "only the first one is the fault's")
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -17,10 +16,10 @@ const quick = time.Second
 
 // figures are a distribution, in seconds.
 type figures struct {
-	Count int     `json:"count"`
-	P50   float64 `json:"p50"`
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
+	Count int
+	P50   float64
+	P99   float64
+	Max   float64
 }
 
 // distribution uses the nearest rank: a percentile is a value that was measured.
@@ -35,56 +34,53 @@ func distribution(values []float64) figures {
 
 // row sums up the rounds that had one shape or fault.
 type row struct {
-	Fault      string          `json:"fault"`
-	Rounds     int             `json:"rounds"`
-	Outcomes   map[outcome]int `json:"outcomes"`
-	Failed     int             `json:"failed"`
-	Active     figures         `json:"double-active-reaching"`
-	CutOff     figures         `json:"double-active-cut-off"`
-	Resolution figures         `json:"resolution"`
-	Nobody     figures         `json:"nobody-active"`
+	Fault      string
+	Rounds     int
+	Outcomes   map[outcome]int
+	Failed     int
+	Active     figures
+	CutOff     figures
+	Resolution figures
+	Nobody     figures
 }
 
 // summary is what a run has shown.
 type summary struct {
-	Date     string            `json:"date"`
-	Seed     uint64            `json:"seed"`
-	Family   family            `json:"family,omitempty"`
-	Planned  int               `json:"planned"`
-	Played   int               `json:"played"`
-	Parallel int               `json:"parallel"`
-	Seconds  float64           `json:"seconds"`
-	Busy     float64           `json:"busy"`
-	Versions []string          `json:"versions"`
-	Verdicts int               `json:"verdicts"`
-	Restarts int               `json:"downed"`
-	Modes    map[mode]int      `json:"modes"`
-	Classes  map[class]figures `json:"double-active"`
-	Bound    float64           `json:"bound"`
-	Bounded  figures           `json:"double-active-bounded"`
-	All      row               `json:"all"`
-	Shapes   []row             `json:"shapes"`
-	Faults   []row             `json:"faults"`
-	Results  []result          `json:"results"`
-	Problems map[int]string    `json:"problems"`
-	Rejoin   figures           `json:"rejoin"`
-	Stranded int               `json:"stranded"`
+	Seed     uint64
+	Planned  int
+	Played   int
+	Parallel int
+	Seconds  float64
+	Busy     float64
+	Versions []string
+	Verdicts int
+	Restarts int
+	Modes    map[mode]int
+	Classes  map[class]figures
+	Bound    float64
+	Bounded  figures
+	All      row
+	Shapes   []row
+	Faults   []row
+	Problems map[int]string
+	Rejoin   figures
+	Stranded int
 	// TwoSides, Broken and NotWhole count rounds: with two sides up, with a broken chain of verdicts, with members missing when all should be there.
-	TwoSides int            `json:"two-sides"`
-	Broken   int            `json:"broken-chains"`
-	NotWhole int            `json:"not-whole"`
-	Single   *singleSummary `json:"single,omitempty"`
+	TwoSides int
+	Broken   int
+	NotWhole int
+	Single   *singleSummary
 }
 
 // noFault stands for the rounds with nothing but the cut.
 const noFault = "nothing else"
 
-func summarize(results []result, planned int, took time.Duration, start time.Time, versions []string, o options) summary {
-	results = slices.SortedFunc(slices.Values(results), func(a, b result) int { return cmp.Compare(a.Plan.Round, b.Plan.Round) })
+func summarize(results []result, planned int, took time.Duration, versions []string, o options) summary {
 	s := summary{
-		Date: start.UTC().Format(time.DateOnly), Seed: o.seed, Family: o.family, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
-		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures), Results: results, Problems: make(map[int]string),
-		All: rowOf("all", results),
+		Seed: o.seed, Planned: planned, Played: len(results), Parallel: o.parallel, Seconds: took.Seconds(),
+		Versions: versions, Modes: make(map[mode]int), Classes: make(map[class]figures),
+		Problems: make(map[int]string),
+		All:      rowOf("all", results),
 	}
 	active := make(map[class][]float64)
 	var bounded, rejoin []float64
