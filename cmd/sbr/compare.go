@@ -40,14 +40,14 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 		return badInput{fmt.Errorf("%d runs are too many to compare: at most %d", total, maxCompared)}
 	}
 	relaxCollector()
-	show := newRunProgress(s.err, total)
+	show, done := newRunProgress(s.err, total)
 	for i := range cells {
 		cells[i].runs = make([]scenario.Measures, seeds.count())
 	}
 	cores.All(int(total), func(k int) {
 		c, seed := &cells[uint64(k)/seeds.count()], uint64(k)%seeds.count()
 		c.runs[seed] = c.ready.Measure(seeds.from+seed, nil).Measures
-		show.done(0)
+		done(0)
 	})
 	show.end()
 	c := comparison{Seeds: seeds.String(), Rows: compareRows(cells, variants)}
@@ -160,7 +160,7 @@ func (c *comparison) text(to io.Writer) error {
 			fmt.Fprintf(&b, "%s\n\n%s\n", p.bold(name), compareTable(of[name]))
 		}
 	}
-	what := count(uint64(len(c.Scenarios)), "scenario") + " together"
+	what := count(len(c.Scenarios), "scenario") + " together"
 	if len(c.Scenarios) == 1 {
 		what = c.Scenarios[0]
 	}

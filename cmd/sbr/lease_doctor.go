@@ -27,9 +27,7 @@ func newLeaseDoctor(s streams) *cobra.Command {
 		Example: "  sbr lease doctor -f sbr.yaml\n  sbr lease doctor payments-sbr --kubeconfig ~/.kube/config -n shop",
 	}
 	flags, output := addLease(c), addFormat(c)
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		t, err := flags.target()
 		if err != nil {
 			return err
@@ -57,6 +55,7 @@ type diagnosis struct {
 	Settings  map[string]string    `json:"settings"`
 }
 
+// roundTrips are the times of requests.
 type roundTrips struct {
 	Shortest string `json:"shortest"`
 	Median   string `json:"median"`
@@ -150,14 +149,9 @@ func (d *diagnosis) write(to io.Writer) error {
 			fmt.Fprintf(&b, "%*s-> %s\n", width+len("warning")+4, "", f.Fix)
 		}
 	}
-	if _, err := io.WriteString(to, b.String()); err != nil {
-		return err
+	if d.State != nil {
+		b.WriteString("\n" + d.State.text(time.Now()))
 	}
-	if d.State == nil {
-		return nil
-	}
-	if _, err := fmt.Fprintln(to); err != nil {
-		return err
-	}
-	return d.State.write(to, time.Now())
+	_, err := io.WriteString(to, b.String())
+	return err
 }

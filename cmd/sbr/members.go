@@ -112,7 +112,7 @@ func (f *memberFilter) line(a *agentAnswer) string {
 			out = append(out, fmt.Sprintf("%s (%s, %s)", m.Name, m.Status, m.Side))
 		}
 	}
-	line := count(uint64(len(all)), "member")
+	line := count(len(all), "member")
 	if len(out) > 0 {
 		line += ": " + namesText(out)
 	}

@@ -124,29 +124,35 @@ func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
 	}
 }
 
+// interruptibleVerb is verb for one that ends with the first SIGINT or SIGTERM.
+func interruptibleVerb(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return verb(func() error { return f(ctx) })(c, args)
+	}
+}
+
 // report prints err, one line for each problem in it, and returns the exit status.
 func report(to io.Writer, err error) int {
 	var ended exitStatus
+	status := exitBadInput
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &ended):
 		return int(ended)
-	case errors.As(err, new(badInput)), errors.As(err, new(internal)), errors.As(err, new(held)):
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(to, "sbr: %s\n", line)
-		}
-	default: // from cobra: one problem, sometimes with suggestions on lines of their own
-		fmt.Fprintf(to, "sbr: %s\n", strings.Join(strings.Fields(err.Error()), " "))
-	}
-	switch {
 	case errors.As(err, new(internal)):
-		return exitInternal
+		status = exitInternal
 	case errors.As(err, new(held)):
-		return exitHeld
-	default:
-		return exitBadInput
+		status = exitHeld
+	case !errors.As(err, new(badInput)): // from cobra: one problem, sometimes with suggestions on lines of their own
+		err = errors.New(strings.Join(strings.Fields(err.Error()), " "))
 	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(to, "sbr: %s\n", line)
+	}
+	return status
 }
 
 // interruptible ends with the first SIGINT or SIGTERM.

@@ -40,7 +40,7 @@ func importLogs(s streams, paths []string) error {
 	if _, err := s.out.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(uint64(len(in.lines)), "line"), count(uint64(len(paths)), "log"))
+	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(len(in.lines), "line"), count(len(paths), "log"))
 	for _, what := range slices.Sorted(maps.Keys(in.unused)) {
 		fmt.Fprintf(s.err, "  %6d  %s\n", in.unused[what], what)
 	}

@@ -100,7 +100,7 @@ func (s *simulateStats) full() string {
 func (s *simulateStats) histogram(b *strings.Builder, name string, all []float64) {
 	const parts, width = 10, 50
 	spread := scenario.SpreadOf(all, parts)
-	fmt.Fprintf(b, "%s, %d of %s\n", name, spread.Runs, count(uint64(s.runs), "run"))
+	fmt.Fprintf(b, "%s, %d of %s\n", name, spread.Runs, count(s.runs, "run"))
 	if spread.Runs == 0 {
 		b.WriteString("\n")
 		return
