@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,12 +41,7 @@ type overLease struct {
 // refuses for good, or where a holder lives that Once asks for; and a slot rests under the token that it has, this gives a
 // lease back under which a program was ended early, because it could not be renewed.
 func OverLease(l *lease.Lease, o LeaseOptions) Guard {
-	g := &overLease{lease: l, opt: o, log: o.Log}
-	if g.log == nil {
-		g.log = slog.Default()
-	}
-	g.log = g.log.With("lease", o.Where)
-	return g
+	return &overLease{lease: l, opt: o, log: cmp.Or(o.Log, slog.Default()).With("lease", o.Where)}
 }
 
 // Notice is how long before the end of its validity a lease with these settings should be given up in peace by who needs stopTimeout for that:

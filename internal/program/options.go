@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -17,11 +16,11 @@ type Options struct {
 	Path string
 	Args []string
 	Env  []string
-	// StopTimeout is how long the program may take to end after it was told to. Must be positive.
+	// StopTimeout is how long the program may take to end after it was told to.
 	StopTimeout time.Duration
 	// Until is when it must have ended. Zero: nothing is known of such a moment.
 	Until time.Time
-	// Notice is how long before Until it is told to end. Must not be negative.
+	// Notice is how long before Until it is told to end.
 	Notice time.Duration
 	// Log is told what cannot be ended. Nil: slog.Default().
 	Log *slog.Logger
@@ -29,22 +28,6 @@ type Options struct {
 
 // DefaultOptions allows 10 s for ending.
 func DefaultOptions() Options { return Options{StopTimeout: 10 * time.Second} }
-
-// Validate reports every problem at once, one line each.
-func (o Options) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("program: "+format, args...))
-		}
-	}
-	check(len(o.Supervisor) > 0, "a command line for the supervisor is required")
-	check(o.Path != "", "a file to run is required")
-	check(len(o.Args) > 0, "the arguments must begin with a name")
-	check(o.StopTimeout > 0, "the stop timeout is %v: it must be more than 0s", o.StopTimeout)
-	check(o.Notice >= 0, "the notice is %v: it must not be negative", o.Notice)
-	return errors.Join(errs...)
-}
 
 // ErrUnsupported is wrapped by the error of Start on systems without process groups.
 var ErrUnsupported = errors.New("program: this system has no process groups")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -235,42 +234,6 @@ func TestRun_Leave(t *testing.T) {
 		}
 		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: want}, Why: want}}, l.ends)
 	}
-}
-
-// watchful counts what this process has started when a turn is asked for.
-type watchful struct {
-	*script
-	children []int
-}
-
-func (w *watchful) Next(ctx context.Context) (*program.Turn, error) {
-	pids, err := process.Children()
-	require.NoError(w.t, err)
-	w.children = append(w.children, len(pids))
-	return w.script.Next(ctx)
-}
-
-// The supervisor is there before the turn is: what starts in the turn is the program alone. Who waits for nothing needs none before it is its turn.
-func TestRun_TheKeeperIsReadyBeforeTheTurn(t *testing.T) {
-	for _, once := range []bool{false, true} {
-		w := &watchful{script: &script{turns: []*program.Turn{turn(1).Turn}, after: program.ErrElsewhere}}
-		run, ready := play(t, w.script, polite, func(o *program.RunOptions) { o.Guard, o.Once = w, once })
-		end := w.turns[0]
-		stop, cancel := context.WithCancelCause(context.Background())
-		end.Stop = stop
-		go func() { ready(1); cancel(errHandOver) }()
-		_, err := run()
-		if once {
-			require.Error(t, err)
-			require.Equal(t, []int{0}, w.children)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, []int{1, 1}, w.children)
-	}
-	pids, err := process.Children()
-	require.NoError(t, err)
-	require.Empty(t, pids, "the last one was not needed")
 }
 
 // late is a Guard whose turn comes with the signal that ends everything.

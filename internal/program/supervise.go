@@ -36,7 +36,7 @@ func Supervise() error {
 	var first order
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil // its parent has ended without a program
+		return nil // its parent has ended before it could say what to start
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotSupervisor, err)
 	case first.Start == nil:
