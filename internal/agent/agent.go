@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,7 @@ const leaveTime = 20 * time.Second
 // Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate says. It returns the exit status,
 // and an error for the statuses 1 and 2. A Problem is one for an operator.
 func Run(ctx context.Context, o Options) (status int, err error) {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Exit == nil {
 		o.Exit = os.Exit
 	}

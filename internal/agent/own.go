@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -57,8 +56,8 @@ func newOwn(f *config.File, log *slog.Logger) (*own, error) {
 }
 
 // gossip are the memberlist settings of the profile.
-func gossip(f *config.File) *memberlist.Config {
-	switch f.Serf.Profile {
+func gossip(profile string) *memberlist.Config {
+	switch profile {
 	case "wan":
 		return memberlist.DefaultWANConfig()
 	case "local":
@@ -73,7 +72,7 @@ const defaultPort = 7946
 
 func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
-	conf.MemberlistConfig = gossip(&config.File{Serf: *s})
+	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
@@ -105,10 +104,10 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	}
 	if s.Snapshot != "" { // Serf itself would give up for good
 		f, err := os.OpenFile(s.Snapshot, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("serf.snapshot: %w", err)
+		if err == nil {
+			err = f.Close()
 		}
-		if err := f.Close(); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("serf.snapshot: %w", err)
 		}
 	}
@@ -343,28 +342,20 @@ func serfLogger(to *slog.Logger) *log.Logger { return log.New(&serfLog{to}, "", 
 
 type serfLog struct{ to *slog.Logger }
 
-var serfLevels = []struct {
-	prefix string
-	level  slog.Level
-}{
-	{"[TRACE] ", slog.LevelDebug - 4},
-	{"[DEBUG] ", slog.LevelDebug},
-	{"[INFO] ", slog.LevelInfo},
-	{"[WARN] ", slog.LevelWarn},
-	{"[ERR] ", slog.LevelError},
-	{"[ERROR] ", slog.LevelError},
+var serfLevels = map[string]slog.Level{
+	"TRACE": slog.LevelDebug - 4, "DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERR": slog.LevelError,
+	"ERROR": slog.LevelError,
 }
 
 // Write implements io.Writer.
 func (s *serfLog) Write(p []byte) (int, error) {
-	line, level := bytes.TrimSpace(p), slog.LevelInfo
-	for _, l := range serfLevels {
-		if rest, ok := bytes.CutPrefix(line, []byte(l.prefix)); ok {
-			line, level = rest, l.level
-			break
+	line, level := strings.TrimSpace(string(p)), slog.LevelInfo
+	if word, rest, found := strings.Cut(strings.TrimPrefix(line, "["), "] "); found {
+		if is, known := serfLevels[word]; known {
+			line, level = rest, is
 		}
 	}
-	s.to.Log(context.Background(), level, string(line))
+	s.to.Log(context.Background(), level, line)
 	return len(p), nil
 }
 

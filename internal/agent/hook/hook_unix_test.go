@@ -372,8 +372,7 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	t.Setenv("PATH", dir)
 	o := Options{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p", Signal: "TERM"}
 	_, err := New(o)
-	require.EqualError(t, err, `hooks.timeout: is 0s: it must be positive
-hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
+	require.EqualError(t, err, `hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
 hooks.on-resume: "`+plain+`" cannot be executed: it must be a file, with the right to execute it (chmod +x)
 hooks.on-down: "`+dir+`" cannot be executed: is a directory
 hooks.signal: "TERM" is unknown: use a name such as SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGKILL`)

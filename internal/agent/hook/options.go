@@ -26,8 +26,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that nobody knows, a time-out that
-// is not positive. The names are those of sbr.yaml.
+// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that nobody knows. The names are
+// those of sbr.yaml.
 func (o Options) Validate() error {
 	_, _, err := o.resolve()
 	return err
@@ -36,9 +36,6 @@ func (o Options) Validate() error {
 // resolve also returns what the names stand for.
 func (o Options) resolve() (paths map[event]string, sig os.Signal, err error) {
 	var problems []error
-	if o.Timeout <= 0 {
-		problems = append(problems, fmt.Errorf("hooks.timeout: is %v: it must be positive", o.Timeout))
-	}
 	paths = make(map[event]string)
 	for _, e := range []event{suspend, resume, down} {
 		command := o.command(e)
@@ -89,17 +86,12 @@ func executable(command []string) (string, error) {
 	case errors.Is(err, os.ErrPermission):
 		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)", command[0])
 	case err != nil:
-		return "", fmt.Errorf("%q cannot be executed: %w", command[0], cause(err))
+		if e := new(exec.Error); errors.As(err, &e) {
+			err = e.Err // without the name, a second time
+		}
+		return "", fmt.Errorf("%q cannot be executed: %w", command[0], err)
 	}
 	return path, nil
-}
-
-// cause leaves away what package exec puts before a problem: the name, a second time.
-func cause(err error) error {
-	if e := new(exec.Error); errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }
 
 // event is what a command is run for. Its text is SBR_EVENT, and with "on-" before it the key of the command.

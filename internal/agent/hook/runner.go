@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,10 +55,7 @@ func New(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{opt: o, log: o.Log, paths: paths, sig: sig}
-	if r.log == nil {
-		r.log = slog.Default()
-	}
+	r := &Runner{opt: o, log: cmp.Or(o.Log, slog.Default()), paths: paths, sig: sig}
 	r.all, r.endAll = context.WithCancelCause(context.Background())
 	r.changes, r.endChanges = context.WithCancelCause(r.all)
 	return r, nil
@@ -113,41 +111,36 @@ func (r *Runner) take() *change {
 // anything. A ctx that has ended already leaves no time for the command; the signal is sent all the same.
 func (r *Runner) Down(ctx context.Context, f Facts) {
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
-	done := r.down(ctx, f.complete())
-	select {
-	case <-done:
-	case <-ctx.Done():
+	defer cancel()
+	if done := r.down(ctx, f.complete()); done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
 	}
-	cancel()
 }
 
-// down starts what Down waits for.
+// down starts what Down waits for: the command ends with ctx or with the Runner. Nil: there is nothing to wait for.
 func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	done := make(chan struct{})
 	if r.downed || r.closed {
-		close(done)
-		return done
+		return nil
 	}
 	r.downed = true
 	r.endChanges(errDowned)
-	var both sync.WaitGroup
-	both.Go(func() { r.runDown(ctx, f) })
-	both.Go(func() { r.signal(f) })
+	done := make(chan struct{})
 	r.runs.Go(func() {
+		defer close(done)
+		var both sync.WaitGroup
+		both.Go(func() { r.signal(f) })
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(r.all, func() { cancel(context.Cause(r.all)) })()
+		r.run(ctx, down, f)
 		both.Wait()
-		close(done)
 	})
 	return done
-}
-
-// runDown ends with its caller's context or with the Runner.
-func (r *Runner) runDown(ctx context.Context, f Facts) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.all, func() { cancel(context.Cause(r.all)) })()
-	r.run(ctx, down, f)
 }
 
 // Close ends everything that still runs and waits for it, up to a few seconds. It may be called more than once.
@@ -201,8 +194,8 @@ func execute(ctx context.Context, path string, args []string, e event, f Facts, 
 	if err != nil {
 		return -1, fmt.Errorf("its input: %w", err)
 	}
-	out := output{log: log}
-	stdout, stderr := out.stream("stdout"), out.stream("stderr")
+	out := &output{log: log}
+	stdout, stderr := &stream{output: out, name: "stdout"}, &stream{output: out, name: "stderr"}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = f.environment(e), bytes.NewReader(input), stdout, stderr
 	cmd.WaitDelay = killAfter

@@ -45,7 +45,7 @@ func scrape(t testing.TB, tel *telemetry.Telemetry, accept string) string {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
-	tel.Handler().ServeHTTP(w, r)
+	tel.Handler.ServeHTTP(w, r)
 	require.Equal(t, http.StatusOK, w.Code)
 	body, err := io.ReadAll(w.Result().Body)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func afterASplit(t *testing.T) (pages []string) {
 			require.NoError(t, err)
 			cfg := downing.DefaultConfig()
 			cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View(name), func(int) {}, quiet
-			cfg.Meter, cfg.Tracer = tel.Meter(), tel.Tracer()
+			cfg.Meter, cfg.Tracer = tel.Meter, tel.Tracer
 			p, err := downing.New(cfg)
 			require.NoError(t, err)
 			p.OnSuspend(func(string) {})

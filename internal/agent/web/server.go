@@ -1,13 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,15 +37,10 @@ type Server struct {
 	end    sync.Once
 }
 
-// New listens, and serves nothing yet. It fails when the options are not valid, the address cannot be had, or the certificate or the token
+// New listens, and serves nothing yet. It fails when the address cannot be had, or the certificate or the token
 // cannot be read; each error is for an operator and says what to do. It warns of settings that open the page to others than those it is meant for.
 func New(o Options) (*Server, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	s := &Server{log: o.Logger, feed: newFeed(o.Source), ending: make(chan struct{})}
 	var guard *token
 	if o.TokenFile != "" {
@@ -162,27 +157,12 @@ type Options struct {
 	Source Source
 	// Metrics answers /metrics. Nil: there is no such path.
 	Metrics http.Handler
-	// Programs takes POST requests at /run, and Singletons answers /singletons. Nil: there is no such path.
-	Programs, Singletons http.Handler
+	// Programs takes POST requests at /run. Nil: there is no such path.
+	Programs http.Handler
+	// Singletons is what /singletons shows. Nil: there is no such path.
+	Singletons func() any
 	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token. Nil: there is no such path.
 	Down func(ctx context.Context, member, reason string) error
 	// Logger is told what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
-}
-
-// Validate returns everything that is wrong, in one error. It opens nothing.
-func (o *Options) Validate() error {
-	var errs []error
-	if _, port, err := net.SplitHostPort(o.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("http listen: %q is not host:port: use for instance 127.0.0.1:7380", o.Listen))
-	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		errs = append(errs, fmt.Errorf("http listen: %q is no port: use a number up to 65535", port))
-	}
-	if (o.TLSCert == "") != (o.TLSKey == "") {
-		errs = append(errs, errors.New("http tls: a certificate and its key belong together: set tls-cert-file and tls-key-file, or neither"))
-	}
-	if o.Source == nil {
-		errs = append(errs, errors.New("http: nothing to show: set Source"))
-	}
-	return errors.Join(errs...)
 }
