@@ -289,7 +289,7 @@ func (r *walkReport) violated(v explore.Violation) {
 func (r *walkReport) text(to io.Writer) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "sides\tcuts\twalks\tcovered\tstates\tedges\trests\t")
-	for _, w := range append(r.Sizes, r.total()) {
+	for _, w := range append(r.Sizes, walkRow{Sizes: "all", Partitions: r.Partitions, Walks: r.Walks, Covered: r.Covered, WalkCounts: r.WalkCounts}) {
 		fmt.Fprintf(t, "%s\t", w.Sizes)
 		for _, n := range []int{w.Partitions, w.Walks, w.Covered, w.States, w.Edges, w.Rests} {
 			fmt.Fprintf(t, "%s\t", thousands(n))
@@ -312,12 +312,6 @@ func (r *walkReport) text(to io.Writer) error {
 	}
 	_, err := fmt.Fprintf(to, "\n%s\n", line)
 	return err
-}
-
-func (r *walkReport) total() walkRow {
-	w := r.walkRow
-	w.Sizes = "all"
-	return w
 }
 
 // outcome is the last line without the time.

@@ -81,9 +81,7 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
 	r.agent.addTrust(flags)
 	flags.StringVarP(&r.file, "config", "f", "", "take from here (sbr.yaml) the times of the lease and the access to its store, or where the agent listens")
-	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
-	flags.StringVar(&r.context, "context", "", "context of the kubeconfig (default: its current one)")
-	flags.StringVarP(&r.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
+	r.addPlace(flags)
 	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
 	flags.DurationVar(&r.interval, "heartbeat-interval", 0, "how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
 	flags.DurationVar(&r.operation, "lease-operation-timeout", 0, "how long one request to the lease may take (default: the configuration's, or 5s)")
@@ -160,17 +158,23 @@ func (r *runFlags) check() (path string, err error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	r.problems(problem)
+	if r.singleton == "" {
+		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
+		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
+	} else {
+		problem(r.lease != "", "--lease and --singleton: give one of them; "+
+			"whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
+		problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 || r.interval != 0 || r.operation != 0,
+			"the flags of the lease are not for --singleton: its lease is in the agents' configuration (singleton.use-lease)")
+		problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop, attach.MaxStopTimeout)
+	}
 	problem(r.stop <= 0, "--stop-timeout %v: it must be more than 0s", r.stop)
 	problem(r.holdFor < 0, "--hold-for %v: it must not be negative", r.holdFor)
-	if len(r.command) == 0 {
-		return "", errors.Join(append(errs, errors.New("which program? give it behind --, as in: sbr run --lease file:PATH -- CMD"))...)
-	}
-	path, err = exec.LookPath(r.command[0])
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		errs = append(errs, fmt.Errorf("%q is not in $PATH", r.command[0]))
-	case err != nil:
+	problem(len(r.command) == 0, "which program? give it behind --, as in: sbr run --lease file:PATH -- CMD")
+	if len(r.command) > 0 {
+		if path, err = exec.LookPath(r.command[0]); errors.Is(err, exec.ErrNotFound) {
+			err = fmt.Errorf("%q is not in $PATH", r.command[0])
+		}
 		errs = append(errs, err)
 	}
 	return path, errors.Join(errs...)
@@ -213,24 +217,7 @@ func (r *runFlags) usable(ctx context.Context, t *target, store lease.Store, log
 
 // runOwner names this life of this process.
 func runOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
-}
-
-// problems are those of the flags that are for either way alone.
-func (r *runFlags) problems(problem func(is bool, format string, args ...any)) {
-	if r.singleton == "" {
-		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
-		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
-		return
-	}
-	problem(r.lease != "", "--lease and --singleton: give one of them; whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
-	problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 || r.interval != 0 || r.operation != 0,
-		"the flags of the lease are not for --singleton: its lease is in the agents' configuration (singleton.use-lease)")
-	problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop, attach.MaxStopTimeout)
+	return fmt.Sprintf("%s/%d-%s", hostName(), os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
 // attached runs CMD whenever the agent of this machine says so.

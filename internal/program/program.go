@@ -42,6 +42,7 @@ type Program struct {
 
 	kill     sync.Once
 	answered chan struct{} // the supervisor kills, or is gone
+	answer   func()        // closes answered
 	ended    chan struct{}
 	status   Status
 }
@@ -56,6 +57,7 @@ func Start(o Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}), ended: make(chan struct{})}
+	p.answer = sync.OnceFunc(func() { close(p.answered) })
 	if err := p.startSupervisor(o.Supervisor); err != nil {
 		return nil, fmt.Errorf("program: its supervisor does not start: %w", err)
 	}
@@ -217,15 +219,6 @@ func (p *Program) follow(from *json.Decoder) {
 	}
 	p.answer()
 	close(p.ended)
-}
-
-// answer is called by one goroutine, follow.
-func (p *Program) answer() {
-	select {
-	case <-p.answered:
-	default:
-		close(p.answered)
-	}
 }
 
 // stopSupervisor ends the supervisor, which has nothing to do any more.

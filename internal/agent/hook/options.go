@@ -33,38 +33,29 @@ func (o Options) Validate() error {
 	return err
 }
 
-// resolve also returns what the names stand for.
-func (o Options) resolve() (paths map[event]string, sig os.Signal, err error) {
+// resolve also returns what the names stand for: commands with the paths of their files.
+func (o Options) resolve() (commands map[event][]string, sig os.Signal, err error) {
 	var problems []error
-	paths = make(map[event]string)
-	for _, e := range []event{suspend, resume, down} {
-		command := o.command(e)
-		if len(command) == 0 {
+	commands = make(map[event][]string)
+	for _, c := range []struct {
+		event
+		command []string
+	}{{suspend, o.OnSuspend}, {resume, o.OnResume}, {down, o.OnDown}} {
+		if len(c.command) == 0 {
 			continue
 		}
-		path, err := executable(command)
+		path, err := executable(c.command)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("hooks.on-%s: %w", e, err))
+			problems = append(problems, fmt.Errorf("hooks.on-%s: %w", c.event, err))
 		}
-		paths[e] = path
+		commands[c.event] = append([]string{path}, c.command[1:]...)
 	}
 	if o.PIDFile != "" {
 		if sig, err = signalNamed(o.Signal); err != nil {
 			problems = append(problems, fmt.Errorf("hooks.signal: %w", err))
 		}
 	}
-	return paths, sig, errors.Join(problems...)
-}
-
-func (o Options) command(e event) []string {
-	switch e {
-	case suspend:
-		return o.OnSuspend
-	case resume:
-		return o.OnResume
-	default:
-		return o.OnDown
-	}
+	return commands, sig, errors.Join(problems...)
 }
 
 // executable finds the file of a command, so that a later change of the environment does not.

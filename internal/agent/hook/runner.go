@@ -24,10 +24,10 @@ var (
 
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	opt   Options
-	log   *slog.Logger
-	paths map[event]string
-	sig   os.Signal
+	opt      Options
+	log      *slog.Logger
+	commands map[event][]string
+	sig      os.Signal
 
 	// changes ends what runs for suspend and resume, all ends everything.
 	changes, all       context.Context
@@ -51,11 +51,11 @@ type change struct {
 
 // New returns a Runner, or the problems that Validate finds. At rest it has no goroutine.
 func New(o Options) (*Runner, error) {
-	paths, sig, err := o.resolve()
+	commands, sig, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{opt: o, log: cmp.Or(o.Log, slog.Default()), paths: paths, sig: sig}
+	r := &Runner{opt: o, log: cmp.Or(o.Log, slog.Default()), commands: commands, sig: sig}
 	r.all, r.endAll = context.WithCancelCause(context.Background())
 	r.changes, r.endChanges = context.WithCancelCause(r.all)
 	return r, nil
@@ -167,16 +167,16 @@ const killAfter = time.Second
 
 // run runs the command of an event, if there is one, and logs how it went.
 func (r *Runner) run(ctx context.Context, e event, f Facts) {
-	path := r.paths[e]
-	if path == "" {
+	command := r.commands[e]
+	if len(command) == 0 {
 		return
 	}
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
 	defer cancel()
-	log := f.log(r.log).With("hook", "on-"+string(e), "command", path)
+	log := f.log(r.log).With("hook", "on-"+string(e), "command", command[0])
 	log.Info("sbr: hook starts")
 	began := time.Now()
-	status, err := execute(ctx, path, r.opt.command(e)[1:], e, f, log)
+	status, err := execute(ctx, command, e, f, log)
 	log = log.With("duration", time.Since(began).Round(time.Millisecond))
 	if status >= 0 {
 		log = log.With("exit-status", status)
@@ -189,14 +189,14 @@ func (r *Runner) run(ctx context.Context, e event, f Facts) {
 }
 
 // execute returns the exit status, -1 for none, and what went wrong.
-func execute(ctx context.Context, path string, args []string, e event, f Facts, log *slog.Logger) (status int, err error) {
+func execute(ctx context.Context, command []string, e event, f Facts, log *slog.Logger) (status int, err error) {
 	input, err := f.input(e)
 	if err != nil {
 		return -1, fmt.Errorf("its input: %w", err)
 	}
 	out := &output{log: log}
 	stdout, stderr := &stream{output: out, name: "stdout"}, &stream{output: out, name: "stderr"}
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = f.environment(e), bytes.NewReader(input), stdout, stderr
 	cmd.WaitDelay = killAfter
 	var told time.Time // when it was told to end
