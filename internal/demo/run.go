@@ -18,6 +18,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
@@ -103,7 +105,7 @@ func (c *cluster) resolve(ctx context.Context) error {
 func (c *cluster) clear(ctx context.Context) error {
 	err := c.wait(ctx, 20*time.Second, "the survivors did not remove the downed", func() bool {
 		for _, n := range c.names {
-			if n != c.opt.Pause && c.isDown(n) && !closed(c.nodes[n].provider.Done()) {
+			if n != c.opt.Pause && c.isDown(n) && !drive.Closed(c.nodes[n].provider.Done()) {
 				return false
 			}
 		}
@@ -150,7 +152,7 @@ func (c *cluster) knock(ctx context.Context) error {
 	if loser == "" || len(c.upNames()) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", func() bool { return closed(c.nodes[loser].provider.Done()) }); err != nil {
+	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", func() bool { return drive.Closed(c.nodes[loser].provider.Done()) }); err != nil {
 		return err
 	}
 	c.log.world("%s comes back under its old incarnation", loser)
@@ -163,14 +165,9 @@ func (c *cluster) knock(ctx context.Context) error {
 	}
 	joinErr := c.join(s, loser)
 	err = c.wait(ctx, 10*time.Second, loser+" was not refused", func() bool { return c.log.refused(loser) })
-	if err == nil {
-		end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
-		admitted := false
-		err = c.wait(ctx, time.Minute, "", func() bool {
-			admitted = c.listed(loser)
-			return admitted || time.Now().After(end)
-		})
-		if admitted {
+	end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
+	for err == nil && time.Now().Before(end) {
+		if err = sleep.For(ctx, poll); c.listed(loser) {
 			err = errors.New(loser + " was admitted under its old incarnation")
 		}
 	}
@@ -365,29 +362,18 @@ func (c *cluster) startAll(ctx context.Context) error {
 	return err
 }
 
-func (c *cluster) isDown(name string) bool { return closed(c.nodes[name].provider.Downed()) }
+func (c *cluster) isDown(name string) bool { return drive.Closed(c.nodes[name].provider.Downed()) }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+// poll is how often the cluster is looked at.
+const poll = 20 * time.Millisecond
 
 func (c *cluster) wait(ctx context.Context, limit time.Duration, problem string, ok func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline.C:
+	for end := time.Now().Add(limit); !ok(); {
+		if time.Now().After(end) {
 			return fmt.Errorf("%s within %v", problem, limit)
-		case <-tick.C:
+		}
+		if sleep.For(ctx, poll) != nil {
+			return ctx.Err()
 		}
 	}
 	return nil

@@ -106,31 +106,27 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // Call it once.
 func (s *Server) Serve(ctx context.Context) error {
 	failed := make(chan error, 1)
-	go func() { failed <- s.serve() }()
+	go func() {
+		if s.tls == nil {
+			failed <- s.http.Serve(s.ln)
+			return
+		}
+		s.http.TLSConfig = s.tls.config()
+		failed <- s.http.ServeTLS(s.ln, "", "")
+	}()
+	var err error
 	select {
-	case err := <-failed:
-		return s.ended(err)
+	case err = <-failed:
 	case <-ctx.Done():
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 		_ = s.Shutdown(bound) // what is left then was cut off: nobody has to wait for a client that does not read
-		return s.ended(<-failed)
+		err = <-failed
 	}
-}
-
-func (s *Server) ended(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return fmt.Errorf("http: %s is no longer served: %w", s.Addr(), err)
-}
-
-func (s *Server) serve() error {
-	if s.tls == nil {
-		return s.http.Serve(s.ln)
-	}
-	s.http.TLSConfig = s.tls.config()
-	return s.http.ServeTLS(s.ln, "", "")
 }
 
 // Shutdown ends the server: feeds get the last state, requests that run may finish until ctx ends, then they are cut off and the error is that
