@@ -236,7 +236,7 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 		Lock: lockPath(client.url, r.singleton), Once: r.once, Version: downing.Version(), Log: log,
 	})
 	defer g.Close()
-	return r.guarded(ctx, path, g, log)
+	return r.guarded(ctx, path, g.Next, log)
 }
 
 // lockPath is one file for each singleton of each agent. It is in a folder that every process of this user has.

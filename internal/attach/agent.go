@@ -39,7 +39,7 @@ type AgentOptions struct {
 	Log *slog.Logger
 }
 
-// Agent is the Guard of a singleton that an agent of this machine runs. Next and Done belong to one goroutine.
+// Agent gives the turns of a singleton that an agent of this machine runs: Next is the Guard. It belongs to one goroutine.
 //
 // The program may run until the agent says that it has to stop, or has not said for so long that it may go on. It is stopped as well when the connection
 // to the agent ends. While the agent does not answer, Next tries again and again.
@@ -50,7 +50,6 @@ type Agent struct {
 
 	lock *flock.Flock
 	link *link
-	turn *turn
 	// ended is what could not be told on the connection before.
 	ended *Ended
 }
@@ -66,19 +65,14 @@ const (
 	leaveMargin = 5 * time.Second
 )
 
-var (
-	_ program.Guard  = (*Agent)(nil)
-	_ program.Leaver = (*Agent)(nil)
-)
-
-// OverAgent returns a Guard whose turns are the runs of a singleton, as an agent of this machine decides them. Close it.
+// OverAgent returns what gives the runs of a singleton, as an agent of this machine decides them. Close it.
 func OverAgent(o AgentOptions) *Agent {
 	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	log := cmp.Or(o.Log, slog.Default())
 	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
 }
 
-// Next implements Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
+// Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
 // to let go of this program.
 func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 	if err := a.takeLock(ctx); err != nil {
@@ -115,7 +109,14 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 		a.giveBack(t, Ended{Why: err.Error()})
 		return nil, err
 	}
-	a.turn = t
+	t.Leave = func() { a.leave(t) }
+	t.Done = func(e program.End) {
+		state, err := t.left()
+		if err != nil {
+			a.log.Warn("sbr: the state for the next run is lost", "problem", err)
+		}
+		a.giveBack(t, Ended{Again: e.Again, Why: Text(e.Why), State: state})
+	}
 	return &t.Turn, nil
 }
 
@@ -211,29 +212,12 @@ func (a *Agent) disconnect() {
 	}
 }
 
-// Leave implements Leaver: the agent looks for a successor, for as long as it has said, and stops the program then. Where nobody can be asked the program
-// is stopped at once.
-func (a *Agent) Leave(t *program.Turn) {
-	if a.turn == nil || t != &a.turn.Turn {
-		return
-	}
-	mine, patience := a.turn, time.Duration(a.link.attached.Patience)+leaveMargin
+// leave asks the agent to look for a successor, for as long as it has said, and to stop the program then. Where nobody can be asked the
+// program is stopped at once.
+func (a *Agent) leave(t *turn) {
+	patience := time.Duration(a.link.attached.Patience) + leaveMargin
 	a.link.leave()
-	mine.bound = time.AfterFunc(patience, func() { mine.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
-}
-
-// Done implements Guard.
-func (a *Agent) Done(t *program.Turn, e program.End) {
-	if a.turn == nil || t != &a.turn.Turn {
-		return
-	}
-	mine := a.turn
-	a.turn = nil
-	state, err := mine.left()
-	if err != nil {
-		a.log.Warn("sbr: the state for the next run is lost", "problem", err)
-	}
-	a.giveBack(mine, Ended{Again: e.Again, Why: Text(e.Why), State: state})
+	t.bound = time.AfterFunc(patience, func() { t.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
 }
 
 // giveBack tells the agent that nothing is left of a run; now, or when this is attached again.

@@ -54,23 +54,12 @@ func (s Status) ExitCode() int {
 	return s.Code
 }
 
-// ErrElsewhere is returned by Guard.Next when the work is done elsewhere and there is nothing to wait for.
+// ErrElsewhere is returned by a Guard when the work is done elsewhere and there is nothing to wait for.
 var ErrElsewhere = errors.New("it is done elsewhere")
 
-// Guard gives turns, one at a time. It is used by one goroutine.
-type Guard interface {
-	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile. A turn that was given by then is returned although ctx has
-	// ended.
-	Next(ctx context.Context) (*Turn, error)
-	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
-	Done(t *Turn, e End)
-}
-
-// Leaver is a Guard that can look for a successor before a program that was told to leave by a signal is stopped.
-type Leaver interface {
-	// Leave asks for that, and returns at once. Turn.Stop must end within a bound. It is called from the goroutine that uses the Guard.
-	Leave(t *Turn)
-}
+// Guard waits for a turn; there is one at a time. It is called by one goroutine. The error is ctx's cause, wraps ErrElsewhere, or says why
+// waiting is futile. A turn that was given by then is returned although ctx has ended.
+type Guard func(ctx context.Context) (*Turn, error)
 
 // Turn is a time in which the program may run.
 type Turn struct {
@@ -84,6 +73,12 @@ type Turn struct {
 	Valid func() time.Time
 	// Notice is how long before that moment the program is told to end.
 	Notice time.Duration
+	// Leave looks for a successor before a program that was told to leave by a signal is stopped. It returns at once; Stop must end within a
+	// bound. Nil: there is none to look for.
+	Leave func()
+	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
+	// It is called, as Leave is, by the goroutine that calls the Guard.
+	Done func(End)
 }
 
 // End says how a turn has ended.

@@ -253,7 +253,7 @@ func (p *Program) sweep() bool {
 	if runtime.GOOS != "linux" {
 		return p.pid != 0 && unix.Kill(-p.pid, unix.SIGKILL) == nil
 	}
-	found, _ := signalOrphans(unix.SIGKILL, unix.Getpgrp())
+	found := signalOrphans(unix.SIGKILL, unix.Getpgrp())
 	reapOrphans(unix.Getpgrp())
 	return found > 0
 }

@@ -34,7 +34,7 @@ func Run(ctx context.Context, o RunOptions) (status int, err error) {
 			return 0, err
 		}
 		end, err := r.turn(turn)
-		o.Guard.Done(turn, end)
+		turn.Done(end)
 		if !end.Again {
 			return end.Status.ExitCode(), err
 		}
@@ -65,7 +65,7 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 	next := make(chan answer, 1)
 	go func() {
-		turn, err := r.Guard.Next(ctx)
+		turn, err := r.Guard(ctx)
 		next <- answer{turn, err}
 	}()
 	for {
@@ -76,7 +76,7 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 			}
 		case a := <-next:
 			if cause := context.Cause(ctx); cause != nil && a.err == nil && !r.lateTurn(a.turn, cause) {
-				r.Guard.Done(a.turn, End{Why: cause.Error()})
+				a.turn.Done(End{Why: cause.Error()})
 				return nil, cause
 			}
 			return a.turn, a.err
@@ -84,17 +84,16 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// lateTurn reports whether a turn that has come with the signal that ends this is taken: a Leaver has others that wait for it, and finds one of them sooner while
-// the program runs.
+// lateTurn reports whether a turn that has come with the signal that ends this is taken: where others wait for it, one of them is found sooner
+// while the program runs.
 func (r *runner) lateTurn(t *Turn, cause error) bool {
 	var ended signalled
-	leaver, ok := r.Guard.(Leaver)
-	if !ok || r.Once || !errors.As(cause, &ended) {
+	if t.Leave == nil || r.Once || !errors.As(cause, &ended) {
 		return false
 	}
 	r.signal = syscall.Signal(ended)
 	r.Log.Info("sbr: leaving, but it is this one's turn; the program runs until a successor is ready", "signal", r.signal.String())
-	leaver.Leave(t)
+	t.Leave()
 	return true
 }
 
@@ -177,12 +176,10 @@ func (r *runner) pass(p *Program, t *Turn, sig os.Signal) {
 		p.Signal(s)
 		return
 	}
-	leaver, ok := r.Guard.(Leaver)
 	first := r.signal == 0
-	r.signal = s
-	if ok && first {
+	if r.signal = s; t.Leave != nil && first {
 		r.Log.Info("sbr: leaving; the program runs on until a successor is ready", "signal", s.String())
-		leaver.Leave(t)
+		t.Leave()
 		return
 	}
 	p.Stop("sbr run got the signal "+s.String(), s)

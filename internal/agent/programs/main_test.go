@@ -178,14 +178,14 @@ func (p *program) loop(ctx context.Context) error {
 		life := ctx
 		if ctx.Err() != nil { // the signal came while it waited
 			life, p.left = context.WithoutCancel(ctx), true
-			p.agent.Leave(t)
+			t.Leave()
 		}
 		why := p.supervise(life, t)
 		if path := p.last().facts["SBR_STATE_NEXT"]; p.state != "" {
 			require.NoError(p.t, os.WriteFile(path, []byte(p.state), 0o600))
 		}
 		p.ends(why)
-		p.agent.Done(t, turns.End{Again: ctx.Err() == nil && !p.left, Why: why})
+		t.Done(turns.End{Again: ctx.Err() == nil && !p.left, Why: why})
 		if p.left {
 			return nil
 		}
@@ -216,7 +216,7 @@ func (p *program) supervise(ctx context.Context, t *turns.Turn) (why string) {
 			told("the test ends")
 		case <-p.leave:
 			p.left = true
-			p.agent.Leave(t)
+			t.Leave()
 		case <-t.Over.Done():
 			return "over: " + context.Cause(t.Over).Error()
 		case <-dead:

@@ -12,18 +12,10 @@ import (
 	"unicode"
 )
 
-// The paths.
+// The paths that need no token.
 const (
-	pathPage       = "/"
-	pathStatus     = "/status"
-	pathEvents     = "/events"
-	pathMetrics    = "/metrics"
-	pathLive       = "/healthz/live"
-	pathReady      = "/healthz/ready"
-	pathSingletons = "/singletons"
-	// These two are the only ones at which something can be changed: programs are attached, and members downed.
-	pathRun  = "/run"
-	pathDown = "/down"
+	pathLive  = "/healthz/live"
+	pathReady = "/healthz/ready"
 )
 
 // route is what a path does. Most are read; one with a text for other methods takes POST alone.
@@ -35,23 +27,23 @@ type route struct {
 // handler puts the paths behind what every request has to pass.
 func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	routes := map[string]route{
-		pathPage:   {Handler: http.HandlerFunc(s.page)},
-		pathStatus: {Handler: s.json(func() any { return o.Source.Status() })},
-		pathEvents: {Handler: http.HandlerFunc(s.events)},
-		pathLive:   {Handler: s.health(func(h Health) Check { return h.Live })},
-		pathReady:  {Handler: s.health(func(h Health) Check { return h.Ready })},
+		"/":       {Handler: http.HandlerFunc(s.page)},
+		"/status": {Handler: s.json(func() any { return o.Source.Status() })},
+		"/events": {Handler: http.HandlerFunc(s.events)},
+		pathLive:  {Handler: s.health(func(h Health) Check { return h.Live })},
+		pathReady: {Handler: s.health(func(h Health) Check { return h.Ready })},
 	}
 	if o.Metrics != nil {
-		routes[pathMetrics] = route{Handler: o.Metrics}
+		routes["/metrics"] = route{Handler: o.Metrics}
 	}
 	if o.Singletons != nil {
-		routes[pathSingletons] = route{Handler: s.json(o.Singletons)}
+		routes["/singletons"] = route{Handler: s.json(o.Singletons)}
 	}
 	if o.Programs != nil {
-		routes[pathRun] = route{o.Programs, "programs are attached here, by sbr run: use POST"}
+		routes["/run"] = route{o.Programs, "programs are attached here, by sbr run: use POST"}
 	}
 	if o.Down != nil {
-		routes[pathDown] = route{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
+		routes["/down"] = route{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
 	}
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		is, ok := routes[r.URL.Path]
