@@ -121,13 +121,13 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 func (r *walkReport) verdict(budget time.Duration) error {
 	switch {
 	case len(r.Violations) > 0:
-		return internal{errors.New("a promise is broken")}
+		return errors.New("a promise is broken")
 	case r.Complete:
 		return nil
 	case r.Interrupted:
-		return internal{errors.New("interrupted before everything was tried")}
+		return errors.New("interrupted before everything was tried")
 	default:
-		return internal{fmt.Errorf("the time of %v was over before everything was tried", budget)}
+		return fmt.Errorf("the time of %v was over before everything was tried", budget)
 	}
 }
 

@@ -331,7 +331,7 @@ func (o *exploreRandom) verdict(r *explore.Report) error {
 		problems = append(problems, fmt.Errorf("interrupted after %s", count(r.Runs, "run")))
 	}
 	if len(problems) > 0 {
-		return internal{errors.Join(problems...)}
+		return errors.Join(problems...)
 	}
 	return nil
 }

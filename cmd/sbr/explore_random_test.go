@@ -94,7 +94,7 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 	o := &exploreRandom{seeds: seedRange{from: 1, to: 1000, endless: true}, output: formatJSON}
 	err := o.run(ctx, streams{out: &out, err: new(bytes.Buffer)})
 	require.ErrorContains(t, err, "interrupted after 0 runs")
-	require.Equal(t, exitInternal, report(io.Discard, err))
+	require.Equal(t, exitInternal, report(io.Discard, verb(func() error { return err })(nil, nil)))
 	var r struct{ Interrupted, Complete bool }
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
 	require.True(t, r.Interrupted)

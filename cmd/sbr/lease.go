@@ -31,11 +31,6 @@ Flags override the configuration.`
 // leaseAPIs are the values of --api.
 var leaseAPIs = []string{string(kubernetes.Native), string(kubernetes.Akka), string(kubernetes.Pekko)}
 
-// held marks an error that says: for certain not. With a lease, because somebody else holds it. Exit status 3.
-type held struct{ error }
-
-func (h held) Unwrap() error { return h.error }
-
 // leaseFlags say which lease it is.
 type leaseFlags struct {
 	file, lease                         string

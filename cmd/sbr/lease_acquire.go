@@ -96,7 +96,7 @@ func newAcquisition(where, owner string, g *lease.Grant, err error) (a *acquisit
 	case err == nil:
 		return a, nil
 	case errors.Is(err, lease.ErrHeld):
-		return a, held{fmt.Errorf("%s is held by %s (token %d)", where, a.Holder, a.Token)}
+		return a, exit{fmt.Errorf("%s is held by %s (token %d)", where, a.Holder, a.Token), exitHeld}
 	case errors.Is(err, lease.ErrRefused): // then certainly nothing was written
 		return a, fmt.Errorf("%s was not acquired: %w", where, err)
 	default:

@@ -33,9 +33,9 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 	r, failed := release{Lease: where, Outcome: "released", Holder: was.Holder, Token: was.Token}, error(nil)
 	switch {
 	case errors.Is(err, lease.ErrNotHeld):
-		r.Outcome, failed = "not-released", held{fmt.Errorf("%s was not released: nobody holds it", where)}
+		r.Outcome, failed = "not-released", exit{fmt.Errorf("%s was not released: nobody holds it", where), exitHeld}
 		if was.Holder != "" {
-			failed = held{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token)}
+			failed = exit{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token), exitHeld}
 		}
 		if errors.Is(err, lease.ErrOtherHolder) {
 			r.Error = err.Error()

@@ -145,7 +145,7 @@ func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, lo
 	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command, os.Environ(), r.stop
 	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
-		return exitStatus(status)
+		return exit{status: status}
 	}
 	return err
 }

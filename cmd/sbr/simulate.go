@@ -136,7 +136,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		}
 	}
 	if failed > 0 {
-		return internal{fmt.Errorf("%d of %s failed", failed, count(total, "run"))}
+		return fmt.Errorf("%d of %s failed", failed, count(total, "run"))
 	}
 	return nil
 }

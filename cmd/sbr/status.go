@@ -33,7 +33,7 @@ func newStatus(s streams) *cobra.Command {
 	check := c.Flags().Bool("check", false, "exit status 3 unless the state is up")
 	c.RunE = s.showAgent(c, statusView, func(a *agentAnswer) error {
 		if *check && a.State != sbr.StateUp {
-			return held{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State)))}
+			return exit{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State))), exitHeld}
 		}
 		return nil
 	})

@@ -19,7 +19,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Exit statuses besides downing.ExitDowned.
@@ -208,25 +207,25 @@ const (
 func (a *agent) until(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = startFirst, startMost
-	for said := ""; ; {
+	said := ""
+	_, err := backoff.Retry(ctx, func() (any, error) {
 		err := f()
-		if err == nil {
-			a.waitFor(startPhase)
-			return nil
+		if errors.As(err, new(Problem)) {
+			err = backoff.Permanent(err)
 		}
-		if errors.As(err, new(Problem)) || ctx.Err() != nil {
-			return err
-		}
+		return nil, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 		reason := strings.ReplaceAll(err.Error(), "\n", "; ")
 		if reason != said {
 			a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
 			said = reason
 		}
 		a.waitFor(reason)
-		if sleep.For(ctx, pause.NextBackOff()) != nil {
-			return err
-		}
+	}))
+	if err == nil {
+		a.waitFor(startPhase)
 	}
+	return err
 }
 
 // start takes part in the cluster.
