@@ -196,11 +196,11 @@ type agentAnswer struct {
 
 // status asks for GET /status. Its errors are one line each.
 func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
-	a := &agentAnswer{now: time.Now()}
-	response, err := c.get(ctx, "/status", &a.raw)
+	data, response, err := c.get(ctx, "/status")
 	if err != nil {
 		return nil, err
 	}
+	a := &agentAnswer{raw: data, now: time.Now()}
 	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		a.now = at
 	}
@@ -216,11 +216,11 @@ func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 }
 
 // get asks for a path, and wants an answer that is one. Its errors are one line each.
-func (c *agentClient) get(ctx context.Context, path string, data *[]byte) (response *http.Response, err error) {
-	if response, *data, err = c.ask(ctx, http.MethodGet, path, nil); err == nil {
-		err = c.refused(response, *data)
+func (c *agentClient) get(ctx context.Context, path string) (data []byte, response *http.Response, err error) {
+	if response, data, err = c.ask(ctx, http.MethodGet, path, nil); err == nil {
+		err = c.refused(response, data)
 	}
-	return response, err
+	return data, response, err
 }
 
 // ask sends a request, and reads the whole answer. Its errors are one line each.

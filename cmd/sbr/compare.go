@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -62,7 +60,7 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 	for _, f := range files {
 		c.Scenarios = append(c.Scenarios, f.Name)
 	}
-	return s.print(output, c, c.text)
+	return s.show(output, c, c.text)
 }
 
 // comparedCells are the files under the first variant, then those under the next. The error names whatever does not fit.
@@ -126,10 +124,9 @@ type comparison struct {
 // maxTables is how many scenarios get a table of their own.
 const maxTables = 8
 
-// text writes a table over all scenarios, and one for each where there are few.
-func (c *comparison) text(to io.Writer) error {
-	p := paint(to)
-	var b bytes.Buffer
+// text is a table over all scenarios, and one for each where there are few.
+func (c *comparison) text(p painter) string {
+	var b strings.Builder
 	of := make(map[string][]scenario.Compared)
 	for _, r := range c.Rows {
 		of[r.Scenario] = append(of[r.Scenario], r)
@@ -149,8 +146,7 @@ func (c *comparison) text(to io.Writer) error {
 	if len(of)-1 > maxTables {
 		b.WriteString("-o json has the figures of each scenario.\n")
 	}
-	_, err := to.Write(b.Bytes())
-	return err
+	return b.String()
 }
 
 // compareTable is aligned text; colour would count as width.

@@ -245,15 +245,12 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 		Schema: walkSchema, Version: buildVersion().build(), Exhaustive: o.plan, Strategy: o.strategy,
 		WhenLeaseUnknown: *o.unknown, Time: o.budget.String(), Complete: true, Violations: []explore.Violation{},
 	}
-	index := make(map[string]int)
 	known := make(map[string]bool)
 	for k := range families {
 		f, x := &families[k], &results[k]
-		n, ok := index[f.Sizes]
-		if !ok {
-			n = len(r.Sizes)
-			index[f.Sizes] = n
-			r.Sizes = append(r.Sizes, walkRow{Sizes: f.Sizes})
+		n := slices.IndexFunc(r.Sizes, func(w walkRow) bool { return w.Sizes == f.Sizes })
+		if n < 0 {
+			n, r.Sizes = len(r.Sizes), append(r.Sizes, walkRow{Sizes: f.Sizes})
 		}
 		row := walkRow{
 			Walks: x.Walked, Covered: x.Covered, WalkCounts: x.WalkCounts, missing: len(f.Walks) - x.Walked - x.Covered,

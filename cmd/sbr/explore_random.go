@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -115,7 +113,16 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	if err := o.shrink(ctx, report); err != nil {
 		return err
 	}
-	return o.write(s.out, report)
+	var err error
+	if o.output == formatJUnit {
+		err = o.junit(s.out, report)
+	} else {
+		err = s.show(o.output, report, func(p painter) string { return o.text(p, report) })
+	}
+	if err != nil {
+		return err
+	}
+	return o.verdict(report)
 }
 
 // explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
@@ -222,27 +229,9 @@ func (o *exploreRandom) shrinkOne(ctx context.Context, f *explore.Failure, name 
 	return os.WriteFile(filepath.Join(o.out, name+"-original.yaml"), []byte(original), 0o666)
 }
 
-// write writes a result. The error says that something is broken, or could not be written.
-func (o *exploreRandom) write(to io.Writer, r *explore.Report) error {
-	var err error
-	switch o.output {
-	case formatJSON:
-		err = writeJSON(to, r)
-	case formatJUnit:
-		err = o.junit(to, r)
-	default:
-		err = o.text(to, r)
-	}
-	if err != nil {
-		return err
-	}
-	return o.verdict(r)
-}
-
 // text is for people: what was broken first, what it was worth last.
-func (o *exploreRandom) text(to io.Writer, r *explore.Report) error {
-	var b bytes.Buffer
-	p := paint(to)
+func (o *exploreRandom) text(p painter, r *explore.Report) string {
+	var b strings.Builder
 	for _, f := range r.Failures {
 		o.textFailure(&b, p, f)
 	}
@@ -250,13 +239,11 @@ func (o *exploreRandom) text(to io.Writer, r *explore.Report) error {
 	if r.Excepted > 0 {
 		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n", count(r.Excepted, "run"))
 	}
-	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n", &r.Singletons, &r.Shards)
-	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
-	_, err := to.Write(b.Bytes())
-	return err
+	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n%s\n", &r.Singletons, &r.Shards, o.textSummary(p, r))
+	return b.String()
 }
 
-func (o *exploreRandom) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
+func (o *exploreRandom) textFailure(b *strings.Builder, p painter, f *explore.Failure) {
 	fmt.Fprintf(b, "%s  %s\n", p.red("FAIL"), f.Text)
 	fmt.Fprintf(b, "      in %s; smallest scenario: %s, %s, seed %d\n",
 		count(f.Runs, "run"), count(f.Members, "member"), count(f.Steps, "step"), f.Seed)
@@ -270,7 +257,7 @@ func (o *exploreRandom) textFailure(b *bytes.Buffer, p painter, f *explore.Failu
 
 // textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it is only counted, unless
 // that is what was asked for.
-func (o *exploreRandom) textTransitions(b *bytes.Buffer, p painter, r *explore.Report) {
+func (o *exploreRandom) textTransitions(b *strings.Builder, p painter, r *explore.Report) {
 	const limit = 20
 	if n := len(r.Never); n > 0 && (n <= limit || o.require) {
 		b.WriteString("transitions that were never taken:\n")

@@ -70,6 +70,9 @@ type target struct {
 	spec           lease.Spec
 	settings       lease.Settings
 	config         *config.File
+
+	store lease.Store // once it is open
+	where string      // it is, in words
 }
 
 // target reads the configuration and lays the flags over it.
@@ -127,52 +130,50 @@ func (l *leaseFlags) named() (t *target, err error) {
 }
 
 // open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be read.
-func (t *target) open(ctx context.Context) (lease.Store, error) {
-	store, err := lease.Open(ctx, t.implementation, t.spec)
-	if err != nil {
-		return nil, badInput{err}
+func (t *target) open(ctx context.Context) (err error) {
+	if t.store, err = lease.Open(ctx, t.implementation, t.spec); err != nil {
+		return badInput{err}
 	}
-	return store, nil
+	t.where = t.implementation + ":" + t.spec.Name
+	if s, ok := t.store.(fmt.Stringer); ok {
+		t.where = t.implementation + ":" + s.String()
+	}
+	return nil
 }
 
-// where says in words which lease a store keeps.
-func (t *target) where(store lease.Store) string {
-	if s, ok := store.(fmt.Stringer); ok {
-		return t.implementation + ":" + s.String()
+func (t *target) close() {
+	if c, ok := t.store.(io.Closer); ok {
+		_ = c.Close() // everything was written before
 	}
-	return t.implementation + ":" + t.spec.Name
 }
 
 // with opens the store for the time of f.
-func (l *leaseFlags) with(ctx context.Context, f func(*target, lease.Store) error) error {
+func (l *leaseFlags) with(ctx context.Context, f func(*target) error) error {
 	t, err := l.target()
 	if err != nil {
 		return err
 	}
-	store, err := t.open(ctx)
-	if err != nil {
+	if err := t.open(ctx); err != nil {
 		return err
 	}
-	if c, ok := store.(io.Closer); ok {
-		defer func() { _ = c.Close() }() // everything was written before
-	}
-	return f(t, store)
+	defer t.close()
+	return f(t)
 }
 
 // owned opens a lease under an owner's name. It is closed, not released, at the end.
 // A heartbeatTimeout other than zero replaces the configuration's.
-func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease, string) error) error {
-	return l.with(ctx, func(t *target, store lease.Store) error {
+func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease) error) error {
+	return l.with(ctx, func(t *target) error {
 		if heartbeatTimeout != 0 {
 			t.settings.HeartbeatTimeout = heartbeatTimeout
 			t.settings.HeartbeatInterval = min(t.settings.Interval(), heartbeatTimeout/3) // nobody sends any
 		}
-		own, err := lease.New(store, owner, t.settings, lease.Options{})
+		own, err := lease.New(t.store, owner, t.settings, lease.Options{})
 		if err != nil {
 			return badInput{err}
 		}
 		defer own.Close()
-		return f(t, own, t.where(store))
+		return f(t, own)
 	})
 }
 
@@ -199,10 +200,10 @@ func hostName() string {
 }
 
 // read reads the record within the lease's operation timeout.
-func (t *target) read(ctx context.Context, store lease.Store) (lease.Snapshot, error) {
+func (t *target) read(ctx context.Context) (lease.Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.settings.OperationTimeout, fmt.Errorf("no answer within %v", t.settings.OperationTimeout))
 	defer cancel()
-	s, err := store.Read(ctx)
+	s, err := t.store.Read(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}

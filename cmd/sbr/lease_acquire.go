@@ -31,7 +31,7 @@ func newLeaseAcquire(s streams) *cobra.Command {
 	c.Flags().Var(spanFlag{&timeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
 	wait := c.Flags().Duration("wait", 0, "wait so long for the lease to become free")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
-		return flags.owned(ctx, *owner, time.Duration(timeout), func(t *target, l *lease.Lease, where string) error {
+		return flags.owned(ctx, *owner, time.Duration(timeout), func(t *target, l *lease.Lease) error {
 			p, most := lease.Proposal{For: t.settings.HeartbeatTimeout}, t.settings.HeartbeatTimeout
 			if during != 0 {
 				p.For = time.Duration(during)
@@ -48,13 +48,13 @@ func newLeaseAcquire(s streams) *cobra.Command {
 			}
 			start := time.Now()
 			g, err := acquire(ctx, p)
-			a, failed := newAcquisition(where, *owner, g, err)
+			a, failed := newAcquisition(t.where, *owner, g, err)
 			until := "until it is released"
 			if g != nil && p.For != lease.Infinite {
 				a.Until = new(start.Add(p.For).UTC().Truncate(time.Second))
 				until = "until " + a.Until.Format(time.RFC3339)
 			}
-			done := fmt.Sprintf("acquired %s as %s %s, token %d", where, *owner, until, a.Token)
+			done := fmt.Sprintf("acquired %s as %s %s, token %d", t.where, *owner, until, a.Token)
 			return s.outcome(*output, a, done, failed)
 		})
 	})

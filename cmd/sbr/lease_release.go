@@ -54,8 +54,8 @@ func newLeaseRelease(s streams) *cobra.Command {
 	}
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
-		return flags.owned(ctx, *owner, 0, func(_ *target, l *lease.Lease, where string) error {
-			return s.release(ctx, *output, l, where, *owner)
+		return flags.owned(ctx, *owner, 0, func(t *target, l *lease.Lease) error {
+			return s.release(ctx, *output, l, t.where, *owner)
 		})
 	})
 	return c
@@ -84,7 +84,7 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 		if *holder == "" {
 			return badInput{errors.New("--holder is required: name who holds the lease (sbr lease show)")}
 		}
-		return flags.owned(ctx, systemOwner, 0, func(_ *target, l *lease.Lease, where string) error {
+		return flags.owned(ctx, systemOwner, 0, func(t *target, l *lease.Lease) error {
 			if !*yes {
 				r, err := l.Read(ctx)
 				if err != nil {
@@ -92,13 +92,13 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 				}
 				if r.Holder == *holder {
 					question := fmt.Sprintf("%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while.",
-						where, r.Holder, r.Token, verdictOf(&r))
+						t.where, r.Holder, r.Token, verdictOf(&r))
 					if err := confirm(s, question); err != nil {
 						return err
 					}
 				}
 			}
-			return s.release(ctx, *output, l, where, *holder)
+			return s.release(ctx, *output, l, t.where, *holder)
 		})
 	})
 	return c

@@ -36,9 +36,9 @@ func newLeaseReset(s streams) *cobra.Command {
 	yes := c.Flags().Bool("yes", false, "do not ask, and do not refuse: no member that remembers more takes part any more")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		agent.file = flags.file
-		return flags.with(ctx, func(t *target, store lease.Store) error {
-			a := &resetAnswer{Lease: t.where(store)}
-			snap, err := t.read(ctx, store)
+		return flags.with(ctx, func(t *target) error {
+			a := &resetAnswer{Lease: t.where}
+			snap, err := t.read(ctx)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func newLeaseReset(s streams) *cobra.Command {
 					return err
 				}
 			}
-			return a.write(ctx, s, *output, t, store, *forget)
+			return a.write(ctx, s, *output, t, *forget)
 		})
 	})
 	return c
@@ -101,10 +101,10 @@ func (r resetRecord) String() string {
 	return fmt.Sprintf("token %d, verdict %d", r.Token, r.Verdict)
 }
 
-func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *target, store lease.Store, forget bool) error {
+func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *target, forget bool) error {
 	ctx, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
 	defer cancel()
-	before, after, err := lease.Reset(ctx, store, forget)
+	before, after, err := lease.Reset(ctx, t.store, forget)
 	a.Before, a.After = newResetRecord(&before), newResetRecord(&after)
 	switch {
 	case err == nil:

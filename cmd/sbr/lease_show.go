@@ -26,16 +26,13 @@ func newLeaseShow(s streams) *cobra.Command {
 	}
 	flags, output := addLease(c), addFormat(c)
 	c.RunE = verb(func() error {
-		return flags.with(c.Context(), func(t *target, store lease.Store) error {
-			snap, err := t.read(c.Context(), store)
+		return flags.with(c.Context(), func(t *target) error {
+			snap, err := t.read(c.Context())
 			if err != nil {
 				return err
 			}
-			answer := newLeaseAnswer(t.where(store), snap, snap.Version != "")
-			return s.print(*output, answer, func(to io.Writer) error {
-				_, err := io.WriteString(to, answer.text(time.Now()))
-				return err
-			})
+			answer := newLeaseAnswer(t.where, snap, snap.Version != "")
+			return s.show(*output, answer, func(painter) string { return answer.text(time.Now()) })
 		})
 	})
 	return c
@@ -127,14 +124,14 @@ func newLeaseWatch(s streams) *cobra.Command {
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		ctx, cancel := bounded(ctx, *during)
 		defer cancel()
-		return flags.with(ctx, func(t *target, store lease.Store) error { return t.watch(ctx, s.out, store, *output) })
+		return flags.with(ctx, func(t *target) error { return t.watch(ctx, s.out, *output) })
 	})
 	return c
 }
 
-func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, output string) error {
+func (t *target) watch(ctx context.Context, out io.Writer, output string) error {
 	// The first read tells what is wrong; a watch would try again for ever.
-	first, err := t.read(ctx, store)
+	first, err := t.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,12 +144,12 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 			return
 		}
 		shown = s.Version
-		if failed = t.line(out, store, s, output); failed != nil {
+		if failed = t.line(out, s, output); failed != nil {
 			cancel() // nobody reads it any more
 		}
 	}
 	show(first)
-	err = lease.Follow(ctx, store, lease.Pace{}, nil, show)
+	err = lease.Follow(ctx, t.store, lease.Pace{}, nil, show)
 	if failed != nil {
 		return failed
 	}
@@ -163,8 +160,8 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 }
 
 // line prints one change.
-func (t *target) line(out io.Writer, store lease.Store, s lease.Snapshot, output string) error {
-	a := newLeaseAnswer(t.where(store), s, s.Version != "")
+func (t *target) line(out io.Writer, s lease.Snapshot, output string) error {
+	a := newLeaseAnswer(t.where, s, s.Version != "")
 	if output == formatJSON {
 		return json.NewEncoder(out).Encode(a)
 	}

@@ -116,15 +116,14 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 	if r.singleton != "" {
 		return r.attached(ctx, path, log)
 	}
-	return r.with(ctx, func(t *target, store lease.Store) error {
+	return r.with(ctx, func(t *target) error {
 		if err := r.times(t); err != nil {
 			return badInput{err}
 		}
-		where := t.where(store)
-		if err := r.usable(ctx, t, store, log); err != nil {
+		if err := r.usable(ctx, t, log); err != nil {
 			return err
 		}
-		l, err := lease.New(store, runOwner(), t.settings, lease.Options{Logger: log})
+		l, err := lease.New(t.store, runOwner(), t.settings, lease.Options{Logger: log})
 		if err != nil {
 			return badInput{err}
 		}
@@ -133,7 +132,7 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 			log.Warn("sbr: the heartbeat-timeout is too short for the stop-timeout: when the lease cannot be renewed the program is killed earlier",
 				"stop-timeout", r.stop, "has", notice, "heartbeat-timeout", t.settings.HeartbeatTimeout)
 		}
-		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
+		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: t.where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
 	})
 }
 
@@ -195,22 +194,22 @@ func (r *runFlags) times(t *target) error {
 }
 
 // usable tries the store, and refuses a lease that decides partitions.
-func (r *runFlags) usable(ctx context.Context, t *target, store lease.Store, log *slog.Logger) error {
+func (r *runFlags) usable(ctx context.Context, t *target, log *slog.Logger) error {
 	if t.config.System != "" && t.spec.Name == t.config.LeaseName() {
-		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where(store), t.config.System)}
+		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where, t.config.System)}
 	}
-	if p, ok := store.(interface{ Preflight(context.Context) error }); ok {
+	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
 		bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
 		defer cancel()
 		if err := p.Preflight(bounded); errors.Is(err, lease.ErrRefused) {
 			return badInput{err}
 		} else if err != nil {
-			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where(store), "problem", err)
+			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where, "problem", err)
 		}
 	}
-	if s, err := t.read(ctx, store); err == nil && s.Record.Verdict != nil {
+	if s, err := t.read(ctx); err == nil && s.Record.Verdict != nil {
 		return badInput{fmt.Errorf("%s decides the partitions of a cluster (it holds verdict %d): give the program a lease of its own",
-			t.where(store), s.Record.Verdict.Token)}
+			t.where, s.Record.Verdict.Token)}
 	}
 	return nil
 }

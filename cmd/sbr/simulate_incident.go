@@ -71,7 +71,7 @@ func (in *incident) file() ([]byte, error) {
 func (in *incident) names() []string {
 	stem := func(name string) string { return strings.TrimRight(name, "0123456789") }
 	return slices.SortedFunc(maps.Keys(in.members), func(a, b string) int {
-		return cmp.Or(strings.Compare(stem(a), stem(b)), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+		return cmp.Or(strings.Compare(stem(a), stem(b)), len(a)-len(b), strings.Compare(a, b))
 	})
 }
 

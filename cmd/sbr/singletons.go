@@ -31,8 +31,8 @@ func newSingletons(s streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var data []byte
-		if _, err := client.get(c.Context(), "/singletons", &data); err != nil {
+		data, _, err := client.get(c.Context(), "/singletons")
+		if err != nil {
 			return err
 		}
 		var all []programs.Singleton
