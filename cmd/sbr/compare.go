@@ -170,7 +170,7 @@ func compareTable(rows []scenario.Compared) string {
 		r := &rows[i]
 		cells := []string{r.Variant, share(r.BothSides, r.Runs), share(r.Nobody, r.Runs)}
 		for _, q := range []scenario.Quantiles{r.DoubleActive, r.NobodyActive, r.Resolved} {
-			cells = append(cells, tenths(q.P50), tenths(q.P99), tenths(q.Max))
+			cells = append(cells, fixed(q.P50, 1), fixed(q.P99, 1), fixed(q.Max, 1))
 		}
 		line(append(cells, share(r.Unresolved, r.Runs))...)
 	}
@@ -183,11 +183,4 @@ func share(n, of int) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d (%.3g%%)", n, 100*float64(n)/float64(of))
-}
-
-func tenths(s float64) string {
-	if s == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%.1f", s)
 }

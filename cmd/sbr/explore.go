@@ -286,7 +286,9 @@ func (r *walkReport) violated(v explore.Violation) {
 func (r *walkReport) text(to io.Writer) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "sides\tcuts\twalks\tcovered\tstates\tedges\trests\t")
-	for _, w := range append(r.Sizes, walkRow{Sizes: "all", Partitions: r.Partitions, Walks: r.Walks, Covered: r.Covered, WalkCounts: r.WalkCounts}) {
+	all := r.walkRow
+	all.Sizes = "all"
+	for _, w := range append(r.Sizes, all) {
 		fmt.Fprintf(t, "%s\t", w.Sizes)
 		for _, n := range []int{w.Partitions, w.Walks, w.Covered, w.States, w.Edges, w.Rests} {
 			fmt.Fprintf(t, "%s\t", thousands(n))

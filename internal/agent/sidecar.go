@@ -17,10 +17,9 @@ import (
 
 // sidecar stands beside a stock agent.
 type sidecar struct {
-	*joins
-	agent  *agentrpc.Agent
-	probe  *probe.Server
-	rejoin *rejoiner
+	*rejoiner
+	agent *agentrpc.Agent
+	probe *probe.Server
 }
 
 func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
@@ -35,8 +34,7 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	r := newRejoiner(f, a, log)
-	return &sidecar{joins: &r.joins, agent: a, probe: p, rejoin: r}, nil
+	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p}, nil
 }
 
 // prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
@@ -49,7 +47,7 @@ func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
 }
 
 func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
-	s.rejoin.start(p.Status)
+	s.rejoiner.start(p.Status)
 	return nil
 }
 
@@ -57,7 +55,7 @@ func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
 func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return p.Stop(ctx) }
 
 func (s *sidecar) close() {
-	s.rejoin.close()
+	s.rejoiner.close()
 	s.agent.Close()
 	s.probe.Close()
 }

@@ -71,8 +71,8 @@ func OverAgent(o AgentOptions) *Agent {
 	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
 }
 
-// Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
-// to let go of this program.
+// Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will
+// never take this program. When ctx ends the agent has some seconds to let go of it.
 func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 	if err := a.takeLock(ctx); err != nil {
 		return nil, err

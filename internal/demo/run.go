@@ -152,7 +152,8 @@ func (c *cluster) knock(ctx context.Context) error {
 	if loser == "" || len(c.upNames()) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", func() bool { return drive.Closed(c.nodes[loser].provider.Done()) }); err != nil {
+	ended := func() bool { return drive.Closed(c.nodes[loser].provider.Done()) }
+	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", ended); err != nil {
 		return err
 	}
 	c.log.world("%s comes back under its old incarnation", loser)
@@ -244,7 +245,8 @@ type node struct {
 func newCluster(opt Options, log *journal) *cluster {
 	goesOn := make(chan struct{})
 	return &cluster{
-		opt: opt, names: slices.Concat(opt.sides()...), net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(), log: log,
+		opt: opt, names: slices.Concat(opt.sides()...), log: log,
+		net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(),
 		nodes: make(map[string]*node), goesOn: goesOn, goOn: sync.OnceFunc(func() { close(goesOn) }),
 	}
 }

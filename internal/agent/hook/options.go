@@ -1,13 +1,13 @@
 package hook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -144,21 +144,17 @@ func (f Facts) input(e event) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// environment is that of this process, with the facts.
-func (f Facts) environment(e event) []string {
+// environment is that of this process, with those facts of an input that are no lists.
+func environment(input []byte) []string {
+	var facts map[string]any
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	_ = d.Decode(&facts) // it was just written
 	env := os.Environ()
-	for _, v := range [][2]string{
-		{"EVENT", string(e)},
-		{"SYSTEM", f.System},
-		{"MEMBER", f.Member},
-		{"INCARNATION", f.Incarnation},
-		{"INCIDENT", f.Incident},
-		{"STATE", f.State},
-		{"REASON", f.Reason},
-		{"AT", f.At.Format(time.RFC3339Nano)},
-		{"TOKEN", strconv.FormatUint(f.Token, 10)},
-	} {
-		env = append(env, "SBR_"+v[0]+"="+passable(v[1]))
+	for key, value := range facts {
+		if _, list := value.([]any); !list {
+			env = append(env, "SBR_"+strings.ToUpper(key)+"="+passable(fmt.Sprint(value)))
+		}
 	}
 	return env
 }

@@ -197,7 +197,7 @@ func execute(ctx context.Context, command []string, e event, f Facts, log *slog.
 	out := &output{log: log}
 	stdout, stderr := &stream{output: out, name: "stdout"}, &stream{output: out, name: "stderr"}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = f.environment(e), bytes.NewReader(input), stdout, stderr
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(input), bytes.NewReader(input), stdout, stderr
 	cmd.WaitDelay = killAfter
 	var told time.Time // when it was told to end
 	ownGroup(cmd)
