@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -68,7 +67,7 @@ func runAgent(ctx context.Context, o agent.Options) error {
 	case err != nil:
 		return err
 	case status != 0:
-		return exitStatus(status)
+		return exit{status: status}
 	default:
 		return nil
 	}
@@ -86,12 +85,6 @@ func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) 
 		signal.Stop(hangups)
 	}
 }
-
-// exitStatus ends the program with a status that is no error.
-type exitStatus int
-
-// Error implements error. Nobody prints it.
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // addLog gives a command the flags of the log, and returns what makes it of them. It goes to the error stream.
 func addLog(c *cobra.Command, s streams) func() *slog.Logger {

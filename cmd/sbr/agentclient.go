@@ -98,7 +98,11 @@ func (a *agentFlags) client() (*agentClient, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
-	return newAgentClient(base, token, roots, a.timeout), nil
+	// Without a proxy: an agent is next to whoever asks, and its token is for nobody else.
+	return &agentClient{url: base, token: token, timeout: a.timeout, http: &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // an agent never sends anybody away
+	}}, nil
 }
 
 // listenURL is where somebody on the same machine reaches a server that listens there.
@@ -135,37 +139,35 @@ func baseURL(text string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/status"), nil
 }
 
-// readSecret reads a small file.
-func readSecret(path string) ([]byte, error) {
+// readSecret reads a small file, which the flag names; nil for none.
+func readSecret(flag, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
 	data, err := readFile(path, maxSecret)
 	if err == nil && len(data) > maxSecret {
 		err = fmt.Errorf("%s: is larger than %d bytes", path, maxSecret)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", flag, err)
 	}
 	return data, err
 }
 
 func readToken(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	data, err := readSecret(path)
-	if err != nil {
-		return "", fmt.Errorf("token-file: %w", err)
-	}
+	data, err := readSecret("token-file", path)
 	token := string(bytes.TrimSpace(data))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("token-file: %s: it must hold one token: letters, digits and signs without blanks", path)
+	if err == nil && path != "" && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = fmt.Errorf("token-file: %s: it must hold one token: letters, digits and signs without blanks", path)
 	}
-	return token, nil
+	return token, err
 }
 
+// readRoots is nil for the certificates of the machine.
 func readRoots(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil // those of the machine
-	}
-	data, err := readSecret(path)
-	if err != nil {
-		return nil, fmt.Errorf("ca-file: %w", err)
+	data, err := readSecret("ca-file", path)
+	if err != nil || path == "" {
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
@@ -185,14 +187,6 @@ type agentClient struct {
 	http    *http.Client
 }
 
-// newAgentClient asks without a proxy: an agent is next to whoever asks, and its token is for nobody else.
-func newAgentClient(url, token string, roots *x509.CertPool, timeout time.Duration) *agentClient {
-	return &agentClient{url: url, token: token, timeout: timeout, http: &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // an agent never sends anybody away
-	}}
-}
-
 // agentAnswer is what an agent answered.
 type agentAnswer struct {
 	downing.Status
@@ -202,23 +196,31 @@ type agentAnswer struct {
 
 // status asks for GET /status. Its errors are one line each.
 func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
-	data, now, err := c.get(ctx, "/status")
+	data, response, err := c.get(ctx, "/status")
 	if err != nil {
 		return nil, err
 	}
-	return c.read(data, now)
+	a := &agentAnswer{raw: data, now: time.Now()}
+	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		a.now = at
+	}
+	switch err := json.Unmarshal(a.raw, &a.Status); {
+	case err != nil && !json.Valid(a.raw):
+		return nil, c.notAnAgent("something that is not JSON")
+	case err != nil:
+		return nil, c.notAnAgent("JSON that is not a status (%w)", err)
+	case a.Member == "" || a.State == "":
+		return nil, c.notAnAgent("JSON that is not a status (it has no member or no state)")
+	}
+	return a, nil
 }
 
-// get asks for a path. Its errors are one line each.
-func (c *agentClient) get(ctx context.Context, path string) (data []byte, now time.Time, err error) {
-	response, data, err := c.ask(ctx, http.MethodGet, path, nil)
-	if err == nil {
+// get asks for a path, and wants an answer that is one. Its errors are one line each.
+func (c *agentClient) get(ctx context.Context, path string) (data []byte, response *http.Response, err error) {
+	if response, data, err = c.ask(ctx, http.MethodGet, path, nil); err == nil {
 		err = c.refused(response, data)
 	}
-	if err != nil {
-		return nil, now, err
-	}
-	return data, clockOf(response), nil
+	return data, response, err
 }
 
 // ask sends a request, and reads the whole answer. Its errors are one line each.
@@ -252,28 +254,6 @@ func (c *agentClient) ask(ctx context.Context, method, path string, body []byte)
 	return response, data, nil
 }
 
-// read understands an answer.
-func (c *agentClient) read(data []byte, now time.Time) (*agentAnswer, error) {
-	a := &agentAnswer{raw: data, now: now}
-	if err := json.Unmarshal(data, &a.Status); err != nil {
-		if !json.Valid(data) {
-			return nil, c.notAnAgent("something that is not JSON")
-		}
-		return nil, c.notAnAgent("JSON that is not a status (%w)", err)
-	}
-	if a.Member == "" || a.State == "" {
-		return nil, c.notAnAgent("JSON that is not a status (it has no member or no state)")
-	}
-	return a, nil
-}
-
-func clockOf(r *http.Response) time.Time {
-	if at, err := http.ParseTime(r.Header.Get("Date")); err == nil {
-		return at
-	}
-	return time.Now()
-}
-
 func (c *agentClient) notAnAgent(format string, args ...any) error {
 	return fmt.Errorf("%s answers with "+format+": is another service on this port?", append([]any{c.url}, args...)...)
 }
@@ -287,18 +267,13 @@ func (c *agentClient) refused(r *http.Response, body []byte) error {
 		return fmt.Errorf("%s wants a token: give --token-file, the file that the agent's http.token-file names", c.url)
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s refuses the token (%s): give --token-file, the file that the agent's http.token-file names", c.url, r.Status)
-	case r.StatusCode == http.StatusBadRequest && saysTLS(body):
+	case r.StatusCode == http.StatusBadRequest && bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // as Go's server says it
 		return fmt.Errorf("%s speaks TLS only: use https:// and, for a certificate authority of your own, --ca-file", c.url)
 	case r.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("%s does not work: it answers %s; look into the agent's log", c.url, r.Status)
 	default:
 		return c.notAnAgent("%s", r.Status)
 	}
-}
-
-// saysTLS knows the answer of Go's server to plain HTTP where it expects TLS.
-func saysTLS(body []byte) bool {
-	return bytes.Contains(body, []byte("HTTP request to an HTTPS server"))
 }
 
 // errNobodyListens is wrapped where no process is there that could answer. Every other error may hide an agent that runs.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -35,38 +33,38 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 	if err != nil {
 		return badInput{err}
 	}
-	total := uint64(len(cells)) * seeds.count()
+	each := seeds.count()
+	total := uint64(len(cells)) * each
 	if total > maxCompared {
 		return badInput{fmt.Errorf("%d runs are too many to compare: at most %d", total, maxCompared)}
 	}
 	relaxCollector()
-	show := newRunProgress(s.err, total)
-	for i := range cells {
-		cells[i].runs = make([]scenario.Measures, seeds.count())
-	}
+	show, done := newRunProgress(s.err, total)
+	runs := make([]scenario.Measures, total) // those of a cell, then those of the next
 	cores.All(int(total), func(k int) {
-		c, seed := &cells[uint64(k)/seeds.count()], uint64(k)%seeds.count()
-		c.runs[seed] = c.ready.Measure(seeds.from+seed, nil).Measures
-		show.done(0)
+		runs[k] = cells[uint64(k)/each].Measure(seeds.from+uint64(k)%each, nil).Measures
+		done(0)
 	})
 	show.end()
-	c := comparison{Seeds: seeds.String(), Rows: compareRows(cells, variants)}
+	c := comparison{Seeds: seeds.String()}
+	of := uint64(len(files)) * each // the runs of a variant, over all files
+	for i, v := range variants {
+		c.Rows = append(c.Rows, scenario.Compare(v, "", runs[uint64(i)*of:uint64(i+1)*of]))
+	}
+	for k := range cells {
+		if len(files) > 1 {
+			own := runs[uint64(k)*each : uint64(k+1)*each]
+			c.Rows = append(c.Rows, scenario.Compare(variants[k/len(files)], files[k%len(files)].Name, own))
+		}
+	}
 	for _, f := range files {
 		c.Scenarios = append(c.Scenarios, f.Name)
 	}
-	return s.print(output, c, c.text)
+	return s.show(output, c, c.text)
 }
 
-// comparedCell is one file under one variant, and what each seed came to.
-type comparedCell struct {
-	variant  string
-	scenario string
-	ready    *scenario.Prepared
-	runs     []scenario.Measures
-}
-
-// comparedCells lists every variant of every file. The error names whatever does not fit.
-func comparedCells(files []*scenarioFile, variants []string) (cells []comparedCell, err error) {
+// comparedCells are the files under the first variant, then those under the next. The error names whatever does not fit.
+func comparedCells(files []*scenarioFile, variants []string) (cells []*scenario.Prepared, err error) {
 	var problems []error
 	if len(variants) == 0 {
 		problems = append(problems, fmt.Errorf("--compare needs at least one name: %s, %s or a file such as sbr.yaml",
@@ -83,15 +81,15 @@ func comparedCells(files []*scenarioFile, variants []string) (cells []comparedCe
 			continue
 		}
 		for _, f := range files {
-			s, err := change(f.Scenario)
 			var ready *scenario.Prepared
+			s, err := change(f.Scenario)
 			if err == nil {
 				ready, err = scenario.Prepare(s)
 			}
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", f.path, err))
 			}
-			cells = append(cells, comparedCell{variant: name, scenario: f.Name, ready: ready})
+			cells = append(cells, ready)
 		}
 	}
 	return cells, errors.Join(problems...)
@@ -99,8 +97,7 @@ func comparedCells(files []*scenarioFile, variants []string) (cells []comparedCe
 
 // variant reads one name of --compare: as-written, a strategy, or a file like sbr.yaml.
 func variant(name string) (func(*scenario.Scenario) (*scenario.Scenario, error), error) {
-	known := append([]string{asWritten}, strategies.Keys()...)
-	switch {
+	switch known := append([]string{asWritten}, strategies.Keys()...); {
 	case name == asWritten:
 		return func(s *scenario.Scenario) (*scenario.Scenario, error) { return s, nil }, nil
 	case strings.ContainsAny(name, "./"):
@@ -124,33 +121,12 @@ type comparison struct {
 	Rows      []scenario.Compared `json:"rows"`
 }
 
-// compareRows are the rows over all scenarios, then those of each scenario where there are several.
-func compareRows(cells []comparedCell, variants []string) (rows []scenario.Compared) {
-	for _, v := range variants {
-		var all []scenario.Measures
-		for i := range cells {
-			if cells[i].variant == v {
-				all = append(all, cells[i].runs...)
-			}
-		}
-		rows = append(rows, scenario.Compare(v, "", all))
-	}
-	if len(cells) == len(variants) {
-		return rows
-	}
-	for i := range cells {
-		rows = append(rows, scenario.Compare(cells[i].variant, cells[i].scenario, cells[i].runs))
-	}
-	return rows
-}
-
 // maxTables is how many scenarios get a table of their own.
 const maxTables = 8
 
-// text writes a table over all scenarios, and one for each where there are few.
-func (c *comparison) text(to io.Writer) error {
-	p := paint(to)
-	var b bytes.Buffer
+// text is a table over all scenarios, and one for each where there are few.
+func (c *comparison) text(p painter) string {
+	var b strings.Builder
 	of := make(map[string][]scenario.Compared)
 	for _, r := range c.Rows {
 		of[r.Scenario] = append(of[r.Scenario], r)
@@ -160,7 +136,7 @@ func (c *comparison) text(to io.Writer) error {
 			fmt.Fprintf(&b, "%s\n\n%s\n", p.bold(name), compareTable(of[name]))
 		}
 	}
-	what := count(uint64(len(c.Scenarios)), "scenario") + " together"
+	what := count(len(c.Scenarios), "scenario") + " together"
 	if len(c.Scenarios) == 1 {
 		what = c.Scenarios[0]
 	}
@@ -170,8 +146,7 @@ func (c *comparison) text(to io.Writer) error {
 	if len(of)-1 > maxTables {
 		b.WriteString("-o json has the figures of each scenario.\n")
 	}
-	_, err := to.Write(b.Bytes())
-	return err
+	return b.String()
 }
 
 // compareTable is aligned text; colour would count as width.
@@ -195,7 +170,7 @@ func compareTable(rows []scenario.Compared) string {
 		r := &rows[i]
 		cells := []string{r.Variant, share(r.BothSides, r.Runs), share(r.Nobody, r.Runs)}
 		for _, q := range []scenario.Quantiles{r.DoubleActive, r.NobodyActive, r.Resolved} {
-			cells = append(cells, tenths(q.P50), tenths(q.P99), tenths(q.Max))
+			cells = append(cells, fixed(q.P50, 1), fixed(q.P99, 1), fixed(q.Max, 1))
 		}
 		line(append(cells, share(r.Unresolved, r.Runs))...)
 	}
@@ -208,11 +183,4 @@ func share(n, of int) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d (%.3g%%)", n, 100*float64(n)/float64(of))
-}
-
-func tenths(s float64) string {
-	if s == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%.1f", s)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -101,9 +100,8 @@ func newConfigCheck(s streams) *cobra.Command {
 		if err := yaml.Unmarshal(effective, &answer.Config); err != nil {
 			return fmt.Errorf("the effective configuration does not read back: %w", err)
 		}
-		return s.print(*output, answer, func(to io.Writer) error {
-			rows := report.Rows(in.Lease)
-			return answer.write(to, name+" is valid: "+strategyLine(f), effective, rows)
+		return s.show(*output, answer, func(p painter) string {
+			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Rows(in.Lease))
 		})
 	})
 	return c
@@ -163,10 +161,9 @@ func newTimingAnswer(r *timing.Report) (a timingAnswer) {
 	return a
 }
 
-// write prints the effective configuration, and as comments what it is and what follows from it.
-func (a *checkAnswer) write(to io.Writer, title string, effective []byte, rows []timing.Row) error {
-	p := paint(to)
-	var b bytes.Buffer
+// text is the effective configuration, and as comments what it is and what follows from it.
+func (a *checkAnswer) text(p painter, title string, effective []byte, rows []timing.Row) string {
+	var b strings.Builder
 	fmt.Fprintln(&b, p.bold("# "+title+"."))
 	b.Write(effective)
 	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members, Serf profile %s:", a.Members, a.Profile)))
@@ -180,6 +177,5 @@ func (a *checkAnswer) write(to io.Writer, title string, effective []byte, rows [
 	for _, w := range a.Warnings {
 		fmt.Fprintln(&b, p.yellow("# warning: "+w.String()))
 	}
-	_, err := to.Write(b.Bytes())
-	return err
+	return b.String()
 }

@@ -71,7 +71,7 @@ func runDemo(s streams, opt demo.Options, output string) error {
 	case err != nil:
 		return fmt.Errorf("demo: %w", err)
 	}
-	err = s.print(output, res, res.Table)
+	err = s.show(output, res, func(painter) string { return res.Table() })
 	if err == nil && !res.Passed {
 		err = errNotOneSide
 	}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +40,7 @@ func newExplainTiming(s streams) *cobra.Command {
 		}
 		q.complete(f)
 		x := newExplanation(f, q.members, q.profile)
-		return s.print(*output, x, x.write)
+		return s.show(*output, x, x.text)
 	})
 	return c
 }
@@ -71,10 +69,9 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 	return x
 }
 
-// write prints the explanation: a table, then where each line of it comes from, a timeline, warnings.
-func (x *explanation) write(to io.Writer) error {
-	p := paint(to)
-	var b bytes.Buffer
+// text is the explanation: a table, then where each line of it comes from, a timeline, warnings.
+func (x *explanation) text(p painter) string {
+	var b strings.Builder
 	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members, strings.ToLower(x.Strategy), x.Profile)
 	fmt.Fprintln(&b, p.bold(title))
 	fmt.Fprintf(&b, "The larger half has %d; a lone node is cut off from all others. All times count from the cut.\n\n", x.Larger)
@@ -96,6 +93,5 @@ func (x *explanation) write(to io.Writer) error {
 	for _, w := range x.Warnings {
 		fmt.Fprintln(&b, p.yellow("warning: "+w.String()))
 	}
-	_, err := to.Write(b.Bytes())
-	return err
+	return b.String()
 }

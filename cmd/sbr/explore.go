@@ -94,11 +94,7 @@ func newExplore(s streams) *cobra.Command {
 	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case", "on", "off")
 	f.DurationVar(&o.budget, "time", 0, "how long at most (default: until everything was tried)")
 	o.output = addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON)
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
-		return o.run(ctx, s)
-	})
+	c.RunE = interruptibleVerb(func(ctx context.Context) error { return o.run(ctx, s) })
 	c.AddCommand(newExploreRandom(s))
 	return c
 }
@@ -112,10 +108,7 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 	begun := time.Now()
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
-	show := newWalkProgress(s.err, len(families), o.budget)
-	results := walkAll(limited, families, show)
-	show.end()
-	r := o.report(families, results)
+	r := o.report(families, walkAll(limited, families, s.err, o.budget))
 	r.Elapsed = time.Since(begun).Round(time.Millisecond).String()
 	r.Interrupted = ctx.Err() != nil
 	if err := s.print(*o.output, r, r.text); err != nil {
@@ -128,13 +121,13 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 func (r *walkReport) verdict(budget time.Duration) error {
 	switch {
 	case len(r.Violations) > 0:
-		return internal{errors.New("a promise is broken")}
+		return errors.New("a promise is broken")
 	case r.Complete:
 		return nil
 	case r.Interrupted:
-		return internal{errors.New("interrupted before everything was tried")}
+		return errors.New("interrupted before everything was tried")
 	default:
-		return internal{fmt.Errorf("the time of %v was over before everything was tried", budget)}
+		return fmt.Errorf("the time of %v was over before everything was tried", budget)
 	}
 }
 
@@ -161,15 +154,38 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 	return o.plan.Plan()
 }
 
-// walkAll makes the walks of all families on all cores. The results are in the order of the families; one that was not begun when ctx
-// ended is empty.
-func walkAll(ctx context.Context, families []explore.Family, show *walkProgress) []explore.FamilyResult {
+// walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order of the families; one that was
+// not begun when ctx ended is empty. A budget of zero has no end.
+func walkAll(ctx context.Context, families []explore.Family, to io.Writer, budget time.Duration) []explore.FamilyResult {
+	var total, broken, ended int
+	states := make([]int, len(families)) // of each
+	show := newProgress(to, func(took time.Duration) string {
+		text := fmt.Sprintf("%d of %d forms, %s states, %s/s, %d broken",
+			ended, len(families), thousands(total), thousands(perSecond(uint64(total), took)), broken)
+		if budget > 0 {
+			text += fmt.Sprintf(", at most %v left", max(budget-took, 0).Round(time.Second))
+		}
+		return text
+	})
+	defer show.end()
 	results := make([]explore.FamilyResult, len(families))
 	cores.All(len(families), func(k int) {
-		if ctx.Err() == nil {
-			results[k] = walkFamily(ctx, families[k], show.watcher(k))
-			show.done(k, &results[k])
+		if ctx.Err() != nil {
+			return
 		}
+		count := func(n int) { total, states[k] = total+n-states[k], n }
+		var watch func(explore.WalkCounts)
+		if show.shown() {
+			watch = func(c explore.WalkCounts) { show.update(func() { count(c.States) }) }
+		}
+		results[k] = walkFamily(ctx, families[k], watch)
+		show.update(func() {
+			ended++
+			if len(results[k].Broken) > 0 {
+				broken++
+			}
+			count(results[k].States)
+		})
 	})
 	return results
 }
@@ -183,56 +199,6 @@ func walkFamily(ctx context.Context, f explore.Family, progress func(explore.Wal
 		}
 	}()
 	return f.Run(ctx, progress)
-}
-
-// walkProgress shows how far exploring is.
-type walkProgress struct {
-	*progress
-	budget        time.Duration // zero for none
-	states        []int         // of each family
-	total         uint64
-	broken, ended int
-}
-
-func newWalkProgress(to io.Writer, families int, budget time.Duration) *walkProgress {
-	p := &walkProgress{budget: budget, states: make([]int, families)}
-	p.progress = newProgress(to, p.line)
-	return p
-}
-
-// watcher follows one family. Nil where nothing is shown.
-func (p *walkProgress) watcher(family int) func(explore.WalkCounts) {
-	if !p.shown() {
-		return nil
-	}
-	return func(c explore.WalkCounts) {
-		p.update(func() { p.count(family, c.States) })
-	}
-}
-
-func (p *walkProgress) done(family int, r *explore.FamilyResult) {
-	p.update(func() {
-		p.ended++
-		if len(r.Broken) > 0 {
-			p.broken++
-		}
-		p.count(family, r.States)
-	})
-}
-
-func (p *walkProgress) count(family, states int) {
-	p.total += uint64(states - p.states[family])
-	p.states[family] = states
-}
-
-// line is "12 of 110 forms, 3,400,000 states, 400,000/s, 0 broken, at most 3m0s left".
-func (p *walkProgress) line(took time.Duration) string {
-	text := fmt.Sprintf("%d of %d forms, %s states, %s/s, %d broken",
-		p.ended, len(p.states), thousands(p.total), thousands(perSecond(p.total, took)), p.broken)
-	if p.budget > 0 {
-		text += fmt.Sprintf(", at most %v left", max(p.budget-took, 0).Round(time.Second))
-	}
-	return text
 }
 
 // walkReport is the answer.
@@ -276,18 +242,15 @@ const (
 
 func (o *exploreAll) report(families []explore.Family, results []explore.FamilyResult) *walkReport {
 	r := &walkReport{
-		Schema: walkSchema, Version: exploreVersion(), Exhaustive: o.plan, Strategy: o.strategy,
+		Schema: walkSchema, Version: buildVersion().build(), Exhaustive: o.plan, Strategy: o.strategy,
 		WhenLeaseUnknown: *o.unknown, Time: o.budget.String(), Complete: true, Violations: []explore.Violation{},
 	}
-	index := make(map[string]int)
 	known := make(map[string]bool)
 	for k := range families {
 		f, x := &families[k], &results[k]
-		n, ok := index[f.Sizes]
-		if !ok {
-			n = len(r.Sizes)
-			index[f.Sizes] = n
-			r.Sizes = append(r.Sizes, walkRow{Sizes: f.Sizes})
+		n := slices.IndexFunc(r.Sizes, func(w walkRow) bool { return w.Sizes == f.Sizes })
+		if n < 0 {
+			n, r.Sizes = len(r.Sizes), append(r.Sizes, walkRow{Sizes: f.Sizes})
 		}
 		row := walkRow{
 			Walks: x.Walked, Covered: x.Covered, WalkCounts: x.WalkCounts, missing: len(f.Walks) - x.Walked - x.Covered,
@@ -323,10 +286,12 @@ func (r *walkReport) violated(v explore.Violation) {
 func (r *walkReport) text(to io.Writer) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "sides\tcuts\twalks\tcovered\tstates\tedges\trests\t")
-	for _, w := range append(r.Sizes, r.total()) {
+	all := r.walkRow
+	all.Sizes = "all"
+	for _, w := range append(r.Sizes, all) {
 		fmt.Fprintf(t, "%s\t", w.Sizes)
 		for _, n := range []int{w.Partitions, w.Walks, w.Covered, w.States, w.Edges, w.Rests} {
-			fmt.Fprintf(t, "%s\t", figure(n))
+			fmt.Fprintf(t, "%s\t", thousands(n))
 		}
 		fmt.Fprintln(t)
 	}
@@ -348,15 +313,9 @@ func (r *walkReport) text(to io.Writer) error {
 	return err
 }
 
-func (r *walkReport) total() walkRow {
-	w := r.walkRow
-	w.Sizes = "all"
-	return w
-}
-
 // outcome is the last line without the time.
 func (r *walkReport) outcome(p painter) string {
-	states := figure(r.States) + " states"
+	states := thousands(r.States) + " states"
 	switch {
 	case len(r.Violations) > 0:
 		return p.red("broken") + ": " + states + " seen"
@@ -364,8 +323,6 @@ func (r *walkReport) outcome(p painter) string {
 		return p.green("nothing broken") + ": everything was tried, " + states
 	default:
 		return p.yellow("not everything was tried") +
-			fmt.Sprintf(": %s seen, nothing broken in them; %s walks not finished", states, figure(r.missing))
+			fmt.Sprintf(": %s seen, nothing broken in them; %s walks not finished", states, thousands(r.missing))
 	}
 }
-
-func figure(n int) string { return thousands(uint64(n)) }

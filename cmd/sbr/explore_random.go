@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -79,9 +77,7 @@ func newExploreRandom(s streams) *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("seeds", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	_ = c.MarkFlagDirname("out")
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		o.output = *output
 		return o.run(ctx, s)
 	})
@@ -105,7 +101,7 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	started := time.Now()
 	findings, interrupted := o.explore(ctx, s)
 	report := &explore.Report{
-		Schema: explore.Schema, Version: exploreVersion(), From: o.seeds.from, To: o.seeds.to, For: explore.Span(o.budget),
+		Schema: explore.Schema, Version: buildVersion().build(), From: o.seeds.from, To: o.seeds.to, For: explore.Span(o.budget),
 		Interrupted: interrupted, Elapsed: explore.Span(time.Since(started).Round(time.Millisecond)),
 	}
 	report.Take(findings)
@@ -117,37 +113,76 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	if err := o.shrink(ctx, report); err != nil {
 		return err
 	}
-	return o.write(s.out, report)
-}
-
-// exploreVersion tells programs apart whose runs may differ. The platform makes no difference.
-func exploreVersion() string {
-	v := buildVersion()
-	text := v.Version
-	if v.Revision != "" {
-		text += " " + v.Revision[:min(len(v.Revision), 12)]
+	var err error
+	if o.output == formatJUnit {
+		err = o.junit(s.out, report)
+	} else {
+		err = s.show(o.output, report, func(p painter) string { return o.text(p, report) })
 	}
-	if v.Modified {
-		text += " (modified)"
+	if err != nil {
+		return err
 	}
-	return text
+	return o.verdict(report)
 }
 
 // explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
 func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
-	show := newExploreProgress(s.err, o.seeds.count(), o.budget)
+	var runs, failed uint64
+	taken := make(map[string]struct{}) // transitions
+	show := newProgress(s.err, func(took time.Duration) string {
+		share := float64(runs) / float64(o.seeds.count())
+		if o.budget > 0 {
+			share = max(share, float64(took)/float64(o.budget))
+		}
+		return fmt.Sprintf("%s  %s runs, %s/s, %d failed, %d transitions, %s left", bar(min(share, 1)), thousands(runs),
+			thousands(perSecond(runs, took)), failed, len(taken), left(min(share, 1), took))
+	})
 	parts := make([]*explore.Findings, runtime.GOMAXPROCS(0))
 	cores.All(len(parts), func(i int) {
+		var seen explore.Findings // of this worker, at the last look
+		var transitions int
+		watch := func(f *explore.Findings) {
+			const between = 16 // runs between two looks
+			if f.Runs-seen.Runs < between {
+				return
+			}
+			show.update(func() {
+				runs, failed = runs+f.Runs-seen.Runs, failed+f.Failed-seen.Failed
+				if f.Coverage.Len() != transitions {
+					for name := range f.Coverage.Counts() {
+						taken[name] = struct{}{}
+					}
+				}
+			})
+			seen.Runs, seen.Failed, transitions = f.Runs, f.Failed, f.Coverage.Len()
+		}
+		if !show.shown() {
+			watch = nil
+		}
 		parts[i] = explore.Random(limited, explore.RandomOptions{
-			From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)),
-			Generate: simulator.Random, Ran: show.watcher(),
+			From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)), Generate: simulator.Random, Ran: watch,
 		})
 	})
 	show.end()
 	found = explore.Join(parts...)
 	return found, !found.Complete && ctx.Err() != nil
+}
+
+// bar is "[####......]  40%".
+func bar(share float64) string {
+	const width = 20
+	full := int(share * width)
+	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share)
+}
+
+// left is how long the rest takes, by what a share of it took.
+func left(share float64, took time.Duration) string {
+	if share <= 0 {
+		return "?"
+	}
+	return time.Duration(float64(took) * (1/share - 1)).Round(time.Second).String()
 }
 
 // Shrinking is bounded: what it is about is known already.
@@ -194,27 +229,9 @@ func (o *exploreRandom) shrinkOne(ctx context.Context, f *explore.Failure, name 
 	return os.WriteFile(filepath.Join(o.out, name+"-original.yaml"), []byte(original), 0o666)
 }
 
-// write writes a result. The error says that something is broken, or could not be written.
-func (o *exploreRandom) write(to io.Writer, r *explore.Report) error {
-	var err error
-	switch o.output {
-	case formatJSON:
-		err = writeJSON(to, r)
-	case formatJUnit:
-		err = o.junit(to, r)
-	default:
-		err = o.text(to, r)
-	}
-	if err != nil {
-		return err
-	}
-	return o.verdict(r)
-}
-
 // text is for people: what was broken first, what it was worth last.
-func (o *exploreRandom) text(to io.Writer, r *explore.Report) error {
-	var b bytes.Buffer
-	p := paint(to)
+func (o *exploreRandom) text(p painter, r *explore.Report) string {
+	var b strings.Builder
 	for _, f := range r.Failures {
 		o.textFailure(&b, p, f)
 	}
@@ -222,16 +239,14 @@ func (o *exploreRandom) text(to io.Writer, r *explore.Report) error {
 	if r.Excepted > 0 {
 		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n", count(r.Excepted, "run"))
 	}
-	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n", &r.Singletons, &r.Shards)
-	fmt.Fprintf(&b, "%s\n", o.textSummary(p, r))
-	_, err := to.Write(b.Bytes())
-	return err
+	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n%s\n", &r.Singletons, &r.Shards, o.textSummary(p, r))
+	return b.String()
 }
 
-func (o *exploreRandom) textFailure(b *bytes.Buffer, p painter, f *explore.Failure) {
+func (o *exploreRandom) textFailure(b *strings.Builder, p painter, f *explore.Failure) {
 	fmt.Fprintf(b, "%s  %s\n", p.red("FAIL"), f.Text)
 	fmt.Fprintf(b, "      in %s; smallest scenario: %s, %s, seed %d\n",
-		count(f.Runs, "run"), count(uint64(f.Members), "member"), count(uint64(f.Steps), "step"), f.Seed)
+		count(f.Runs, "run"), count(f.Members, "member"), count(f.Steps, "step"), f.Seed)
 	if o.out == "" { // else it is in a file
 		for line := range strings.Lines(f.Scenario) {
 			b.WriteString("        | " + line)
@@ -242,7 +257,7 @@ func (o *exploreRandom) textFailure(b *bytes.Buffer, p painter, f *explore.Failu
 
 // textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it is only counted, unless
 // that is what was asked for.
-func (o *exploreRandom) textTransitions(b *bytes.Buffer, p painter, r *explore.Report) {
+func (o *exploreRandom) textTransitions(b *strings.Builder, p painter, r *explore.Report) {
 	const limit = 20
 	if n := len(r.Never); n > 0 && (n <= limit || o.require) {
 		b.WriteString("transitions that were never taken:\n")
@@ -282,19 +297,12 @@ func (o *exploreRandom) textSummary(p painter, r *explore.Report) string {
 		taken = p.red(taken)
 	}
 	which := seedRange{from: r.From, to: r.To, endless: true}
-	line := p.green("nothing broken in " + thousandsOf(r.Runs, "run"))
+	line := p.green("nothing broken in " + countThousands(r.Runs, "run"))
 	if r.Failed > 0 {
-		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), thousandsOf(r.Runs, "run")))
+		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), countThousands(r.Runs, "run")))
 	}
 	took := time.Duration(r.Elapsed)
 	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which.words(), took, thousands(perSecond(r.Runs, took)))
-}
-
-func thousandsOf(n uint64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return thousands(n) + " " + what
 }
 
 // verdict is the error of a result in which something is broken.
@@ -304,73 +312,13 @@ func (o *exploreRandom) verdict(r *explore.Report) error {
 		problems = append(problems, fmt.Errorf("%s of %s failed", thousands(r.Failed), count(r.Runs, "run")))
 	}
 	if o.require && len(r.Never) > 0 {
-		problems = append(problems, fmt.Errorf("%s never taken", count(uint64(len(r.Never)), "known transition")))
+		problems = append(problems, fmt.Errorf("%s never taken", count(len(r.Never), "known transition")))
 	}
 	if r.Interrupted {
 		problems = append(problems, fmt.Errorf("interrupted after %s", count(r.Runs, "run")))
 	}
 	if len(problems) > 0 {
-		return internal{errors.Join(problems...)}
+		return errors.Join(problems...)
 	}
 	return nil
-}
-
-// exploreProgress shows how far random exploring is.
-type exploreProgress struct {
-	*progress
-	total        uint64        // seeds
-	budget       time.Duration // zero for none
-	runs, failed uint64
-	taken        map[string]struct{} // transitions
-}
-
-func newExploreProgress(to io.Writer, total uint64, budget time.Duration) *exploreProgress {
-	p := &exploreProgress{total: total, budget: budget, taken: make(map[string]struct{})}
-	p.progress = newProgress(to, p.line)
-	return p
-}
-
-// watcher follows one worker. Nil where nothing is shown.
-func (p *exploreProgress) watcher() func(*explore.Findings) {
-	if !p.shown() {
-		return nil
-	}
-	const runs = 16 // between two looks
-	var seen struct {
-		runs, failed uint64
-		taken        int
-	}
-	return func(f *explore.Findings) {
-		if f.Runs-seen.runs < runs {
-			return
-		}
-		p.update(func() {
-			p.runs += f.Runs - seen.runs
-			p.failed += f.Failed - seen.failed
-			if f.Coverage.Len() != seen.taken {
-				for name := range f.Coverage.Counts() {
-					p.taken[name] = struct{}{}
-				}
-			}
-		})
-		seen.runs, seen.failed, seen.taken = f.Runs, f.Failed, f.Coverage.Len()
-	}
-}
-
-// line is "[####......]  40%  12,000 runs, 5,000/s, 0 failed, 231 transitions, 3s left".
-func (p *exploreProgress) line(took time.Duration) string {
-	const width = 20
-	share := float64(p.runs) / float64(p.total)
-	if p.budget > 0 {
-		share = max(share, float64(took)/float64(p.budget))
-	}
-	share = min(share, 1)
-	full := int(share * width)
-	left := "?"
-	if share > 0 {
-		left = time.Duration(float64(took) * (1/share - 1)).Round(time.Second).String()
-	}
-	return fmt.Sprintf("[%s%s] %3.0f%%  %s runs, %s/s, %d failed, %d transitions, %s left",
-		strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share, thousands(p.runs),
-		thousands(perSecond(p.runs, took)), p.failed, len(p.taken), left)
 }

@@ -36,24 +36,19 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// What the line on a terminal says.
-func TestExploreProgress_Line(t *testing.T) {
-	p := &exploreProgress{total: 30_000, runs: 12_000, failed: 2, taken: map[string]struct{}{"a": {}, "b": {}}}
-	require.Equal(t, "[########............]  40%  12,000 runs, 6,000/s, 2 failed, 2 transitions, 3s left", p.line(2*time.Second))
-	p.budget = 4 * time.Second
-	require.Equal(t, "[##########..........]  50%  12,000 runs, 6,000/s, 2 failed, 2 transitions, 2s left", p.line(2*time.Second))
-	p.runs, p.failed, p.budget = 0, 0, 0
-	require.Equal(t, "[....................]   0%  0 runs, 0/s, 0 failed, 2 transitions, ? left", p.line(time.Second))
-	require.Contains(t, p.line(0), " 0/s, ")
-}
-
-// Where nobody looks nothing is shown, and nothing is asked of the workers.
-func TestExploreProgress_NotOnAPipe(t *testing.T) {
+// What the line on a terminal says, and that nothing is shown where nobody looks.
+func TestProgress(t *testing.T) {
+	require.Equal(t, "[########............]  40%", bar(0.4))
+	require.Equal(t, "[....................]   0%", bar(0))
+	require.Equal(t, "3s", left(0.4, 2*time.Second))
+	require.Equal(t, "?", left(0, time.Second))
+	require.EqualValues(t, 6000, perSecond(12_000, 2*time.Second))
+	require.Zero(t, perSecond(12_000, 0))
 	file, err := os.Create(t.TempDir() + "/out")
 	require.NoError(t, err)
 	defer file.Close()
-	p := newExploreProgress(file, 10, 0)
-	require.Nil(t, p.watcher())
+	p := newProgress(file, func(time.Duration) string { return "x" })
+	p.update(func() { t.Error("something is counted") })
 	p.end()
 	info, err := file.Stat()
 	require.NoError(t, err)
@@ -99,7 +94,7 @@ func TestExploreRandom_Interrupted(t *testing.T) {
 	o := &exploreRandom{seeds: seedRange{from: 1, to: 1000, endless: true}, output: formatJSON}
 	err := o.run(ctx, streams{out: &out, err: new(bytes.Buffer)})
 	require.ErrorContains(t, err, "interrupted after 0 runs")
-	require.Equal(t, exitInternal, report(io.Discard, err))
+	require.Equal(t, exitInternal, report(io.Discard, verb(func() error { return err })(nil, nil)))
 	var r struct{ Interrupted, Complete bool }
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
 	require.True(t, r.Interrupted)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,18 +21,17 @@ func TestExplore_SaysWhatIsMissing(t *testing.T) {
 	o := exploreQuestion()
 	families, err := o.families()
 	require.NoError(t, err)
-	show := newWalkProgress(nil, len(families), 0)
-	whole := o.report(families, walkAll(t.Context(), families, show))
+	whole := o.report(families, walkAll(t.Context(), families, nil, 0))
 	require.True(t, whole.Complete)
 	require.Zero(t, whole.missing)
 	require.NoError(t, whole.verdict(0))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	none := o.report(families, walkAll(ctx, families, show))
+	none := o.report(families, walkAll(ctx, families, nil, 0))
 	require.False(t, none.Complete)
 	require.Equal(t, whole.Walks+whole.Covered, none.missing)
-	require.ErrorContains(t, none.verdict(time.Second), "the time of 1s was over before everything was tried")
+	require.ErrorContains(t, none.verdict(1e9), "the time of 1s was over before everything was tried")
 	none.Interrupted = true
 	require.ErrorContains(t, none.verdict(0), "interrupted before everything was tried")
 }
@@ -43,8 +41,7 @@ func TestExplore_IsDeterministic(t *testing.T) {
 	o := exploreQuestion()
 	families, err := o.families()
 	require.NoError(t, err)
-	show := newWalkProgress(nil, len(families), 0)
-	require.Equal(t, o.report(families, walkAll(t.Context(), families, show)), o.report(families, walkAll(t.Context(), families, show)))
+	require.Equal(t, o.report(families, walkAll(t.Context(), families, nil, 0)), o.report(families, walkAll(t.Context(), families, nil, 0)))
 }
 
 // A walk that panics is a violation of its family, not the end of the others.
@@ -67,12 +64,4 @@ func TestExplore_ShowsTheShortestWay(t *testing.T) {
 	require.Len(t, r.Violations, 3)
 	require.Equal(t, []string{"1"}, r.Violations[0].Steps)
 	require.ErrorContains(t, r.verdict(0), "a promise is broken")
-}
-
-// The line of progress.
-func TestExplore_Progress(t *testing.T) {
-	p := &walkProgress{states: make([]int, 110), total: 3_400_000, ended: 12, budget: time.Minute}
-	require.Equal(t, "12 of 110 forms, 3,400,000 states, 340,000/s, 0 broken, at most 50s left", p.line(10*time.Second))
-	p.budget, p.broken = 0, 1
-	require.Equal(t, "12 of 110 forms, 3,400,000 states, 340,000/s, 1 broken", p.line(10*time.Second))
 }

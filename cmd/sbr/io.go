@@ -64,6 +64,14 @@ func (s streams) print(output string, answer any, text func(io.Writer) error) er
 	return text(s.out)
 }
 
+// show is print for a text that is made as a whole.
+func (s streams) show(output string, answer any, text func(painter) string) error {
+	return s.print(output, answer, func(to io.Writer) error {
+		_, err := io.WriteString(to, text(paint(to)))
+		return err
+	})
+}
+
 // outcome writes what became of something: as JSON in any case, as the text done only where it did not fail.
 func (s streams) outcome(output string, answer any, done string, failed error) error {
 	if output == formatJSON {

@@ -56,18 +56,25 @@ type junitProperty struct {
 
 type junitCase struct {
 	Name string `xml:"name,attr"`
-	// ClassName is what GitLab shows as the suite; together with Name it must be unique, or all but the first are dropped.
-	ClassName string `xml:"classname,attr"`
-	// File is not written: Jenkins refuses a report in which a case has an attribute for it. Say it in a property of the suite.
-	File    string        `xml:"-"`
-	Time    string        `xml:"time,attr"`
-	Failure *junitFailure `xml:"failure,omitempty"`
+	// ClassName is what GitLab shows as the suite; together with Name it must be unique, or all but the first are dropped. Jenkins refuses
+	// a report in which a case has an attribute for its file: that is a property of the suite.
+	ClassName string        `xml:"classname,attr"`
+	Time      string        `xml:"time,attr"`
+	Failure   *junitFailure `xml:"failure,omitempty"`
 }
 
 type junitFailure struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
 	Text    string `xml:",chardata"`
+}
+
+// add adds a case, whose class is the suite.
+func (s *junitSuite) add(name string, took time.Duration, failed *junitFailure) {
+	s.Cases = append(s.Cases, junitCase{Name: name, ClassName: s.Name, Time: seconds(took), Failure: failed})
+	if s.Tests++; failed != nil {
+		s.Failures++
+	}
 }
 
 // seconds is how JUnit writes a time.
@@ -81,16 +88,14 @@ func (w *simulateJUnit) result(r *played) error {
 		w.file, w.took = r.file, 0
 		w.suite = &junitSuite{Name: w.class(r), Properties: []junitProperty{{Name: "file", Value: r.file.path}}}
 	}
-	c := junitCase{Name: fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), ClassName: w.suite.Name, Time: seconds(r.took)}
-	w.suite.Tests++
+	var failed *junitFailure
 	if !r.Passed {
-		w.suite.Failures++
-		c.Failure = &junitFailure{
+		failed = &junitFailure{
 			Message: r.Failures[0], Type: "simulation",
 			Text: strings.Join(r.Failures, "\n") + "\nreplay: " + r.replay() + "\ntrace-hash: " + r.TraceHash + "\n",
 		}
 	}
-	w.suite.Cases = append(w.suite.Cases, c)
+	w.suite.add(fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), r.took, failed)
 	w.took += r.took
 	w.suite.Time = seconds(w.took)
 	return nil
@@ -138,44 +143,31 @@ func (w *simulateJUnit) end(summary) error {
 
 // junit is the report that CI servers read: a case for the runs, for each kind of failure, and for the transitions.
 func (o *exploreRandom) junit(to io.Writer, r *explore.Report) error {
-	suite := &junitSuite{Name: "random exploring", Properties: []junitProperty{{Name: "version", Value: r.Version}}}
-	add := func(name string, took time.Duration, failed *junitFailure) {
-		suite.Cases = append(suite.Cases, junitCase{Name: name, ClassName: suite.Name, Time: seconds(took), Failure: failed})
-		if suite.Tests++; failed != nil {
-			suite.Failures++
+	s := &junitSuite{Name: "random exploring", Properties: []junitProperty{{Name: "version", Value: r.Version}}}
+	var interrupted, untaken *junitFailure
+	if r.Interrupted {
+		interrupted = &junitFailure{
+			Message: "interrupted", Type: "simulation", Text: fmt.Sprintf("interrupted after %s\n", count(r.Runs, "run")),
 		}
 	}
-	var failed *junitFailure
-	if r.Interrupted {
-		failed = &junitFailure{Message: "interrupted", Type: "simulation", Text: fmt.Sprintf("interrupted after %s\n", count(r.Runs, "run"))}
+	if o.require && len(r.Never) > 0 { // it fails only if that was asked for
+		untaken = &junitFailure{
+			Message: count(len(r.Never), "known transition") + " never taken", Type: "coverage", Text: strings.Join(r.Never, "\n") + "\n",
+		}
 	}
-	add(thousandsOf(r.Runs, "run"), time.Duration(r.Elapsed), failed)
+	s.add(countThousands(r.Runs, "run"), time.Duration(r.Elapsed), interrupted)
 	for _, f := range r.Failures {
-		add(f.Promise+": "+f.Shape, 0, &junitFailure{ // the same name every night, and no other kind has it
+		s.add(f.Promise+": "+f.Shape, 0, &junitFailure{ // the same name every night, and no other kind has it
 			Message: f.Text, Type: "simulation", Text: f.Text + "\nreplay: " + f.Replay + "\nsmallest scenario:\n" + f.Scenario,
 		})
 	}
-	add("every known transition is taken", 0, o.junitTransitions(r))
-	suite.Time = seconds(time.Duration(r.Elapsed))
-	all := junitSuites{Name: "sbr explore random", Tests: suite.Tests, Failures: suite.Failures, Time: suite.Time, Suites: []*junitSuite{suite}}
-	if _, err := io.WriteString(to, xml.Header); err != nil {
+	s.add("every known transition is taken", 0, untaken)
+	s.Time = seconds(time.Duration(r.Elapsed))
+	all := junitSuites{Name: "sbr explore random", Tests: s.Tests, Failures: s.Failures, Time: s.Time, Suites: []*junitSuite{s}}
+	text, err := xml.MarshalIndent(all, "", "  ")
+	if err != nil {
 		return err
 	}
-	enc := xml.NewEncoder(to)
-	enc.Indent("", "  ")
-	if err := enc.Encode(all); err != nil {
-		return err
-	}
-	_, err := io.WriteString(to, "\n")
+	_, err = fmt.Fprintf(to, "%s%s\n", xml.Header, text)
 	return err
-}
-
-// junitTransitions fails only if that was asked for.
-func (o *exploreRandom) junitTransitions(r *explore.Report) *junitFailure {
-	if !o.require || len(r.Never) == 0 {
-		return nil
-	}
-	return &junitFailure{
-		Message: count(uint64(len(r.Never)), "known transition") + " never taken", Type: "coverage", Text: strings.Join(r.Never, "\n") + "\n",
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
@@ -29,11 +30,6 @@ Flags override the configuration.`
 
 // leaseAPIs are the values of --api.
 var leaseAPIs = []string{string(kubernetes.Native), string(kubernetes.Akka), string(kubernetes.Pekko)}
-
-// held marks an error that says: for certain not. With a lease, because somebody else holds it. Exit status 3.
-type held struct{ error }
-
-func (h held) Unwrap() error { return h.error }
 
 // leaseFlags say which lease it is.
 type leaseFlags struct {
@@ -56,11 +52,16 @@ func addLease(c *cobra.Command) *leaseFlags {
 	}
 	flags.StringVarP(&l.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
 	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME or file:PATH")
+	l.addPlace(flags)
+	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
+	return &l
+}
+
+// addPlace adds the flags that say where Kubernetes keeps it.
+func (l *leaseFlags) addPlace(flags *pflag.FlagSet) {
 	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
 	flags.StringVar(&l.context, "context", "", "context of the kubeconfig (default: its current one)")
 	flags.StringVarP(&l.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
-	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
-	return &l
 }
 
 // target is a lease that flags or a configuration name.
@@ -69,116 +70,110 @@ type target struct {
 	spec           lease.Spec
 	settings       lease.Settings
 	config         *config.File
+
+	store lease.Store // once it is open
+	where string      // it is, in words
 }
 
 // target reads the configuration and lays the flags over it.
 func (l *leaseFlags) target() (*target, error) {
-	f := config.Default()
-	t := &target{config: &f}
-	if l.file != "" {
-		read, err := config.Load(l.file)
-		if err != nil {
-			return nil, badInput{err}
+	t, err := l.named()
+	if err == nil && l.api != "" {
+		if err = strictyaml.OneOf(l.api, leaseAPIs); err != nil {
+			err = fmt.Errorf("--api: %w", err)
 		}
-		f = *read
-		t.spec.System, t.spec.Name = f.System, f.LeaseName()
 	}
-	if err := l.named(t); err != nil {
+	if err != nil {
 		return nil, badInput{err}
 	}
-	k := &f.Lease.Kubernetes
+	k := &t.config.Lease.Kubernetes
 	k.Kubeconfig, k.Context = cmp.Or(l.kubeconfig, k.Kubeconfig), cmp.Or(l.context, k.Context)
 	k.Namespace, k.API = cmp.Or(l.namespace, k.Namespace), cmp.Or(l.api, k.API)
-	if l.api != "" {
-		if err := strictyaml.OneOf(l.api, leaseAPIs); err != nil {
-			return nil, badInput{fmt.Errorf("--api: %w", err)}
-		}
-	}
-	t.settings, t.spec.Decode = f.LeaseSettings(t.implementation), f.LeaseBlock(t.implementation)
+	t.settings, t.spec.Decode = t.config.LeaseSettings(t.implementation), t.config.LeaseBlock(t.implementation)
 	t.spec.Settings = t.settings
 	return t, nil
 }
 
-// named takes over LEASE.
-func (l *leaseFlags) named(t *target) error {
+// named is the lease that LEASE names, or where the configuration keeps the lease of its resolver.
+func (l *leaseFlags) named() (t *target, err error) {
+	t = &target{config: new(config.Default())}
+	if l.file != "" {
+		if t.config, err = config.Load(l.file); err != nil {
+			return nil, err
+		}
+		t.spec.System, t.spec.Name = t.config.System, t.config.LeaseName()
+	}
 	if l.lease == "" {
 		if l.file == "" {
-			return errors.New("which lease? give -f sbr.yaml, or NAME (in Kubernetes), or file:PATH")
+			return nil, errors.New("which lease? give -f sbr.yaml, or NAME (in Kubernetes), or file:PATH")
 		}
-		return t.configured()
+		if t.implementation, err = t.config.LeaseStore(); err == nil && t.implementation == "" {
+			err = fmt.Errorf("system %s decides without a lease: name one, as NAME (in Kubernetes) or file:PATH", t.config.System)
+		}
+		return t, err
 	}
 	implementation, place, ok := strings.Cut(l.lease, ":")
 	if !ok {
 		implementation, place = config.ImplementationKubernetes, l.lease
 	}
 	if place == "" {
-		return fmt.Errorf("lease %q: it must be NAME, kubernetes:NAME or file:PATH", l.lease)
+		return nil, fmt.Errorf("lease %q: it must be NAME, kubernetes:NAME or file:PATH", l.lease)
 	}
 	if err := strictyaml.OneOf(implementation, lease.Implementations()); err != nil {
-		return fmt.Errorf("lease %q: %w", l.lease, err)
+		return nil, fmt.Errorf("lease %q: %w", l.lease, err)
 	}
 	t.implementation, t.spec.Name = implementation, place
 	if implementation == config.ImplementationFile {
 		t.config.Lease.File.Path, t.spec.Name = place, cmp.Or(t.config.System, "lease")
 	}
-	return nil
-}
-
-// configured takes over where the configuration keeps the lease of its resolver.
-func (t *target) configured() (err error) {
-	if t.implementation, err = t.config.LeaseStore(); err == nil && t.implementation == "" {
-		err = fmt.Errorf("system %s decides without a lease: name one, as NAME (in Kubernetes) or file:PATH", t.config.System)
-	}
-	return err
+	return t, nil
 }
 
 // open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be read.
-func (t *target) open(ctx context.Context) (lease.Store, error) {
-	store, err := lease.Open(ctx, t.implementation, t.spec)
-	if err != nil {
-		return nil, badInput{err}
+func (t *target) open(ctx context.Context) (err error) {
+	if t.store, err = lease.Open(ctx, t.implementation, t.spec); err != nil {
+		return badInput{err}
 	}
-	return store, nil
+	t.where = t.implementation + ":" + t.spec.Name
+	if s, ok := t.store.(fmt.Stringer); ok {
+		t.where = t.implementation + ":" + s.String()
+	}
+	return nil
 }
 
-// where says in words which lease a store keeps.
-func (t *target) where(store lease.Store) string {
-	if s, ok := store.(fmt.Stringer); ok {
-		return t.implementation + ":" + s.String()
+func (t *target) close() {
+	if c, ok := t.store.(io.Closer); ok {
+		_ = c.Close() // everything was written before
 	}
-	return t.implementation + ":" + t.spec.Name
 }
 
 // with opens the store for the time of f.
-func (l *leaseFlags) with(ctx context.Context, f func(*target, lease.Store) error) error {
+func (l *leaseFlags) with(ctx context.Context, f func(*target) error) error {
 	t, err := l.target()
 	if err != nil {
 		return err
 	}
-	store, err := t.open(ctx)
-	if err != nil {
+	if err := t.open(ctx); err != nil {
 		return err
 	}
-	if c, ok := store.(io.Closer); ok {
-		defer func() { _ = c.Close() }() // everything was written before
-	}
-	return f(t, store)
+	defer t.close()
+	return f(t)
 }
 
 // owned opens a lease under an owner's name. It is closed, not released, at the end.
 // A heartbeatTimeout other than zero replaces the configuration's.
-func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease, string) error) error {
-	return l.with(ctx, func(t *target, store lease.Store) error {
+func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease) error) error {
+	return l.with(ctx, func(t *target) error {
 		if heartbeatTimeout != 0 {
 			t.settings.HeartbeatTimeout = heartbeatTimeout
 			t.settings.HeartbeatInterval = min(t.settings.Interval(), heartbeatTimeout/3) // nobody sends any
 		}
-		own, err := lease.New(store, owner, t.settings, lease.Options{})
+		own, err := lease.New(t.store, owner, t.settings, lease.Options{})
 		if err != nil {
 			return badInput{err}
 		}
 		defer own.Close()
-		return f(t, own, t.where(store))
+		return f(t, own)
 	})
 }
 
@@ -193,18 +188,22 @@ func defaultOwner() string {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
+	return name + "@" + hostName()
+}
+
+func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "localhost"
+		return "localhost"
 	}
-	return name + "@" + host
+	return host
 }
 
 // read reads the record within the lease's operation timeout.
-func (t *target) read(ctx context.Context, store lease.Store) (lease.Snapshot, error) {
+func (t *target) read(ctx context.Context) (lease.Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.settings.OperationTimeout, fmt.Errorf("no answer within %v", t.settings.OperationTimeout))
 	defer cancel()
-	s, err := store.Read(ctx)
+	s, err := t.store.Read(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -27,15 +26,13 @@ func newLeaseDoctor(s streams) *cobra.Command {
 		Example: "  sbr lease doctor -f sbr.yaml\n  sbr lease doctor payments-sbr --kubeconfig ~/.kube/config -n shop",
 	}
 	flags, output := addLease(c), addFormat(c)
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		t, err := flags.target()
 		if err != nil {
 			return err
 		}
 		d := t.diagnose(ctx)
-		err = s.print(*output, d, d.write)
+		err = s.show(*output, d, d.text)
 		if err == nil && !d.Healthy {
 			err = errors.New("the lease does not work: see above")
 		}
@@ -57,6 +54,7 @@ type diagnosis struct {
 	Settings  map[string]string    `json:"settings"`
 }
 
+// roundTrips are the times of requests.
 type roundTrips struct {
 	Shortest string `json:"shortest"`
 	Median   string `json:"median"`
@@ -111,19 +109,16 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 		}
 		return false
 	}
-	store, err := t.open(ctx)
-	if !report("configuration", err, "accepted") {
+	if !report("configuration", t.open(ctx), "accepted") {
 		return
 	}
-	if c, ok := store.(io.Closer); ok {
-		defer func() { _ = c.Close() }() // nothing was written
-	}
-	d.Lease, d.Healthy = t.where(store), true
-	if p, ok := store.(interface{ Preflight(context.Context) error }); ok {
+	defer t.close()
+	d.Lease, d.Healthy = t.where, true
+	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
 		d.Healthy = report("dry run", p.Preflight(ctx), "lock, write (not stored) and watch work")
 	}
 	start := time.Now()
-	snap, err := t.read(ctx, store)
+	snap, err := t.read(ctx)
 	took := time.Since(start)
 	if !report("lease", err, "readable, in "+micro(took)) {
 		d.Healthy = false
@@ -134,10 +129,10 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 
 func micro(d time.Duration) string { return d.Round(time.Microsecond).String() }
 
-// write prints a table of the findings, each fix below its finding, and the state of the lease.
-func (d *diagnosis) write(to io.Writer) error {
+// text is a table of the findings, each fix below its finding, and the state of the lease.
+func (d *diagnosis) text(p painter) string {
 	var b strings.Builder
-	p, width := paint(to), 0
+	width := 0
 	for _, f := range d.Findings {
 		width = max(width, len(f.Check))
 	}
@@ -150,14 +145,8 @@ func (d *diagnosis) write(to io.Writer) error {
 			fmt.Fprintf(&b, "%*s-> %s\n", width+len("warning")+4, "", f.Fix)
 		}
 	}
-	if _, err := io.WriteString(to, b.String()); err != nil {
-		return err
+	if d.State != nil {
+		b.WriteString("\n" + d.State.text(time.Now()))
 	}
-	if d.State == nil {
-		return nil
-	}
-	if _, err := fmt.Fprintln(to); err != nil {
-		return err
-	}
-	return d.State.write(to, time.Now())
+	return b.String()
 }

@@ -25,38 +25,26 @@ type release struct {
 	Holder string `json:"holder"`
 	Token  uint64 `json:"token"`
 	Error  string `json:"error,omitempty"`
-
-	err error
 }
 
-// freed frees the lease of that holder.
-func freed(ctx context.Context, l *lease.Lease, where, holder string) *release {
+// release frees the lease of that holder.
+func (s streams) release(ctx context.Context, output string, l *lease.Lease, where, holder string) error {
 	was, _, err := l.ForceRelease(ctx, holder)
-	r := &release{Lease: where, Outcome: "released", Holder: was.Holder, Token: was.Token, err: err}
+	r, failed := release{Lease: where, Outcome: "released", Holder: was.Holder, Token: was.Token}, error(nil)
 	switch {
 	case errors.Is(err, lease.ErrNotHeld):
-		r.Outcome = "not-released"
+		r.Outcome, failed = "not-released", exit{fmt.Errorf("%s was not released: nobody holds it", where), exitHeld}
+		if was.Holder != "" {
+			failed = exit{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token), exitHeld}
+		}
 		if errors.Is(err, lease.ErrOtherHolder) {
 			r.Error = err.Error()
 		}
 	case err != nil:
 		r.Outcome, r.Error = "unknown", err.Error()
+		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", where, err)
 	}
-	return r
-}
-
-func (r *release) report(s streams, output string) error {
-	var failed error
-	switch {
-	case r.err == nil:
-	case errors.Is(r.err, lease.ErrNotHeld) && r.Holder != "":
-		failed = held{fmt.Errorf("%s was not released: %s holds it (token %d)", r.Lease, r.Holder, r.Token)}
-	case errors.Is(r.err, lease.ErrNotHeld):
-		failed = held{fmt.Errorf("%s was not released: nobody holds it", r.Lease)}
-	default:
-		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", r.Lease, r.err)
-	}
-	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", r.Lease, r.Holder, r.Token), failed)
+	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", where, was.Holder, was.Token), failed)
 }
 
 func newLeaseRelease(s streams) *cobra.Command {
@@ -65,11 +53,9 @@ func newLeaseRelease(s streams) *cobra.Command {
 		Example: "  sbr lease release file:/run/backup.lease",
 	}
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
-		return flags.owned(ctx, *owner, 0, func(_ *target, l *lease.Lease, where string) error {
-			return freed(ctx, l, where, *owner).report(s, *output)
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
+		return flags.owned(ctx, *owner, 0, func(t *target, l *lease.Lease) error {
+			return s.release(ctx, *output, l, t.where, *owner)
 		})
 	})
 	return c
@@ -94,13 +80,11 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 	flags, output := addLease(c), addFormat(c)
 	holder := c.Flags().String("holder", "", "who holds the lease; required")
 	yes := c.Flags().Bool("yes", false, "do not ask")
-	c.RunE = verb(func() error {
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		if *holder == "" {
 			return badInput{errors.New("--holder is required: name who holds the lease (sbr lease show)")}
 		}
-		ctx, stop := interruptible(c.Context())
-		defer stop()
-		return flags.owned(ctx, systemOwner, 0, func(_ *target, l *lease.Lease, where string) error {
+		return flags.owned(ctx, systemOwner, 0, func(t *target, l *lease.Lease) error {
 			if !*yes {
 				r, err := l.Read(ctx)
 				if err != nil {
@@ -108,13 +92,13 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 				}
 				if r.Holder == *holder {
 					question := fmt.Sprintf("%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while.",
-						where, r.Holder, r.Token, verdictOf(&r))
+						t.where, r.Holder, r.Token, verdictOf(&r))
 					if err := confirm(s, question); err != nil {
 						return err
 					}
 				}
 			}
-			return freed(ctx, l, where, *holder).report(s, *output)
+			return s.release(ctx, *output, l, t.where, *holder)
 		})
 	})
 	return c

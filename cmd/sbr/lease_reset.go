@@ -31,25 +31,43 @@ func newLeaseReset(s streams) *cobra.Command {
 		Use: "reset", Short: "repair a lease whose token is spent, with all members stopped", Long: leaseResetHelp,
 		Example: "  sbr lease reset -f sbr.yaml\n  sbr lease reset -f sbr.yaml --forget-verdict --url http://n2.example.com:7380",
 	}
-	flags := addLease(c)
-	r := reset{s: s, output: addFormat(c), agent: addAgentURL(c)}
-	c.Flags().BoolVar(&r.forget, "forget-verdict", false, "drop the last verdict as well")
-	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask, and do not refuse: no member that remembers more takes part any more")
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
-		r.agent.file = flags.file
-		return flags.with(ctx, func(t *target, store lease.Store) error { return r.run(ctx, t, store) })
+	flags, output, agent := addLease(c), addFormat(c), addAgentURL(c)
+	forget := c.Flags().Bool("forget-verdict", false, "drop the last verdict as well")
+	yes := c.Flags().Bool("yes", false, "do not ask, and do not refuse: no member that remembers more takes part any more")
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
+		agent.file = flags.file
+		return flags.with(ctx, func(t *target) error {
+			a := &resetAnswer{Lease: t.where}
+			snap, err := t.read(ctx)
+			if err != nil {
+				return err
+			}
+			planned, err := lease.Mended(&snap.Record, *forget)
+			if err != nil {
+				return fmt.Errorf("%s: %w: stop all members and give --forget-verdict", a.Lease, err)
+			}
+			a.Before, a.After = newResetRecord(&snap.Record), newResetRecord(&planned)
+			if a.Before == a.After {
+				return a.report(s, *output, "sound", fmt.Sprintf("%s is sound (%s): nothing was done", a.Lease, a.Before))
+			}
+			if !*yes {
+				client, err := agent.client()
+				if err != nil {
+					return err
+				}
+				if why := remembersMore(ctx, client, a.After); why != "" {
+					return a.report(s, *output, "refused", fmt.Sprintf("%s was not reset: %s", a.Lease, why))
+				}
+				question := fmt.Sprintf("%s: %s becomes %s, held by nobody.\nThis is right only if no member that took part before runs, "+
+					"is cut off, or stands still.", a.Lease, a.Before, a.After)
+				if err := confirm(s, question); err != nil {
+					return err
+				}
+			}
+			return a.write(ctx, s, *output, t, *forget)
+		})
 	})
 	return c
-}
-
-// reset is one run of the command.
-type reset struct {
-	s           streams
-	output      *string
-	agent       *agentFlags
-	forget, yes bool
 }
 
 // resetAnswer is what `sbr lease reset -o json` prints.
@@ -83,62 +101,29 @@ func (r resetRecord) String() string {
 	return fmt.Sprintf("token %d, verdict %d", r.Token, r.Verdict)
 }
 
-func (r *reset) run(ctx context.Context, t *target, store lease.Store) error {
-	a := &resetAnswer{Lease: t.where(store)}
-	snap, err := t.read(ctx, store)
-	if err != nil {
-		return err
-	}
-	planned, err := lease.Mended(&snap.Record, r.forget)
-	if err != nil {
-		return fmt.Errorf("%s: %w: stop all members and give --forget-verdict", a.Lease, err)
-	}
-	if a.Before, a.After = newResetRecord(&snap.Record), newResetRecord(&planned); a.Before == a.After {
-		return r.report(a, "sound", fmt.Sprintf("%s is sound (%s): nothing was done", a.Lease, a.Before))
-	}
-	if !r.yes {
-		client, err := r.agent.client()
-		if err != nil {
-			return err
-		}
-		if why := remembersMore(ctx, client, a.After); why != "" {
-			return r.report(a, "refused", fmt.Sprintf("%s was not reset: %s", a.Lease, why))
-		}
-		if err := confirm(r.s, a.question()); err != nil {
-			return err
-		}
-	}
-	return r.write(ctx, t, store, a)
-}
-
-func (a *resetAnswer) question() string {
-	return fmt.Sprintf("%s: %s becomes %s, held by nobody.\nThis is right only if no member that took part before runs, is cut off, or stands still.",
-		a.Lease, a.Before, a.After)
-}
-
-func (r *reset) write(ctx context.Context, t *target, store lease.Store, a *resetAnswer) error {
+func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *target, forget bool) error {
 	ctx, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
 	defer cancel()
-	before, after, err := lease.Reset(ctx, store, r.forget)
+	before, after, err := lease.Reset(ctx, t.store, forget)
 	a.Before, a.After = newResetRecord(&before), newResetRecord(&after)
 	switch {
 	case err == nil:
-		return r.report(a, "reset", fmt.Sprintf("%s is reset: it had %s, and has %s", a.Lease, a.Before, a.After))
+		return a.report(s, output, "reset", fmt.Sprintf("%s is reset: it had %s, and has %s", a.Lease, a.Before, a.After))
 	case errors.Is(err, lease.ErrConflict), errors.Is(err, lease.ErrRefused):
-		return r.report(a, "refused", fmt.Sprintf("%s was not reset: %v", a.Lease, err))
+		return a.report(s, output, "refused", fmt.Sprintf("%s was not reset: %v", a.Lease, err))
 	default:
-		return r.report(a, "unknown", fmt.Sprintf("nobody knows whether %s was reset: %v: see sbr lease show", a.Lease, err))
+		return a.report(s, output, "unknown", fmt.Sprintf("nobody knows whether %s was reset: %v: see sbr lease show", a.Lease, err))
 	}
 }
 
 // report prints what became of it. Only a lease that is sound now is no error.
-func (r *reset) report(a *resetAnswer, outcome, message string) error {
+func (a *resetAnswer) report(s streams, output, outcome, message string) error {
 	a.Outcome, a.Message = outcome, strings.ReplaceAll(message, "\n", "; ")
 	var failed error
 	if outcome == "refused" || outcome == "unknown" {
 		failed = errors.New(clean(a.Message))
 	}
-	return r.s.outcome(*r.output, a, clean(a.Message), failed)
+	return s.outcome(output, a, clean(a.Message), failed)
 }
 
 // remembersMore asks an agent, and says why it speaks against the reset; empty for nothing, also where no agent runs. One that cannot be

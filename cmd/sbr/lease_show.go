@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,13 +26,13 @@ func newLeaseShow(s streams) *cobra.Command {
 	}
 	flags, output := addLease(c), addFormat(c)
 	c.RunE = verb(func() error {
-		return flags.with(c.Context(), func(t *target, store lease.Store) error {
-			snap, err := t.read(c.Context(), store)
+		return flags.with(c.Context(), func(t *target) error {
+			snap, err := t.read(c.Context())
 			if err != nil {
 				return err
 			}
-			answer := newLeaseAnswer(t.where(store), snap, snap.Version != "")
-			return s.print(*output, answer, func(to io.Writer) error { return answer.write(to, time.Now()) })
+			answer := newLeaseAnswer(t.where, snap, snap.Version != "")
+			return s.show(*output, answer, func(painter) string { return answer.text(time.Now()) })
 		})
 	})
 	return c
@@ -55,17 +56,16 @@ func newLeaseAnswer(where string, s lease.Snapshot, exists bool) *leaseAnswer {
 	if r.TTL > 0 {
 		a.TTL = r.TTL.String()
 	}
-	for to, from := range map[**time.Time]time.Time{&a.Acquired: r.Acquired, &a.Renewed: r.Renewed} {
-		if !from.IsZero() {
-			at := from.UTC()
-			*to = &at
-		}
+	if !r.Acquired.IsZero() {
+		a.Acquired = new(r.Acquired.UTC())
+	}
+	if !r.Renewed.IsZero() {
+		a.Renewed = new(r.Renewed.UTC())
 	}
 	return a
 }
 
-// write prints the text form.
-func (a *leaseAnswer) write(to io.Writer, now time.Time) error {
+func (a *leaseAnswer) text(now time.Time) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-10s%s\n", name, fmt.Sprintf(format, args...))
@@ -100,22 +100,15 @@ func (a *leaseAnswer) write(to io.Writer, now time.Time) error {
 			row("  heirs", "%s", join(v.Heirs))
 		}
 	}
-	_, err := io.WriteString(to, b.String())
-	return err
+	return b.String()
 }
 
 func join(ids []sbr.ID) string {
-	if len(ids) == 0 {
-		return "-"
+	var names []string
+	for _, id := range ids {
+		names = append(names, string(id))
 	}
-	var b strings.Builder
-	for i, id := range ids {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(string(id))
-	}
-	return b.String()
+	return cmp.Or(strings.Join(names, " "), "-")
 }
 
 const leaseWatchHelp = `Watch prints the lease now and again after each change, until it is interrupted or --for is over. It changes nothing.
@@ -128,19 +121,17 @@ func newLeaseWatch(s streams) *cobra.Command {
 	}
 	flags, output := addLease(c), addFormat(c)
 	during := c.Flags().Duration("for", 0, "how long (default: until it is interrupted)")
-	c.RunE = verb(func() error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		ctx, cancel := bounded(ctx, *during)
 		defer cancel()
-		return flags.with(ctx, func(t *target, store lease.Store) error { return t.watch(ctx, s.out, store, *output) })
+		return flags.with(ctx, func(t *target) error { return t.watch(ctx, s.out, *output) })
 	})
 	return c
 }
 
-func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, output string) error {
+func (t *target) watch(ctx context.Context, out io.Writer, output string) error {
 	// The first read tells what is wrong; a watch would try again for ever.
-	first, err := t.read(ctx, store)
+	first, err := t.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,12 +144,12 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 			return
 		}
 		shown = s.Version
-		if failed = t.line(out, store, s, output); failed != nil {
+		if failed = t.line(out, s, output); failed != nil {
 			cancel() // nobody reads it any more
 		}
 	}
 	show(first)
-	err = lease.Follow(ctx, store, lease.Pace{}, nil, show)
+	err = lease.Follow(ctx, t.store, lease.Pace{}, nil, show)
 	if failed != nil {
 		return failed
 	}
@@ -169,8 +160,8 @@ func (t *target) watch(ctx context.Context, out io.Writer, store lease.Store, ou
 }
 
 // line prints one change.
-func (t *target) line(out io.Writer, store lease.Store, s lease.Snapshot, output string) error {
-	a := newLeaseAnswer(t.where(store), s, s.Version != "")
+func (t *target) line(out io.Writer, s lease.Snapshot, output string) error {
+	a := newLeaseAnswer(t.where, s, s.Version != "")
 	if output == formatJSON {
 		return json.NewEncoder(out).Encode(a)
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +11,6 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 )
 
@@ -46,11 +45,7 @@ func writeMan(s streams, dir string) error {
 		if failed != nil || !c.IsAvailableCommand() && c.HasParent() {
 			return
 		}
-		page, err := manPage(c, date)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, manName(c)+".1"), page, 0o644)
-		}
-		failed = err
+		failed = os.WriteFile(filepath.Join(dir, manName(c)+".1"), []byte(manPage(c, date)), 0o644)
 	})
 	return failed
 }
@@ -70,80 +65,89 @@ func manDate() (time.Time, error) {
 	return at, nil
 }
 
-// noDate is what package doc makes of the zero time.
-const noDate = `"Jan 0001"`
+// manPage is the page of one command.
+func manPage(c *cobra.Command, date time.Time) string {
+	day := ""
+	if !date.IsZero() {
+		day = date.Format("Jan 2006")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" %q %q \"sbr\"\n", strings.ToUpper(manName(c)), day, "sbr "+buildVersion().Version)
+	section := func(title, text string) { fmt.Fprintf(&b, ".SH %s\n%s\n", title, strings.TrimSuffix(text, "\n")) }
+	section("NAME", roff(manName(c)+" - "+c.Short))
+	section("SYNOPSIS", `\fB`+roff(c.UseLine())+`\fP`)
+	section("DESCRIPTION", manText(cmp.Or(c.Long, c.Short)))
+	section("OPTIONS", manFlags(c))
+	if c.Example != "" {
+		section("EXAMPLE", manText(c.Example))
+	}
+	var others []string
+	for _, other := range append([]*cobra.Command{c.Parent()}, c.Commands()...) {
+		if other != nil && (other == c.Parent() || other.IsAvailableCommand()) {
+			others = append(others, `\fB`+roff(manName(other))+`(1)\fP`)
+		}
+	}
+	section("SEE ALSO", strings.Join(others, ", "))
+	return b.String()
+}
 
-// manPage renders one command, which it changes: texts become Markdown, from which package doc makes the page.
-func manPage(c *cobra.Command, date time.Time) ([]byte, error) {
-	c.DisableAutoGenTag = true
-	c.Long = manText(c.Long)
+// manFlags are the flags of a command, with their defaults and the words that they take.
+func manFlags(c *cobra.Command) string {
+	var b strings.Builder
 	c.InitDefaultHelpFlag()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
+		name, is, usage := "--"+f.Name, f.DefValue, f.Usage
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		if is == defaultOwner() {
+			is = "USER@HOST" // not of this machine
+		}
 		if strings.Contains(f.Value.Type(), "|") {
-			f.Usage += ": " + strings.ReplaceAll(f.Value.Type(), "|", ", ")
+			usage += ": " + strings.ReplaceAll(f.Value.Type(), "|", ", ")
 		}
-		if f.DefValue == defaultOwner() {
-			f.DefValue = "USER@HOST" // not of this machine
-		}
-		f.Usage = escaped(f.Usage)
+		fmt.Fprintf(&b, ".TP\n\\fB%s\\fP=%s\n%s\n", roff(name), roff(cmp.Or(is, `""`)), roff(usage))
 	})
-	var b bytes.Buffer
-	header := doc.GenManHeader{Section: "1", Date: &date, Source: "sbr " + buildVersion().Version, Manual: "sbr"}
-	if err := doc.GenMan(c, &header, &b); err != nil {
-		return nil, err
-	}
-	page := b.Bytes()
-	if date.IsZero() {
-		page = bytes.Replace(page, []byte(noDate), []byte(`""`), 1)
-	}
-	return []byte(roff(string(page))), nil
-}
-
-// roff finishes what package doc leaves to chance: how a hyphen is shown (an option must be copied as it is), and other characters than ASCII.
-func roff(page string) string {
-	var b strings.Builder
-	for line := range strings.Lines(page) {
-		if !strings.HasPrefix(line, ".") {
-			line = strings.ReplaceAll(line, "-", `\-`)
-		}
-		for _, r := range line {
-			if r > unicode.MaxASCII {
-				fmt.Fprintf(&b, `\[u%04X]`, r)
-			} else {
-				b.WriteRune(r)
-			}
-		}
-	}
 	return b.String()
 }
 
-// manText turns a help text into Markdown: what is indented stays as it is, the rest is text and nothing else.
+// manText lays out a help text: what is indented stays as it is, the rest is filled.
 func manText(s string) string {
 	var b strings.Builder
-	indented := false
+	code := false
 	for line := range strings.SplitSeq(s, "\n") {
-		code := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
-		if code != indented && line != "" {
-			b.WriteByte('\n')
-			indented = code
+		if indented := strings.HasPrefix(line, "  "); indented != code && line != "" {
+			b.WriteString(map[bool]string{true: ".EX\n", false: ".EE\n"}[indented])
+			code = indented
 		}
-		if code {
-			b.WriteString("    " + line + "\n")
+		if line == "" && !code {
+			line = ".PP"
 		} else {
-			b.WriteString(escaped(strings.TrimLeft(line, "# ")) + "\n")
+			line = roff(line)
 		}
+		b.WriteString(line + "\n")
+	}
+	if code {
+		b.WriteString(".EE\n")
 	}
 	return b.String()
 }
 
-// escaped keeps Markdown from seeing anything in a text.
-func escaped(s string) string {
+// roff is text and nothing else: a hyphen is one (an option must be copied as it is), and other characters than ASCII are shown.
+func roff(text string) string {
 	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune("\\`*_{}[]()#+-.!:|&<>~", r) {
-			b.WriteByte('\\')
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		b.WriteString(`\&`)
+	}
+	for _, r := range text {
+		switch {
+		case r > unicode.MaxASCII:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		case r == '-' || r == '\\':
+			b.WriteString(`\` + string(r))
+		default:
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -73,14 +72,12 @@ func (f *memberFilter) view() agentView {
 	return agentView{
 		text: func(a *agentAnswer, p painter) string { return membersTable(f.members(a), p) },
 		line: f.line,
-		json: func(a *agentAnswer) ([]byte, error) {
-			var b bytes.Buffer
-			err := writeJSON(&b, struct {
+		json: func(a *agentAnswer) any {
+			return struct {
 				System  string         `json:"system"`
 				Member  string         `json:"member"`
 				Members []memberAnswer `json:"members"`
-			}{a.System, a.Member, f.members(a)})
-			return b.Bytes(), err
+			}{a.System, a.Member, f.members(a)}
 		},
 	}
 }
@@ -112,7 +109,7 @@ func (f *memberFilter) line(a *agentAnswer) string {
 			out = append(out, fmt.Sprintf("%s (%s, %s)", m.Name, m.Status, m.Side))
 		}
 	}
-	line := count(uint64(len(all)), "member")
+	line := count(len(all), "member")
 	if len(out) > 0 {
 		line += ": " + namesText(out)
 	}

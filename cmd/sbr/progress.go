@@ -48,23 +48,13 @@ func (p *progress) end() {
 	}
 }
 
-// runProgress shows how many runs are over.
-type runProgress struct {
-	*progress
-	finished, failed uint64
-}
-
-// newRunProgress shows nothing of runs that take no time to speak of: see update.
-func newRunProgress(to io.Writer, total uint64) *runProgress {
-	p := &runProgress{}
-	p.progress = newProgress(to, func(time.Duration) string {
-		return fmt.Sprintf("%d of %d runs, %d failed", p.finished, total, p.failed)
+// newRunProgress shows how many runs are over, and returns what counts one more. It shows nothing of runs that take no time to speak of.
+func newRunProgress(to io.Writer, total uint64) (p *progress, done func(failed uint64)) {
+	var finished, failures uint64
+	p = newProgress(to, func(time.Duration) string {
+		return fmt.Sprintf("%d of %d runs, %d failed", finished, total, failures)
 	})
-	return p
-}
-
-func (p *runProgress) done(failed uint64) {
-	p.update(func() { p.finished, p.failed = p.finished+1, failed })
+	return p, func(failed uint64) { p.update(func() { finished, failures = finished+1, failed }) }
 }
 
 func perSecond(n uint64, took time.Duration) uint64 {
@@ -75,10 +65,23 @@ func perSecond(n uint64, took time.Duration) uint64 {
 }
 
 // thousands writes 1234567 as 1,234,567.
-func thousands(n uint64) string {
+func thousands[N int | uint64](n N) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// count is "1 run" or "12 runs".
+func count[N int | uint64](n N, what string) string { return plural(fmt.Sprint(n), what) }
+
+// countThousands is count with separators: "1,234 runs".
+func countThousands(n uint64, what string) string { return plural(thousands(n), what) }
+
+func plural(n, what string) string {
+	if n != "1" {
+		what += "s"
+	}
+	return n + " " + what
 }

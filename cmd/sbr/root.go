@@ -19,7 +19,7 @@ import (
 const (
 	exitInternal = 1
 	exitBadInput = 2
-	exitHeld     = 3
+	exitHeld     = 3 // for certain not: somebody else holds the lease, the member is not up
 )
 
 const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is cut in two, exactly one side stays up.
@@ -102,10 +102,13 @@ type badInput struct{ error }
 
 func (b badInput) Unwrap() error { return b.error }
 
-// internal marks an error as ours: exit status 1.
-type internal struct{ error }
+// exit marks an error with the exit status that it means. Without an error nothing is printed.
+type exit struct {
+	error
+	status int
+}
 
-func (i internal) Unwrap() error { return i.error }
+func (e exit) Unwrap() error { return e.error }
 
 // verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never reach it (unknown
 // commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
@@ -117,36 +120,39 @@ func verb(f func() error) func(*cobra.Command, []string) error {
 func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		err := f(args)
-		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(held)) || errors.As(err, new(exitStatus)) {
+		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(exit)) {
 			return err
 		}
-		return internal{err}
+		return exit{err, exitInternal}
+	}
+}
+
+// interruptibleVerb is verb for one that ends with the first SIGINT or SIGTERM.
+func interruptibleVerb(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return verb(func() error { return f(ctx) })(c, args)
 	}
 }
 
 // report prints err, one line for each problem in it, and returns the exit status.
 func report(to io.Writer, err error) int {
-	var ended exitStatus
+	marked := exit{status: exitBadInput}
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &ended):
-		return int(ended)
-	case errors.As(err, new(badInput)), errors.As(err, new(internal)), errors.As(err, new(held)):
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(to, "sbr: %s\n", line)
+	case errors.As(err, &marked):
+		if marked.error == nil {
+			return marked.status
 		}
-	default: // from cobra: one problem, sometimes with suggestions on lines of their own
-		fmt.Fprintf(to, "sbr: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	case !errors.As(err, new(badInput)): // from cobra: one problem, sometimes with suggestions on lines of their own
+		err = errors.New(strings.Join(strings.Fields(err.Error()), " "))
 	}
-	switch {
-	case errors.As(err, new(internal)):
-		return exitInternal
-	case errors.As(err, new(held)):
-		return exitHeld
-	default:
-		return exitBadInput
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(to, "sbr: %s\n", line)
 	}
+	return marked.status
 }
 
 // interruptible ends with the first SIGINT or SIGTERM.

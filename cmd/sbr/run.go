@@ -81,9 +81,7 @@ func newRun(s streams) *cobra.Command {
 	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
 	r.agent.addTrust(flags)
 	flags.StringVarP(&r.file, "config", "f", "", "take from here (sbr.yaml) the times of the lease and the access to its store, or where the agent listens")
-	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
-	flags.StringVar(&r.context, "context", "", "context of the kubeconfig (default: its current one)")
-	flags.StringVarP(&r.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
+	r.addPlace(flags)
 	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
 	flags.DurationVar(&r.interval, "heartbeat-interval", 0, "how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
 	flags.DurationVar(&r.operation, "lease-operation-timeout", 0, "how long one request to the lease may take (default: the configuration's, or 5s)")
@@ -118,15 +116,14 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 	if r.singleton != "" {
 		return r.attached(ctx, path, log)
 	}
-	return r.with(ctx, func(t *target, store lease.Store) error {
+	return r.with(ctx, func(t *target) error {
 		if err := r.times(t); err != nil {
 			return badInput{err}
 		}
-		where := t.where(store)
-		if err := r.usable(ctx, t, store, log); err != nil {
+		if err := r.usable(ctx, t, log); err != nil {
 			return err
 		}
-		l, err := lease.New(store, runOwner(), t.settings, lease.Options{Logger: log})
+		l, err := lease.New(t.store, runOwner(), t.settings, lease.Options{Logger: log})
 		if err != nil {
 			return badInput{err}
 		}
@@ -135,7 +132,7 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 			log.Warn("sbr: the heartbeat-timeout is too short for the stop-timeout: when the lease cannot be renewed the program is killed earlier",
 				"stop-timeout", r.stop, "has", notice, "heartbeat-timeout", t.settings.HeartbeatTimeout)
 		}
-		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
+		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: t.where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
 	})
 }
 
@@ -147,7 +144,7 @@ func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, lo
 	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command, os.Environ(), r.stop
 	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
-		return exitStatus(status)
+		return exit{status: status}
 	}
 	return err
 }
@@ -160,17 +157,23 @@ func (r *runFlags) check() (path string, err error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	r.problems(problem)
+	if r.singleton == "" {
+		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
+		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
+	} else {
+		problem(r.lease != "", "--lease and --singleton: give one of them; "+
+			"whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
+		problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 || r.interval != 0 || r.operation != 0,
+			"the flags of the lease are not for --singleton: its lease is in the agents' configuration (singleton.use-lease)")
+		problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop, attach.MaxStopTimeout)
+	}
 	problem(r.stop <= 0, "--stop-timeout %v: it must be more than 0s", r.stop)
 	problem(r.holdFor < 0, "--hold-for %v: it must not be negative", r.holdFor)
-	if len(r.command) == 0 {
-		return "", errors.Join(append(errs, errors.New("which program? give it behind --, as in: sbr run --lease file:PATH -- CMD"))...)
-	}
-	path, err = exec.LookPath(r.command[0])
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		errs = append(errs, fmt.Errorf("%q is not in $PATH", r.command[0]))
-	case err != nil:
+	problem(len(r.command) == 0, "which program? give it behind --, as in: sbr run --lease file:PATH -- CMD")
+	if len(r.command) > 0 {
+		if path, err = exec.LookPath(r.command[0]); errors.Is(err, exec.ErrNotFound) {
+			err = fmt.Errorf("%q is not in $PATH", r.command[0])
+		}
 		errs = append(errs, err)
 	}
 	return path, errors.Join(errs...)
@@ -191,46 +194,29 @@ func (r *runFlags) times(t *target) error {
 }
 
 // usable tries the store, and refuses a lease that decides partitions.
-func (r *runFlags) usable(ctx context.Context, t *target, store lease.Store, log *slog.Logger) error {
+func (r *runFlags) usable(ctx context.Context, t *target, log *slog.Logger) error {
 	if t.config.System != "" && t.spec.Name == t.config.LeaseName() {
-		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where(store), t.config.System)}
+		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where, t.config.System)}
 	}
-	if p, ok := store.(interface{ Preflight(context.Context) error }); ok {
+	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
 		bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
 		defer cancel()
 		if err := p.Preflight(bounded); errors.Is(err, lease.ErrRefused) {
 			return badInput{err}
 		} else if err != nil {
-			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where(store), "problem", err)
+			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where, "problem", err)
 		}
 	}
-	if s, err := t.read(ctx, store); err == nil && s.Record.Verdict != nil {
+	if s, err := t.read(ctx); err == nil && s.Record.Verdict != nil {
 		return badInput{fmt.Errorf("%s decides the partitions of a cluster (it holds verdict %d): give the program a lease of its own",
-			t.where(store), s.Record.Verdict.Token)}
+			t.where, s.Record.Verdict.Token)}
 	}
 	return nil
 }
 
 // runOwner names this life of this process.
 func runOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
-}
-
-// problems are those of the flags that are for either way alone.
-func (r *runFlags) problems(problem func(is bool, format string, args ...any)) {
-	if r.singleton == "" {
-		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
-		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
-		return
-	}
-	problem(r.lease != "", "--lease and --singleton: give one of them; whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
-	problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 || r.interval != 0 || r.operation != 0,
-		"the flags of the lease are not for --singleton: its lease is in the agents' configuration (singleton.use-lease)")
-	problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop, attach.MaxStopTimeout)
+	return fmt.Sprintf("%s/%d-%s", hostName(), os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
 // attached runs CMD whenever the agent of this machine says so.
@@ -249,7 +235,7 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 		Lock: lockPath(client.url, r.singleton), Once: r.once, Version: downing.Version(), Log: log,
 	})
 	defer g.Close()
-	return r.guarded(ctx, path, g, log)
+	return r.guarded(ctx, path, g.Next, log)
 }
 
 // lockPath is one file for each singleton of each agent. It is in a folder that every process of this user has.

@@ -50,7 +50,7 @@ func shrinkFile(s streams, path string, seed uint64, tries int) error {
 		return scenario.Caught(x.Name, seed, func() scenario.Result { return scenario.Judge(x, seed) })
 	}
 	if judge(whole).Passed {
-		return internal{fmt.Errorf("%s: nothing fails with seed %d", name, seed)}
+		return fmt.Errorf("%s: nothing fails with seed %d", name, seed)
 	}
 	played := 0
 	show := newProgress(s.err, func(time.Duration) string { return fmt.Sprintf("%d of at most %d candidates played", played, tries) })

@@ -94,8 +94,8 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 	}
 	relaxCollector()
 	total := uint64(len(files)) * seeds.count()
-	show := newRunProgress(s.err, total)
-	outs := []simulateWriter{newSimulateWriter(output, wiping{s.out, show.progress}, paint(s.out), o)}
+	show, done := newRunProgress(s.err, total)
+	outs := []simulateWriter{newSimulateWriter(output, wiping{s.out, show}, paint(s.out), o)}
 	if o.html != "" {
 		page, err := newSimulateHTML(o.html)
 		if err != nil {
@@ -104,18 +104,21 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		outs = append(outs, page)
 	}
 	var failed uint64
-	run := measured
-	switch {
-	case output == formatJSON:
-		run = (*scenario.Prepared).Run // the others do not show what happened
-	case o.full:
-		run = covered
+	run := func(s *scenario.Prepared, seed uint64) scenario.Result {
+		switch {
+		case output == formatJSON:
+			return s.Run(seed) // the others do not show what happened
+		case o.full:
+			return s.Measure(seed, new(scenario.Coverage))
+		default:
+			return s.Measure(seed, nil)
+		}
 	}
 	play(files, seeds, run, func(r *played) bool {
 		if !r.Passed {
 			failed++
 		}
-		show.done(failed)
+		done(failed)
 		for _, to := range outs {
 			if err = to.result(r); err != nil {
 				return false
@@ -133,7 +136,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		}
 	}
 	if failed > 0 {
-		return internal{fmt.Errorf("%d of %s failed", failed, count(total, "run"))}
+		return fmt.Errorf("%d of %s failed", failed, count(total, "run"))
 	}
 	return nil
 }
@@ -143,16 +146,12 @@ type scenarioFile struct {
 	path     string
 	sentence string // on top of the file; may be empty
 	*scenario.Scenario
-
-	once     sync.Once
-	prepared *scenario.Prepared
-	problem  error
+	ready func() (*scenario.Prepared, error) // the scenario worked out for many runs
 }
 
-// ready is the scenario worked out for many runs.
-func (f *scenarioFile) ready() (*scenario.Prepared, error) {
-	f.once.Do(func() { f.prepared, f.problem = scenario.Prepare(f.Scenario) })
-	return f.prepared, f.problem
+func newScenarioFile(path string, data []byte, s *scenario.Scenario) *scenarioFile {
+	ready := sync.OnceValues(func() (*scenario.Prepared, error) { return scenario.Prepare(s) })
+	return &scenarioFile{path: path, sentence: sentence(data), Scenario: s, ready: ready}
 }
 
 // played is the result of one run.
@@ -167,12 +166,6 @@ func (r *played) replay() string { return scenario.Replay(r.file.path, r.Seed) }
 
 // runner plays a run, and observes it as what is written needs it.
 type runner func(s *scenario.Prepared, seed uint64) scenario.Result
-
-func measured(s *scenario.Prepared, seed uint64) scenario.Result { return s.Measure(seed, nil) }
-
-func covered(s *scenario.Prepared, seed uint64) scenario.Result {
-	return s.Measure(seed, new(scenario.Coverage))
-}
 
 // wiping wipes the line that shows progress before anything else is written: both may go to one terminal.
 type wiping struct {
@@ -189,19 +182,14 @@ func (w wiping) Write(b []byte) (int, error) {
 func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
 	each := seeds.count()
 	cores.InOrder(uint64(len(files))*each, func(i uint64) *played {
-		return playOne(files[i/each], seeds.from+i%each, run)
+		f, seed, started := files[i/each], seeds.from+i%each, time.Now()
+		result := scenario.Caught(f.Name, seed, func() scenario.Result {
+			ready, err := f.ready()
+			if err != nil {
+				return scenario.Judge(f.Scenario, seed) // says what is wrong with it
+			}
+			return run(ready, seed)
+		})
+		return &played{Result: result, file: f, took: time.Since(started)}
 	})(take)
-}
-
-// playOne is one run.
-func playOne(f *scenarioFile, seed uint64, run runner) *played {
-	started := time.Now()
-	result := scenario.Caught(f.Name, seed, func() scenario.Result {
-		ready, err := f.ready()
-		if err != nil {
-			return scenario.Judge(f.Scenario, seed) // says what is wrong with it
-		}
-		return run(ready, seed)
-	})
-	return &played{Result: result, file: f, took: time.Since(started)}
 }

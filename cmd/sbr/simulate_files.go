@@ -109,7 +109,7 @@ func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
 				problems = append(problems, err)
 				continue
 			}
-			files = append(files, &scenarioFile{path: p, sentence: sentence(data), Scenario: s})
+			files = append(files, newScenarioFile(p, data, s))
 		}
 	}
 	return files, errors.Join(problems...)

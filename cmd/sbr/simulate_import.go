@@ -2,12 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +22,11 @@ import (
 func importLogs(s streams, paths []string) error {
 	in := &incident{members: make(map[string]*logged), unused: make(map[string]int)}
 	for _, path := range paths {
-		if err := in.open(path, s.in); err != nil {
+		name, data, err := readInput(path, s.in, maxLog)
+		if err == nil {
+			err = in.read(name, data)
+		}
+		if err != nil {
 			return badInput{err}
 		}
 	}
@@ -40,7 +43,7 @@ func importLogs(s streams, paths []string) error {
 	if _, err := s.out.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(uint64(len(in.lines)), "line"), count(uint64(len(paths)), "log"))
+	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(len(in.lines), "line"), count(len(paths), "log"))
 	for _, what := range slices.Sorted(maps.Keys(in.unused)) {
 		fmt.Fprintf(s.err, "  %6d  %s\n", in.unused[what], what)
 	}
@@ -73,7 +76,7 @@ type logged struct {
 	starts []*start          // empty: it has no log
 	sees   map[string][]span // when it called others unreachable
 	pauses []span
-	store  []storeSpan // when the lease's store gave it no answer
+	store  []span // when the lease's store gave it no answer
 }
 
 // start is an incarnation of a member, as far as its own log tells.
@@ -85,36 +88,25 @@ type start struct {
 }
 
 // span is a time from a moment to another one; without an end it is open.
-type span struct{ from, to time.Time }
+type span struct {
+	from, to time.Time
+	refused  bool // by the store: it answered, and gave no right
+}
 
 func (s span) has(at time.Time) bool { return !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to)) }
 
 // meets reports whether two spans have a moment in common.
 func (s span) meets(o span) bool { return s.has(o.from) || o.has(s.from) }
 
-type storeSpan struct {
-	span
-	refused bool // with an answer, but no right
-}
+// maxLog is the largest log that is read.
+const maxLog = 1 << 30
 
-func (in *incident) open(path string, stdin io.Reader) error {
-	if path == "-" {
-		return in.read("standard input", stdin)
+func (in *incident) read(name string, log []byte) error {
+	if len(log) > maxLog {
+		return fmt.Errorf("%s: is larger than %d bytes", name, maxLog)
 	}
-	if err := notPipe(path); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	return in.read(path, f)
-}
-
-func (in *incident) read(name string, from io.Reader) error {
 	const longest = 1 << 20
-	lines, first := bufio.NewScanner(from), len(in.lines)
+	lines, first := bufio.NewScanner(bytes.NewReader(log)), len(in.lines)
 	lines.Buffer(nil, longest)
 	about := false
 	for n := 1; lines.Scan(); n++ {
@@ -260,7 +252,7 @@ func (m *logged) paused(l logLine) error {
 	}
 	if text := pausedFor.FindStringSubmatch(l.keys["msg"]); text != nil {
 		if gap, err := time.ParseDuration(text[1]); err == nil {
-			m.pauses = append(m.pauses, span{l.at.Add(-gap), l.at})
+			m.pauses = append(m.pauses, span{from: l.at.Add(-gap), to: l.at})
 			return nil
 		}
 	}
@@ -281,7 +273,7 @@ func (m *logged) at(l logLine) *start {
 func (m *logged) noStore(at time.Time, problem string) {
 	refused := strings.Contains(problem, lease.ErrRefused.Error())
 	if n := len(m.store); n == 0 || !m.store[n-1].to.IsZero() {
-		m.store = append(m.store, storeSpan{span{from: at}, refused})
+		m.store = append(m.store, span{from: at, refused: refused})
 	}
 }
 

@@ -71,7 +71,7 @@ func (in *incident) file() ([]byte, error) {
 func (in *incident) names() []string {
 	stem := func(name string) string { return strings.TrimRight(name, "0123456789") }
 	return slices.SortedFunc(maps.Keys(in.members), func(a, b string) int {
-		return cmp.Or(strings.Compare(stem(a), stem(b)), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+		return cmp.Or(strings.Compare(stem(a), stem(b)), len(a)-len(b), strings.Compare(a, b))
 	})
 }
 
@@ -130,7 +130,7 @@ func (m *logged) out(at time.Time) (is bool) {
 
 // stoodStill reports whether that is why others called a member unreachable.
 func (m *logged) stoodStill(at time.Time) bool {
-	return slices.ContainsFunc(m.pauses, func(p span) bool { return span{p.from, p.to.Add(notice)}.has(at) })
+	return slices.ContainsFunc(m.pauses, func(p span) bool { return span{from: p.from, to: p.to.Add(notice)}.has(at) })
 }
 
 // link are two members, in the order of their names.
@@ -262,7 +262,7 @@ func wiring(names []string, cut map[link]bool) (steps []scenario.Step) {
 // stores are the steps in which the store did not answer, or refused: for those together who lived through it together.
 func (in *incident) stores() (all []timedStep) {
 	type fault struct {
-		storeSpan
+		span
 		nodes []string
 	}
 	var faults []*fault
@@ -280,7 +280,7 @@ func (in *incident) stores() (all []timedStep) {
 				return f.refused == s.refused && f.from.Sub(s.from).Abs() < together && f.to.Sub(s.to).Abs() < together
 			})
 			if i < 0 {
-				i, faults = len(faults), append(faults, &fault{storeSpan: s})
+				i, faults = len(faults), append(faults, &fault{span: s})
 			}
 			f := faults[i]
 			f.from = slices.MinFunc([]time.Time{f.from, s.from}, time.Time.Compare)

@@ -194,7 +194,7 @@ func (w *simulateText) end(s summary) error {
 	} else {
 		line = w.green(line)
 	}
-	fmt.Fprintf(&b, "\n%s (%s, %s)\n", line, count(uint64(s.files), "scenario"), s.seeds.words())
+	fmt.Fprintf(&b, "\n%s (%s, %s)\n", line, count(s.files, "scenario"), s.seeds.words())
 	_, err := w.to.Write(b.Bytes())
 	return err
 }
@@ -210,13 +210,6 @@ func names(list []string) string {
 	default:
 		return strings.Join(list, " ")
 	}
-}
-
-func count(n uint64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // simulateJSON is one array, written as it grows: the events of many runs need not fit into memory.

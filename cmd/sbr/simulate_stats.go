@@ -45,7 +45,7 @@ func (s *simulateStats) add(r *played) {
 // table has the percentiles: of times those that so many runs did not exceed, of survivors those that so many runs reached.
 func (s *simulateStats) table() string {
 	rows := [][]string{{"", "p50", "p90", "p99", "worst"}}
-	row := func(name string, all []float64, show func(float64) string, sign float64) {
+	row := func(name string, all []float64, digits int, sign float64) {
 		if len(all) == 0 {
 			return
 		}
@@ -54,19 +54,24 @@ func (s *simulateStats) table() string {
 			signed[i] = sign * v
 		}
 		q := scenario.SpreadOf(signed, 1)
-		rows = append(rows, []string{name, show(sign * q.P50), show(sign * q.P90), show(sign * q.P99), show(sign * q.Max)})
+		cells := []string{name}
+		for _, v := range []float64{q.P50, q.P90, q.P99, q.Max} {
+			cells = append(cells, fixed(sign*v, digits))
+		}
+		rows = append(rows, cells)
 	}
-	row("resolved after (s)", s.resolved, thousandths, 1)
-	row("double-active (s)", s.double, thousandths, 1)
-	row("survivors of the possible (%)", s.survivors, func(v float64) string { return fmt.Sprintf("%.0f", v) }, -1)
+	row("resolved after (s)", s.resolved, 3, 1)
+	row("double-active (s)", s.double, 3, 1)
+	row("survivors of the possible (%)", s.survivors, 0, -1)
 	return table(rows...)
 }
 
-func thousandths(v float64) string {
+// fixed is a number with so many digits behind the point; zero has none.
+func fixed(v float64, digits int) string {
 	if v == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%.3f", v)
+	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
 // full has histograms, and what the resolvers decided and went through.
@@ -100,7 +105,7 @@ func (s *simulateStats) full() string {
 func (s *simulateStats) histogram(b *strings.Builder, name string, all []float64) {
 	const parts, width = 10, 50
 	spread := scenario.SpreadOf(all, parts)
-	fmt.Fprintf(b, "%s, %d of %s\n", name, spread.Runs, count(uint64(s.runs), "run"))
+	fmt.Fprintf(b, "%s, %d of %s\n", name, spread.Runs, count(s.runs, "run"))
 	if spread.Runs == 0 {
 		b.WriteString("\n")
 		return

@@ -16,7 +16,7 @@ func someScenario(t *testing.T, text string) *scenarioFile {
 	t.Helper()
 	s, err := scenario.Parse("x.yaml", []byte(text))
 	require.NoError(t, err)
-	return &scenarioFile{path: "x.yaml", Scenario: s}
+	return newScenarioFile("x.yaml", nil, s)
 }
 
 // Results come in the order of files and seeds, whichever core is done first.
@@ -58,7 +58,9 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestSimulate_APanicIsAFailedRun(t *testing.T) {
-	r := playOne(someScenario(t, "run-for: 1s"), 7, func(*scenario.Prepared, uint64) scenario.Result { panic("out of cheese") })
+	var r *played
+	panics := func(*scenario.Prepared, uint64) scenario.Result { panic("out of cheese") }
+	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 7, to: 7}, panics, func(one *played) bool { r = one; return true })
 	require.False(t, r.Passed)
 	require.Equal(t, []string{"internal error: the run panicked: out of cheese"}, r.Failures)
 	require.EqualValues(t, 7, r.Seed)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +33,7 @@ func newStatus(s streams) *cobra.Command {
 	check := c.Flags().Bool("check", false, "exit status 3 unless the state is up")
 	c.RunE = s.showAgent(c, statusView, func(a *agentAnswer) error {
 		if *check && a.State != sbr.StateUp {
-			return held{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State)))}
+			return exit{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State))), exitHeld}
 		}
 		return nil
 	})
@@ -69,15 +67,11 @@ func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAns
 // agentView is one way to show an answer.
 type agentView struct {
 	text func(*agentAnswer, painter) string
-	line func(*agentAnswer) string          // for --watch
-	json func(*agentAnswer) ([]byte, error) // one object, in any layout
+	line func(*agentAnswer) string // for --watch
+	json func(*agentAnswer) any    // one object
 }
 
-var statusView = agentView{
-	text: statusText,
-	line: statusLine,
-	json: func(a *agentAnswer) ([]byte, error) { return a.raw, nil },
-}
+var statusView = agentView{text: statusText, line: statusLine, json: func(a *agentAnswer) any { return json.RawMessage(a.raw) }}
 
 // write shows one answer.
 func (v agentView) write(to io.Writer, a *agentAnswer, output string) error {
@@ -85,15 +79,11 @@ func (v agentView) write(to io.Writer, a *agentAnswer, output string) error {
 		_, err := io.WriteString(to, v.text(a, paint(to)))
 		return err
 	}
-	data, err := v.json(a)
-	if err != nil {
+	if raw, ok := v.json(a).(json.RawMessage); ok { // as it came
+		_, err := fmt.Fprintln(to, strings.TrimSuffix(string(raw), "\n"))
 		return err
 	}
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(bytes.Clone(data), '\n')
-	}
-	_, err = to.Write(data)
-	return err
+	return writeJSON(to, v.json(a))
 }
 
 // change is what --watch prints without a terminal: one line.
@@ -101,15 +91,11 @@ func (v agentView) change(a *agentAnswer, output string) (string, error) {
 	if output != formatJSON {
 		return v.line(a), nil
 	}
-	data, err := v.json(a)
-	if err != nil {
-		return "", err
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, data); err != nil {
-		return "", errors.Join(errors.New("the answer is not JSON"), err)
-	}
-	return compact.String(), nil
+	var line strings.Builder
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v.json(a))
+	return strings.TrimSuffix(line.String(), "\n"), err
 }
 
 // listed is how many names a line shows: in a cluster of hundreds the rest is for sbr members.

@@ -39,16 +39,16 @@ func buildVersion() versionInfo {
 	return v
 }
 
-// String is the text form: one line.
-func (v versionInfo) String() string {
-	s := "sbr " + v.Version
+// build tells programs apart whose runs may differ. The platform makes no difference.
+func (v versionInfo) build() string {
+	s := v.Version
 	if v.Revision != "" {
 		s += " " + v.Revision[:min(len(v.Revision), 12)]
 	}
 	if v.Modified {
 		s += " (modified)"
 	}
-	return s + " " + v.Go + " " + v.Platform
+	return s
 }
 
 func newVersion(s streams) *cobra.Command {
@@ -56,7 +56,7 @@ func newVersion(s streams) *cobra.Command {
 	output := addFormat(c)
 	c.RunE = verb(func() error {
 		v := buildVersion()
-		return s.outcome(*output, v, v.String(), nil)
+		return s.outcome(*output, v, "sbr "+v.build()+" "+v.Go+" "+v.Platform, nil)
 	})
 	return c
 }

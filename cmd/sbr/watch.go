@@ -45,7 +45,10 @@ func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, vi
 	if err != nil {
 		return err
 	}
-	show := newShow(s, view, output)
+	show := s.changes(view, output)
+	if f, ok := s.out.(*os.File); ok && isTerminal(f) && output == formatText {
+		show = func(a *agentAnswer, err error) error { return draw(f, view, a, err) }
+	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -63,20 +66,6 @@ func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, vi
 	}
 }
 
-// newShow returns what shows one answer, or why there is none.
-func newShow(s streams, view agentView, output string) func(*agentAnswer, error) error {
-	if f, ok := s.out.(*os.File); ok && isTerminal(f) && output == formatText {
-		return (&screen{to: f, view: view}).show
-	}
-	return (&changes{streams: s, view: view, output: output}).show
-}
-
-// screen draws each answer over the last one.
-type screen struct {
-	to   *os.File
-	view agentView
-}
-
 // Escape sequences of ECMA-48. The screen is cleared behind the text, not before it, so that it does not flicker.
 const (
 	homeCursor = "\x1b[H"
@@ -84,46 +73,47 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-func (v *screen) show(a *agentAnswer, err error) error {
-	p := paint(v.to)
+// draw draws an answer, or why there is none, over the last one.
+func draw(to *os.File, view agentView, a *agentAnswer, err error) error {
+	p := paint(to)
 	text := time.Now().Format("15:04:05") + "\n\n"
 	if err != nil {
 		text += p.red("sbr: "+err.Error()) + "\n"
 	} else {
-		text += v.view.text(a, p)
+		text += view.text(a, p)
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if _, height, err := term.GetSize(int(v.to.Fd())); err == nil && height > 1 {
+	if _, height, err := term.GetSize(int(to.Fd())); err == nil && height > 1 {
 		lines = lines[:min(len(lines), height-1)]
 	}
-	_, err = io.WriteString(v.to, homeCursor+strings.Join(lines, clearLine+"\n")+clearLine+"\n"+clearBelow)
+	_, err = io.WriteString(to, homeCursor+strings.Join(lines, clearLine+"\n")+clearLine+"\n"+clearBelow)
 	return err
 }
 
 // changes prints one line for each answer that differs from the last one; why there is none goes to standard error.
-type changes struct {
-	streams
-	view   agentView
-	output string
-	last   string
-}
-
-func (c *changes) show(a *agentAnswer, err error) error {
-	if err != nil {
-		if line := "sbr: " + err.Error(); line != c.last {
-			c.last = line
-			fmt.Fprintln(c.err, line)
+func (s streams) changes(view agentView, output string) func(*agentAnswer, error) error {
+	last := ""
+	return func(a *agentAnswer, problem error) error {
+		line, to := "", s.err
+		if problem != nil {
+			line = "sbr: " + problem.Error()
+		} else {
+			to = s.out
+			var err error
+			if line, err = view.change(a, output); err != nil {
+				return err
+			}
+		}
+		if line == last {
+			return nil
+		}
+		last = line
+		if problem == nil && output == formatText {
+			line = time.Now().Format("15:04:05") + "  " + line
+		}
+		if _, err := fmt.Fprintln(to, line); problem == nil {
+			return err
 		}
 		return nil
 	}
-	line, err := c.view.change(a, c.output)
-	if err != nil || line == c.last {
-		return err
-	}
-	c.last = line
-	if c.output == formatText {
-		line = time.Now().Format("15:04:05") + "  " + line
-	}
-	_, err = fmt.Fprintln(c.out, line)
-	return err
 }

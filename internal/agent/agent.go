@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/agent/telemetry"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Exit statuses besides downing.ExitDowned.
@@ -88,9 +88,7 @@ const leaveTime = 20 * time.Second
 // Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate says. It returns the exit status,
 // and an error for the statuses 1 and 2. A Problem is one for an operator.
 func Run(ctx context.Context, o Options) (status int, err error) {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Exit == nil {
 		o.Exit = os.Exit
 	}
@@ -209,25 +207,25 @@ const (
 func (a *agent) until(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = startFirst, startMost
-	for said := ""; ; {
+	said := ""
+	_, err := backoff.Retry(ctx, func() (any, error) {
 		err := f()
-		if err == nil {
-			a.waitFor(startPhase)
-			return nil
+		if errors.As(err, new(Problem)) {
+			err = backoff.Permanent(err)
 		}
-		if errors.As(err, new(Problem)) || ctx.Err() != nil {
-			return err
-		}
+		return nil, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 		reason := strings.ReplaceAll(err.Error(), "\n", "; ")
 		if reason != said {
 			a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
 			said = reason
 		}
 		a.waitFor(reason)
-		if sleep.For(ctx, pause.NextBackOff()) != nil {
-			return err
-		}
+	}))
+	if err == nil {
+		a.waitFor(startPhase)
 	}
+	return err
 }
 
 // start takes part in the cluster.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +46,7 @@ func (a *agent) configure(o *Options) (err error) {
 	if a.provider, err = downing.New(cfg); err != nil {
 		return Problem{err}
 	}
-	a.programs = a.host()
+	a.programs = programs.New(programs.Options{Cluster: a.provider, Configure: a.singleton, Waiting: a.noPrograms, Logger: a.log})
 	return nil
 }
 
@@ -73,19 +72,17 @@ func (a *agent) open(ctx context.Context) error {
 			}
 			a.follow()
 		}
-		n, err := newNode(a.file, a.log)
+		var n node
+		if a.file.Serf.OwnNode() {
+			n, err = newOwn(a.file, a.log)
+		} else {
+			n, err = newSidecar(a.file, a.log)
+		}
 		if err == nil {
 			a.node = n
 		}
 		return err
 	})
-}
-
-func newNode(f *config.File, log *slog.Logger) (node, error) {
-	if f.Serf.OwnNode() {
-		return newOwn(f, log)
-	}
-	return newSidecar(f, log)
 }
 
 // listen opens the status page, first of all: it shows what the start waits for. An agent without the page that it was told to have
@@ -98,7 +95,7 @@ func (a *agent) listen(ctx context.Context) error {
 	return a.until(ctx, func() error {
 		s, err := web.New(web.Options{
 			Listen: h.Listen, TLSCert: h.TLSCertFile, TLSKey: h.TLSKeyFile, TokenFile: h.TokenFile,
-			Source: source{a}, Metrics: a.telemetry.Handler(), Programs: a.programs.Run(), Singletons: a.programs.List(),
+			Source: source{a}, Metrics: a.telemetry.Handler, Programs: a.programs.Run(), Singletons: func() any { return a.programs.Singletons() },
 			Down: a.provider.Down, Logger: a.log,
 		})
 		if err != nil {
@@ -118,10 +115,10 @@ func (a *agent) downing(o *Options) (downing.Config, error) {
 		return cfg, fmt.Errorf("the effective configuration does not read back: %w", err)
 	}
 	cfg.Logger, cfg.Observe = a.log, a.journal.Record
-	cfg.Meter, cfg.Tracer = a.telemetry.Meter(), a.telemetry.Tracer()
+	cfg.Meter, cfg.Tracer = a.telemetry.Meter, a.telemetry.Tracer
 	cfg.Grace = f.Hooks.Grace
 	cfg.AgentTimeout = f.Serf.RPCTimeout
-	cfg.Gossip = gossip(f)
+	cfg.Gossip = gossip(f.Serf.Profile)
 	cfg.Memory = a.memory
 	cfg.KeepTags = !bool(f.Serf.LeaveOnTerminate)
 	cfg.Bootstrap = o.Bootstrap
@@ -140,10 +137,7 @@ func (a *agent) follow() {
 	p := a.provider
 	p.OnSuspend(func(reason string) { a.hooks.Suspended(a.facts(reason)) })
 	p.OnResume(func(reason string) { a.hooks.Resumed(a.facts(reason)) })
-	p.OnDown(func(reason string) {
-		facts := a.facts(reason)
-		a.hooks.Down(context.Background(), facts) // bounded by hooks.timeout
-	})
+	p.OnDown(func(reason string) { a.hooks.Down(context.Background(), a.facts(reason)) }) // bounded by hooks.timeout
 }
 
 func (a *agent) facts(reason string) hook.Facts {
@@ -194,11 +188,6 @@ func stateDir() (string, error) {
 		base = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(base, "sbr"), nil
-}
-
-// host makes ready what programs are attached to.
-func (a *agent) host() *programs.Host {
-	return programs.New(programs.Options{Cluster: a.provider, Configure: a.singleton, Waiting: a.noPrograms, Logger: a.log})
 }
 
 // noPrograms says why no program can be attached; empty when one can.

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -27,7 +26,7 @@ import (
 
 // own is a Serf node in this process.
 type own struct {
-	log  *slog.Logger
+	joins
 	conf *serf.Config
 	join []string
 	stay bool // on termination: end without a leave
@@ -35,17 +34,8 @@ type own struct {
 	prepared bool
 	bound    *memberlist.NetTransport
 	serf     *serf.Serf
-	found    foundOthers
-	keys     keyCheck
 	stop     context.CancelFunc
 	joining  sync.WaitGroup
-}
-
-// foundOthers says whether the node is where it belongs.
-type foundOthers struct {
-	mu     sync.Mutex
-	joined bool
-	last   error
 }
 
 func newOwn(f *config.File, log *slog.Logger) (*own, error) {
@@ -53,12 +43,12 @@ func newOwn(f *config.File, log *slog.Logger) (*own, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &own{log: log, conf: conf, keys: keyCheck{log: log}, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
+	return &own{joins: joins{log: log, found: len(f.Serf.Join) == 0}, conf: conf, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
 }
 
 // gossip are the memberlist settings of the profile.
-func gossip(f *config.File) *memberlist.Config {
-	switch f.Serf.Profile {
+func gossip(profile string) *memberlist.Config {
+	switch profile {
 	case "wan":
 		return memberlist.DefaultWANConfig()
 	case "local":
@@ -73,7 +63,7 @@ const defaultPort = 7946
 
 func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
-	conf.MemberlistConfig = gossip(&config.File{Serf: *s})
+	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
@@ -105,10 +95,10 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	}
 	if s.Snapshot != "" { // Serf itself would give up for good
 		f, err := os.OpenFile(s.Snapshot, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("serf.snapshot: %w", err)
+		if err == nil {
+			err = f.Close()
 		}
-		if err := f.Close(); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("serf.snapshot: %w", err)
 		}
 	}
@@ -239,7 +229,6 @@ func (o *own) start(ctx context.Context, p *downing.Provider) error {
 	}
 	joining, stop := context.WithCancel(context.Background())
 	o.stop = stop
-	o.found.joined = len(o.join) == 0
 	if len(o.join) > 0 {
 		o.joining.Go(func() { o.keepJoining(joining) })
 	}
@@ -259,11 +248,7 @@ func (o *own) keepJoining(ctx context.Context) {
 	wait.InitialInterval, wait.MaxInterval = joinFirst, joinMost
 	for ctx.Err() == nil && o.serf.State() == serf.SerfAlive {
 		n, err := o.serf.Join(o.join, true)
-		o.found.note(n > 0, err)
-		if n > 0 {
-			err = nil
-		}
-		o.keys.note(strings.Join(o.join, " or "), err)
+		o.note(strings.Join(o.join, " or "), n > 0, err)
 		pause := wait.NextBackOff()
 		if n > 0 && len(o.serf.Members()) > 1 {
 			pause = joinAgain
@@ -279,27 +264,6 @@ func (o *own) keepJoining(ctx context.Context) {
 		timer.Stop()
 	}
 }
-
-func (f *foundOthers) note(joined bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.joined = f.joined || joined
-	f.last = err
-}
-
-func (o *own) joined() (bool, string) {
-	o.found.mu.Lock()
-	defer o.found.mu.Unlock()
-	if o.found.joined {
-		return true, ""
-	}
-	if o.found.last != nil {
-		return false, "joining: nobody answers: " + firstLine(o.found.last)
-	}
-	return false, "joining"
-}
-
-func (o *own) keyProblem() string { return o.keys.problem() }
 
 func (o *own) leave(ctx context.Context, p *downing.Provider) error {
 	o.stop()
@@ -343,34 +307,21 @@ func serfLogger(to *slog.Logger) *log.Logger { return log.New(&serfLog{to}, "", 
 
 type serfLog struct{ to *slog.Logger }
 
-var serfLevels = []struct {
-	prefix string
-	level  slog.Level
-}{
-	{"[TRACE] ", slog.LevelDebug - 4},
-	{"[DEBUG] ", slog.LevelDebug},
-	{"[INFO] ", slog.LevelInfo},
-	{"[WARN] ", slog.LevelWarn},
-	{"[ERR] ", slog.LevelError},
-	{"[ERROR] ", slog.LevelError},
+var serfLevels = map[string]slog.Level{
+	"TRACE": slog.LevelDebug - 4, "DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERR": slog.LevelError,
+	"ERROR": slog.LevelError,
 }
 
 // Write implements io.Writer.
 func (s *serfLog) Write(p []byte) (int, error) {
-	line, level := bytes.TrimSpace(p), slog.LevelInfo
-	for _, l := range serfLevels {
-		if rest, ok := bytes.CutPrefix(line, []byte(l.prefix)); ok {
-			line, level = rest, l.level
-			break
+	line, level := strings.TrimSpace(string(p)), slog.LevelInfo
+	if word, rest, found := strings.Cut(strings.TrimPrefix(line, "["), "] "); found {
+		if is, known := serfLevels[word]; known {
+			line, level = rest, is
 		}
 	}
-	s.to.Log(context.Background(), level, string(line))
+	s.to.Log(context.Background(), level, line)
 	return len(p), nil
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return line
 }
 
 // unique is what tells the nodes of one name apart: a form that no label of a domain has, because package downing tells hosts by their names.

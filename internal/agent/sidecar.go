@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +17,9 @@ import (
 
 // sidecar stands beside a stock agent.
 type sidecar struct {
-	agent  *agentrpc.Agent
-	probe  *probe.Server
-	rejoin *rejoiner
+	*rejoiner
+	agent *agentrpc.Agent
+	probe *probe.Server
 }
 
 func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
@@ -35,7 +34,7 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{agent: a, probe: p, rejoin: newRejoiner(f, a, log)}, nil
+	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p}, nil
 }
 
 // prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
@@ -48,20 +47,15 @@ func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
 }
 
 func (s *sidecar) start(_ context.Context, p *downing.Provider) error {
-	s.rejoin.start(p.Status)
+	s.rejoiner.start(p.Status)
 	return nil
 }
-
-// joined is the stock agent's business.
-func (s *sidecar) joined() (bool, string) { return true, "" }
-
-func (s *sidecar) keyProblem() string { return s.rejoin.keys.problem() }
 
 // leave takes the tags back, unless they are to be kept; the stock agent stays in its cluster.
 func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return p.Stop(ctx) }
 
 func (s *sidecar) close() {
-	s.rejoin.close()
+	s.rejoiner.close()
 	s.agent.Close()
 	s.probe.Close()
 }
@@ -86,17 +80,16 @@ type joiner interface {
 
 // rejoiner lets the stock agent join the addresses of serf.join at which no member is, for as long as it runs.
 type rejoiner struct {
-	join   []string
-	least  int // members; fewer are missing some
-	agent  joiner
-	log    *slog.Logger
-	keys   keyCheck
+	join  []string
+	least int // members; fewer are missing some
+	agent joiner
+	joins
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
 func newRejoiner(f *config.File, agent joiner, log *slog.Logger) *rejoiner {
-	return &rejoiner{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, log: log, keys: keyCheck{log: log}}
+	return &rejoiner{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, joins: joins{log: log, found: true}}
 }
 
 func (s *rejoiner) start(status func() downing.Status) {
@@ -144,50 +137,11 @@ func (s *rejoiner) look(ctx context.Context, st downing.Status, rests bool) {
 	rand.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	for _, place := range places[:min(len(places), rejoinMost)] {
 		err := s.agent.Join(ctx, "", place)
-		s.keys.note(place, err)
+		s.note(place, err == nil, err)
 		if err != nil {
 			s.log.Debug("sbr: an address of serf.join does not answer", "address", place, "error", err)
 			continue
 		}
 		s.log.Info("sbr: the Serf agent has joined an address of serf.join", "address", place)
 	}
-}
-
-// keyErrors are what memberlist, here or in a stock agent, says of a member that answers a join and cannot be
-// read.
-var keyErrors = []string{
-	"no installed keys could decrypt the message", "encryption is configured but remote state is not encrypted",
-	"remote state is encrypted and encryption is not configured",
-}
-
-// keyCheck notices that members answer whose gossip key is another one: to the failure detector, and to
-// whoever waits for them, they look like members that are gone.
-type keyCheck struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	text string
-}
-
-// note takes in what a join of a place came to. No answer says nothing about keys.
-func (k *keyCheck) note(place string, err error) {
-	differ := err != nil && slices.ContainsFunc(keyErrors, func(text string) bool {
-		return strings.Contains(strings.ToLower(err.Error()), text)
-	})
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case differ && k.text == "":
-		k.text = "a member at " + place + " answers, and has another gossip key: give all members the same keys"
-		k.log.Error("sbr: "+k.text, "error", firstLine(err))
-	case err == nil:
-		k.text = ""
-	}
-}
-
-// problem is what whoever waits should know; empty if nothing is known.
-func (k *keyCheck) problem() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.text
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// joins is an agent that notes whom it was to join; nobody is there.
-type joins []string
+// asked is an agent that notes whom it was to join; nobody is there.
+type asked []string
 
-func (j *joins) Join(_ context.Context, _, addr string) error {
+func (j *asked) Join(_ context.Context, _, addr string) error {
 	*j = append(*j, addr)
 	return errors.New("nobody is there")
 }
@@ -50,7 +50,7 @@ func TestSeeker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var j joins
+			var j asked
 			newRejoiner(f, &j, slog.New(slog.DiscardHandler)).look(t.Context(), c.st, c.rests)
 			slices.Sort(j)
 			require.Equal(t, c.want, []string(j))
@@ -61,8 +61,8 @@ func TestSeeker(t *testing.T) {
 // It goes on for ever: whoever is not there at the first try may come later.
 func TestSeeker_GoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var j joins
-		s := &rejoiner{join: []string{"a:1"}, agent: &j, log: slog.New(slog.DiscardHandler), keys: keyCheck{log: slog.New(slog.DiscardHandler)}}
+		var j asked
+		s := &rejoiner{join: []string{"a:1"}, agent: &j, joins: joins{log: slog.New(slog.DiscardHandler)}}
 		s.start(func() downing.Status { return view([]string{"n1"}) })
 		time.Sleep(time.Hour)
 		s.close()

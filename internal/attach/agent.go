@@ -16,7 +16,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/serf-sbr/serf-sbr/internal/program"
-	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // AgentOptions are the settings of OverAgent. URL, Singleton, StopTimeout and Lock are required.
@@ -39,7 +38,7 @@ type AgentOptions struct {
 	Log *slog.Logger
 }
 
-// Agent is the Guard of a singleton that an agent of this machine runs. Next and Done belong to one goroutine.
+// Agent gives the turns of a singleton that an agent of this machine runs: Next is the Guard. It belongs to one goroutine.
 //
 // The program may run until the agent says that it has to stop, or has not said for so long that it may go on. It is stopped as well when the connection
 // to the agent ends. While the agent does not answer, Next tries again and again.
@@ -50,7 +49,6 @@ type Agent struct {
 
 	lock *flock.Flock
 	link *link
-	turn *turn
 	// ended is what could not be told on the connection before.
 	ended *Ended
 }
@@ -66,20 +64,15 @@ const (
 	leaveMargin = 5 * time.Second
 )
 
-var (
-	_ program.Guard  = (*Agent)(nil)
-	_ program.Leaver = (*Agent)(nil)
-)
-
-// OverAgent returns a Guard whose turns are the runs of a singleton, as an agent of this machine decides them. Close it.
+// OverAgent returns what gives the runs of a singleton, as an agent of this machine decides them. Close it.
 func OverAgent(o AgentOptions) *Agent {
 	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	log := cmp.Or(o.Log, slog.Default())
 	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
 }
 
-// Next implements Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will never take this program. When ctx ends the agent has some seconds
-// to let go of this program.
+// Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will
+// never take this program. When ctx ends the agent has some seconds to let go of it.
 func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 	if err := a.takeLock(ctx); err != nil {
 		return nil, err
@@ -104,7 +97,10 @@ func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 		case <-a.link.ctx.Done():
 			a.log.Warn("sbr: the agent is gone; attaching again", "because", context.Cause(a.link.ctx))
 		case <-ctx.Done():
-			return a.part(context.Cause(ctx))
+			if t := a.part(true); t != nil {
+				return a.begin(t)
+			}
+			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -115,52 +111,59 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 		a.giveBack(t, Ended{Why: err.Error()})
 		return nil, err
 	}
-	a.turn = t
+	t.Leave = func() { a.leave(t) }
+	t.Done = func(e program.End) {
+		state, err := t.left()
+		if err != nil {
+			a.log.Warn("sbr: the state for the next run is lost", "problem", err)
+		}
+		a.giveBack(t, Ended{Again: e.Again, Why: Text(e.Why), State: state})
+	}
 	return &t.Turn, nil
 }
 
-// part says goodbye and waits until the agent has let go. It may have asked the run before to end already: nothing runs anywhere then until this one has, or
-// somebody has asked everybody anew.
-func (a *Agent) part(why error) (*program.Turn, error) {
+// part says goodbye and waits until the agent has let go. It may have asked the run before to end already: nothing runs anywhere then until
+// this one has, or somebody has asked everybody anew. So take returns a turn that comes meanwhile.
+func (a *Agent) part(take bool) *turn {
 	a.link.leave()
 	bound := time.NewTimer(closeTime)
 	defer bound.Stop()
-	select {
-	case t := <-a.link.starts:
-		if t.Stop.Err() == nil {
-			return a.begin(t)
+	for {
+		select {
+		case t := <-a.link.starts:
+			if take && t.Stop.Err() == nil {
+				return t
+			}
+			a.giveBack(t, Ended{})
+		case <-a.link.ctx.Done():
+			return nil
+		case <-bound.C:
+			a.disconnect() // it has had its time
+			return nil
 		}
-		a.giveBack(t, Ended{})
-	case <-a.link.ctx.Done():
-	case <-bound.C:
-		a.disconnect() // it has had its time
 	}
-	return nil, why
 }
 
 // takeLock waits until no other process on this machine looks after this singleton.
 func (a *Agent) takeLock(ctx context.Context) error {
-	for said := false; a.lock == nil; {
-		lock := flock.New(a.opt.Lock)
-		locked, err := lock.TryLock()
-		if err != nil {
-			return fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
-		}
-		if locked {
-			a.lock = lock
-			break
-		}
+	if a.lock != nil {
+		return nil
+	}
+	lock := flock.New(a.opt.Lock)
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
 		if a.opt.Once {
 			return fmt.Errorf("%w: another process of this machine looks after it (%s)", program.ErrElsewhere, a.opt.Lock)
 		}
-		if !said {
-			said = true
-			a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
-		}
-		if err := sleep.For(ctx, lockEvery); err != nil {
-			return err
+		a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
+		if _, err = lock.TryLockContext(ctx, lockEvery); ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
+	}
+	a.lock = lock
 	return nil
 }
 
@@ -172,29 +175,30 @@ func (a *Agent) connect(ctx context.Context) error {
 	a.disconnect()
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = againFirst, againMost
-	for last := ""; ; {
+	last := ""
+	link, err := backoff.Retry(ctx, func() (*link, error) {
 		link, err := a.dial(ctx)
-		if err == nil {
-			a.link, a.ended = link, nil
-			a.log.Info("sbr: attached to the agent", "agent", a.opt.URL, "member", link.attached.Member, "system", link.attached.System)
-			return nil
-		}
 		var no *refused
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.As(err, &no) && no.status == http.StatusConflict && a.opt.Once:
-			return fmt.Errorf("%w: %w", program.ErrElsewhere, err)
-		case errors.As(err, &no) && no.forGood():
-			return err
-		case err.Error() != last:
+		case !errors.As(err, &no):
+		case no.status == http.StatusConflict && a.opt.Once:
+			err = backoff.Permanent(fmt.Errorf("%w: %w", program.ErrElsewhere, err))
+		case no.forGood():
+			err = backoff.Permanent(err)
+		}
+		return link, err
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+		if err.Error() != last {
 			last = err.Error()
 			a.log.Warn("sbr: not attached to the agent; trying again and again", "agent", a.opt.URL, "problem", last)
 		}
-		if err := sleep.For(ctx, wait.NextBackOff()); err != nil {
-			return err
-		}
+	}))
+	if err != nil {
+		return err
 	}
+	a.link, a.ended = link, nil
+	a.log.Info("sbr: attached to the agent", "agent", a.opt.URL, "member", link.attached.Member, "system", link.attached.System)
+	return nil
 }
 
 func (a *Agent) dial(ctx context.Context) (*link, error) {
@@ -211,29 +215,12 @@ func (a *Agent) disconnect() {
 	}
 }
 
-// Leave implements Leaver: the agent looks for a successor, for as long as it has said, and stops the program then. Where nobody can be asked the program
-// is stopped at once.
-func (a *Agent) Leave(t *program.Turn) {
-	if a.turn == nil || t != &a.turn.Turn {
-		return
-	}
-	mine, patience := a.turn, time.Duration(a.link.attached.Patience)+leaveMargin
+// leave asks the agent to look for a successor, for as long as it has said, and to stop the program then. Where nobody can be asked the
+// program is stopped at once.
+func (a *Agent) leave(t *turn) {
+	patience := time.Duration(a.link.attached.Patience) + leaveMargin
 	a.link.leave()
-	mine.bound = time.AfterFunc(patience, func() { mine.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
-}
-
-// Done implements Guard.
-func (a *Agent) Done(t *program.Turn, e program.End) {
-	if a.turn == nil || t != &a.turn.Turn {
-		return
-	}
-	mine := a.turn
-	a.turn = nil
-	state, err := mine.left()
-	if err != nil {
-		a.log.Warn("sbr: the state for the next run is lost", "problem", err)
-	}
-	a.giveBack(mine, Ended{Again: e.Again, Why: Text(e.Why), State: state})
+	t.bound = time.AfterFunc(patience, func() { t.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
 }
 
 // giveBack tells the agent that nothing is left of a run; now, or when this is attached again.
@@ -248,28 +235,11 @@ func (a *Agent) giveBack(t *turn, e Ended) {
 // Close hands the singleton over if it is this process's turn, and gives everything back. It takes seconds at most: nothing of the program may be left.
 func (a *Agent) Close() {
 	if a.link != nil {
-		a.link.leave()
-		a.farewell()
+		a.part(false)
 	}
 	a.disconnect()
 	if a.lock != nil {
 		_ = a.lock.Close() // the kernel does it at the latest when this process ends
 		a.lock = nil
-	}
-}
-
-// farewell waits until the agent has let go.
-func (a *Agent) farewell() {
-	bound := time.NewTimer(closeTime)
-	defer bound.Stop()
-	for {
-		select {
-		case t := <-a.link.starts: // it was on its way
-			a.giveBack(t, Ended{})
-		case <-a.link.ctx.Done():
-			return
-		case <-bound.C:
-			return
-		}
 	}
 }

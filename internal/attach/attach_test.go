@@ -38,16 +38,19 @@ func TestFromProgram(t *testing.T) {
 		{"a stop-timeout for ever", `{"attach":{"singleton":"b","client":"k","pid":1,"stop-timeout":"61m"}}`, "at most 1h0m0s"},
 		{"an endpoint too long", `{"attach":{"singleton":"b","client":"k","pid":1,"stop-timeout":"1s","endpoint":"` + strings.Repeat("e", 257) + `"}}`, "endpoint has 257 bytes"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := attach.Decode[attach.FromProgram]([]byte(tc.line))
-			if tc.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorIs(t, err, attach.ErrMessage)
-			require.ErrorContains(t, err, tc.want)
-		})
+		t.Run(tc.name, func(t *testing.T) { decodes[attach.FromProgram](t, tc.line, tc.want) })
 	}
+}
+
+// decodes reads a line, or fails with an error that has a text.
+func decodes[M attach.Message](t *testing.T, line, problem string) {
+	_, err := attach.Decode[M]([]byte(line))
+	if problem == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.ErrorIs(t, err, attach.ErrMessage)
+	require.ErrorContains(t, err, problem)
 }
 
 func TestFromAgent(t *testing.T) {
@@ -63,14 +66,7 @@ func TestFromAgent(t *testing.T) {
 		{"nobody", `{"attached":{"system":"s","member":"","incarnation":"n1#k"}}`, "member has 0 bytes"},
 		{"a bye", `{"bye":{"why":"this member was downed","exit":70}}`, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := attach.Decode[attach.FromAgent]([]byte(tc.line))
-			if tc.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, tc.want)
-		})
+		t.Run(tc.name, func(t *testing.T) { decodes[attach.FromAgent](t, tc.line, tc.want) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,6 @@ type journal struct {
 	show func(Event)
 
 	mu       sync.Mutex
-	cut      time.Time
 	began    time.Time
 	events   []Event
 	lost     map[string][]string // member -> whom it lost sight of in the present burst
@@ -45,27 +45,23 @@ type journal struct {
 }
 
 func newJournal(show func(Event)) *journal {
-	return &journal{show: show, began: time.Now(), lost: make(map[string][]string), downedAt: make(map[string]time.Time), said: make(map[string]bool)}
+	return &journal{
+		show: show, began: time.Now(), lost: make(map[string][]string), downedAt: make(map[string]time.Time), said: make(map[string]bool),
+	}
 }
 
+// world says what the demonstration itself does.
 func (j *journal) world(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.write(Event{At: j.since(time.Now()), Kind: KindWorld, Detail: fmt.Sprintf(format, args...)})
+	j.write(time.Now(), "", KindWorld, fmt.Sprintf(format, args...))
 }
 
-func (j *journal) cutNow() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.cut = time.Now()
-}
-
-func (j *journal) since(t time.Time) Span { return Span(t.Sub(j.began)) }
-
-func (j *journal) write(e Event) {
+func (j *journal) write(at time.Time, node, kind, detail string) {
 	if j.closed {
 		return
 	}
+	e := Event{At: Span(at.Sub(j.began)), Node: node, Kind: kind, Detail: detail}
 	j.events = append(j.events, e)
 	if j.show != nil {
 		j.show(e)
@@ -104,14 +100,13 @@ func (j *journal) occurred(o downing.Occurrence) {
 		}
 		j.said[key] = true
 	}
-	j.write(Event{At: j.since(o.At), Node: o.Member, Kind: o.Kind, Detail: o.Text})
+	j.write(o.At, o.Member, o.Kind, o.Text)
 }
 
 // lostSight gathers the members that one member loses sight of at about the same time.
 func (j *journal) lostSight(o downing.Occurrence) {
-	first := len(j.lost[o.Member]) == 0
 	j.lost[o.Member] = append(j.lost[o.Member], o.Subject)
-	if !first {
+	if len(j.lost[o.Member]) > 1 {
 		return
 	}
 	time.AfterFunc(gather, func() {
@@ -119,13 +114,8 @@ func (j *journal) lostSight(o downing.Occurrence) {
 		defer j.mu.Unlock()
 		names := j.lost[o.Member]
 		delete(j.lost, o.Member)
-		slices.SortFunc(names, func(a, b string) int {
-			if len(a) != len(b) {
-				return len(a) - len(b)
-			}
-			return strings.Compare(a, b)
-		})
-		j.write(Event{At: j.since(o.At), Node: o.Member, Kind: downing.OccurredUnreachable, Detail: "no longer sees " + strings.Join(names, " ")})
+		slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+		j.write(o.At, o.Member, downing.OccurredUnreachable, "no longer sees "+strings.Join(names, " "))
 	})
 }
 
@@ -140,7 +130,7 @@ func (j *journal) refused(name string) bool {
 
 // conclude ends the timeline, what follows is only the tidying up, and says who was downed, and when. A member that stood still has
 // learnt its fate late, which is no measure of the resolver.
-func (j *journal) conclude(res *Result, sides [][]string, paused string) {
+func (j *journal) conclude(res *Result, cut time.Time, sides [][]string, paused string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
@@ -151,14 +141,14 @@ func (j *journal) conclude(res *Result, sides [][]string, paused string) {
 		before := len(res.Survivors)
 		for _, n := range s {
 			at, downed := j.downedAt[n]
-			if downed {
-				res.Down = append(res.Down, n)
-			} else {
+			switch {
+			case !downed:
 				res.Survivors = append(res.Survivors, n)
-			}
-			if n != paused && at.After(last) {
+				continue
+			case n != paused && at.After(last):
 				last = at
 			}
+			res.Down = append(res.Down, n)
 		}
 		if len(res.Survivors) > before {
 			up++
@@ -166,7 +156,7 @@ func (j *journal) conclude(res *Result, sides [][]string, paused string) {
 	}
 	res.Passed = up == 1
 	if !last.IsZero() {
-		res.ResolvedAfter = Span(last.Sub(j.cut))
+		res.ResolvedAfter = Span(last.Sub(cut))
 		if !j.granted.IsZero() {
 			res.DoubleActive = Span(max(last.Sub(j.granted), 0))
 		}

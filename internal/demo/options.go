@@ -55,59 +55,36 @@ func ParseSplit(s string) ([]int, error) {
 // Validate reports every problem at once and fills in Nodes.
 func (o *Options) Validate() error {
 	var errs []error
-	sum := 0
-	for _, n := range o.Split {
-		sum += n
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
+	names, keys := slices.Concat(o.sides()...), strategies.Keys()
 	if o.Nodes == 0 {
-		o.Nodes = sum
+		o.Nodes = len(names)
 	}
-	if len(o.Split) < 2 {
-		errs = append(errs, errors.New("split needs at least two sides, as in 3/2"))
-	}
-	if sum != o.Nodes {
-		errs = append(errs, fmt.Errorf("split %s makes %d nodes, but there are %d: the sides must add up", o.splitText(), sum, o.Nodes))
-	}
-	if o.Nodes > MaxNodes {
-		errs = append(errs, fmt.Errorf("%d nodes are too many for one process: at most %d", o.Nodes, MaxNodes))
-	}
-	if !slices.Contains(strategies.Keys(), strings.ToLower(o.Strategy)) {
-		errs = append(errs, fmt.Errorf("unknown strategy %q: known are %s", o.Strategy, strings.Join(strategies.Keys(), ", ")))
-	}
-	if o.StableAfter < time.Second {
-		errs = append(errs, fmt.Errorf("stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter))
-	}
-	if o.Pause != "" && !slices.Contains(o.names(), o.Pause) {
-		errs = append(errs, fmt.Errorf("pause %q: no such member, they are n1 to n%d", o.Pause, o.Nodes))
-	}
-	if o.System == "" {
-		errs = append(errs, errors.New("system is empty"))
-	}
+	check(len(o.Split) > 1, "split needs at least two sides, as in 3/2")
+	split := strings.ReplaceAll(strings.Trim(fmt.Sprint(o.Split), "[]"), " ", "/")
+	check(len(names) == o.Nodes, "split %s makes %d nodes, but there are %d: the sides must add up", split, len(names), o.Nodes)
+	check(o.Nodes <= MaxNodes, "%d nodes are too many for one process: at most %d", o.Nodes, MaxNodes)
+	check(slices.Contains(keys, strings.ToLower(o.Strategy)), "unknown strategy %q: known are %s", o.Strategy, strings.Join(keys, ", "))
+	check(o.StableAfter >= time.Second, "stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
+	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are n1 to n%d", o.Pause, o.Nodes)
+	check(o.System != "", "system is empty")
 	return errors.Join(errs...)
 }
 
-func (o *Options) splitText() string {
-	parts := make([]string, len(o.Split))
-	for i, n := range o.Split {
-		parts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(parts, "/")
-}
-
-func (o *Options) names() []string {
-	names := make([]string, o.Nodes)
-	for i := range names {
-		names[i] = fmt.Sprintf("n%d", i+1)
-	}
-	return names
-}
-
-func (o *Options) sides() [][]string {
-	names := o.names()
-	var sides [][]string
+// sides are the names of the members: n1 and the following are the first side, and so on.
+func (o *Options) sides() (sides [][]string) {
+	last := 0
 	for _, n := range o.Split {
-		sides = append(sides, names[:n])
-		names = names[n:]
+		var side []string
+		for range n {
+			last++
+			side = append(side, "n"+strconv.Itoa(last))
+		}
+		sides = append(sides, side)
 	}
 	return sides
 }

@@ -30,8 +30,8 @@ func Line(w io.Writer, e Event, colour bool) {
 	fmt.Fprintln(w, line)
 }
 
-// Table writes the result for people.
-func (r *Result) Table(to io.Writer) error {
+// Table is the result for people.
+func (r *Result) Table() string {
 	var w strings.Builder
 	row := func(label, format string, args ...any) {
 		fmt.Fprintf(&w, "%-22s%s\n", label, fmt.Sprintf(format, args...))
@@ -56,8 +56,7 @@ func (r *Result) Table(to io.Writer) error {
 		verdict = "NOT exactly one side is up"
 	}
 	row("result", "%s", verdict)
-	_, err := io.WriteString(to, w.String())
-	return err
+	return w.String()
 }
 
 // Span is a time that is shown rounded.

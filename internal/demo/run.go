@@ -18,6 +18,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
@@ -49,40 +51,23 @@ func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
-	j := newJournal(show)
-	c := newCluster(opt, j)
+	c := newCluster(opt, newJournal(show))
 	defer c.stop()
-	j.world("starting %d Serf nodes, strategy %s, stable-after %v (20s by default)", opt.Nodes, opt.Strategy, opt.StableAfter)
-	if err := c.startAll(ctx); err != nil {
-		return nil, err
-	}
-	j.world("all %d see each other", opt.Nodes)
-	if err := c.cut(); err != nil {
-		return nil, err
-	}
-	if err := c.resolve(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.wait(ctx, 20*time.Second, "the survivors did not remove the downed", c.removed); err != nil {
-		return nil, err
-	}
-	j.world("the cut is healed")
-	c.net.Heal()
-	if err := c.wake(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.knock(ctx); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{c.startAll, c.cut, c.resolve, c.clear, c.wake, c.knock} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return c.result(), nil
 }
 
-func (c *cluster) cut() error {
+// cut cuts the cluster into its sides.
+func (c *cluster) cut(context.Context) error {
 	var parts []string
 	for _, s := range c.opt.sides() {
 		parts = append(parts, strings.Join(s, " "))
 	}
-	c.log.cutNow()
+	c.cutAt = time.Now()
 	if err := c.net.Partition(c.opt.sides()...); err != nil {
 		return err
 	}
@@ -95,50 +80,49 @@ func (c *cluster) cut() error {
 	return nil
 }
 
-// settled reports whether at most one side is up, not counting a member that stands still.
-func (c *cluster) settled() bool {
-	up := 0
-	for _, s := range c.opt.sides() {
-		if slices.ContainsFunc(s, func(n string) bool { return n != c.opt.Pause && !c.isDown(n) }) {
-			up++
-		}
-	}
-	return up <= 1
-}
-
+// resolve waits until at most one side is up, not counting a member that stands still, and its members go on.
 func (c *cluster) resolve(ctx context.Context) error {
 	limit := 4*c.opt.StableAfter + 60*time.Second
-	if err := c.wait(ctx, limit, "two sides are still up", c.settled); err != nil {
+	if err := c.wait(ctx, limit, "two sides are still up", func() bool {
+		up := 0
+		for _, s := range c.opt.sides() {
+			if slices.ContainsFunc(s, func(n string) bool { return n != c.opt.Pause && !c.isDown(n) }) {
+				up++
+			}
+		}
+		return up <= 1
+	}); err != nil {
 		return err
 	}
 	return c.wait(ctx, limit, "the survivors did not resume", func() bool {
-		for name, n := range c.nodes {
-			if name == c.opt.Pause || c.isDown(name) {
-				continue
-			}
-			if s := n.provider.Status(); s.State != sbr.StateUp {
+		return !slices.ContainsFunc(c.upNames(), func(n string) bool {
+			return n != c.opt.Pause && c.nodes[n].provider.Status().State != sbr.StateUp
+		})
+	})
+}
+
+// clear waits until the downed members have ended and the survivors have taken them off their lists. Then it heals the cut.
+func (c *cluster) clear(ctx context.Context) error {
+	err := c.wait(ctx, 20*time.Second, "the survivors did not remove the downed", func() bool {
+		for _, n := range c.names {
+			if n != c.opt.Pause && c.isDown(n) && !drive.Closed(c.nodes[n].provider.Done()) {
 				return false
+			}
+		}
+		for _, up := range c.upNames() {
+			for _, m := range c.nodes[up].serf.Members() {
+				if up != c.opt.Pause && m.Name != c.opt.Pause && m.Status != serf.StatusLeft && c.isDown(m.Name) {
+					return false
+				}
 			}
 		}
 		return true
 	})
-}
-
-// removed reports whether the downed members have ended and the survivors have taken them off their lists.
-func (c *cluster) removed() bool {
-	for _, n := range c.opt.names() {
-		if n != c.opt.Pause && c.isDown(n) && !c.isDone(n) {
-			return false
-		}
+	if err == nil {
+		c.log.world("the cut is healed")
+		c.net.Heal()
 	}
-	for _, up := range c.upNames() {
-		for _, m := range c.nodes[up].serf.Members() {
-			if up != c.opt.Pause && m.Name != c.opt.Pause && m.Status != serf.StatusLeft && c.isDown(m.Name) {
-				return false
-			}
-		}
-	}
-	return true
+	return err
 }
 
 // wake continues the member that stood still and waits until it knows its fate.
@@ -160,7 +144,7 @@ func (c *cluster) wake(ctx context.Context) error {
 // knock lets a downed member come back twice: as the incarnation that was downed, and as a new one.
 func (c *cluster) knock(ctx context.Context) error {
 	var loser string
-	for _, n := range c.opt.names() {
+	for _, n := range c.names {
 		if n != c.opt.Pause && c.isDown(n) {
 			loser = n
 		}
@@ -168,7 +152,8 @@ func (c *cluster) knock(ctx context.Context) error {
 	if loser == "" || len(c.upNames()) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", func() bool { return c.isDone(loser) }); err != nil {
+	ended := func() bool { return drive.Closed(c.nodes[loser].provider.Done()) }
+	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", ended); err != nil {
 		return err
 	}
 	c.log.world("%s comes back under its old incarnation", loser)
@@ -181,14 +166,9 @@ func (c *cluster) knock(ctx context.Context) error {
 	}
 	joinErr := c.join(s, loser)
 	err = c.wait(ctx, 10*time.Second, loser+" was not refused", func() bool { return c.log.refused(loser) })
-	if err == nil {
-		end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
-		admitted := false
-		err = c.wait(ctx, time.Minute, "", func() bool {
-			admitted = c.listed(loser)
-			return admitted || time.Now().After(end)
-		})
-		if admitted {
+	end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
+	for err == nil && time.Now().Before(end) {
+		if err = sleep.For(ctx, poll); c.listed(loser) {
 			err = errors.New(loser + " was admitted under its old incarnation")
 		}
 	}
@@ -222,14 +202,7 @@ func (c *cluster) listed(name string) bool {
 	return false
 }
 
-func (c *cluster) upNames() (names []string) {
-	for _, n := range c.opt.names() {
-		if !c.isDown(n) {
-			names = append(names, n)
-		}
-	}
-	return names
-}
+func (c *cluster) upNames() []string { return slices.DeleteFunc(slices.Clone(c.names), c.isDown) }
 
 // result is what was seen from the cut to the end.
 func (c *cluster) result() *Result {
@@ -243,17 +216,19 @@ func (c *cluster) result() *Result {
 			res.Lease, res.Verdict = s.Lease, s.Verdict
 		}
 	}
-	c.log.conclude(res, c.opt.sides(), c.opt.Pause)
+	c.log.conclude(res, c.cutAt, c.opt.sides(), c.opt.Pause)
 	return res
 }
 
 // cluster is the nodes of one demonstration.
 type cluster struct {
 	opt    Options
+	names  []string
 	net    *memnet.Network
 	memory *memory.Store
 	log    *journal
 	nodes  map[string]*node
+	cutAt  time.Time
 
 	// still says that the member of Options.Pause stands still; then its resolver waits for goesOn, which goOn closes.
 	still  atomic.Bool
@@ -270,7 +245,8 @@ type node struct {
 func newCluster(opt Options, log *journal) *cluster {
 	goesOn := make(chan struct{})
 	return &cluster{
-		opt: opt, net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(), log: log,
+		opt: opt, names: slices.Concat(opt.sides()...), log: log,
+		net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(),
 		nodes: make(map[string]*node), goesOn: goesOn, goOn: sync.OnceFunc(func() { close(goesOn) }),
 	}
 }
@@ -348,7 +324,7 @@ func quicken(conf *serf.Config) {
 // join joins a node to all that are up. By the gossip of one alone a node may hear of another half a minute later.
 func (c *cluster) join(s *serf.Serf, name string) error {
 	var addrs []string
-	for _, other := range c.opt.names() {
+	for _, other := range c.names {
 		if n := c.nodes[other]; n == nil || other == name || c.isDown(other) {
 			continue
 		}
@@ -368,46 +344,38 @@ func (c *cluster) join(s *serf.Serf, name string) error {
 }
 
 func (c *cluster) startAll(ctx context.Context) error {
-	for _, name := range c.opt.names() {
+	c.log.world("starting %d Serf nodes, strategy %s, stable-after %v (20s by default)", c.opt.Nodes, c.opt.Strategy, c.opt.StableAfter)
+	for _, name := range c.names {
 		if err := c.start(ctx, name); err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
 	}
-	return c.wait(ctx, 30*time.Second, "the cluster did not form", func() bool {
+	err := c.wait(ctx, 30*time.Second, "the cluster did not form", func() bool {
 		for _, n := range c.nodes {
-			if s := n.provider.Status(); s.State != "up" || len(s.Members) != c.opt.Nodes {
+			if s := n.provider.Status(); s.State != sbr.StateUp || len(s.Members) != c.opt.Nodes {
 				return false
 			}
 		}
 		return true
 	})
-}
-
-func (c *cluster) isDown(name string) bool { return closed(c.nodes[name].provider.Downed()) }
-
-func (c *cluster) isDone(name string) bool { return closed(c.nodes[name].provider.Done()) }
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+	if err == nil {
+		c.log.world("all %d see each other", c.opt.Nodes)
 	}
+	return err
 }
+
+func (c *cluster) isDown(name string) bool { return drive.Closed(c.nodes[name].provider.Downed()) }
+
+// poll is how often the cluster is looked at.
+const poll = 20 * time.Millisecond
 
 func (c *cluster) wait(ctx context.Context, limit time.Duration, problem string, ok func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline.C:
+	for end := time.Now().Add(limit); !ok(); {
+		if time.Now().After(end) {
 			return fmt.Errorf("%s within %v", problem, limit)
-		case <-tick.C:
+		}
+		if sleep.For(ctx, poll) != nil {
+			return ctx.Err()
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,6 @@ type overLease struct {
 	lease *lease.Lease
 	opt   LeaseOptions
 	log   *slog.Logger
-	// grant is the present turn's, unwatch ends its watch.
-	grant   *lease.Grant
-	unwatch func()
 }
 
 // OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close it.
@@ -40,12 +38,8 @@ type overLease struct {
 // refuses for good, or where a holder lives that Once asks for; and a slot rests under the token that it has, this gives a
 // lease back under which a program was ended early, because it could not be renewed.
 func OverLease(l *lease.Lease, o LeaseOptions) Guard {
-	g := &overLease{lease: l, opt: o, log: o.Log}
-	if g.log == nil {
-		g.log = slog.Default()
-	}
-	g.log = g.log.With("lease", o.Where)
-	return g
+	g := &overLease{lease: l, opt: o, log: cmp.Or(o.Log, slog.Default()).With("lease", o.Where)}
+	return g.next
 }
 
 // Notice is how long before the end of its validity a lease with these settings should be given up in peace by who needs stopTimeout for that:
@@ -54,8 +48,8 @@ func Notice(s lease.Settings, stopTimeout time.Duration) time.Duration {
 	return max(0, min(stopTimeout, (s.Window()-s.Interval())/2))
 }
 
-// Next implements Guard.
-func (g *overLease) Next(ctx context.Context) (*Turn, error) {
+// next is the Guard.
+func (g *overLease) next(ctx context.Context) (*Turn, error) {
 	grant, err := g.lease.Acquire(ctx, lease.Proposal{})
 	switch held := (*lease.HeldError)(nil); {
 	case err == nil:
@@ -81,8 +75,19 @@ func (g *overLease) Next(ctx context.Context) (*Turn, error) {
 func (g *overLease) turn(grant *lease.Grant) *Turn {
 	over, cancel := grant.Context(context.Background())
 	unwatch, token := g.watch(), grant.Token()
-	g.grant, g.unwatch = grant, func() { cancel(); unwatch() }
+	done := func(End) {
+		cancel()
+		unwatch()
+		switch err := grant.Release(context.Background()); {
+		case err == nil:
+			g.log.Info("sbr: released the lease")
+		case errors.Is(err, lease.ErrNotHeld): // lost before
+		default:
+			g.log.Warn("sbr: the lease was perhaps not released; it runs out by itself", "problem", err)
+		}
+	}
 	return &Turn{
+		Done:  done,
 		Token: token, Stop: over, Over: over, Notice: Notice(g.lease.Settings(), g.opt.StopTimeout),
 		Facts: []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
 		Valid: func() time.Time {
@@ -92,18 +97,6 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 			}
 			return until
 		},
-	}
-}
-
-// Done implements Guard.
-func (g *overLease) Done(*Turn, End) {
-	g.unwatch()
-	switch err := g.grant.Release(context.Background()); {
-	case err == nil:
-		g.log.Info("sbr: released the lease")
-	case errors.Is(err, lease.ErrNotHeld): // lost before
-	default:
-		g.log.Warn("sbr: the lease was perhaps not released; it runs out by itself", "problem", err)
 	}
 }
 

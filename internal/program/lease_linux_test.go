@@ -29,7 +29,7 @@ func TestOverLease_OneTurnAtATime(t *testing.T) {
 		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, _ := over(t, store, "a", settings, false)
 		b, _ := over(t, store, "b", settings, false)
-		turn, err := a.Next(t.Context())
+		turn, err := a(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"SBR_TOKEN=1", "SBR_LEASE=memory:x", "SBR_HOLDER=a"}, turn.Facts)
 		require.Equal(t, 10*time.Second, turn.Notice)
@@ -37,19 +37,19 @@ func TestOverLease_OneTurnAtATime(t *testing.T) {
 
 		waited, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		_, err = b.Next(waited)
+		_, err = b(waited)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, turn.Over.Err(), "heartbeats keep it")
 
 		next := make(chan *program.Turn)
 		go func() {
-			turn, _ := b.Next(t.Context())
+			turn, _ := b(t.Context())
 			next <- turn
 		}()
-		a.Done(turn, program.End{})
+		turn.Done(program.End{})
 		turn = <-next
 		require.EqualValues(t, 2, turn.Token)
-		b.Done(turn, program.End{})
+		turn.Done(program.End{})
 	})
 }
 
@@ -59,7 +59,7 @@ func TestOverLease_TakenAway(t *testing.T) {
 		store := leasetest.NewMemory()
 		g, _ := over(t, store, "a", lease.DefaultSettings(), false)
 		_, operator := over(t, store, "operator", lease.DefaultSettings(), false)
-		turn, err := g.Next(t.Context())
+		turn, err := g(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
 		began := time.Now()
@@ -69,11 +69,11 @@ func TestOverLease_TakenAway(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		require.ErrorIs(t, context.Cause(turn.Over), lease.ErrLost)
 		require.False(t, turn.Valid().After(time.Now()))
-		g.Done(turn, program.End{Again: true})
-		turn, err = g.Next(t.Context())
+		turn.Done(program.End{Again: true})
+		turn, err = g(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, turn.Token)
-		g.Done(turn, program.End{})
+		turn.Done(program.End{})
 	})
 }
 
@@ -83,13 +83,13 @@ func TestOverLease_EndsBeforeOthersBegin(t *testing.T) {
 		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, _ := over(t, store, "a", settings, false)
 		b, _ := over(t, store, "b", settings, false)
-		turn, err := a.Next(t.Context())
+		turn, err := a(t.Context())
 		require.NoError(t, err)
 		next := make(chan time.Time)
 		go func() {
-			turn, _ := b.Next(t.Context())
+			turn, _ := b(t.Context())
 			next <- time.Now()
-			b.Done(turn, program.End{})
+			turn.Done(program.End{})
 		}()
 		synctest.Wait()
 		store.View("a").SetUnavailable(true)
@@ -98,7 +98,7 @@ func TestOverLease_EndsBeforeOthersBegin(t *testing.T) {
 		ended := time.Now()
 		began := <-next
 		require.Greater(t, began.Sub(ended), settings.HeartbeatTimeout/8)
-		a.Done(turn, program.End{})
+		turn.Done(program.End{})
 	})
 }
 
@@ -108,7 +108,7 @@ func TestOverLease_Refused(t *testing.T) {
 			store := leasetest.NewMemory()
 			g, _ := over(t, store, "a", lease.DefaultSettings(), once)
 			store.View("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
-			_, err := g.Next(t.Context())
+			_, err := g(t.Context())
 			require.ErrorIs(t, err, lease.ErrRefused)
 		}
 	})
@@ -136,9 +136,9 @@ func TestOverLease_SlowDisk(t *testing.T) {
 			require.NoError(t, err)
 			defer l.Close()
 			g := program.OverLease(l, program.LeaseOptions{Where: "memory:x", Once: once, Log: slog.New(slog.DiscardHandler)})
-			turn, err := g.Next(t.Context())
+			turn, err := g(t.Context())
 			require.NoError(t, err)
-			g.Done(turn, program.End{})
+			turn.Done(program.End{})
 		}
 	})
 }
@@ -149,22 +149,22 @@ func TestOverLease_Once(t *testing.T) {
 		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
 		a, holder := over(t, store, "a", settings, true)
 		b, _ := over(t, store, "b", settings, true)
-		turn, err := a.Next(t.Context())
+		turn, err := a(t.Context())
 		require.NoError(t, err)
 		began := time.Now()
-		_, err = b.Next(t.Context())
+		_, err = b(t.Context())
 		require.ErrorIs(t, err, program.ErrElsewhere)
 		require.Equal(t, settings.Interval(), time.Since(began))
 
 		// Its holder is gone: nobody sees a sign of life.
 		holder.Close()
 		began = time.Now()
-		next, err := b.Next(t.Context())
+		next, err := b(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, settings.HeartbeatTimeout, time.Since(began))
 		require.Equal(t, turn.Token+1, next.Token)
-		b.Done(next, program.End{})
-		a.Done(turn, program.End{})
+		next.Done(program.End{})
+		turn.Done(program.End{})
 	})
 }
 
@@ -175,16 +175,16 @@ func TestOverLease_OnceInfinite(t *testing.T) {
 		settings.HeartbeatTimeout = lease.Infinite
 		a, holder := over(t, store, "a", settings, true)
 		b, _ := over(t, store, "b", settings, true)
-		turn, err := a.Next(t.Context())
+		turn, err := a(t.Context())
 		require.NoError(t, err)
 		require.True(t, turn.Valid().IsZero())
 		holder.Close()
 		errGaveUp := errors.New("gave up")
 		waited, cancel := context.WithTimeoutCause(t.Context(), 24*time.Hour, errGaveUp)
 		defer cancel()
-		_, err = b.Next(waited)
+		_, err = b(waited)
 		require.ErrorIs(t, err, errGaveUp)
-		a.Done(turn, program.End{})
+		turn.Done(program.End{})
 	})
 }
 

@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -17,11 +16,11 @@ type Options struct {
 	Path string
 	Args []string
 	Env  []string
-	// StopTimeout is how long the program may take to end after it was told to. Must be positive.
+	// StopTimeout is how long the program may take to end after it was told to.
 	StopTimeout time.Duration
 	// Until is when it must have ended. Zero: nothing is known of such a moment.
 	Until time.Time
-	// Notice is how long before Until it is told to end. Must not be negative.
+	// Notice is how long before Until it is told to end.
 	Notice time.Duration
 	// Log is told what cannot be ended. Nil: slog.Default().
 	Log *slog.Logger
@@ -29,22 +28,6 @@ type Options struct {
 
 // DefaultOptions allows 10 s for ending.
 func DefaultOptions() Options { return Options{StopTimeout: 10 * time.Second} }
-
-// Validate reports every problem at once, one line each.
-func (o Options) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("program: "+format, args...))
-		}
-	}
-	check(len(o.Supervisor) > 0, "a command line for the supervisor is required")
-	check(o.Path != "", "a file to run is required")
-	check(len(o.Args) > 0, "the arguments must begin with a name")
-	check(o.StopTimeout > 0, "the stop timeout is %v: it must be more than 0s", o.StopTimeout)
-	check(o.Notice >= 0, "the notice is %v: it must not be negative", o.Notice)
-	return errors.Join(errs...)
-}
 
 // ErrUnsupported is wrapped by the error of Start on systems without process groups.
 var ErrUnsupported = errors.New("program: this system has no process groups")
@@ -71,23 +54,12 @@ func (s Status) ExitCode() int {
 	return s.Code
 }
 
-// ErrElsewhere is returned by Guard.Next when the work is done elsewhere and there is nothing to wait for.
+// ErrElsewhere is returned by a Guard when the work is done elsewhere and there is nothing to wait for.
 var ErrElsewhere = errors.New("it is done elsewhere")
 
-// Guard gives turns, one at a time. It is used by one goroutine.
-type Guard interface {
-	// Next waits for a turn. The error is ctx's cause, wraps ErrElsewhere, or says why waiting is futile. A turn that was given by then is returned although ctx has
-	// ended.
-	Next(ctx context.Context) (*Turn, error)
-	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
-	Done(t *Turn, e End)
-}
-
-// Leaver is a Guard that can look for a successor before a program that was told to leave by a signal is stopped.
-type Leaver interface {
-	// Leave asks for that, and returns at once. Turn.Stop must end within a bound. It is called from the goroutine that uses the Guard.
-	Leave(t *Turn)
-}
+// Guard waits for a turn; there is one at a time. It is called by one goroutine. The error is ctx's cause, wraps ErrElsewhere, or says why
+// waiting is futile. A turn that was given by then is returned although ctx has ended.
+type Guard func(ctx context.Context) (*Turn, error)
 
 // Turn is a time in which the program may run.
 type Turn struct {
@@ -101,6 +73,12 @@ type Turn struct {
 	Valid func() time.Time
 	// Notice is how long before that moment the program is told to end.
 	Notice time.Duration
+	// Leave looks for a successor before a program that was told to leave by a signal is stopped. It returns at once; Stop must end within a
+	// bound. Nil: there is none to look for.
+	Leave func()
+	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
+	// It is called, as Leave is, by the goroutine that calls the Guard.
+	Done func(End)
 }
 
 // End says how a turn has ended.

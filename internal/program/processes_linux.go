@@ -36,14 +36,14 @@ func parseStat(line []byte) (process, error) {
 	if len(fields) <= started {
 		return process{}, errStat
 	}
-	var p process
-	var errs [4]error
-	p.pid, errs[0] = strconv.Atoi(string(number))
-	p.parent, errs[1] = strconv.Atoi(string(fields[parent]))
-	p.group, errs[2] = strconv.Atoi(string(fields[group]))
-	p.started, errs[3] = strconv.ParseUint(string(fields[started]), 10, 64)
-	p.state = fields[0][0]
-	if errors.Join(errs[:]...) != nil {
+	p := process{state: fields[0][0]}
+	var err error
+	for to, text := range map[*int][]byte{&p.pid: number, &p.parent: fields[parent], &p.group: fields[group]} {
+		if *to, err = strconv.Atoi(string(text)); err != nil {
+			return process{}, errStat
+		}
+	}
+	if p.started, err = strconv.ParseUint(string(fields[started]), 10, 64); err != nil {
 		return process{}, errStat
 	}
 	return p, nil

@@ -42,6 +42,7 @@ type Program struct {
 
 	kill     sync.Once
 	answered chan struct{} // the supervisor kills, or is gone
+	answer   func()        // closes answered
 	ended    chan struct{}
 	status   Status
 }
@@ -52,63 +53,22 @@ type Program struct {
 //
 // The error wraps ErrTooLate, or says why the file cannot be executed, or why nothing could be ended for certain here; nothing runs then. It may take 30 s where a disk does not answer. The calling process adopts orphans from now on.
 func Start(o Options) (*Program, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	r, err := Prepare(o.Supervisor)
-	if err != nil {
-		return nil, err
-	}
-	return r.start(o)
-}
-
-// Ready is a supervisor that waits for its program. It belongs to one goroutine.
-type Ready struct{ p *Program }
-
-// Prepare starts a supervisor alone, so that the program starts sooner when it is its time: that of a process is most of what Start takes. Start or Close it. The
-// calling process adopts orphans from now on. The error says why there is no supervisor, or why nothing could be ended for certain here.
-func Prepare(supervisor []string) (*Ready, error) {
 	if err := setSubreaper(); err != nil {
 		return nil, err
 	}
-	p := &Program{answered: make(chan struct{}), ended: make(chan struct{})}
-	if err := p.startSupervisor(supervisor); err != nil {
+	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}), ended: make(chan struct{})}
+	p.answer = sync.OnceFunc(func() { close(p.answered) })
+	if err := p.startSupervisor(o.Supervisor); err != nil {
 		return nil, fmt.Errorf("program: its supervisor does not start: %w", err)
 	}
-	return &Ready{p}, nil
-}
-
-// Start is what the function Start is, with this supervisor, which may do so once. Where it has ended meanwhile it is as if there had been none.
-func (r *Ready) Start(o Options) (*Program, error) {
-	if err := o.Validate(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	p, err := r.start(o)
-	if errors.Is(err, errNoAnswer) {
-		return Start(o)
-	}
-	return p, err
-}
-
-// Close ends a supervisor that has no program.
-func (r *Ready) Close() { r.p.stopSupervisor() }
-
-func (r *Ready) start(o Options) (*Program, error) {
-	p := r.p
-	p.log, p.restore = cmp.Or(o.Log, slog.Default()), terminal()
 	reports := json.NewDecoder(p.conn)
-	err := p.startProgram(o, reports)
-	if err != nil {
+	if err := p.startProgram(o, reports); err != nil {
 		p.abandon()
 		return nil, err
 	}
 	go p.follow(reports)
 	return p, nil
 }
-
-// errNoAnswer says that a supervisor has ended, or cannot be understood. Nothing of its program is left once it was abandoned.
-var errNoAnswer = errors.New("program: its supervisor does not answer")
 
 func (p *Program) startSupervisor(command []string) error {
 	self, err := os.Executable()
@@ -166,7 +126,7 @@ func (p *Program) startProgram(o Options, reports *json.Decoder) error {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
+		return fmt.Errorf("program: its supervisor does not answer: %w", err)
 	case r.Late:
 		return ErrTooLate
 	case r.Problem != "":
@@ -261,15 +221,6 @@ func (p *Program) follow(from *json.Decoder) {
 	close(p.ended)
 }
 
-// answer is called by one goroutine, follow.
-func (p *Program) answer() {
-	select {
-	case <-p.answered:
-	default:
-		close(p.answered)
-	}
-}
-
 // stopSupervisor ends the supervisor, which has nothing to do any more.
 func (p *Program) stopSupervisor() {
 	_ = p.supervisor.Process.Kill()
@@ -302,7 +253,7 @@ func (p *Program) sweep() bool {
 	if runtime.GOOS != "linux" {
 		return p.pid != 0 && unix.Kill(-p.pid, unix.SIGKILL) == nil
 	}
-	found, _ := signalOrphans(unix.SIGKILL, unix.Getpgrp())
+	found := signalOrphans(unix.SIGKILL, unix.Getpgrp())
 	reapOrphans(unix.Getpgrp())
 	return found > 0
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
@@ -46,12 +47,9 @@ func TestStart_WhatCannotBeStarted(t *testing.T) {
 		_, err := program.Start(o)
 		require.ErrorContains(t, err, "start "+path+": "+want)
 	}
-	_, err := program.Start(program.Options{Notice: -1})
-	require.ErrorContains(t, err, "a command line for the supervisor is required\nprogram: a file to run is required\n"+
-		"program: the arguments must begin with a name\nprogram: the stop timeout is 0s: it must be more than 0s\nprogram: the notice is -1ns")
 	o, _ := options(t, "")
 	o.Supervisor = []string{os.Args[0], "-test.list=^$"}
-	_, err = program.Start(o)
+	_, err := program.Start(o)
 	require.ErrorContains(t, err, "its supervisor does not answer")
 }
 
@@ -68,6 +66,21 @@ func TestKeep_IsStartedByNobodyElse(t *testing.T) {
 	out, err := exec.Command(os.Args[0], "supervise").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), program.ErrNotSupervisor.Error())
+}
+
+// A parent that ends without a program is no reason to complain.
+func TestKeep_ItsParentEndsFirst(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	cmd := exec.Command(os.Args[0], "supervise")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &said, &said, []*os.File{theirs}
+	require.NoError(t, cmd.Start())
+	require.NoError(t, theirs.Close())
+	require.NoError(t, ours.Close())
+	require.NoError(t, cmd.Wait())
+	require.Empty(t, said.String())
 }
 
 // A program is told to end so long before its time is over, and killed when it is.

@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,9 @@ import (
 // Run runs the program in turn after turn, until it ends by itself, or a signal ends it. It returns the exit status: that of the program,
 // 128+n for a signal n, 0 for ErrElsewhere. An error says that nothing could be run, or not to its end.
 func Run(ctx context.Context, o RunOptions) (status int, err error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	r := &runner{RunOptions: o}
-	defer r.unprepare()
 	for {
-		r.prepare()
 		turn, err := r.wait(ctx)
 		var ended signalled
 		switch {
@@ -37,7 +34,7 @@ func Run(ctx context.Context, o RunOptions) (status int, err error) {
 			return 0, err
 		}
 		end, err := r.turn(turn)
-		o.Guard.Done(turn, end)
+		turn.Done(end)
 		if !end.Again {
 			return end.Status.ExitCode(), err
 		}
@@ -55,7 +52,6 @@ func (s signalled) Error() string { return s.String() }
 // runner is one Run.
 type runner struct {
 	RunOptions
-	ready  *Ready         // nil: none was prepared
 	signal syscall.Signal // that has ended it, if one has
 }
 
@@ -69,7 +65,7 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 	next := make(chan answer, 1)
 	go func() {
-		turn, err := r.Guard.Next(ctx)
+		turn, err := r.Guard(ctx)
 		next <- answer{turn, err}
 	}()
 	for {
@@ -80,7 +76,7 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 			}
 		case a := <-next:
 			if cause := context.Cause(ctx); cause != nil && a.err == nil && !r.lateTurn(a.turn, cause) {
-				r.Guard.Done(a.turn, End{Why: cause.Error()})
+				a.turn.Done(End{Why: cause.Error()})
 				return nil, cause
 			}
 			return a.turn, a.err
@@ -88,17 +84,16 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// lateTurn reports whether a turn that has come with the signal that ends this is taken: a Leaver has others that wait for it, and finds one of them sooner while
-// the program runs.
+// lateTurn reports whether a turn that has come with the signal that ends this is taken: where others wait for it, one of them is found sooner
+// while the program runs.
 func (r *runner) lateTurn(t *Turn, cause error) bool {
 	var ended signalled
-	leaver, ok := r.Guard.(Leaver)
-	if !ok || r.Once || !errors.As(cause, &ended) {
+	if t.Leave == nil || r.Once || !errors.As(cause, &ended) {
 		return false
 	}
 	r.signal = syscall.Signal(ended)
 	r.Log.Info("sbr: leaving, but it is this one's turn; the program runs until a successor is ready", "signal", r.signal.String())
-	leaver.Leave(t)
+	t.Leave()
 	return true
 }
 
@@ -108,7 +103,7 @@ func (r *runner) turn(t *Turn) (End, error) {
 	until := t.Valid()
 	o.Env, o.Until, o.Notice, o.Log = environment(o.Env, t.Facts), until, t.Notice, r.Log
 	began := time.Now()
-	p, err := r.start(o)
+	p, err := Start(o)
 	switch {
 	case errors.Is(err, ErrTooLate):
 		return End{Again: true, Why: err.Error()}, nil
@@ -132,28 +127,6 @@ func (r *runner) turn(t *Turn) (End, error) {
 	}
 	log.Info("sbr: the program has ended, with all that it has started", "because", e.Why)
 	return e, err
-}
-
-// prepare has a supervisor ready before the turn comes. Why there is none is said when the program does not start.
-func (r *runner) prepare() {
-	if r.ready == nil && !r.Once {
-		r.ready, _ = Prepare(r.Program.Supervisor)
-	}
-}
-
-func (r *runner) unprepare() {
-	if r.ready != nil {
-		r.ready.Close()
-		r.ready = nil
-	}
-}
-
-func (r *runner) start(o Options) (*Program, error) {
-	ready := r.ready
-	if r.ready = nil; ready == nil {
-		return Start(o)
-	}
-	return ready.Start(o)
 }
 
 // supervise looks after a program until nothing of it is left.
@@ -203,12 +176,10 @@ func (r *runner) pass(p *Program, t *Turn, sig os.Signal) {
 		p.Signal(s)
 		return
 	}
-	leaver, ok := r.Guard.(Leaver)
 	first := r.signal == 0
-	r.signal = s
-	if ok && first {
+	if r.signal = s; t.Leave != nil && first {
 		r.Log.Info("sbr: leaving; the program runs on until a successor is ready", "signal", s.String())
-		leaver.Leave(t)
+		t.Leave()
 		return
 	}
 	p.Stop("sbr run got the signal "+s.String(), s)
@@ -246,16 +217,9 @@ func ends(sig os.Signal) (syscall.Signal, bool) {
 
 // environment is base with facts, which replace what base says under the same names.
 func environment(base, facts []string) []string {
-	env := make([]string, 0, len(base)+len(facts))
-	for _, entry := range base {
-		if !named(entry, facts) {
-			env = append(env, entry)
-		}
-	}
+	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(facts, func(fact string) bool { return strings.HasPrefix(fact, name+"=") })
+	})
 	return append(env, facts...)
-}
-
-func named(entry string, facts []string) bool {
-	name, _, _ := strings.Cut(entry, "=")
-	return slices.ContainsFunc(facts, func(fact string) bool { return strings.HasPrefix(fact, name+"=") })
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -38,12 +37,12 @@ func (s *script) Next(ctx context.Context) (*program.Turn, error) {
 		return nil, s.after
 	}
 	turn := s.turns[0]
-	s.turns = s.turns[1:]
+	s.turns, turn.Done = s.turns[1:], s.done
 	return turn, nil
 }
 
-// Done also proves that nothing of the program is left.
-func (s *script) Done(_ *program.Turn, e program.End) {
+// done also proves that nothing of the program is left.
+func (s *script) done(e program.End) {
 	s.ends = append(s.ends, e)
 	text, _ := os.ReadFile(s.pids)
 	for pid := range strings.FieldsSeq(string(text)) {
@@ -74,7 +73,7 @@ func turn(token uint64) *ender {
 func play(t *testing.T, s *script, text string, change ...func(*program.RunOptions)) (run func() (int, error), ready func(token int)) {
 	dir := t.TempDir()
 	s.t, s.pids = t, filepath.Join(dir, "pids")
-	o := program.RunOptions{Guard: s, Program: program.DefaultOptions(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Signals: make(chan os.Signal)}
+	o := program.RunOptions{Guard: s.Next, Program: program.DefaultOptions(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Signals: make(chan os.Signal)}
 	o.Program.Supervisor, o.Program.Path, o.Program.Args = []string{os.Args[0], "supervise"}, "/bin/sh", []string{"sh", "-c", text}
 	o.Program.Env = append(os.Environ(), "PIDS="+s.pids, "READY="+filepath.Join(dir, "ready"), "SBR_TOKEN=stale")
 	for _, c := range change {
@@ -197,29 +196,22 @@ func TestRun_WhatCannotBeRun(t *testing.T) {
 	s = &script{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLost)
-	_, err = program.Run(ctx, program.RunOptions{Guard: s})
+	_, err = program.Run(ctx, program.RunOptions{Guard: s.Next})
 	require.ErrorIs(t, err, errLost)
 }
-
-// leaver is a Guard that finds a successor when it is told to leave.
-type leaver struct {
-	*script
-	left chan *program.Turn
-}
-
-func (l *leaver) Leave(t *program.Turn) { l.left <- t }
 
 // Whoever has to look for a successor stops the program only then; a second signal does not wait.
 func TestRun_Leave(t *testing.T) {
 	for _, impatient := range []bool{false, true} {
 		first := turn(1)
-		l := &leaver{script: &script{turns: []*program.Turn{first.Turn}}, left: make(chan *program.Turn, 1)}
+		s, left := &script{turns: []*program.Turn{first.Turn}}, make(chan bool, 1)
+		first.Leave = func() { left <- true }
 		signals := make(chan os.Signal)
-		run, ready := play(t, l.script, polite, func(o *program.RunOptions) { o.Guard, o.Signals = l, signals })
+		run, ready := play(t, s, polite, func(o *program.RunOptions) { o.Signals = signals })
 		go func() {
 			ready(1)
 			signals <- syscall.SIGTERM
-			require.Same(t, first.Turn, <-l.left)
+			<-left
 			if impatient {
 				signals <- syscall.SIGINT
 				return
@@ -233,72 +225,28 @@ func TestRun_Leave(t *testing.T) {
 		if impatient {
 			want = "sbr run got the signal interrupt"
 		}
-		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: want}, Why: want}}, l.ends)
+		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: want}, Why: want}}, s.ends)
 	}
-}
-
-// watchful counts what this process has started when a turn is asked for.
-type watchful struct {
-	*script
-	children []int
-}
-
-func (w *watchful) Next(ctx context.Context) (*program.Turn, error) {
-	pids, err := process.Children()
-	require.NoError(w.t, err)
-	w.children = append(w.children, len(pids))
-	return w.script.Next(ctx)
-}
-
-// The supervisor is there before the turn is: what starts in the turn is the program alone. Who waits for nothing needs none before it is its turn.
-func TestRun_TheKeeperIsReadyBeforeTheTurn(t *testing.T) {
-	for _, once := range []bool{false, true} {
-		w := &watchful{script: &script{turns: []*program.Turn{turn(1).Turn}, after: program.ErrElsewhere}}
-		run, ready := play(t, w.script, polite, func(o *program.RunOptions) { o.Guard, o.Once = w, once })
-		end := w.turns[0]
-		stop, cancel := context.WithCancelCause(context.Background())
-		end.Stop = stop
-		go func() { ready(1); cancel(errHandOver) }()
-		_, err := run()
-		if once {
-			require.Error(t, err)
-			require.Equal(t, []int{0}, w.children)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, []int{1, 1}, w.children)
-	}
-	pids, err := process.Children()
-	require.NoError(t, err)
-	require.Empty(t, pids, "the last one was not needed")
 }
 
 // late is a Guard whose turn comes with the signal that ends everything.
-type late struct{ *script }
-
-func (l late) Next(ctx context.Context) (*program.Turn, error) {
+func (s *script) late(ctx context.Context) (*program.Turn, error) {
 	<-ctx.Done()
-	return l.script.Next(ctx)
+	return s.Next(ctx)
 }
 
 // What comes with the signal is run where others wait for it, and can ask for it; otherwise it is given back.
 func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		first := turn(1)
-		s := &script{turns: []*program.Turn{first.Turn}}
-		l := &leaver{script: s, left: make(chan *program.Turn, 1)}
+		s, left := &script{turns: []*program.Turn{first.Turn}}, make(chan bool, 1)
+		first.Leave = func() { left <- true }
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
-		run, ready := play(t, s, polite, func(o *program.RunOptions) {
-			o.Signals, o.Once = signals, once
-			o.Guard = struct {
-				program.Guard
-				program.Leaver
-			}{late{s}, l}
-		})
+		run, ready := play(t, s, polite, func(o *program.RunOptions) { o.Signals, o.Once, o.Guard = signals, once, s.late })
 		go func() {
 			if !once {
-				require.Same(t, first.Turn, <-l.left)
+				<-left
 				ready(1)
 				first.stop(errHandOver)
 			}
@@ -317,7 +265,7 @@ func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
 	s := &script{turns: []*program.Turn{turn(1).Turn}}
 	signals := make(chan os.Signal, 1)
 	signals <- syscall.SIGTERM
-	run, _ := play(t, s, polite, func(o *program.RunOptions) { o.Signals, o.Guard = signals, late{s} })
+	run, _ := play(t, s, polite, func(o *program.RunOptions) { o.Signals, o.Guard = signals, s.late })
 	status, err := run()
 	require.NoError(t, err)
 	require.Equal(t, 128+15, status)

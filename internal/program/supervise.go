@@ -36,7 +36,7 @@ func Supervise() error {
 	var first order
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil // its parent has ended without a program
+		return nil // its parent has ended before it could say what to start
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotSupervisor, err)
 	case first.Start == nil:
@@ -101,9 +101,9 @@ type supervisor struct {
 	// over ends when the program has had its time to end.
 	over   context.Context
 	cancel context.CancelFunc
-	// looks counts those for the end of a program that was told to stop, killRounds the attempts to kill. warned is when the last complaint was.
-	looks, killRounds int
-	warned            time.Time
+	// looks counts those for the end of a program that was told to stop or is killed. warned is when the last complaint was.
+	looks  int
+	warned time.Time
 }
 
 // tell reports to the parent. If it is gone, its orders end, which is noticed there.
@@ -208,13 +208,13 @@ const lookAgain = time.Second
 
 // pause is how long nothing needs to be done unless something happens.
 func (s *supervisor) pause() time.Duration {
-	if s.killing {
-		return soon(s.killRounds)
-	}
 	d := lookAgain
 	if s.stopping { // others wait for the end: it is looked for as well, in case its signal comes late
 		s.looks++
-		d = soon(s.looks)
+		d = min(time.Millisecond<<min(s.looks, 8), lookAgain/4)
+	}
+	if s.killing {
+		return d
 	}
 	if left, ok := s.until.left(); ok {
 		for _, next := range []time.Duration{left, left - s.start.Notice} {
@@ -225,9 +225,6 @@ func (s *supervisor) pause() time.Duration {
 	}
 	return d
 }
-
-// soon is a pause that grows with each time.
-func soon(times int) time.Duration { return min(time.Millisecond<<min(times, 8), lookAgain/4) }
 
 func (s *supervisor) obey(o order) {
 	switch sig := unix.Signal(o.Signal); {
@@ -279,7 +276,7 @@ func (s *supervisor) kill(why string) {
 	if !s.stopping {
 		s.stopping, s.because = true, why
 	}
-	s.killing, s.warned = true, time.Now()
+	s.killing, s.warned, s.looks = true, time.Now(), 0
 	s.cancel()
 	s.over = context.Background()
 	s.tell(report{Killing: why})
@@ -290,7 +287,6 @@ const complainEvery = 10 * time.Second
 
 // killAll kills whoever is there now. It is repeated until nobody is: who forks at this moment leaves a child.
 func (s *supervisor) killAll() {
-	s.killRounds++
 	s.signal(-s.pid, unix.SIGKILL)
 	signalOrphans(unix.SIGKILL, 0)
 	if time.Since(s.warned) > complainEvery {

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -25,38 +24,36 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// signalOrphans sends sig to all descendants of this process but those in the group except. It returns how many there are, ended ones that nobody
-// has waited for included, and which could not be signalled for a reason of their own.
-func signalOrphans(sig unix.Signal, except int) (found int, refused []int) {
-	for _, p := range descendants(os.Getpid()) {
-		if p.group == except {
-			continue
-		}
-		found++
-		if p.zombie() {
-			continue
-		}
-		if err := p.send(sig); err != nil && !errors.Is(err, unix.ESRCH) {
-			refused = append(refused, p.pid)
-		}
-	}
-	return found, refused
+// others are the descendants of this process, ended ones that nobody has waited for included, but for those in the group except.
+func others(except int) []process {
+	return slices.DeleteFunc(descendants(os.Getpid()), func(p process) bool { return p.group == except })
 }
 
-// alive are the descendants of this process that have not ended, but for those in the group except.
+// signalOrphans sends sig to all of the others, and returns how many there are. Who cannot be signalled is named by alive.
+func signalOrphans(sig unix.Signal, except int) int {
+	all := others(except)
+	for _, p := range all {
+		if !p.zombie() {
+			_ = p.send(sig) // who is gone needs none
+		}
+	}
+	return len(all)
+}
+
+// alive are those of the others that have not ended.
 func alive(except int) (pids []int) {
-	for _, p := range descendants(os.Getpid()) {
-		if !p.zombie() && p.group != except {
+	for _, p := range others(except) {
+		if !p.zombie() {
 			pids = append(pids, p.pid)
 		}
 	}
 	return pids
 }
 
-// reapOrphans waits for the ended children of this process that are not in the group except: nobody else knows of them.
+// reapOrphans waits for the ended children of this process among the others: nobody else knows of them.
 func reapOrphans(except int) {
-	for _, p := range descendants(os.Getpid()) {
-		if p.zombie() && p.parent == os.Getpid() && p.group != except {
+	for _, p := range others(except) {
+		if p.zombie() && p.parent == os.Getpid() {
 			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
 		}
 	}

@@ -53,29 +53,50 @@ func gone(t *testing.T, pids []int, within time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// Nothing survives: not who ignores SIGTERM, nor who has left the group, the session and its parents.
-func TestStop_EndsTheWholeTree(t *testing.T) {
-	o, file := options(t, stubborn)
-	o.StopTimeout = 500 * time.Millisecond
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	p.Stop("the test says so", syscall.SIGTERM)
-	took := ended(t, p, pids)
-	t.Logf("%d processes ended after %v", len(pids), took)
-	require.GreaterOrEqual(t, took, o.StopTimeout, "they were given their time")
-	require.Less(t, took, o.StopTimeout+5*time.Second)
-	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL), Because: "the test says so"}, p.Status())
-}
-
-func TestKill_EndsTheWholeTreeAtOnce(t *testing.T) {
-	o, file := options(t, stubborn)
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	p.Kill("the lease is lost")
-	took := ended(t, p, pids)
-	t.Logf("%d processes killed after %v", len(pids), took)
-	require.Less(t, took, o.StopTimeout/2)
-	require.Equal(t, "the lease is lost", p.Status().Because)
+// Nothing survives, however it is ended: not who ignores SIGTERM, nor who has left the group, the session and its parents. A bystander in the
+// process group of the parent is nobody's program.
+func TestTree_IsEndedWhole(t *testing.T) {
+	other := exec.Command("/bin/sleep", "300")
+	require.NoError(t, other.Start())
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	stop := func(_ *testing.T, p *program.Program) { p.Stop("the test says so", syscall.SIGTERM) }
+	kill := func(_ *testing.T, p *program.Program) { p.Kill("the lease is lost") }
+	killed := func(why string) program.Status { return program.Status{Signal: int(syscall.SIGKILL), Because: why} }
+	for name, tc := range map[string]struct {
+		script      string
+		stopTimeout time.Duration
+		do          func(t *testing.T, p *program.Program)
+		least, most time.Duration
+		want        program.Status
+	}{
+		"stopped": {stubborn, 500 * time.Millisecond, stop, 500 * time.Millisecond, 5500 * time.Millisecond, killed("the test says so")},
+		"killed":  {stubborn, 10 * time.Second, kill, 0, 5 * time.Second, killed("the lease is lost")},
+		"it ends by itself, and takes along what it has left": {
+			stubborn[:len(stubborn)-len("wait")] + "exit 5", 300 * time.Millisecond, func(*testing.T, *program.Program) {}, 0, time.Minute,
+			program.Status{Code: 5},
+		},
+		"its supervisor is killed, and the parent ends it": {stubborn, 10 * time.Second, func(t *testing.T, p *program.Program) {
+			require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
+		}, 0, time.Minute, killed("its supervisor was killed")},
+		"killed, while its supervisor stands still": {stubborn, 10 * time.Second, func(t *testing.T, p *program.Program) {
+			freeze(t, parentOf(t, p.Pid()))
+			kill(t, p)
+		}, 0, 5 * time.Second, killed("its supervisor was killed")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, file := options(t, tc.script)
+			o.StopTimeout = tc.stopTimeout
+			p := begin(t, o)
+			pids := started(t, file, stubbornProcesses)
+			tc.do(t, p)
+			took := ended(t, p, pids)
+			t.Logf("%d processes ended after %v", len(pids), took)
+			require.GreaterOrEqual(t, took, tc.least, "they were given their time")
+			require.Less(t, took, tc.most)
+			require.Equal(t, tc.want, p.Status())
+			require.True(t, process.Running(other.Process.Pid))
+		})
+	}
 }
 
 // Whoever obeys ends in peace, also those that have left the group.
@@ -91,16 +112,6 @@ eval "$obey"`)
 	require.Less(t, ended(t, p, pids), o.StopTimeout/2)
 	require.Equal(t, "in peace\nin peace\n", read(t, file+".end"))
 	require.Equal(t, 3, p.Status().ExitCode())
-}
-
-// A program that ends by itself takes along what it has left behind, and its status is its own.
-func TestProgram_LeavesNothingBehind(t *testing.T) {
-	o, file := options(t, stubborn[:len(stubborn)-len("wait")]+"exit 5")
-	o.StopTimeout = 300 * time.Millisecond
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	ended(t, p, pids)
-	require.Equal(t, program.Status{Code: 5}, p.Status())
 }
 
 // A parent that is killed takes everything along.
@@ -152,42 +163,6 @@ while :; do sleep 0.01; done`)
 	t.Logf("ended %v after it went on", took)
 	require.Less(t, took, time.Second)
 	require.NoFileExists(t, file+".told")
-}
-
-// What its supervisor looked after is the parent's when the supervisor is killed.
-func TestKeeper_Killed(t *testing.T) {
-	o, file := options(t, stubborn)
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
-	took := ended(t, p, pids)
-	t.Logf("%d processes ended %v after the supervisor was killed", len(pids), took)
-	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL), Because: "its supervisor was killed"}, p.Status())
-}
-
-// A supervisor that stands still does not keep the program alive.
-func TestKeeper_Stopped(t *testing.T) {
-	o, file := options(t, stubborn)
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	freeze(t, parentOf(t, p.Pid()))
-	p.Kill("the lease is lost")
-	took := ended(t, p, pids)
-	t.Logf("%d processes ended after %v", len(pids), took)
-	require.Less(t, took, 5*time.Second)
-}
-
-// A bystander in the process group of the parent is nobody's program.
-func TestKeeper_KilledBesideAnotherChild(t *testing.T) {
-	other := exec.Command("/bin/sleep", "300")
-	require.NoError(t, other.Start())
-	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
-	o, file := options(t, stubborn)
-	p := begin(t, o)
-	pids := started(t, file, stubbornProcesses)
-	require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
-	ended(t, p, pids)
-	require.True(t, process.Running(other.Process.Pid))
 }
 
 // Two programs at a time do not know each other.

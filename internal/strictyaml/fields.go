@@ -35,13 +35,6 @@ func fieldsOf(t reflect.Type) (fields []field) {
 }
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
-	switch {
-	case n.Tag == "!!null":
-		return // a heading whose keys are all commented out
-	case n.Kind != yaml.MappingNode:
-		d.mismatch(n, path, "keys and values")
-		return
-	}
 	fields := fieldsOf(v.Type())
 	d.pairs(n, path, func(key, val *yaml.Node) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })

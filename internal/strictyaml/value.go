@@ -96,14 +96,22 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 	}
-	switch v.Kind() {
-	case reflect.Pointer:
+	kind, null := v.Kind(), n.Tag == "!!null"
+	switch {
+	case null && kind == reflect.Struct: // a heading whose keys are all commented out
+	case null && (kind == reflect.Pointer || kind == reflect.Map || kind == reflect.Slice):
+		v.SetZero()
+	case (kind == reflect.Struct || kind == reflect.Map) && n.Kind != yaml.MappingNode:
+		d.mismatch(n, path, "keys and values")
+	case kind == reflect.Slice && n.Kind != yaml.SequenceNode:
+		d.mismatch(n, path, "a list")
+	case kind == reflect.Pointer:
 		d.pointer(n, v, path)
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		d.structure(n, v, path)
-	case reflect.Map:
+	case kind == reflect.Map:
 		d.mapping(n, v, path)
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		d.list(n, v, path)
 	default:
 		d.scalar(n, v, path)
@@ -137,10 +145,6 @@ func expectedOf(t any) string {
 }
 
 func (d *decoder) pointer(n *yaml.Node, v reflect.Value, path string) {
-	if n.Tag == "!!null" {
-		v.SetZero()
-		return
-	}
 	fresh := reflect.New(v.Type().Elem())
 	if !v.IsNil() {
 		fresh.Elem().Set(v.Elem()) // never write through a pointer that a default may share
@@ -150,14 +154,6 @@ func (d *decoder) pointer(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
-	switch {
-	case n.Tag == "!!null":
-		v.SetZero()
-		return
-	case n.Kind != yaml.SequenceNode:
-		d.mismatch(n, path, "a list")
-		return
-	}
 	fresh := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	for i, c := range n.Content {
 		d.value(c, fresh.Index(i), path+"["+strconv.Itoa(i)+"]")
@@ -166,22 +162,14 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
-	switch {
-	case n.Tag == "!!null":
-		v.SetZero()
-		return
-	case n.Kind != yaml.MappingNode:
-		d.mismatch(n, path, "keys and values")
-		return
-	}
 	fresh := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
 	d.pairs(n, path, func(key, val *yaml.Node) {
-		elem := reflect.New(v.Type().Elem()).Elem()
-		if def := v.MapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key())); def.IsValid() {
+		name, elem := reflect.ValueOf(key.Value).Convert(v.Type().Key()), reflect.New(v.Type().Elem()).Elem()
+		if def := v.MapIndex(name); def.IsValid() {
 			elem.Set(def) // what the value leaves out stays
 		}
 		d.value(val, elem, join(path, key.Value))
-		fresh.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), elem)
+		fresh.SetMapIndex(name, elem)
 	})
 	v.Set(fresh)
 }

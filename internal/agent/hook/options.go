@@ -1,13 +1,13 @@
 package hook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -26,48 +26,36 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that nobody knows, a time-out that
-// is not positive. The names are those of sbr.yaml.
+// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that nobody knows. The names are
+// those of sbr.yaml.
 func (o Options) Validate() error {
 	_, _, err := o.resolve()
 	return err
 }
 
-// resolve also returns what the names stand for.
-func (o Options) resolve() (paths map[event]string, sig os.Signal, err error) {
+// resolve also returns what the names stand for: commands with the paths of their files.
+func (o Options) resolve() (commands map[event][]string, sig os.Signal, err error) {
 	var problems []error
-	if o.Timeout <= 0 {
-		problems = append(problems, fmt.Errorf("hooks.timeout: is %v: it must be positive", o.Timeout))
-	}
-	paths = make(map[event]string)
-	for _, e := range []event{suspend, resume, down} {
-		command := o.command(e)
-		if len(command) == 0 {
+	commands = make(map[event][]string)
+	for _, c := range []struct {
+		event
+		command []string
+	}{{suspend, o.OnSuspend}, {resume, o.OnResume}, {down, o.OnDown}} {
+		if len(c.command) == 0 {
 			continue
 		}
-		path, err := executable(command)
+		path, err := executable(c.command)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("hooks.on-%s: %w", e, err))
+			problems = append(problems, fmt.Errorf("hooks.on-%s: %w", c.event, err))
 		}
-		paths[e] = path
+		commands[c.event] = append([]string{path}, c.command[1:]...)
 	}
 	if o.PIDFile != "" {
 		if sig, err = signalNamed(o.Signal); err != nil {
 			problems = append(problems, fmt.Errorf("hooks.signal: %w", err))
 		}
 	}
-	return paths, sig, errors.Join(problems...)
-}
-
-func (o Options) command(e event) []string {
-	switch e {
-	case suspend:
-		return o.OnSuspend
-	case resume:
-		return o.OnResume
-	default:
-		return o.OnDown
-	}
+	return commands, sig, errors.Join(problems...)
 }
 
 // executable finds the file of a command, so that a later change of the environment does not.
@@ -89,17 +77,12 @@ func executable(command []string) (string, error) {
 	case errors.Is(err, os.ErrPermission):
 		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)", command[0])
 	case err != nil:
-		return "", fmt.Errorf("%q cannot be executed: %w", command[0], cause(err))
+		if e := new(exec.Error); errors.As(err, &e) {
+			err = e.Err // without the name, a second time
+		}
+		return "", fmt.Errorf("%q cannot be executed: %w", command[0], err)
 	}
 	return path, nil
-}
-
-// cause leaves away what package exec puts before a problem: the name, a second time.
-func cause(err error) error {
-	if e := new(exec.Error); errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }
 
 // event is what a command is run for. Its text is SBR_EVENT, and with "on-" before it the key of the command.
@@ -161,21 +144,17 @@ func (f Facts) input(e event) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// environment is that of this process, with the facts.
-func (f Facts) environment(e event) []string {
+// environment is that of this process, with those facts of an input that are no lists.
+func environment(input []byte) []string {
+	var facts map[string]any
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	_ = d.Decode(&facts) // it was just written
 	env := os.Environ()
-	for _, v := range [][2]string{
-		{"EVENT", string(e)},
-		{"SYSTEM", f.System},
-		{"MEMBER", f.Member},
-		{"INCARNATION", f.Incarnation},
-		{"INCIDENT", f.Incident},
-		{"STATE", f.State},
-		{"REASON", f.Reason},
-		{"AT", f.At.Format(time.RFC3339Nano)},
-		{"TOKEN", strconv.FormatUint(f.Token, 10)},
-	} {
-		env = append(env, "SBR_"+v[0]+"="+passable(v[1]))
+	for key, value := range facts {
+		if _, list := value.([]any); !list {
+			env = append(env, "SBR_"+strings.ToUpper(key)+"="+passable(fmt.Sprint(value)))
+		}
 	}
 	return env
 }

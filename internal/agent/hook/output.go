@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 )
 
 // What is logged of one run.
@@ -15,11 +15,8 @@ const (
 
 // output logs what a command prints, and drops what is too much.
 type output struct {
-	log *slog.Logger
-
-	mu      sync.Mutex
-	lines   int
-	dropped int64 // bytes
+	log            *slog.Logger
+	lines, dropped atomic.Int64 // dropped are bytes
 }
 
 // stream is one of the two outputs. Each is written to by one goroutine.
@@ -30,11 +27,9 @@ type stream struct {
 	partial bool // the rest of this line is dropped
 }
 
-func (o *output) stream(name string) *stream { return &stream{output: o, name: name} }
-
 // Write never fails and never keeps more than a line: a command must not stand still because of what it prints.
 func (s *stream) Write(p []byte) (int, error) {
-	if s.full() { // a gigabyte is read as fast as it comes
+	if s.lines.Load() >= maxLines { // a gigabyte is read as fast as it comes
 		s.drop(len(p))
 		return len(p), nil
 	}
@@ -69,35 +64,18 @@ func (s *stream) flush() {
 	if text == "" {
 		return
 	}
-	if !s.another() {
+	if s.lines.Add(1) > maxLines {
 		s.drop(len(text))
 		return
 	}
 	s.log.Info("sbr: hook printed", "output", s.name, "line", text)
 }
 
-func (o *output) another() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lines++
-	return o.lines <= maxLines
-}
-
-func (o *output) full() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.lines >= maxLines
-}
-
-func (o *output) drop(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.dropped += int64(n)
-}
+func (o *output) drop(n int) { o.dropped.Add(int64(n)) }
 
 // end says how much was dropped. Both streams have ended.
 func (o *output) end() {
-	if o.dropped > 0 {
-		o.log.Warn("sbr: hook printed more than is logged", "dropped-bytes", o.dropped, "max-lines", maxLines, "max-line-bytes", maxLine)
+	if n := o.dropped.Load(); n > 0 {
+		o.log.Warn("sbr: hook printed more than is logged", "dropped-bytes", n, "max-lines", maxLines, "max-line-bytes", maxLine)
 	}
 }

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,10 @@ var (
 
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	opt   Options
-	log   *slog.Logger
-	paths map[event]string
-	sig   os.Signal
+	opt      Options
+	log      *slog.Logger
+	commands map[event][]string
+	sig      os.Signal
 
 	// changes ends what runs for suspend and resume, all ends everything.
 	changes, all       context.Context
@@ -50,14 +51,11 @@ type change struct {
 
 // New returns a Runner, or the problems that Validate finds. At rest it has no goroutine.
 func New(o Options) (*Runner, error) {
-	paths, sig, err := o.resolve()
+	commands, sig, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{opt: o, log: o.Log, paths: paths, sig: sig}
-	if r.log == nil {
-		r.log = slog.Default()
-	}
+	r := &Runner{opt: o, log: cmp.Or(o.Log, slog.Default()), commands: commands, sig: sig}
 	r.all, r.endAll = context.WithCancelCause(context.Background())
 	r.changes, r.endChanges = context.WithCancelCause(r.all)
 	return r, nil
@@ -113,41 +111,36 @@ func (r *Runner) take() *change {
 // anything. A ctx that has ended already leaves no time for the command; the signal is sent all the same.
 func (r *Runner) Down(ctx context.Context, f Facts) {
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
-	done := r.down(ctx, f.complete())
-	select {
-	case <-done:
-	case <-ctx.Done():
+	defer cancel()
+	if done := r.down(ctx, f.complete()); done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
 	}
-	cancel()
 }
 
-// down starts what Down waits for.
+// down starts what Down waits for: the command ends with ctx or with the Runner. Nil: there is nothing to wait for.
 func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	done := make(chan struct{})
 	if r.downed || r.closed {
-		close(done)
-		return done
+		return nil
 	}
 	r.downed = true
 	r.endChanges(errDowned)
-	var both sync.WaitGroup
-	both.Go(func() { r.runDown(ctx, f) })
-	both.Go(func() { r.signal(f) })
+	done := make(chan struct{})
 	r.runs.Go(func() {
+		defer close(done)
+		var both sync.WaitGroup
+		both.Go(func() { r.signal(f) })
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(r.all, func() { cancel(context.Cause(r.all)) })()
+		r.run(ctx, down, f)
 		both.Wait()
-		close(done)
 	})
 	return done
-}
-
-// runDown ends with its caller's context or with the Runner.
-func (r *Runner) runDown(ctx context.Context, f Facts) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.all, func() { cancel(context.Cause(r.all)) })()
-	r.run(ctx, down, f)
 }
 
 // Close ends everything that still runs and waits for it, up to a few seconds. It may be called more than once.
@@ -174,16 +167,16 @@ const killAfter = time.Second
 
 // run runs the command of an event, if there is one, and logs how it went.
 func (r *Runner) run(ctx context.Context, e event, f Facts) {
-	path := r.paths[e]
-	if path == "" {
+	command := r.commands[e]
+	if len(command) == 0 {
 		return
 	}
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
 	defer cancel()
-	log := f.log(r.log).With("hook", "on-"+string(e), "command", path)
+	log := f.log(r.log).With("hook", "on-"+string(e), "command", command[0])
 	log.Info("sbr: hook starts")
 	began := time.Now()
-	status, err := execute(ctx, path, r.opt.command(e)[1:], e, f, log)
+	status, err := execute(ctx, command, e, f, log)
 	log = log.With("duration", time.Since(began).Round(time.Millisecond))
 	if status >= 0 {
 		log = log.With("exit-status", status)
@@ -196,15 +189,15 @@ func (r *Runner) run(ctx context.Context, e event, f Facts) {
 }
 
 // execute returns the exit status, -1 for none, and what went wrong.
-func execute(ctx context.Context, path string, args []string, e event, f Facts, log *slog.Logger) (status int, err error) {
+func execute(ctx context.Context, command []string, e event, f Facts, log *slog.Logger) (status int, err error) {
 	input, err := f.input(e)
 	if err != nil {
 		return -1, fmt.Errorf("its input: %w", err)
 	}
-	out := output{log: log}
-	stdout, stderr := out.stream("stdout"), out.stream("stderr")
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = f.environment(e), bytes.NewReader(input), stdout, stderr
+	out := &output{log: log}
+	stdout, stderr := &stream{output: out, name: "stdout"}, &stream{output: out, name: "stderr"}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(input), bytes.NewReader(input), stdout, stderr
 	cmd.WaitDelay = killAfter
 	var told time.Time // when it was told to end
 	ownGroup(cmd)

@@ -3,7 +3,7 @@
 //
 //	h := programs.New(programs.Options{Cluster: provider, Configure: …})
 //	http.Handle("/run", h.Run())          // programs attach here
-//	http.Handle("/singletons", h.List())
+//	h.Singletons()                        // what is attached
 //	h.Leave(ctx)                          // before the member leaves: hands over
 //	h.Close()
 //

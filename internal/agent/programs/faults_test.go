@@ -303,7 +303,7 @@ func TestDeaf_IsLetGo(t *testing.T) {
 
 func TestList_SaysWhatRunsWhere(t *testing.T) {
 	with(t, 2, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-		require.Equal(t, "[]\n", c.agents["n1"].list(t))
+		require.Equal(t, "[]", c.agents["n1"].list(t))
 		p := c.attach("n1", nil)
 		c.runs(p, 30*time.Second)
 		c.attach("n2", nil)

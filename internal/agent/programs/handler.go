@@ -2,9 +2,7 @@ package programs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -150,18 +148,6 @@ type Singleton struct {
 	PID      int  `json:"pid"`
 	// Last is the newest sentence about it.
 	Last string `json:"last"`
-}
-
-// List is a handler that answers with all singletons that have a program here.
-func (h *Host) List() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		text, err := json.MarshalIndent(h.Singletons(), "", "  ")
-		if err != nil {
-			panic(fmt.Sprintf("programs: the list cannot be written: %v", err)) // only types of this package are in it
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(text, '\n')) // whoever went away does not want it
-	})
 }
 
 // Singletons are those that have a program here, by name.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/singleton"
@@ -51,11 +52,7 @@ type Host struct {
 
 // New returns a Host without programs.
 func New(o Options) *Host {
-	h := &Host{opt: o, log: o.Logger, slots: make(map[string]*slot), tokens: make(map[string]uint64)}
-	if h.log == nil {
-		h.log = slog.Default()
-	}
-	return h
+	return &Host{opt: o, log: cmp.Or(o.Logger, slog.Default()), slots: make(map[string]*slot), tokens: make(map[string]uint64)}
 }
 
 // refusal is why a program is not attached.
@@ -124,7 +121,7 @@ func (h *Host) place(a *attach.Attach, s *session) (next, before *slot, err erro
 	defer h.mu.Unlock()
 	is := h.slots[a.Singleton]
 	switch {
-	case is != nil && is.isOver(): // and about to be taken out
+	case is != nil && drive.Closed(is.over): // and about to be taken out
 	case is != nil && is.attach.Client == a.Client:
 		return nil, is, nil
 	case is != nil:
@@ -205,9 +202,7 @@ func (h *Host) least(cfg *singleton.Config) time.Duration {
 func (h *Host) all() []*slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := slices.Collect(maps.Values(h.slots))
-	slices.SortFunc(list, func(a, b *slot) int { return cmp.Compare(a.attach.Singleton, b.attach.Singleton) })
-	return list
+	return slices.SortedFunc(maps.Values(h.slots), func(a, b *slot) int { return cmp.Compare(a.attach.Singleton, b.attach.Singleton) })
 }
 
 // Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs are stopped at once; it then waits for as long

@@ -2,7 +2,7 @@ package programs_test
 
 import (
 	"context"
-	"io"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -79,10 +79,7 @@ func (c *crew) agentOf(name string, member singleton.Cluster, change func(string
 		}
 		return cfg, nil
 	}})
-	mux := http.NewServeMux()
-	mux.Handle(attach.Path, a.host.Run())
-	mux.Handle("/singletons", a.host.List())
-	a.server = &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	a.server = &http.Server{Handler: a.host.Run(), ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	go func() { _ = a.server.Serve(a.listener) }()
 	a.http = &http.Client{Transport: &http.Transport{DialContext: a.listener.dial, DisableKeepAlives: true}}
 	c.agents[name] = a
@@ -181,14 +178,14 @@ func (p *program) loop(ctx context.Context) error {
 		life := ctx
 		if ctx.Err() != nil { // the signal came while it waited
 			life, p.left = context.WithoutCancel(ctx), true
-			p.agent.Leave(t)
+			t.Leave()
 		}
 		why := p.supervise(life, t)
 		if path := p.last().facts["SBR_STATE_NEXT"]; p.state != "" {
 			require.NoError(p.t, os.WriteFile(path, []byte(p.state), 0o600))
 		}
 		p.ends(why)
-		p.agent.Done(t, turns.End{Again: ctx.Err() == nil && !p.left, Why: why})
+		t.Done(turns.End{Again: ctx.Err() == nil && !p.left, Why: why})
 		if p.left {
 			return nil
 		}
@@ -219,7 +216,7 @@ func (p *program) supervise(ctx context.Context, t *turns.Turn) (why string) {
 			told("the test ends")
 		case <-p.leave:
 			p.left = true
-			p.agent.Leave(t)
+			t.Leave()
 		case <-t.Over.Done():
 			return "over: " + context.Cause(t.Over).Error()
 		case <-dead:
@@ -305,12 +302,9 @@ func (c *crew) alone() {
 	}
 }
 
-// list is what the agent answers to GET /singletons.
+// list is what the agent shows at /singletons.
 func (a *agent) list(t *testing.T) string {
-	resp, err := a.http.Get("http://agent/singletons")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	text, err := json.MarshalIndent(a.host.Singletons(), "", "  ")
 	require.NoError(t, err)
 	return string(text)
 }

@@ -39,26 +39,18 @@ type session struct {
 	// ctx ends, with the reason, when the connection does.
 	ctx  context.Context
 	lose context.CancelCauseFunc
-	// ending is closed when nothing is said any more.
-	ending chan struct{}
-	end    sync.Once
-	work   sync.WaitGroup
+	work sync.WaitGroup
 }
 
 func newSession(w http.ResponseWriter, r *http.Request) *session {
 	s := &session{in: attach.NewReader[attach.FromProgram](r.Body), to: w, http: http.NewResponseController(w), out: make(chan attach.FromAgent, unsent),
-		heard: make(chan struct{}, 1), ending: make(chan struct{})}
+		heard: make(chan struct{}, 1)}
 	s.ctx, s.lose = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	return s
 }
 
-// send says something, unless bye was said, or the program does not read. It never blocks.
+// send says something, unless the program does not read. It never blocks. What is sent behind a Bye is not said.
 func (s *session) send(m attach.FromAgent) {
-	select {
-	case <-s.ending:
-		return
-	default:
-	}
 	select {
 	case s.out <- m:
 	default:
@@ -76,12 +68,7 @@ func (s *session) run(received func(attach.FromProgram)) {
 }
 
 // bye says a last thing.
-func (s *session) bye(m attach.Bye) {
-	s.end.Do(func() {
-		s.send(attach.FromAgent{Bye: &m})
-		close(s.ending)
-	})
-}
+func (s *session) bye(m attach.Bye) { s.send(attach.FromAgent{Bye: &m}) }
 
 func (s *session) read(received func(attach.FromProgram)) {
 	for {
@@ -105,15 +92,18 @@ func (s *session) read(received func(attach.FromProgram)) {
 	}
 }
 
-// write writes what is sent, until the end; after that nothing is.
+// write writes what is sent, until the end, and then what still waits, if it can be written.
 func (s *session) write() {
 	var line []byte
-	put := func(m attach.FromAgent) bool {
+	put := func(m attach.FromAgent) (more bool) {
 		line = attach.Append(line[:0], m)
 		_ = s.http.SetWriteDeadline(time.Now().Add(writeTime)) // or that of the server
 		_, err := s.to.Write(line)
 		if err == nil {
 			err = s.http.Flush()
+		}
+		if err == nil && m.Bye != nil {
+			err = errGoodbye
 		}
 		if err != nil {
 			s.lose(err)
@@ -123,21 +113,14 @@ func (s *session) write() {
 	for {
 		select {
 		case m := <-s.out:
-			put(m)
+			if !put(m) {
+				return
+			}
 		case <-s.ctx.Done():
-			s.rest(put)
-			return
-		case <-s.ending:
-			s.rest(put)
-			s.lose(errGoodbye)
+			for len(s.out) > 0 && put(<-s.out) {
+			}
 			return
 		}
-	}
-}
-
-// rest writes what still waits, if it can be written.
-func (s *session) rest(put func(attach.FromAgent) bool) {
-	for len(s.out) > 0 && put(<-s.out) {
 	}
 }
 

@@ -78,15 +78,6 @@ func (s *slot) attend(ctx context.Context) error {
 	}
 }
 
-func (s *slot) isOver() bool {
-	select {
-	case <-s.over:
-		return true
-	default:
-		return false
-	}
-}
-
 // abandon gives the singleton away: the program's side is gone.
 func (s *slot) abandon() {
 	stopped, cancel := context.WithCancel(context.Background())

@@ -2,8 +2,8 @@
 // wanted metrics, to a collector.
 //
 //	t, err := telemetry.New(ctx, telemetry.Options{Version: downing.Version(), System: "payments", Logger: log})
-//	cfg.Meter, cfg.Tracer = t.Meter(), t.Tracer()
-//	// serve t.Handler() at /metrics
+//	cfg.Meter, cfg.Tracer = t.Meter, t.Tracer
+//	// serve t.Handler at /metrics
 //	err = t.Shutdown(ctx)
 //
 // # Guarantees

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel/attribute"
@@ -25,8 +24,6 @@ const (
 	envTracesEndpoint  = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	envMetricsEndpoint = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 )
-
-func disabled() bool { return strings.EqualFold(os.Getenv(envDisabled), "true") }
 
 // anySet reports whether one of the variables has a value.
 func anySet(names ...string) bool {
@@ -48,13 +45,13 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 // metricReader sends metrics; nil if nobody asked for that. An endpoint for everything is not enough: most who set it let Prometheus fetch
 // the metrics.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
-	switch name := os.Getenv(envMetrics); {
-	case !anySet(envMetrics, envMetricsEndpoint), name == "none", name == "prometheus": // the last is what Handler does
+	name := os.Getenv(envMetrics)
+	if !anySet(envMetrics, envMetricsEndpoint) || name == "none" || name == "prometheus" { // the last is what Handler does
 		return nil, nil
 	}
 	r, err := autoexport.NewMetricReader(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("telemetry: metrics (%s=%s): %w", envMetrics, os.Getenv(envMetrics), err)
+		return nil, fmt.Errorf("telemetry: metrics (%s=%s): %w", envMetrics, name, err)
 	}
 	return r, nil
 }

@@ -120,18 +120,15 @@ func end(t *testing.T, tel *telemetry.Telemetry) {
 	require.NoError(t, tel.Shutdown(context.Background()))
 }
 
-// goesDown runs a real member that fails, and returns once all of that is over.
-func goesDown(t *testing.T, tel *telemetry.Telemetry) {
-	t.Helper()
-	goesDownBy(t, tel, leasetest.NewMemory(), func(node *serf.Serf) { require.NoError(t, node.Shutdown()) })
-}
+// fails is one way to end a member.
+func fails(node *serf.Serf) { _ = node.Shutdown() }
 
-// goesDownBy runs a real member over a store and does to it what ends it.
-func goesDownBy(t *testing.T, tel *telemetry.Telemetry, store *leasetest.Memory, do func(*serf.Serf)) {
+// goesDown runs a real member over a store, does to it what ends it, and returns once all of that is over.
+func goesDown(t *testing.T, tel *telemetry.Telemetry, store *leasetest.Memory, do func(*serf.Serf)) {
 	t.Helper()
 	cfg := downing.DefaultConfig()
 	cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View("n1"), func(int) {}, quiet
-	cfg.Meter, cfg.Tracer = tel.Meter(), tel.Tracer()
+	cfg.Meter, cfg.Tracer = tel.Meter, tel.Tracer
 	p, err := downing.New(cfg)
 	require.NoError(t, err)
 	node, err := serfnet.Start(memnet.New(memnet.Config{}), "n1", func(conf *serf.Config) { require.NoError(t, p.Prepare(t.Context(), conf)) })
@@ -151,7 +148,7 @@ func TestOTLP_LastTraceArrivesBeforeTheExit(t *testing.T) {
 	t.Setenv("POD_NAME", "payments-0")
 	t.Setenv("POD_NAMESPACE", "shop")
 	tel := start(t, quiet)
-	goesDown(t, tel)
+	goesDown(t, tel, leasetest.NewMemory(), fails)
 
 	c.mu.Lock()
 	spans, resource := c.spans, c.resource
@@ -179,7 +176,7 @@ func TestOTLP_TraceOfTheVerdict(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	tel, store := start(t, quiet), leasetest.NewMemory()
-	goesDownBy(t, tel, store, func(*serf.Serf) {
+	goesDown(t, tel, store, func(*serf.Serf) {
 		store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n2#u"}, DecidedBy: "n2#u", Reason: "a test"}})
 	})
 	end(t, tel)
@@ -197,7 +194,7 @@ func TestOTLP_Metrics(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", c.URL+"/v1/metrics")
 	tel := start(t, quiet)
-	goesDown(t, tel)
+	goesDown(t, tel, leasetest.NewMemory(), fails)
 	end(t, tel)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +240,7 @@ func TestNew_Variables(t *testing.T) {
 			c.mu.Lock()
 			c.spans = nil
 			c.mu.Unlock()
-			_, span := tel.Tracer().Tracer("test").Start(t.Context(), "sbr.test")
+			_, span := tel.Tracer.Tracer("test").Start(t.Context(), "sbr.test")
 			require.Equal(t, tc.sends, span.IsRecording())
 			span.End()
 			end(t, tel)
@@ -264,7 +261,7 @@ func TestHandler_Disabled(t *testing.T) {
 	unset(t)
 	t.Setenv("OTEL_SDK_DISABLED", "TRUE")
 	tel := start(t, quiet)
-	c, err := tel.Meter().Meter("test").Int64Counter("sbr.test")
+	c, err := tel.Meter.Meter("test").Int64Counter("sbr.test")
 	require.NoError(t, err)
 	c.Add(t.Context(), 1)
 	text := scrape(t, tel, "")
@@ -284,7 +281,7 @@ func TestShutdown_Bounded(t *testing.T) {
 	defer l.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String())
 	tel := start(t, quiet)
-	_, span := tel.Tracer().Tracer("test").Start(t.Context(), "sbr.test")
+	_, span := tel.Tracer.Tracer("test").Start(t.Context(), "sbr.test")
 	span.End()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -314,7 +311,7 @@ func TestShutdown_LeavesNothing(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("OTEL_METRICS_EXPORTER", "otlp")
 	tel := start(t, quiet)
-	_, span := tel.Tracer().Tracer("test").Start(t.Context(), "sbr.test")
+	_, span := tel.Tracer.Tracer("test").Start(t.Context(), "sbr.test")
 	span.End()
 	end(t, tel)
 	c.CloseClientConnections()

@@ -45,7 +45,7 @@ func scrape(t testing.TB, tel *telemetry.Telemetry, accept string) string {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
-	tel.Handler().ServeHTTP(w, r)
+	tel.Handler.ServeHTTP(w, r)
 	require.Equal(t, http.StatusOK, w.Code)
 	body, err := io.ReadAll(w.Result().Body)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func afterASplit(t *testing.T) (pages []string) {
 			require.NoError(t, err)
 			cfg := downing.DefaultConfig()
 			cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View(name), func(int) {}, quiet
-			cfg.Meter, cfg.Tracer = tel.Meter(), tel.Tracer()
+			cfg.Meter, cfg.Tracer = tel.Meter, tel.Tracer
 			p, err := downing.New(cfg)
 			require.NoError(t, err)
 			p.OnSuspend(func(string) {})
@@ -134,10 +134,16 @@ func documented(t *testing.T) map[string]row {
 	return rows
 }
 
+func TestServed_AfterASplit(t *testing.T) {
+	pages := afterASplit(t)
+	t.Run("the table in the docs", func(t *testing.T) { isDocumented(t, pages) })
+	t.Run("as Prometheus wants it", func(t *testing.T) { isClean(t, pages) })
+}
+
 // The page lists what is served after a split, and nothing else: names, types, labels with their values, and what they mean.
-func TestDocs_TheTableIsWhatIsServed(t *testing.T) {
+func isDocumented(t *testing.T, pages []string) {
 	served := make(map[string]row)
-	for _, text := range afterASplit(t) {
+	for _, text := range pages {
 		for name, f := range parse(t, text) {
 			if !strings.HasPrefix(name, "sbr_") {
 				continue
@@ -196,8 +202,8 @@ func translated(r *row) string {
 }
 
 // What is served is as Prometheus wants it.
-func TestHandler_Lint(t *testing.T) {
-	for _, text := range afterASplit(t) {
+func isClean(t *testing.T, pages []string) {
+	for _, text := range pages {
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		require.NoError(t, err)
 		problems = slices.DeleteFunc(problems, func(p promlint.Problem) bool { return strings.HasPrefix(p.Metric, "go_") })

@@ -1,13 +1,16 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,9 +41,12 @@ type Options struct {
 
 // Telemetry is the telemetry of one process. All methods are safe for concurrent use.
 type Telemetry struct {
-	meter   metric.MeterProvider
-	tracer  trace.TracerProvider
-	handler http.Handler
+	// Meter takes metrics. It measures nothing if the SDK is disabled.
+	Meter metric.MeterProvider
+	// Tracer takes traces. It records nothing unless they are sent somewhere.
+	Tracer trace.TracerProvider
+	// Handler answers /metrics in the formats that Prometheus reads. It works after Shutdown as well, for what the process tells.
+	Handler http.Handler
 
 	stops []func(context.Context) error
 	once  sync.Once
@@ -49,25 +55,34 @@ type Telemetry struct {
 
 // New reads the variables and starts what they ask for. Errors name the variable that is wrong.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	quiet(o.Logger)
-	t := &Telemetry{meter: noopmetric.NewMeterProvider(), tracer: nooptrace.NewTracerProvider()}
-	r := newRegistry(&o)
-	t.handler = r.handler(o.Logger)
-	if disabled() {
+	fetched := prometheus.NewRegistry() // not the global one, into which any library may put what it likes
+	ours := prometheus.Registerer(fetched)
+	if o.System != "" {
+		ours = prometheus.WrapRegistererWith(prometheus.Labels{"system": o.System}, fetched)
+	}
+	fetched.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	ours.MustRegister(buildInfo(o.Version))
+	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(), Handler: promhttp.HandlerFor(fetched,
+		promhttp.HandlerOpts{
+			ErrorLog: printer{o.Logger}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
+			EnableOpenMetrics: true,
+		})}
+	if strings.EqualFold(os.Getenv(envDisabled), "true") {
 		return t, nil
 	}
 	res, err := describe(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
-	fetched, err := r.reader(o.System)
+	// The names are those of old Prometheus servers as well; the library's name and version would be on every series, and are in sbr_build_info.
+	reader, err := otelprom.New(otelprom.WithRegisterer(ours), otelprom.WithoutScopeInfo(),
+		otelprom.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	readers := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(fetched)}
+	readers := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(reader)}
 	pushed, err := metricReader(ctx)
 	if err != nil {
 		return nil, err
@@ -83,22 +98,13 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	meter := sdkmetric.NewMeterProvider(readers...)
-	t.meter, t.stops = meter, append(t.stops, meter.Shutdown)
+	t.Meter, t.stops = meter, append(t.stops, meter.Shutdown)
 	if exporter != nil {
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(downing.TraceIDs{}))
-		t.tracer, t.stops = tracer, append(t.stops, tracer.Shutdown)
+		t.Tracer, t.stops = tracer, append(t.stops, tracer.Shutdown)
 	}
 	return t, nil
 }
-
-// Meter takes metrics. It measures nothing if the SDK is disabled.
-func (t *Telemetry) Meter() metric.MeterProvider { return t.meter }
-
-// Tracer takes traces. It records nothing unless they are sent somewhere.
-func (t *Telemetry) Tracer() trace.TracerProvider { return t.tracer }
-
-// Handler answers /metrics in the formats that Prometheus reads. It works after Shutdown as well, for what the process tells.
-func (t *Telemetry) Handler() http.Handler { return t.handler }
 
 // shutdownWithin bounds Shutdown where ctx does not.
 const shutdownWithin = 5 * time.Second
@@ -128,30 +134,6 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return t.err
 }
 
-// registry holds what Prometheus may fetch. It is not the global one, into which any library may put what it likes.
-type registry struct{ *prometheus.Registry }
-
-func newRegistry(o *Options) registry {
-	r := registry{prometheus.NewRegistry()}
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	r.of(o.System).MustRegister(buildInfo(o.Version))
-	return r
-}
-
-// of adds the label system to whatever is registered with it.
-func (r registry) of(system string) prometheus.Registerer {
-	if system == "" {
-		return r.Registry
-	}
-	return prometheus.WrapRegistererWith(prometheus.Labels{"system": system}, r.Registry)
-}
-
-// reader is where the meter's values are fetched from. The names are those of old Prometheus servers as well; the library's name
-// and version would be on every series, and are in sbr_build_info.
-func (r registry) reader(system string) (sdkmetric.Reader, error) {
-	return otelprom.New(otelprom.WithRegisterer(r.of(system)), otelprom.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes), otelprom.WithoutScopeInfo())
-}
-
 func buildInfo(version string) prometheus.Collector {
 	revision := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -169,17 +151,11 @@ func buildInfo(version string) prometheus.Collector {
 	return g
 }
 
-// scrapeWithin bounds the answer to one request.
-const scrapeWithin = 10 * time.Second
-
-// scrapes is how many requests are answered at the same time.
-const scrapes = 8
-
-func (r registry) handler(log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog: printer{log}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin, EnableOpenMetrics: true,
-	})
-}
+// scrapeWithin bounds the answer to one request, scrapes is how many are answered at the same time.
+const (
+	scrapeWithin = 10 * time.Second
+	scrapes      = 8
+)
 
 // printer logs what promhttp prints.
 type printer struct{ log *slog.Logger }

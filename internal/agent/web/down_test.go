@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,26 +17,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 )
-
-// posted sends a request to down a member.
-func posted(t *testing.T, url, body string, header ...string) (status int, answer string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		if header[i] == "Host" {
-			r.Host = header[i+1]
-		}
-		r.Header.Set(header[i], header[i+1])
-	}
-	a, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	require.NoError(t, err)
-	return a.StatusCode, string(text)
-}
 
 // downs is a provider that answers by the name of the member.
 func downs(_ context.Context, member, reason string) error {

@@ -30,11 +30,11 @@ type feed struct {
 	source Source
 	// boot tells this process from the one before it: ids of entries begin anew.
 	boot string
+	open chan struct{} // holds one for each client
 
-	mu      sync.Mutex
-	clients int
-	at      time.Time
-	now     *moment
+	mu  sync.Mutex
+	at  time.Time
+	now *moment
 }
 
 // moment is one state. It does not change.
@@ -46,24 +46,7 @@ type moment struct {
 }
 
 func newFeed(s Source) *feed {
-	return &feed{source: s, boot: strings.ToLower(rand.Text()[:8]), now: &moment{}}
-}
-
-// enter counts a client in; ok is false when there are too many.
-func (f *feed) enter() (ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.clients == maxFeeds {
-		return false
-	}
-	f.clients++
-	return true
-}
-
-func (f *feed) leave() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.clients--
+	return &feed{source: s, boot: strings.ToLower(rand.Text()[:8]), open: make(chan struct{}, maxFeeds), now: &moment{}}
 }
 
 // latest is the newest state; unless it is forced, one that is younger than pollEvery is new enough.
@@ -128,12 +111,9 @@ func (f *feed) occurrence(e *Entry) occurrence {
 
 // parseEventID reads the id that a client has seen last; anything that is not one of this process counts as nothing seen.
 func (f *feed) parseEventID(id string) (seen uint64) {
-	boot, n, ok := strings.Cut(id, "-")
-	if !ok || boot != f.boot {
-		return 0
-	}
+	boot, n, _ := strings.Cut(id, "-")
 	seen, err := strconv.ParseUint(n, 10, 64)
-	if err != nil {
+	if err != nil || boot != f.boot {
 		return 0
 	}
 	return seen
@@ -148,12 +128,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if !s.feed.enter() {
+	select {
+	case s.feed.open <- struct{}{}:
+		defer func() { <-s.feed.open }()
+	default:
 		h.Set("Retry-After", "10")
 		http.Error(w, fmt.Sprintf("%d feeds are open already: close one", maxFeeds), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.feed.leave()
 	c := &client{feed: s.feed, w: w, control: http.NewResponseController(w), seen: s.feed.parseEventID(r.Header.Get("Last-Event-ID"))}
 	fmt.Fprintf(&c.buf, "retry: %d\n\n", retryTime.Milliseconds())
 	tick := time.NewTicker(pollEvery)
@@ -223,7 +205,7 @@ func (c *client) send(force bool) error {
 		return nil
 	}
 	c.sent = now
-	if err := c.control.SetWriteDeadline(now.Add(sendTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := c.until(now.Add(sendTime)); err != nil {
 		return err
 	}
 	if _, err := c.w.Write(c.buf.Bytes()); err != nil {
@@ -236,7 +218,12 @@ func (c *client) send(force bool) error {
 		return err
 	}
 	// Under HTTP/2 a deadline that passes ends the stream although nothing is being written.
-	if err := c.control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	return c.until(time.Time{})
+}
+
+// until sets until when what is written must have been taken; zero: for ever.
+func (c *client) until(at time.Time) error {
+	if err := c.control.SetWriteDeadline(at); !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	return nil

@@ -122,11 +122,7 @@ func watching(s *Server, lastID string) (w *wire, gone func()) {
 }
 
 // clients is how many feeds are open.
-func (s *Server) clients() int {
-	s.feed.mu.Lock()
-	defer s.feed.mu.Unlock()
-	return s.feed.clients
-}
+func (s *Server) clients() int { return len(s.feed.open) }
 
 func bare(f *fake) *Server {
 	return &Server{log: slog.New(slog.DiscardHandler), feed: newFeed(f), ending: make(chan struct{})}

@@ -7,57 +7,51 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// The paths.
+// The paths that need no token.
 const (
-	pathPage       = "/"
-	pathStatus     = "/status"
-	pathEvents     = "/events"
-	pathMetrics    = "/metrics"
-	pathLive       = "/healthz/live"
-	pathReady      = "/healthz/ready"
-	pathSingletons = "/singletons"
-	// These two are the only ones at which something can be changed: programs are attached, and members downed.
-	pathRun  = "/run"
-	pathDown = "/down"
+	pathLive  = "/healthz/live"
+	pathReady = "/healthz/ready"
 )
+
+// route is what a path does. Most are read; one with a text for other methods takes POST alone.
+type route struct {
+	http.Handler
+	post string
+}
 
 // handler puts the paths behind what every request has to pass.
 func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
-	paths := map[string]http.HandlerFunc{
-		pathPage:   s.page,
-		pathStatus: s.status,
-		pathEvents: s.events,
-		pathLive:   s.health(func(h Health) Check { return h.Live }),
-		pathReady:  s.health(func(h Health) Check { return h.Ready }),
+	routes := map[string]route{
+		"/":       {Handler: http.HandlerFunc(s.page)},
+		"/status": {Handler: s.json(func() any { return o.Source.Status() })},
+		"/events": {Handler: http.HandlerFunc(s.events)},
+		pathLive:  {Handler: s.health(func(h Health) Check { return h.Live })},
+		pathReady: {Handler: s.health(func(h Health) Check { return h.Ready })},
 	}
 	if o.Metrics != nil {
-		paths[pathMetrics] = o.Metrics.ServeHTTP
+		routes["/metrics"] = route{Handler: o.Metrics}
 	}
 	if o.Singletons != nil {
-		paths[pathSingletons] = o.Singletons.ServeHTTP
+		routes["/singletons"] = route{Handler: s.json(o.Singletons)}
 	}
-	posts := make(map[string]post)
 	if o.Programs != nil {
-		posts[pathRun] = post{o.Programs, "programs are attached here, by sbr run: use POST"}
+		routes["/run"] = route{o.Programs, "programs are attached here, by sbr run: use POST"}
 	}
 	if o.Down != nil {
-		posts[pathDown] = post{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
+		routes["/down"] = route{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
 	}
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost { // see readOnly
-			posts[r.URL.Path].ServeHTTP(w, r)
-			return
-		}
-		serve, ok := paths[r.URL.Path]
+		is, ok := routes[r.URL.Path]
 		if !ok {
 			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
 			return
 		}
-		serve(w, r)
+		is.ServeHTTP(w, r)
 	})
 	if guard != nil {
 		h = guard.guard(h)
@@ -65,17 +59,11 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	if loopback {
 		h = ownHost(h)
 	}
-	return headers(readOnly(h, posts))
+	return readOnly(h, routes)
 }
 
-// post is what a path does that takes POST alone, and what it says to other methods.
-type post struct {
-	http.Handler
-	use string
-}
-
-// headers are on every answer, refusals included.
-func headers(next http.Handler) http.Handler {
+// readOnly lets nobody change anything but at the paths that are for it. Its headers are on every answer, refusals included.
+func readOnly(next http.Handler, routes map[string]route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -85,25 +73,13 @@ func headers(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// readOnly lets nobody change anything but at the paths that are for it.
-func readOnly(next http.Handler, posts map[string]post) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p, ok := posts[r.URL.Path]; ok {
-			if r.Method != http.MethodPost {
-				w.Header().Set("Allow", "POST")
-				http.Error(w, p.use, http.StatusMethodNotAllowed)
-				return
-			}
-			next.ServeHTTP(w, r)
-			return
+		allowed, use := []string{http.MethodGet, http.MethodHead}, "nothing can be changed here: use GET"
+		if post := routes[r.URL.Path].post; post != "" {
+			allowed, use = []string{http.MethodPost}, post
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "nothing can be changed here: use GET", http.StatusMethodNotAllowed)
+		if !slices.Contains(allowed, r.Method) {
+			h.Set("Allow", strings.Join(allowed, ", "))
+			http.Error(w, use, http.StatusMethodNotAllowed)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -135,15 +111,18 @@ func loopbackHost(hostport string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	text, err := json.MarshalIndent(s.feed.source.Status(), "", "  ")
-	if err != nil {
-		s.log.Error("sbr: the status cannot be written", "error", err)
-		http.Error(w, "the status cannot be written", http.StatusInternalServerError)
-		return
+// json answers with what show returns.
+func (s *Server) json(show func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, err := json.MarshalIndent(show(), "", "  ")
+		if err != nil {
+			s.log.Error("sbr: an answer cannot be written", "path", r.URL.Path, "error", err)
+			http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(text, '\n')) // whoever went away does not want it
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // whoever went away does not want it
 }
 
 func (s *Server) health(which func(Health) Check) http.HandlerFunc {

@@ -200,13 +200,28 @@ func served(t *testing.T, o Options) (s *Server, url string) {
 // get asks for a path, with pairs of header names and values.
 func get(t *testing.T, method, url string, header ...string) (status int, body string, h http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	return send(t, method, url, "", header...)
+}
+
+// posted sends a request to down a member.
+func posted(t *testing.T, url, body string, header ...string) (status int, answer string) {
+	t.Helper()
+	status, answer, _ = send(t, http.MethodPost, url, body, header...)
+	return status, answer
+}
+
+func send(t *testing.T, method, url, body string, header ...string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	require.NoError(t, err)
 	for i := 0; i < len(header); i += 2 {
-		if strings.EqualFold(header[i], "Host") {
+		if header[i] == "Host" {
 			r.Host = header[i+1]
 		}
 		r.Header.Add(header[i], header[i+1])
+	}
+	if body != "" && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	a, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)

@@ -1,13 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,15 +37,10 @@ type Server struct {
 	end    sync.Once
 }
 
-// New listens, and serves nothing yet. It fails when the options are not valid, the address cannot be had, or the certificate or the token
+// New listens, and serves nothing yet. It fails when the address cannot be had, or the certificate or the token
 // cannot be read; each error is for an operator and says what to do. It warns of settings that open the page to others than those it is meant for.
 func New(o Options) (*Server, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	s := &Server{log: o.Logger, feed: newFeed(o.Source), ending: make(chan struct{})}
 	var guard *token
 	if o.TokenFile != "" {
@@ -111,31 +106,27 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // Call it once.
 func (s *Server) Serve(ctx context.Context) error {
 	failed := make(chan error, 1)
-	go func() { failed <- s.serve() }()
+	go func() {
+		if s.tls == nil {
+			failed <- s.http.Serve(s.ln)
+			return
+		}
+		s.http.TLSConfig = s.tls.config()
+		failed <- s.http.ServeTLS(s.ln, "", "")
+	}()
+	var err error
 	select {
-	case err := <-failed:
-		return s.ended(err)
+	case err = <-failed:
 	case <-ctx.Done():
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 		_ = s.Shutdown(bound) // what is left then was cut off: nobody has to wait for a client that does not read
-		return s.ended(<-failed)
+		err = <-failed
 	}
-}
-
-func (s *Server) ended(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return fmt.Errorf("http: %s is no longer served: %w", s.Addr(), err)
-}
-
-func (s *Server) serve() error {
-	if s.tls == nil {
-		return s.http.Serve(s.ln)
-	}
-	s.http.TLSConfig = s.tls.config()
-	return s.http.ServeTLS(s.ln, "", "")
 }
 
 // Shutdown ends the server: feeds get the last state, requests that run may finish until ctx ends, then they are cut off and the error is that
@@ -162,27 +153,12 @@ type Options struct {
 	Source Source
 	// Metrics answers /metrics. Nil: there is no such path.
 	Metrics http.Handler
-	// Programs takes POST requests at /run, and Singletons answers /singletons. Nil: there is no such path.
-	Programs, Singletons http.Handler
+	// Programs takes POST requests at /run. Nil: there is no such path.
+	Programs http.Handler
+	// Singletons is what /singletons shows. Nil: there is no such path.
+	Singletons func() any
 	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token. Nil: there is no such path.
 	Down func(ctx context.Context, member, reason string) error
 	// Logger is told what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
-}
-
-// Validate returns everything that is wrong, in one error. It opens nothing.
-func (o *Options) Validate() error {
-	var errs []error
-	if _, port, err := net.SplitHostPort(o.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("http listen: %q is not host:port: use for instance 127.0.0.1:7380", o.Listen))
-	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		errs = append(errs, fmt.Errorf("http listen: %q is no port: use a number up to 65535", port))
-	}
-	if (o.TLSCert == "") != (o.TLSKey == "") {
-		errs = append(errs, errors.New("http tls: a certificate and its key belong together: set tls-cert-file and tls-key-file, or neither"))
-	}
-	if o.Source == nil {
-		errs = append(errs, errors.New("http: nothing to show: set Source"))
-	}
-	return errors.Join(errs...)
 }

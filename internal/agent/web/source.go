@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -84,8 +85,7 @@ func (j *Journal) Record(o downing.Occurrence) {
 // keep appends to a list that forgets its oldest.
 func keep(list []Entry, e Entry, most int) []Entry {
 	if len(list) == most {
-		copy(list, list[1:])
-		list = list[:most-1]
+		list = slices.Delete(list, 0, 1)
 	}
 	return append(list, e)
 }
@@ -94,12 +94,6 @@ func keep(list []Entry, e Entry, most int) []Entry {
 func (j *Journal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var all []Entry
-	for _, v := range j.verdicts {
-		if v.ID < j.entries[0].ID {
-			all = append(all, v)
-		}
-	}
-	all = append(all, j.entries...)
-	return all
+	all := slices.DeleteFunc(slices.Clone(j.verdicts), func(v Entry) bool { return v.ID >= j.entries[0].ID })
+	return append(all, j.entries...)
 }
