@@ -69,7 +69,7 @@ type Machine struct {
 	shards []shard
 	held   []int // the shards that are not idle, in order
 	asks   []asking
-	duties []duty
+	owed   *owed // to be answered at the end of this step
 	begs   []begging
 	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
 	news   []int
@@ -144,7 +144,7 @@ func (m *Machine) advance() {
 	for _, s := range slices.Clone(m.held) {
 		m.progress(s)
 	}
-	m.fulfil()
+	m.answerOrders()
 	m.askFormer()
 	m.hand()
 	m.tell()
@@ -186,7 +186,7 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 			due(b.at)
 		}
 	}
-	if len(m.news) > 0 && m.reachesCoordinator() && len(m.untold()) > 0 {
+	if len(m.news) > 0 && m.reachesCoordinator() {
 		due(m.newsAt)
 	}
 	return at, ok
