@@ -2,6 +2,7 @@ package handover_test
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
+
+var update = flag.Bool("update", false, "write the traces of the stories anew")
 
 // teller is a test, or a property that is checked.
 type teller interface {
