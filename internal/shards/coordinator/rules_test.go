@@ -83,7 +83,7 @@ func (d *desk) state(from sbr.ID, change func(*message.Message)) {
 
 func runs(shard int, n uint64) func(*message.Message) {
 	return func(a *message.Message) {
-		a.Entries = []message.Entry{{Shard: shard, Phase: message.Running, Number: n, Seen: n}}
+		a.Entries = []message.Entry{{Shard: shard, Phase: slot.Active, Number: n, Seen: n}}
 	}
 }
 
@@ -347,7 +347,7 @@ func all(first, next int) func(*message.Message) {
 		a.First, a.Next = first, next
 		for s := first; s < next; s++ {
 			n := message.Number(4, uint64(s+1))
-			a.Entries = append(a.Entries, message.Entry{Shard: s, Phase: message.Running, Number: n, Seen: n})
+			a.Entries = append(a.Entries, message.Entry{Shard: s, Phase: slot.Active, Number: n, Seen: n})
 		}
 	}
 }
@@ -357,7 +357,7 @@ func (d *desk) carriedOut(orders []message.Order) {
 	for _, o := range orders {
 		i := slices.IndexFunc(d.view.Peers, func(p slot.Peer) bool { return message.KeyOf(p.ID) == o.To })
 		d.state(d.view.Peers[i].ID, func(a *message.Message) {
-			a.Full, a.Entries = false, []message.Entry{{Shard: o.Shard, Phase: message.Running, Number: o.Number, Seen: o.Number}}
+			a.Full, a.Entries = false, []message.Entry{{Shard: o.Shard, Phase: slot.Active, Number: o.Number, Seen: o.Number}}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -66,10 +67,10 @@ func (m *Machine) Status() Status {
 				c = &h.claims[h.keeper()]
 			}
 			x.Owner, x.Number, x.Token = c.id, c.number, c.token
-			if x.Owner == x.To && c.phase != message.Running {
+			if x.Owner == x.To && c.phase != slot.Active {
 				x.Owner = ""
 			}
-			if c.phase == message.Running && !m.cfg.UseLease {
+			if c.phase == slot.Active && !m.cfg.UseLease {
 				x.Token = c.number
 			}
 		}
@@ -104,7 +105,7 @@ func (m *Machine) stateOf(h *shard) State {
 		return Unowned
 	case h.order.number > 0 && !h.order.loud:
 		return Moving
-	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == message.Running && !m.gone(h.claims[0].id):
+	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == slot.Active && !m.gone(h.claims[0].id):
 		return Running
 	default:
 		return Waiting

@@ -35,7 +35,7 @@ func TestLeave_RunsUntilAskedAndTakesNothing(t *testing.T) {
 	require.Empty(t, only[slot.Stop](b.step(slot.Resign{Patience: 10 * time.Second})))
 	require.Zero(t, starts(b.handedOver("n2", 5, 3, 1)))
 	a := answer(t, b.order("n1", 5, 4, 2, "", "me"))
-	require.Equal(t, message.Idle, a.Entries[0].Phase)
+	require.Equal(t, slot.Idle, a.Entries[0].Phase)
 	require.Equal(t, message.Number(5, 4), a.Entries[0].Seen, "so that the coordinator knows that nothing comes of it")
 	require.True(t, a.Leaving)
 	require.Equal(t, slot.CauseResigned, cause(t, b.pass(10*time.Second, true)))

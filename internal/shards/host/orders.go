@@ -108,7 +108,7 @@ func (m *Machine) fill(a *message.Message, first int) {
 func (m *Machine) entry(s int) message.Entry {
 	sl := &m.shards[s]
 	e := message.Entry{Shard: s, Phase: told(sl.Phase), Number: sl.number, Seen: max(sl.seen, sl.number)}
-	if e.Phase == message.Running && m.cfg.UseLease {
+	if e.Phase == slot.Active && m.cfg.UseLease {
 		e.Token = sl.Token
 	}
 	return e

@@ -16,7 +16,7 @@ func TestOrder_StartsAtOnceWhatNobodyHas(t *testing.T) {
 	b := following(t, nil)
 	e := b.order("n1", 5, 2, 0, "", "me")
 	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2)}}, only[slot.Start](e))
-	require.Equal(t, []message.Entry{{Shard: 0, Phase: message.Running, Number: message.Number(5, 2), Seen: message.Number(5, 2)}}, answer(t, e).Entries)
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Active, Number: message.Number(5, 2), Seen: message.Number(5, 2)}}, answer(t, e).Entries)
 	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "the same again")
 }
 
@@ -33,7 +33,7 @@ func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
 	b := newBench(t, nil)
 	b.report("n1", 5, 9)
 	a := answer(t, b.order("n1", 5, 8, 0, "", "me"))
-	require.Equal(t, []message.Entry{{Shard: 0, Phase: message.Idle, Seen: message.Number(5, 8)}}, a.Entries)
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, a.Entries)
 }
 
 // Another member may have been ordered to take what has stopped here, and this one may not have heard of it yet.

@@ -32,7 +32,7 @@ func TestNews_ToldUntilNoted(t *testing.T) {
 	told := only[slot.Ask[message.Message]](b.pass(time.Second, true))
 	require.Len(t, told, 1)
 	require.Equal(t, sbr.ID("n1"), told[0].To)
-	require.Equal(t, message.Idle, told[0].Message.Entries[0].Phase)
+	require.Equal(t, slot.Idle, told[0].Message.Entries[0].Phase)
 	again := only[slot.Ask[message.Message]](b.pass(time.Second, true))
 	require.Len(t, again, 1)
 	b.step(slot.Answered[message.Message]{From: "n1", Message: message.Message{Kind: message.Noted, Digest: digest, Term: 5, Seq: again[0].Message.Seq}})
@@ -43,7 +43,7 @@ func TestRunEnded_ByItselfStartsAgain(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")
 	require.Zero(t, starts(b.step(slot.RunEnded{Shard: 0, Run: 1, Rest: 2 * time.Second, State: make([]byte, message.MaxState+1)})))
-	require.Equal(t, message.Running, b.report("n1", 5, 9).Entries[0].Phase, "for others it runs on")
+	require.Equal(t, slot.Active, b.report("n1", 5, 9).Entries[0].Phase, "for others it runs on")
 	s := only[slot.Start](b.pass(2*time.Second, true))
 	require.Equal(t, []slot.Start{{Shard: 0, Run: 2, Token: message.Number(5, 2)}}, s, "without the state, which was too long")
 }

@@ -9,8 +9,15 @@ import (
 )
 
 // told is a phase as others are told.
-func told(p slot.Phase) message.Phase {
-	return [...]message.Phase{message.Idle, message.Taking, message.Acquiring, message.Running, message.Running, message.Stopping, message.Stopping}[p]
+func told(p slot.Phase) slot.Phase {
+	switch p {
+	case slot.Resting:
+		return slot.Active
+	case slot.Releasing:
+		return slot.Stopping
+	default:
+		return p
+	}
 }
 
 // shard is one shard on this member.

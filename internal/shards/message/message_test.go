@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -43,8 +44,8 @@ func draw(t *rapid.T) message.Message {
 		m.Seq = number.Draw(t, "seq")
 		m.Wait = time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wait")) * time.Millisecond
 		for _, s := range shards {
-			e := message.Entry{Shard: s, Phase: message.Phase(rapid.IntRange(0, int(message.Stopping)).Draw(t, "phase"))}
-			if e.Phase != message.Idle {
+			e := message.Entry{Shard: s, Phase: slot.Phase(rapid.IntRange(0, int(slot.Stopping)).Draw(t, "phase"))}
+			if e.Phase != slot.Idle {
 				e.Number = number.Draw(t, "number")
 			}
 			e.Seen = e.Number + rapid.Uint64Range(0, 1000).Draw(t, "seen")
@@ -92,7 +93,7 @@ func TestProperty_FitFits(t *testing.T) {
 func TestDecode_Strict(t *testing.T) {
 	report := message.Message{Kind: message.Report, Term: 3, Number: message.Number(3, 7), First: 5}
 	state := message.Message{Kind: message.State, Term: 3, Full: true, First: 10, Next: 20,
-		Entries: []message.Entry{{Shard: 12, Phase: message.Running, Number: 9, Seen: 9}}}
+		Entries: []message.Entry{{Shard: 12, Phase: slot.Active, Number: 9, Seen: 9}}}
 	change := func(m message.Message, f func(*message.Message)) []byte {
 		f(&m)
 		m.Entries = slices.Clone(m.Entries)
@@ -111,7 +112,7 @@ func TestDecode_Strict(t *testing.T) {
 		"entry out of its range":   change(state, func(m *message.Message) { m.First = 13 }),
 		"range ends before":        change(state, func(m *message.Message) { m.First, m.Next, m.Full = 20, 10, false }),
 		"idle with a number":       change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Number: 9, Seen: 9}} }),
-		"running without":          change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Phase: message.Running}} }),
+		"running without":          change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Phase: slot.Active}} }),
 		"longer than it has to be": append(slices.Clone(whole[:len(whole)-1]), 0x85, 0x00),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,6 @@ func TestNumber(t *testing.T) {
 func TestNames(t *testing.T) {
 	require.Equal(t, "hand-over", message.HandOver.String())
 	require.Equal(t, "none", message.Kind(200).String())
-	require.Equal(t, "running", message.Running.String())
 }
 
 // FuzzDecode: whatever comes is refused, or is exactly what would be written.

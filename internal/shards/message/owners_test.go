@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 const (
@@ -23,7 +24,7 @@ func TestOwners_TheNewestWordCounts(t *testing.T) {
 		return &message.Message{Kind: message.Places, Digest: digest, Term: 1, Number: message.Number(1, n), Owners: []message.Key{message.Nobody, k}}
 	}
 	state := func(n uint64) *message.Message {
-		return &message.Message{Kind: message.State, Digest: digest, Term: 1, Entries: []message.Entry{{Shard: 1, Phase: message.Running, Number: message.Number(1, n)}}}
+		return &message.Message{Kind: message.State, Digest: digest, Term: 1, Entries: []message.Entry{{Shard: 1, Phase: slot.Active, Number: message.Number(1, n)}}}
 	}
 	other := order(1, 9, n1, n2)
 	other.Digest++
