@@ -21,7 +21,7 @@ import (
 // Errors of a Manager.
 var (
 	// ErrStarted is returned by Start when it is called a second time.
-	ErrStarted = errors.New("sharding: a manager is started once")
+	ErrStarted = drive.ErrStarted
 	// ErrLease is wrapped by the error of Start when a lease cannot be opened.
 	ErrLease = errors.New("sharding: the leases cannot be used")
 )
@@ -92,23 +92,15 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role runs nothing and knows who
 // does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
-	self, err := m.driver.Begin(ctx)
-	if errors.Is(err, drive.ErrStarted) {
-		return ErrStarted
-	}
-	if err != nil {
+	if err := m.driver.Begin(ctx, m.prepare); err != nil {
 		return err
 	}
-	if err := m.prepare(ctx, self); err != nil {
-		m.driver.End()
+	if err := m.driver.Go(ctx, m.hosts); err != nil || !m.hosts {
 		return err
 	}
-	if err := m.driver.Go(m.hosts); err != nil {
-		return err
-	}
-	if err := m.join(ctx); err != nil {
+	if err := m.single.Start(ctx); err != nil {
 		m.driver.StopAtOnce()
-		return err
+		return fmt.Errorf("shards of %s: the coordinator: %w", m.cfg.Type, err)
 	}
 	return nil
 }
@@ -128,20 +120,6 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) (err error) {
 		if err := m.driver.OpenLease(ctx, s); err != nil {
 			return fmt.Errorf("%w: %w", ErrLease, err)
 		}
-	}
-	return nil
-}
-
-// join makes this member one that runs shards, and that may coordinate.
-func (m *Manager) join(ctx context.Context) error {
-	if !m.hosts {
-		return nil
-	}
-	if err := m.cluster.Offer(ctx, topic(m.cfg.Type), true); err != nil {
-		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
-	}
-	if err := m.single.Start(ctx); err != nil {
-		return fmt.Errorf("shards of %s: the coordinator: %w", m.cfg.Type, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // Errors of a Manager.
 var (
 	// ErrStarted is returned by Start when it is called a second time.
-	ErrStarted = errors.New("singleton: a manager is started once")
+	ErrStarted = drive.ErrStarted
 	// ErrLease is wrapped by the error of Start when the lease cannot be opened.
 	ErrLease = errors.New("singleton: the lease cannot be used")
 )
@@ -81,28 +81,18 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. On a member that lacks Config.Role it does nothing: the
 // singleton never runs there. Errors: ErrStarted, ErrLease, and those of downing.Provider's Serve and Offer.
 func (m *Manager) Start(ctx context.Context) error {
-	self, err := m.driver.Begin(ctx)
-	if errors.Is(err, drive.ErrStarted) {
-		return ErrStarted
-	}
-	if err != nil {
+	runs := false
+	err := m.driver.Begin(ctx, func(ctx context.Context, self *downing.Peer) error {
+		runs = self.HasRole(m.cfg.Role)
+		return m.prepare(ctx, self)
+	})
+	switch {
+	case err != nil:
 		return err
+	case runs:
+		return m.driver.Go(ctx, true)
 	}
-	if err := m.prepare(ctx, self); err != nil {
-		m.driver.End()
-		return err
-	}
-	if !self.HasRole(m.cfg.Role) {
-		go m.standBy()
-		return nil
-	}
-	if err := m.driver.Go(true); err != nil {
-		return err
-	}
-	if err := m.cluster.Offer(ctx, managerTopic(m.cfg.Name), true); err != nil {
-		m.driver.StopAtOnce()
-		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
-	}
+	go m.standBy()
 	return nil
 }
 
