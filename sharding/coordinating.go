@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -33,14 +34,13 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	resigned := make(chan error, 1)
 	gone := make(chan struct{})
 	d := m.driver
+	if r.Token() > message.MaxTerm {
+		m.cfg.Logger.Error("sbr: the coordinator of shards cannot start: its token is too large", "type", m.cfg.Type, "token", r.Token())
+		return singleton.ErrDone
+	}
 	d.Inbox.Post(func() {
-		c, err := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
+		c := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
 			AuditInterval: coordinator.DefaultConfig().AuditInterval}, d.Now())
-		if err != nil {
-			m.cfg.Logger.Error("sbr: the coordinator of shards cannot start", "type", m.cfg.Type, "error", err)
-			resigned <- singleton.ErrDone
-			return
-		}
 		m.coord, d.Second, m.coordEnd = c, c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
 		m.published = 0
 		d.Look()

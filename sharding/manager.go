@@ -106,12 +106,9 @@ func (m *Manager) Start(ctx context.Context) error {
 }
 
 // prepare makes what the driver drives.
-func (m *Manager) prepare(ctx context.Context, self *downing.Peer) (err error) {
+func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
-	m.host, err = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
-	if err != nil {
-		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
-	}
+	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
 		return nil

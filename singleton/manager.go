@@ -114,11 +114,8 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	}
 	m.locator.Store(locator)
 	d, bits := m.driver, m.cfg.counterBits()
-	m.machine, err = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
+	m.machine = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
 		Floor: handover.FloorAt(d.Origin.Unix(), bits)}, 0)
-	if err != nil {
-		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
-	}
 	m.machine.Step(0, slot.Heard{Token: m.cfg.After})
 	d.Machine = m.machine
 	if m.driver.Rules.UseLease {

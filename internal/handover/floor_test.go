@@ -16,8 +16,7 @@ func TestToken_OfALaterLifeIsLarger(t *testing.T) {
 		first := func(started time.Time, verdict uint64) uint64 {
 			cfg := handover.DefaultConfig()
 			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(started.Unix(), bits)
-			m, err := handover.New(cfg, 0)
-			require.NoError(t, err)
+			m := handover.New(cfg, 0)
 			m.Step(0, slot.Viewed{View: slot.View{Armed: true, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
 			require.Equal(t, slot.Active, m.Phase())
 			return m.Token()

@@ -1,8 +1,7 @@
 package handover
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born. Start from DefaultConfig.
+// Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born.
+// They are valid (Rules.Validate); CounterBits is at most 62. Start from DefaultConfig.
 type Config struct {
 	slot.Rules
 	// Born is this member's birth (see Peer).
@@ -27,15 +27,6 @@ type Config struct {
 
 // DefaultConfig returns the reference's defaults for a resolver with the default stable-after of 20 s.
 func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
-
-// Validate reports every problem at once, one line each.
-func (c Config) Validate() error {
-	err := c.Rules.Validate("handover")
-	if c.CounterBits < 0 || c.CounterBits > 62 {
-		err = errors.Join(err, fmt.Errorf("handover: CounterBits is %d: it must be from 0 to 62", c.CounterBits))
-	}
-	return err
-}
 
 // answer is what the machine has of one other member in the present round.
 type answer struct {
@@ -115,14 +106,9 @@ type waiting struct {
 }
 
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
-func New(cfg Config, now time.Duration) (*Machine, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if cfg.CounterBits == 0 {
-		cfg.CounterBits = DefaultCounterBits
-	}
-	return &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}, nil
+func New(cfg Config, now time.Duration) *Machine {
+	cfg.CounterBits = cmp.Or(cfg.CounterBits, DefaultCounterBits)
+	return &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}
 }
 
 // Phase returns what the machine is doing.

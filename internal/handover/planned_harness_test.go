@@ -262,9 +262,7 @@ func (p *planned) attach(ids ...sbr.ID) {
 		cfg := config(id, n.fact.Born)
 		p.managers++
 		cfg.UseLease, cfg.FirstRound = p.lease, p.managers*1000
-		var err error
-		n.m, err = handover.New(cfg, p.now)
-		require.NoError(p.t, err)
+		n.m = handover.New(cfg, p.now)
 		n.resigned, n.again, n.since = false, false, p.now
 		p.say("%s: a manager", id)
 		n.fact.Candidate = true

@@ -33,9 +33,7 @@ func TestMachine_WhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config(self, rapid.Int64Range(0, 3).Draw(t, "born"))
 		cfg.UseLease = rapid.Bool().Draw(t, "lease")
-		m, err := handover.New(cfg, 0)
-		require.NoError(t, err)
-		c := &chaos{T: t, cfg: cfg, m: m, refs: map[uint64]bool{}}
+		c := &chaos{T: t, cfg: cfg, m: handover.New(cfg, 0), refs: map[uint64]bool{}}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			c.next()
 		}

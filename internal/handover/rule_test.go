@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,9 +64,7 @@ func newAlone(t *testing.T, change func(*handover.Config), peers ...slot.Peer) *
 	if change != nil {
 		change(&cfg)
 	}
-	m, err := handover.New(cfg, 0)
-	require.NoError(t, err)
-	a := &alone{t: t, m: m}
+	a := &alone{t: t, m: handover.New(cfg, 0)}
 	a.see(peers...)
 	return a
 }
@@ -276,12 +273,6 @@ func TestAnswers_OfStrangersAndOfTheDownedDoNotCount(t *testing.T) {
 	a.hear("q", handover.Refuse, nil)
 	a.hear("z", handover.Clear, nil)
 	require.Equal(t, slot.Active, a.m.Phase())
-}
-
-func TestConfig_ReportsEveryProblem(t *testing.T) {
-	_, err := handover.New(handover.Config{Rules: slot.Rules{Margin: -1}}, 0)
-	require.Len(t, strings.Split(err.Error(), "\n"), 6)
-	require.NoError(t, config(self, 0).Validate())
 }
 
 func TestClaim_TheYoungerRunWaitsToBeAsked(t *testing.T) {

@@ -49,30 +49,28 @@ func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
-// Validate reports every problem at once, one line each. of says whose rules they are.
+// Validate reports every problem at once, one line each, by the names that users know. of says whose rules they
+// are.
 func (r *Rules) Validate(of string) error {
 	var errs []error
-	if r.Self == "" {
-		errs = append(errs, fmt.Errorf("%s: Self is required", of))
-	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 		least time.Duration
 	}{
-		{"HandOverRetryInterval", r.HandOverRetryInterval, time.Millisecond},
-		{"Margin", r.Margin, 0},
-		{"LeaseRetryInterval", r.LeaseRetryInterval, time.Millisecond},
+		{"hand-over-retry-interval", r.HandOverRetryInterval, time.Millisecond},
+		{"removal-margin", r.Margin, 0},
+		{"lease-retry-interval", r.LeaseRetryInterval, time.Millisecond},
 	} {
 		if d.value < d.least {
 			errs = append(errs, fmt.Errorf("%s: %s is %v: at least %v is needed", of, d.name, d.value, d.least))
 		}
 	}
 	if r.NumberOfRetries < 1 {
-		errs = append(errs, fmt.Errorf("%s: NumberOfRetries is %d: at least 1 is needed", of, r.NumberOfRetries))
+		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: at least 1 is needed", of, r.NumberOfRetries))
 	}
 	if !r.UseLease && r.Trust <= 0 {
-		errs = append(errs, fmt.Errorf("%s: Trust is %v: without a lease it must be positive", of, r.Trust))
+		errs = append(errs, fmt.Errorf("%s: nothing runs without a lease for longer than %v: stable-after is needed", of, r.Trust))
 	}
 	return errors.Join(errs...)
 }

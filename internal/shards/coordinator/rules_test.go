@@ -35,9 +35,7 @@ func newDesk(t *testing.T, change func(*coordinator.Config)) *desk {
 	if change != nil {
 		change(&cfg)
 	}
-	m, err := coordinator.New(cfg, 0)
-	require.NoError(t, err)
-	d := &desk{t: t, m: m, view: slot.View{Armed: true}}
+	d := &desk{t: t, m: coordinator.New(cfg, 0), view: slot.View{Armed: true}}
 	for i := range 3 {
 		d.view.Peers = append(d.view.Peers, slot.Peer{ID: sbr.ID(fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), Candidate: true})
 	}
@@ -308,15 +306,6 @@ func TestMember_ThatOffersAgainIsAskedFirst(t *testing.T) {
 		}
 	}
 	require.Equal(t, []sbr.ID{"n2"}, asked)
-}
-
-func TestConfig_Validate(t *testing.T) {
-	err := coordinator.Config{}.Validate()
-	for _, field := range []string{"Self", "Term", "Allocator", "NumberOfRetries", "AuditInterval"} {
-		require.ErrorContains(t, err, field)
-	}
-	_, err = coordinator.New(coordinator.Config{Term: message.MaxTerm + 1}, 0)
-	require.ErrorContains(t, err, "Term")
 }
 
 func TestClone_SharesNothing(t *testing.T) {

@@ -106,7 +106,7 @@ func TestLeave_OfTheNodeIsOverBeforeTheMargin(t *testing.T) {
 			}
 			b.view.Peers[0].Leaving = true
 			require.Empty(t, only[slot.Stop](b.pass(time.Millisecond, true)), "until somebody asks")
-			stops := only[slot.Stop](b.pass(host.DefaultConfig().Margin/2, false))
+			stops := only[slot.Stop](b.pass(slot.DefaultRules().Margin/2, false))
 			if !tc.ends {
 				require.Empty(t, stops)
 				return

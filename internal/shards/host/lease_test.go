@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -83,8 +82,8 @@ func TestTrust_UnsureStopsAndStaysStopped(t *testing.T) {
 	b.order("n1", 5, 2, 0, "", "me")
 	at, ok := b.m.Until()
 	require.True(t, ok)
-	require.Equal(t, host.DefaultConfig().Trust, at)
-	require.Empty(t, only[slot.Stop](b.pass(host.DefaultConfig().Trust-1, false)))
+	require.Equal(t, slot.DefaultRules().Trust, at)
+	require.Empty(t, only[slot.Stop](b.pass(slot.DefaultRules().Trust-1, false)))
 	require.Equal(t, slot.CauseUnsure, cause(t, b.pass(1, false)))
 	b.ends(0, 1)
 	require.Zero(t, starts(b.pass(time.Second, true)))

@@ -48,14 +48,6 @@ func TestRunEnded_ByItselfStartsAgain(t *testing.T) {
 	require.Equal(t, []slot.Start{{Shard: 0, Run: 2, Token: message.Number(5, 2)}}, s, "without the state, which was too long")
 }
 
-func TestConfig_Validate(t *testing.T) {
-	require.ErrorContains(t, host.Config{}.Validate(), "Self")
-	require.ErrorContains(t, host.Config{}.Validate(), "Shards")
-	require.ErrorContains(t, host.Config{}.Validate(), "Trust")
-	_, err := host.New(host.Config{}, 0)
-	require.Error(t, err)
-}
-
 func TestClone_SharesNothing(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")

@@ -208,10 +208,7 @@ func (p application) Returned(i int) {
 }
 
 func newHost(c host.Config, now time.Duration) *host.Machine {
-	m, err := host.New(c, now)
-	if err != nil {
-		panic(err) // Validate has looked at it
-	}
+	m := host.New(c, now)
 	return m
 }
 

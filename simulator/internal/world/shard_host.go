@@ -64,10 +64,7 @@ func (p *process) open(s *shards, before memory) {
 func newShardHost(p *process, s *shards, before memory) *shardHost {
 	rules := s.rules
 	rules.Self, rules.Known, rules.Gone = p.id, before.known, before.hosts
-	m, err := host.New(rules, p.clock())
-	if err != nil {
-		panic(err) // the options were validated
-	}
+	m := host.New(rules, p.clock())
 	t := &shardHost{set: s, host: m, table: message.NewOwners(s.Count, s.digest), executors: make([]executor, s.Count)}
 	t.driver.init(p, t, len(p.w.slots)+s.index, s.HandOverRetryInterval, m)
 	for i := range t.executors {

@@ -67,10 +67,7 @@ func newSlotMember(p *process, s *slot, gone map[sbr.ID]time.Duration) *slotMemb
 		rules.FirstRound = uint64(p.w.now / time.Microsecond)
 		rules.Floor = p.w.floor(rules.CounterBits)
 	}
-	m, err := handover.New(rules, p.clock())
-	if err != nil {
-		panic(err) // the options were validated
-	}
+	m := handover.New(rules, p.clock())
 	t := &slotMember{m: m}
 	t.driver.init(p, t, s.index, s.HandOverRetryInterval, m)
 	t.executor.init(p, s, &t.driver)
