@@ -70,9 +70,7 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 		sl.left = nil // somebody else may have run it since
 	}
 	sl.Enter(m, slot.Taking)
-	if sl.from != message.Nobody {
-		m.askSoon(sl.from)
-	}
+	m.askAt = m.Now
 }
 
 // progress goes on with a shard where nothing is in the way.
