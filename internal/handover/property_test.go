@@ -45,7 +45,7 @@ func (c *chaos) next() {
 		c.pass()
 	}
 	var e slot.Event
-	switch rapid.IntRange(0, 11).Draw(c.T, "event") {
+	switch rapid.IntRange(0, 10).Draw(c.T, "event") {
 	case 0, 1, 2:
 		e = slot.Viewed{View: c.view()}
 	case 3, 4:
@@ -58,8 +58,6 @@ func (c *chaos) next() {
 		e = c.ofLease()
 	case 9:
 		e = slot.RunEnded{Run: c.number(c.started), Again: rapid.Bool().Draw(c.T, "again"), Rest: rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(c.T, "rest")}
-	case 10:
-		e = slot.Heard{Token: rapid.SampledFrom([]uint64{0, 5, 1 << 40, math.MaxUint64}).Draw(c.T, "heard")}
 	default:
 		if rapid.IntRange(0, 4).Draw(c.T, "rare") > 0 {
 			return

@@ -84,16 +84,20 @@ func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 	})
 }
 
+// told lets another member mention a token.
+func (a *alone) told(token uint64) {
+	a.step(slot.Asked[handover.Message]{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: token}})
+}
+
 func TestToken_NeverWraps(t *testing.T) {
 	last := uint64(math.MaxInt64)
 	for name, spoil := range map[string]func(*alone){
-		"heard": func(a *alone) { a.step(slot.Heard{Token: math.MaxUint64}) },
 		"asked with": func(a *alone) {
-			a.step(slot.Asked[handover.Message]{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: last}})
+			a.told(math.MaxUint64)
 		},
 		"of a verdict":    func(a *alone) { a.v.Verdict = last>>16 + 1 },
 		"of the lot":      func(a *alone) { a.v.Verdict = math.MaxUint64 },
-		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.step(slot.Heard{Token: last}) },
+		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.told(last) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone(t, nil, older)
@@ -113,7 +117,7 @@ func TestToken_NeverWraps(t *testing.T) {
 	}
 	t.Run("the last one is used", func(t *testing.T) {
 		a := newAlone(t, nil, older)
-		a.step(slot.Heard{Token: last - 1})
+		a.told(last - 1)
 		a.see()
 		a.now = 30 * time.Second
 		a.see()
