@@ -164,14 +164,19 @@ func (l *Locator) set(at Location) {
 func (l *Locator) ask() {
 	l.do(func() {
 		l.timer.Reset(l.backoff.NextBackOff())
-		l.asks.Go(func() {
-			answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.encode(), whereTimeout)
-			if err != nil {
-				l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
-				return
-			}
-			l.listen(answers)
-		})
+		l.tell(whereabouts{what: newsWhere})
+	})
+}
+
+// tell tells everybody something, and takes in what is answered. It is called while l.mu is held.
+func (l *Locator) tell(w whereabouts) {
+	l.asks.Go(func() {
+		answers, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout)
+		if err != nil {
+			l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
+			return
+		}
+		l.listen(answers)
 	})
 }
 
@@ -229,11 +234,5 @@ func (l *Locator) heard(from sbr.ID, w whereabouts) {
 // told takes in news of this member's own manager, and passes it on to everybody.
 func (l *Locator) told(self sbr.ID, w whereabouts) {
 	l.heard(self, w)
-	l.do(func() {
-		l.asks.Go(func() {
-			if _, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout); err != nil {
-				l.log.Debug("sbr: news was not told", "singleton", l.name, "error", err)
-			}
-		})
-	})
+	l.do(func() { l.tell(w) })
 }
