@@ -295,7 +295,7 @@ func TestStatus_SaysWhatIsMissing(t *testing.T) {
 	require.Equal(t, 3*time.Second, s.Until)
 }
 
-func TestAwaiting_IsBounded(t *testing.T) {
+func TestAwaiting_IsBoundedAndAnsweredOnce(t *testing.T) {
 	a := newAlone(t, nil)
 	a.see(older)
 	for i := range uint64(100) {
@@ -307,6 +307,12 @@ func TestAwaiting_IsBounded(t *testing.T) {
 		refs = append(refs, e.Ref)
 	}
 	require.Equal(t, []uint64{97, 98, 99}, refs, "the newest questions are open where they were asked")
+	a.see()
+	a.now = time.Minute
+	a.see()
+	require.Equal(t, slot.Active, a.m.Phase())
+	a.step(slot.RunEnded{Run: 2})
+	require.Empty(t, only[slot.Answer[handover.Message]](a.got), "they are answered once")
 }
 
 func TestNextDeadline_ChangesNothing(t *testing.T) {
