@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,6 +9,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
+
+// asking is when a member is asked next for what it has to hand over. Sorted by member.
+type asking struct {
+	of message.Key
+	at time.Duration
+}
 
 // begging is the newest question of another member that wants shards of this one; what it has asked before is in it as well.
 type begging struct {
@@ -18,37 +25,40 @@ type begging struct {
 	at time.Duration
 }
 
+// askSoon has a member asked at the end of this step.
+func (m *Machine) askSoon(of message.Key) {
+	i, found := slices.BinarySearchFunc(m.asks, of, func(a asking, k message.Key) int { return cmp.Compare(a.of, k) })
+	if !found {
+		m.asks = slices.Insert(m.asks, i, asking{of: of})
+	}
+	m.asks[i].at = m.Now
+}
+
 // askFormer asks the members that have shards which this one takes, once it may run them: until then they do.
 func (m *Machine) askFormer() {
-	if !m.able() || m.Now < m.askAt {
+	if !m.able() {
 		return
 	}
-	for _, of := range m.former() {
-		m.askAt = m.Now + m.cfg.HandOverRetryInterval
-		q := message.Message{Kind: message.HandOver, Digest: m.cfg.Digest, Term: m.known.Term}
-		for _, s := range m.held {
-			if sl := &m.shards[s]; sl.waitsFor(of) {
-				q.Takes = append(q.Takes, message.Take{Shard: s, Number: sl.number})
-			}
+	m.asks = slices.DeleteFunc(m.asks, func(a asking) bool { return len(m.wanted(a.of)) == 0 })
+	for i := range m.asks {
+		a := &m.asks[i]
+		if id := m.ids[a.of]; id != "" && m.Now >= a.at {
+			a.at = m.Now + m.cfg.HandOverRetryInterval
+			q := message.Message{Kind: message.HandOver, Digest: m.cfg.Digest, Term: m.known.Term, Takes: m.wanted(a.of)}
+			q.Takes = q.Takes[:message.Fit(&q)]
+			m.Emit(slot.Ask[message.Message]{To: id, Message: q})
 		}
-		q.Takes = q.Takes[:message.Fit(&q)]
-		m.Emit(slot.Ask[message.Message]{To: m.ids[of], Message: q})
 	}
 }
 
-// former are the members that have to hand something over to this one, and are there to be asked.
-func (m *Machine) former() (list []message.Key) {
+// wanted are the shards that a member has to hand over to this one.
+func (m *Machine) wanted(of message.Key) (takes []message.Take) {
 	for _, s := range m.held {
-		if of := m.shards[s].from; m.shards[s].waitsFor(of) && m.ids[of] != "" && !slices.Contains(list, of) {
-			list = append(list, of)
+		if sl := &m.shards[s]; sl.Phase == slot.Taking && sl.from == of {
+			takes = append(takes, message.Take{Shard: s, Number: sl.number})
 		}
 	}
-	return list
-}
-
-// waitsFor reports whether a shard is taken once a member has handed it over.
-func (sl *shard) waitsFor(of message.Key) bool {
-	return sl.Phase == slot.Taking && sl.from == of && of != message.Nobody
+	return takes
 }
 
 // answered takes in the answer to a question of this member.
@@ -69,8 +79,8 @@ func (m *Machine) answered(e slot.Answered[message.Message]) {
 		for _, h := range e.Message.Handed {
 			some = m.received(e.From, h) || some
 		}
-		if some {
-			m.askAt = m.Now // it may have more, which has not ended yet or did not fit
+		if from := message.KeyOf(e.From); some && len(m.wanted(from)) > 0 {
+			m.askSoon(from) // it has more, which has not ended yet or did not fit
 		}
 	}
 }
@@ -81,7 +91,7 @@ func (m *Machine) received(from sbr.ID, h message.Handed) bool {
 		return false
 	}
 	sl := &m.shards[h.Shard]
-	if !sl.waitsFor(message.KeyOf(from)) || sl.number != h.Number {
+	if sl.Phase != slot.Taking || sl.from != message.KeyOf(from) || sl.number != h.Number {
 		return false
 	}
 	sl.from, sl.handed, sl.handedBy, sl.handedToken = message.Nobody, h.State, from, h.Token

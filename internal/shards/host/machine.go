@@ -54,9 +54,9 @@ type Machine struct {
 	patience time.Duration // until when others may ask, while leaving
 
 	shards []shard
-	held   []int         // the shards that are not idle, in order
-	askAt  time.Duration // when those that have to hand over are asked next
-	owed   *owed         // to be answered at the end of this step
+	held   []int // the shards that are not idle, in order
+	asks   []asking
+	owed   *owed // to be answered at the end of this step
 	begs   []begging
 	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
 	news   []int
@@ -160,8 +160,10 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	if until, runs := m.Until(); runs {
 		due(until)
 	}
-	if m.able() && len(m.former()) > 0 {
-		due(m.askAt)
+	for _, a := range m.asks {
+		if m.ids[a.of] != "" && m.able() {
+			due(a.at)
+		}
 	}
 	for i := range m.begs {
 		if b := &m.begs[i]; b.at > 0 {

@@ -70,7 +70,9 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 		sl.left = nil // somebody else may have run it since
 	}
 	sl.Enter(m, slot.Taking)
-	m.askAt = m.Now
+	if sl.from != message.Nobody {
+		m.askSoon(sl.from)
+	}
 }
 
 // progress goes on with a shard where nothing is in the way.

@@ -14,6 +14,7 @@ func (m *Machine) Clone() *Machine {
 	c.Base = m.Base.Clone()
 	c.shards = slices.Clone(m.shards)
 	c.held = slices.Clone(m.held)
+	c.asks = slices.Clone(m.asks)
 	c.begs = slices.Clone(m.begs)
 	c.news = slices.Clone(m.news)
 	c.quit = slices.Clone(m.quit)
@@ -30,8 +31,9 @@ func (m *Machine) AppendState(c message.Writer) {
 		m.shards[s].appendState(c, s, m)
 		c.Order(s, m.floor) // it is compared with those
 	}
-	if len(m.former()) > 0 {
-		c.Due(m.askAt, m.Now)
+	for _, a := range m.asks {
+		c.Uint(uint64(a.of))
+		c.Due(a.at, m.Now)
 	}
 	c.Text("|")
 	for _, g := range m.begs {
