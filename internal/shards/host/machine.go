@@ -56,7 +56,7 @@ type Machine struct {
 	shards []shard
 	held   []int // the shards that are not idle, in order
 	asks   []asking
-	owed   *owed // to be answered at the end of this step
+	duties []duty
 	begs   []begging
 	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
 	news   []int
@@ -128,7 +128,7 @@ func (m *Machine) advance() {
 	for _, s := range slices.Clone(m.held) {
 		m.progress(s)
 	}
-	m.answerOrders()
+	m.fulfil()
 	m.askFormer()
 	m.hand()
 	m.tell()
@@ -170,7 +170,7 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 			due(b.at)
 		}
 	}
-	if len(m.news) > 0 && m.reachesCoordinator() {
+	if len(m.news) > 0 && m.reachesCoordinator() && len(m.untold()) > 0 {
 		due(m.newsAt)
 	}
 	return at, ok

@@ -9,11 +9,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// owed is a question with orders on shards that name this member. It is answered at the end of the step; what
-// becomes of them later is told as news.
-type owed struct {
-	ref, number uint64 // number is that of the question
-	shards      []int
+// duty is a question with orders that name this member. It is answered once all of them are carried out, or when they are repeated.
+type duty struct {
+	ref    uint64
+	number uint64 // of the question
+	orders []message.Order
 }
 
 // asked takes in a question.
@@ -60,6 +60,7 @@ func (m *Machine) follow(from sbr.ID, q *message.Message) bool {
 func (m *Machine) adopt(term uint64) {
 	m.known.Term, m.known.Coordinator = term, ""
 	m.floor, m.foreign = 0, false
+	m.duties = nil
 	for _, s := range m.news {
 		m.shards[s].toldIn = 0
 	}
@@ -121,7 +122,7 @@ func (m *Machine) ordered(e slot.Asked[message.Message]) {
 	if !m.follow(e.From, q) || m.foreign {
 		return
 	}
-	owed := owed{ref: e.Ref, number: q.Number}
+	d := duty{ref: e.Ref, number: q.Number}
 	for _, o := range q.Orders {
 		if o.Shard >= len(m.shards) {
 			continue
@@ -138,12 +139,26 @@ func (m *Machine) ordered(e slot.Asked[message.Message]) {
 			m.orderedAway(o)
 		}
 		if o.To == m.self || o.From == m.self {
-			owed.shards = append(owed.shards, o.Shard)
+			d.orders = append(d.orders, o)
 		}
 	}
-	if len(owed.shards) > 0 {
-		m.owed = &owed
+	if len(d.orders) > 0 {
+		m.oblige(d)
 	}
+}
+
+// oblige notes a question to answer. What was asked before about the same shards is answered with what there is.
+func (m *Machine) oblige(d duty) {
+	m.duties = slices.DeleteFunc(m.duties, func(old duty) bool {
+		same := slices.ContainsFunc(old.orders, func(o message.Order) bool {
+			return slices.ContainsFunc(d.orders, func(n message.Order) bool { return n.Shard == o.Shard })
+		})
+		if same {
+			m.account(&old)
+		}
+		return same
+	})
+	m.duties = append(m.duties, d)
 }
 
 // orderedToTake takes in that this member shall run a shard.
@@ -183,16 +198,33 @@ func (m *Machine) orderedAway(o message.Order) {
 	m.giveUp(o.Shard, slot.CauseOrdered, "the coordinator has ordered otherwise")
 }
 
-// answerOrders says what there is of the shards that were ordered in this step.
-func (m *Machine) answerOrders() {
-	d := m.owed
-	if d == nil {
-		return
+// fulfil answers orders that are carried out, or cannot be.
+func (m *Machine) fulfil() {
+	m.duties = slices.DeleteFunc(m.duties, func(d duty) bool {
+		for _, o := range d.orders {
+			if !m.done(o) {
+				return false
+			}
+		}
+		m.account(&d)
+		return true
+	})
+}
+
+// done reports whether nothing comes of an order any more than there is.
+func (m *Machine) done(o message.Order) bool {
+	sl := &m.shards[o.Shard]
+	if o.To == m.self {
+		return sl.Phase == slot.Idle || told(sl.Phase) == slot.Active
 	}
-	m.owed = nil
+	return sl.number == 0 || sl.number > o.Number
+}
+
+// account answers orders with what there is.
+func (m *Machine) account(d *duty) {
 	a := m.state(d.number)
-	for _, s := range d.shards {
-		a.Entries = append(a.Entries, m.entry(s))
+	for _, o := range d.orders {
+		a.Entries = append(a.Entries, m.entry(o.Shard))
 	}
 	a.Entries = a.Entries[:message.Fit(&a)] // what does not fit is told as news
 	for _, e := range a.Entries {
@@ -205,7 +237,7 @@ func (m *Machine) answerOrders() {
 func (m *Machine) toBeTold(s int) {
 	m.shards[s].toldIn = 0
 	if len(m.news) == 0 {
-		m.newsAt = m.Now + gather // more may come of the same orders
+		m.newsAt = m.Now + gather // an answer that is due may tell it first
 	}
 	if i, found := slices.BinarySearch(m.news, s); !found {
 		m.news = slices.Insert(m.news, i, s)
@@ -221,12 +253,13 @@ func (m *Machine) heardOf(s int) {
 
 // tell tells the coordinator what it may not know.
 func (m *Machine) tell() {
-	if len(m.news) == 0 || m.Now < m.newsAt || !m.reachesCoordinator() {
+	untold := m.untold()
+	if len(untold) == 0 || m.Now < m.newsAt || !m.reachesCoordinator() {
 		return
 	}
 	m.newsAt = m.Now + m.cfg.HandOverRetryInterval
 	q := m.state(0)
-	for _, s := range m.news {
+	for _, s := range untold {
 		q.Entries = append(q.Entries, m.entry(s))
 	}
 	q.Entries = q.Entries[:message.Fit(&q)]
@@ -234,6 +267,17 @@ func (m *Machine) tell() {
 		m.shards[e.Shard].toldIn = q.Seq
 	}
 	m.Emit(slot.Ask[message.Message]{To: m.known.Coordinator, Message: q})
+}
+
+// untold are the shards that no answer will tell: an order that is not carried out yet is answered later.
+func (m *Machine) untold() []int {
+	list := slices.Clone(m.news)
+	for _, d := range m.duties {
+		for _, o := range d.orders {
+			list = slices.DeleteFunc(list, func(s int) bool { return s == o.Shard })
+		}
+	}
+	return list
 }
 
 // reachesCoordinator reports whether there is one to be told anything.

@@ -15,6 +15,7 @@ func (m *Machine) Clone() *Machine {
 	c.shards = slices.Clone(m.shards)
 	c.held = slices.Clone(m.held)
 	c.asks = slices.Clone(m.asks)
+	c.duties = slices.Clone(m.duties)
 	c.begs = slices.Clone(m.begs)
 	c.news = slices.Clone(m.news)
 	c.quit = slices.Clone(m.quit)
@@ -34,6 +35,14 @@ func (m *Machine) AppendState(c message.Writer) {
 	for _, a := range m.asks {
 		c.Uint(uint64(a.of))
 		c.Due(a.at, m.Now)
+	}
+	c.Text("|")
+	for _, d := range m.duties {
+		c.Question(m.self, d.number)
+		for _, o := range d.orders {
+			c.Order(o.Shard, o.Number)
+		}
+		c.Text(";")
 	}
 	c.Text("|")
 	for _, g := range m.begs {

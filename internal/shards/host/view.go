@@ -74,7 +74,7 @@ func (m *Machine) downed(why string) {
 		return
 	}
 	m.down = true
-	m.begs = nil // who is down says nothing any more
+	m.duties, m.begs = nil, nil // who is down says nothing any more
 	for _, s := range slices.Clone(m.held) {
 		m.giveUp(s, slot.CauseDown, "this member is down: "+why)
 	}
