@@ -169,6 +169,15 @@ func TestLease_GrantInFlightIsGivenBack(t *testing.T) {
 	}
 }
 
+func TestDowned_StopsForGood(t *testing.T) {
+	a := newAlone(t, nil)
+	require.Equal(t, slot.CauseDown, only[slot.Stop](a.step(slot.Downed{Why: "a verdict"}))[0].Cause)
+	a.step(slot.RunEnded{Run: 1})
+	require.True(t, a.m.Finished())
+	a.see()
+	require.Empty(t, a.got)
+}
+
 func TestDowned_WhileReleasing(t *testing.T) {
 	a := newAlone(t, useLease)
 	a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
