@@ -183,15 +183,6 @@ func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
 	}
 }
 
-func TestManager_RunsOnTheOldest(t *testing.T) {
-	eachWay(t, 3, func(t *testing.T, c *crew) {
-		c.runsOn("n1", 30*time.Second)
-		time.Sleep(time.Minute)
-		require.Equal(t, "n1", c.diary.runs())
-		c.diary.tokensGrow(t)
-	})
-}
-
 func TestManager_HandsOverWhenItsMemberLeaves(t *testing.T) {
 	eachWay(t, 3, func(t *testing.T, c *crew) {
 		c.runsOn("n1", 30*time.Second)

@@ -2,11 +2,8 @@ package handover_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,19 +15,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-var update = flag.Bool("update", false, "write the traces of the stories anew")
-
-// teller is a test, or a property that is checked.
-type teller interface {
-	require.TestingT
-	Helper()
-	Name() string
-}
-
 // planned is a cluster in which nothing goes wrong: nothing is lost, nobody stands still, whoever goes says so. But all that is said, done or becomes known
 // takes a moment, and comes in any order. It notes for how long nobody runs the slot.
 type planned struct {
-	t     teller
+	t     require.TestingT
 	lease bool
 	// takes is how long the next thing takes; gossip, if there is one, how long a question does, or what is new of a member.
 	takes, gossip func() time.Duration
@@ -95,7 +83,7 @@ type question struct {
 	round uint64
 }
 
-func newPlanned(t teller, lease bool, takes func() time.Duration) *planned {
+func newPlanned(t require.TestingT, lease bool, takes func() time.Duration) *planned {
 	return &planned{t: t, lease: lease, takes: takes}
 }
 
@@ -332,18 +320,4 @@ func (p *planned) running() (ids []sbr.ID) {
 		}
 	}
 	return ids
-}
-
-// golden compares the trace with the one that is kept.
-func (p *planned) golden(sentence string) {
-	p.t.Helper()
-	name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimPrefix(p.t.Name(), "Test"), "/", "_")+".txt")
-	text := sentence + "\n\n" + p.trace.String()
-	if *update {
-		require.NoError(p.t, os.WriteFile(name, []byte(text), 0o644))
-		return
-	}
-	want, err := os.ReadFile(name)
-	require.NoError(p.t, err, "run the test with -update")
-	require.Equal(p.t, string(want), text)
 }

@@ -1,8 +1,6 @@
 package handover_test
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -21,23 +19,6 @@ func config(id sbr.ID, born int64) handover.Config {
 	cfg.Self, cfg.Born, cfg.NumberOfRetries = id, born, 3
 	return cfg
 }
-
-// written is what decides how a machine will behave.
-func written(m *handover.Machine) []byte {
-	var w writer
-	m.AppendState(&w)
-	return w.Bytes()
-}
-
-// writer writes a state so that different ones differ.
-type writer struct{ bytes.Buffer }
-
-func (w *writer) Flags(all ...bool) { fmt.Fprintln(w, all) }
-func (w *writer) Uint(n uint64)     { fmt.Fprintln(w, n) }
-func (w *writer) Text(s string)     { fmt.Fprintf(w, "%q\n", s) }
-
-func (w *writer) Due(at, now time.Duration) { fmt.Fprintln(w, max(at-now, -1)) }
-func (w *writer) View(v *slot.View)         { fmt.Fprintf(w, "%v %d %+v\n", v.Armed, v.Verdict, v.Peers) }
 
 func useLease(c *handover.Config) { c.UseLease = true }
 
@@ -313,17 +294,6 @@ func TestAwaiting_IsBoundedAndAnsweredOnce(t *testing.T) {
 	require.Equal(t, slot.Active, a.m.Phase())
 	a.step(slot.RunEnded{Run: 2})
 	require.Empty(t, only[slot.Answer[handover.Message]](a.got), "they are answered once")
-}
-
-func TestNextDeadline_ChangesNothing(t *testing.T) {
-	far := further
-	far.Unreachable = true
-	a := newAlone(t, nil)
-	a.see(younger, far)
-	before := written(a.m)
-	a.m.NextDeadline()
-	a.m.Status()
-	require.True(t, bytes.Equal(before, written(a.m)))
 }
 
 func TestQuitter_WithANewManagerIsASuccessorAgain(t *testing.T) {
