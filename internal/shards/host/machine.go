@@ -181,3 +181,9 @@ func (m *Machine) over() bool { return m.leaving || m.down }
 
 // able reports whether this member may run anything that it does not run yet.
 func (m *Machine) able() bool { return m.View.Armed && m.Trusted() }
+
+// The topics that only shards have.
+const (
+	TopicCoordinator slot.Topic = "coordinator"
+	TopicGivenUp     slot.Topic = "given-up"
+)

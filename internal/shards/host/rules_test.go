@@ -62,3 +62,101 @@ func TestClone_SharesNothing(t *testing.T) {
 	require.Len(t, b.m.Status(), 1)
 	require.Empty(t, c.Status())
 }
+
+func TestOrder_StartsAtOnceWhatNobodyHas(t *testing.T) {
+	b := following(t, nil)
+	e := b.order("n1", 5, 2, 0, "", "me")
+	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2)}}, only[slot.Start](e))
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Active, Number: message.Number(5, 2), Seen: message.Number(5, 2)}}, answer(t, e).Entries)
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "the same again")
+}
+
+func TestOrder_IsNotFollowedBeforeAReport(t *testing.T) {
+	b := newBench(t, nil)
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")))
+	b.report("n1", 5, 9)
+	require.Zero(t, starts(b.order("n1", 5, 8, 0, "", "me")), "it was given before the report: to one that was here before")
+	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
+}
+
+// A machine that follows another one gets what that one was ordered. It takes nothing by that, and says so: the coordinator waits for nothing else.
+func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
+	b := newBench(t, nil)
+	b.report("n1", 5, 9)
+	a := answer(t, b.order("n1", 5, 8, 0, "", "me"))
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, a.Entries)
+}
+
+// Another member may have been ordered to take what has stopped here, and this one may not have heard of it yet.
+func TestOrder_IsFollowedOnce(t *testing.T) {
+	b := following(t, nil)
+	require.Equal(t, 1, starts(b.order("n1", 5, 2, 0, "", "me")))
+	b.pass(time.Minute, false) // unsure
+	b.ends(0, 1)
+	b.pass(time.Second, true)
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")))
+}
+
+func TestOrder_OfAnOlderCoordinatorIsRefused(t *testing.T) {
+	b := following(t, nil)
+	require.False(t, b.report("n2", 6, 1).Refused)
+	require.Zero(t, starts(b.order("n1", 5, 90, 0, "", "me")))
+	a := b.report("n1", 5, 91)
+	require.True(t, a.Refused)
+	require.EqualValues(t, 6, a.Term)
+	require.True(t, b.report("n1", 6, 1).Refused, "two cannot have the same term")
+	require.Equal(t, 1, starts(b.order("n2", 6, 2, 0, "", "me")))
+}
+
+func TestOrder_OfAnOlderTermIsRefusedByTheNextMachine(t *testing.T) {
+	b := newBench(t, func(c *host.Config) { c.Known = host.Known{Term: 6, Coordinator: "n2", Seq: 70} })
+	require.True(t, b.report("n1", 5, 1).Refused)
+	require.Greater(t, b.report("n2", 6, 1).Seq, uint64(70))
+}
+
+func TestOrder_WaitsForTheFormerHost(t *testing.T) {
+	b := following(t, nil)
+	e := b.order("n1", 5, 2, 0, "n2", "me")
+	require.Zero(t, starts(e))
+	require.Equal(t, sbr.ID("n2"), only[slot.Ask[message.Message]](e)[0].To)
+	require.Zero(t, starts(b.handedOver("n1", 5, 2, 0)), "from another member")
+	require.Zero(t, starts(b.handedOver("n2", 5, 1, 0)), "to another order")
+	require.Len(t, only[slot.Ask[message.Message]](b.pass(time.Second, true)), 1, "asked again")
+	s := only[slot.Start](b.handedOver("n2", 5, 2, 0))
+	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2), State: []byte("left"), From: "n2"}}, s)
+}
+
+func TestOrder_AMemberWithoutManagerRunsNothing(t *testing.T) {
+	b := following(t, nil)
+	q := only[slot.Ask[message.Message]](b.order("n1", 5, 2, 0, "n2", "me"))[0].Message
+	require.Equal(t, 1, starts(b.step(slot.Answered[message.Message]{From: "n2", Message: q, Unserved: true})))
+}
+
+func TestOrder_TakenAwayBeforeItWasStarted(t *testing.T) {
+	b := following(t, nil)
+	b.order("n1", 5, 2, 0, "n2", "me")
+	b.order("n1", 5, 3, 0, "me", "n1")
+	require.Zero(t, starts(b.handedOver("n2", 5, 2, 0)))
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "n2", "me")), "late, and repeated")
+	require.Len(t, only[slot.Answer[message.Message]](b.handOver("n1", 5, 3, 0)), 1)
+}
+
+func TestOrder_ThatGivesARunningShardToOthersStopsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to sbr.ID
+		stops    bool
+	}{
+		"from here: when it is asked for": {"me", "n2", false},
+		"from elsewhere":                  {"n2", "n1", true},
+		"from nobody":                     {"", "n1", true},
+		"to nobody, from here":            {"me", "", true},
+		"to nobody, from elsewhere":       {"n2", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := following(t, nil)
+			b.order("n1", 5, 2, 0, "", "me")
+			e := b.order("n1", 5, 3, 0, c.from, c.to)
+			require.Equal(t, c.stops, len(only[slot.Stop](e)) > 0)
+		})
+	}
+}
