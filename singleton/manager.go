@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,10 +37,7 @@ type Manager struct {
 	cfg     Config
 	cluster Cluster
 	driver  *drive.Driver[handover.Message]
-	// stopping is closed by the first Stop.
-	stopping chan struct{}
-	stopOnce sync.Once
-	locator  atomic.Pointer[Locator]
+	locator atomic.Pointer[Locator]
 
 	// Owned by the driver's goroutine.
 	machine *handover.Machine
@@ -59,7 +55,7 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	}
 	p := c.Config()
 	cfg = cfg.withDefaults(p)
-	m := &Manager{cfg: cfg, cluster: c, stopping: make(chan struct{})}
+	m := &Manager{cfg: cfg, cluster: c}
 	m.tell(Status{Name: cfg.Name, Phase: slot.Idle.String()})
 	m.backoff = backoff.NewExponentialBackOff()
 	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter, cfg.RestartAtMost, 0
@@ -92,18 +88,8 @@ func (m *Manager) Start(ctx context.Context) error {
 	case runs:
 		return m.driver.Go(ctx, true)
 	}
-	go m.standBy()
+	m.driver.StandBy() // the locator works, nothing else
 	return nil
-}
-
-// standBy is the life of a manager on a member that lacks the role: its locator works, nothing else.
-func (m *Manager) standBy() {
-	defer m.driver.End()
-	select {
-	case <-m.stopping:
-	case <-m.cluster.Downed():
-	case <-m.cluster.Left():
-	}
 }
 
 // prepare makes what the driver drives.
@@ -127,10 +113,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 
 // Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the member leaves its cluster. If ctx ends first the
 // run's context is cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the function has returned.
-func (m *Manager) Stop(ctx context.Context) error {
-	m.stopOnce.Do(func() { close(m.stopping) })
-	return m.driver.Stop(ctx)
-}
+func (m *Manager) Stop(ctx context.Context) error { return m.driver.Stop(ctx) }
 
 // Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the Manager, from Start on; nil before.
 func (m *Manager) Locator() *Locator { return m.locator.Load() }

@@ -271,7 +271,7 @@ func TestStatus_SaysWhatIsMissing(t *testing.T) {
 	a := newAlone(t, nil, younger, further)
 	a.hear("z", handover.Clear, func(m *handover.Message) { m.Wait = 3 * time.Second })
 	s := a.m.Status()
-	require.Equal(t, slot.Taking, s.Phase)
+	require.Equal(t, slot.Taking, a.m.Phase())
 	require.Equal(t, []sbr.ID{"y"}, s.Asked)
 	require.Equal(t, 3*time.Second, s.Until)
 }

@@ -84,11 +84,8 @@ func (o *other) since(round uint64) uint64 {
 	return o.asked - round
 }
 
-// Status is what a machine does and waits for, for people.
+// Status is what a machine waits for, for people.
 type Status struct {
-	Phase slot.Phase
-	// Token is the present run's; zero while nothing runs.
-	Token uint64
 	// Asked are the members whose consent is missing, in order.
 	Asked []sbr.ID
 	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited for.
@@ -97,9 +94,9 @@ type Status struct {
 	Resigned bool
 }
 
-// Status returns what the machine does. It shares nothing with the machine.
+// Status returns what the machine waits for. It shares nothing with the machine.
 func (m *Machine) Status() Status {
-	s := Status{Phase: m.slot.Phase, Token: m.Token(), Resigned: m.over()}
+	s := Status{Resigned: m.over()}
 	if m.slot.Phase != slot.Taking {
 		return s
 	}

@@ -168,6 +168,18 @@ func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 	return nil
 }
 
+// StandBy is what a member does that drives nothing: it waits for Stop, or for its own end.
+func (d *Driver[M]) StandBy() {
+	go func() {
+		defer d.End()
+		select {
+		case <-d.Inbox.Wake():
+		case <-d.Cluster.Downed():
+		case <-d.Cluster.Left():
+		}
+	}()
+}
+
 // Stop hands over what runs and waits until nothing is left. If ctx ends first all runs are stopped at once,
 // and its error is returned.
 func (d *Driver[M]) Stop(ctx context.Context) error {

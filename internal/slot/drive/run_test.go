@@ -129,7 +129,7 @@ func TestGo_EveryEndIsTold(t *testing.T) {
 	require.ErrorIs(t, call(func() error { runtime.Goexit(); return nil }), drive.ErrExited)
 	err := call(func() error { panic("a bug") })
 	require.EqualError(t, err, "panic: a bug")
-	require.Contains(t, drive.Attributes(err)[3], "conduct_test.go", "the stack says where")
+	require.Contains(t, drive.Attributes(err)[3], "run_test.go", "the stack says where")
 	require.Len(t, drive.Attributes(full), 2)
 }
 
