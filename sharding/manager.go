@@ -249,7 +249,8 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	gone := make(chan struct{})
 	d := m.driver
 	if r.Token() < 1 || r.Token() > message.MaxTerm {
-		m.cfg.Logger.Error("sbr: the coordinator of shards cannot start: its token is no term", "type", m.cfg.Type, "token", r.Token())
+		m.cfg.Logger.Error("sbr: the coordinator of shards cannot start: its token is no term",
+			"type", m.cfg.Type, "token", r.Token())
 		return singleton.ErrDone
 	}
 	d.Inbox.Post(func() {

@@ -33,8 +33,8 @@ func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
 // other is what the machine knows of one other member.
 type other struct {
 	id sbr.ID
-	// answer is what it has said in the present round; 0: nothing yet. HandOver: it was asked to; HandedOver counts
-	// as Clear. tries is how often it was asked.
+	// answer is what it has said in the present round; 0: nothing yet. HandOver: it was asked to; HandedOver
+	// counts as Clear. tries is how often it was asked.
 	answer Kind
 	tries  int
 	// asks: it has asked for the slot, in the round asked at the latest: it has a manager, whether its tags say so

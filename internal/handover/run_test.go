@@ -86,7 +86,8 @@ func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 
 // told lets another member mention a token.
 func (a *alone) told(token uint64) {
-	a.step(slot.Asked[handover.Message]{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: token}})
+	msg := handover.Message{Kind: handover.Resigned, Token: token}
+	a.step(slot.Asked[handover.Message]{From: "q", Message: msg})
 }
 
 func TestToken_NeverWraps(t *testing.T) {

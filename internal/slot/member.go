@@ -70,7 +70,7 @@ func (r *Rules) Validate(of string) error {
 		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: at least 1 is needed", of, r.NumberOfRetries))
 	}
 	if !r.UseLease && r.Trust <= 0 {
-		errs = append(errs, fmt.Errorf("%s: nothing runs without a lease for longer than %v: stable-after is needed", of, r.Trust))
+		errs = append(errs, fmt.Errorf("%s: without a lease a run would last %v: stable-after is needed", of, r.Trust))
 	}
 	return errors.Join(errs...)
 }

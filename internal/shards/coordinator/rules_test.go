@@ -327,7 +327,8 @@ func shardsOf(t *testing.T, n, recoveries, moves int) func(*coordinator.Config) 
 	for i := range names {
 		names[i] = fmt.Sprintf("s%04d", i)
 	}
-	alloc, err := allocation.New("orders", names, allocation.Config{LoadFactor: 1, MaxRecoveries: recoveries, MaxMoves: moves})
+	limits := allocation.Config{LoadFactor: 1, MaxRecoveries: recoveries, MaxMoves: moves}
+	alloc, err := allocation.New("orders", names, limits)
 	require.NoError(t, err)
 	return func(c *coordinator.Config) { c.Allocator = alloc }
 }
@@ -348,7 +349,8 @@ func (d *desk) carriedOut(orders []message.Order) {
 	for _, o := range orders {
 		i := slices.IndexFunc(d.view.Peers, func(p slot.Peer) bool { return message.KeyOf(p.ID) == o.To })
 		d.state(d.view.Peers[i].ID, func(a *message.Message) {
-			a.Full, a.Entries = false, []message.Entry{{Shard: o.Shard, Phase: slot.Active, Number: o.Number, Seen: o.Number}}
+			a.Full = false
+			a.Entries = []message.Entry{{Shard: o.Shard, Phase: slot.Active, Number: o.Number, Seen: o.Number}}
 		})
 	}
 }

@@ -140,7 +140,8 @@ type Order struct {
 // Entry is what a member does with one shard.
 type Entry struct {
 	Shard int
-	// Phase is one up to slot.Stopping: a run that rests is active for others, a lease that is given back stopping.
+	// Phase is one up to slot.Stopping: for others a run that rests is active, and a lease that is given back is
+	// stopping.
 	Phase slot.Phase
 	// Number is the order by which it has the shard; 0 if Idle.
 	Number uint64
