@@ -130,17 +130,17 @@ func (t *shardHost) over() {
 // memory is what a manager has of the one before it in the same process.
 type memory struct {
 	known               host.Known
-	hosts, coordinators map[sbr.ID]time.Duration // whose margins are not over, as hosts and as coordinators
+	hosts, coordinators []core.Departure // whose margins are not over, as hosts and as coordinators
 }
 
 // remembers is what the next manager has. The provider remembers who is gone, also meanwhile; here the machines do, which look once more.
 func (t *shardHost) remembers(member *slotMember) memory {
 	now := t.p.clock()
 	t.host.Step(now, core.Viewed{View: t.viewNow()})
-	m := memory{known: t.host.Known(), hosts: t.host.Gone()}
+	m := memory{known: t.host.Known(), hosts: t.host.Departed}
 	if member != nil {
 		member.m.Step(now, core.Viewed{View: member.viewNow()})
-		m.coordinators = member.m.Gone()
+		m.coordinators = member.m.Departed
 	}
 	return m
 }
