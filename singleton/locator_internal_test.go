@@ -2,6 +2,7 @@ package singleton
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,7 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 // deserted is a cluster in which nobody answers.
 type deserted struct {
 	Cluster
+	mu    sync.Mutex
 	asked []time.Time
 }
 
@@ -49,6 +51,8 @@ func (d *deserted) Serve(string, func(downing.Question)) (stop func(), err error
 }
 
 func (d *deserted) Ask(string, sbr.ID, []byte, time.Duration) (<-chan downing.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.asked = append(d.asked, time.Now())
 	answers := make(chan downing.Answer)
 	close(answers)
