@@ -119,12 +119,13 @@ func (c Config) Validate() error {
 	if c.Run == nil {
 		errs = append(errs, errors.New("sharding: Run is required"))
 	}
-	d := c.withDefaults(downing.DefaultConfig())
-	if _, err := allocation.New(c.Type, d.Shards, d.allocation()); err != nil {
-		errs = append(errs, err)
+	if len(c.Shards) > MaxShards {
+		errs = append(errs, fmt.Errorf("sharding: there are %d shards: there may be %d", len(c.Shards), MaxShards))
 	}
-	errs = append(errs, c.settings().Validate())
-	return errors.Join(errs...)
+	p := downing.DefaultConfig()
+	c = c.withDefaults(p)
+	_, err := allocation.New(c.Type, c.Shards, c.allocation())
+	return errors.Join(append(errs, err, c.settings().Validate(p))...)
 }
 
 // maxType keeps the coordinator's name, a singleton's, within its limit.

@@ -21,7 +21,7 @@ import (
 // Errors of a Manager.
 var (
 	// ErrStarted is returned by Start when it is called a second time.
-	ErrStarted = errors.New("sharding: a manager is started once")
+	ErrStarted = drive.ErrStarted
 	// ErrLease is wrapped by the error of Start when a lease cannot be opened.
 	ErrLease = errors.New("sharding: the leases cannot be used")
 )
@@ -92,34 +92,23 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role runs nothing and knows who
 // does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
-	self, err := m.driver.Begin(ctx)
-	if errors.Is(err, drive.ErrStarted) {
-		return ErrStarted
-	}
-	if err != nil {
+	if err := m.driver.Begin(ctx, m.prepare); err != nil {
 		return err
 	}
-	if err := m.prepare(ctx, self); err != nil {
-		m.driver.End()
+	if err := m.driver.Go(ctx, m.hosts); err != nil || !m.hosts {
 		return err
 	}
-	if err := m.driver.Go(m.hosts); err != nil {
-		return err
-	}
-	if err := m.join(ctx); err != nil {
+	if err := m.single.Start(ctx); err != nil {
 		m.driver.StopAtOnce()
-		return err
+		return fmt.Errorf("shards of %s: the coordinator: %w", m.cfg.Type, err)
 	}
 	return nil
 }
 
 // prepare makes what the driver drives.
-func (m *Manager) prepare(ctx context.Context, self *downing.Peer) (err error) {
+func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
-	m.host, err = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
-	if err != nil {
-		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
-	}
+	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
 		return nil
@@ -128,20 +117,6 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) (err error) {
 		if err := m.driver.OpenLease(ctx, s); err != nil {
 			return fmt.Errorf("%w: %w", ErrLease, err)
 		}
-	}
-	return nil
-}
-
-// join makes this member one that runs shards, and that may coordinate.
-func (m *Manager) join(ctx context.Context) error {
-	if !m.hosts {
-		return nil
-	}
-	if err := m.cluster.Offer(ctx, topic(m.cfg.Type), true); err != nil {
-		return fmt.Errorf("shards of %s: %w", m.cfg.Type, err)
-	}
-	if err := m.single.Start(ctx); err != nil {
-		return fmt.Errorf("shards of %s: the coordinator: %w", m.cfg.Type, err)
 	}
 	return nil
 }
@@ -246,4 +221,58 @@ func remembered(self sbr.ID, digest uint64) host.Known {
 	k, _ := known.Load(memory{self, digest})
 	h, _ := k.(host.Known)
 	return h
+}
+
+// coordinatorConfig is the singleton that the coordinator runs as.
+func (m *Manager) coordinatorConfig() (singleton.Config, error) {
+	c := singleton.DefaultConfig()
+	c.Name, c.Role, c.Run = coordinatorName(m.cfg.Type), m.cfg.Role, m.coordinate
+	c.HandOverRetryInterval, c.NumberOfRetries, c.RemovalMargin = m.cfg.HandOverRetryInterval, m.cfg.NumberOfRetries, m.cfg.RemovalMargin
+	c.UseLease, c.LeaseDecode, c.Lease, c.LeaseRetryInterval = m.cfg.UseLease, m.cfg.LeaseDecode, m.cfg.Lease, m.cfg.LeaseRetryInterval
+	c.LeaseName = m.cluster.Config().System + "-shards-" + m.cfg.Type
+	c.Logger, c.Pause, c.CompactTokens = m.cfg.Logger, m.cfg.Pause, true
+	if m.cfg.Store == nil {
+		return c, nil
+	}
+	var err error
+	c.Store, err = m.cfg.Store(c.LeaseName)
+	if err != nil {
+		return c, fmt.Errorf("%w: %s: %w", ErrLease, c.LeaseName, err)
+	}
+	return c, nil
+}
+
+// coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never begins a second time under one token: numbers of orders would
+// repeat.
+func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
+	resigned := make(chan error, 1)
+	gone := make(chan struct{})
+	d := m.driver
+	if r.Token() < 1 || r.Token() > message.MaxTerm {
+		m.cfg.Logger.Error("sbr: the coordinator of shards cannot start: its token is no term",
+			"type", m.cfg.Type, "token", r.Token())
+		return singleton.ErrDone
+	}
+	d.Inbox.Post(func() {
+		c := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
+			AuditInterval: coordinator.DefaultConfig().AuditInterval}, d.Now())
+		m.coord, d.Second, m.coordEnd = c, c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
+		m.published = 0
+		d.Look()
+	})
+	var why error
+	select {
+	case <-ctx.Done():
+	case <-m.looped:
+	case why = <-resigned: // whoever goes on has a larger token
+	}
+	d.Inbox.Post(func() {
+		m.coord, d.Second, m.coordEnd = nil, nil, nil
+		close(gone)
+	})
+	select {
+	case <-gone:
+	case <-m.looped:
+	}
+	return why
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -253,6 +256,127 @@ func TestManager_ShardsOfTheLosingSideMoveAfterTheMargin(t *testing.T) {
 				})
 				t.Logf("all run again after %v", time.Since(cut))
 			})
+		})
+	}
+}
+
+// A member that lacks the role has a manager all the same, to know who runs what. It keeps nobody waiting, and knows.
+func TestManager_AMemberWithoutTheRoleKeepsNobodyWaiting(t *testing.T) {
+	workers := func(name string, conf *serf.Config) {
+		if name != clustertest.Name(1) {
+			conf.Tags[downing.TagRole] = "worker"
+		}
+	}
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: workers}, func(t *testing.T, cl *clustertest.Cluster) {
+		c := newCrew(t, cl, 4)
+		c.change = func(_ string, cfg *sharding.Config) { cfg.Role = "worker" }
+		c.startAll(3)
+		defer c.stop()
+		time.Sleep(time.Minute)
+		require.Equal(t, 4, c.register.all())
+		require.Zero(t, c.register.on()[clustertest.Name(1)])
+		for _, o := range c.managers[clustertest.Name(1)].Owners() {
+			require.NotEmpty(t, o.Name, o.Shard)
+		}
+	})
+}
+
+// With one record for several leases no shard would run, and a crash would never be resolved: nothing starts.
+func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, c *clustertest.Cluster) {
+		c.Form(1)
+		own, shards := leasetest.NewMemory(), leasetest.NewMemory()
+		for want, store := range map[string]func(name string) *leasetest.Memory{
+			"the resolver of payments": func(string) *leasetest.Memory { return c.Store },
+			"the shard 0 of orders of payments, and cannot be that of the shard 1 of orders of payments": func(string) *leasetest.Memory { return own },
+			"the shard 0 of orders of payments, and cannot be that of the singleton shards.orders of payments": func(name string) *leasetest.Memory {
+				if name == "payments-shard-orders-1" {
+					return shards
+				}
+				return own
+			},
+		} {
+			cfg := sharding.DefaultConfig()
+			cfg.Type, cfg.Shards, cfg.Logger = "orders", sharding.Numbered(64), clustertest.Logger("n1")
+			cfg.Run = func(context.Context, *sharding.Shard) error { return nil }
+			cfg.Store = func(name string) (lease.Store, error) { return store(name).View("n1"), nil }
+			m, err := sharding.New(c.Member("n1").Provider, cfg)
+			require.NoError(t, err)
+			err = m.Start(t.Context())
+			require.ErrorIs(t, err, lease.ErrInUse)
+			require.ErrorContains(t, err, want)
+			<-m.Done()
+		}
+	})
+}
+
+// A provider that has just been started has not looked at its members yet: the manager waits for that.
+func TestStart_RightAfterTheProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, clustertest.Options{Config: clustertest.Quick})
+		r := newCrew(t, c, 2)
+		defer c.Stop()
+		defer r.stop()
+		c.Start("n1")
+		require.Zero(t, c.Member("n1").Provider.Peers())
+		r.start("n1")
+	})
+}
+
+// One that is not started never looks.
+func TestStart_WithoutAProviderThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := downing.DefaultConfig()
+		cfg.System, cfg.Strategy = "payments", "keep-majority"
+		p, err := downing.New(cfg)
+		require.NoError(t, err)
+		m, err := sharding.New(p, sharding.Config{Type: "orders", Shards: []string{"a"}, Run: func(context.Context, *sharding.Shard) error { return nil }})
+		require.NoError(t, err)
+		require.ErrorIs(t, m.Start(t.Context()), downing.ErrNotMember)
+	})
+}
+
+// load lets each of the twelve shards of a round write to a resource of its own, every 100 ms.
+func load(r *clustertest.Round, withLeases bool) clustertest.Load {
+	c := newCrew(r.T(), r.Cluster, 12)
+	if withLeases {
+		c.leases = make(map[string]*leasetest.Memory)
+	}
+	c.change = func(name string, cfg *sharding.Config) {
+		cfg.Run = func(ctx context.Context, s *sharding.Shard) error {
+			return r.Work(ctx, name, s.Name(), 100*time.Millisecond, s)
+		}
+		cfg.Pause = func() { r.Trouble.Pass(name) }
+	}
+	return clustertest.Load{
+		Start: c.start,
+		Stop:  func(ctx context.Context, name string) error { return c.managers[name].Stop(ctx) },
+		// The coordinator knows that every shard runs.
+		Settled: func() bool {
+			for name, m := range c.managers {
+				if l := m.Listing(); l.Running == c.shards && !r.Trouble.Paused(name) && !r.Member(name).Down() {
+					return true
+				}
+			}
+			return false
+		},
+		Favourite: func() string {
+			for _, name := range r.Trouble.Attending() {
+				if c.managers[name].Listing().Coordinator {
+					return name
+				}
+			}
+			return ""
+		},
+		Stores: c.views,
+		Dump:   c.dump,
+	}
+}
+
+func TestRounds_TheResourcesSeeTokensInOrder(t *testing.T) {
+	for _, way := range []string{"without leases", "with leases"} {
+		t.Run(way, func(t *testing.T) {
+			clustertest.PlayRounds(t, 2, func(r *clustertest.Round) clustertest.Load { return load(r, way == "with leases") })
 		})
 	}
 }

@@ -110,7 +110,7 @@ func (m *Manager) list(st coordinator.Status) Listing {
 	l := Listing{Coordinator: true, Recovered: st.Recovered, Running: st.Running, Moving: st.Moving, Waiting: st.Waiting, Unowned: st.Unowned,
 		Silent: names(st.Silent), Strangers: names(st.Strangers)}
 	for _, s := range st.Shards {
-		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: s.State.String(), Owner: downing.NameOf(s.Owner), To: downing.NameOf(s.To), Token: s.Token,
+		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: string(s.State), Owner: downing.NameOf(s.Owner), To: downing.NameOf(s.To), Token: s.Token,
 			Since: m.driver.Origin.Add(s.Since)})
 	}
 	return l

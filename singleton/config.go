@@ -119,7 +119,9 @@ func (c Config) Validate() error {
 	if len(c.Endpoint) > MaxEndpoint {
 		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), MaxEndpoint))
 	}
-	errs = append(errs, c.settings().Validate(), drive.NotNegative("singleton", "restart-at-most", c.RestartAtMost),
+	p := downing.DefaultConfig()
+	c = c.withDefaults(p)
+	errs = append(errs, c.settings().Validate(p), drive.NotNegative("singleton", "restart-at-most", c.RestartAtMost),
 		drive.NotNegative("singleton", "stop-timeout", c.StopTimeout))
 	return errors.Join(errs...)
 }

@@ -3,8 +3,11 @@ package singleton
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -164,14 +167,19 @@ func (l *Locator) set(at Location) {
 func (l *Locator) ask() {
 	l.do(func() {
 		l.timer.Reset(l.backoff.NextBackOff())
-		l.asks.Go(func() {
-			answers, err := l.cluster.Ask(locatorTopic(l.name), "", whereabouts{what: newsWhere}.encode(), whereTimeout)
-			if err != nil {
-				l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
-				return
-			}
-			l.listen(answers)
-		})
+		l.tell(whereabouts{what: newsWhere})
+	})
+}
+
+// tell tells everybody something, and takes in what is answered. It is called while l.mu is held.
+func (l *Locator) tell(w whereabouts) {
+	l.asks.Go(func() {
+		answers, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout)
+		if err != nil {
+			l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
+			return
+		}
+		l.listen(answers)
 	})
 }
 
@@ -229,11 +237,46 @@ func (l *Locator) heard(from sbr.ID, w whereabouts) {
 // told takes in news of this member's own manager, and passes it on to everybody.
 func (l *Locator) told(self sbr.ID, w whereabouts) {
 	l.heard(self, w)
-	l.do(func() {
-		l.asks.Go(func() {
-			if _, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout); err != nil {
-				l.log.Debug("sbr: news was not told", "singleton", l.name, "error", err)
-			}
-		})
-	})
+	l.do(func() { l.tell(w) })
+}
+
+// news is what a manager tells locators, and what these ask.
+type news byte
+
+const (
+	// newsRuns: the sender runs the singleton, under Token, reachable at Endpoint.
+	newsRuns news = iota + 1
+	// newsEnded: the run under Token is over or must end.
+	newsEnded
+	// newsWhere: whoever runs the singleton is asked to answer newsRuns.
+	newsWhere
+)
+
+var errNews = errors.New("singleton: not valid news")
+
+type whereabouts struct {
+	what     news
+	token    uint64
+	endpoint string
+}
+
+func (w whereabouts) encode() []byte {
+	b := binary.AppendUvarint([]byte{byte(w.what)}, w.token)
+	return append(b, w.endpoint...)
+}
+
+func decodeNews(b []byte) (w whereabouts, err error) {
+	if len(b) == 0 || news(b[0]) < newsRuns || news(b[0]) > newsWhere {
+		return w, fmt.Errorf("%w: unknown kind", errNews)
+	}
+	token, n := binary.Uvarint(b[1:])
+	switch {
+	case n <= 0:
+		return w, fmt.Errorf("%w: cut off", errNews)
+	case token > math.MaxInt64:
+		return w, fmt.Errorf("%w: the token is too large", errNews)
+	case len(b)-1-n > MaxEndpoint:
+		return w, fmt.Errorf("%w: the endpoint has %d bytes", errNews, len(b)-1-n)
+	}
+	return whereabouts{what: news(b[0]), token: token, endpoint: string(b[1+n:])}, nil
 }

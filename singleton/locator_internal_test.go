@@ -1,6 +1,8 @@
 package singleton
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +40,7 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 // deserted is a cluster in which nobody answers.
 type deserted struct {
 	Cluster
+	mu    sync.Mutex
 	asked []time.Time
 }
 
@@ -48,6 +51,8 @@ func (d *deserted) Serve(string, func(downing.Question)) (stop func(), err error
 }
 
 func (d *deserted) Ask(string, sbr.ID, []byte, time.Duration) (<-chan downing.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.asked = append(d.asked, time.Now())
 	answers := make(chan downing.Answer)
 	close(answers)
@@ -65,4 +70,28 @@ func TestLocator_AsksAgain(t *testing.T) {
 		require.Greater(t, len(d.asked), 100)
 		require.WithinDuration(t, time.Now(), d.asked[len(d.asked)-1], whereAtMost)
 	})
+}
+
+func FuzzDecodeNews(f *testing.F) {
+	f.Add(whereabouts{what: newsRuns, token: 7, endpoint: "http://10.0.0.1:8080"}.encode())
+	f.Add(whereabouts{what: newsWhere}.encode())
+	f.Add([]byte{byte(newsRuns), 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w, err := decodeNews(b)
+		if err != nil {
+			require.ErrorIs(t, err, errNews)
+			return
+		}
+		again, err := decodeNews(w.encode())
+		require.NoError(t, err)
+		require.Equal(t, w, again)
+	})
+}
+
+func TestDecodeNews_RefusesWhatNobodyWrites(t *testing.T) {
+	for _, b := range [][]byte{nil, {0, 1}, {9, 1}, {byte(newsRuns)}, append([]byte{byte(newsRuns), 1}, strings.Repeat("x", MaxEndpoint+1)...),
+		{byte(newsEnded), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
+		_, err := decodeNews(b)
+		require.ErrorIs(t, err, errNews, "%v", b)
+	}
 }

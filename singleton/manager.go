@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 // Errors of a Manager.
 var (
 	// ErrStarted is returned by Start when it is called a second time.
-	ErrStarted = errors.New("singleton: a manager is started once")
+	ErrStarted = drive.ErrStarted
 	// ErrLease is wrapped by the error of Start when the lease cannot be opened.
 	ErrLease = errors.New("singleton: the lease cannot be used")
 )
@@ -38,10 +37,7 @@ type Manager struct {
 	cfg     Config
 	cluster Cluster
 	driver  *drive.Driver[handover.Message]
-	// stopping is closed by the first Stop.
-	stopping chan struct{}
-	stopOnce sync.Once
-	locator  atomic.Pointer[Locator]
+	locator atomic.Pointer[Locator]
 
 	// Owned by the driver's goroutine.
 	machine *handover.Machine
@@ -59,7 +55,7 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	}
 	p := c.Config()
 	cfg = cfg.withDefaults(p)
-	m := &Manager{cfg: cfg, cluster: c, stopping: make(chan struct{})}
+	m := &Manager{cfg: cfg, cluster: c}
 	m.tell(Status{Name: cfg.Name, Phase: slot.Idle.String()})
 	m.backoff = backoff.NewExponentialBackOff()
 	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter, cfg.RestartAtMost, 0
@@ -81,39 +77,19 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. On a member that lacks Config.Role it does nothing: the
 // singleton never runs there. Errors: ErrStarted, ErrLease, and those of downing.Provider's Serve and Offer.
 func (m *Manager) Start(ctx context.Context) error {
-	self, err := m.driver.Begin(ctx)
-	if errors.Is(err, drive.ErrStarted) {
-		return ErrStarted
-	}
-	if err != nil {
+	runs := false
+	err := m.driver.Begin(ctx, func(ctx context.Context, self *downing.Peer) error {
+		runs = self.HasRole(m.cfg.Role)
+		return m.prepare(ctx, self)
+	})
+	switch {
+	case err != nil:
 		return err
+	case runs:
+		return m.driver.Go(ctx, true)
 	}
-	if err := m.prepare(ctx, self); err != nil {
-		m.driver.End()
-		return err
-	}
-	if !self.HasRole(m.cfg.Role) {
-		go m.standBy()
-		return nil
-	}
-	if err := m.driver.Go(true); err != nil {
-		return err
-	}
-	if err := m.cluster.Offer(ctx, managerTopic(m.cfg.Name), true); err != nil {
-		m.driver.StopAtOnce()
-		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
-	}
+	m.driver.StandBy() // the locator works, nothing else
 	return nil
-}
-
-// standBy is the life of a manager on a member that lacks the role: its locator works, nothing else.
-func (m *Manager) standBy() {
-	defer m.driver.End()
-	select {
-	case <-m.stopping:
-	case <-m.cluster.Downed():
-	case <-m.cluster.Left():
-	}
 }
 
 // prepare makes what the driver drives.
@@ -124,12 +100,8 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	}
 	m.locator.Store(locator)
 	d, bits := m.driver, m.cfg.counterBits()
-	m.machine, err = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
-		Floor: handover.FloorAt(d.Origin.Unix(), bits)}, 0)
-	if err != nil {
-		return fmt.Errorf("singleton %s: %w", m.cfg.Name, err)
-	}
-	m.machine.Step(0, slot.Heard{Token: m.cfg.After})
+	m.machine = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
+		After: m.cfg.After, Floor: handover.FloorAt(d.Origin.Unix(), bits)}, 0)
 	d.Machine = m.machine
 	if m.driver.Rules.UseLease {
 		if err := d.OpenLease(ctx, 0); err != nil {
@@ -141,10 +113,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 
 // Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the member leaves its cluster. If ctx ends first the
 // run's context is cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the function has returned.
-func (m *Manager) Stop(ctx context.Context) error {
-	m.stopOnce.Do(func() { close(m.stopping) })
-	return m.driver.Stop(ctx)
-}
+func (m *Manager) Stop(ctx context.Context) error { return m.driver.Stop(ctx) }
 
 // Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the Manager, from Start on; nil before.
 func (m *Manager) Locator() *Locator { return m.locator.Load() }

@@ -52,7 +52,8 @@ func (m *Manager) Status() Status {
 // publish renews what Status says.
 func (m *Manager) publish() {
 	s := m.machine.Status()
-	next := Status{Name: m.cfg.Name, Phase: s.Phase.String(), Token: s.Token, Resigned: s.Resigned, Last: m.last}
+	next := Status{Name: m.cfg.Name, Resigned: s.Resigned, Last: m.last}
+	next.Phase, next.Token = m.machine.Phase().String(), m.machine.Token()
 	for _, id := range s.Asked {
 		next.WaitingFor = append(next.WaitingFor, downing.NameOf(id))
 	}

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -16,21 +15,25 @@ func (m *Machine) asked(e slot.Asked[Message]) {
 		return // who is out is told so by others, and who is down says nothing
 	}
 	m.hear(q.Token)
-	if s := m.quitter(e.From); s != nil && s.done && q.Kind == Take && q.Round <= s.round && m.Now < s.late {
+	if o := m.known(e.From); o.done && q.Kind == Take && q.Round <= o.went && m.Now < o.late {
 		return
 	}
 	if q.Kind == Take || q.Kind == HandOver {
 		if slices.ContainsFunc(m.Departed, func(d slot.Departure) bool { return d.ID == e.From }) {
 			return // it does not know yet that it was removed, or its view will show it again
 		}
-		m.asks(e.From, q.Round)
-	} else if m.askedLater(e.From, q.Round) {
+		o := m.other(e.From)
+		o.asks, o.asked = true, max(o.asked, q.Round)
+	} else if m.known(e.From).asked > q.Round {
 		return // a late word of a manager that was closed; the member has a new one
 	}
 	switch q.Kind {
 	case Take:
-		m.quitters = slices.DeleteFunc(m.quitters, func(s quitter) bool { return s.id == e.From && (s.done || s.round < q.Round) }) // it has a new manager
-		m.keep(e)
+		o := m.other(e.From)
+		if o.done || o.went < q.Round {
+			o.returns()
+		}
+		o.kept, o.keptUntil = &e, m.Now+m.cfg.HandOverRetryInterval
 		m.answerKept()
 	case HandOver:
 		m.askedToStop(e)
@@ -41,29 +44,12 @@ func (m *Machine) asked(e slot.Asked[Message]) {
 	}
 }
 
-// asks notes the round in which a member asks.
-func (m *Machine) asks(id sbr.ID, round uint64) {
-	i, ok := slices.BinarySearchFunc(m.askers, id, func(a asker, id sbr.ID) int { return cmp.Compare(a.id, id) })
-	if !ok {
-		m.askers = slices.Insert(m.askers, i, asker{id: id})
-	}
-	m.askers[i].round = max(m.askers[i].round, round)
-}
-
-// askedLater reports whether a member has asked for the slot in a later round.
-func (m *Machine) askedLater(id sbr.ID, round uint64) bool {
-	return slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == id && a.round > round })
-}
-
 // quits notes that a member goes. done: nothing of it runs.
 func (m *Machine) quits(id sbr.ID, done bool, round uint64) {
-	i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) })
-	if !ok {
-		m.quitters = slices.Insert(m.quitters, i, quitter{id: id})
-	}
-	q := &m.quitters[i]
-	q.done, q.round, q.late = q.done || done, max(q.round, round), m.Now+m.cfg.HandOverRetryInterval
-	m.kept = slices.DeleteFunc(m.kept, func(k kept) bool { return k.From == id })
+	o := m.other(id)
+	o.goes, o.done, o.went = true, o.done || done, max(o.went, round)
+	o.late = m.Now + m.cfg.HandOverRetryInterval
+	o.kept = nil
 	if done {
 		m.Forget(id)
 	}
@@ -76,38 +62,27 @@ func (m *Machine) askAgain(id sbr.ID, done bool) {
 	if m.slot.Phase != slot.Taking && m.slot.Phase != slot.Acquiring {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
-	if !ok {
-		return
-	}
-	switch what := m.answers[i].what; {
-	case what == Refuse, done && what == 0:
+	switch o := m.known(id); {
+	case o.answer == Refuse, done && o.answer == 0 && o.tries > 0:
 		m.ask(id, Take)
-	case done && what == HandOver:
+	case done && o.answer == HandOver:
 		m.ask(id, HandOver)
 	}
 }
 
-// keep keeps the question of a member that wants to run the slot, until it is answered or repeated.
-func (m *Machine) keep(e slot.Asked[Message]) {
-	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { return q.From == e.From })
-	m.kept = append(m.kept, kept{Asked: e, until: m.Now + m.cfg.HandOverRetryInterval})
-}
-
 // answerKept answers those questions that can be answered by now.
 func (m *Machine) answerKept() {
-	left := m.kept[:0]
-	for _, q := range m.kept {
-		if m.Now > q.until {
+	for i := range m.heard {
+		o := &m.heard[i]
+		if o.kept == nil || m.Now > o.keptUntil {
+			o.kept = nil
 			continue
 		}
-		if a, ok := m.consent(q.From, &q.Message); ok {
-			m.Emit(slot.Answer[Message]{Ref: q.Ref, Message: a})
-		} else {
-			left = append(left, q)
+		if a, ok := m.consent(o.id, &o.kept.Message); ok {
+			m.Emit(slot.Answer[Message]{Ref: o.kept.Ref, Message: a})
+			o.kept = nil
 		}
 	}
-	m.kept = left
 }
 
 // consent answers a member that wants to run the slot. ok is false while this one knows of an older candidate. Without a lease that has to wait until it has
@@ -222,22 +197,22 @@ func (m *Machine) answered(e slot.Answered[Message]) {
 	if e.Message.Round != m.round {
 		return
 	}
-	a := m.answerOf(e.From)
+	a := m.other(e.From)
 	if e.Unserved {
-		a.what = Clear // a manager is closed only once nothing of its run is left
+		a.answer = Clear // a manager is closed only once nothing of its run is left
 		return
 	}
 	m.hear(e.Message.Token)
 	m.takeIn(a, &e.Message)
 }
 
-func (m *Machine) takeIn(a *answer, msg *Message) {
+func (m *Machine) takeIn(a *other, msg *Message) {
 	switch msg.Kind {
 	case Clear:
-		if a.what == Running || a.what == HandOver {
+		if a.answer == Running || a.answer == HandOver {
 			return // it said so before it ran, or no longer does: the answer to HandOver counts
 		}
-		a.what = Clear
+		a.answer = Clear
 		if m.slot.Phase == slot.Taking {
 			m.waitUntil = max(m.waitUntil, m.Now+msg.Wait)
 			if msg.State != nil {
@@ -245,24 +220,24 @@ func (m *Machine) takeIn(a *answer, msg *Message) {
 			}
 		}
 	case Refuse:
-		if a.what == Clear && m.bound {
+		if a.answer == Clear && m.bound {
 			return // it has come to want the slot since then, and has to ask
 		}
-		a.what = Refuse
+		a.answer = Refuse
 	case Running:
-		if a.what == HandOver {
+		if a.answer == HandOver {
 			return
 		}
-		a.what = Running
+		a.answer = Running
 		if m.slot.Phase == slot.Active {
 			m.duplicate(a)
 		}
 	case HandedOver:
-		a.what = Clear
+		a.answer = Clear
 		if m.slot.Phase == slot.Taking {
 			m.inherit(a.id, msg)
 		}
-		if p := m.View.Peer(a.id); p != nil && p.Leaving || m.quitter(a.id) != nil {
+		if p := m.View.Peer(a.id); p != nil && p.Leaving || a.goes {
 			m.quits(a.id, true, 0)
 		}
 	}
@@ -276,14 +251,14 @@ func (m *Machine) inherit(id sbr.ID, msg *Message) {
 }
 
 // duplicate deals with a member that runs the slot as well, in a cluster that has become one with this one. The older one goes on.
-func (m *Machine) duplicate(a *answer) {
+func (m *Machine) duplicate(a *other) {
 	p := m.View.Peer(a.id)
 	if !older(m.cfg.Born, m.cfg.Self, p.Born, p.ID) {
-		a.what = Clear // it will ask
+		a.answer = Clear // it will ask
 		return
 	}
 	m.explain(slot.TopicStuck, "%s runs the slot as well: it is asked to stop", a.id)
-	a.what, a.tries = HandOver, 1
+	a.answer, a.tries = HandOver, 1
 	m.ask(a.id, HandOver)
 }
 
@@ -300,19 +275,21 @@ func (m *Machine) viewed(v slot.View) {
 			m.reoffered(now)
 		}
 	}
-	m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return m.View.Peer(q.id) == nil })
-	m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return m.View.Peer(a.id) == nil })
-	m.kept = slices.DeleteFunc(m.kept, func(q kept) bool { p := m.View.Peer(q.From); return p == nil || p.Down })
-	m.answers = slices.DeleteFunc(m.answers, func(a answer) bool { p := m.View.Peer(a.id); return p == nil || p.Down })
+	m.heard = slices.DeleteFunc(m.heard, func(o other) bool { return m.View.Peer(o.id) == nil })
+	for i := range m.heard {
+		if o := &m.heard[i]; m.View.Peer(o.id).Down {
+			o.answer, o.tries, o.kept = 0, 0, nil
+		}
+	}
 	m.recognise()
 }
 
 // reoffered takes in that a member has taken its manager out of its tags, or has a new one.
 func (m *Machine) reoffered(p *slot.Peer) {
-	if p.Candidate {
-		m.quitters = slices.DeleteFunc(m.quitters, func(q quitter) bool { return q.id == p.ID })
+	if o := m.other(p.ID); p.Candidate {
+		o.returns()
 	} else {
-		m.askers = slices.DeleteFunc(m.askers, func(a asker) bool { return a.id == p.ID })
+		o.asks, o.asked = false, 0
 	}
 }
 
@@ -320,9 +297,9 @@ func (m *Machine) reoffered(p *slot.Peer) {
 // not answer may run the slot, though its tags have not come here yet. A member that has said that nothing of it runs has no margin.
 func (m *Machine) departed(p *slot.Peer) {
 	a := m.known(p.ID)
-	unanswered := m.slot.Phase == slot.Taking && a.tries > 0 && a.what == 0
-	ran := unanswered || a.what == Running || a.what == HandOver || slices.ContainsFunc(m.askers, func(a asker) bool { return a.id == p.ID })
-	if q := m.quitter(p.ID); p.ID == m.cfg.Self || !p.Candidate && !ran || q != nil && q.done {
+	unanswered := m.slot.Phase == slot.Taking && a.tries > 0 && a.answer == 0
+	ran := unanswered || a.answer == Running || a.answer == HandOver || a.asks
+	if p.ID == m.cfg.Self || !p.Candidate && !ran || a.done {
 		return
 	}
 	m.Depart(p.ID)

@@ -1,8 +1,7 @@
 package handover
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born. Start from DefaultConfig.
+// Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born.
+// They are valid (Rules.Validate); CounterBits is at most 62. Start from DefaultConfig.
 type Config struct {
 	slot.Rules
 	// Born is this member's birth (see Peer).
@@ -18,6 +18,8 @@ type Config struct {
 	// FirstRound is where the member's rounds begin. A machine that follows another one of the same incarnation must begin beyond its rounds: a
 	// late answer would count.
 	FirstRound uint64
+	// After is the largest token that is not given any more, where no lease gives them.
+	After uint64
 	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of a cluster that know nothing of each other: when
 	// all members have gone down together without a verdict, nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
 	Floor uint64
@@ -28,21 +30,30 @@ type Config struct {
 // DefaultConfig returns the reference's defaults for a resolver with the default stable-after of 20 s.
 func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
 
-// Validate reports every problem at once, one line each.
-func (c Config) Validate() error {
-	err := c.Rules.Validate("handover")
-	if c.CounterBits < 0 || c.CounterBits > 62 {
-		err = errors.Join(err, fmt.Errorf("handover: CounterBits is %d: it must be from 0 to 62", c.CounterBits))
-	}
-	return err
+// other is what the machine knows of one other member.
+type other struct {
+	id sbr.ID
+	// answer is what it has said in the present round; 0: nothing yet. HandOver: it was asked to; HandedOver
+	// counts as Clear. tries is how often it was asked.
+	answer Kind
+	tries  int
+	// asks: it has asked for the slot, in the round asked at the latest: it has a manager, whether its tags say so
+	// by now or not.
+	asks  bool
+	asked uint64
+	// goes: it has said that it resigns. done: nothing of it runs. What comes until late of no later a round than
+	// went is what it had said before.
+	goes, done bool
+	went       uint64
+	late       time.Duration
+	// kept is its question to take the slot, until it is repeated: it is answered once this member, too, knows of
+	// no older candidate.
+	kept      *slot.Asked[Message]
+	keptUntil time.Duration
 }
 
-// answer is what the machine has of one other member in the present round.
-type answer struct {
-	id    sbr.ID
-	what  Kind // 0: nothing yet; Clear, Running, Refuse, HandOver (asked to), HandedOver counts as Clear
-	tries int
-}
+// returns takes in that a member that had resigned has a new manager.
+func (o *other) returns() { o.goes, o.done, o.went, o.late = false, false, 0, 0 }
 
 // Machine is the state of one slot on one member. It is not safe for concurrent use.
 type Machine struct {
@@ -55,9 +66,9 @@ type Machine struct {
 	// patience is until when a successor may ask for the run of a member that resigns; zero: not resigning, or nothing runs.
 	patience time.Duration
 
-	round   uint64
-	answers []answer // by ID
-	askAt   time.Duration
+	round uint64
+	heard []other // by ID
+	askAt time.Duration
 	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot, and hands over then, so that nobody has to ask
 	// everybody while nothing runs.
 	bound bool
@@ -66,18 +77,12 @@ type Machine struct {
 	gaveWay   sbr.ID
 	// waitUntil is the end of margins that others know of.
 	waitUntil time.Duration
-	// quitters are members that hand over or have said that they run nothing, and go.
-	quitters []quitter // by ID
-	askers   []asker   // by ID
-
-	maxToken uint64
-	estate   estate
+	maxToken  uint64
+	estate    estate
 	// lent is the last member that was let through: it may have run the slot since estate was left.
 	lent sbr.ID
 	// waiting are the questions that are answered once the run has ended.
 	waiting []waiting
-	// kept are those that are answered once this member, too, knows of no older candidate than the one that asks.
-	kept []kept
 }
 
 // estate is what the newest run that is known of has left, and the member that has handed it over; empty: this one.
@@ -85,26 +90,6 @@ type estate struct {
 	token uint64
 	state []byte
 	from  sbr.ID
-}
-
-// quitter is a member that has said that it resigns. done: nothing of it runs. What comes until late of no later a round is what it had said before.
-type quitter struct {
-	id    sbr.ID
-	done  bool
-	round uint64
-	late  time.Duration
-}
-
-// asker is a member that has asked for the slot, in this round at the latest: it has a manager, whether its tags say so by now or not.
-type asker struct {
-	id    sbr.ID
-	round uint64
-}
-
-// kept is a question to take the slot, and until when it is kept: it is repeated by then.
-type kept struct {
-	slot.Asked[Message]
-	until time.Duration
 }
 
 type waiting struct {
@@ -115,14 +100,11 @@ type waiting struct {
 }
 
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
-func New(cfg Config, now time.Duration) (*Machine, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if cfg.CounterBits == 0 {
-		cfg.CounterBits = DefaultCounterBits
-	}
-	return &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}, nil
+func New(cfg Config, now time.Duration) *Machine {
+	cfg.CounterBits = cmp.Or(cfg.CounterBits, DefaultCounterBits)
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}
+	m.hear(cfg.After)
+	return m
 }
 
 // Phase returns what the machine is doing.
@@ -172,8 +154,6 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 		m.resign(e.Patience)
 	case slot.Downed:
 		m.downed(e.Why)
-	case slot.Heard:
-		m.hear(e.Token)
 	}
 	m.advance()
 	return m.Effects()
@@ -261,6 +241,6 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 }
 
 // anyOther reports whether f is true of a member that has to answer, and what is known of it.
-func (m *Machine) anyOther(f func(p *slot.Peer, a answer) bool) bool {
+func (m *Machine) anyOther(f func(p *slot.Peer, o other) bool) bool {
 	return slices.ContainsFunc(m.others(), func(p *slot.Peer) bool { return f(p, m.known(p.ID)) })
 }

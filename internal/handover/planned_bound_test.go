@@ -178,17 +178,3 @@ func TestBound_ResignsBeforeItHasTakenOver(t *testing.T) {
 		resigned(t, a)
 	})
 }
-
-func TestAppendState_TellsWhetherItIsBound(t *testing.T) {
-	asked, unasked := bound(t, nil), newAlone(t, nil, younger)
-	for _, a := range []*alone{asked, unasked} {
-		a.see(younger, further) // one more to ask
-		a.hear("z", handover.HandedOver, nil)
-		require.Equal(t, slot.Taking, a.m.Phase())
-	}
-	require.NotEqual(t, written(asked.m), written(unasked.m))
-	a := newAlone(t, nil, further, younger)
-	a.hear("z", handover.HandedOver, nil)
-	a.see(younger, further)
-	require.Equal(t, written(unasked.m), written(a.m), "and nothing else is told apart")
-}

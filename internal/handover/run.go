@@ -29,17 +29,17 @@ func (m *Machine) tryLease() {
 
 // answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it is its turn: it will not give the lease up unasked.
 func (m *Machine) answeredAfterAll() bool {
-	return m.anyOther(func(_ *slot.Peer, a answer) bool { return a.what == Running || a.what == Refuse })
+	return m.anyOther(func(_ *slot.Peer, a other) bool { return a.answer == Running || a.answer == Refuse })
 }
 
 // passedOverSome reports whether the lease is asked for without the consent of a member, which is asked on.
 func (m *Machine) passedOverSome() bool {
-	return m.anyOther(func(p *slot.Peer, a answer) bool { return a.what != Clear && !p.Unreachable })
+	return m.anyOther(func(p *slot.Peer, a other) bool { return a.answer != Clear && !p.Unreachable })
 }
 
 // newcomers reports whether there is a member that was not asked in this round.
 func (m *Machine) newcomers() bool {
-	return m.anyOther(func(_ *slot.Peer, a answer) bool { return a.what == 0 && a.tries == 0 })
+	return m.anyOther(func(_ *slot.Peer, a other) bool { return a.answer == 0 && a.tries == 0 })
 }
 
 func (m *Machine) leaseAnswered(e slot.LeaseAnswer) {
@@ -60,8 +60,8 @@ func (m *Machine) start(token uint64) {
 	}
 	m.estate, m.lent = estate{}, ""
 	m.bound, m.maxToken = false, max(m.maxToken, token)
-	for i := range m.answers {
-		m.answers[i].tries = 0
+	for i := range m.heard {
+		m.heard[i].tries = 0
 	}
 	m.slot.Start(m, token, last.state, last.from)
 	if !m.cfg.UseLease && len(m.others()) > 0 {
@@ -95,7 +95,7 @@ func (m *Machine) guard() {
 
 // successor reports whether there is somebody to whom the slot can be handed over.
 func (m *Machine) successor() bool {
-	return m.anyOther(func(p *slot.Peer, _ answer) bool { return p.Candidate && !p.Unreachable && m.stays(p) })
+	return m.anyOther(func(p *slot.Peer, _ other) bool { return p.Candidate && !p.Unreachable && m.stays(p) })
 }
 
 // claim asks members that were not there when the run began: they may run the slot as well, in a cluster that has just become one with
@@ -104,7 +104,7 @@ func (m *Machine) claim() {
 	if !m.claims() {
 		return
 	}
-	fresh := m.anyOther(func(p *slot.Peer, a answer) bool { return m.unclaimed(p, a) && a.what == 0 && a.tries == 0 })
+	fresh := m.anyOther(func(p *slot.Peer, a other) bool { return m.unclaimed(p, a) && a.answer == 0 && a.tries == 0 })
 	if !fresh && m.Now < m.askAt {
 		return
 	}
@@ -113,9 +113,9 @@ func (m *Machine) claim() {
 		if !m.unclaimed(p, m.known(p.ID)) {
 			continue
 		}
-		a := m.answerOf(p.ID)
+		a := m.other(p.ID)
 		a.tries++
-		if a.what == HandOver {
+		if a.answer == HandOver {
 			m.ask(p.ID, HandOver)
 		} else {
 			m.ask(p.ID, Take)
@@ -125,8 +125,8 @@ func (m *Machine) claim() {
 
 // unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is left alone: it will ask before it starts. One
 // that is known to run it is not.
-func (m *Machine) unclaimed(p *slot.Peer, a answer) bool {
-	return a.what != Clear && a.what != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.what == HandOver)
+func (m *Machine) unclaimed(p *slot.Peer, a other) bool {
+	return a.answer != Clear && a.answer != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.answer == HandOver)
 }
 
 func (m *Machine) claims() bool { return !m.resigned && m.anyOther(m.unclaimed) }
@@ -242,7 +242,10 @@ func (m *Machine) downed(why string) {
 	if m.down {
 		return
 	}
-	m.down, m.kept = true, nil
+	m.down = true
+	for i := range m.heard {
+		m.heard[i].kept = nil
+	}
 	m.end(slot.CauseDown, "this member is down: "+why)
 	if m.slot.Phase == slot.Resting {
 		m.release()

@@ -84,16 +84,21 @@ func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 	})
 }
 
+// told lets another member mention a token.
+func (a *alone) told(token uint64) {
+	msg := handover.Message{Kind: handover.Resigned, Token: token}
+	a.step(slot.Asked[handover.Message]{From: "q", Message: msg})
+}
+
 func TestToken_NeverWraps(t *testing.T) {
 	last := uint64(math.MaxInt64)
 	for name, spoil := range map[string]func(*alone){
-		"heard": func(a *alone) { a.step(slot.Heard{Token: math.MaxUint64}) },
 		"asked with": func(a *alone) {
-			a.step(slot.Asked[handover.Message]{From: "q", Message: handover.Message{Kind: handover.Resigned, Token: last}})
+			a.told(math.MaxUint64)
 		},
 		"of a verdict":    func(a *alone) { a.v.Verdict = last>>16 + 1 },
 		"of the lot":      func(a *alone) { a.v.Verdict = math.MaxUint64 },
-		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.step(slot.Heard{Token: last}) },
+		"of the last one": func(a *alone) { a.v.Verdict = last >> 16; a.told(last) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone(t, nil, older)
@@ -113,7 +118,7 @@ func TestToken_NeverWraps(t *testing.T) {
 	}
 	t.Run("the last one is used", func(t *testing.T) {
 		a := newAlone(t, nil, older)
-		a.step(slot.Heard{Token: last - 1})
+		a.told(last - 1)
 		a.see()
 		a.now = 30 * time.Second
 		a.see()
@@ -165,6 +170,15 @@ func TestLease_GrantInFlightIsGivenBack(t *testing.T) {
 	}
 }
 
+func TestDowned_StopsForGood(t *testing.T) {
+	a := newAlone(t, nil)
+	require.Equal(t, slot.CauseDown, only[slot.Stop](a.step(slot.Downed{Why: "a verdict"}))[0].Cause)
+	a.step(slot.RunEnded{Run: 1})
+	require.True(t, a.m.Finished())
+	a.see()
+	require.Empty(t, a.got)
+}
+
 func TestDowned_WhileReleasing(t *testing.T) {
 	a := newAlone(t, useLease)
 	a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
@@ -185,4 +199,23 @@ func TestViewed_WithoutSelf(t *testing.T) {
 	require.Equal(t, slot.Active, a.m.Phase())
 	a.step(slot.Viewed{View: slot.View{Sure: -1}})
 	require.Equal(t, slot.Stopping, a.m.Phase(), "a view that was never sure ends a run")
+}
+
+// All members have gone down together, without a verdict: nobody remembers the tokens of the former life.
+func TestToken_OfALaterLifeIsLarger(t *testing.T) {
+	for _, bits := range []int{29, 40} {
+		first := func(started time.Time, verdict uint64) uint64 {
+			cfg := handover.DefaultConfig()
+			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(started.Unix(), bits)
+			m := handover.New(cfg, 0)
+			m.Step(0, slot.Viewed{View: slot.View{Armed: true, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
+			require.Equal(t, slot.Active, m.Phase())
+			return m.Token()
+		}
+		then := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
+		require.Less(t, first(then, 0), first(then.Add(time.Minute), 0))
+		require.Less(t, first(then.AddDate(60, 0, 0), 7), first(then, 8), "a verdict counts more than any clock")
+		require.Zero(t, handover.FloorAt(0, bits), "a clock that was never set")
+		require.Less(t, handover.FloorAt(time.Date(2093, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), bits), uint64(1)<<bits)
+	}
 }

@@ -12,11 +12,8 @@ import (
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.Base = m.Base.Clone()
-	c.answers = slices.Clone(m.answers)
-	c.quitters = slices.Clone(m.quitters)
-	c.askers = slices.Clone(m.askers)
+	c.heard = slices.Clone(m.heard) // a question that is kept never changes
 	c.waiting = slices.Clone(m.waiting)
-	c.kept = slices.Clone(m.kept)
 	return &c
 }
 
@@ -30,10 +27,10 @@ func (m *Machine) AppendState(c slot.Writer) {
 	for _, t := range []time.Duration{m.patience, m.askAt, m.notBefore, m.waitUntil, due} {
 		c.Due(t, m.Now)
 	}
-	for _, a := range m.answers {
-		c.Text(string(a.id))
-		c.Uint(uint64(a.what))
-		c.Uint(uint64(min(a.tries, m.cfg.NumberOfRetries+1)))
+	for i := range m.heard {
+		if o := &m.heard[i]; *o != (other{id: o.id}) {
+			o.appendState(c, m.Now, m.cfg.NumberOfRetries)
+		}
 	}
 	c.Text("|")
 	for _, g := range m.Departed {
@@ -41,30 +38,10 @@ func (m *Machine) AppendState(c slot.Writer) {
 		c.Due(g.Until, m.Now)
 	}
 	c.Text("|")
-	for _, q := range m.quitters {
-		c.Text(string(q.id))
-		c.Flags(q.done)
-		if q.late > m.Now {
-			c.Uint(m.since(q.id, q.round))
-			c.Due(q.late, m.Now)
-		}
-	}
-	c.Text("|")
-	for _, a := range m.askers {
-		c.Text(string(a.id))
-	}
-	c.Text("|")
 	for _, w := range m.waiting {
 		c.Text(string(w.from))
-		c.Uint(m.since(w.from, w.round))
-	}
-	c.Text("|")
-	for _, q := range m.kept {
-		if m.Now <= q.until {
-			c.Text(string(q.From))
-			c.Uint(m.since(q.From, q.Message.Round))
-			c.Due(q.until, m.Now)
-		}
+		from := m.known(w.from)
+		c.Uint(from.since(w.round))
 	}
 	c.Text("|")
 	if m.notBefore > m.Now {
@@ -83,21 +60,32 @@ func (m *Machine) AppendState(c slot.Writer) {
 	c.View(&m.View)
 }
 
-// since returns how many rounds older a question of a member is than its newest one.
-func (m *Machine) since(from sbr.ID, round uint64) uint64 {
-	for _, a := range m.askers {
-		if a.id == from {
-			return a.round - round
-		}
+func (o *other) appendState(c slot.Writer, now time.Duration, retries int) {
+	kept := o.kept != nil && now <= o.keptUntil
+	c.Text(string(o.id))
+	c.Flags(o.asks, o.goes, o.done, kept, o.goes && now < o.late)
+	c.Uint(uint64(o.answer))
+	c.Uint(uint64(min(o.tries, retries+1)))
+	if o.goes && now < o.late {
+		c.Uint(o.since(o.went))
+		c.Due(o.late, now)
 	}
-	return 0
+	if kept {
+		c.Uint(o.since(o.kept.Message.Round))
+		c.Due(o.keptUntil, now)
+	}
 }
 
-// Status is what a machine does and waits for, for people.
+// since returns how many rounds older a question of a member is than its newest one.
+func (o *other) since(round uint64) uint64 {
+	if !o.asks {
+		return 0
+	}
+	return o.asked - round
+}
+
+// Status is what a machine waits for, for people.
 type Status struct {
-	Phase slot.Phase
-	// Token is the present run's; zero while nothing runs.
-	Token uint64
 	// Asked are the members whose consent is missing, in order.
 	Asked []sbr.ID
 	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited for.
@@ -106,15 +94,15 @@ type Status struct {
 	Resigned bool
 }
 
-// Status returns what the machine does. It shares nothing with the machine.
+// Status returns what the machine waits for. It shares nothing with the machine.
 func (m *Machine) Status() Status {
-	s := Status{Phase: m.slot.Phase, Token: m.Token(), Resigned: m.over()}
+	s := Status{Resigned: m.over()}
 	if m.slot.Phase != slot.Taking {
 		return s
 	}
-	for _, a := range m.answers {
-		if a.what != Clear {
-			s.Asked = append(s.Asked, a.id)
+	for _, o := range m.heard {
+		if o.tries > 0 && o.answer != Clear {
+			s.Asked = append(s.Asked, o.id)
 		}
 	}
 	if d := m.margins(); d > 0 {

@@ -27,14 +27,7 @@ func (m *Machine) mine() bool {
 func (m *Machine) over() bool { return m.resigned || m.down }
 
 // stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to say that it does not.
-func (m *Machine) stays(p *slot.Peer) bool { return !p.Leaving && !p.Down && m.quitter(p.ID) == nil }
-
-func (m *Machine) quitter(id sbr.ID) *quitter {
-	if i, ok := slices.BinarySearchFunc(m.quitters, id, func(q quitter, id sbr.ID) int { return cmp.Compare(q.id, id) }); ok {
-		return &m.quitters[i]
-	}
-	return nil
-}
+func (m *Machine) stays(p *slot.Peer) bool { return !p.Leaving && !p.Down && !m.known(p.ID).goes }
 
 // leaving reports whether this member's own node is on its way out.
 func (m *Machine) leaving() bool {
@@ -46,14 +39,17 @@ func (m *Machine) leaving() bool {
 func (m *Machine) take() {
 	m.slot.Enter(m, slot.Taking)
 	m.round++
-	m.answers = m.answers[:0]
+	for i := range m.heard {
+		m.heard[i].answer, m.heard[i].tries = 0, 0
+	}
 	m.waitUntil = 0
 	m.askAt = m.Now + m.cfg.HandOverRetryInterval
-	m.explain(slot.TopicTaking, "it is this member's turn: asking %d others", len(m.others()))
-	for _, p := range m.others() {
-		m.answerOf(p.ID).tries = 1
+	others := m.others()
+	m.explain(slot.TopicTaking, "it is this member's turn: asking %d others", len(others))
+	for _, p := range others {
+		m.other(p.ID).tries = 1
 	}
-	if len(m.answers) > 0 {
+	if len(others) > 0 {
 		m.ask("", Take)
 	}
 	m.pursue()
@@ -74,21 +70,25 @@ func (m *Machine) ask(to sbr.ID, k Kind) {
 	m.Emit(slot.Ask[Message]{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round, Token: max(m.maxToken, m.slot.Token)}})
 }
 
-// answerOf returns what is known of a member in this round, to be changed.
-func (m *Machine) answerOf(id sbr.ID) *answer {
-	i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) })
+// other returns what is known of a member, to be changed.
+func (m *Machine) other(id sbr.ID) *other {
+	i, ok := m.find(id)
 	if !ok {
-		m.answers = slices.Insert(m.answers, i, answer{id: id})
+		m.heard = slices.Insert(m.heard, i, other{id: id})
 	}
-	return &m.answers[i]
+	return &m.heard[i]
 }
 
-// known returns what is known of a member in this round.
-func (m *Machine) known(id sbr.ID) (a answer) {
-	if i, ok := slices.BinarySearchFunc(m.answers, id, func(a answer, id sbr.ID) int { return cmp.Compare(a.id, id) }); ok {
-		a = m.answers[i]
+// known returns what is known of a member.
+func (m *Machine) known(id sbr.ID) (o other) {
+	if i, ok := m.find(id); ok {
+		o = m.heard[i]
 	}
-	return a
+	return o
+}
+
+func (m *Machine) find(id sbr.ID) (int, bool) {
+	return slices.BinarySearchFunc(m.heard, id, func(o other, id sbr.ID) int { return cmp.Compare(o.id, id) })
 }
 
 // goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask for it, and one that resigns hands it over.
@@ -116,9 +116,9 @@ func (m *Machine) pursue() {
 	for _, p := range m.others() {
 		switch a := m.known(p.ID); {
 		case m.passedOver(p, a):
-		case a.what == Running, a.what == HandOver:
+		case a.answer == Running, a.answer == HandOver:
 			runners = true
-		case a.what != Clear:
+		case a.answer != Clear:
 			silent = true
 		}
 	}
@@ -132,14 +132,14 @@ func (m *Machine) pursue() {
 }
 
 // passedOver reports whether a member that does not answer is left to the lease.
-func (m *Machine) passedOver(p *slot.Peer, a answer) bool {
-	return m.cfg.UseLease && !p.Unreachable && (a.what == 0 || a.what == HandOver) && a.tries > m.cfg.NumberOfRetries
+func (m *Machine) passedOver(p *slot.Peer, a other) bool {
+	return m.cfg.UseLease && !p.Unreachable && (a.answer == 0 || a.answer == HandOver) && a.tries > m.cfg.NumberOfRetries
 }
 
 // askNew asks members that were not there when the round began.
 func (m *Machine) askNew() {
 	for _, p := range m.others() {
-		if a := m.answerOf(p.ID); a.tries == 0 && a.what == 0 {
+		if a := m.other(p.ID); a.tries == 0 && a.answer == 0 {
 			a.tries = 1
 			m.ask(p.ID, Take)
 		}
@@ -149,9 +149,9 @@ func (m *Machine) askNew() {
 // askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one answer and no more.
 func (m *Machine) askRunners() {
 	for _, p := range m.others() {
-		if a := m.answerOf(p.ID); a.what == Running {
+		if a := m.other(p.ID); a.answer == Running {
 			m.bound = true
-			a.what, a.tries = HandOver, 1
+			a.answer, a.tries = HandOver, 1
 			m.ask(p.ID, HandOver)
 		}
 	}
@@ -163,11 +163,11 @@ func (m *Machine) repeat() {
 	var again []sbr.ID
 	var stuck []string
 	for _, p := range m.others() {
-		a := m.answerOf(p.ID)
-		if a.what == Clear || p.Unreachable {
+		a := m.other(p.ID)
+		if a.answer == Clear || p.Unreachable {
 			continue // who cannot be reached cannot be blamed for its silence
 		}
-		if a.what == HandOver {
+		if a.answer == HandOver {
 			m.ask(p.ID, HandOver)
 		} else {
 			again = append(again, p.ID)

@@ -85,9 +85,6 @@ type Resign struct {
 // Downed says that the member was downed.
 type Downed struct{ Why string }
 
-// Heard says that another member has a run under this token, or had.
-type Heard struct{ Token uint64 }
-
 func (Viewed) isEvent()        {}
 func (Asked[M]) isEvent()      {}
 func (Answered[M]) isEvent()   {}
@@ -97,7 +94,6 @@ func (LeaseReleased) isEvent() {}
 func (RunEnded) isEvent()      {}
 func (Resign) isEvent()        {}
 func (Downed) isEvent()        {}
-func (Heard) isEvent()         {}
 
 // Ask sends a question to one member, or to every other member if To is empty. Answers are reported for as
 // long as possible, at least for twice Rules.HandOverRetryInterval, so that the answer to a question that is

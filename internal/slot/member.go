@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,8 +27,8 @@ type Rules struct {
 	// Margin must cover the rest.
 	Trust time.Duration
 	// Gone are the members that were downed, or were gone without a word, before the machine began, and when
-	// their margin is over, on the driver's clock.
-	Gone map[sbr.ID]time.Duration
+	// their margin is over, on the driver's clock: Base.Departed of the machine before, where there was one. By ID.
+	Gone []Departure
 	// UseLease says that a slot runs only with its lease.
 	UseLease bool
 	// LeaseRetryInterval is the pause between two attempts to get a lease.
@@ -49,30 +48,28 @@ func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
-// Validate reports every problem at once, one line each. of says whose rules they are.
+// Validate reports every problem at once, one line each, by the names that users know. of says whose rules they
+// are.
 func (r *Rules) Validate(of string) error {
 	var errs []error
-	if r.Self == "" {
-		errs = append(errs, fmt.Errorf("%s: Self is required", of))
-	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 		least time.Duration
 	}{
-		{"HandOverRetryInterval", r.HandOverRetryInterval, time.Millisecond},
-		{"Margin", r.Margin, 0},
-		{"LeaseRetryInterval", r.LeaseRetryInterval, time.Millisecond},
+		{"hand-over-retry-interval", r.HandOverRetryInterval, time.Millisecond},
+		{"removal-margin", r.Margin, 0},
+		{"lease-retry-interval", r.LeaseRetryInterval, time.Millisecond},
 	} {
 		if d.value < d.least {
 			errs = append(errs, fmt.Errorf("%s: %s is %v: at least %v is needed", of, d.name, d.value, d.least))
 		}
 	}
 	if r.NumberOfRetries < 1 {
-		errs = append(errs, fmt.Errorf("%s: NumberOfRetries is %d: at least 1 is needed", of, r.NumberOfRetries))
+		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: at least 1 is needed", of, r.NumberOfRetries))
 	}
 	if !r.UseLease && r.Trust <= 0 {
-		errs = append(errs, fmt.Errorf("%s: Trust is %v: without a lease it must be positive", of, r.Trust))
+		errs = append(errs, fmt.Errorf("%s: without a lease a run would last %v: stable-after is needed", of, r.Trust))
 	}
 	return errors.Join(errs...)
 }
@@ -146,11 +143,7 @@ type Departure struct {
 
 // NewBase returns the base of a machine that begins now, on the driver's clock.
 func NewBase(r Rules, now time.Duration) Base {
-	b := Base{Rules: r, Now: now, View: View{Sure: -1}}
-	for _, id := range slices.Sorted(maps.Keys(r.Gone)) {
-		b.Departed = append(b.Departed, Departure{id, r.Gone[id]})
-	}
-	return b
+	return Base{Rules: r, Now: now, View: View{Sure: -1}, Departed: slices.Clone(r.Gone)}
 }
 
 // Clone returns an independent copy. The effects are left out.
@@ -180,15 +173,6 @@ func (b *Base) ExplainShard(t Topic, shard int, format string, args ...any) {
 // Trusted reports whether, without a lease, this member may run anything at this moment.
 func (b *Base) Trusted() bool {
 	return b.Rules.UseLease || b.View.Sure >= 0 && b.Now < b.View.Sure+b.Rules.Trust
-}
-
-// Gone returns the members for whose margin the machine waits, for Rules.Gone of the one that follows it.
-func (b *Base) Gone() map[sbr.ID]time.Duration {
-	gone := make(map[sbr.ID]time.Duration, len(b.Departed))
-	for _, d := range b.Departed {
-		gone[d.ID] = d.Until
-	}
-	return gone
 }
 
 // Look takes in a new view. It returns those that are gone, or were downed, since the one before; who was

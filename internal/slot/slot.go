@@ -41,7 +41,7 @@ const (
 // Phase is what a machine does with a slot.
 type Phase uint8
 
-// The phases.
+// The phases. Those of shards up to Stopping are told to others: their numbers are on the wire.
 const (
 	// Idle: the slot is somebody else's, or nobody's.
 	Idle Phase = iota
@@ -51,15 +51,15 @@ const (
 	Acquiring
 	// Active: a run was started.
 	Active
-	// Resting: the run ended by itself, and another one is about to start here.
-	Resting
 	// Stopping: the run was asked to end.
 	Stopping
+	// Resting: the run ended by itself, and another one is about to start here.
+	Resting
 	// Releasing: nothing runs, the lease is given back.
 	Releasing
 )
 
-var phaseNames = [...]string{"idle", "taking", "acquiring", "active", "resting", "stopping", "releasing"}
+var phaseNames = [...]string{"idle", "taking", "acquiring", "active", "stopping", "resting", "releasing"}
 
 // String returns the phase in lower case.
 func (p Phase) String() string { return phaseNames[min(int(p), len(phaseNames)-1)] }

@@ -3,7 +3,6 @@ package allocation_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,10 +60,15 @@ func smallWorld(t *rapid.T) *world {
 	return newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"), rapid.IntRange(0, 5).Draw(t, "members"))
 }
 
+// checkTwin compares a plan with that of the twin, which says by each rule's condition that nobody gets more than
+// the capacity, and that what is unreachable stays. In whatever order members and shards are given, the plan is
+// the same.
 func checkTwin(t require.TestingT, w *world) {
 	twin := newTwin(w.cfg, w.shards, w.members, w.current)
 	capacity, share := twin.bounds()
 	want := twin.plan()
+	w.Shuffle(len(w.members), func(i, j int) { w.members[i], w.members[j] = w.members[j], w.members[i] })
+	w.Shuffle(len(w.shards), func(i, j int) { w.shards[i], w.shards[j] = w.shards[j], w.shards[i] })
 	got := allocator(t, w.cfg, w.shards).Plan(w.members, w.current)
 	require.Equal(t, want, got.Moves)
 	require.Equal(t, capacity, got.Capacity)
@@ -75,45 +79,6 @@ func TestPlan_IsThatOfTheTwin(t *testing.T) { eachWorld(t, checkTwin) }
 
 func FuzzPlan_IsThatOfTheTwin(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkTwin(t, smallWorld(t)) }))
-}
-
-func TestPlan_DoesNotDependOnTheOrderOfWhatIsGiven(t *testing.T) {
-	eachWorld(t, func(t require.TestingT, w *world) {
-		want := allocator(t, w.cfg, w.shards).Plan(w.members, w.current)
-		w.Shuffle(len(w.members), func(i, j int) { w.members[i], w.members[j] = w.members[j], w.members[i] })
-		w.Shuffle(len(w.shards), func(i, j int) { w.shards[i], w.shards[j] = w.shards[j], w.shards[i] })
-		require.Equal(t, want, allocator(t, w.cfg, w.shards).Plan(w.members, w.current))
-	})
-}
-
-func TestPlan_NeverGivesAMemberMoreThanItsCapacity(t *testing.T) {
-	eachWorld(t, func(t require.TestingT, w *world) {
-		twin := newTwin(w.cfg, w.shards, w.members, w.current)
-		plan := allocator(t, w.cfg, w.shards).Plan(w.members, w.current)
-		seen := map[string]bool{}
-		for _, m := range plan.Moves {
-			require.False(t, seen[m.Shard], "%s moves twice", m.Shard)
-			require.True(t, twin.able(m.To), "%s", m.To)
-			require.Less(t, twin.load(m.To), plan.Capacity, "%v", m)
-			seen[m.Shard], twin.at[m.Shard] = true, m.To
-		}
-	})
-}
-
-func TestPlan_WhatIsUnreachableStaysAndNothingIsRebalanced(t *testing.T) {
-	eachWorld(t, func(t require.TestingT, w *world) {
-		moves := allocator(t, w.cfg, w.shards).Plan(w.members, w.current).Moves
-		for _, m := range w.members {
-			if !m.Unreachable {
-				continue
-			}
-			require.Zero(t, with(moves, allocation.Preferred, allocation.OwnerFull))
-			require.False(t, slices.ContainsFunc(moves, func(move allocation.Move) bool {
-				_, here := newTwin(w.cfg, w.shards, w.members, w.current).members[w.current[move.Shard].To]
-				return move.To == m.ID || move.From == m.ID || here
-			}))
-		}
-	})
 }
 
 // However many moves are begun at once, what comes after them is the same.

@@ -28,62 +28,6 @@ func TestRule_AnUnownedShardGoesToItsFirstChoiceWithRoom(t *testing.T) {
 	require.Equal(t, map[sbr.ID]int{"n1#1": 4, "n2#1": 4, "n3#1": 4}, loads(bounded))
 }
 
-func TestRule_TheOwnerThatIsGoneIsNamedInTheMove(t *testing.T) {
-	a, members, current := state(t)
-	for _, m := range a.Plan(members[1:], current).Moves {
-		require.Equal(t, members[0].ID, m.From)
-		require.Equal(t, allocation.Unowned, m.Reason)
-	}
-}
-
-func TestRule_UnownedBeforeLeavingBeforeRebalancing(t *testing.T) {
-	a, members := allocator(t, config(1), shardNames(12)), nodes(3)
-	members[0].Leaving = true
-	current := places{"shard-11": {}, "shard-10": {Owner: "n1#1"}}
-	for _, s := range shardNames(10) {
-		current[s] = allocation.Placement{Owner: "n2#1"}
-	}
-	var reasons []allocation.Reason
-	for _, m := range a.Plan(members, current).Moves {
-		reasons = append(reasons, m.Reason)
-	}
-	require.Equal(t, []allocation.Reason{allocation.Unowned, allocation.OwnerLeaves}, reasons[:2])
-	require.Len(t, reasons, 6)
-	for _, r := range reasons[2:] {
-		require.False(t, r.Recovery())
-	}
-}
-
-func TestRule_WhoJoinsTakesWhatPrefersItUpToItsShare(t *testing.T) {
-	a, _, current := state(t)
-	plan := a.Plan(nodes(4), current)
-	require.Equal(t, 3, plan.Share)
-	require.NotEmpty(t, plan.Moves)
-	require.LessOrEqual(t, loads(carryOut(current, plan.Moves))["n4#1"], plan.Share)
-}
-
-func TestRule_WhoHasTooManyGivesAwayThoseThatPreferItLeast(t *testing.T) {
-	a, members := allocator(t, config(1), shardNames(12)), nodes(3)
-	current := places{}
-	for _, s := range shardNames(12) {
-		current[s] = allocation.Placement{Owner: "n1#1"}
-	}
-	after, moves := settle(t, a, members, current)
-	require.Len(t, moves, 8)
-	require.Equal(t, map[sbr.ID]int{"n1#1": 4, "n2#1": 4, "n3#1": 4}, loads(after))
-	lowest := uint64(math.MaxUint64)
-	for s, at := range after {
-		if at.Owner == "n1#1" {
-			lowest = min(lowest, twinScore(s, "n1"))
-		}
-	}
-	for _, m := range moves {
-		if m.Reason == allocation.OwnerFull {
-			require.Less(t, twinScore(m.Shard, "n1"), lowest)
-		}
-	}
-}
-
 func TestRule_ANodeThatRestartsGetsItsShardsBack(t *testing.T) {
 	a, members, current := state(t)
 	members[1].Unreachable = true // crashed, downed, and its margin not over
@@ -114,14 +58,6 @@ func TestRule_WhatIsOnItsWayIsNotMovedAgain(t *testing.T) {
 	}
 }
 
-func TestRule_WhatWasOnItsWayToSomebodyWhoIsGoneIsPlannedAnew(t *testing.T) {
-	a, members, current := state(t)
-	current["shard-0"] = allocation.Placement{To: "gone#1"}
-	moves := a.Plan(members, current).Moves
-	require.Len(t, moves, 1)
-	require.Equal(t, "shard-0", moves[0].Shard)
-}
-
 func TestRule_ACapacityIsWholeAndNotRoundedUpTwice(t *testing.T) {
 	for _, tt := range []struct {
 		factor          float64
@@ -135,17 +71,6 @@ func TestRule_ACapacityIsWholeAndNotRoundedUpTwice(t *testing.T) {
 		a := allocator(t, config(tt.factor), shardNames(tt.shards))
 		require.Equal(t, tt.want, a.Plan(nodes(tt.members), nil).Capacity, "%+v", tt)
 	}
-}
-
-func TestRule_ThoseThatCannotTakeShardsAreNotCounted(t *testing.T) {
-	a, members, current := state(t)
-	members[0].Leaving = true
-	plan := a.Plan(members, current)
-	require.Equal(t, 6, plan.Capacity, "12 shards for two")
-
-	members[0].Leaving, members[0].Unreachable = false, true
-	plan = a.Plan(members, current)
-	require.Equal(t, 4, plan.Capacity, "8 shards for two; 4 are where nobody can reach them")
 }
 
 func TestRule_WithoutAMemberToGiveShardsToNothingMoves(t *testing.T) {

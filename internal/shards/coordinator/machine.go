@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -35,23 +33,6 @@ type Allocator interface {
 
 // DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
 func DefaultConfig() Config { return Config{Rules: slot.DefaultRules(), AuditInterval: time.Minute} }
-
-// Validate reports every problem at once, one line each.
-func (c Config) Validate() error {
-	errs := []error{c.Rules.Validate("shard coordinator")}
-	if c.Term < 1 || c.Term > message.MaxTerm {
-		errs = append(errs, fmt.Errorf("shard coordinator: Term is %d: it must be from 1 to %d", c.Term, uint64(message.MaxTerm)))
-	}
-	if c.Allocator == nil {
-		errs = append(errs, errors.New("shard coordinator: Allocator is required"))
-	} else if n := len(c.Allocator.Shards()); n > message.MaxShards {
-		errs = append(errs, fmt.Errorf("shard coordinator: %d shards: there may be %d", n, message.MaxShards))
-	}
-	if c.AuditInterval < time.Second {
-		errs = append(errs, fmt.Errorf("shard coordinator: AuditInterval is %v: at least %v is needed", c.AuditInterval, time.Second))
-	}
-	return errors.Join(errs...)
-}
 
 // The pauses that let what belongs together come together.
 const (
@@ -110,7 +91,7 @@ type order struct {
 type claim struct {
 	id sbr.ID
 	// phase is what it has told; Idle if it has only been ordered to take it.
-	phase message.Phase
+	phase slot.Phase
 	// number is the order by which it has it, token that of its lease.
 	number, token uint64
 	// ordered is the newest order to it that it may not have seen yet; 0: it has seen all.
@@ -121,10 +102,7 @@ type claim struct {
 func (c *claim) newest() uint64 { return max(c.number, c.ordered) }
 
 // New returns the machine of a run that has just begun. now is the driver's clock.
-func New(cfg Config, now time.Duration) (*Machine, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
+func New(cfg Config, now time.Duration) *Machine {
 	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, names: cfg.Allocator.Shards(), index: make(map[string]int)}
 	m.shards = make([]shard, len(m.names))
 	for i, name := range m.names {
@@ -133,7 +111,7 @@ func New(cfg Config, now time.Duration) (*Machine, error) {
 	}
 	m.telling = len(m.shards)
 	m.auditAt = now + cfg.AuditInterval
-	return m, nil
+	return m
 }
 
 // Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
@@ -249,3 +227,17 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	}
 	return at, true
 }
+
+// The topics that only a coordinator has.
+const (
+	// TopicRecovering: it finds out what runs where.
+	TopicRecovering slot.Topic = "recovering"
+	// TopicMember: a member cannot be used, or can again.
+	TopicMember slot.Topic = "member"
+	// TopicMove: a shard goes somewhere.
+	TopicMove slot.Topic = "move"
+	// TopicArrived: a shard runs where it should.
+	TopicArrived slot.Topic = "arrived"
+	// TopicConflict: two members say that they have a shard.
+	TopicConflict slot.Topic = "conflict"
+)

@@ -65,7 +65,7 @@ func (m *Machine) conflict(s, keep int) {
 }
 
 // had reports whether the claim is that of a member that runs the shard, or did.
-func (c *claim) had() bool { return c.phase == message.Running || c.phase == message.Stopping }
+func (c *claim) had() bool { return c.phase == slot.Active || c.phase == slot.Stopping }
 
 // keeper is the claim that the others give way to: the newest. Whoever got a later order began after all before had ended, or waits for that.
 func (h *shard) keeper() (best int) {
@@ -169,7 +169,7 @@ func (m *Machine) placements() map[string]allocation.Placement {
 		case h.order.to != "" && !m.hopeless(h):
 			p = allocation.Placement{Owner: h.order.origin, To: h.order.to}
 		case m.hopeless(h):
-		case len(h.claims) == 1 && (h.claims[0].phase == message.Running || m.gone(h.claims[0].id)):
+		case len(h.claims) == 1 && (h.claims[0].phase == slot.Active || m.gone(h.claims[0].id)):
 			p.Owner = h.claims[0].id
 		default:
 			k := h.claims[h.keeper()].id
@@ -191,7 +191,7 @@ func (m *Machine) hopeless(h *shard) bool {
 		return false
 	}
 	w := m.member(h.claims[0].id)
-	return w != nil && w.unableUntil > m.Now && h.claims[0].phase != message.Running && !w.gone() && !w.peer.Unreachable &&
+	return w != nil && w.unableUntil > m.Now && h.claims[0].phase != slot.Active && !w.gone() && !w.peer.Unreachable &&
 		h.order.to == h.claims[0].id && h.order.loud
 }
 

@@ -165,13 +165,13 @@ func (m *Machine) drop(s int, id sbr.ID) {
 // note takes in what a member says of one shard.
 func (m *Machine) note(s int, id sbr.ID, e message.Entry) {
 	h := &m.shards[s]
-	if e.Phase == message.Idle {
+	if e.Phase == slot.Idle {
 		switch c := h.claim(id); {
 		case c == nil:
 			return
 		case c.ordered > e.Seen: // it may take it yet
-			m.dirty = m.dirty || c.phase != message.Idle
-			c.phase, c.number, c.token = message.Idle, 0, 0
+			m.dirty = m.dirty || c.phase != slot.Idle
+			c.phase, c.number, c.token = slot.Idle, 0, 0
 		default:
 			m.drop(s, id)
 		}
@@ -200,7 +200,7 @@ func (m *Machine) settle(s int) {
 	case to == nil:
 		m.ExplainShard(slot.TopicStuck, s, "%s has not taken it", o.to)
 		m.end(s)
-	case to.phase == message.Running && to.ordered == 0:
+	case to.phase == slot.Active && to.ordered == 0:
 		if to.number == o.number && o.from != o.to {
 			m.drop(s, o.from) // it has handed over, or this run had not begun
 		}

@@ -4,28 +4,24 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // State is what becomes of one shard.
-type State uint8
+type State string
 
 // The states.
 const (
 	// Unowned: nobody runs it.
-	Unowned State = iota
+	Unowned State = "unowned"
 	// Running: its owner runs it.
-	Running
+	Running State = "running"
 	// Moving: it is on its way to To.
-	Moving
+	Moving State = "moving"
 	// Waiting: for a removal margin, for a lease, or for a member that does not answer or does not stop.
-	Waiting
+	Waiting State = "waiting"
 )
-
-var stateNames = [...]string{"unowned", "running", "moving", "waiting"}
-
-// String returns the state in lower case.
-func (s State) String() string { return stateNames[min(int(s), len(stateNames)-1)] }
 
 // ShardStatus is where one shard is, for people.
 type ShardStatus struct {
@@ -33,8 +29,8 @@ type ShardStatus struct {
 	State State
 	// Owner runs it, or may; empty: nobody. To is the member that it is on its way to.
 	Owner, To sbr.ID
-	// Number is the order by which its owner has it; Token the run's.
-	Number, Token uint64
+	// Token is the run's.
+	Token uint64
 	// Since is when the state began, on the driver's clock.
 	Since time.Duration
 }
@@ -56,7 +52,7 @@ func (m *Machine) Revision() uint64 { return m.revision }
 // Status returns what is known. It shares nothing with the machine.
 func (m *Machine) Status() Status {
 	st := Status{Recovered: m.recovered, Shards: make([]ShardStatus, 0, len(m.shards))}
-	count := [...]*int{&st.Unowned, &st.Running, &st.Moving, &st.Waiting}
+	count := map[State]*int{Unowned: &st.Unowned, Running: &st.Running, Moving: &st.Moving, Waiting: &st.Waiting}
 	for s := range m.shards {
 		h := &m.shards[s]
 		x := ShardStatus{Shard: m.names[s], State: h.state, To: h.order.to, Since: h.since}
@@ -65,11 +61,11 @@ func (m *Machine) Status() Status {
 			if c == nil {
 				c = &h.claims[h.keeper()]
 			}
-			x.Owner, x.Number, x.Token = c.id, c.number, c.token
-			if x.Owner == x.To && c.phase != message.Running {
+			x.Owner, x.Token = c.id, c.token
+			if x.Owner == x.To && c.phase != slot.Active {
 				x.Owner = ""
 			}
-			if c.phase == message.Running && !m.cfg.UseLease {
+			if c.phase == slot.Active && !m.cfg.UseLease {
 				x.Token = c.number
 			}
 		}
@@ -104,7 +100,7 @@ func (m *Machine) stateOf(h *shard) State {
 		return Unowned
 	case h.order.number > 0 && !h.order.loud:
 		return Moving
-	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == message.Running && !m.gone(h.claims[0].id):
+	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == slot.Active && !m.gone(h.claims[0].id):
 		return Running
 	default:
 		return Waiting

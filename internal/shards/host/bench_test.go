@@ -25,14 +25,12 @@ type bench struct {
 }
 
 func newBench(t *testing.T, change func(*host.Config)) *bench {
-	cfg := host.DefaultConfig()
-	cfg.Self, cfg.Shards, cfg.Digest = "me", 4, digest
+	cfg := host.Config{Rules: slot.DefaultRules(), Shards: 4, Digest: digest}
+	cfg.Self = "me"
 	if change != nil {
 		change(&cfg)
 	}
-	m, err := host.New(cfg, 0)
-	require.NoError(t, err)
-	b := &bench{t: t, m: m, view: slot.View{Armed: true}}
+	b := &bench{t: t, m: host.New(cfg, 0), view: slot.View{Armed: true}}
 	for _, id := range []sbr.ID{"me", "n1", "n2"} {
 		b.view.Peers = append(b.view.Peers, slot.Peer{ID: id, Name: string(id), Candidate: true})
 	}

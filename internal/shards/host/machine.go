@@ -1,8 +1,6 @@
 package host
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Config are the rules of one type's shards on one member. All members must use the same, apart from Self, Gone and Known. Start from DefaultConfig.
+// Config are the rules of one type's shards on one member. All members must use the same, apart from
+// Self, Gone and Known.
 type Config struct {
 	slot.Rules
 	// Shards is how many there are, at most message.MaxShards. Required.
@@ -20,18 +19,6 @@ type Config struct {
 	Digest uint64
 	// Known is Machine.Known of the machine that this one follows in the same incarnation: what that one refused, this one has to refuse.
 	Known Known
-}
-
-// DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
-func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
-
-// Validate reports every problem at once, one line each.
-func (c Config) Validate() error {
-	err := c.Rules.Validate("shard host")
-	if c.Shards < 1 || c.Shards > message.MaxShards {
-		err = errors.Join(err, fmt.Errorf("shard host: Shards is %d: it must be from 1 to %d", c.Shards, message.MaxShards))
-	}
-	return err
 }
 
 // gather is how long what belongs into one message is waited for.
@@ -78,16 +65,13 @@ type Machine struct {
 }
 
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
-func New(cfg Config, now time.Duration) (*Machine, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
+func New(cfg Config, now time.Duration) *Machine {
 	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, self: message.KeyOf(cfg.Self), known: cfg.Known, shards: make([]shard, cfg.Shards)}
 	m.known.Coordinator = "" // a machine follows whoever has its report
 	for s := range m.shards {
 		m.shards[s].Shard = s
 	}
-	return m, nil
+	return m
 }
 
 // Known returns whose orders the machine follows.
@@ -197,3 +181,9 @@ func (m *Machine) over() bool { return m.leaving || m.down }
 
 // able reports whether this member may run anything that it does not run yet.
 func (m *Machine) able() bool { return m.View.Armed && m.Trusted() }
+
+// The topics that only shards have.
+const (
+	TopicCoordinator slot.Topic = "coordinator"
+	TopicGivenUp     slot.Topic = "given-up"
+)

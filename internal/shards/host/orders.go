@@ -109,7 +109,7 @@ func (m *Machine) fill(a *message.Message, first int) {
 func (m *Machine) entry(s int) message.Entry {
 	sl := &m.shards[s]
 	e := message.Entry{Shard: s, Phase: told(sl.Phase), Number: sl.number, Seen: max(sl.seen, sl.number)}
-	if e.Phase == message.Running && m.cfg.UseLease {
+	if e.Phase == slot.Active && m.cfg.UseLease {
 		e.Token = sl.Token
 	}
 	return e
@@ -215,7 +215,7 @@ func (m *Machine) fulfil() {
 func (m *Machine) done(o message.Order) bool {
 	sl := &m.shards[o.Shard]
 	if o.To == m.self {
-		return sl.Phase == slot.Idle || told(sl.Phase) == message.Running
+		return sl.Phase == slot.Idle || told(sl.Phase) == slot.Active
 	}
 	return sl.number == 0 || sl.number > o.Number
 }

@@ -9,8 +9,15 @@ import (
 )
 
 // told is a phase as others are told.
-func told(p slot.Phase) message.Phase {
-	return [...]message.Phase{message.Idle, message.Taking, message.Acquiring, message.Running, message.Running, message.Stopping, message.Stopping}[p]
+func told(p slot.Phase) slot.Phase {
+	switch p {
+	case slot.Resting:
+		return slot.Active
+	case slot.Releasing:
+		return slot.Stopping
+	default:
+		return p
+	}
 }
 
 // shard is one shard on this member.
@@ -137,33 +144,23 @@ func (m *Machine) ofSlot(e slot.Event) {
 	switch e := e.(type) {
 	case slot.LeaseAnswer:
 		// No state in state.go tells tokens apart for this: in the walks no store forgets.
-		if sl := m.shard(e.Shard); sl != nil && sl.Answered(m, e, max(sl.Token, sl.handedToken)) {
+		if sl := &m.shards[e.Shard]; sl.Answered(m, e, max(sl.Token, sl.handedToken)) {
 			m.start(e.Shard, e.Token)
 		}
 	case slot.LeaseLost:
-		if sl := m.shard(e.Shard); sl != nil && sl.LeaseLost(m, e) {
+		if sl := &m.shards[e.Shard]; sl.LeaseLost(m, e) {
 			sl.again = true
 			if sl.Phase == slot.Resting {
 				m.release(e.Shard)
 			}
 		}
 	case slot.LeaseReleased:
-		if sl := m.shard(e.Shard); sl != nil && sl.Released(e) {
+		if m.shards[e.Shard].Released(e) {
 			m.settle(e.Shard)
 		}
 	case slot.RunEnded:
-		if sl := m.shard(e.Shard); sl != nil {
-			m.runEnded(sl, e)
-		}
+		m.runEnded(&m.shards[e.Shard], e)
 	}
-}
-
-// shard returns a shard; nil if there is none.
-func (m *Machine) shard(s int) *shard {
-	if s < 0 || s >= len(m.shards) {
-		return nil
-	}
-	return &m.shards[s]
 }
 
 func (m *Machine) runEnded(sl *shard, e slot.RunEnded) {

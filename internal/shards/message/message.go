@@ -95,28 +95,6 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Phase is what a member does with a shard, for others.
-type Phase uint8
-
-// The phases.
-const (
-	// Idle: nothing.
-	Idle Phase = iota
-	// Taking: it waits for the member that had the shard before, or to be sure of its own place.
-	Taking
-	// Acquiring: it waits for the lease.
-	Acquiring
-	// Running: it runs.
-	Running
-	// Stopping: it is being stopped.
-	Stopping
-)
-
-var phaseNames = [...]string{"idle", "taking", "acquiring", "running", "stopping"}
-
-// String returns the phase in lower case.
-func (p Phase) String() string { return phaseNames[min(int(p), len(phaseNames)-1)] }
-
 // Message is what one member says to another. Which fields count depends on Kind; the others are zero.
 type Message struct {
 	Kind Kind
@@ -162,7 +140,9 @@ type Order struct {
 // Entry is what a member does with one shard.
 type Entry struct {
 	Shard int
-	Phase Phase
+	// Phase is one up to slot.Stopping: for others a run that rests is active, and a lease that is given back is
+	// stopping.
+	Phase slot.Phase
 	// Number is the order by which it has the shard; 0 if Idle.
 	Number uint64
 	// Seen is the newest order on this shard that it knows, at least Number.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -43,8 +44,8 @@ func draw(t *rapid.T) message.Message {
 		m.Seq = number.Draw(t, "seq")
 		m.Wait = time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wait")) * time.Millisecond
 		for _, s := range shards {
-			e := message.Entry{Shard: s, Phase: message.Phase(rapid.IntRange(0, int(message.Stopping)).Draw(t, "phase"))}
-			if e.Phase != message.Idle {
+			e := message.Entry{Shard: s, Phase: slot.Phase(rapid.IntRange(0, int(slot.Stopping)).Draw(t, "phase"))}
+			if e.Phase != slot.Idle {
 				e.Number = number.Draw(t, "number")
 			}
 			e.Seen = e.Number + rapid.Uint64Range(0, 1000).Draw(t, "seen")
@@ -92,7 +93,7 @@ func TestProperty_FitFits(t *testing.T) {
 func TestDecode_Strict(t *testing.T) {
 	report := message.Message{Kind: message.Report, Term: 3, Number: message.Number(3, 7), First: 5}
 	state := message.Message{Kind: message.State, Term: 3, Full: true, First: 10, Next: 20,
-		Entries: []message.Entry{{Shard: 12, Phase: message.Running, Number: 9, Seen: 9}}}
+		Entries: []message.Entry{{Shard: 12, Phase: slot.Active, Number: 9, Seen: 9}}}
 	change := func(m message.Message, f func(*message.Message)) []byte {
 		f(&m)
 		m.Entries = slices.Clone(m.Entries)
@@ -111,7 +112,7 @@ func TestDecode_Strict(t *testing.T) {
 		"entry out of its range":   change(state, func(m *message.Message) { m.First = 13 }),
 		"range ends before":        change(state, func(m *message.Message) { m.First, m.Next, m.Full = 20, 10, false }),
 		"idle with a number":       change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Number: 9, Seen: 9}} }),
-		"running without":          change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Phase: message.Running}} }),
+		"running without":          change(state, func(m *message.Message) { m.Entries = []message.Entry{{Shard: 12, Phase: slot.Active}} }),
 		"longer than it has to be": append(slices.Clone(whole[:len(whole)-1]), 0x85, 0x00),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,6 @@ func TestNumber(t *testing.T) {
 func TestNames(t *testing.T) {
 	require.Equal(t, "hand-over", message.HandOver.String())
 	require.Equal(t, "none", message.Kind(200).String())
-	require.Equal(t, "running", message.Running.String())
 }
 
 // FuzzDecode: whatever comes is refused, or is exactly what would be written.
@@ -182,4 +182,53 @@ func FuzzDecode(f *testing.F) {
 			require.Equal(t, m.Term, message.TermOf(m.Orders[i].Number))
 		}
 	})
+}
+
+const (
+	n1, n2, n3 = message.Key(1), message.Key(2), message.Key(3)
+	digest     = 77
+)
+
+func order(term, n uint64, from, to message.Key) *message.Message {
+	number := message.Number(term, n)
+	return &message.Message{Kind: message.Orders, Digest: digest, Term: term, Number: number, Orders: []message.Order{{Shard: 1, From: from, To: to, Number: number}}}
+}
+
+func TestOwners_TheNewestWordCounts(t *testing.T) {
+	told := func(n uint64, k message.Key) *message.Message {
+		return &message.Message{Kind: message.Places, Digest: digest, Term: 1, Number: message.Number(1, n), Owners: []message.Key{message.Nobody, k}}
+	}
+	state := func(n uint64) *message.Message {
+		return &message.Message{Kind: message.State, Digest: digest, Term: 1, Entries: []message.Entry{{Shard: 1, Phase: slot.Active, Number: message.Number(1, n)}}}
+	}
+	other := order(1, 9, n1, n2)
+	other.Digest++
+	for name, c := range map[string]struct {
+		words []*message.Message
+		want  message.Key
+	}{
+		"an order":                            {[]*message.Message{order(1, 1, n1, n2)}, n2},
+		"a later order":                       {[]*message.Message{order(1, 1, n1, n2), order(1, 2, n2, n3)}, n3},
+		"orders in the wrong order":           {[]*message.Message{order(1, 2, n2, n3), order(1, 1, n1, n2)}, n3},
+		"an order of an older coordinator":    {[]*message.Message{order(2, 1, n1, n2), order(1, 9, n2, n3)}, n2},
+		"an order to stop says nothing":       {[]*message.Message{order(1, 1, n1, n2), order(1, 2, n3, message.Nobody)}, n2},
+		"what all are told":                   {[]*message.Message{order(1, 1, n1, n2), told(5, n1)}, n1},
+		"an order given after that":           {[]*message.Message{told(5, n1), order(1, 6, n1, n3)}, n3},
+		"a report":                            {[]*message.Message{state(3)}, n1},
+		"a report from before an order":       {[]*message.Message{order(1, 4, n1, n2), state(3)}, n2},
+		"another list of shards":              {[]*message.Message{order(1, 1, n1, n3), other}, n3},
+		"nothing":                             {nil, message.Nobody},
+		"the owner resigns":                   {[]*message.Message{order(1, 1, n2, n1), {Kind: message.Resigned, Digest: digest}}, message.Nobody},
+		"the owner resigns, and a late order": {[]*message.Message{order(1, 1, n2, n1), {Kind: message.Resigned, Digest: digest}, order(1, 1, n2, n1)}, message.Nobody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := message.NewOwners(3, digest)
+			for _, m := range c.words {
+				table.Learn(n1, m)
+			}
+			require.Equal(t, c.want, table.Of(1))
+			require.Equal(t, message.Nobody, table.Of(2))
+			require.Equal(t, message.Nobody, table.Of(99))
+		})
+	}
 }

@@ -1,5 +1,7 @@
 package message
 
+import "github.com/serf-sbr/serf-sbr/internal/slot"
+
 // Owners learns who owns which shard from what coordinators and hosts say to everybody. It is for callers,
 // who need to know where to go; it decides nothing. A member that it names may not run the shard yet, or not
 // any more: whoever is asked has to look for itself.
@@ -58,7 +60,7 @@ func (t *Owners) Learn(from Key, m *Message) {
 		}
 	case State:
 		for _, e := range m.Entries {
-			if e.Phase == Running {
+			if e.Phase == slot.Active {
 				set(e.Shard, from, e.Number)
 			}
 		}

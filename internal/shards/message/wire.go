@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 // ErrInvalid is wrapped by the errors of Decode.
@@ -271,7 +273,7 @@ func (c *coder) state(m *Message) {
 	}
 	list(c, &m.Entries, Entry{Shard: -1}, func(prev Entry, e *Entry) {
 		c.shard(prev.Shard, &e.Shard)
-		small(c, &e.Phase, Stopping)
+		small(c, &e.Phase, slot.Stopping)
 		c.after(prev.Number, &e.Number)
 		later := e.Seen - e.Number
 		number(c, &later, math.MaxInt64-e.Number)
@@ -280,7 +282,7 @@ func (c *coder) state(m *Message) {
 			return
 		}
 		e.Seen = e.Number + later
-		if (e.Phase == Idle) != (e.Number == 0) || m.Full && (e.Shard < m.First || e.Shard >= m.Next) {
+		if (e.Phase == slot.Idle) != (e.Number == 0) || m.Full && (e.Shard < m.First || e.Shard >= m.Next) {
 			c.fail("an entry makes no sense")
 		}
 	})

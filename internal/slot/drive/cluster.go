@@ -1,11 +1,13 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -56,14 +58,14 @@ func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
 }
 
 // Margins are those that a machine has to wait for which begins now: of members that offered the topic and
-// are gone. They end so long after now.
-func Margins(p downing.Peers, topic string, margin time.Duration) map[sbr.ID]time.Duration {
-	gone := make(map[sbr.ID]time.Duration)
+// are gone. They end so long after now. Sorted by ID.
+func Margins(p downing.Peers, topic string, margin time.Duration) (gone []slot.Departure) {
 	for _, d := range p.Gone {
 		if left := margin - Since(d.At); left > 0 && slices.Contains(d.Serves, topic) {
-			gone[d.ID] = left
+			gone = append(gone, slot.Departure{ID: d.ID, Until: left})
 		}
 	}
+	slices.SortFunc(gone, func(a, b slot.Departure) int { return cmp.Compare(a.ID, b.ID) })
 	return gone
 }
 

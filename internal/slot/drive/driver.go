@@ -98,7 +98,7 @@ type Driver[M any] struct {
 	workers sync.WaitGroup
 	over    chan struct{}
 	begun   atomic.Bool
-	refs    [2]Questions[M] // of the first and of the second machine
+	asked   Questions[M]
 	runs    []running
 	until   Deadline // when runs without a lease are over
 }
@@ -110,24 +110,29 @@ func New[M any](o Options[M]) *Driver[M] {
 	return d
 }
 
-// Begin finds this member in its cluster. Unless the error is ErrStarted, End has been called when there is
-// one.
-func (d *Driver[M]) Begin(ctx context.Context) (*downing.Peer, error) {
+// Begin finds this member in its cluster, and has prepare make its machine. Unless the error is ErrStarted, End
+// has been called when there is one.
+func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *downing.Peer) error) error {
 	if !d.begun.CompareAndSwap(false, true) {
-		return nil, ErrStarted
+		return ErrStarted
 	}
 	self, err := Self(ctx, d.Cluster)
 	if err != nil {
-		d.End()
-		return nil, fmt.Errorf("%s: start it after the provider: %w", d.Name, err)
+		err = fmt.Errorf("%s: start it after the provider: %w", d.Name, err)
+	} else {
+		d.Origin, d.Self = time.Now(), self.ID
+		d.Rules.Self, d.Rules.Gone = self.ID, Margins(d.Cluster.Peers(), d.Topic, d.Rules.Margin)
+		err = prepare(ctx, self)
 	}
-	d.Origin, d.Self = time.Now(), self.ID
-	d.Rules.Self, d.Rules.Gone = self.ID, Margins(d.Cluster.Peers(), d.Topic, d.Rules.Margin)
-	return self, nil
+	if err != nil {
+		d.End()
+	}
+	return err
 }
 
-// Go begins to drive Machine. On a member that does not offer to run anything it only answers.
-func (d *Driver[M]) Go(offers bool) error {
+// Go begins to drive Machine, and tells the others that this member offers to run something; otherwise it only
+// answers. Where that cannot be told, all ends again.
+func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 	stopServing, err := d.Cluster.Serve(d.Topic, d.question)
 	if err != nil {
 		d.End()
@@ -153,7 +158,26 @@ func (d *Driver[M]) Go(offers bool) error {
 			d.Looped()
 		}
 	}()
+	if !offers {
+		return nil
+	}
+	if err := d.Cluster.Offer(ctx, d.Topic, true); err != nil {
+		d.StopAtOnce()
+		return fmt.Errorf("%s: %w", d.Name, err)
+	}
 	return nil
+}
+
+// StandBy is what a member does that drives nothing: it waits for Stop, or for its own end.
+func (d *Driver[M]) StandBy() {
+	go func() {
+		defer d.End()
+		select {
+		case <-d.Inbox.Wake():
+		case <-d.Cluster.Downed():
+		case <-d.Cluster.Left():
+		}
+	}()
 }
 
 // Stop hands over what runs and waits until nothing is left. If ctx ends first all runs are stopped at once,
@@ -206,16 +230,8 @@ func (d *Driver[M]) Step(m Machine, e slot.Event) {
 // Question hands a question to a machine; nil: to none.
 func (d *Driver[M]) Question(m Machine, from sbr.ID, msg M, answer func(M) error) {
 	if m != nil {
-		d.Step(m, slot.Asked[M]{Ref: d.open(m).Keep(answer), From: from, Message: msg})
+		d.Step(m, slot.Asked[M]{Ref: d.asked.Keep(answer), From: from, Message: msg})
 	}
-}
-
-// open are the questions that a machine has not answered.
-func (d *Driver[M]) open(m Machine) *Questions[M] {
-	if m == d.Second {
-		return &d.refs[1]
-	}
-	return &d.refs[0]
 }
 
 // loop drives the machines until nothing can happen any more.
@@ -248,7 +264,6 @@ func (d *Driver[M]) loop() {
 		for _, m := range d.machines() {
 			d.carry(m, m.Tick(d.Now()))
 		}
-		d.remind()
 		d.Settled()
 	}
 }
@@ -271,7 +286,7 @@ func (d *Driver[M]) wait() time.Duration {
 	if _, ok := d.Machine.Until(); ok {
 		wait = min(wait, d.Rules.Trust/4) // the deadline moves as long as the member is sure: renew it in time
 	}
-	return max(min(wait, d.remindIn()), 0)
+	return max(wait, 0)
 }
 
 // Look tells the machines how the cluster is.
@@ -325,7 +340,7 @@ func (d *Driver[M]) carry(m Machine, effects []slot.Effect) {
 		case slot.Ask[M]:
 			d.ask(m, e)
 		case slot.Answer[M]:
-			d.debug(d.open(m).Answer(e.Ref, e.Message), "an answer was not sent")
+			d.debug(d.asked.Answer(e.Ref, e.Message), "an answer was not sent")
 		case slot.AcquireLease:
 			d.acquire(e)
 		case slot.ReleaseLease:

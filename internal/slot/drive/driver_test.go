@@ -51,10 +51,11 @@ func TestDriver_LooksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, m := time.Now(), &onlooker{}
 		d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x", Log: slog.New(slog.DiscardHandler), Settled: func() {}})
-		_, err := d.Begin(t.Context())
-		require.NoError(t, err)
-		d.Machine = m
-		require.NoError(t, d.Go(true))
+		require.NoError(t, d.Begin(t.Context(), func(context.Context, *downing.Peer) error {
+			d.Machine = m
+			return nil
+		}))
+		require.NoError(t, d.Go(t.Context(), true))
 		<-d.Over()
 		require.Zero(t, time.Since(began))
 		require.True(t, m.seen[0].Armed)

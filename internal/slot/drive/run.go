@@ -51,6 +51,7 @@ type Run struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when nothing of it is left
 
 	mu   sync.Mutex
 	left []byte
@@ -61,6 +62,7 @@ type Run struct {
 // ErrLeaseLost or ErrUnsure.
 func (r *Run) Begin(parent context.Context) error {
 	r.ctx, r.cancel = context.WithCancelCause(parent)
+	r.over = make(chan struct{})
 	err := r.mayWork()
 	if err != nil {
 		r.cancel(nil)
@@ -72,6 +74,7 @@ func (r *Run) Begin(parent context.Context) error {
 func (r *Run) Start(f func(context.Context) error, ended func(error)) {
 	Go(func() error { return f(r.ctx) }, func(err error) {
 		r.cancel(nil)
+		close(r.over)
 		ended(err)
 	})
 }

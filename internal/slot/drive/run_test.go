@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -83,11 +86,63 @@ func TestSettings_ZeroIsTheDefault(t *testing.T) {
 	var log *slog.Logger
 	s := &drive.Settings{Of: "singleton", HandOverRetryInterval: &retry, RemovalMargin: &margin, RestartAfter: &restart, LeaseRetryInterval: &again,
 		NumberOfRetries: &retries, Lease: &times, Logger: &log}
-	require.EqualError(t, s.Validate(), "singleton: lease-retry-interval is -1s: it must not be negative")
 	p := downing.DefaultConfig()
 	s.Fill(p)
+	require.EqualError(t, s.Validate(p), "singleton: lease-retry-interval is -1s: at least 1ms is needed")
 	require.Equal(t, []time.Duration{time.Second, p.Resolver.StableAfter, time.Minute, -time.Second}, []time.Duration{retry, margin, restart, again})
 	require.Equal(t, 15, retries)
 	require.Equal(t, p.Lease, times)
 	require.NotNil(t, log)
+}
+
+func TestDeadline_PassesWithTheFirstOfTwoClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d drive.Deadline
+		require.True(t, d.Passed(), "none was set")
+		require.Zero(t, d.Time())
+		at := time.Now().Add(time.Minute)
+		d.Set(at)
+		require.False(t, d.Passed())
+		require.Equal(t, at, d.Time())
+		time.Sleep(time.Minute - 1)
+		require.False(t, d.Passed())
+		time.Sleep(time.Nanosecond)
+		require.True(t, d.Passed())
+	})
+}
+
+// While a machine is suspended its monotonic clock stands still: the wall clock tells.
+func TestSince_ASuspendedMachine(t *testing.T) {
+	wall := time.Now().Round(0).Add(-time.Hour) // without a monotonic reading only the wall clock counts
+	require.GreaterOrEqual(t, drive.Since(wall), time.Hour)
+}
+
+func TestGo_EveryEndIsTold(t *testing.T) {
+	full := errors.New("disk full")
+	ends := make(chan error)
+	call := func(f func() error) error {
+		drive.Go(f, func(err error) { ends <- err })
+		return <-ends
+	}
+	require.NoError(t, call(func() error { return nil }))
+	require.ErrorIs(t, call(func() error { return full }), full)
+	require.ErrorIs(t, call(func() error { runtime.Goexit(); return nil }), drive.ErrExited)
+	err := call(func() error { panic("a bug") })
+	require.EqualError(t, err, "panic: a bug")
+	require.Contains(t, drive.Attributes(err)[3], "run_test.go", "the stack says where")
+	require.Len(t, drive.Attributes(full), 2)
+}
+
+func TestQuestions_AreAnsweredOnceAndBounded(t *testing.T) {
+	var q drive.Questions[string]
+	var got []string
+	first := q.Keep(func(m string) error { got = append(got, m); return nil })
+	require.NoError(t, q.Answer(first, "yes"))
+	require.NoError(t, q.Answer(first, "again"))
+	old := q.Keep(func(m string) error { got = append(got, m); return nil })
+	for range 1024 {
+		q.Keep(func(string) error { return errors.New("not this one") })
+	}
+	require.NoError(t, q.Answer(old, "too late"))
+	require.Equal(t, "yes", strings.Join(got, " "))
 }

@@ -46,7 +46,6 @@ type LeaseOptions struct {
 type running struct {
 	run    *Run // nil: nothing runs
 	begun  time.Time
-	stopAt time.Time // when it is said again that the run does not end; zero: it was not asked to
 	lease  *leasing
 	opened lease.Store // nil: it is the embedder's
 }
@@ -135,7 +134,7 @@ func (d *Driver[M]) start(e slot.Start) {
 		d.notStarted(r, err)
 		return
 	}
-	at.run, at.begun, at.stopAt = r, time.Now(), time.Time{}
+	at.run, at.begun = r, time.Now()
 	d.Happened(Started, r, "")
 	r.Start(func(ctx context.Context) error { return f(fence.WithToken(ctx, r.Token)) }, func(err error) {
 		d.Inbox.Post(func() { d.ended(r, err) })
@@ -159,7 +158,9 @@ func (d *Driver[M]) stop(e slot.Stop) {
 		return
 	}
 	at.run.Stop(causes[e.Cause], e.Why)
-	at.stopAt = time.Now().Add(d.StopTimeout)
+	if r := at.run; d.StopTimeout > 0 {
+		d.workers.Go(func() { d.remind(r) })
+	}
 	d.Happened(Stopping, at.run, e.Why)
 }
 
@@ -167,7 +168,7 @@ func (d *Driver[M]) stop(e slot.Stop) {
 func (d *Driver[M]) ended(r *Run, err error) {
 	at := &d.runs[r.Shard]
 	took := time.Since(at.begun)
-	at.run, at.stopAt = nil, time.Time{}
+	at.run = nil
 	e := d.Ended(r, err, took)
 	e.Shard, e.Run, e.State = r.Shard, r.Number, r.Left()
 	if err != nil {
@@ -177,27 +178,17 @@ func (d *Driver[M]) ended(r *Run, err error) {
 	d.Step(d.Machine, e)
 }
 
-// remindIn is when it is said again that a run does not end.
-func (d *Driver[M]) remindIn() time.Duration {
-	in := time.Hour
-	if d.StopTimeout > 0 {
-		for i := range d.runs {
-			if at := d.runs[i].stopAt; !at.IsZero() {
-				in = min(in, time.Until(at))
-			}
-		}
-	}
-	return in
-}
-
 // remind says again and again that a run does not end.
-func (d *Driver[M]) remind() {
-	for i := range d.runs {
-		at := &d.runs[i]
-		if d.StopTimeout > 0 && !at.stopAt.IsZero() && !time.Now().Before(at.stopAt) {
-			at.stopAt = time.Now().Add(d.StopTimeout)
+func (d *Driver[M]) remind(r *Run) {
+	again := time.NewTicker(d.StopTimeout)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
 			d.Log.Error("sbr: "+d.What+" does not end: nothing can start it elsewhere meanwhile",
-				"run", at.run.Number, "told", fmt.Sprint(at.run.Cause()))
+				"run", r.Number, "told", fmt.Sprint(r.Cause()))
+		case <-r.over:
+			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,55 +30,27 @@ type Settings struct {
 	HasStore bool
 }
 
-// duration is one of the settings. Its default counts where it is zero.
-type duration struct {
-	key   string
-	value *time.Duration
-	or    time.Duration
-}
-
-func (s *Settings) durations(p downing.Config) []duration {
-	d := slot.DefaultRules()
-	return []duration{
-		{"hand-over-retry-interval", s.HandOverRetryInterval, d.HandOverRetryInterval},
-		{"removal-margin", s.RemovalMargin, p.Resolver.StableAfter},
-		{"restart-after", s.RestartAfter, RestartAfter},
-		{"lease-retry-interval", s.LeaseRetryInterval, d.LeaseRetryInterval},
-	}
-}
-
 // Fill gives what is zero its default under a provider.
 func (s *Settings) Fill(p downing.Config) {
-	for _, d := range s.durations(p) {
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	if *s.NumberOfRetries == 0 {
-		*s.NumberOfRetries = slot.DefaultRules().NumberOfRetries
-	}
-	if *s.Lease == (lease.Settings{}) {
-		*s.Lease = p.Lease
-	}
-	if *s.Logger == nil {
-		*s.Logger = slog.Default()
-	}
+	d := slot.DefaultRules()
+	or(s.HandOverRetryInterval, d.HandOverRetryInterval)
+	or(s.RemovalMargin, p.Resolver.StableAfter)
+	or(s.RestartAfter, RestartAfter)
+	or(s.LeaseRetryInterval, d.LeaseRetryInterval)
+	or(s.NumberOfRetries, d.NumberOfRetries)
+	or(s.Lease, p.Lease)
+	or(s.Logger, slog.Default())
 }
 
-// Validate reports every problem at once, one line each. What is zero is none.
-func (s *Settings) Validate() error {
-	var errs []error
-	for _, d := range s.durations(downing.Config{}) {
-		errs = append(errs, NotNegative(s.Of, d.key, *d.value))
-	}
-	if *s.NumberOfRetries < 0 {
-		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: it must not be negative", s.Of, *s.NumberOfRetries))
-	}
+// or gives a setting that is zero its default.
+func or[T comparable](v *T, d T) { *v = cmp.Or(*v, d) }
+
+// Validate reports every problem at once, one line each. Fill comes before.
+func (s *Settings) Validate(p downing.Config) error {
+	rules := s.Rules(p)
+	errs := []error{rules.Validate(s.Of), NotNegative(s.Of, "restart-after", *s.RestartAfter), s.Lease.Validate()}
 	if s.UseLease != "" && s.HasStore {
 		errs = append(errs, fmt.Errorf("%s: use-lease and Store are both set: one is enough", s.Of))
-	}
-	if *s.Lease != (lease.Settings{}) {
-		errs = append(errs, s.Lease.Validate())
 	}
 	return errors.Join(errs...)
 }

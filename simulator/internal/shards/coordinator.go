@@ -46,10 +46,7 @@ func (w *walker) vacant(s *state, next int) bool {
 // appoint begins a run of the coordinator. The one before does not know of it, if it still runs.
 func (w *walker) appoint(s *state, i int) {
 	s.term++
-	m, err := coordinator.New(w.Options.coordinator(i, s.term, w.alloc), s.Now)
-	if err != nil {
-		panic(err) // Validate has looked at it
-	}
+	m := coordinator.New(w.Options.coordinator(i, s.term, w.alloc), s.Now)
 	if s.coordinators[0].m != nil && int(s.coordinators[0].at) != i {
 		s.coordinators[1] = s.coordinators[0]
 	}

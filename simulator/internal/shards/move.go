@@ -202,16 +202,13 @@ func (p application) Downed(i int) {
 func (p application) Returned(i int) {
 	h := &p.s.hosts[i]
 	cfg := p.w.Options.host(i)
-	cfg.Known, cfg.Gone = h.m.Known(), h.m.Gone()
+	cfg.Known, cfg.Gone = h.m.Known(), h.m.Departed
 	*h = hosted{m: newHost(cfg, p.s.Now)}
 	p.s.Packets.Drop(func(l *packet) bool { return int(l.To) == i && l.Body.kind != question && l.Body.term == 0 })
 }
 
 func newHost(c host.Config, now time.Duration) *host.Machine {
-	m, err := host.New(c, now)
-	if err != nil {
-		panic(err) // Validate has looked at it
-	}
+	m := host.New(c, now)
 	return m
 }
 

@@ -81,12 +81,9 @@ func (o *Options) Validate() error {
 	if !o.UseLease && o.Strangers > 0 {
 		errs = append(errs, errors.New("shards: Strangers need UseLease"))
 	}
-	a, err := o.allocator()
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	host, coordinator := o.host(0), o.coordinator(0, 1, a)
-	return errors.Join(append(errs, host.Validate(), coordinator.Validate())...)
+	_, err := o.allocator()
+	host := o.host(0)
+	return errors.Join(append(errs, err, host.Validate("shards"))...)
 }
 
 // fault returns the change of a fault that comes alone, or together with others.

@@ -139,7 +139,7 @@ func (p application) Downed(i int) {
 func (p application) Returned(i int) {
 	x := &p.s.slots[i]
 	cfg := p.w.config(i)
-	cfg.FirstRound, cfg.Gone = x.m.Round()+1, x.m.Gone()
+	cfg.FirstRound, cfg.Gone = x.m.Round()+1, x.m.Departed
 	if !p.w.UseLease {
 		cfg.Floor = p.s.token & (1<<counterBits - 1)
 	}

@@ -31,7 +31,7 @@ func (o *Options) Validate() error {
 	h := o.Handover
 	h.Self = name(0)
 	return errors.Join(o.Options.Validate("slots", nil, []walk.Time{{Name: "HandOverRetryInterval", D: h.HandOverRetryInterval}, {Name: "Margin", D: h.Margin},
-		{Name: "Trust", D: h.Trust}, {Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}}), h.Validate())
+		{Name: "Trust", D: h.Trust}, {Name: "LeaseRetryInterval", D: h.LeaseRetryInterval}}), h.Validate("slots"))
 }
 
 // Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without a lease, on four members. They take

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
@@ -42,7 +43,7 @@ func TestCanon_TimesAreDistances(t *testing.T) {
 }
 
 func TestCanon_MessagesAreToldApart(t *testing.T) {
-	base := message.Message{Kind: message.State, Term: 1, Seq: 4, Full: true, Next: 2, Entries: []message.Entry{{Shard: 0, Phase: message.Running, Number: 7, Seen: 7}}}
+	base := message.Message{Kind: message.State, Term: 1, Seq: 4, Full: true, Next: 2, Entries: []message.Entry{{Shard: 0, Phase: slot.Active, Number: 7, Seen: 7}}}
 	written := func(m message.Message) []byte { return canon(func(c *walk.Canon) { c.Message(&m, 1, 2) }) }
 	later := base
 	later.Seq, later.Number = 9, 3
@@ -52,10 +53,10 @@ func TestCanon_MessagesAreToldApart(t *testing.T) {
 		func(m *message.Message) { m.Leaving = true },
 		func(m *message.Message) { m.Wait = time.Second },
 		func(m *message.Message) {
-			m.Entries = []message.Entry{{Shard: 0, Phase: message.Stopping, Number: 7, Seen: 7}}
+			m.Entries = []message.Entry{{Shard: 0, Phase: slot.Stopping, Number: 7, Seen: 7}}
 		},
 		func(m *message.Message) {
-			m.Entries = []message.Entry{{Shard: 0, Phase: message.Running, Number: 7, Seen: 8}}
+			m.Entries = []message.Entry{{Shard: 0, Phase: slot.Active, Number: 7, Seen: 8}}
 		},
 	} {
 		other := base

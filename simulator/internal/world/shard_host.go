@@ -64,10 +64,7 @@ func (p *process) open(s *shards, before memory) {
 func newShardHost(p *process, s *shards, before memory) *shardHost {
 	rules := s.rules
 	rules.Self, rules.Known, rules.Gone = p.id, before.known, before.hosts
-	m, err := host.New(rules, p.clock())
-	if err != nil {
-		panic(err) // the options were validated
-	}
+	m := host.New(rules, p.clock())
 	t := &shardHost{set: s, host: m, table: message.NewOwners(s.Count, s.digest), executors: make([]executor, s.Count)}
 	t.driver.init(p, t, len(p.w.slots)+s.index, s.HandOverRetryInterval, m)
 	for i := range t.executors {
@@ -133,17 +130,17 @@ func (t *shardHost) over() {
 // memory is what a manager has of the one before it in the same process.
 type memory struct {
 	known               host.Known
-	hosts, coordinators map[sbr.ID]time.Duration // whose margins are not over, as hosts and as coordinators
+	hosts, coordinators []core.Departure // whose margins are not over, as hosts and as coordinators
 }
 
 // remembers is what the next manager has. The provider remembers who is gone, also meanwhile; here the machines do, which look once more.
 func (t *shardHost) remembers(member *slotMember) memory {
 	now := t.p.clock()
 	t.host.Step(now, core.Viewed{View: t.viewNow()})
-	m := memory{known: t.host.Known(), hosts: t.host.Gone()}
+	m := memory{known: t.host.Known(), hosts: t.host.Departed}
 	if member != nil {
 		member.m.Step(now, core.Viewed{View: member.viewNow()})
-		m.coordinators = member.m.Gone()
+		m.coordinators = member.m.Departed
 	}
 	return m
 }

@@ -82,13 +82,10 @@ func (t *shardHost) coordinate(r *run) {
 		case r.over || r.asked:
 		case !t.works():
 			r.end(core.RunEnded{Run: r.number, Again: true, Rest: time.Second, Why: "nothing drives it any more"})
+		case r.token < 1 || r.token > message.MaxTerm:
+			t.set.broken(6, "%s cannot coordinate %s: the token %d is no term", t.p.id, t, r.token)
 		default:
-			m, err := t.set.coordinator(t.p.id, r.token, t.p.clock())
-			if err != nil {
-				t.set.broken(6, "%s cannot coordinate %s: %v", t.p.id, t, err)
-				return
-			}
-			t.machines[coordinatorMachine] = m
+			t.machines[coordinatorMachine] = t.set.coordinator(t.p.id, r.token, t.p.clock())
 			t.look()
 		}
 	})

@@ -91,15 +91,18 @@ func newShards(w *World, index int, o ShardsOptions) (*shards, error) {
 		errs = append(errs, x.validate())
 	}
 	var err error
+	if o.Count > message.MaxShards {
+		errs = append(errs, fmt.Errorf("shards: %s: there may be %d, not %d", o.Name, message.MaxShards, o.Count))
+	}
 	s.alloc, err = allocation.New(o.Name, names, allocation.DefaultConfig())
 	errs = append(errs, err)
 	s.digest = message.Digest(o.Name, names, o.UseLease)
 	s.rules = host.Config{Rules: s.coordSlot.rules.Rules, Shards: o.Count, Digest: s.digest}
-	return s, errors.Join(append(errs, s.rules.Validate())...)
+	return s, errors.Join(errs...)
 }
 
 // coordinator returns the machine of a run that has just begun.
-func (s *shards) coordinator(self sbr.ID, term uint64, now time.Duration) (*coordinator.Machine, error) {
+func (s *shards) coordinator(self sbr.ID, term uint64, now time.Duration) *coordinator.Machine {
 	rules := s.rules.Rules
 	rules.Self = self
 	return coordinator.New(coordinator.Config{

@@ -91,10 +91,7 @@ func newSlot(w *World, index int, o SlotOptions) *slot {
 }
 
 func (s *slot) validate() error {
-	var errs []error
-	if err := s.rules.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("%s: %w", s, err))
-	}
+	errs := []error{s.rules.Validate(s.String())}
 	if s.StopTakes < 0 || s.EndsAfter < 0 || s.WritesEvery <= 0 {
 		errs = append(errs, fmt.Errorf("%s: its times must not be negative, and it must write now and then: %+v", s, s.SlotOptions))
 	}

@@ -45,7 +45,7 @@ func (p *process) startSlots() {
 }
 
 // joinSlot makes the process take part in a slot, and offer to run it.
-func (p *process) joinSlot(s *slot, gone map[sbr.ID]time.Duration) {
+func (p *process) joinSlot(s *slot, gone []core.Departure) {
 	t := newSlotMember(p, s, gone)
 	p.slotMembers[s.index] = t
 	p.w.spreadOffer(func() { t.offered = true })
@@ -60,17 +60,14 @@ func (w *World) spreadOffer(set func()) {
 	})
 }
 
-func newSlotMember(p *process, s *slot, gone map[sbr.ID]time.Duration) *slotMember {
+func newSlotMember(p *process, s *slot, gone []core.Departure) *slotMember {
 	rules := s.rules
 	rules.Self, rules.Born, rules.Gone = p.id, p.self.Born, gone
 	if s.coordinates != nil { // it may be the second one of its process
 		rules.FirstRound = uint64(p.w.now / time.Microsecond)
 		rules.Floor = p.w.floor(rules.CounterBits)
 	}
-	m, err := handover.New(rules, p.clock())
-	if err != nil {
-		panic(err) // the options were validated
-	}
+	m := handover.New(rules, p.clock())
 	t := &slotMember{m: m}
 	t.driver.init(p, t, s.index, s.HandOverRetryInterval, m)
 	t.executor.init(p, s, &t.driver)
