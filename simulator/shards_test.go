@@ -24,8 +24,8 @@ func TestRandom_ShardsKeepTheirPromises(t *testing.T) {
 	t.Logf("coordinators %d, resigned %d", all.Coordinators, all.Resigned)
 	require.Empty(t, all.failures)
 	if enough := uint64(1000); seeds > enough { // otherwise nothing of this need happen
-		require.Greater(t, all.HandedOver, seeds/4)
-		require.Greater(t, all.Rejected, seeds/500)
+		require.Greater(t, uint64(all.HandedOver), seeds/4)
+		require.Greater(t, uint64(all.Rejected), seeds/500)
 	}
 }
 

@@ -106,8 +106,8 @@ func TestRandom_SingletonsKeepTheirPromises(t *testing.T) {
 		})
 	require.Empty(t, all.failures)
 	if enough := uint64(1000); seeds > enough { // otherwise nothing of this need happen
-		require.Greater(t, all.HandedOver, seeds/40)
-		require.Greater(t, all.Rejected, seeds/200)
+		require.Greater(t, uint64(all.HandedOver), seeds/40)
+		require.Greater(t, uint64(all.Rejected), seeds/200)
 	}
 }
 

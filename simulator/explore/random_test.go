@@ -189,7 +189,7 @@ func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
 	whole := play(1, 1)
 	for _, x := range []scenario.Totals{whole.Singletons, whole.Shards} {
 		require.Positive(t, x.Runs)
-		require.Less(t, x.Runs, whole.Runs, "some have none")
+		require.Less(t, uint64(x.Runs), whole.Runs, "some have none")
 		require.Greater(t, x.Slots, x.Leases)
 		require.Greater(t, x.Starts, x.Slots/2)
 		require.Positive(t, x.HandedOver)
@@ -203,7 +203,9 @@ func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
 
 // One line says it all.
 func TestTotals_AreOneLine(t *testing.T) {
-	x := scenario.Totals{Runs: 2, Slots: 9, Leases: 4, Starts: 20, HandedOver: 3, Writes: 500, Rejected: 1, Overlaps: 3, Why: map[string]uint64{"a": 1, "b": 2}}
+	x := scenario.Totals{Runs: 2, Slots: 9, Leases: 4, SlotCounts: scenario.SlotCounts{
+		Starts: 20, HandedOver: 3, Writes: 500, Rejected: 1, Overlaps: 3, Why: map[string]int{"a": 1, "b": 2},
+	}}
 	require.Equal(t, "9 in 2 runs, 4 with a lease; started 20 times, handed over 3; writes 500, refused as late 1; overlaps without the fence 3: 1 because a, 2 because b",
 		x.String())
 }

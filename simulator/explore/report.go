@@ -75,7 +75,9 @@ func (r *Report) compare() {
 		r.Failures = []*Failure{}
 	}
 	for _, t := range []*scenario.Totals{&r.Singletons, &r.Shards} {
-		t.Add(new(scenario.Totals)) // as well
+		if t.Why == nil {
+			t.Why = map[string]int{} // written as {}
+		}
 	}
 }
 

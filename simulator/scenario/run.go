@@ -126,7 +126,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	r.Survivors = append(r.Survivors, w.Survivors()...)
 	r.Down = append(r.Down, w.Down()...)
 	r.LeaseHolder = w.Holder()
-	r.Singletons, r.Shards = singletonResults(w.Slots()), shardsResults(w.Shards())
+	r.Singletons, r.Shards = w.Slots(), w.Shards()
 	for _, n := range w.Nodes() {
 		if d, ok := n.Decision(); ok {
 			if r.Decisions == nil {
