@@ -279,13 +279,8 @@ func (r *dice) trouble(decision time.Duration) Nemesis {
 func decided(s *scenario.Scenario) time.Duration {
 	rules := &s.Cluster.SplitBrainResolver
 	times := s.Cluster.Lease.Settings(rules.LeaseMajority.LeaseImplementation)
-	members := len(names(s))
-	for i := range s.Steps {
-		if s.Steps[i].Join != nil {
-			members++
-		}
-	}
+	members := len(s.Members())
 	race := rules.StableAfter + 3*times.OperationTimeout // three operations fit into the decision deadline
-	end := lastStep(s.Steps) + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
+	end := s.Over() + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
 	return end.Round(time.Second)
 }

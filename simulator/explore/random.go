@@ -220,7 +220,7 @@ func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenar
 	same := shrink.Same(s, f.Seed)
 	fails := func(c *scenario.Scenario) bool { return ctx.Err() == nil && same(c) && f.in(c) }
 	small := shrink.Shrink(s, fails, shrink.Options{Tries: tries})
-	f.Scenario, f.Steps, f.Members = string(scenario.Format(small)), len(small.Steps), members(small)
+	f.Scenario, f.Steps, f.Members = string(scenario.Format(small)), len(small.Steps), len(small.Members())
 	return original, nil
 }
 
@@ -240,18 +240,4 @@ func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *sc
 func (f *Failure) in(s *scenario.Scenario) bool {
 	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[kind{f.Promise, f.Shape}]
 	return ok
-}
-
-// members is how many members a scenario has, with those that join.
-func members(s *scenario.Scenario) int {
-	n := s.Cluster.Nodes.Count
-	if s.Cluster.Nodes.List != nil {
-		n = len(s.Cluster.Nodes.List)
-	}
-	for i := range s.Steps {
-		if s.Steps[i].Join != nil {
-			n++
-		}
-	}
-	return n
 }

@@ -235,9 +235,6 @@ func (w *World) Heal() {
 	})
 }
 
-// SetLoss changes the share of packets that vanish on every link that has none of its own.
-func (w *World) SetLoss(loss float64) { w.rewire(func() { w.net.every.Loss = loss }) }
-
 // leg draws what becomes of a packet: how long it takes, if it gets there.
 func (w *World) leg(from, to *process) (d time.Duration, ok bool) {
 	a, b := from.node.index, to.node.index

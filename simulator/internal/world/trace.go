@@ -3,7 +3,6 @@ package world
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -15,11 +14,6 @@ type Entry struct {
 	Node   string // empty: the world, not one node
 	Kind   string
 	Detail string
-}
-
-// String is one line of a trace.
-func (e Entry) String() string {
-	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
 }
 
 // trace is the hash of what happened.
@@ -186,14 +180,4 @@ func (w *World) Hash() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %d %d", w.trace.hash, w.seq, w.now)
 	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-// Story returns the trace as text.
-func (w *World) Story() string {
-	var b strings.Builder
-	for _, e := range w.Trace() {
-		b.WriteString(e.String())
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
