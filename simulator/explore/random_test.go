@@ -171,16 +171,6 @@ func keys(all map[kind]string) (k []kind) {
 	return k
 }
 
-// What is written as a file plays the same run as what was made up: a failure can be replayed.
-func TestRandom_FilesPlayTheSameRuns(t *testing.T) {
-	for seed := uint64(1); seed <= 100; seed++ {
-		s := simulator.Random(seed)
-		back, err := scenario.Parse("x.yaml", scenario.Format(s))
-		require.NoError(t, err, "seed %d", seed)
-		require.Equal(t, scenario.Judge(s, seed).TraceHash, scenario.Judge(back, seed).TraceHash, "seed %d", seed)
-	}
-}
-
 // What became of singletons and shards is added up, whoever plays the seeds.
 func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
 	play := func(from, step uint64) *Findings {

@@ -24,7 +24,7 @@ func (s *Scenario) options() (world.Options, error) {
 		}
 	}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
-	o.Network = world.NetworkOptions{Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss}
+	o.Network = cl.Network
 	o.Serf, o.Times = cl.Detection.options()
 	o.Probe = r.Reachability()
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout

@@ -15,21 +15,13 @@ import (
 func (*walker) Part(s *state) *walk.Runs[*message.Message] { return &s.Runs }
 
 // Machine is that of a member's host.
-func (*walker) Machine(s *state, i int) walk.Machine { return s.hosts[i].m }
+func (*walker) Machine(s *state, i int) walk.Machine { return s.hosts[i] }
 
 // Handle hands an event to a member's host.
 func (*walker) Handle(s *state, i int, e slot.Event) []slot.Effect { return s.host(i).Step(s.Now, e) }
 
 // Tick lets a deadline of a member's host come.
 func (*walker) Tick(s *state, i int) []slot.Effect { return s.host(i).Tick(s.Now) }
-
-// Stale says that a member's view is another one now.
-func (w *walker) Stale(s *state, i int) {
-	s.hosts[i].peers = nil
-	if s.Members[i].Closed {
-		w.dismiss(s, i, true)
-	}
-}
 
 // Look shows a member's machines its view.
 func (w *walker) Look(s *state, i int) {
@@ -47,13 +39,8 @@ func (w *walker) Look(s *state, i int) {
 }
 
 func (w *walker) view(s *state, i int) slot.View {
-	m, h := &s.Members[i], &s.hosts[i]
-	if h.peers == nil {
-		for _, p := range s.View(i) {
-			h.peers = append(h.peers, slot.Peer{ID: p.ID, Name: string(p.ID), Candidate: p.Candidate, Leaving: p.Leaving, Down: p.Down, Unreachable: p.Unreachable})
-		}
-	}
-	v := slot.View{Armed: m.Armed, Sure: s.Now - s.Age(m.Sure, w.Trust), Peers: h.peers}
+	m := &s.Members[i]
+	v := slot.View{Armed: m.Armed, Sure: s.Now - s.Age(m.Sure, w.Trust), Peers: s.Peers(i)}
 	if w.UseLease || !m.Armed {
 		v.Sure = s.Now
 	}
@@ -152,10 +139,10 @@ func (w *walker) Resumes(s *state, i int) {
 
 // Reopen gives a member a machine that remembers what the one before knew.
 func (w *walker) Reopen(s *state, i int) {
-	h := &s.hosts[i]
+	m := s.hosts[i]
 	cfg := w.hostConfig(i)
-	cfg.Known, cfg.Gone = h.m.Known(), h.m.Gone()
-	*h = hosted{m: newHost(cfg, s.Now)}
+	cfg.Known, cfg.Gone = m.Known(), m.Gone()
+	s.hosts[i] = newHost(cfg, s.Now)
 }
 
 // deliverQuestion hands a question to the machines that it is for.
@@ -179,12 +166,12 @@ func (w *walker) deliverQuestion(s *state, l packet) {
 
 // askHost asks a host. A coordinator with an older term must change nothing.
 func (w *walker) askHost(s *state, i, from int, b *body) {
-	old := b.Term > 0 && b.Term < s.hosts[i].m.Known().Term
+	old := b.Term > 0 && b.Term < s.hosts[i].Known().Term
 	var before string
 	if old {
-		before = hostState(s.hosts[i].m)
+		before = hostState(s.hosts[i])
 	}
-	newer := newerThan(s.hosts[i].m.Status(), b.Msg.Takes)
+	newer := newerThan(s.hosts[i].Status(), b.Msg.Takes)
 	m := s.host(i)
 	effects := m.Step(s.Now, slot.Asked[message.Message]{Ref: uint64(from) | b.Term<<8, From: name(from), Message: *b.Msg})
 	if old && before != hostState(m) {

@@ -75,7 +75,7 @@ func (w *walker) Waited(s *state) {
 }
 
 // Dismiss ends what coordinates on a member.
-func (w *walker) Dismiss(s *state, i int) { w.dismiss(s, i, s.Members[i].Left) }
+func (w *walker) Dismiss(s *state, i int) { w.dismiss(s, i, s.Members[i].Left || s.Members[i].Closed) }
 
 // successor is the member on which the coordinator would run next: the oldest that may; nobody: none.
 func (w *walker) successor(s *state) int {

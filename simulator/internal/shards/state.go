@@ -7,19 +7,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
-	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // nobody runs or coordinates anything.
 const nobody = walk.Nobody
-
-// hosted is what runs on a member. Machines and views are shared between states: who changes one, copies it first.
-type hosted struct {
-	m     *host.Machine
-	peers []slot.Peer // the view that was shown last; nil: it has to be made anew
-}
 
 // coordination is a run of the coordinator.
 type coordination struct {
@@ -30,8 +23,8 @@ type coordination struct {
 
 // state is everything.
 type state struct {
-	walk.Runs[*message.Message] // the messages are never changed
-	hosts                       [walk.MaxMembers]hosted
+	walk.Runs[*message.Message]                                // the messages are never changed
+	hosts                       [walk.MaxMembers]*host.Machine // shared between states: who changes one, copies it first
 	// coordinators are the coordinator, and the one before that does not know of it yet.
 	coordinators [2]coordination
 	term         uint64 // the largest
@@ -109,8 +102,8 @@ var keys = [walk.MaxMembers]message.Key{message.KeyOf(walk.Name(0)), message.Key
 
 // host returns the machine of a member, to be changed.
 func (s *state) host(i int) *host.Machine {
-	s.hosts[i].m = s.hosts[i].m.Clone()
-	return s.hosts[i].m
+	s.hosts[i] = s.hosts[i].Clone()
+	return s.hosts[i]
 }
 
 // coordinator returns the machine of a coordinator, to be changed.
@@ -131,7 +124,7 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 	c.Reset()
 	for i := range w.Members {
 		if s.Members[i].Up {
-			s.hosts[i].m.AppendState(c)
+			s.hosts[i].AppendState(c)
 			for n := range w.Shards {
 				w.appendRun(s, i, n)
 			}

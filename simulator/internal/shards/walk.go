@@ -68,7 +68,7 @@ func (w *walker) First(s *state) {
 		s.owners[n], s.wishes[n] = nobody, nobody
 	}
 	for i := range w.Members {
-		s.hosts[i].m = newHost(w.hostConfig(i), 0)
+		s.hosts[i] = newHost(w.hostConfig(i), 0)
 	}
 	w.Begin(s)
 	if w.Formed {
@@ -112,7 +112,7 @@ func (w *walker) Well(s *state) bool {
 		}
 	}
 	for i := range w.Members {
-		if s.Live(i) && slices.ContainsFunc(s.hosts[i].m.Status(), func(x host.ShardStatus) bool { return x.Phase != slot.Active }) {
+		if s.Live(i) && slices.ContainsFunc(s.hosts[i].Status(), func(x host.ShardStatus) bool { return x.Phase != slot.Active }) {
 			return false
 		}
 	}
@@ -125,7 +125,7 @@ func (w *walker) Standing(s *state) (text string) {
 		if !s.Live(i) {
 			continue
 		}
-		for _, x := range s.hosts[i].m.Status() {
+		for _, x := range s.hosts[i].Status() {
 			text += fmt.Sprintf("%s is %v with shard %d, ", name(i), x.Phase, x.Shard)
 		}
 	}

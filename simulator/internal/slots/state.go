@@ -5,20 +5,13 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
-	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
-
-// slot is what runs on a member. Machines and views are shared between states: who changes one, copies it first.
-type slot struct {
-	m     *handover.Machine
-	peers []core.Peer // the view that was shown last; nil: it has to be made anew
-}
 
 // state is everything.
 type state struct {
 	walk.Runs[handover.Message]
-	slots [walk.MaxMembers]slot
+	machines [walk.MaxMembers]*handover.Machine // shared between states: who changes one, copies it first
 
 	// The largest token of a run so far, and the newest verdict that a starting member knew.
 	token, tokenVerdict uint64
@@ -31,8 +24,8 @@ type (
 
 // machine returns the machine of a member, to be changed.
 func (s *state) machine(i int) *handover.Machine {
-	s.slots[i].m = s.slots[i].m.Clone()
-	return s.slots[i].m
+	s.machines[i] = s.machines[i].Clone()
+	return s.machines[i]
 }
 
 // AppendKey appends what distinguishes the state from others.
@@ -50,7 +43,7 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 		r := &s.Runs.Runs[i][0]
 		w.Canon.Flags(r.Running, r.Stopping, r.Waits)
 		w.Canon.Uint(r.Token)
-		s.slots[i].m.AppendState(&w.Canon)
+		s.machines[i].AppendState(&w.Canon)
 		b = w.Canon.Append(b)
 	}
 	l := &s.Leases[0]
@@ -70,9 +63,9 @@ func (s *state) packetKey(b []byte, l *packet) []byte {
 	stale := uint64(0)
 	switch {
 	case x.Kind == walk.Question:
-		stale = s.slots[l.From].m.Round() - x.Msg.Round
+		stale = s.machines[l.From].Round() - x.Msg.Round
 	case !x.Own():
-		stale = s.slots[l.To].m.Round() - x.Msg.Round
+		stale = s.machines[l.To].Round() - x.Msg.Round
 	default:
 		stale = s.Newest(l) - x.Number
 	}

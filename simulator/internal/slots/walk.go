@@ -35,7 +35,7 @@ func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
 func (w *walker) First(s *state) {
 	*s = state{}
 	for i := range w.Members {
-		s.slots[i].m = newMachine(w.config(i), 0)
+		s.machines[i] = newMachine(w.config(i), 0)
 	}
 	w.Begin(s)
 	for w.Formed {
@@ -64,7 +64,7 @@ func newMachine(c handover.Config, now time.Duration) *handover.Machine {
 func (*walker) Part(s *state) *walk.Runs[handover.Message] { return &s.Runs }
 
 // Machine is that of a member.
-func (*walker) Machine(s *state, i int) walk.Machine { return s.slots[i].m }
+func (*walker) Machine(s *state, i int) walk.Machine { return s.machines[i] }
 
 // Handle hands an event to a member's machine.
 func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
@@ -74,21 +74,11 @@ func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
 // Tick lets a deadline of a member's machine come.
 func (*walker) Tick(s *state, i int) []core.Effect { return s.machine(i).Tick(s.Now) }
 
-// Stale says that a member's view is another one now.
-func (*walker) Stale(s *state, i int) { s.slots[i].peers = nil }
-
 // Look shows a member its view.
 func (w *walker) Look(s *state, i int) {
 	s.Look(i)
-	m, x := &s.Members[i], &s.slots[i]
-	if x.peers == nil {
-		for _, p := range s.View(i) {
-			x.peers = append(x.peers, core.Peer{
-				ID: p.ID, Born: p.Born, Candidate: p.Candidate, Leaving: p.Leaving, Down: p.Down, Unreachable: p.Unreachable,
-			})
-		}
-	}
-	v := core.View{Armed: m.Armed, Verdict: m.Verdict, Sure: m.Sure, Peers: x.peers}
+	m := &s.Members[i]
+	v := core.View{Armed: m.Armed, Verdict: m.Verdict, Sure: m.Sure, Peers: s.Peers(i)}
 	if !m.Armed {
 		v.Sure = -1
 	}
@@ -150,13 +140,13 @@ const counterBits = 40
 // Reopen gives a member a machine whose rounds, and whose tokens without a lease, are beyond all before, as the wall clock has
 // it.
 func (w *walker) Reopen(s *state, i int) {
-	x := &s.slots[i]
+	m := s.machines[i]
 	cfg := w.config(i)
-	cfg.FirstRound, cfg.Gone = x.m.Round()+1, x.m.Gone()
+	cfg.FirstRound, cfg.Gone = m.Round()+1, m.Gone()
 	if !w.UseLease {
 		cfg.Floor = s.token & (1<<counterBits - 1)
 	}
-	*x = slot{m: newMachine(cfg, s.Now)}
+	s.machines[i] = newMachine(cfg, s.Now)
 }
 
 // Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own check says no from the
@@ -178,7 +168,7 @@ func (w *walker) Well(s *state) bool {
 		if w.Active(s, i, 0) {
 			runs++
 		}
-		if s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.slots[i].m.Status().Resigned && !s.Leaving.Has(i) {
+		if s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.machines[i].Status().Resigned && !s.Leaving.Has(i) {
 			may++
 		}
 	}
@@ -189,7 +179,7 @@ func (w *walker) Well(s *state) bool {
 func (w *walker) Standing(s *state) (text string) {
 	for i := range w.Members {
 		if s.Live(i) {
-			text += fmt.Sprintf("%s is %v, ", walk.Name(i), s.slots[i].m.Phase())
+			text += fmt.Sprintf("%s is %v, ", walk.Name(i), s.machines[i].Phase())
 		}
 	}
 	return text + fmt.Sprintf("%d packets are under way", s.Packets.Len())

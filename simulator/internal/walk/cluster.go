@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 // Set is a set of members, a bit each.
@@ -227,20 +227,15 @@ func (c *Cluster) Look(i int) {
 	}
 }
 
-// Seen is how a member sees another one, or itself.
-type Seen struct {
-	ID                                    sbr.ID
-	Born                                  int64
-	Candidate, Leaving, Down, Unreachable bool
-}
-
 // View is how a member sees all that it knows.
-func (c *Cluster) View(i int) (list []Seen) {
+func (c *Cluster) View(i int) (list []slot.Peer) {
 	m := &c.Members[i]
 	for j := range c.Options.Members {
 		if m.Knows.Has(j) && !m.Gone.Has(j) {
-			list = append(list, Seen{ID: Name(j), Born: c.Born(j), Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j),
-				Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j)})
+			list = append(list, slot.Peer{
+				ID: Name(j), Name: string(Name(j)), Born: c.Born(j), Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j),
+				Down: m.Down.Has(j), Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
+			})
 		}
 	}
 	return list

@@ -34,6 +34,16 @@ type Runs[M any] struct {
 	World[Body[M]]
 	Runs   [MaxMembers][MaxShards]Run
 	Leases [MaxShards]Lease
+	// peers are the views that were shown last, shared by states; nil: it has to be made anew.
+	peers [MaxMembers][]slot.Peer
+}
+
+// Peers are how a member sees all that it knows.
+func (x *Runs[M]) Peers(i int) []slot.Peer {
+	if x.peers[i] == nil {
+		x.peers[i] = x.View(i)
+	}
+	return x.peers[i]
 }
 
 // BodyKind says what a packet is.
@@ -122,9 +132,8 @@ type Runner[M, S any] interface {
 	// Handle hands an event to a member's machine, Tick a deadline. They return what it wants.
 	Handle(s *S, i int, e slot.Event) []slot.Effect
 	Tick(s *S, i int) []slot.Effect
-	// Look shows a member its view, Stale says that this is another one now.
+	// Look shows a member its view.
 	Look(s *S, i int)
-	Stale(s *S, i int)
 	// CarryOut carries out a question or an answer, Deliver hands one over.
 	CarryOut(s *S, i int, e slot.Effect)
 	Deliver(s *S, l Packet[Body[M]])

@@ -99,16 +99,19 @@ func (p on[M, S]) Deadlines(to []time.Duration) []time.Duration {
 }
 
 func (p on[M, S]) Shown(i int) {
-	p.w.own.Stale(p.s, i)
+	p.w.own.Part(p.s).peers[i] = nil
 	p.w.own.Look(p.s, i)
 }
 
 func (p on[M, S]) Everyone() {
+	x := p.w.own.Part(p.s)
 	for i := range p.w.Members {
-		p.w.own.Stale(p.s, i)
+		if x.peers[i] = nil; x.Members[i].Closed {
+			p.w.own.Dismiss(p.s, i)
+		}
 	}
 	for i := range p.w.Members {
-		if p.w.own.Part(p.s).Live(i) {
+		if x.Live(i) {
 			p.w.own.Look(p.s, i)
 		}
 	}
@@ -145,7 +148,7 @@ func (p on[M, S]) Downed(i int) {
 func (p on[M, S]) Returned(i int) {
 	x := p.w.own.Part(p.s)
 	p.w.own.Reopen(p.s, i)
-	x.Runs[i] = [MaxShards]Run{}
+	x.Runs[i], x.peers[i] = [MaxShards]Run{}, nil
 	x.Packets.Drop(func(l *Packet[Body[M]]) bool {
 		return int(l.To) == i && l.Body.Kind != Question && l.Body.Term == 0
 	})

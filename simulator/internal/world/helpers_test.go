@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -48,4 +49,25 @@ func (w *World) Story() string {
 // String is one line of a trace.
 func (e Entry) String() string {
 	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
+}
+
+// Entry is one thing that happened in a world.
+type Entry struct {
+	At     time.Duration
+	Node   string // empty: the world, not one node
+	Kind   string
+	Detail string
+}
+
+// Trace returns what happened, in order; empty without Options.Trace.
+func (w *World) Trace() (all []Entry) {
+	if w.history == nil {
+		return nil
+	}
+	for _, c := range w.history.h.Changes {
+		if said, ok := c.What.(Said); ok {
+			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
+		}
+	}
+	return all
 }

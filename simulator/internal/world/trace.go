@@ -8,14 +8,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Entry is one thing that happened in a world.
-type Entry struct {
-	At     time.Duration
-	Node   string // empty: the world, not one node
-	Kind   string
-	Detail string
-}
-
 // trace is the hash of what happened.
 type trace struct{ hash uint64 }
 
@@ -160,19 +152,6 @@ func (n names) String() string {
 		return fmt.Sprint([]sbr.ID(n))
 	}
 	return fmt.Sprintf("%v … %d in all", []sbr.ID(n[:limit]), len(n))
-}
-
-// Trace returns what happened, in order; empty without Options.Trace.
-func (w *World) Trace() (all []Entry) {
-	if w.history == nil {
-		return nil
-	}
-	for _, c := range w.history.h.Changes {
-		if said, ok := c.What.(Said); ok {
-			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
-		}
-	}
-	return all
 }
 
 // Hash identifies the run: equal runs have equal hashes.
