@@ -30,14 +30,20 @@ type RandomOptions struct {
 	Ran func(*Findings)
 }
 
+// Played counts runs.
+type Played struct {
+	// Runs is how many seeds were played, Failed in how many of them something was broken.
+	Runs   uint64 `json:"runs"`
+	Failed uint64 `json:"failed"`
+	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
+	Excepted uint64 `json:"excepted"`
+	// Complete says that all seeds were played: the context did not end first.
+	Complete bool `json:"complete"`
+}
+
 // Findings are what random exploring found.
 type Findings struct {
-	// Runs is how many seeds were played, Failed in how many of them something was broken.
-	Runs, Failed uint64
-	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
-	Excepted uint64
-	// Complete says that all seeds were played: the context did not end first.
-	Complete bool
+	Played
 	// Coverage are the transitions that were taken.
 	Coverage world.Coverage
 	// Singletons and Shards are what became of those.
@@ -108,7 +114,7 @@ func (f *Findings) found(k kind, x *Failure) {
 
 // Join adds up the findings of disjoint seeds. They are complete if all of them are.
 func Join(parts ...*Findings) *Findings {
-	all := Findings{Complete: true}
+	all := Findings{Played: Played{Complete: true}}
 	for _, f := range parts {
 		all.Complete = all.Complete && f.Complete
 		all.Runs += f.Runs

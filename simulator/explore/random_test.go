@@ -106,8 +106,8 @@ func TestRandom_EndsWithItsContext(t *testing.T) {
 	}})
 	require.EqualValues(t, 2, f.Runs)
 	require.False(t, f.Complete)
-	require.False(t, Join(f, &Findings{Complete: true}).Complete)
-	require.False(t, Join(&Findings{Complete: true}, f).Complete)
+	require.False(t, Join(f, &Findings{Played: Played{Complete: true}}).Complete)
+	require.False(t, Join(&Findings{Played: Played{Complete: true}}, f).Complete)
 	require.Zero(t, Random(ctx, RandomOptions{From: 1, To: 9, Generate: mixed(t)}).Runs)
 }
 
