@@ -48,8 +48,8 @@ type dice struct {
 	zones []string
 }
 
-// The streams of chance, apart from those of Build: what operators and platforms do, and shards, leave the rest of a seed
-// as it is without them.
+// The streams of chance, apart from those of Build: what operators and platforms do, and shards, leave the
+// rest of a seed as it is without them.
 const (
 	mainStream  = 0x7a6d
 	deedStream  = 0xdeed
@@ -171,8 +171,8 @@ func (r *dice) shards(b *Scenario) {
 	b.s.Cluster.Shards = append(b.s.Cluster.Shards, x)
 }
 
-// slot is what singletons and shards have in common. Without a lease their margin is at least twice what members need to
-// notice, as the assumptions of package internal/handover have it.
+// slot is what singletons and shards have in common. Without a lease their margin is at least twice what
+// members need to notice, as the assumptions of package internal/handover have it.
 func (r *dice) slot(b *Scenario) (s scenario.SlotRules) {
 	s.UseLease = strictyaml.Switch(r.coin(0.5))
 	if least := 2 * noticed(&b.s); bool(s.UseLease) {

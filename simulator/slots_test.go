@@ -17,8 +17,8 @@ import (
 // resolvers are the promises of the resolvers alone. Other tests, and sbr explore, look for them.
 var resolvers = regexp.MustCompile(`^(S[1-4]|L[1-3]|chain|token|stable|explained) `)
 
-// Random clusters with singletons and shards keep the promises X1 to X6 and Y1 to Y6. SBR_SLOT_SEEDS=1-100000 plays more seeds;
-// overlaps without a lease that are nobody's fault are counted and shown.
+// Random clusters with singletons and shards keep the promises X1 to X6 and Y1 to Y6. SBR_SLOT_SEEDS=1-100000
+// plays more seeds; overlaps without a lease that are nobody's fault are counted and shown.
 func TestRandom_SlotsKeepTheirPromises(t *testing.T) {
 	from, to := uint64(1), uint64(2000)
 	if text := os.Getenv("SBR_SLOT_SEEDS"); text != "" {

@@ -70,8 +70,8 @@ func (e Exhaustive) Plan() ([]Family, error) {
 
 func (e Exhaustive) walk(p Partition, levels []int, by time.Duration, without []int) Walk {
 	return Walk{
-		Sides: p, Noticed: e.noticed(p, levels, by), NoStore: without, Watch: e.Watch, LateCut: e.LateCut, Faults: e.Faults,
-		Resolver: e.Resolver, Strategy: e.Strategy,
+		Sides: p, Noticed: e.noticed(p, levels, by), NoStore: without, Faults: e.Faults,
+		Watch: e.Watch, LateCut: e.LateCut, Resolver: e.Resolver, Strategy: e.Strategy,
 	}
 }
 

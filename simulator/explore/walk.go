@@ -44,14 +44,15 @@ type Faults struct {
 	Lost    int `json:"lost"`
 	Crashes int `json:"crashes"`
 	Pauses  int `json:"pauses"`
-	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that it cannot reach
-	// from its list, which spreads to those that it reaches.
+	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that it
+	// cannot reach from its list, which spreads to those that it reaches.
 	Leaves   int `json:"leaves"`
 	Removals int `json:"removals"`
 	// Forgets is how often the store forgets: the record is deleted, or becomes an earlier one.
 	Forgets int `json:"forgets"`
-	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the store, joins
-	// its side, knows whom the one before could not reach, and proves that it ended. It needs at most half of MaxMembers.
+	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the
+	// store, joins its side, knows whom the one before could not reach, and proves that it ended. It needs at
+	// most half of MaxMembers.
 	Restarts int `json:"restarts"`
 }
 

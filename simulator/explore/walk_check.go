@@ -116,7 +116,8 @@ func (w *walker) checkRest(s *walkState) {
 	if bits.OnesCount8(sides) > 1 {
 		w.broken(s, &wrong{"S1", fmt.Sprintf("members of %d sides are up", bits.OnesCount8(sides))})
 	}
-	if up == 0 && w.lease && !w.excused(s) && w.Forgets == s.Forgets { // L1 is about a store that keeps what it was given
+	keeps := w.Forgets == s.Forgets // L1 is about a store that keeps what it was given
+	if up == 0 && w.lease && !w.excused(s) && keeps {
 		w.broken(s, &wrong{"L1", "nobody is up"})
 	}
 }

@@ -27,7 +27,8 @@ type Shards struct {
 	Count int `yaml:"count"`
 	// SlotRules are those of each shard; with UseLease their coordinator has a lease as well.
 	SlotRules `yaml:",inline"`
-	// ReopenedAfter is about how long a member hosts shards before its manager is stopped and another one started. Zero: it is not.
+	// ReopenedAfter is about how long a member hosts shards before its manager is stopped and another one
+	// started. Zero: it is not.
 	ReopenedAfter time.Duration `yaml:"reopened-after"`
 }
 
@@ -37,10 +38,11 @@ type SlotRules struct {
 	Role string `yaml:"role"`
 	// UseLease: it runs only with a lease of its own, under the times of Cluster.Lease.
 	UseLease strictyaml.Switch `yaml:"use-lease"`
-	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero: stable-after.
+	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero:
+	// stable-after.
 	RemovalMargin time.Duration `yaml:"removal-margin"`
-	// HandOverRetryInterval is the pause between two tries to ask the others, NumberOfRetries how often a silent member is asked before a lease
-	// decides. Zero: 1 s and 15.
+	// HandOverRetryInterval is the pause between two tries to ask the others, NumberOfRetries how often a silent
+	// member is asked before a lease decides. Zero: 1 s and 15.
 	HandOverRetryInterval time.Duration `yaml:"hand-over-retry-interval"`
 	NumberOfRetries       int           `yaml:"number-of-retries"`
 	// LeaseRetryInterval is the pause between two tries to get the lease. Zero: 5 s.
@@ -165,8 +167,8 @@ func (s *Scenario) slot(name string, x *SlotRules) world.SlotOptions {
 	return o
 }
 
-// expectSlots checks what is expected of singletons and shards, in the order of their names, so that the same file has
-// the same problems.
+// expectSlots checks what is expected of singletons and shards, in the order of their names, so that the same
+// file has the same problems.
 func (c *checker) expectSlots(e *Expect) {
 	for _, name := range slices.Sorted(maps.Keys(e.Singletons)) {
 		if !slices.ContainsFunc(c.s.Cluster.Singletons, func(s Singleton) bool { return s.Name == name }) {
@@ -185,13 +187,14 @@ func (c *checker) expectSlots(e *Expect) {
 	}
 }
 
-// misplaced says which singletons and shards run elsewhere than expected. Each shard must run on one of the members, and
-// each of these must run some.
+// misplaced says which singletons and shards run elsewhere than expected. Each shard must run on one of the
+// members, and each of these must run some.
 func (e *Expect) misplaced(r *Result) (failures []string) {
+	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
 	for _, o := range r.Singletons {
 		want, ok := e.Singletons[o.Name]
 		if ok && want != holder(o.On) {
-			failures = append(failures, fmt.Sprintf("singletons: %s: expected on %s, found on %s", o.Name, want, holder(o.On)))
+			fail("singletons: %s: expected on %s, found on %s", o.Name, want, holder(o.On))
 		}
 	}
 	for _, r := range r.Shards {
@@ -199,9 +202,9 @@ func (e *Expect) misplaced(r *Result) (failures []string) {
 		switch {
 		case !ok:
 		case !same(want, r.On):
-			failures = append(failures, fmt.Sprintf("shards: %s: expected on %s, found on %s", r.Type, list(want), list(r.On)))
+			fail("shards: %s: expected on %s, found on %s", r.Type, list(want), list(r.On))
 		case len(want) > 0 && r.Running < r.Shards:
-			failures = append(failures, fmt.Sprintf("shards: %s: only %d of %d run", r.Type, r.Running, r.Shards))
+			fail("shards: %s: only %d of %d run", r.Type, r.Running, r.Shards)
 		}
 	}
 	return failures

@@ -57,15 +57,15 @@ func (w *walker) CarryOut(s *state, i int, e slot.Effect) {
 	}
 }
 
-// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own check says no from the
-// beginning.
+// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own
+// check says no from the beginning.
 func (w *walker) Starts(s *state, i int, e slot.Start) {
 	n := e.Shard
 	again := int(s.owners[n]) == i && e.Token == s.tokens[n]
 	counts := !w.UseLease || int(s.Leases[n].Holder) == i
 	if e.Token <= s.tokens[n] && counts && !again {
-		text := fmt.Sprintf("%s starts shard %d with token %d after a run with token %d", name(i), n, e.Token, s.tokens[n])
-		w.Search.Broken(s, "B", text)
+		w.Search.Broken(s, "B", fmt.Sprintf("%s starts shard %d with token %d after a run with token %d",
+			name(i), n, e.Token, s.tokens[n]))
 	}
 	if e.Token > s.tokens[n] {
 		s.tokens[n], s.owners[n] = e.Token, int8(i)
@@ -91,7 +91,8 @@ func (w *walker) send(s *state, from, to int, b body) {
 	g := &s.Budget
 	switch {
 	case !s.Talk(from, to):
-	case from == to, b.Msg.Kind == message.Noted && b.Kind == walk.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
+	case from == to,
+		b.Msg.Kind == message.Noted && b.Kind == walk.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
 		w.AtOnce(l)
 	default:
 		if b.Kind == walk.Question && s.Members[to].Paused { // the newest is enough for one that stands still
@@ -173,14 +174,17 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 	}
 	newer := newerThan(s.hosts[i].Status(), b.Msg.Takes)
 	m := s.host(i)
-	effects := m.Step(s.Now, slot.Asked[message.Message]{Ref: uint64(from) | b.Term<<8, From: name(from), Message: *b.Msg})
+	asked := slot.Asked[message.Message]{Ref: uint64(from) | b.Term<<8, From: name(from), Message: *b.Msg}
+	effects := m.Step(s.Now, asked)
 	if old && before != hostState(m) {
-		w.Search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over", name(i), name(from), b.Term))
+		w.Search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over",
+			name(i), name(from), b.Term))
 	}
 	after := m.Status()
 	for _, x := range newer {
 		if !slices.ContainsFunc(after, func(y host.ShardStatus) bool { return y.Shard == x.Shard && y.Phase == x.Phase && y.Number == x.Number }) {
-			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one", name(i), x.Shard, walk.Number(x.Number), name(from)))
+			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
+				name(i), x.Shard, walk.Number(x.Number), name(from)))
 		}
 	}
 	w.Carry(s, i, effects)

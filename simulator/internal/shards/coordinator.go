@@ -36,7 +36,8 @@ func (w *walker) MoreFaults(to []walk.Move, s *state) []walk.Move {
 	return w.wanting(w.changing(to, s), s)
 }
 
-// MoreDeadlines are those of coordinators, also of those that are not sure of their place, and of the next one.
+// MoreDeadlines are those of coordinators, also of those that are not sure of their place, and of the next
+// one.
 func (w *walker) MoreDeadlines(note func(at time.Duration, ok bool), s *state) {
 	for k := range s.coordinators {
 		if c := &s.coordinators[k]; c.m != nil && s.Live(int(c.at)) {
@@ -195,7 +196,8 @@ func (w *walker) unsure(s *state, i int) bool {
 func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
 	for i := range w.Members {
 		c := &s.coordinators[0]
-		if s.Budget.Changes > 0 && w.mayCoordinate(s, i) && int(c.at) != i && c.m != nil && s.coordinators[1].m == nil && s.Live(int(c.at)) {
+		well := c.m != nil && s.coordinators[1].m == nil && s.Live(int(c.at))
+		if s.Budget.Changes > 0 && w.mayCoordinate(s, i) && int(c.at) != i && well {
 			to = append(to, walk.Move{Kind: changes, At: uint8(i)})
 		}
 	}

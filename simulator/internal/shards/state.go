@@ -23,8 +23,9 @@ type coordination struct {
 
 // state is everything.
 type state struct {
-	walk.Runs[*message.Message]                                // the messages are never changed
-	hosts                       [walk.MaxMembers]*host.Machine // shared between states: who changes one, copies it first
+	walk.Runs[*message.Message] // the messages are never changed
+	// hosts are shared between states: who changes one, copies it first.
+	hosts [walk.MaxMembers]*host.Machine
 	// coordinators are the coordinator, and the one before that does not know of it yet.
 	coordinators [2]coordination
 	term         uint64 // the largest

@@ -57,10 +57,12 @@ func describe(m *message.Message) string {
 		b.WriteString(", refused")
 	}
 	for _, o := range m.Orders {
-		fmt.Fprintf(&b, ", shard %d from %s to %s by %s", o.Shard, nameOf(o.From), nameOf(o.To), walk.Number(o.Number))
+		by := walk.Number(o.Number)
+		fmt.Fprintf(&b, ", shard %d from %s to %s by %s", o.Shard, nameOf(o.From), nameOf(o.To), by)
 	}
 	for _, e := range m.Entries {
-		fmt.Fprintf(&b, ", shard %d %v by %s, seen %s", e.Shard, e.Phase, walk.Number(e.Number), walk.Number(e.Seen))
+		by, seen := walk.Number(e.Number), walk.Number(e.Seen)
+		fmt.Fprintf(&b, ", shard %d %v by %s, seen %s", e.Shard, e.Phase, by, seen)
 	}
 	for _, t := range m.Takes {
 		fmt.Fprintf(&b, ", shard %d by %s", t.Shard, walk.Number(t.Number))

@@ -27,8 +27,8 @@ const (
 	horizon = time.Hour
 )
 
-// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The error names
-// every mistake in the options.
+// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The
+// error names every mistake in the options.
 func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
 	shards := []string{"x", "y"}[:min(max(o.Shards, 0), walk.MaxShards)]
 	a, err := allocation.New("walk", shards, allocation.DefaultConfig())
@@ -59,8 +59,8 @@ func newHost(c host.Config, now time.Duration) *host.Machine {
 	return m
 }
 
-// First is the state in which the members that are there from the beginning know each other: not armed yet or, where they are
-// formed, with all shards running.
+// First is the state in which the members that are there from the beginning know each other: not armed yet
+// or, where they are formed, with all shards running.
 func (w *walker) First(s *state) {
 	*s = state{}
 	s.coordinators = [2]coordination{{at: nobody}, {at: nobody}}
@@ -92,7 +92,8 @@ func (w *walker) form(s *state) {
 	}
 }
 
-// Well reports whether each shard is active on one member, or on none where nobody may run it, and nobody else has to do with it.
+// Well reports whether each shard is active on one member, or on none where nobody may run it, and nobody
+// else has to do with it.
 func (w *walker) Well(s *state) bool {
 	may := 0
 	for i := range w.Members {
@@ -112,7 +113,8 @@ func (w *walker) Well(s *state) bool {
 		}
 	}
 	for i := range w.Members {
-		if s.Live(i) && slices.ContainsFunc(s.hosts[i].Status(), func(x host.ShardStatus) bool { return x.Phase != slot.Active }) {
+		moving := func(x host.ShardStatus) bool { return x.Phase != slot.Active }
+		if s.Live(i) && slices.ContainsFunc(s.hosts[i].Status(), moving) {
 			return false
 		}
 	}

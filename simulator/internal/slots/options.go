@@ -2,8 +2,8 @@ package slots
 
 import "github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 
-// Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without a lease, on four
-// members. They take about a minute on one core.
+// Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without
+// a lease, on four members. They take about a minute on one core.
 func Normal() []walk.Options {
 	both := []string{
 		"forming", "forming, a newcomer", "forming, an old newcomer", "forming, a crash", "a cut", "a crash, a removal",
@@ -19,8 +19,9 @@ func Normal() []walk.Options {
 	return append(walk.Plan(false, both...), walk.Plan(true, append(both, leases...)...)...)
 }
 
-// Thorough are the walks of some minutes: two and three faults at once, on four members where that has an end, on three where
-// it has none, and on two where three have more than six million states: an old newcomer and a pause, with a lease.
+// Thorough are the walks of some minutes: two and three faults at once, on four members where that has an
+// end, on three where it has none, and on two where three have more than six million states: an old newcomer
+// and a pause, with a lease.
 func Thorough() []walk.Options {
 	both := []string{
 		"a pause, a slow end", "a leave, a late message", "a cut, a late message", "a leave, a crash, a slow end",

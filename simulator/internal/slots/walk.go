@@ -15,8 +15,8 @@ type walker struct {
 	walk.Walker[handover.Message, state]
 }
 
-// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The error names
-// every mistake in the options.
+// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The
+// error names every mistake in the options.
 func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
 	w := new(walker)
 	w.Options, w.LossAtOnce, w.MayEnd = o, true, true
@@ -30,8 +30,8 @@ func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
 	return w.Search.Run(ctx), nil
 }
 
-// First is the state in which the members that are there from the beginning know each other: not armed yet or, where they are
-// formed, with one that runs the slot.
+// First is the state in which the members that are there from the beginning know each other: not armed yet
+// or, where they are formed, with one that runs the slot.
 func (w *walker) First(s *state) {
 	*s = state{}
 	for i := range w.Members {
@@ -106,7 +106,8 @@ func (w *walker) send(s *state, from, to int, b body) {
 	}
 	l := packet{From: int8(from), To: int8(to), Body: b}
 	stands := s.Members[to].Paused
-	if b.Kind == walk.Question && b.Msg.Kind == handover.Started && s.Budget.Late+s.Budget.Twice == 0 && !stands {
+	started := b.Kind == walk.Question && b.Msg.Kind == handover.Started
+	if started && s.Budget.Late+s.Budget.Twice == 0 && !stands {
 		w.AtOnce(l)
 		return
 	}
@@ -137,8 +138,8 @@ func (w *walker) Lost(s *state, i int, b *body) { w.Step(s, i, core.LeaseLost{At
 // counterBits is the default of the machines.
 const counterBits = 40
 
-// Reopen gives a member a machine whose rounds, and whose tokens without a lease, are beyond all before, as the wall clock has
-// it.
+// Reopen gives a member a machine whose rounds, and whose tokens without a lease, are beyond all before, as
+// the wall clock has it.
 func (w *walker) Reopen(s *state, i int) {
 	m := s.machines[i]
 	cfg := w.config(i)
@@ -149,14 +150,18 @@ func (w *walker) Reopen(s *state, i int) {
 	s.machines[i] = newMachine(cfg, s.Now)
 }
 
-// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own check says no from the
-// beginning.
+// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own
+// check says no from the beginning.
 func (w *walker) Starts(s *state, i int, e core.Start) {
 	verdict := s.Members[i].Verdict
 	again := w.UseLease && e.Token == s.Runs.Runs[i][0].Token && e.Token == s.token
-	after := w.UseLease && int(s.Leases[0].Holder) == i || !w.UseLease && (e.From != "" || verdict > s.tokenVerdict)
+	after := int(s.Leases[0].Holder) == i
+	if !w.UseLease {
+		after = e.From != "" || verdict > s.tokenVerdict
+	}
 	if e.Token <= s.token && after && !again {
-		w.Search.Broken(s, "B", fmt.Sprintf("%s starts with token %d after a run with token %d", walk.Name(i), e.Token, s.token))
+		w.Search.Broken(s, "B", fmt.Sprintf("%s starts with token %d after a run with token %d",
+			walk.Name(i), e.Token, s.token))
 	}
 	s.token, s.tokenVerdict = max(s.token, e.Token), max(s.tokenVerdict, verdict)
 }
@@ -168,7 +173,8 @@ func (w *walker) Well(s *state) bool {
 		if w.Active(s, i, 0) {
 			runs++
 		}
-		if s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.machines[i].Status().Resigned && !s.Leaving.Has(i) {
+		here := s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.Leaving.Has(i)
+		if here && !s.machines[i].Status().Resigned {
 			may++
 		}
 	}

@@ -233,8 +233,8 @@ func (c *Cluster) View(i int) (list []slot.Peer) {
 	for j := range c.Options.Members {
 		if m.Knows.Has(j) && !m.Gone.Has(j) {
 			list = append(list, slot.Peer{
-				ID: Name(j), Name: string(Name(j)), Born: c.Born(j), Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j),
-				Down: m.Down.Has(j), Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
+				ID: Name(j), Name: string(Name(j)), Born: c.Born(j),
+				Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j), Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
 			})
 		}
 	}

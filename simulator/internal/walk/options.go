@@ -28,8 +28,8 @@ type Options struct {
 	Shards int
 	// Formed: at the beginning the cluster is there, and everything runs. Otherwise the members have just found each other.
 	Formed bool
-	// Joins is how many of the last members join a cluster that is there already. Skewed: their clocks are behind, so they
-	// count as the oldest.
+	// Joins is how many of the last members join a cluster that is there already. Skewed: their clocks are
+	// behind, so they count as the oldest.
 	Joins  int
 	Skewed bool
 	Budget
@@ -51,10 +51,11 @@ type Options struct {
 
 // Budget is what may happen, or may still happen: each number is how often, at any moment, at most 15.
 type Budget struct {
-	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands still.
+	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands
+	// still.
 	Cuts, Crashes, Pauses int8
-	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is how many
-	// members leave.
+	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is
+	// how many members leave.
 	Resigns, Returns, Leaves int8
 	// Ends is how often a run ends by itself.
 	Ends int8
@@ -64,21 +65,22 @@ type Budget struct {
 	Removals int8
 	// Slow is how many runs take any time to end.
 	Slow int8
-	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no answer, Strangers
-	// how often somebody out of the cluster takes one that nobody holds, for any time.
+	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no
+	// answer, Strangers how often somebody out of the cluster takes one that nobody holds, for any time.
 	Losses, Doubts, Strangers int8
-	// Changes is how often another member coordinates although the one before is well, and does not know of it at once.
+	// Changes is how often another member coordinates although the one before is well, and does not know of it
+	// at once.
 	Changes int8
-	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where members come and go
-	// for long enough.
+	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where members
+	// come and go for long enough.
 	Whims int8
 }
 
 // appendKey appends all numbers.
 func (g *Budget) appendKey(b []byte) []byte {
 	for _, n := range [...]int8{
-		g.Cuts, g.Crashes, g.Pauses, g.Resigns, g.Returns, g.Leaves, g.Ends, g.Late, g.Twice, g.Lost, g.Removals, g.Slow, g.Losses,
-		g.Doubts, g.Strangers, g.Changes, g.Whims,
+		g.Cuts, g.Crashes, g.Pauses, g.Resigns, g.Returns, g.Leaves, g.Ends, g.Late, g.Twice, g.Lost,
+		g.Removals, g.Slow, g.Losses, g.Doubts, g.Strangers, g.Changes, g.Whims,
 	} {
 		b = append(b, byte(n))
 	}
@@ -91,12 +93,14 @@ func Default() Options {
 	return Options{
 		Members: MaxMembers, Shards: 1, Step: step, StableAfter: 4 * step, Notice: 2 * step, Bound: 30 * step,
 		Rules: slot.Rules{
-			HandOverRetryInterval: 2 * step, NumberOfRetries: 2, Margin: 4 * step, Trust: 5 * step, LeaseRetryInterval: 2 * step,
+			HandOverRetryInterval: 2 * step, NumberOfRetries: 2, LeaseRetryInterval: 2 * step,
+			Margin: 4 * step, Trust: 5 * step,
 		},
 	}
 }
 
-// Plan makes walks of lists of what may happen, such as "three, a crash, a late message", with leases or without.
+// Plan makes walks of lists of what may happen, such as "three, a crash, a late message", with leases or
+// without.
 func Plan(lease bool, lists ...string) (all []Options) {
 	for _, list := range lists {
 		o := Default()
@@ -147,7 +151,8 @@ var faults = map[string]func(*Options){
 	"a whim":              func(o *Options) { o.Whims++ },
 }
 
-// Validate reports every problem at once, one line each. machine is what the machines of the model say of their rules.
+// Validate reports every problem at once, one line each. machine is what the machines of the model say of
+// their rules.
 func (o *Options) Validate(machine ...error) error {
 	errs := machine
 	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf("walk: "+format, args...)) }

@@ -29,7 +29,8 @@ type Lease struct {
 	Token  uint64
 }
 
-// Runs is a World in which something runs, on one member each: what the states of models of it begin with. It is a value.
+// Runs is a World in which something runs, on one member each: what the states of models of it begin with. It
+// is a value.
 type Runs[M any] struct {
 	World[Body[M]]
 	Runs   [MaxMembers][MaxShards]Run
@@ -98,7 +99,8 @@ func (x *Runs[M]) Newest(l *Packet[Body[M]]) uint64 {
 // toSelf sends a member something that it hears from itself.
 func (x *Runs[M]) toSelf(i int, way Way, kind BodyKind, shard int, number, token uint64) {
 	x.Packets.Send(Packet[Body[M]]{
-		Way: way, From: int8(i), To: int8(i), Body: Body[M]{Kind: kind, Shard: int8(shard), Number: number, Token: token},
+		Way: way, From: int8(i), To: int8(i),
+		Body: Body[M]{Kind: kind, Shard: int8(shard), Number: number, Token: token},
 	})
 }
 
@@ -123,7 +125,8 @@ type Machine interface {
 	Finished() bool
 }
 
-// Runner is a model of things that run on one member each: what is its own. Those below More have a default: nothing.
+// Runner is a model of things that run on one member each: what is its own. Those below More have a default:
+// nothing.
 type Runner[M, S any] interface {
 	Model[S]
 	// Part is what the state has in common with others, Machine that of a member.
@@ -151,15 +154,16 @@ type Runner[M, S any] interface {
 	Say(i int, e slot.Effect)
 	Text(l *Packet[Body[M]]) string
 
-	// MoreDuties and MoreFaults append moves, and MoreDeadlines moments, of the model's own; DoMore lets such a move happen,
-	// and DescribeMore says what it is. Waited follows time that has passed.
+	// MoreDuties and MoreFaults append moves, and MoreDeadlines moments, of the model's own; DoMore lets such a
+	// move happen, and DescribeMore says what it is. Waited follows time that has passed.
 	MoreDuties(to []Move, s *S) []Move
 	MoreFaults(to []Move, s *S) []Move
 	MoreDeadlines(note func(at time.Duration, ok bool), s *S)
 	DoMore(s *S, mv Move)
 	DescribeMore(s *S, mv Move) string
 	Waited(s *S)
-	// Resumes comes before a member looks around after its pause, Dismiss says that nothing may coordinate on it any more.
+	// Resumes comes before a member looks around after its pause, Dismiss says that nothing may coordinate on it
+	// any more.
 	Resumes(s *S, i int)
 	Dismiss(s *S, i int)
 }
@@ -171,7 +175,8 @@ type Walker[M, S any] struct {
 	Canon  Canon
 	// Patience is that of a member whose manager is stopped.
 	Patience time.Duration
-	// LossAtOnce: a member hears at once that its lease is lost. MayEnd: a run that ends by itself may end for good.
+	// LossAtOnce: a member hears at once that its lease is lost. MayEnd: a run that ends by itself may end for
+	// good.
 	LossAtOnce, MayEnd bool
 
 	own Runner[M, S]
@@ -235,7 +240,8 @@ func (w *Walker[M, S]) Pass(s *S) time.Duration {
 // Idle reports whether time brings nothing.
 func (w *Walker[M, S]) Idle(s *S) bool { return w.own.Part(s).Next(on[M, S]{w, s}, false) == 0 }
 
-// Begin is the state in which the members that are there from the beginning know each other, and are not armed yet.
+// Begin is the state in which the members that are there from the beginning know each other, and are not
+// armed yet.
 func (w *Walker[M, S]) Begin(s *S) {
 	x := w.own.Part(s)
 	x.Cluster = NewCluster(&w.Options)

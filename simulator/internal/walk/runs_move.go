@@ -244,7 +244,8 @@ func (w *Walker[M, S]) check(s *S) {
 		first := Nobody
 		for i := range w.Members {
 			if r := &x.Runs[i][n]; x.Members[i].Told && r.Running && !r.Stopping {
-				w.Search.Broken(s, "A", fmt.Sprintf("%s goes on with shard %d although it knows that it is down", Name(i), n))
+				w.Search.Broken(s, "A", fmt.Sprintf("%s goes on with shard %d although it knows that it is down",
+					Name(i), n))
 			}
 			if !w.Active(s, i, n) {
 				continue

@@ -88,7 +88,9 @@ type finding[S any] struct {
 // NewSearch returns a search that has not begun. It ends at more than limit states; zero: it does not. progress is called now and
 // then with what was counted so far; nil: it is not.
 func NewSearch[S any](m Model[S], limit int, progress func(Counts)) *Search[S] {
-	return &Search[S]{model: m, limit: limit, progress: progress, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{}}
+	return &Search[S]{
+		model: m, limit: limit, progress: progress, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{},
+	}
 }
 
 // Run visits every state that can be reached, depth first, each once. It looks at ctx now and then, and returns what it has when

@@ -18,7 +18,8 @@ func (n *Node) Status() (s sbr.Snapshot, ok bool) {
 	return n.proc.r.Snapshot(), true
 }
 
-// Join adds a node that joins the cluster as soon as it has read the store and found a member that does not belong to the downed.
+// Join adds a node that joins the cluster as soon as it has read the store and found a member that does not
+// belong to the downed.
 func (w *World) Join() *Node {
 	n := w.AddNode(NodeOptions{})
 	n.Restart()

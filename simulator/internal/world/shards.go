@@ -117,8 +117,8 @@ func (s *shards) look() {
 // ShardsOutcome is what became of the shards of a type; its counts are those of all of them together.
 type ShardsOutcome struct {
 	Type string `json:"type"`
-	// Shards is how many there are, Running how many of them run at the end, On the names of the nodes on which they do,
-	// in order.
+	// Shards is how many there are, Running how many of them run at the end, On the names of the nodes on which
+	// they do, in order.
 	Shards  int      `json:"shards"`
 	Running int      `json:"running"`
 	On      []string `json:"on"`
@@ -132,7 +132,8 @@ type ShardsOutcome struct {
 func (w *World) Shards() (all []ShardsOutcome) {
 	for _, s := range w.shards {
 		o := ShardsOutcome{
-			Type: s.Name, Shards: len(s.slots), On: []string{}, Coordinators: s.coordSlot.outcome.Starts, Resigned: s.resigned,
+			Type: s.Name, Shards: len(s.slots), On: []string{},
+			Coordinators: s.coordSlot.outcome.Starts, Resigned: s.resigned,
 		}
 		for _, x := range s.slots {
 			one := x.result()

@@ -124,16 +124,18 @@ type SlotCounts struct {
 	// Starts counts runs, HandedOver those that were handed over by the run before.
 	Starts     int `json:"starts"`
 	HandedOver int `json:"handed-over"`
-	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a lease did not
-	// hold; those for which they did are violations. Why says how many of them came about for which reason.
+	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a lease
+	// did not hold; those for which they did are violations. Why says how many of them came about for which
+	// reason.
 	Overlaps int            `json:"overlaps"`
 	Why      map[string]int `json:"why,omitzero"`
-	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came from an older
-	// run after a write of a newer one: what would have done harm without a fence.
+	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came from
+	// an older run after a write of a newer one: what would have done harm without a fence.
 	Writes      int `json:"writes"`
 	Rejected    int `json:"rejected"`
 	Interleaved int `json:"interleaved"`
-	// Unordered counts starts under a token that was not larger than all before, where no promise says that it must be.
+	// Unordered counts starts under a token that was not larger than all before, where no promise says that it
+	// must be.
 	Unordered int `json:"unordered"`
 }
 

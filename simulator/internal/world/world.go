@@ -48,8 +48,9 @@ type Options struct {
 	KeepNames bool
 	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
 	ReapAfter time.Duration
-	// Trace records what happens, in words and as values: see World.History. Without it only the hash is kept. HistoryOf are
-	// the nodes, by index, whose views of others are part of the history; empty: all, which is a lot in a large cluster.
+	// Trace records what happens, in words and as values: see World.History. Without it only the hash is kept.
+	// HistoryOf are the nodes, by index, whose views of others are part of the history; empty: all, which is a
+	// lot in a large cluster.
 	Trace     bool
 	HistoryOf []int
 	// Measure adds up Activity.

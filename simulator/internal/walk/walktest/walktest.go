@@ -103,7 +103,8 @@ type Findings []struct {
 	Change        func(*walk.Options)
 }
 
-// Finds walks on three formed members without leases, with each change. The way to what is found tells of a start.
+// Finds walks on three formed members without leases, with each change. The way to what is found tells of a
+// start.
 func (w Walk) Finds(t *testing.T, all Findings) {
 	for _, f := range all {
 		t.Run(f.Name, func(t *testing.T) {
