@@ -102,7 +102,7 @@ func (b *Scenario) Build(seed uint64) (*scenario.Scenario, error) {
 	}
 	slices.SortStableFunc(s.Steps, func(a, b scenario.Step) int { return cmp.Compare(a.At.From, b.At.From) })
 	if s.RunFor == 0 {
-		s.RunFor = max(end, lastStep(s.Steps)) + 5*time.Minute
+		s.RunFor = max(end, s.Over()) + 5*time.Minute
 	}
 	if err := s.Validate(); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -158,26 +158,10 @@ func (b *Scenario) nodes(found *problems) scenario.Nodes {
 	return scenario.Nodes{List: list}
 }
 
-// names are those of the members at the start. What is far too many is for Validate to say.
+// names are those of the members at the start.
 func names(s *scenario.Scenario) (names []string) {
-	const many = 10_000
-	for _, n := range s.Cluster.Nodes.List {
+	for _, n := range s.Cluster.Nodes.All() {
 		names = append(names, n.Name)
 	}
-	for i := range min(s.Cluster.Nodes.Count, many) {
-		names = append(names, fmt.Sprintf("n%d", i+1))
-	}
 	return names
-}
-
-// lastStep is when the last step happens, or is over.
-func lastStep(steps []scenario.Step) (t time.Duration) {
-	for i := range steps {
-		end := steps[i].At.Last()
-		if f := steps[i].For; f != nil {
-			end += f.Last()
-		}
-		t = max(t, end)
-	}
-	return t
 }

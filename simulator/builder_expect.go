@@ -47,33 +47,28 @@ func (b *Scenario) ExpectResolvedWithin(d time.Duration) *Scenario {
 
 // ExpectDecision says what a member decided last, such as down-all, or "none".
 func (b *Scenario) ExpectDecision(name, decision string) *Scenario {
-	all := maps.Clone(b.s.Expect.Decisions)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	all[name] = decision
-	b.s.Expect.Decisions = all
+	put(&b.s.Expect.Decisions, name, decision)
 	return b
 }
 
 // ExpectSingleton says on which member a singleton runs at the end; "none" is nobody.
 func (b *Scenario) ExpectSingleton(name, on string) *Scenario {
-	all := maps.Clone(b.s.Expect.Singletons)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	all[name] = on
-	b.s.Expect.Singletons = all
+	put(&b.s.Expect.Singletons, name, on)
 	return b
 }
 
 // ExpectShards says on which members the shards of a type run at the end: all of them run, and each of the members runs some.
 func (b *Scenario) ExpectShards(kind string, on ...string) *Scenario {
-	all := maps.Clone(b.s.Expect.Shards)
-	if all == nil {
-		all = make(map[string][]string)
-	}
-	all[kind] = append([]string{}, on...)
-	b.s.Expect.Shards = all
+	put(&b.s.Expect.Shards, kind, append([]string{}, on...))
 	return b
+}
+
+// put puts something into a copy of a map: scenarios that were built share the old one.
+func put[T any](all *map[string]T, key string, value T) {
+	next := maps.Clone(*all)
+	if next == nil {
+		next = make(map[string]T)
+	}
+	next[key] = value
+	*all = next
 }

@@ -24,17 +24,16 @@ import (
 // What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite, under which a
 // side waits for an operator when the holder has crashed.
 func Random(seed uint64) *scenario.Scenario {
-	const stream = 0x7a6d // apart from those of Build
-	r := &dice{Rand: rand.New(rand.NewPCG(seed, stream))}
+	r := diceOf(seed, mainStream)
 	b := New(fmt.Sprintf("random %d", seed)).Nodes(2 + min(r.IntN(8), r.IntN(8))) // small clusters more often: they are quicker
 	r.settings(b)
 	r.places(b)
 	notice := r.detection(b)
 	r.singletons(b)
-	shardsOf(seed).shards(b)
+	diceOf(seed, shardStream).shards(b)
 	decision := notice + b.s.Cluster.SplitBrainResolver.StableAfter
 	b.At(r.span(0, 15*time.Second), r.story(decision))
-	deedsOf(seed).deeds(b, decision)
+	diceOf(seed, deedStream).deeds(b, decision)
 	s, err := b.Build(seed)
 	if err != nil {
 		panic(fmt.Sprintf("simulator: seed %d gives a scenario that does not validate: %v", seed, err)) // a mistake of this file
@@ -48,6 +47,16 @@ type dice struct {
 	*rand.Rand
 	zones []string
 }
+
+// The streams of chance, apart from those of Build: what operators and platforms do, and shards, leave the
+// rest of a seed as it is without them.
+const (
+	mainStream  = 0x7a6d
+	deedStream  = 0xdeed
+	shardStream = 0x5a4d
+)
+
+func diceOf(seed, stream uint64) *dice { return &dice{Rand: rand.New(rand.NewPCG(seed, stream))} }
 
 func (r *dice) coin(chance float64) bool { return r.Float64() < chance }
 
@@ -136,28 +145,49 @@ func (r *dice) detection(b *Scenario) time.Duration {
 	return after + spread/2
 }
 
-// singletons run beside the resolvers in most clusters, with and without a lease. Without one their margin is at least twice what members need to notice,
-// as the assumptions of package internal/handover have it.
+// singletons run beside the resolvers in most clusters, with and without a lease.
 func (r *dice) singletons(b *Scenario) {
 	for _, name := range []string{"backup", "report"}[:min(r.IntN(4), 2)] {
-		s := scenario.Singleton{Name: name, UseLease: strictyaml.Switch(r.coin(0.5))}
-		if least := 2 * noticed(&b.s); bool(s.UseLease) {
-			s.RemovalMargin = r.span(100*time.Millisecond, 20*time.Second)
-		} else {
-			s.RemovalMargin = r.span(least, least+20*time.Second)
-		}
-		s.HandOverRetryInterval = r.span(200*time.Millisecond, 3*time.Second)
-		s.NumberOfRetries = 1 + r.IntN(20)
-		s.LeaseRetryInterval = r.span(time.Second, 10*time.Second)
-		s.StopTakes = r.span(100*time.Millisecond, 15*time.Second)
-		if r.coin(0.3) {
-			s.EndsAfter = r.span(10*time.Second, 4*time.Minute)
-		}
-		if r.coin(0.5) && b.s.Cluster.SplitBrainResolver.LeaseMajority.Role != "" {
+		s := scenario.Singleton{Name: name, SlotRules: r.slot(b)}
+		if r.coin(0.5) {
 			s.Role = b.s.Cluster.SplitBrainResolver.LeaseMajority.Role
 		}
 		b.s.Cluster.Singletons = append(b.s.Cluster.Singletons, s)
 	}
+}
+
+// shards run in some clusters.
+func (r *dice) shards(b *Scenario) {
+	if !r.coin(0.4) {
+		return
+	}
+	x := scenario.Shards{Type: "orders", Count: 1 + r.IntN(8), SlotRules: r.slot(b)}
+	if r.coin(0.2) {
+		x.ReopenedAfter = r.span(30*time.Second, 5*time.Minute)
+	}
+	if r.coin(0.5) {
+		x.Role = b.s.Cluster.SplitBrainResolver.LeaseMajority.Role
+	}
+	b.s.Cluster.Shards = append(b.s.Cluster.Shards, x)
+}
+
+// slot is what singletons and shards have in common. Without a lease their margin is at least twice what
+// members need to notice, as the assumptions of package internal/handover have it.
+func (r *dice) slot(b *Scenario) (s scenario.SlotRules) {
+	s.UseLease = strictyaml.Switch(r.coin(0.5))
+	if least := 2 * noticed(&b.s); bool(s.UseLease) {
+		s.RemovalMargin = r.span(100*time.Millisecond, 20*time.Second)
+	} else {
+		s.RemovalMargin = r.span(least, least+20*time.Second)
+	}
+	s.HandOverRetryInterval = r.span(200*time.Millisecond, 3*time.Second)
+	s.NumberOfRetries = 1 + r.IntN(20)
+	s.LeaseRetryInterval = r.span(time.Second, 10*time.Second)
+	s.StopTakes = r.span(100*time.Millisecond, 15*time.Second)
+	if r.coin(0.3) {
+		s.EndsAfter = r.span(10*time.Second, 4*time.Minute)
+	}
+	return s
 }
 
 // noticed is how long a member needs at most to notice that it is cut off: that it does not reach one of the others, any one.
@@ -249,13 +279,8 @@ func (r *dice) trouble(decision time.Duration) Nemesis {
 func decided(s *scenario.Scenario) time.Duration {
 	rules := &s.Cluster.SplitBrainResolver
 	times := s.Cluster.Lease.Settings(rules.LeaseMajority.LeaseImplementation)
-	members := len(names(s))
-	for i := range s.Steps {
-		if s.Steps[i].Join != nil {
-			members++
-		}
-	}
+	members := len(s.Members())
 	race := rules.StableAfter + 3*times.OperationTimeout // three operations fit into the decision deadline
-	end := lastStep(s.Steps) + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
+	end := s.Over() + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
 	return end.Round(time.Second)
 }

@@ -2,16 +2,8 @@ package simulator
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
-
-// deedsOf is chance for what operators and platforms do in the run of a seed. It is apart from that of the rest: without these deeds a seed's
-// cluster and faults are what they are with them.
-func deedsOf(seed uint64) *dice {
-	const stream = 0xdeed
-	return &dice{Rand: rand.New(rand.NewPCG(seed, stream))}
-}
 
 // deeds happen in most clusters, at any time around the decisions.
 func (r *dice) deeds(b *Scenario, decision time.Duration) {

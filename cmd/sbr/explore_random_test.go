@@ -111,7 +111,7 @@ func TestExploreRandom_WriteErrorIsReported(t *testing.T) {
 // JUnit is what servers take: valid, with sums that are right, and no two cases of one name.
 func TestExploreRandom_JUnitIsWhatServersRead(t *testing.T) {
 	nasty := "<&\"'> \x00\x1b ]]> \xff"
-	r := &explore.Report{Version: "v1", Runs: 7, Failed: 3, Interrupted: true, Never: []string{nasty}, Failures: []*explore.Failure{
+	r := &explore.Report{Version: "v1", Played: explore.Played{Runs: 7, Failed: 3}, Interrupted: true, Never: []string{nasty}, Failures: []*explore.Failure{
 		{Promise: "S1", Shape: "a", Text: nasty, Seed: 3, Scenario: nasty}, {Promise: "S1", Shape: "b", Text: "b", Seed: 3},
 	}}
 	var out bytes.Buffer

@@ -4,11 +4,11 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -57,13 +57,9 @@ func TestTransitions_ChanceTakesTheOthers(t *testing.T) {
 		t.Skip("plays thousands of seeds: run without -short")
 	}
 	parts := make([]*Findings, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for i := range parts {
-		wg.Go(func() {
-			parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 10 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
-		})
-	}
-	wg.Wait()
+	cores.All(len(parts), func(i int) {
+		parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 10 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
+	})
 	f := Join(parts...)
 	require.True(t, f.Complete)
 	for _, name := range KnownTransitions().Never(f.Coverage.Counts()) {

@@ -14,13 +14,13 @@ import (
 // cover each other, because the strategy or the resolvers can tell the names apart.
 func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 	plans := []Exhaustive{
-		{Members: 3, Lost: 1, Crashes: 1},
-		{Members: 3, Lost: 1, Watch: true, NoStore: 1},
-		{Members: 4, Crashes: 1},
-		{Members: 4, Lost: 1},
+		{Members: 3, Faults: Faults{Lost: 1, Crashes: 1}},
+		{Members: 3, Faults: Faults{Lost: 1}, Watch: true, NoStore: 1},
+		{Members: 4, Faults: Faults{Crashes: 1}},
+		{Members: 4, Faults: Faults{Lost: 1}},
 	}
 	if *deep {
-		plans = append(plans, Exhaustive{Members: 4, Lost: 1, Crashes: 1}, Exhaustive{Members: 4, Lost: 1, Crashes: 1, Watch: true})
+		plans = append(plans, Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}}, Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true})
 	}
 	for _, e := range plans {
 		e.Resolver, e.Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
@@ -57,7 +57,7 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 // A member that takes one of the other side for one of its own is seen by the order of their addresses, so nothing is covered then:
 // keep-majority is broken in the cut n1 n3 | n2, in which n2 leads whom it takes for its side, and not in n1 n2 | n3.
 func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
-	e := Exhaustive{Members: 3, Lost: 1, LateCut: true, Resolver: sbr.DefaultConfig(), Strategy: strategies.KeepMajority{}}
+	e := Exhaustive{Members: 3, Faults: Faults{Lost: 1}, LateCut: true, Resolver: sbr.DefaultConfig(), Strategy: strategies.KeepMajority{}}
 	families, err := e.Plan()
 	require.NoError(t, err)
 	broken := make(map[string]bool)

@@ -17,14 +17,7 @@ import (
 type Exhaustive struct {
 	// Members is the size of the cluster, from 2 to MaxMembers.
 	Members int `json:"nodes"`
-	// These are those of Walk.
-	Lost     int `json:"lost"`
-	Crashes  int `json:"crashes"`
-	Pauses   int `json:"pauses"`
-	Leaves   int `json:"leaves"`
-	Removals int `json:"removals"`
-	Forgets  int `json:"forgets"`
-	Restarts int `json:"restarts"`
+	Faults
 	// NoStore is how many members may be unable to reach the lease store: every choice of so many and of fewer.
 	NoStore int `json:"no-store"`
 	// LateCut and Watch are those of Walk.
@@ -77,9 +70,8 @@ func (e Exhaustive) Plan() ([]Family, error) {
 
 func (e Exhaustive) walk(p Partition, levels []int, by time.Duration, without []int) Walk {
 	return Walk{
-		Sides: p, Noticed: e.noticed(p, levels, by), NoStore: without, Watch: e.Watch, LateCut: e.LateCut,
-		Lost: e.Lost, Crashes: e.Crashes, Pauses: e.Pauses, Leaves: e.Leaves, Removals: e.Removals, Forgets: e.Forgets,
-		Restarts: e.Restarts, Resolver: e.Resolver, Strategy: e.Strategy,
+		Sides: p, Noticed: e.noticed(p, levels, by), NoStore: without, Faults: e.Faults,
+		Watch: e.Watch, LateCut: e.LateCut, Resolver: e.Resolver, Strategy: e.Strategy,
 	}
 }
 

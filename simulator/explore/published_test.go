@@ -29,18 +29,18 @@ type published struct {
 // publishedRows are what is explored, with the default rules where nothing else is said.
 func publishedRows() []published {
 	rows := []published{
-		{Exhaustive: Exhaustive{Members: 2, Lost: 2, Crashes: 1, NoStore: 2, LateCut: true}},
-		{Exhaustive: Exhaustive{Members: 2, Lost: 1, Pauses: 1, LateCut: true}},
-		{Exhaustive: Exhaustive{Members: 3, Lost: 1, Crashes: 1}},
-		{Exhaustive: Exhaustive{Members: 3, Lost: 1, Crashes: 1, LateCut: true}},
-		{Exhaustive: Exhaustive{Members: 3, Lost: 1, Crashes: 1, Watch: true}},
-		{Exhaustive: Exhaustive{Members: 3, Lost: 1, NoStore: 3}},
-		{Exhaustive: Exhaustive{Members: 3, Pauses: 1}},
-		{Exhaustive: Exhaustive{Members: 4, Crashes: 1}},
-		{Exhaustive: Exhaustive{Members: 4, Lost: 1}},
-		{Exhaustive: Exhaustive{Members: 4, Lost: 1, Crashes: 1}},
-		{Exhaustive: Exhaustive{Members: 4, Lost: 1, Crashes: 1, Watch: true}, long: true},
-		{Exhaustive: Exhaustive{Members: 4, Lost: 1, LateCut: true}, long: true},
+		{Exhaustive: Exhaustive{Members: 2, Faults: Faults{Lost: 2, Crashes: 1}, NoStore: 2, LateCut: true}},
+		{Exhaustive: Exhaustive{Members: 2, Faults: Faults{Lost: 1, Pauses: 1}, LateCut: true}},
+		{Exhaustive: Exhaustive{Members: 3, Faults: Faults{Lost: 1, Crashes: 1}}},
+		{Exhaustive: Exhaustive{Members: 3, Faults: Faults{Lost: 1, Crashes: 1}, LateCut: true}},
+		{Exhaustive: Exhaustive{Members: 3, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true}},
+		{Exhaustive: Exhaustive{Members: 3, Faults: Faults{Lost: 1}, NoStore: 3}},
+		{Exhaustive: Exhaustive{Members: 3, Faults: Faults{Pauses: 1}}},
+		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Crashes: 1}}},
+		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Lost: 1}}},
+		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}}},
+		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true}, long: true},
+		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Lost: 1}, LateCut: true}, long: true},
 	}
 	for k := range rows {
 		rows[k].Resolver, rows[k].Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}

@@ -30,14 +30,20 @@ type RandomOptions struct {
 	Ran func(*Findings)
 }
 
+// Played counts runs.
+type Played struct {
+	// Runs is how many seeds were played, Failed in how many of them something was broken.
+	Runs   uint64 `json:"runs"`
+	Failed uint64 `json:"failed"`
+	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
+	Excepted uint64 `json:"excepted"`
+	// Complete says that all seeds were played: the context did not end first.
+	Complete bool `json:"complete"`
+}
+
 // Findings are what random exploring found.
 type Findings struct {
-	// Runs is how many seeds were played, Failed in how many of them something was broken.
-	Runs, Failed uint64
-	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
-	Excepted uint64
-	// Complete says that all seeds were played: the context did not end first.
-	Complete bool
+	Played
 	// Coverage are the transitions that were taken.
 	Coverage world.Coverage
 	// Singletons and Shards are what became of those.
@@ -108,7 +114,7 @@ func (f *Findings) found(k kind, x *Failure) {
 
 // Join adds up the findings of disjoint seeds. They are complete if all of them are.
 func Join(parts ...*Findings) *Findings {
-	all := Findings{Complete: true}
+	all := Findings{Played: Played{Complete: true}}
 	for _, f := range parts {
 		all.Complete = all.Complete && f.Complete
 		all.Runs += f.Runs
@@ -220,7 +226,7 @@ func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenar
 	same := shrink.Same(s, f.Seed)
 	fails := func(c *scenario.Scenario) bool { return ctx.Err() == nil && same(c) && f.in(c) }
 	small := shrink.Shrink(s, fails, shrink.Options{Tries: tries})
-	f.Scenario, f.Steps, f.Members = string(scenario.Format(small)), len(small.Steps), members(small)
+	f.Scenario, f.Steps, f.Members = string(scenario.Format(small)), len(small.Steps), len(small.Members())
 	return original, nil
 }
 
@@ -240,18 +246,4 @@ func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *sc
 func (f *Failure) in(s *scenario.Scenario) bool {
 	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[kind{f.Promise, f.Shape}]
 	return ok
-}
-
-// members is how many members a scenario has, with those that join.
-func members(s *scenario.Scenario) int {
-	n := s.Cluster.Nodes.Count
-	if s.Cluster.Nodes.List != nil {
-		n = len(s.Cluster.Nodes.List)
-	}
-	for i := range s.Steps {
-		if s.Steps[i].Join != nil {
-			n++
-		}
-	}
-	return n
 }

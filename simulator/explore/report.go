@@ -21,13 +21,7 @@ type Report struct {
 	To   uint64 `json:"to"`
 	// For is the budget of time, as Go writes durations; 0s for none.
 	For Span `json:"for"`
-	// Runs is how many seeds were played, Failed in how many of them something was broken.
-	Runs   uint64 `json:"runs"`
-	Failed uint64 `json:"failed"`
-	// Excepted is in how many runs a promise was broken as S1 allows: see scenario.Result.Excepted.
-	Excepted uint64 `json:"excepted"`
-	// Complete says that all seeds were played.
-	Complete bool `json:"complete"`
+	Played
 	// Interrupted says that somebody ended it before its seeds were played and before its time was over.
 	Interrupted bool `json:"interrupted"`
 	// Elapsed is how long the runs took, as Go writes durations.
@@ -56,7 +50,7 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Take writes findings into the report: runs, failures, and coverage.
 func (r *Report) Take(f *Findings) {
-	r.Runs, r.Failed, r.Excepted, r.Complete = f.Runs, f.Failed, f.Excepted, f.Complete
+	r.Played = f.Played
 	r.Failures, r.Coverage = f.Failures(), f.Coverage.Counts()
 	r.Singletons, r.Shards = f.Singletons, f.Shards
 	r.compare()
@@ -75,7 +69,9 @@ func (r *Report) compare() {
 		r.Failures = []*Failure{}
 	}
 	for _, t := range []*scenario.Totals{&r.Singletons, &r.Shards} {
-		t.Add(new(scenario.Totals)) // as well
+		if t.Why == nil {
+			t.Why = map[string]int{} // written as {}
+		}
 	}
 }
 

@@ -28,16 +28,7 @@ type Walk struct {
 	// LateCut lets also what Lost counts happen to the news of the cut: a member notices one of the others later than the rest. What
 	// it never notices is no state of rest.
 	LateCut bool
-	// Lost is how many requests, answers and messages may come late: at any later time, or never. Crashes and Pauses are how many
-	// of these may happen, to any member at any moment.
-	Lost, Crashes, Pauses int
-	// Leaves, Removals and Forgets are how often a member says goodbye and ends, a member is told to remove one that it cannot reach from
-	// its list (which spreads to those that it reaches), and the store forgets: the record is deleted, or becomes an earlier one. Any member,
-	// at any moment.
-	Leaves, Removals, Forgets int
-	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the store, joins its side, knows
-	// whom the one before could not reach, and proves that it ended. It needs at most half of MaxMembers.
-	Restarts int
+	Faults
 	// Resolver and Strategy are the rules.
 	Resolver sbr.Config
 	Strategy sbr.Strategy
@@ -45,6 +36,24 @@ type Walk struct {
 	Limit int
 	// Progress is called now and then with what was counted so far. Nil: it is not.
 	Progress func(WalkCounts)
+}
+
+// Faults are how often something may go wrong in a walk, or still may: to any member, at any moment.
+type Faults struct {
+	// Lost is how many requests, answers and messages may come late: at any later time, or never.
+	Lost    int `json:"lost"`
+	Crashes int `json:"crashes"`
+	Pauses  int `json:"pauses"`
+	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that it
+	// cannot reach from its list, which spreads to those that it reaches.
+	Leaves   int `json:"leaves"`
+	Removals int `json:"removals"`
+	// Forgets is how often the store forgets: the record is deleted, or becomes an earlier one.
+	Forgets int `json:"forgets"`
+	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the
+	// store, joins its side, knows whom the one before could not reach, and proves that it ended. It needs at
+	// most half of MaxMembers.
+	Restarts int `json:"restarts"`
 }
 
 type (
@@ -119,11 +128,7 @@ func newWalker(o Walk) *walker {
 
 // First makes s the state in which the cluster is whole and armed, and is cut at this moment.
 func (w *walker) First(s *walkState) {
-	*s = walkState{
-		lost: uint8(w.Lost), crashes: uint8(w.Crashes), pauses: uint8(w.Pauses),
-		leaves: uint8(w.Leaves), removals: uint8(w.Removals), forgets: uint8(w.Forgets),
-		restarts: uint8(w.Restarts),
-	}
+	*s = walkState{Faults: w.Faults}
 	for i := range w.first {
 		r, err := sbr.New(w.Resolver, w.Strategy, walkNode(i), 0)
 		if err != nil {
@@ -150,10 +155,8 @@ type walkState struct {
 	crashed uint8
 	paused  uint8
 
-	lost, crashes, pauses     uint8 // how many more may happen
-	leaves, removals, forgets uint8
-	restarts                  uint8
-	seen                      [MaxMembers]uint16 // the token that each had read when it started
+	Faults                    // how many more may happen
+	seen   [MaxMembers]uint16 // the token that each had read when it started
 
 	chain    [walkChain]walkVerdict // what was ever written, the oldest first, where the store may forget
 	written  uint8                  // how many of them there are
@@ -210,8 +213,11 @@ func (w *walker) AppendKey(b []byte, s *walkState) []byte {
 	r := &s.record
 	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token), byte(r.verdict.token>>8))
 	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
-	b = append(b, s.crashed, s.paused, s.lost, s.crashes, s.pauses, s.leaves, s.removals, s.forgets)
-	if b = append(b, s.restarts); s.crashed != 0 {
+	b = append(b, s.crashed, s.paused)
+	for _, n := range [...]int{s.Lost, s.Crashes, s.Pauses, s.Leaves, s.Removals, s.Forgets, s.Restarts} {
+		b = append(b, byte(n))
+	}
+	if s.crashed != 0 {
 		for _, t := range s.seen[:w.n] {
 			b = append(b, byte(t))
 		}

@@ -73,7 +73,7 @@ func (w *walker) checkMember(s *walkState, i int) {
 		}
 		// Once the store has forgotten, a second verdict may stand in the place of the first until its members have heard of it:
 		// checkRest looks at what they do then.
-		if w.members[j].locals[s.local[j]].out>>i&1 != 0 && w.Forgets == int(s.forgets) {
+		if w.members[j].locals[s.local[j]].out>>i&1 != 0 && w.Forgets == s.Forgets {
 			w.broken(s, &wrong{"S1", fmt.Sprintf("%s and %s are up, and each has decided that the other is out", walkName(i), walkName(j))})
 		}
 	}
@@ -116,7 +116,8 @@ func (w *walker) checkRest(s *walkState) {
 	if bits.OnesCount8(sides) > 1 {
 		w.broken(s, &wrong{"S1", fmt.Sprintf("members of %d sides are up", bits.OnesCount8(sides))})
 	}
-	if up == 0 && w.lease && !w.excused(s) && w.Forgets == int(s.forgets) { // L1 is about a store that keeps what it was given
+	keeps := w.Forgets == s.Forgets // L1 is about a store that keeps what it was given
+	if up == 0 && w.lease && !w.excused(s) && keeps {
 		w.broken(s, &wrong{"L1", "nobody is up"})
 	}
 }
@@ -129,7 +130,7 @@ func (w *walker) excused(s *walkState) bool {
 	if s.record.verdict.token > 0 {
 		able &= s.record.verdict.survivors
 	}
-	unheard := w.Lost > int(s.lost) && len(w.NoStore) > 0 && bits.OnesCount8(able) == 1
+	unheard := w.Lost > s.Lost && len(w.NoStore) > 0 && bits.OnesCount8(able) == 1
 	return able&^s.crashed == 0 || unheard
 }
 

@@ -207,13 +207,7 @@ func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16
 	default:
 		c.carry(r.Step(l.at, e.event(l.last-uint64(age))))
 	}
-	t = c.effects
-	t.attempts = uint16(c.last - l.last)
-	for k := range t.effects {
-		if x := &t.effects[k]; m.w.events.all[x.event].request() {
-			x.age = t.attempts - x.age
-		}
-	}
+	t = c.done()
 	return t, c.last, c.unrest
 }
 
@@ -276,6 +270,18 @@ func (c *walkCarrier) carry(effects []sbr.Effect) {
 			c.decided(e.Decision)
 		}
 	}
+}
+
+// done is what the step does, now that the newest attempt is known.
+func (c *walkCarrier) done() walkEffects {
+	t := c.effects
+	t.attempts = uint16(c.last - c.first)
+	for k := range t.effects {
+		if x := &t.effects[k]; c.m.w.events.all[x.event].request() {
+			x.age = t.attempts - x.age
+		}
+	}
+	return t
 }
 
 // decided looks at a decision; nil is none.

@@ -79,16 +79,16 @@ func (w *walker) moves(all []walk.Move, s *walkState) []walk.Move {
 		case s.isPaused(i):
 			all = append(all, walk.Move{Kind: walkContinues, At: uint8(i)})
 		default:
-			if s.crashes > 0 {
+			if s.Crashes > 0 {
 				all = append(all, walk.Move{Kind: walkCrashes, At: uint8(i)})
 			}
-			if s.pauses > 0 {
+			if s.Pauses > 0 {
 				all = append(all, walk.Move{Kind: walkPauses, At: uint8(i)})
 			}
 			all = w.deeds(all, s, i)
 		}
 	}
-	if s.forgets > 0 && s.record.token > 0 {
+	if s.Forgets > 0 && s.record.token > 0 {
 		for k := range s.record.token {
 			all = append(all, walk.Move{Kind: walkForgets, At: uint8(k)})
 		}
@@ -98,13 +98,13 @@ func (w *walker) moves(all []walk.Move, s *walkState) []walk.Move {
 
 // deeds appends what an operator may do to member i.
 func (w *walker) deeds(all []walk.Move, s *walkState, i int) []walk.Move {
-	if s.leaves > 0 {
+	if s.Leaves > 0 {
 		all = append(all, walk.Move{Kind: walkLeaves, At: uint8(i)})
 	}
-	if s.restarts > 0 && i < w.first && w.access>>i&1 != 0 && w.mateOf(s, i) {
+	if s.Restarts > 0 && i < w.first && w.access>>i&1 != 0 && w.mateOf(s, i) {
 		all = append(all, walk.Move{Kind: walkRestarts, At: uint8(i)})
 	}
-	for j := 0; s.removals > 0 && j < w.n; j++ {
+	for j := 0; s.Removals > 0 && j < w.n; j++ {
 		if w.members[i].locals[s.local[i]].failed>>j&1 != 0 {
 			all = append(all, walk.Move{Kind: walkRemoves, At: pairOf(i, j)})
 		}
@@ -126,7 +126,7 @@ func (w *walker) cutSight(s *walkState) int {
 // first one comes first, and all that is open is whether it is late.
 func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
 	all = append(all, walk.Move{Kind: walkArrives, At: uint8(k)})
-	if s.lost > 0 && w.LateCut {
+	if s.Lost > 0 && w.LateCut {
 		all = append(all, walk.Move{Kind: walkDelayed, At: uint8(k)})
 	}
 	return all
@@ -135,7 +135,7 @@ func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
 // lateMoves says which packets may be late from now on. One that is not late may still arrive at any time before the clock moves,
 // so it is enough to say that it is late when nothing else keeps the clock from moving.
 func (w *walker) lateMoves(all []walk.Move, s *walkState, waiting int) []walk.Move {
-	if s.lost == 0 || waiting > int(s.lost) && !w.plain {
+	if s.Lost == 0 || waiting > s.Lost && !w.plain {
 		return all
 	}
 	for k, p := range s.flying {
@@ -235,41 +235,41 @@ func (w *walker) Do(s *walkState, m walk.Move) {
 			w.step(s, p.member(), p.event(), p.age())
 		}
 	case walkDelayed:
-		s.lost--
+		s.Lost--
 		s.fly(s.take(i) | walkLate)
 	case walkLostNow:
-		s.lost--
+		s.Lost--
 		s.take(i)
 	case walk.Waits:
 		w.wait(s)
 	case walkDue:
 		w.step(s, i, 0, 0)
 	case walkCrashes:
-		s.crashes--
+		s.Crashes--
 		s.crashed |= 1 << i
 		w.end(s, i)
 	case walkPauses:
-		s.pauses--
+		s.Pauses--
 		s.paused |= 1 << i
 		w.noticed(s, i, sightGone)
 	case walkLeaves:
-		s.leaves--
+		s.Leaves--
 		s.crashed |= 1 << i // it is down by its own will
 		w.records(s, i)
 		w.stop(s, i)
 		w.gossip(s, i, walkEvent{what: walkLeft, who: int8(i), base: s.seen[i]})
 	case walkRemoves:
-		s.removals--
+		s.Removals--
 		i, j := ofPair(m.At)
 		gone := walkEvent{what: walkUnlisted, who: int8(j)}
 		w.gossip(s, i, gone)
 		w.step(s, i, w.events.intern(gone), 0)
 	case walkRestarts:
-		s.restarts--
+		s.Restarts--
 		s.crashed |= 1 << i
 		w.restart(s, i)
 	case walkForgets:
-		s.forgets--
+		s.Forgets--
 		w.forget(s, int(m.At))
 	case walkLooksUp:
 		w.step(s, i, w.events.intern(walkEvent{what: walkObserved, record: s.record}), 0)

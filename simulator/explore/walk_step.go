@@ -268,13 +268,7 @@ func (w *walker) restart(s *walkState, i int) {
 			c.carry(r.Step(0, sbr.MemberSeen{Member: walkLife(j, s.seen[j])}))
 		}
 	}
-	t := c.effects
-	t.attempts = uint16(c.last - walkFirstAttempt)
-	for n := range t.effects {
-		if x := &t.effects[n]; w.events.all[x.event].request() {
-			x.age = t.attempts - x.age
-		}
-	}
+	t := c.done()
 	if r.State() != sbr.StateDown {
 		t.to = m.intern(r, 0, c.last, c.unrest)
 	}

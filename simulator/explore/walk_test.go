@@ -27,25 +27,25 @@ func smallWalks() map[string]Walk {
 	lone, halves, three, singles := [][]int{{0, 1, 2}, {3}}, [][]int{{0, 1}, {2, 3}}, [][]int{{0, 1}, {2}}, [][]int{{0}, {1}, {2}}
 	apart := []time.Duration{2 * time.Second, 0}
 	return map[string]Walk{
-		"2-1 lost, crash":          rules(Walk{Sides: three, Lost: 1, Crashes: 1}),
-		"2-1 lost twice":           rules(Walk{Sides: three, Lost: 2}),
-		"2-1 lost, crash, late":    rules(Walk{Sides: three, Lost: 1, Crashes: 1, LateCut: true}),
-		"2-1 watched":              rules(Walk{Sides: three, Lost: 1, Crashes: 1, Watch: true}),
-		"2-1 paused":               rules(Walk{Sides: three, Pauses: 1, Noticed: apart}),
-		"2-1 no store for one":     rules(Walk{Sides: three, Lost: 1, Crashes: 1, NoStore: []int{0}}),
-		"2-1 removed":              rules(Walk{Sides: three, Removals: 1, Lost: 1, Noticed: apart}),
-		"2-1 removed, paused":      rules(Walk{Sides: three, Removals: 2, Pauses: 1, Noticed: apart}),
-		"2-1 left, removed":        rules(Walk{Sides: three, Leaves: 1, Removals: 1, Lost: 1}),
-		"2-2 removed":              rules(Walk{Sides: halves, Removals: 2, Noticed: apart}),
-		"2-1 watched, forgotten":   rules(Walk{Sides: singles[:2], Forgets: 1, Watch: true}),
-		"1-1-1 lost, crash":        rules(Walk{Sides: singles, Lost: 1, Crashes: 1}),
-		"2-2 lost":                 rules(Walk{Sides: halves, Lost: 1, Noticed: apart}),
-		"2-2 crash":                rules(Walk{Sides: halves, Crashes: 1, Noticed: []time.Duration{0, 75 * time.Second}}),
-		"2-2 watched":              rules(Walk{Sides: halves, Lost: 1, Watch: true, Noticed: apart}),
-		"3-1 lost":                 rules(Walk{Sides: lone, Lost: 1}),
-		"3-1 crash":                rules(Walk{Sides: lone, Crashes: 1, Noticed: apart}),
-		"3-1 no store for a side":  rules(Walk{Sides: lone, Crashes: 1, NoStore: []int{0, 1, 2}}),
-		"3-1 no store for a loser": rules(Walk{Sides: lone, Lost: 1, NoStore: []int{3}}),
+		"2-1 lost, crash":          rules(Walk{Sides: three, Faults: Faults{Lost: 1, Crashes: 1}}),
+		"2-1 lost twice":           rules(Walk{Sides: three, Faults: Faults{Lost: 2}}),
+		"2-1 lost, crash, late":    rules(Walk{Sides: three, Faults: Faults{Lost: 1, Crashes: 1}, LateCut: true}),
+		"2-1 watched":              rules(Walk{Sides: three, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true}),
+		"2-1 paused":               rules(Walk{Sides: three, Faults: Faults{Pauses: 1}, Noticed: apart}),
+		"2-1 no store for one":     rules(Walk{Sides: three, Faults: Faults{Lost: 1, Crashes: 1}, NoStore: []int{0}}),
+		"2-1 removed":              rules(Walk{Sides: three, Faults: Faults{Removals: 1, Lost: 1}, Noticed: apart}),
+		"2-1 removed, paused":      rules(Walk{Sides: three, Faults: Faults{Removals: 2, Pauses: 1}, Noticed: apart}),
+		"2-1 left, removed":        rules(Walk{Sides: three, Faults: Faults{Leaves: 1, Removals: 1, Lost: 1}}),
+		"2-2 removed":              rules(Walk{Sides: halves, Faults: Faults{Removals: 2}, Noticed: apart}),
+		"2-1 watched, forgotten":   rules(Walk{Sides: singles[:2], Faults: Faults{Forgets: 1}, Watch: true}),
+		"1-1-1 lost, crash":        rules(Walk{Sides: singles, Faults: Faults{Lost: 1, Crashes: 1}}),
+		"2-2 lost":                 rules(Walk{Sides: halves, Faults: Faults{Lost: 1}, Noticed: apart}),
+		"2-2 crash":                rules(Walk{Sides: halves, Faults: Faults{Crashes: 1}, Noticed: []time.Duration{0, 75 * time.Second}}),
+		"2-2 watched":              rules(Walk{Sides: halves, Faults: Faults{Lost: 1}, Watch: true, Noticed: apart}),
+		"3-1 lost":                 rules(Walk{Sides: lone, Faults: Faults{Lost: 1}}),
+		"3-1 crash":                rules(Walk{Sides: lone, Faults: Faults{Crashes: 1}, Noticed: apart}),
+		"3-1 no store for a side":  rules(Walk{Sides: lone, Faults: Faults{Crashes: 1}, NoStore: []int{0, 1, 2}}),
+		"3-1 no store for a loser": rules(Walk{Sides: lone, Faults: Faults{Lost: 1}, NoStore: []int{3}}),
 	}
 }
 
@@ -118,11 +118,11 @@ func TestWalk_Restarts(t *testing.T) {
 	three, halves := [][]int{{0, 1}, {2}}, [][]int{{0, 1}, {2, 3}}
 	apart := []time.Duration{2 * time.Second, 0}
 	for name, o := range map[string]Walk{
-		"2-1 lost":    rules(Walk{Sides: three, Restarts: 1, Lost: 1}),
-		"2-1 removed": rules(Walk{Sides: three, Restarts: 1, Removals: 1, Noticed: apart}),
-		"2-1 watched": rules(Walk{Sides: three, Restarts: 1, Watch: true, Noticed: []time.Duration{0, 75 * time.Second}}),
-		"2-2 twice":   rules(Walk{Sides: halves, Restarts: 2}),
-		"3-1":         rules(Walk{Sides: [][]int{{0, 1, 2}, {3}}, Restarts: 1}),
+		"2-1 lost":    rules(Walk{Sides: three, Faults: Faults{Restarts: 1, Lost: 1}}),
+		"2-1 removed": rules(Walk{Sides: three, Faults: Faults{Restarts: 1, Removals: 1}, Noticed: apart}),
+		"2-1 watched": rules(Walk{Sides: three, Faults: Faults{Restarts: 1}, Watch: true, Noticed: []time.Duration{0, 75 * time.Second}}),
+		"2-2 twice":   rules(Walk{Sides: halves, Faults: Faults{Restarts: 2}}),
+		"3-1":         rules(Walk{Sides: [][]int{{0, 1, 2}, {3}}, Faults: Faults{Restarts: 1}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestWalk_Restarts(t *testing.T) {
 			require.Greater(t, r.States, 1000)
 		})
 	}
-	_, err := Exhaustive{Members: 5, Restarts: 1, Resolver: sbr.DefaultConfig(), Strategy: strategies.LeaseMajority{}}.Plan()
+	_, err := Exhaustive{Members: 5, Faults: Faults{Restarts: 1}, Resolver: sbr.DefaultConfig(), Strategy: strategies.LeaseMajority{}}.Plan()
 	require.ErrorContains(t, err, "5 members that restart: it must be at most 4")
 }
 
@@ -179,7 +179,7 @@ func (w *walker) shadow(t *testing.T, rng *rand.Rand) (steps int) {
 
 // A walk that is cancelled, or reaches its limit, says that it is not complete.
 func TestWalk_SaysWhenItIsNotComplete(t *testing.T) {
-	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Lost: 1, Crashes: 1})
+	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Faults: Faults{Lost: 1, Crashes: 1}})
 	whole := o.Run(t.Context())
 	require.True(t, whole.Complete)
 	o.Limit = 1000
@@ -194,6 +194,6 @@ func TestWalk_SaysWhenItIsNotComplete(t *testing.T) {
 
 // The same walk finds the same.
 func TestWalk_IsDeterministic(t *testing.T) {
-	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Lost: 1, Crashes: 1, Watch: true})
+	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true})
 	require.Equal(t, o.Run(t.Context()), o.Run(t.Context()))
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -30,18 +31,12 @@ func (c *checker) expect(e *Expect) {
 		}
 	}
 	c.decisions(e.Decisions)
-	c.expectSingletons(e.Singletons)
-	c.expectShards(e.Shards)
+	c.expectSlots(e)
 }
 
 // decisions are checked in the order of their names, so that the same file has the same problems.
 func (c *checker) decisions(d map[string]string) {
-	var members []string
-	for name := range d {
-		members = append(members, name)
-	}
-	slices.Sort(members)
-	for _, name := range members {
+	for _, name := range slices.Sorted(maps.Keys(d)) {
 		at := "expect.decisions." + name
 		if err := c.names.unknown(name, false); err != nil {
 			c.Add("expect.decisions", "%v", err)

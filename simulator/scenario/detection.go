@@ -20,12 +20,7 @@ type Detection struct {
 }
 
 // DetectionTimes are the same for every observer; own probes do not change them.
-type DetectionTimes struct {
-	// After is the least time from a cut to "failed", Heal from a repair to "alive"; Spread is what chance adds at most.
-	After  time.Duration `yaml:"after"`
-	Spread time.Duration `yaml:"spread"`
-	Heal   time.Duration `yaml:"heal"`
-}
+type DetectionTimes = world.Times
 
 // DefaultDetection is serf-lan. Times that are left out of a list of them are 4 s, 1 s and 1 s.
 func DefaultDetection() Detection {
@@ -68,5 +63,5 @@ func (d *Detection) options() (world.Memberlist, *world.Times) {
 		return serf, nil
 	}
 	serf, _ = world.MemberlistOf("lan")
-	return serf, &world.Times{After: d.Times.After, Spread: d.Times.Spread, Heal: d.Times.Heal}
+	return serf, &d.Times
 }

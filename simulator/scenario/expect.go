@@ -37,8 +37,7 @@ func (s *Scenario) unmet(r *Result, p *player, after time.Duration, resolved boo
 	case after > *d:
 		fail("resolved-within: expected %v, it took %v", *d, after)
 	}
-	failures = append(failures, s.misplaced(p.w.Slots())...)
-	failures = append(failures, s.misplacedShards(r.Shards)...)
+	failures = append(failures, e.misplaced(r)...)
 	return append(failures, s.undecided(p)...)
 }
 

@@ -63,18 +63,10 @@ func (f formatter) cluster(c, d *Cluster) *yaml.Node {
 		f.add(m, f.pair("settings", own))
 	}
 	if len(c.Singletons) > 0 {
-		list := &yaml.Node{Kind: yaml.SequenceNode}
-		for i := range c.Singletons {
-			list.Content = append(list.Content, flow(f.plain(&c.Singletons[i], new(Singleton))))
-		}
-		f.add(m, f.pair("singletons", list))
+		f.add(m, f.pair("singletons", lines(f, c.Singletons)))
 	}
 	if len(c.Shards) > 0 {
-		list := &yaml.Node{Kind: yaml.SequenceNode}
-		for i := range c.Shards {
-			list.Content = append(list.Content, flow(f.plain(&c.Shards[i], new(Shards))))
-		}
-		f.add(m, f.pair("shards", list))
+		f.add(m, f.pair("shards", lines(f, c.Shards)))
 	}
 	return m
 }
@@ -84,9 +76,14 @@ func (f formatter) nodes(n *Nodes) *yaml.Node {
 	if n.List == nil {
 		return f.word(fmt.Sprint(n.Count))
 	}
+	return lines(f, n.List)
+}
+
+// lines are structs, each in a line, without what is zero in them.
+func lines[T any](f formatter, all []T) *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
-	for i := range n.List {
-		list.Content = append(list.Content, flow(f.plain(&n.List[i], new(Node))))
+	for i := range all {
+		list.Content = append(list.Content, flow(f.plain(&all[i], new(T))))
 	}
 	return list
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 // Measures says what a run cost: see world.Activity.
@@ -114,71 +116,47 @@ func quantilesOf(all []float64) (q Quantiles) {
 // Totals add up what became of the singletons, or of the shards, of many runs.
 type Totals struct {
 	// Runs is in how many runs there were any, Slots how many there were in all, Leases how many of them had leases.
-	Runs   uint64 `json:"runs"`
-	Slots  uint64 `json:"slots"`
-	Leases uint64 `json:"leases"`
-	// Coordinators and Resigned are those of ShardsResult, the others those of SingletonResult.
-	Coordinators uint64            `json:"coordinators"`
-	Resigned     uint64            `json:"resigned"`
-	Starts       uint64            `json:"starts"`
-	HandedOver   uint64            `json:"handed-over"`
-	Overlaps     uint64            `json:"overlaps"`
-	Why          map[string]uint64 `json:"why"`
-	Writes       uint64            `json:"writes"`
-	Rejected     uint64            `json:"rejected"`
-	Interleaved  uint64            `json:"interleaved"`
-	Unordered    uint64            `json:"unordered"`
+	Runs   int `json:"runs"`
+	Slots  int `json:"slots"`
+	Leases int `json:"leases"`
+	// Coordinators and Resigned are those of ShardsResult.
+	Coordinators int `json:"coordinators"`
+	Resigned     int `json:"resigned"`
+	SlotCounts
 }
 
 // Totals are those of the run of a scenario.
 func (r *Result) Totals(s *Scenario) (singletons, shards Totals) {
-	for i, x := range r.Singletons {
-		t := Totals{Runs: 1, Slots: 1}
-		t.counts(x.Starts, x.HandedOver, x.Overlaps, x.Writes, x.Rejected, x.Interleaved, x.Unordered, x.Why)
-		if bool(s.Cluster.Singletons[i].UseLease) {
-			t.Leases = 1
-		}
-		singletons.Add(&t)
+	for i := range r.Singletons {
+		singletons.Runs = 1
+		singletons.slots(1, s.Cluster.Singletons[i].UseLease, &r.Singletons[i].SlotCounts)
 	}
-	for i, x := range r.Shards {
-		t := Totals{Runs: 1, Slots: uint64(x.Shards), Coordinators: uint64(x.Coordinators), Resigned: uint64(x.Resigned)}
-		t.counts(x.Starts, x.HandedOver, x.Overlaps, x.Writes, x.Rejected, x.Interleaved, x.Unordered, x.Why)
-		if bool(s.Cluster.Shards[i].UseLease) {
-			t.Leases = t.Slots
-		}
-		shards.Add(&t)
+	for i := range r.Shards {
+		x := &r.Shards[i]
+		shards.Runs = 1
+		shards.Coordinators += x.Coordinators
+		shards.Resigned += x.Resigned
+		shards.slots(x.Shards, s.Cluster.Shards[i].UseLease, &x.SlotCounts)
 	}
-	singletons.Runs, shards.Runs = min(singletons.Runs, 1), min(shards.Runs, 1)
 	return singletons, shards
 }
 
-func (t *Totals) counts(starts, handedOver, overlaps, writes, rejected, interleaved, unordered int, why map[string]int) {
-	t.Starts, t.HandedOver, t.Overlaps, t.Writes = uint64(starts), uint64(handedOver), uint64(overlaps), uint64(writes)
-	t.Rejected, t.Interleaved, t.Unordered = uint64(rejected), uint64(interleaved), uint64(unordered)
-	t.Why = make(map[string]uint64, len(why))
-	for reason, n := range why {
-		t.Why[reason] = uint64(n)
+func (t *Totals) slots(n int, leases strictyaml.Switch, c *SlotCounts) {
+	t.Slots += n
+	if leases {
+		t.Leases += n
 	}
-}
-
-// numbers are all counts.
-func (t *Totals) numbers() []*uint64 {
-	return []*uint64{&t.Runs, &t.Slots, &t.Leases, &t.Coordinators, &t.Resigned, &t.Starts, &t.HandedOver, &t.Overlaps, &t.Writes, &t.Rejected, &t.Interleaved,
-		&t.Unordered}
+	t.SlotCounts.Add(c)
 }
 
 // Add adds others, of other runs.
 func (t *Totals) Add(o *Totals) {
-	from := o.numbers()
-	for i, n := range t.numbers() {
-		*n += *from[i]
-	}
-	if t.Why == nil {
-		t.Why = make(map[string]uint64)
-	}
-	for why, n := range o.Why {
-		t.Why[why] += n
-	}
+	t.Runs += o.Runs
+	t.Slots += o.Slots
+	t.Leases += o.Leases
+	t.Coordinators += o.Coordinators
+	t.Resigned += o.Resigned
+	t.SlotCounts.Add(&o.SlotCounts)
 }
 
 // String is one line.

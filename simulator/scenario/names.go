@@ -18,8 +18,16 @@ type names struct {
 	unknowns int
 }
 
+// Members are the names of all members: those of the start, then those that join, in the order of the file.
+func (s *Scenario) Members() (all []string) {
+	for _, n := range s.names().nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
 func (s *Scenario) names() *names {
-	n := &names{nodes: slices.Clone(s.Cluster.Nodes.all()), index: make(map[string]int), zones: make(map[string][]int)}
+	n := &names{nodes: slices.Clone(s.Cluster.Nodes.All()), index: make(map[string]int), zones: make(map[string][]int)}
 	n.start = len(n.nodes)
 	for i, node := range n.nodes {
 		if _, twice := n.index[node.Name]; !twice {

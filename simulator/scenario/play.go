@@ -15,7 +15,7 @@ func (s *Scenario) options() (world.Options, error) {
 	if err != nil {
 		return world.Options{}, err
 	}
-	nodes := cl.Nodes.all()
+	nodes := cl.Nodes.All()
 	o := world.DefaultOptions()
 	o.Members = make([]world.NodeOptions, len(nodes))
 	for i, n := range nodes {
@@ -24,7 +24,7 @@ func (s *Scenario) options() (world.Options, error) {
 		}
 	}
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
-	o.Network = world.NetworkOptions{Latency: cl.Network.Latency, Jitter: cl.Network.Jitter, Loss: cl.Network.Loss}
+	o.Network = cl.Network
 	o.Serf, o.Times = cl.Detection.options()
 	o.Probe = r.Reachability()
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
@@ -226,6 +226,22 @@ func (p *player) clock(c *Clock) {
 	if c.Rate != nil {
 		n.SetClock(*c.Rate)
 	}
+}
+
+// Over is when the last step happens, or is over.
+func (s *Scenario) Over() (t time.Duration) {
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		if st.At == nil {
+			continue
+		}
+		end := st.At.Last()
+		if st.For != nil {
+			end += st.For.Last()
+		}
+		t = max(t, end)
+	}
+	return t
 }
 
 // Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or downed somebody. It is what

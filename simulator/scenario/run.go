@@ -126,7 +126,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	r.Survivors = append(r.Survivors, w.Survivors()...)
 	r.Down = append(r.Down, w.Down()...)
 	r.LeaseHolder = w.Holder()
-	r.Singletons, r.Shards = singletonResults(w.Slots()), shardsResults(w.Shards())
+	r.Singletons, r.Shards = w.Slots(), w.Shards()
 	for _, n := range w.Nodes() {
 		if d, ok := n.Decision(); ok {
 			if r.Decisions == nil {
@@ -150,7 +150,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 		r.measured(w.Activity())
 	}
 	if h := w.History(); h != nil {
-		r.Events = append(ready.s.draws(seed), events(w)...)
+		r.Events = append(ready.s.draws(seed), events(h)...)
 		r.History = historyOf(h, w.Activity())
 	}
 	return r
@@ -214,12 +214,12 @@ func (s *Scenario) draws(seed uint64) []Event {
 	return all
 }
 
-func events(w *world.World) []Event {
-	trace := w.Trace()
-	all := make([]Event, len(trace))
-	for i, e := range trace {
-		node, _, _ := strings.Cut(e.Node, "#") // the incarnation is said where it matters
-		all[i] = Event{At: e.At.String(), Node: node, Kind: e.Kind, Detail: e.Detail}
+func events(h *world.History) (all []Event) {
+	for _, c := range h.Changes {
+		if said, ok := c.What.(world.Said); ok {
+			node, _, _ := strings.Cut(string(said.By), "#") // the incarnation is said where it matters
+			all = append(all, Event{At: c.At.String(), Node: node, Kind: said.Kind, Detail: said.Text})
+		}
 	}
 	return all
 }

@@ -3,9 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,40 +23,6 @@ func parse(t *testing.T, text string) *Scenario {
 func split(t *testing.T, rest string) *Scenario {
 	t.Helper()
 	return parse(t, "name: split\nrun-for: 180s\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]\n"+rest)
-}
-
-func TestRun_SameSeedSameHash(t *testing.T) {
-	type key struct {
-		name string
-		seed uint64
-	}
-	all := library(t)
-	hashes := make(map[key]string)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, procs := range []int{1, 2} {
-		runtime.GOMAXPROCS(procs)
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for name, s := range all {
-			wg.Go(func() {
-				for seed := uint64(1); seed <= 2; seed++ {
-					quiet, loud := Judge(s, seed).TraceHash, Run(s, seed).TraceHash
-					mu.Lock()
-					if first, ok := hashes[key{name, seed}]; ok && first != loud || quiet != loud {
-						t.Errorf("%s, seed %d: %s, %s and %s", name, seed, first, quiet, loud)
-					}
-					hashes[key{name, seed}] = loud
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-	}
-	distinct := make(map[string]bool)
-	for _, h := range hashes {
-		distinct[h] = true
-	}
-	require.Greater(t, len(distinct), len(all), "seeds make a difference")
 }
 
 func TestRun_ResultIsTheContract(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
 // Scenario is a whole file. Start from Default; the zero Scenario does not validate.
@@ -46,14 +47,8 @@ type Node struct {
 	Zone string `yaml:"zone"`
 }
 
-// Network are the properties of every link that is not cut. What would reach failure detection is refused: see checker.network.
-type Network struct {
-	// Latency is the least time a message takes, Jitter what chance adds at most.
-	Latency time.Duration `yaml:"latency"`
-	Jitter  time.Duration `yaml:"jitter"`
-	// Loss is the share of packets that vanish. Only 0 is played.
-	Loss float64 `yaml:"loss"`
-}
+// Network are the properties of every link that is not cut.
+type Network = world.Network
 
 // Step is one thing that happens: a time, exactly one action, and what belongs to that action.
 type Step struct {

@@ -13,7 +13,7 @@ import (
 func TestSettings_DifferFromThoseOfAll(t *testing.T) {
 	const own, all = "  settings: {n4: {down-all-when-unstable: off, lease-majority: {watch: off}}}\n", "  split-brain-resolver: {stable-after: 7s}\n"
 	for _, text := range []string{own + all, all + own} {
-		s := parsed(t, "run-for: 1m\ncluster:\n"+text)
+		s := parse(t, "run-for: 1m\ncluster:\n"+text)
 		require.Equal(t, 7*time.Second, s.Cluster.Rules("n4").StableAfter)
 		require.False(t, bool(s.Cluster.Rules("n4").LeaseMajority.Watch))
 		require.Equal(t, "off", s.Cluster.Rules("n4").DownAllWhenUnstable.String())
@@ -24,7 +24,7 @@ func TestSettings_DifferFromThoseOfAll(t *testing.T) {
 
 // Under another strategy, or the settings of an sbr.yaml, what differs at a member still does, and nothing else.
 func TestSettings_StayUnderAVariant(t *testing.T) {
-	s := parsed(t, "run-for: 1m\ncluster: {settings: {n4: {stable-after: 7s}, n5: {active-strategy: down-all}}}")
+	s := parse(t, "run-for: 1m\ncluster: {settings: {n4: {stable-after: 7s}, n5: {active-strategy: down-all}}}")
 	v, err := s.WithStrategy("static-quorum")
 	require.NoError(t, err)
 	require.Equal(t, "static-quorum", v.Cluster.Rules("n4").ActiveStrategy)
@@ -43,7 +43,7 @@ func TestSettings_StayUnderAVariant(t *testing.T) {
 
 // A member decides by its own rules, also one that joins, and each member says whose configuration is another one.
 func TestSettings_AreThoseOfTheirMember(t *testing.T) {
-	s := parsed(t, `
+	s := parse(t, `
 cluster:
   nodes: 2
   split-brain-resolver: {stable-after: 5s, probe: {neighbours: 0}}
@@ -74,7 +74,7 @@ run-for: 61s
 
 // Where all have the same there is nothing to say, and a run is what it was.
 func TestSettings_NobodyDiffers(t *testing.T) {
-	for _, e := range Run(parsed(t, ranged), 1).Events {
+	for _, e := range Run(parse(t, ranged), 1).Events {
 		require.NotEqual(t, "differs", e.Kind)
 	}
 }

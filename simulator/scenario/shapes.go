@@ -31,12 +31,12 @@ func (n *Nodes) Target(s strictyaml.Shape) any {
 // Expected implements strictyaml.Variant.
 func (*Nodes) Expected() string { return "a number, or a list of nodes {name, roles, zone}" }
 
-// all returns the nodes as a list.
-func (n *Nodes) all() []Node {
+// All returns the nodes as a list. Far more than are played need not be listed for somebody to say so.
+func (n *Nodes) All() []Node {
 	if n.List != nil {
 		return n.List
 	}
-	nodes := make([]Node, n.Count)
+	nodes := make([]Node, min(max(n.Count, 0), 10*maxNodes))
 	for i := range nodes {
 		nodes[i].Name = fmt.Sprintf("n%d", i+1)
 	}

@@ -53,6 +53,6 @@ func TestShards_Expected(t *testing.T) {
 		})
 	}
 	some := []ShardsResult{{Type: "a", Shards: 3, Running: 2, On: []string{"n1"}}}
-	s := Scenario{Expect: Expect{Shards: map[string][]string{"a": {"n1"}}}}
-	require.Equal(t, []string{"shards: a: only 2 of 3 run"}, s.misplacedShards(some))
+	e := Expect{Shards: map[string][]string{"a": {"n1"}}}
+	require.Equal(t, []string{"shards: a: only 2 of 3 run"}, e.misplaced(&Result{Shards: some}))
 }

@@ -17,16 +17,9 @@ steps:
 run-for: 3m
 `
 
-func parsed(t *testing.T, text string) *Scenario {
-	t.Helper()
-	s, err := Parse("x.yaml", []byte(text))
-	require.NoError(t, err)
-	return s
-}
-
 // Each seed draws times of its own, from the whole range and never outside of it; a time that is no range stays.
 func TestDrawn_EachSeedDrawsFromTheRanges(t *testing.T) {
-	s := parsed(t, ranged)
+	s := parse(t, ranged)
 	require.Equal(t, &Time{From: 20 * time.Second, Spread: 10 * time.Second}, s.Steps[0].At)
 	cuts, early := make(map[time.Duration]bool), 0
 	for seed := range uint64(1000) {
@@ -59,8 +52,8 @@ func TestDrawn_EachSeedDrawsFromTheRanges(t *testing.T) {
 
 // What one step draws does not depend on what the others are.
 func TestDrawn_StepsDoNotDisturbEachOther(t *testing.T) {
-	s := parsed(t, ranged)
-	other := parsed(t, strings.Replace(ranged, "at: 20s..30s", "at: 20s", 1))
+	s := parse(t, ranged)
+	other := parse(t, strings.Replace(ranged, "at: 20s..30s", "at: 20s", 1))
 	for seed := range uint64(20) {
 		require.Equal(t, s.Drawn(seed).Steps[1:], other.Drawn(seed).Steps[1:])
 	}
@@ -68,7 +61,7 @@ func TestDrawn_StepsDoNotDisturbEachOther(t *testing.T) {
 
 // A run says what it has drawn, and the file with these times in place of the ranges is the same run.
 func TestDrawn_RunSaysWhatItDrew(t *testing.T) {
-	s := parsed(t, ranged)
+	s := parse(t, ranged)
 	for seed := range uint64(20) {
 		d, run := s.Drawn(seed), Run(s, seed)
 		var said []string
@@ -82,7 +75,7 @@ func TestDrawn_RunSaysWhatItDrew(t *testing.T) {
 			"steps[0].at: " + d.Steps[0].At.String() + " of 20s..30s", "steps[1].at: " + d.Steps[1].At.String() + " of 10s..40s",
 			"steps[1].for: " + d.Steps[1].For.String() + " of 500ms..5s", "steps[2].for: " + d.Steps[2].For.String() + " of 3s..4s",
 		}, said)
-		again := Run(parsed(t, string(Format(d))), seed)
+		again := Run(parse(t, string(Format(d))), seed)
 		require.Equal(t, run.TraceHash, again.TraceHash)
 		require.Equal(t, run.Events[len(said):], again.Events)
 		require.Equal(t, run, Run(s, seed))

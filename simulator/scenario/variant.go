@@ -13,7 +13,7 @@ func (s *Scenario) WithStrategy(name string) (*Scenario, error) {
 	c, rules := *s, s.Cluster.SplitBrainResolver
 	r := &rules
 	r.ActiveStrategy = name
-	nodes := c.Cluster.Nodes.all()
+	nodes := c.Cluster.Nodes.All()
 	if r.StaticQuorum.QuorumSize == 0 {
 		r.StaticQuorum.QuorumSize = len(nodes)/2 + 1
 	}

@@ -123,12 +123,12 @@ func (proc *process) singleton(x *scenario.Singleton) singleton.Config {
 	c := singleton.DefaultConfig()
 	c.Name, c.Role, c.RemovalMargin, c.Pause = x.Name, x.Role, x.RemovalMargin, func() { proc.gate.pass() }
 	c.Logger = slog.New(slog.DiscardHandler)
-	setTimes(x, &c.HandOverRetryInterval, &c.NumberOfRetries, &c.LeaseRetryInterval)
+	setTimes(&x.SlotRules, &c.HandOverRetryInterval, &c.NumberOfRetries, &c.LeaseRetryInterval)
 	if x.UseLease {
 		c.Store = proc.lease("singleton " + x.Name)
 	}
 	c.Run = func(ctx context.Context, r *singleton.Run) error {
-		return proc.work(ctx, proc.p.slot(x.Name, bool(x.UseLease)), r, x)
+		return proc.work(ctx, proc.p.slot(x.Name, bool(x.UseLease)), r, &x.SlotRules)
 	}
 	return c
 }
@@ -140,10 +140,7 @@ func (proc *process) sharding(x *scenario.Shards) sharding.Config {
 	for i := range shardsOf(x) {
 		c.Shards = append(c.Shards, strconv.Itoa(i))
 	}
-	each := &scenario.Singleton{
-		HandOverRetryInterval: x.HandOverRetryInterval, NumberOfRetries: x.NumberOfRetries, LeaseRetryInterval: x.LeaseRetryInterval,
-		StopTakes: x.StopTakes, EndsAfter: x.EndsAfter,
-	}
+	each := &x.SlotRules
 	setTimes(each, &c.HandOverRetryInterval, &c.NumberOfRetries, &c.LeaseRetryInterval)
 	if x.UseLease {
 		c.Store = func(name string) (lease.Store, error) { return proc.lease(name), nil }
@@ -162,7 +159,7 @@ func shardsOf(x *scenario.Shards) int {
 }
 
 // setTimes overwrites defaults by what the file says.
-func setTimes(x *scenario.Singleton, retry *time.Duration, retries *int, lease *time.Duration) {
+func setTimes(x *scenario.SlotRules, retry *time.Duration, retries *int, lease *time.Duration) {
 	if x.HandOverRetryInterval > 0 {
 		*retry = x.HandOverRetryInterval
 	}
@@ -205,7 +202,7 @@ func (p *player) slot(name string, leased bool) *slot {
 }
 
 // work is the function that a singleton or a shard runs: it does nothing until it has to stop, or ends by itself, and hands its token over.
-func (proc *process) work(ctx context.Context, s *slot, r *singleton.Run, x *scenario.Singleton) error {
+func (proc *process) work(ctx context.Context, s *slot, r *singleton.Run, x *scenario.SlotRules) error {
 	this := proc.p.starts(proc, s, r)
 	defer proc.p.ends(this)
 	byItself := make(<-chan time.Time)

@@ -241,10 +241,10 @@ func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 			"down", "by",
 			"join", "pause", "lease-store", "rights", "for", "nodes"},
 		"StoreChange": {"slow", "restore"},
-		"Singleton": {"name", "role", "use-lease", "removal-margin", "hand-over-retry-interval", "number-of-retries", "lease-retry-interval",
+		"Singleton": {"name", ",inline"},
+		"Shards":    {"type", "count", ",inline", "reopened-after"},
+		"SlotRules": {"role", "use-lease", "removal-margin", "hand-over-retry-interval", "number-of-retries", "lease-retry-interval",
 			"stop-takes", "ends-after"},
-		"Shards": {"type", "count", "role", "use-lease", "removal-margin", "hand-over-retry-interval", "number-of-retries", "lease-retry-interval",
-			"stop-takes", "ends-after", "reopened-after"},
 		"Expect": {"survivors", "survivors-one-of", "survivor-count", "down", "lease-holder", "resolved-within", "decisions", "singletons", "shards"},
 	}
 	listed := map[string][]string{ // by unplayable or without
@@ -254,6 +254,7 @@ func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[scenario.Cluster](), reflect.TypeFor[scenario.Node](), reflect.TypeFor[scenario.Network](), reflect.TypeFor[scenario.Step](),
 		reflect.TypeFor[scenario.StoreChange](), reflect.TypeFor[scenario.Expect](), reflect.TypeFor[scenario.Singleton](), reflect.TypeFor[scenario.Shards](),
+		reflect.TypeFor[scenario.SlotRules](),
 	} {
 		var keys []string
 		for f := range of.Fields() {

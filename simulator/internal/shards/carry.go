@@ -11,13 +11,22 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// step lets an event happen to a member's host and carries out what it wants.
-func (w *walker) step(s *state, i int, e slot.Event) { w.carry(s, i, s.host(i).Step(s.Now, e)) }
+// Part is what the state has in common with others.
+func (*walker) Part(s *state) *walk.Runs[*message.Message] { return &s.Runs }
 
-// look shows a member's machines its view.
-func (w *walker) look(s *state, i int) {
+// Machine is that of a member's host.
+func (*walker) Machine(s *state, i int) walk.Machine { return s.hosts[i] }
+
+// Handle hands an event to a member's host.
+func (*walker) Handle(s *state, i int, e slot.Event) []slot.Effect { return s.host(i).Step(s.Now, e) }
+
+// Tick lets a deadline of a member's host come.
+func (*walker) Tick(s *state, i int) []slot.Effect { return s.host(i).Tick(s.Now) }
+
+// Look shows a member's machines its view.
+func (w *walker) Look(s *state, i int) {
 	s.Look(i)
-	w.step(s, i, slot.Viewed{View: w.view(s, i)})
+	w.Step(s, i, slot.Viewed{View: w.view(s, i)})
 	for k := range s.coordinators {
 		switch c := &s.coordinators[k]; {
 		case c.m == nil || int(c.at) != i || !s.Live(i):
@@ -30,79 +39,34 @@ func (w *walker) look(s *state, i int) {
 }
 
 func (w *walker) view(s *state, i int) slot.View {
-	m, h := &s.Members[i], &s.hosts[i]
-	if h.peers == nil {
-		for _, p := range s.View(i) {
-			h.peers = append(h.peers, slot.Peer{ID: p.ID, Name: string(p.ID), Candidate: p.Candidate, Leaving: p.Leaving, Down: p.Down, Unreachable: p.Unreachable})
-		}
-	}
-	v := slot.View{Armed: m.Armed, Sure: s.Now - s.Age(m.Sure, w.Host.Trust), Peers: h.peers}
+	m := &s.Members[i]
+	v := slot.View{Armed: m.Armed, Sure: s.Now - s.Age(m.Sure, w.Trust), Peers: s.Peers(i)}
 	if w.UseLease || !m.Armed {
 		v.Sure = s.Now
 	}
 	return v
 }
 
-// carry carries out what a host wants.
-func (w *walker) carry(s *state, i int, effects []slot.Effect) {
-	for _, e := range append([]slot.Effect(nil), effects...) {
-		if w.search.Telling() {
-			w.tell(i, e)
-		}
-		switch e := e.(type) {
-		case slot.Ask[message.Message]:
-			w.ask(s, i, 0, e.To, e.Message)
-		case slot.Answer[message.Message]:
-			w.send(s, i, int(e.Ref&0xff), said(answer, e.Ref>>8, e.Message))
-		case slot.AcquireLease:
-			r := &s.hosts[i].runs[e.Shard]
-			r.attempt, r.waits = e.Attempt, true
-		case slot.ReleaseLease:
-			s.hosts[i].runs[e.Shard].waits = false
-			if l := &s.leases[e.Shard]; int(l.holder) == i {
-				l.holder = nobody
-			}
-			s.Packets.Send(toSelf(i, walk.Within, own(leaseReleased, e.Shard, e.Attempt, 0)))
-		case slot.Start:
-			w.start(s, i, e)
-		case slot.Stop:
-			s.hosts[i].runs[e.Shard].stopping = true
-			s.Packets.Send(toSelf(i, walk.Ending, own(runEnded, e.Shard, e.Run, 0)))
-		}
+// CarryOut sends a question or an answer.
+func (w *walker) CarryOut(s *state, i int, e slot.Effect) {
+	switch e := e.(type) {
+	case slot.Ask[message.Message]:
+		w.ask(s, i, 0, e.To, e.Message)
+	case slot.Answer[message.Message]:
+		w.send(s, i, int(e.Ref&0xff), said(walk.Answer, e.Ref>>8, e.Message))
 	}
-	if m := &s.Members[i]; m.Told && m.Up && s.hosts[i].m.Finished() {
-		s.End(i, application{w, s}) // it is down, and nothing of it runs
-	}
-	w.flush(s)
 }
 
-func (w *walker) start(s *state, i int, e slot.Start) {
-	r, n := &s.hosts[i].runs[e.Shard], e.Shard
-	broken := func(promise, format string, args ...any) {
-		w.search.Broken(s, promise, fmt.Sprintf("%s starts shard %d ", name(i), n)+fmt.Sprintf(format, args...))
-	}
-	w.search.Started()
-	if r.running {
-		broken("A", "while its run %d has not ended", r.number)
-	}
-	if s.Members[i].Told {
-		broken("A", "although it knows that it is down")
-	}
-	if w.UseLease && e.Token != r.granted {
-		broken("A", "without the lease")
-	}
-	for j := range w.Members {
-		o := &s.hosts[j].runs[n]
-		if j != i && o.running && (e.From == name(j) && o.token < e.Token || !w.UseLease && !s.Losers.Has(j)) {
-			broken("A", "before run %d of %s has ended", o.number, name(j))
-		}
-	}
+// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own
+// check says no from the beginning.
+func (w *walker) Starts(s *state, i int, e slot.Start) {
+	n := e.Shard
 	again := int(s.owners[n]) == i && e.Token == s.tokens[n]
-	counts := !w.UseLease || int(s.leases[n].holder) == i // a lease that was lost before its grant was heard of: the run's own check says no from the beginning
+	counts := !w.UseLease || int(s.Leases[n].Holder) == i
 	if e.Token <= s.tokens[n] && counts && !again {
-		broken("B", "with token %d after a run with token %d", e.Token, s.tokens[n])
+		w.Search.Broken(s, "B", fmt.Sprintf("%s starts shard %d with token %d after a run with token %d",
+			name(i), n, e.Token, s.tokens[n]))
 	}
-	r.number, r.token, r.running, r.stopping = e.Run, e.Token, true, false
 	if e.Token > s.tokens[n] {
 		s.tokens[n], s.owners[n] = e.Token, int8(i)
 	}
@@ -113,7 +77,7 @@ func (w *walker) ask(s *state, i int, term uint64, to sbr.ID, msg message.Messag
 	if msg.Kind == message.Places {
 		return // it is for callers
 	}
-	b := said(question, term, msg)
+	b := said(walk.Question, term, msg)
 	for j := range w.Members {
 		if to == "" || to == name(j) {
 			w.send(s, i, j, b)
@@ -127,118 +91,103 @@ func (w *walker) send(s *state, from, to int, b body) {
 	g := &s.Budget
 	switch {
 	case !s.Talk(from, to):
-	case from == to, b.msg.Kind == message.Noted && b.kind == answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
-		w.inside = append(w.inside, l)
+	case from == to,
+		b.Msg.Kind == message.Noted && b.Kind == walk.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
+		w.AtOnce(l)
 	default:
-		if b.kind == question && s.Members[to].Paused { // the newest is enough for one that stands still
+		if b.Kind == walk.Question && s.Members[to].Paused { // the newest is enough for one that stands still
 			s.Packets.Drop(func(o *packet) bool {
-				return o.From == l.From && o.To == l.To && o.Body.kind == question && o.Body.term == b.term && o.Body.msg.Kind == b.msg.Kind
+				same := o.From == l.From && o.To == l.To && o.Body.Kind == walk.Question
+				return same && o.Body.Term == b.Term && o.Body.Msg.Kind == b.Msg.Kind
 			})
 		}
 		s.Packets.Send(l)
 	}
 }
 
-// flush delivers what comes at once.
-func (w *walker) flush(s *state) {
-	if w.flushing {
+// Deliver hands a question or an answer over.
+func (w *walker) Deliver(s *state, l packet) {
+	i, from, b := int(l.To), name(int(l.From)), &l.Body
+	if b.Kind == walk.Question {
+		w.deliverQuestion(s, l)
 		return
 	}
-	w.flushing = true
-	for len(w.inside) > 0 {
-		l := w.inside[0]
-		w.inside = w.inside[1:]
-		if s.Live(int(l.To)) {
-			w.deliver(s, l)
-		}
+	e := slot.Answered[message.Message]{From: from, Message: *b.Msg, Unserved: b.Kind == walk.Unserved}
+	if b.Term == 0 {
+		w.Step(s, i, e)
+		return
 	}
-	w.flushing = false
-}
-
-// deliver hands a packet over.
-func (w *walker) deliver(s *state, l packet) {
-	i, from, b := int(l.To), name(int(l.From)), &l.Body
-	switch b.kind {
-	case question:
-		w.deliverQuestion(s, l)
-	case answer, unserved:
-		if b.term == 0 {
-			w.step(s, i, slot.Answered[message.Message]{From: from, Message: *b.msg, Unserved: b.kind == unserved})
-			return
+	for k := range s.coordinators {
+		if c := &s.coordinators[k]; c.m != nil && c.term == b.Term && int(c.at) == i {
+			w.stepCoordinator(s, k, e)
 		}
-		for k := range s.coordinators {
-			if c := &s.coordinators[k]; c.m != nil && c.term == b.term && int(c.at) == i {
-				w.stepCoordinator(s, k, slot.Answered[message.Message]{From: from, Message: *b.msg, Unserved: b.kind == unserved})
-			}
-		}
-	case leaseAnswer:
-		w.step(s, i, slot.LeaseAnswer{Shard: int(b.shard), Attempt: b.number, Outcome: sbr.Granted, Token: b.token})
-	case leaseUnknown:
-		w.step(s, i, slot.LeaseAnswer{Shard: int(b.shard), Attempt: b.number, Why: "the store does not answer"})
-	case leaseLost:
-		w.lose(s, i, b)
-	case leaseReleased:
-		w.step(s, i, slot.LeaseReleased{Shard: int(b.shard), Attempt: b.number})
-	case runEnded:
-		r := &s.hosts[i].runs[b.shard]
-		r.running, r.stopping = false, false
-		w.step(s, i, slot.RunEnded{Shard: int(b.shard), Run: b.number})
 	}
 }
 
-// lose tells a host that a lease is lost, after it was told that it was granted.
-func (w *walker) lose(s *state, i int, lost *body) {
-	s.Packets.Drop(func(l *packet) bool {
-		b := &l.Body
-		granted := int(l.To) == i && b.kind == leaseAnswer && b.shard == lost.shard && b.number == lost.number
-		if granted {
-			w.inside = append(w.inside, *l)
-		}
-		return granted
-	})
-	w.flush(s)
-	w.step(s, i, slot.LeaseLost{Shard: int(lost.shard), Attempt: lost.number})
+// Lost tells a host that a lease is lost, after it was told that it was granted.
+func (w *walker) Lost(s *state, i int, b *body) {
+	w.GrantFirst(s, i, b)
+	w.Step(s, i, slot.LeaseLost{Shard: int(b.Shard), Attempt: b.Number})
+}
+
+// Resumes tells a member first which leases have run out meanwhile: its own clock says so.
+func (w *walker) Resumes(s *state, i int) {
+	lost := s.LossesOf(i)
+	for k := range lost {
+		w.Lost(s, i, &lost[k])
+	}
+}
+
+// Reopen gives a member a machine that remembers what the one before knew.
+func (w *walker) Reopen(s *state, i int) {
+	m := s.hosts[i]
+	cfg := w.hostConfig(i)
+	cfg.Known, cfg.Gone = m.Known(), m.Departed
+	s.hosts[i] = host.New(cfg, s.Now)
 }
 
 // deliverQuestion hands a question to the machines that it is for.
 func (w *walker) deliverQuestion(s *state, l packet) {
 	i, from, b := int(l.To), int(l.From), &l.Body
-	if b.msg.Kind == message.State || b.msg.Kind == message.Resigned {
+	if b.Msg.Kind == message.State || b.Msg.Kind == message.Resigned {
 		for k := range s.coordinators {
 			if c := &s.coordinators[k]; c.m != nil && int(c.at) == i {
-				w.stepCoordinator(s, k, slot.Asked[message.Message]{Ref: uint64(from), From: name(from), Message: *b.msg})
+				w.stepCoordinator(s, k, slot.Asked[message.Message]{Ref: uint64(from), From: name(from), Message: *b.Msg})
 			}
 		}
 	}
 	switch {
-	case b.msg.Kind == message.State, b.msg.Kind == message.Resigned && from == i:
+	case b.Msg.Kind == message.State, b.Msg.Kind == message.Resigned && from == i:
 	case !s.Members[i].Closed:
 		w.askHost(s, i, from, b)
-	case b.msg.Kind != message.Resigned:
-		w.send(s, i, from, said(unserved, b.term, *b.msg))
+	case b.Msg.Kind != message.Resigned:
+		w.send(s, i, from, said(walk.Unserved, b.Term, *b.Msg))
 	}
 }
 
 // askHost asks a host. A coordinator with an older term must change nothing.
 func (w *walker) askHost(s *state, i, from int, b *body) {
-	old := b.term > 0 && b.term < s.hosts[i].m.Known().Term
+	old := b.Term > 0 && b.Term < s.hosts[i].Known().Term
 	var before string
 	if old {
-		before = hostState(s.hosts[i].m)
+		before = hostState(s.hosts[i])
 	}
-	newer := newerThan(s.hosts[i].m.Status(), b.msg.Takes)
+	newer := newerThan(s.hosts[i].Status(), b.Msg.Takes)
 	m := s.host(i)
-	effects := m.Step(s.Now, slot.Asked[message.Message]{Ref: uint64(from) | b.term<<8, From: name(from), Message: *b.msg})
+	asked := slot.Asked[message.Message]{Ref: uint64(from) | b.Term<<8, From: name(from), Message: *b.Msg}
+	effects := m.Step(s.Now, asked)
 	if old && before != hostState(m) {
-		w.search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over", name(i), name(from), b.term))
+		w.Search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over",
+			name(i), name(from), b.Term))
 	}
 	after := m.Status()
 	for _, x := range newer {
 		if !slices.ContainsFunc(after, func(y host.ShardStatus) bool { return y.Shard == x.Shard && y.Phase == x.Phase && y.Number == x.Number }) {
-			w.search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one", name(i), x.Shard, number(x.Number), name(from)))
+			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
+				name(i), x.Shard, walk.Number(x.Number), name(from)))
 		}
 	}
-	w.carry(s, i, effects)
+	w.Carry(s, i, effects)
 }
 
 // newerThan are the shards of those asked for that a member has by a newer order than that under which they are asked for.

@@ -3,6 +3,7 @@ package shards
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -10,6 +11,72 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
+
+// What can happen to a coordinator, next to what happens to its cluster and to shards.
+const (
+	appoints = walk.Own + iota
+	changes
+	retires
+	wants
+)
+
+// MoreDuties are about who coordinates.
+func (w *walker) MoreDuties(to []walk.Move, s *state) []walk.Move {
+	if c := &s.coordinators[1]; c.m != nil && s.Live(int(c.at)) {
+		to = append(to, walk.Move{Kind: retires})
+	}
+	if i := w.successor(s); i != nobody && w.vacant(s, i) {
+		to = append(to, walk.Move{Kind: appoints, At: uint8(i)})
+	}
+	return to
+}
+
+// MoreFaults are other coordinators, and whims.
+func (w *walker) MoreFaults(to []walk.Move, s *state) []walk.Move {
+	return w.wanting(w.changing(to, s), s)
+}
+
+// MoreDeadlines are those of coordinators, also of those that are not sure of their place, and of the next
+// one.
+func (w *walker) MoreDeadlines(note func(at time.Duration, ok bool), s *state) {
+	for k := range s.coordinators {
+		if c := &s.coordinators[k]; c.m != nil && s.Live(int(c.at)) {
+			note(c.m.NextDeadline())
+			note(s.Members[c.at].Sure+w.Trust, !w.UseLease)
+		}
+	}
+	if at := int(s.coordinators[0].at); at != nobody && s.Losers.Has(at) {
+		note(s.Decided+w.Margin, true)
+	}
+}
+
+// DoMore lets a move of a coordinator happen.
+func (w *walker) DoMore(s *state, mv walk.Move) {
+	switch mv.Kind {
+	case changes:
+		s.Budget.Changes--
+		w.appoint(s, int(mv.At))
+	case wants:
+		i, n := walk.Of(mv)
+		s.Budget.Whims--
+		s.wishes[n] = int8(i)
+		w.lookCoordinator(s, 0)
+	case appoints:
+		w.appoint(s, int(mv.At))
+	case retires:
+		s.coordinators[1] = coordination{at: nobody}
+	}
+}
+
+// Waited lets deadlines of coordinators come.
+func (w *walker) Waited(s *state) {
+	for k := range s.coordinators {
+		w.tickCoordinator(s, k)
+	}
+}
+
+// Dismiss ends what coordinates on a member.
+func (w *walker) Dismiss(s *state, i int) { w.dismiss(s, i, s.Members[i].Left || s.Members[i].Closed) }
 
 // successor is the member on which the coordinator would run next: the oldest that may; nobody: none.
 func (w *walker) successor(s *state) int {
@@ -37,7 +104,7 @@ func (w *walker) vacant(s *state, next int) bool {
 		return s.Whole() // it had ended because it was not sure of its place
 	case s.Losers.Has(at):
 		m := &s.Members[next]
-		return (m.Down.Has(at) || !m.Knows.Has(at)) && s.Now >= s.Decided+w.Host.Margin
+		return (m.Down.Has(at) || !m.Knows.Has(at)) && s.Now >= s.Decided+w.Margin
 	default:
 		return s.Leaving.Has(at) && s.Members[at].Up
 	}
@@ -46,7 +113,7 @@ func (w *walker) vacant(s *state, next int) bool {
 // appoint begins a run of the coordinator. The one before does not know of it, if it still runs.
 func (w *walker) appoint(s *state, i int) {
 	s.term++
-	m := coordinator.New(w.Options.coordinator(i, s.term, w.alloc), s.Now)
+	m := coordinator.New(w.coordinatorConfig(i, s.term), s.Now)
 	if s.coordinators[0].m != nil && int(s.coordinators[0].at) != i {
 		s.coordinators[1] = s.coordinators[0]
 	}
@@ -93,7 +160,7 @@ func (w *walker) tickCoordinator(s *state, k int) {
 		return
 	}
 	if at, ok := c.m.NextDeadline(); ok && at <= s.Now {
-		w.search.Broken(s, "D", fmt.Sprintf("the deadline of the coordinator on %s stands still", name(int(c.at))))
+		w.Search.Broken(s, "D", fmt.Sprintf("the deadline of the coordinator on %s stands still", name(int(c.at))))
 	}
 }
 
@@ -101,31 +168,33 @@ func (w *walker) tickCoordinator(s *state, k int) {
 func (w *walker) carryCoordinator(s *state, k int, effects []slot.Effect) {
 	c := s.coordinators[k]
 	for _, e := range append([]slot.Effect(nil), effects...) {
-		if w.search.Telling() {
+		if w.Search.Telling() {
 			w.tellCoordinator(int(c.at), e)
 		}
 		switch e := e.(type) {
 		case slot.Ask[message.Message]:
 			w.ask(s, int(c.at), c.term, e.To, e.Message)
 		case slot.Answer[message.Message]:
-			w.send(s, int(c.at), int(e.Ref), said(answer, 0, e.Message))
+			w.send(s, int(c.at), int(e.Ref), said(walk.Answer, 0, e.Message))
 		case slot.GiveUp:
 			s.coordinators[k] = coordination{at: nobody}
 			s.term = max(s.term, e.Term)
 		}
 	}
-	w.flush(s)
+	w.Flush(s)
 }
 
 // unsure reports whether the coordinator on a member ends because it does not know its place any more.
 func (w *walker) unsure(s *state, i int) bool {
-	return !w.UseLease && s.Now >= s.Members[i].Sure+w.Host.Trust
+	return !w.UseLease && s.Now >= s.Members[i].Sure+w.Trust
 }
 
 // changes are what may become of the coordinator.
 func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
 	for i := range w.Members {
-		if s.changes > 0 && w.mayCoordinate(s, i) && int(s.coordinators[0].at) != i && s.coordinators[0].m != nil && s.coordinators[1].m == nil && s.Live(int(s.coordinators[0].at)) {
+		c := &s.coordinators[0]
+		well := c.m != nil && s.coordinators[1].m == nil && s.Live(int(c.at))
+		if s.Budget.Changes > 0 && w.mayCoordinate(s, i) && int(c.at) != i && well {
 			to = append(to, walk.Move{Kind: changes, At: uint8(i)})
 		}
 	}
@@ -135,7 +204,7 @@ func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
 // adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it is possible.
 type adversarialAllocator struct {
 	*allocation.Allocator
-	wishes [MaxShards]int8 // those of the state in which it is asked
+	wishes [walk.MaxShards]int8 // those of the state in which it is asked
 }
 
 // Next returns the moves that the allocator would begin now, and those that it wishes.
@@ -161,13 +230,13 @@ func (f *adversarialAllocator) Next(members []allocation.Member, current map[str
 
 // wanting are the whims of the allocation: it wants a shard on another member than the one that runs it.
 func (w *walker) wanting(to []walk.Move, s *state) []walk.Move {
-	if c := &s.coordinators[0]; s.whims == 0 || c.m == nil || !s.Live(int(c.at)) {
+	if c := &s.coordinators[0]; s.Budget.Whims == 0 || c.m == nil || !s.Live(int(c.at)) {
 		return to
 	}
 	for n := range w.Shards {
 		for i := range w.Members {
-			if s.Live(i) && int(s.wishes[n]) != i && !w.active(s, i, n) {
-				to = append(to, walk.Move{Kind: wants, At: at(i, n)})
+			if s.Live(i) && int(s.wishes[n]) != i && !w.Active(s, i, n) {
+				to = append(to, walk.Move{Kind: wants, At: walk.Place(i, n)})
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 // Package shards tries everything that can happen to the shards of a type (packages coordinator and host) on a small cluster: the real machines in every member, and around them
 // an abstract cluster (package walk) of which everything is allowed that the real one might do. It is to shards what package slots is to singletons.
 //
-//	r, err := shards.Walk(ctx, options) // Default, with what may happen; or Walks of Normal or Thorough
+//	r, err := shards.Walk(ctx, options) // walk.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
 // One or two shards are placed by the real allocator. The coordinator runs on the oldest member, as its singleton would have it: it goes elsewhere when its member leaves, or
@@ -44,7 +44,7 @@
 //     come at any moment anyhow.
 //   - A member that leaves is gone only once nothing runs there.
 //   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes on.
-//   - Sides that were cut for good never meet again: a cut does not heal after its verdict. Nobody audits: Coordinator.AuditInterval is later than any walk, unless it is set.
+//   - Sides that were cut for good never meet again: a cut does not heal after its verdict. Nobody audits.
 //
 // # Assumptions
 //

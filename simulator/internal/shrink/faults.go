@@ -43,10 +43,7 @@ func (z *shrinker) victims(i int) {
 			continue
 		}
 		fewest(len(*hit), func(keep []int) bool {
-			left := make([]string, 0, len(keep))
-			for _, k := range keep {
-				left = append(left, (*hit)[k])
-			}
+			left := picked(*hit, keep)
 			return z.step(i, func(st *scenario.Step) { *list(st) = &left })
 		})
 	}

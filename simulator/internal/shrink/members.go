@@ -11,7 +11,7 @@ import (
 
 // members leaves out members, together with everything that names them.
 func (z *shrinker) members() {
-	all := members(z.best)
+	all := z.best.Members()
 	from := z.best
 	fewest(len(all), func(keep []int) bool {
 		gone := make(map[string]bool)
@@ -23,31 +23,6 @@ func (z *shrinker) members() {
 		}
 		return z.try(without(from, gone))
 	})
-}
-
-// members are the names of all that are there from the start or join.
-func members(s *scenario.Scenario) (names []string) {
-	for _, n := range nodes(s) {
-		names = append(names, n.Name)
-	}
-	for i := range s.Steps {
-		if j := s.Steps[i].Join; j != nil && !slices.Contains(names, *j) {
-			names = append(names, *j)
-		}
-	}
-	return names
-}
-
-// nodes are those of the start, as a list.
-func nodes(s *scenario.Scenario) []scenario.Node {
-	if s.Cluster.Nodes.List != nil {
-		return s.Cluster.Nodes.List
-	}
-	list := make([]scenario.Node, max(s.Cluster.Nodes.Count, 0))
-	for i := range list {
-		list[i].Name = fmt.Sprintf("n%d", i+1)
-	}
-	return list
 }
 
 // counted writes a list of nodes as a number where that says the same.
@@ -65,13 +40,13 @@ func without(s *scenario.Scenario, gone map[string]bool) *scenario.Scenario {
 	c := *s
 	left := []scenario.Node{}
 	zones := make(map[string]bool)
-	for _, n := range nodes(s) {
+	for _, n := range s.Cluster.Nodes.All() {
 		if !gone[n.Name] {
 			left = append(left, n)
 			zones[n.Zone] = true
 		}
 	}
-	for _, n := range nodes(s) {
+	for _, n := range s.Cluster.Nodes.All() {
 		if n.Zone != "" && !zones[n.Zone] {
 			gone[n.Zone] = true
 		}

@@ -21,7 +21,7 @@ const (
 // after its last step as s does (3 minutes are enough), and must go on failing when it runs for longer, if s does.
 func Same(s *scenario.Scenario, seed uint64) func(*scenario.Scenario) bool {
 	want := reason(s, seed)
-	ends := func(c *scenario.Scenario) time.Duration { return c.RunFor - last(c) }
+	ends := func(c *scenario.Scenario) time.Duration { return c.RunFor - c.Over() }
 	longer := func(c *scenario.Scenario) *scenario.Scenario {
 		l := *c
 		l.RunFor += settle

@@ -56,52 +56,50 @@ func (z *shrinker) own() {
 
 // shards leaves out shards, and what is set of the others.
 func (z *shrinker) shards() {
-	all := z.best.Cluster.Shards
-	from := *z.best
-	fewest(len(all), func(keep []int) bool {
-		c := from
-		c.Cluster.Shards = nil
-		for _, i := range keep {
-			c.Cluster.Shards = append(c.Cluster.Shards, all[i])
-		}
-		return z.try(&c)
-	})
-	for i := range z.best.Cluster.Shards {
-		one := func(s *scenario.Scenario) any {
-			s.Cluster.Shards = slices.Clone(s.Cluster.Shards)
-			return &s.Cluster.Shards[i]
-		}
-		plain := scenario.Shards{Type: z.best.Cluster.Shards[i].Type}
+	some(z, func(c *scenario.Scenario) *[]scenario.Shards { return &c.Cluster.Shards }, func(i int, one block) scenario.Shards {
 		for n := 1; n < 8 && !z.with(func(c *scenario.Scenario) { one(c).(*scenario.Shards).Count = n }); n++ {
 			continue
 		}
-		plain.Count = z.best.Cluster.Shards[i].Count
-		z.reset(one, &plain)
-		z.rounder(one, &plain)
-	}
+		x := &z.best.Cluster.Shards[i]
+		return scenario.Shards{Type: x.Type, Count: x.Count}
+	})
 }
 
 // singletons leaves out singletons, and what is set of the others.
 func (z *shrinker) singletons() {
-	all := z.best.Cluster.Singletons
-	from := *z.best
+	some(z, func(c *scenario.Scenario) *[]scenario.Singleton { return &c.Cluster.Singletons },
+		func(i int, _ block) scenario.Singleton {
+			return scenario.Singleton{Name: z.best.Cluster.Singletons[i].Name}
+		})
+}
+
+// block points to a part of a scenario, which may be changed.
+type block = func(*scenario.Scenario) any
+
+// some leaves out some of a list, and sets the others to what plain says of each as far as possible.
+func some[T any](z *shrinker, list func(*scenario.Scenario) *[]T, plain func(i int, one block) T) {
+	all := *list(z.best)
 	fewest(len(all), func(keep []int) bool {
-		c := from
-		c.Cluster.Singletons = nil
-		for _, i := range keep {
-			c.Cluster.Singletons = append(c.Cluster.Singletons, all[i])
-		}
-		return z.try(&c)
+		return z.with(func(c *scenario.Scenario) { *list(c) = picked(all, keep) })
 	})
-	for i := range z.best.Cluster.Singletons {
-		plain := scenario.Singleton{Name: z.best.Cluster.Singletons[i].Name}
+	for i := range *list(z.best) {
 		one := func(s *scenario.Scenario) any {
-			s.Cluster.Singletons = slices.Clone(s.Cluster.Singletons)
-			return &s.Cluster.Singletons[i]
+			l := list(s)
+			*l = slices.Clone(*l)
+			return &(*l)[i]
 		}
-		z.reset(one, &plain)
-		z.rounder(one, &plain)
+		p := plain(i, one)
+		z.reset(one, &p)
+		z.rounder(one, &p)
 	}
+}
+
+// picked are those of a list that are kept.
+func picked[T any](all []T, keep []int) (left []T) {
+	for _, i := range keep {
+		left = append(left, all[i])
+	}
+	return left
 }
 
 // roles leaves out the roles and the zones of nodes.
@@ -125,7 +123,7 @@ func (z *shrinker) roles() {
 }
 
 // reset takes as many leaves of a block as possible back to what they are in def.
-func (z *shrinker) reset(block func(*scenario.Scenario) any, def any) {
+func (z *shrinker) reset(block block, def any) {
 	from, defaults := *z.best, reflect.ValueOf(def).Elem()
 	all := leaves(reflect.ValueOf(block(&from)).Elem(), defaults)
 	fewest(len(all), func(keep []int) bool {
@@ -163,7 +161,7 @@ func leaves(v, def reflect.Value) (all [][]int) {
 }
 
 // rounder makes the times and shares of a block round that are not at their default.
-func (z *shrinker) rounder(block func(*scenario.Scenario) any, def any) {
+func (z *shrinker) rounder(block block, def any) {
 	place := func(s *scenario.Scenario, at []int) reflect.Value {
 		return reflect.ValueOf(block(s)).Elem().FieldByIndex(at)
 	}

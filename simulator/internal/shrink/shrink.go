@@ -82,10 +82,7 @@ func (z *shrinker) steps() {
 	all := z.best.Steps
 	fewest(len(all), func(keep []int) bool {
 		return z.with(func(c *scenario.Scenario) {
-			c.Steps = make([]scenario.Step, 0, len(keep))
-			for _, i := range keep {
-				c.Steps = append(c.Steps, all[i])
-			}
+			c.Steps = picked(all, keep)
 		})
 	})
 }

@@ -122,7 +122,7 @@ func (z *shrinker) earlier(from, by time.Duration) bool {
 
 // runFor ends the run earlier.
 func (z *shrinker) runFor() {
-	last := last(z.best)
+	last := z.best.Over()
 	for _, tail := range []time.Duration{10, 30, 60, 120, 180, 300, 600, 1200} {
 		d := (last + tail*time.Second).Round(10 * time.Second)
 		if d >= z.best.RunFor || z.with(func(c *scenario.Scenario) { c.RunFor = d }) {
@@ -130,20 +130,4 @@ func (z *shrinker) runFor() {
 		}
 	}
 	round(z.best.RunFor, func(d time.Duration) bool { return z.with(func(c *scenario.Scenario) { c.RunFor = d }) })
-}
-
-// last is when the last step happens, or ends.
-func last(s *scenario.Scenario) (t time.Duration) {
-	for i := range s.Steps {
-		st := &s.Steps[i]
-		if st.At == nil {
-			continue
-		}
-		end := st.At.Last()
-		if st.For != nil {
-			end += st.For.Last()
-		}
-		t = max(t, end)
-	}
-	return t
 }

@@ -3,40 +3,40 @@ package slots
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 // walker is the model that is walked.
 type walker struct {
-	Options
-	search *walk.Search[state]
-	canon  walk.Canon
+	walk.Walker[handover.Message, state]
 }
 
-// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The error is that of Options.Validate.
-func Walk(ctx context.Context, o Options) (walk.Report, error) {
-	if err := o.Validate(); err != nil {
+// Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The
+// error names every mistake in the options.
+func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
+	w := new(walker)
+	w.Options, w.LossAtOnce, w.MayEnd = o, true, true
+	const patience = 2 // in retry intervals
+	w.Patience = patience * o.HandOverRetryInterval
+	rules := w.config(0)
+	if err := o.Validate(rules.Validate("slots")); err != nil {
 		return walk.Report{}, err
 	}
-	o.Notice = o.Handover.Margin / 2
-	w := &walker{Options: o}
-	w.search = walk.NewSearch(w, o.Limit, nil)
-	return w.search.Run(ctx), nil
+	w.Init(w)
+	return w.Search.Run(ctx), nil
 }
 
-// First is the state in which the members that are there from the beginning know each other: not armed yet or, where they are formed, with one that runs the slot.
+// First is the state in which the members that are there from the beginning know each other: not armed yet
+// or, where they are formed, with one that runs the slot.
 func (w *walker) First(s *state) {
 	*s = state{}
-	s.Cluster = walk.NewCluster(&w.Options.Options)
-	s.holder = -1
 	for i := range w.Members {
-		s.slots[i].m = newMachine(w.config(i), 0)
-		s.Members[i].Sure = -w.Handover.Trust
+		s.machines[i] = handover.New(w.config(i), 0)
 	}
-	application{w, s}.Everyone()
+	w.Begin(s)
 	for w.Formed {
 		mv, more := w.Fair(s)
 		if !more {
@@ -47,48 +47,125 @@ func (w *walker) First(s *state) {
 	s.Endanger()
 }
 
-// Copy makes to a copy of from: what they share is never changed in place.
-func (w *walker) Copy(to, from *state) { *to = *from }
-
 func (w *walker) config(i int) handover.Config {
-	cfg := w.Handover
-	cfg.Self, cfg.Born, cfg.UseLease = name(i), w.Born(i), w.UseLease
-	return cfg
+	return handover.Config{Rules: w.Own(i), Born: w.Born(i)}
 }
 
-func newMachine(c handover.Config, now time.Duration) *handover.Machine {
-	m := handover.New(c, now)
-	return m
+// Part is what the state has in common with others.
+func (*walker) Part(s *state) *walk.Runs[handover.Message] { return &s.Runs }
+
+// Machine is that of a member.
+func (*walker) Machine(s *state, i int) walk.Machine { return s.machines[i] }
+
+// Handle hands an event to a member's machine.
+func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
+	return s.machine(i).Step(s.Now, e)
 }
 
-// Moves appends what can happen next.
-func (w *walker) Moves(to []walk.Move, s *state) []walk.Move {
-	to = s.World.Moves(to, application{w, s}, s.packetKey)
-	if n := len(to); n == 0 || to[n-1].Kind == walk.Waits {
-		w.search.Settle(s, w.Fair, w.Bound)
+// Tick lets a deadline of a member's machine come.
+func (*walker) Tick(s *state, i int) []core.Effect { return s.machine(i).Tick(s.Now) }
+
+// Look shows a member its view.
+func (w *walker) Look(s *state, i int) {
+	s.Look(i)
+	m := &s.Members[i]
+	v := core.View{Armed: m.Armed, Verdict: m.Verdict, Sure: m.Sure, Peers: s.Peers(i)}
+	if !m.Armed {
+		v.Sure = -1
 	}
-	return to
+	w.Step(s, i, core.Viewed{View: v})
 }
 
-// Fair is what happens next where nothing goes wrong. ok is false when all is well and will remain so.
-func (w *walker) Fair(s *state) (mv walk.Move, ok bool) {
-	return s.World.Fair(application{w, s}, s.packetKey, func() bool { return w.asItShouldBe(s) })
+// CarryOut sends a question to whoever the cluster has, or an answer.
+func (w *walker) CarryOut(s *state, i int, e core.Effect) {
+	switch e := e.(type) {
+	case core.Ask[handover.Message]:
+		for j := range w.Members {
+			if j != i && (e.To == "" || e.To == walk.Name(j)) {
+				w.send(s, i, j, body{Kind: walk.Question, Msg: e.Message})
+			}
+		}
+	case core.Answer[handover.Message]:
+		w.send(s, i, int(e.Ref), body{Kind: walk.Answer, Msg: e.Message})
+	}
 }
 
-// Pass is how long it takes until something more can happen. Zero: nothing will.
-func (w *walker) Pass(s *state) time.Duration {
-	p := application{w, s}
-	return s.Next(p, s.Anything(p))
+// send sends a packet, if there is a way.
+func (w *walker) send(s *state, from, to int, b body) {
+	if !s.Talk(from, to) {
+		return
+	}
+	l := packet{From: int8(from), To: int8(to), Body: b}
+	stands := s.Members[to].Paused
+	started := b.Kind == walk.Question && b.Msg.Kind == handover.Started
+	if started && s.Budget.Late+s.Budget.Twice == 0 && !stands {
+		w.AtOnce(l)
+		return
+	}
+	if b.Kind == walk.Question && stands { // the newest is enough for one that stands still
+		s.Packets.Drop(func(o *packet) bool {
+			return o.From == l.From && o.To == l.To && o.Body.Kind == walk.Question && o.Body.Msg.Kind == b.Msg.Kind
+		})
+	}
+	s.Packets.Send(l)
 }
 
-// asItShouldBe reports whether exactly one run is active, or none where nobody may run.
-func (w *walker) asItShouldBe(s *state) bool {
+// Deliver hands a question or an answer over.
+func (w *walker) Deliver(s *state, l packet) {
+	i, from, x := int(l.To), walk.Name(int(l.From)), &l.Body
+	switch {
+	case x.Kind != walk.Question:
+		w.Step(s, i, core.Answered[handover.Message]{From: from, Message: x.Msg, Unserved: x.Kind == walk.Unserved})
+	case !s.Members[i].Closed:
+		w.Step(s, i, core.Asked[handover.Message]{Ref: uint64(l.From), From: from, Message: x.Msg})
+	case x.Msg.Kind == handover.Take || x.Msg.Kind == handover.HandOver:
+		w.send(s, i, int(l.From), body{Kind: walk.Unserved, Msg: handover.Message{Round: x.Msg.Round}})
+	}
+}
+
+// Lost tells a member that its lease is lost.
+func (w *walker) Lost(s *state, i int, b *body) { w.Step(s, i, core.LeaseLost{Attempt: b.Number}) }
+
+// counterBits is the default of the machines.
+const counterBits = 40
+
+// Reopen gives a member a machine whose rounds, and whose tokens without a lease, are beyond all before, as
+// the wall clock has it.
+func (w *walker) Reopen(s *state, i int) {
+	m := s.machines[i]
+	cfg := w.config(i)
+	cfg.FirstRound, cfg.Gone = m.Round()+1, m.Departed
+	if !w.UseLease {
+		cfg.Floor = s.token & (1<<counterBits - 1)
+	}
+	s.machines[i] = handover.New(cfg, s.Now)
+}
+
+// Starts is promise B. A lease that was lost before its grant was heard of does not count: the run's own
+// check says no from the beginning.
+func (w *walker) Starts(s *state, i int, e core.Start) {
+	verdict := s.Members[i].Verdict
+	again := w.UseLease && e.Token == s.Runs.Runs[i][0].Token && e.Token == s.token
+	after := int(s.Leases[0].Holder) == i
+	if !w.UseLease {
+		after = e.From != "" || verdict > s.tokenVerdict
+	}
+	if e.Token <= s.token && after && !again {
+		w.Search.Broken(s, "B", fmt.Sprintf("%s starts with token %d after a run with token %d",
+			walk.Name(i), e.Token, s.token))
+	}
+	s.token, s.tokenVerdict = max(s.token, e.Token), max(s.tokenVerdict, verdict)
+}
+
+// Well reports whether exactly one run is active, or none where nobody may run.
+func (w *walker) Well(s *state) bool {
 	runs, may := 0, 0
 	for i := range w.Members {
-		if w.active(s, i) {
+		if w.Active(s, i, 0) {
 			runs++
 		}
-		if s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.slots[i].m.Status().Resigned && !s.Leaving.Has(i) {
+		here := s.Live(i) && s.Members[i].Armed && !s.Losers.Has(i) && !s.Leaving.Has(i)
+		if here && !s.machines[i].Status().Resigned {
 			may++
 		}
 	}
@@ -99,8 +176,31 @@ func (w *walker) asItShouldBe(s *state) bool {
 func (w *walker) Standing(s *state) (text string) {
 	for i := range w.Members {
 		if s.Live(i) {
-			text += fmt.Sprintf("%s is %v, ", name(i), s.slots[i].m.Phase())
+			text += fmt.Sprintf("%s is %v, ", walk.Name(i), s.machines[i].Phase())
 		}
 	}
 	return text + fmt.Sprintf("%d packets are under way", s.Packets.Len())
+}
+
+// Say tells what an effect is.
+func (w *walker) Say(i int, e core.Effect) {
+	switch e := e.(type) {
+	case core.Ask[handover.Message]:
+		w.Search.Tell("%s asks %s: %v", walk.Name(i), e.To, e.Message.Kind)
+	case core.Answer[handover.Message]:
+		w.Search.Tell("%s answers %s: %v", walk.Name(i), walk.Name(int(e.Ref)), e.Message.Kind)
+	case core.Explain:
+		if e.Topic == handover.TopicYielded || e.Topic == core.TopicTaking {
+			w.Search.Tell("%s: %s", walk.Name(i), e.Text)
+		}
+	}
+}
+
+// Text says what a question or an answer is.
+func (*walker) Text(l *packet) string {
+	x, from := &l.Body, walk.Name(int(l.From))
+	if x.Kind == walk.Unserved {
+		return fmt.Sprintf("%s has no manager, round %d", from, x.Msg.Round)
+	}
+	return fmt.Sprintf("%v of %s, round %d", x.Msg.Kind, from, x.Msg.Round)
 }

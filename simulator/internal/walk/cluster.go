@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 // Set is a set of members, a bit each.
@@ -40,11 +40,6 @@ type Member struct {
 	Verdict uint64
 }
 
-// Budget is what may still happen.
-type Budget struct {
-	Cuts, Crashes, Pauses, Resigns, Returns, Leaves, Ends, Late, Twice, Lost, Removals, Slow, Losses, Doubts int8
-}
-
 // Cluster is an abstract cluster with what runs on top of it left out: who is there and knows of whom, cuts and verdicts. It is a value.
 type Cluster struct {
 	*Options
@@ -72,11 +67,7 @@ func NewCluster(o *Options) (c Cluster) {
 }
 
 // Endanger allows what the options allow.
-func (c *Cluster) Endanger() {
-	o := c.Options
-	c.Budget = Budget{Cuts: int8(o.Cuts), Crashes: int8(o.Crashes), Pauses: int8(o.Pauses), Resigns: int8(o.Resigns), Returns: int8(o.Returns), Leaves: int8(o.Leaves), Ends: int8(o.Ends),
-		Late: int8(o.Late), Twice: int8(o.Twice), Lost: int8(o.Lost), Removals: int8(o.Removals), Slow: int8(o.Slow), Losses: int8(o.Losses), Doubts: int8(o.Doubts)}
-}
+func (c *Cluster) Endanger() { c.Budget = c.Options.Budget }
 
 // Born is a member's birth.
 func (o *Options) Born(i int) int64 {
@@ -114,11 +105,7 @@ func (c *Cluster) AppendKey(b []byte, trust, stood time.Duration) []byte {
 	b = binary.AppendUvarint(b, c.Verdict)
 	b = binary.AppendVarint(b, int64(c.Age(c.Changed, max(c.StableAfter, c.Notice))))
 	b = binary.AppendVarint(b, int64(c.Age(c.Decided, c.Notice)))
-	g := &c.Budget
-	for _, n := range [...]int8{g.Cuts, g.Crashes, g.Pauses, g.Resigns, g.Returns, g.Leaves, g.Ends, g.Late, g.Twice, g.Lost, g.Removals, g.Slow, g.Losses, g.Doubts} {
-		b = append(b, byte(n))
-	}
-	return b
+	return c.Budget.appendKey(b)
 }
 
 // Live reports whether a member does anything.
@@ -240,20 +227,15 @@ func (c *Cluster) Look(i int) {
 	}
 }
 
-// Seen is how a member sees another one, or itself.
-type Seen struct {
-	ID                                    sbr.ID
-	Born                                  int64
-	Candidate, Leaving, Down, Unreachable bool
-}
-
 // View is how a member sees all that it knows.
-func (c *Cluster) View(i int) (list []Seen) {
+func (c *Cluster) View(i int) (list []slot.Peer) {
 	m := &c.Members[i]
 	for j := range c.Options.Members {
 		if m.Knows.Has(j) && !m.Gone.Has(j) {
-			list = append(list, Seen{ID: Name(j), Born: c.Born(j), Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j),
-				Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j)})
+			list = append(list, slot.Peer{
+				ID: Name(j), Name: string(Name(j)), Born: c.Born(j),
+				Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j), Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
+			})
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package walk_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -151,17 +152,18 @@ func TestCluster_ANewcomerIsKnownBeforeItIsArmed(t *testing.T) {
 
 func TestOptions_EveryProblemIsReported(t *testing.T) {
 	o := walk.Default()
-	require.NoError(t, o.Validate("walk", nil, nil))
-	o.Members, o.Joins, o.Returns, o.Losses, o.Notice = 5, 7, -1, 1, o.Step/2
-	err := o.Validate("walk", []walk.Number{{Name: "Whims", N: 16}}, []walk.Time{{Name: "Margin", D: 1}})
-	require.Len(t, strings.Split(err.Error(), "\n"), 7, "%v", err)
+	require.NoError(t, o.Validate(nil))
+	o.Members, o.Shards, o.Joins, o.Returns, o.Whims, o.Losses, o.Notice, o.Margin = 5, 3, 7, -1, 16, 1, o.Step/2, 1
+	err := o.Validate(errors.New("what the machines say"))
+	require.Len(t, strings.Split(err.Error(), "\n"), 9, "%v", err)
 	o.Step = 0
-	require.ErrorContains(t, o.Validate("walk", nil, nil), "walk: Step is 0s: it must be positive")
+	require.ErrorContains(t, o.Validate(), "walk: Step is 0s: it must be positive")
 }
 
-func TestFaults_AreAddedUpByTheirNames(t *testing.T) {
-	var o walk.Options
-	walk.Faults("two, a cut, a cut, a return", walk.Fault, &o)
-	require.Equal(t, walk.Options{Members: 2, Cuts: 2, Returns: 1}, o)
-	require.PanicsWithValue(t, `walk: there is no "a flood"`, func() { walk.Faults("a cut, a flood", walk.Fault, &o) })
+func TestPlan_AllowsWhatIsNamed(t *testing.T) {
+	o := walk.Default()
+	o.Name, o.Formed, o.UseLease, o.Members = "two, a cut, a cut, a return, with leases", true, true, 2
+	o.Budget = walk.Budget{Cuts: 2, Returns: 1}
+	require.Equal(t, []walk.Options{o}, walk.Plan(true, "two, a cut, a cut, a return"))
+	require.PanicsWithValue(t, `walk: there is no "a flood"`, func() { walk.Plan(false, "a cut, a flood") })
 }

@@ -7,7 +7,8 @@
 //	search := walk.NewSearch(model, 0, nil) // the model tells it what it finds: search.Broken
 //	report := search.Run(ctx)
 //
-// Slots and shards run on an abstract cluster (World): members (Cluster) and messages under way (Packets). It is what a resolver shows to
+// Slots and shards run on an abstract cluster (World): members (Cluster) and messages under way (Packets). What both do with runs, and
+// with leases, is a Walker; what is their own is a Runner. The cluster is what a resolver shows to
 // what runs on top of it, and no more: members join and are armed, a cut divides them, the verdict goes to either side or the cut
 // heals, members crash, are paused, resign, open a manager again, leave, and notice all that sooner or later. Which side a verdict
 // goes to is not decided by any rule: either may win.

@@ -32,6 +32,15 @@ const (
 	withdraws
 	returns
 	departs
+	// What happens to runs and their leases: see Runs. At is a member and, times MaxMembers, which one runs.
+	ends
+	endsForGood
+	grants
+	expires
+	loses
+	doubts
+	strangerTakes
+	strangerReleases
 	// Own is the first kind of a model.
 	Own
 )

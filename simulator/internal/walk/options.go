@@ -3,48 +3,44 @@ package walk
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// MaxMembers is how many members a walk may have.
-const MaxMembers = 4
+const (
+	// MaxMembers is how many members a walk may have.
+	MaxMembers = 4
+	// MaxShards is how many things may run in it, each on one member.
+	MaxShards = 2
+)
 
-// Options say what may happen in a walk: each number is how often, at any moment. Start from Default.
+// Options say what may happen in a walk. Start from Default.
 type Options struct {
 	// Name says in a word what the walk is about.
 	Name string
 	// Members is how many there are, at most MaxMembers. They are named a, b, c, d in the order of their births.
 	Members int
+	// Shards is how many things run, at most MaxShards.
+	Shards int
 	// Formed: at the beginning the cluster is there, and everything runs. Otherwise the members have just found each other.
 	Formed bool
-	// UseLease: what runs has a lease.
-	UseLease bool
-	// Joins is how many of the last members join a cluster that is there already. Skewed: their clocks are behind, so they count as the oldest.
+	// Joins is how many of the last members join a cluster that is there already. Skewed: their clocks are
+	// behind, so they count as the oldest.
 	Joins  int
 	Skewed bool
-	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands still.
-	Cuts, Crashes, Pauses int
-	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is how many members leave.
-	Resigns, Returns, Leaves int
-	// Ends is how often a run ends by itself.
-	Ends int
-	// Late is how many messages come late, Twice how many come a second time, late. Lost is how many never come.
-	Late, Twice, Lost int
-	// Removals is how many members see the losers of a verdict removed, some time after they saw them as down.
-	Removals int
-	// Slow is how many runs take any time to end.
-	Slow int
-	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no answer.
-	Losses, Doubts int
+	Budget
 
+	// Rules are those of the machines; Self is each member's. UseLease: what runs has a lease.
+	slot.Rules
 	// Step is the least time between two moments. All other times are multiples of it.
 	Step time.Duration
 	// StableAfter is how long after the last change a verdict comes at the earliest.
 	StableAfter time.Duration
-	// Notice is how long it may take to notice something: half the removal margin.
+	// Notice is how long it may take to notice something. It is set by a walk: half the removal margin.
 	Notice time.Duration
 	// Bound is how long after the end of all faults everything runs again, at the latest.
 	Bound time.Duration
@@ -53,60 +49,75 @@ type Options struct {
 	Limit int
 }
 
+// Budget is what may happen, or may still happen: each number is how often, at any moment, at most 15.
+type Budget struct {
+	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands
+	// still.
+	Cuts, Crashes, Pauses int8
+	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is
+	// how many members leave.
+	Resigns, Returns, Leaves int8
+	// Ends is how often a run ends by itself.
+	Ends int8
+	// Late is how many messages come late, Twice how many come a second time, late. Lost is how many never come.
+	Late, Twice, Lost int8
+	// Removals is how many members see the losers of a verdict removed, some time after they saw them as down.
+	Removals int8
+	// Slow is how many runs take any time to end.
+	Slow int8
+	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no
+	// answer, Strangers how often somebody out of the cluster takes one that nobody holds, for any time.
+	Losses, Doubts, Strangers int8
+	// Changes is how often another member coordinates although the one before is well, and does not know of it
+	// at once.
+	Changes int8
+	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where members
+	// come and go for long enough.
+	Whims int8
+}
+
+// appendKey appends all numbers.
+func (g *Budget) appendKey(b []byte) []byte {
+	for _, n := range [...]int8{
+		g.Cuts, g.Crashes, g.Pauses, g.Resigns, g.Returns, g.Leaves, g.Ends, g.Late, g.Twice, g.Lost,
+		g.Removals, g.Slow, g.Losses, g.Doubts, g.Strangers, g.Changes, g.Whims,
+	} {
+		b = append(b, byte(n))
+	}
+	return b
+}
+
 // Default returns four members with short times, to which nothing happens yet.
 func Default() Options {
 	const step = 2 * time.Second
-	return Options{Members: MaxMembers, Step: step, StableAfter: 4 * step, Notice: 2 * step, Bound: 30 * step}
-}
-
-// Time is one of the times of a walk.
-type Time struct {
-	Name string
-	D    time.Duration
-}
-
-// Number is one of the numbers of a walk.
-type Number struct {
-	Name string
-	N    int
-}
-
-// Validate reports every problem at once, one line each, beginning with the name of the package that asks. counts and times are that package's own.
-func (o *Options) Validate(pkg string, counts []Number, times []Time) error {
-	var errs []error
-	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf(pkg+": "+format, args...)) }
-	if o.Members < 1 || o.Members > MaxMembers {
-		say("Members is %d: 1 to %d are possible", o.Members, MaxMembers)
+	return Options{
+		Members: MaxMembers, Shards: 1, Step: step, StableAfter: 4 * step, Notice: 2 * step, Bound: 30 * step,
+		Rules: slot.Rules{
+			HandOverRetryInterval: 2 * step, NumberOfRetries: 2, LeaseRetryInterval: 2 * step,
+			Margin: 4 * step, Trust: 5 * step,
+		},
 	}
-	if o.Joins < 0 || o.Joins >= max(o.Members, 1) {
-		say("Joins is %d: at least one of %d members has to be there", o.Joins, o.Members)
-	}
-	for _, n := range append([]Number{{"Cuts", o.Cuts}, {"Crashes", o.Crashes}, {"Pauses", o.Pauses}, {"Resigns", o.Resigns}, {"Returns", o.Returns}, {"Leaves", o.Leaves}, {"Ends", o.Ends},
-		{"Late", o.Late}, {"Twice", o.Twice}, {"Lost", o.Lost}, {"Removals", o.Removals}, {"Slow", o.Slow}, {"Losses", o.Losses}, {"Doubts", o.Doubts}}, counts...) {
-		if n.N < 0 || n.N > 15 {
-			say("%s is %d: 0 to 15 are possible", n.Name, n.N)
+}
+
+// Plan makes walks of lists of what may happen, such as "three, a crash, a late message", with leases or
+// without.
+func Plan(lease bool, lists ...string) (all []Options) {
+	for _, list := range lists {
+		o := Default()
+		o.Formed, o.UseLease, o.Name = true, lease, list
+		if lease {
+			o.Name += ", with leases"
 		}
+		o.allow(list)
+		all = append(all, o)
 	}
-	if !o.UseLease && o.Losses+o.Doubts > 0 {
-		say("Losses and Doubts need UseLease")
-	}
-	if o.Step <= 0 {
-		say("Step is %v: it must be positive", o.Step)
-		return errors.Join(errs...)
-	}
-	for _, d := range append([]Time{{"StableAfter", o.StableAfter}, {"Notice", o.Notice}}, times...) {
-		if d.D%o.Step != 0 {
-			say("%s is %v: a multiple of Step, %v, is needed", d.Name, d.D, o.Step)
-		}
-	}
-	return errors.Join(errs...)
+	return all
 }
 
-// Faults has each change that a list names, such as "a crash, a late message", made by what is known by that name. It panics at one that nobody knows: a
-// mistake in the program.
-func Faults[O any](list string, known func(name string) (change func(*O), ok bool), o *O) {
+// allow allows what a list names. It panics at what nobody knows: a mistake in the program.
+func (o *Options) allow(list string) {
 	for name := range strings.SplitSeq(list, ", ") {
-		change, ok := known(name)
+		change, ok := faults[name]
 		if !ok {
 			panic(fmt.Sprintf("walk: there is no %q", name))
 		}
@@ -114,32 +125,71 @@ func Faults[O any](list string, known func(name string) (change func(*O), ok boo
 	}
 }
 
-// Fault returns the change of a fault that comes alone, or together with others.
-func Fault(name string) (change func(*Options), ok bool) {
-	change, ok = faults[name]
-	return change, ok
+var faults = map[string]func(*Options){
+	"forming":             func(o *Options) { o.Formed = false },
+	"two":                 func(o *Options) { o.Members = 2 },
+	"three":               func(o *Options) { o.Members = 3 },
+	"two shards":          func(o *Options) { o.Shards = 2 },
+	"a newcomer":          func(o *Options) { o.Joins = 1 },
+	"an old newcomer":     func(o *Options) { o.Joins, o.Skewed = 1, true },
+	"a cut":               func(o *Options) { o.Cuts++ },
+	"a crash":             func(o *Options) { o.Crashes++ },
+	"a pause":             func(o *Options) { o.Pauses++ },
+	"a resignation":       func(o *Options) { o.Resigns++ },
+	"a return":            func(o *Options) { o.Returns++ },
+	"a leave":             func(o *Options) { o.Leaves++ },
+	"an end":              func(o *Options) { o.Ends++ },
+	"a late message":      func(o *Options) { o.Late++ },
+	"a message twice":     func(o *Options) { o.Twice++ },
+	"a lost message":      func(o *Options) { o.Lost++ },
+	"a removal":           func(o *Options) { o.Removals++ },
+	"a slow end":          func(o *Options) { o.Slow++ },
+	"a lost lease":        func(o *Options) { o.Losses++ },
+	"a silent store":      func(o *Options) { o.Doubts++ },
+	"a stranger":          func(o *Options) { o.Strangers++ },
+	"another coordinator": func(o *Options) { o.Changes++ },
+	"a whim":              func(o *Options) { o.Whims++ },
 }
 
-var faults = map[string]func(*Options){
-	"forming":         func(o *Options) { o.Formed = false },
-	"two":             func(o *Options) { o.Members = 2 },
-	"three":           func(o *Options) { o.Members = 3 },
-	"a newcomer":      func(o *Options) { o.Joins = 1 },
-	"an old newcomer": func(o *Options) { o.Joins, o.Skewed = 1, true },
-	"a cut":           func(o *Options) { o.Cuts++ },
-	"a crash":         func(o *Options) { o.Crashes++ },
-	"a pause":         func(o *Options) { o.Pauses++ },
-	"a resignation":   func(o *Options) { o.Resigns++ },
-	"a return":        func(o *Options) { o.Returns++ },
-	"a leave":         func(o *Options) { o.Leaves++ },
-	"an end":          func(o *Options) { o.Ends++ },
-	"a late message":  func(o *Options) { o.Late++ },
-	"a message twice": func(o *Options) { o.Twice++ },
-	"a lost message":  func(o *Options) { o.Lost++ },
-	"a removal":       func(o *Options) { o.Removals++ },
-	"a slow end":      func(o *Options) { o.Slow++ },
-	"a lost lease":    func(o *Options) { o.Losses++ },
-	"a silent store":  func(o *Options) { o.Doubts++ },
+// Validate reports every problem at once, one line each. machine is what the machines of the model say of
+// their rules.
+func (o *Options) Validate(machine ...error) error {
+	errs := machine
+	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf("walk: "+format, args...)) }
+	if o.Members < 1 || o.Members > MaxMembers {
+		say("Members is %d: 1 to %d are possible", o.Members, MaxMembers)
+	}
+	if o.Shards < 1 || o.Shards > MaxShards {
+		say("Shards is %d: 1 to %d are possible", o.Shards, MaxShards)
+	}
+	if o.Joins < 0 || o.Joins >= max(o.Members, 1) {
+		say("Joins is %d: at least one of %d members has to be there", o.Joins, o.Members)
+	}
+	const most = 15
+	for f, v := range reflect.ValueOf(o.Budget).Fields() {
+		if n := v.Int(); n < 0 || n > most {
+			say("%s is %d: 0 to %d are possible", f.Name, n, most)
+		}
+	}
+	if !o.UseLease && o.Losses+o.Doubts+o.Strangers > 0 {
+		say("Losses, Doubts and Strangers need UseLease")
+	}
+	if o.Step <= 0 {
+		say("Step is %v: it must be positive", o.Step)
+		return errors.Join(errs...)
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"StableAfter", o.StableAfter}, {"Notice", o.Notice}, {"HandOverRetryInterval", o.HandOverRetryInterval},
+		{"Margin", o.Margin}, {"Trust", o.Trust}, {"LeaseRetryInterval", o.LeaseRetryInterval},
+	} {
+		if d.d%o.Step != 0 {
+			say("%s is %v: a multiple of Step, %v, is needed", d.name, d.d, o.Step)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 var ids = [MaxMembers]sbr.ID{"a", "b", "c", "d"}

@@ -59,7 +59,7 @@ type Search[S any] struct {
 	model    Model[S]
 	limit    int
 	progress func(Counts)
-	seen     hashSet
+	seen     map[hash]struct{}
 	settled  map[hash]time.Duration
 	stack    []*frame[S] // the way to the present state; frames behind it are used again
 	depth    int
@@ -88,7 +88,9 @@ type finding[S any] struct {
 // NewSearch returns a search that has not begun. It ends at more than limit states; zero: it does not. progress is called now and
 // then with what was counted so far; nil: it is not.
 func NewSearch[S any](m Model[S], limit int, progress func(Counts)) *Search[S] {
-	return &Search[S]{model: m, limit: limit, progress: progress, settled: map[hash]time.Duration{}}
+	return &Search[S]{
+		model: m, limit: limit, progress: progress, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{},
+	}
 }
 
 // Run visits every state that can be reached, depth first, each once. It looks at ctx now and then, and returns what it has when
@@ -134,10 +136,12 @@ func (w *Search[S]) frame(depth int) *frame[S] {
 // enter looks at a state that was reached, and reports whether it is new.
 func (w *Search[S]) enter(ctx context.Context, f *frame[S]) bool {
 	f.moves, f.next = f.moves[:0], 0
-	if !w.seen.add(w.hash(&f.state)) {
+	k := w.hash(&f.state)
+	if _, known := w.seen[k]; known {
 		return false
 	}
-	w.States = w.seen.n
+	w.seen[k] = struct{}{}
+	w.States = len(w.seen)
 	if w.limit > 0 && w.States > w.limit || w.States%checkEvery == 0 && ctx.Err() != nil {
 		w.complete = false
 		return false
@@ -273,46 +277,6 @@ func (w *Search[S]) hash(s *S) hash {
 	w.buf = w.model.AppendKey(w.buf[:0], s)
 	sum := sha256.Sum256(w.buf)
 	return hash{binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])}
-}
-
-// hashSet is a set of hashes: in 16 to 32 bytes a state, where a map needs some 50. The zero value is empty.
-type hashSet struct {
-	slots []hash // open addressing; the zero hash stands for an empty slot
-	n     int
-}
-
-// add reports whether h is new.
-func (s *hashSet) add(h hash) bool {
-	if h == (hash{}) {
-		h[0] = 1
-	}
-	if 4*s.n >= 3*len(s.slots) {
-		old := s.slots
-		s.slots = make([]hash, max(1<<10, 2*len(old)))
-		for _, h := range old {
-			if h != (hash{}) {
-				s.put(h)
-			}
-		}
-	}
-	if !s.put(h) {
-		return false
-	}
-	s.n++
-	return true
-}
-
-func (s *hashSet) put(h hash) bool {
-	mask := uint64(len(s.slots) - 1)
-	for k := h[0] & mask; ; k = (k + 1) & mask {
-		switch s.slots[k] {
-		case h:
-			return false
-		case hash{}:
-			s.slots[k] = h
-			return true
-		}
-	}
 }
 
 // Counts are the sizes of a search.

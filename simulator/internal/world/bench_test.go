@@ -3,7 +3,6 @@
 package world
 
 import (
-	"math"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -97,35 +96,29 @@ func batchOn(b *testing.B, cores, runs int) {
 	wg.Wait()
 }
 
-// BenchmarkEvent says what an event costs at each size, and how that grows with it: 1 is as fast as the logarithm. The start of a world,
-// which takes a step for each pair of members that know each other, is left out.
-func BenchmarkEvent(b *testing.B) {
-	var first float64
-	for _, nodes := range []int{10, 100, 300} {
+// BenchmarkSize says what a partition costs at each size, in time, events and memory.
+func BenchmarkSize(b *testing.B) {
+	for _, nodes := range []int{5, 20, 100, 300, 1000} {
 		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
 			var cpu time.Duration
-			var events uint64
+			var peak uint64
 			for seed := uint64(1); b.Loop(); seed++ {
-				o := large(seed, nodes)
-				groups := sixToFour(nodes)
-				w, err := New(o)
+				before := spent()
+				w, err := New(large(seed, nodes))
 				require.NoError(b, err)
+				groups := sixToFour(nodes)
 				w.At(10*time.Second, func() { w.Partition(groups...) })
-				before, events0 := spent(), w.seq
 				w.Run(2 * time.Minute)
 				cpu += spent() - before
-				events += w.seq - events0
-				require.Len(b, w.Down(), nodes*4/10)
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				peak = max(peak, m.Sys)
+				b.ReportMetric(float64(w.seq), "events")
+				b.ReportMetric(float64(len(w.Down())), "down")
 			}
-			each := float64(cpu.Nanoseconds()) / float64(events)
-			if nodes == 10 {
-				first = each
-			}
-			b.ReportMetric(each, "cpu-ns/event")
-			b.ReportMetric(float64(events)/float64(b.N), "events")
-			if first > 0 {
-				b.ReportMetric(each/first/math.Log10(float64(nodes)), "x-logarithm")
-			}
+			b.ReportMetric(cpu.Seconds()/float64(b.N), "cpu-s/run")
+			b.ReportMetric(float64(b.N)/cpu.Seconds(), "runs/cpu-s")
+			b.ReportMetric(float64(peak)/1e6, "MB")
 		})
 	}
 }

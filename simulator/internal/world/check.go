@@ -70,9 +70,6 @@ func (w *World) violate(promise, format string, args ...any) {
 	w.note(nil, "VIOLATION", "%s: %s", promise, v.Text)
 }
 
-// Violations are the broken promises so far.
-func (w *World) Violations() []Violation { return w.violations }
-
 // Excepted are the promises that were broken where S1 allows it: the store had lost an acknowledged verdict, no survivor of it reached the
 // store until others had written the next one, and neither has met the other since.
 func (w *World) Excepted() []Violation { return w.excepted }

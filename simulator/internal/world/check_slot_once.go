@@ -31,10 +31,7 @@ func (s *slot) look() {
 func (s *slot) overlap(older, newer *run) {
 	if why := s.excuse(older, newer); why != "" {
 		s.outcome.Overlaps++
-		if s.outcome.Why == nil {
-			s.outcome.Why = make(map[string]int)
-		}
-		s.outcome.Why[why]++
+		s.outcome.because(why, 1)
 		s.w.note(newer.executor.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.executor.p.id, why)
 		return
 	}

@@ -1,76 +1,157 @@
 package world
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
-// Each promise about slots can be broken, and is then named.
+// Each promise about slots and shards can be broken, and is then named.
 func TestSlotChecks_CanFail(t *testing.T) {
+	const large = 1 << 60 // a token
 	member := func(w *World, i int) *slotMember { return w.nodes[i].proc.slotMembers[0] }
-	for name, tc := range map[string]struct {
+	hostOn := func(w *World, i int) *shardHost { return w.nodes[i].proc.shardHosts[0] }
+	type harm func(w *World, s *slot, runner, other *executor)
+	both := map[string]struct {
 		promise string
 		lease   bool
-		harm    func(w *World)
+		harm    harm
 	}{
-		"a second run elsewhere": {"X1", false, func(w *World) {
-			member(w, 1).start(core.Start{Run: 1, Token: 100})
-			w.slots[0].look()
+		"a second run elsewhere": {"1", false, func(_ *World, s *slot, _, other *executor) {
+			other.start(core.Start{Run: 1, Token: large})
+			s.look()
 		}},
-		"a second run on the same member": {"X1", false, func(w *World) { member(w, 0).start(core.Start{Run: 2, Token: 100}) }},
-		"a run that was handed over before it had ended": {"X1", false, func(w *World) {
-			member(w, 1).start(core.Start{Run: 1, Token: 100, From: w.nodes[0].proc.id})
+		"a second run on the same member": {"1", false, func(_ *World, _ *slot, runner, _ *executor) {
+			runner.start(core.Start{Run: 2, Token: large})
 		}},
-		"a token that does not grow, with a lease": {"X2", true, func(w *World) { member(w, 1).start(core.Start{Run: 1, Token: 1}) }},
-		"a token that does not grow, handed over": {"X2", false, func(w *World) {
-			member(w, 1).start(core.Start{Run: 1, Token: 1, From: w.nodes[0].proc.id})
+		"a run that was handed over before it had ended": {"1", false, func(_ *World, _ *slot, runner, other *executor) {
+			other.start(core.Start{Run: 1, Token: large, From: runner.p.id})
 		}},
-		"the state of another run": {"X2", true, func(w *World) { member(w, 1).start(core.Start{Run: 1, Token: 100, State: []byte("7")}) }},
-		"an older write after a newer one": {"X3", true, func(w *World) {
-			older := member(w, 0).run
-			member(w, 1).start(core.Start{Run: 1, Token: 1})
-			w.slots[0].resource.take(w.slots[0], member(w, 1).run)
-			w.slots[0].resource.take(w.slots[0], older)
+		"a token that does not grow, with a lease": {"2", true, func(_ *World, _ *slot, _, other *executor) {
+			other.start(core.Start{Run: 1, Token: 1})
 		}},
-		"a newer write is refused": {"X3", true, func(w *World) {
-			w.slots[0].resource.take(w.slots[0], member(w, 0).run)
-			member(w, 1).start(core.Start{Run: 1})
-			w.slots[0].resource.take(w.slots[0], member(w, 1).run)
+		"a token that does not grow, handed over": {"2", false, func(_ *World, _ *slot, runner, other *executor) {
+			other.start(core.Start{Run: 1, Token: 1, From: runner.p.id})
 		}},
-		"nothing runs": {"X4", false, func(w *World) {
-			member(w, 0).run.cease()
-			w.Run(w.now + 5*time.Minute)
+		"the state of another run": {"2", true, func(_ *World, _ *slot, _, other *executor) {
+			other.start(core.Start{Run: 1, Token: 100, State: []byte("7")})
 		}},
-		"it runs where it should not": {"X4", false, func(w *World) {
-			r := member(w, 0).run
-			r.executor, member(w, 0).run = &member(w, 3).executor, nil
-			w.Run(w.now + 5*time.Minute)
+		"an older write after a newer one": {"3", true, func(_ *World, s *slot, runner, other *executor) {
+			older := runner.run
+			other.start(core.Start{Run: 1, Token: 1})
+			s.resource.take(s, other.run)
+			s.resource.take(s, older)
 		}},
-		"a downed member goes on": {"X5", false, func(w *World) { member(w, 0).downed() }},
-		"a downed member starts": {"X5", false, func(w *World) {
-			w.nodes[1].proc.downReason = "by hand"
-			member(w, 1).start(core.Start{Run: 1, Token: 100})
+		"a newer write is refused": {"3", true, func(_ *World, s *slot, runner, other *executor) {
+			s.resource.take(s, runner.run)
+			other.start(core.Start{Run: 1})
+			s.resource.take(s, other.run)
 		}},
-		"an answer to nothing":        {"X6", false, func(w *World) { member(w, 1).answer(core.Answer[handover.Message]{Ref: 7}) }},
-		"a stop of what runs no more": {"X6", false, func(w *World) { member(w, 1).stop(9, "") }},
-	} {
+		"it does not run": {"4", false, func(w *World, _ *slot, runner, _ *executor) {
+			runner.run.cease()
+			w.Run(w.now + 10*time.Minute)
+		}},
+		"a downed member goes on": {"5", false, func(_ *World, _ *slot, runner, _ *executor) { runner.downed() }},
+		"a downed member starts": {"5", false, func(_ *World, _ *slot, _, other *executor) {
+			other.p.downReason = "by hand"
+			other.start(core.Start{Run: 1, Token: large})
+		}},
+		"a stop of what runs no more": {"6", false, func(_ *World, _ *slot, _, other *executor) { other.stop(9, "") }},
+	}
+	breaks := func(t *testing.T, w *World, promise string, harm func()) {
+		t.Helper()
+		require.Empty(t, w.Violations())
+		harm()
+		require.True(t, slices.ContainsFunc(w.Violations(), func(v Violation) bool { return v.Promise == promise }), "%v", w.Violations())
+	}
+	slots := func(t *testing.T, lease bool) (w *World, s *slot, runner, other *executor) {
+		t.Helper()
+		w = slotted(t, 1, lease, nil, nil)
+		w.Run(60 * time.Second)
+		require.NotNil(t, member(w, 0).run)
+		return w, w.slots[0], &member(w, 0).executor, &member(w, 1).executor
+	}
+	shards := func(t *testing.T, lease bool) (w *World, s *slot, runner, other *executor) {
+		t.Helper()
+		w = sharded(t, 1, lease, nil, nil)
+		w.Run(2 * time.Minute)
+		hosts(t, w)
+		s = w.shards[0].slots[0]
+		runs := func(n *Node) bool { return n.proc.shardHosts[0].executors[0].run != nil }
+		idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return !runs(n) })
+		return w, s, s.live[0].executor, &hostOn(w, idle).executors[0]
+	}
+	for name, tc := range both {
 		t.Run(name, func(t *testing.T) {
-			w := slotted(t, 1, tc.lease, nil, nil)
-			w.Run(60 * time.Second)
-			require.NotNil(t, member(w, 0).run)
-			require.Empty(t, w.Violations())
-			tc.harm(w)
-			require.NotEmpty(t, w.Violations())
-			promises := make([]string, 0, len(w.Violations()))
-			for _, v := range w.Violations() {
-				promises = append(promises, v.Promise)
+			w, s, runner, other := slots(t, tc.lease)
+			breaks(t, w, "X"+tc.promise, func() { tc.harm(w, s, runner, other) })
+			w, s, runner, other = shards(t, tc.lease)
+			breaks(t, w, "Y"+tc.promise, func() { tc.harm(w, s, runner, other) })
+		})
+	}
+	t.Run("a slot that runs where it should not", func(t *testing.T) {
+		w, _, runner, _ := slots(t, false)
+		breaks(t, w, "X4", func() {
+			r := runner.run
+			r.executor, runner.run = &member(w, 3).executor, nil
+			w.Run(w.now + 5*time.Minute)
+		})
+	})
+	t.Run("a slot's answer to nothing", func(t *testing.T) {
+		w, _, _, _ := slots(t, false)
+		breaks(t, w, "X6", func() { member(w, 1).answer(core.Answer[handover.Message]{Ref: 7}) })
+	})
+	for name, tc := range map[string]struct {
+		promise string
+		harm    harm
+	}{
+		"a token that does not grow, on one member": {"Y2", func(_ *World, _ *slot, runner, _ *executor) {
+			runner.start(core.Start{Run: 2, Token: 1})
+		}},
+		"one runs where it should not": {"Y4", func(w *World, _ *slot, runner, _ *executor) {
+			for _, n := range w.nodes {
+				n.proc.shardHosts[0].stage = hostClosed
 			}
-			require.Contains(t, promises, tc.promise)
+			require.False(t, runner.run.over)
+			w.Run(w.now + 10*time.Minute)
+		}},
+		"one that nobody knows of": {"Y4", func(w *World, _ *slot, runner, other *executor) {
+			r := runner.run
+			runner.run, r.executor, other.run = nil, other, r
+			w.Run(w.now + 10*time.Minute)
+		}},
+		"one moves for ever": {"Y4", func(w *World, s *slot, _, _ *executor) {
+			w.Run(w.now + 10*time.Minute)
+			from := s.live[0].executor
+			idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.proc.shardHosts[0].executors[0].run == nil })
+			from.run.cease()
+			hostOn(w, idle).executors[0].start(core.Start{Run: 1, Token: large, From: from.p.id})
+		}},
+		"an answer to nothing": {"Y6", func(w *World, _ *slot, _, _ *executor) {
+			hostOn(w, 1).carryOut(hostMachine, []core.Effect{core.Answer[message.Message]{Ref: 7000}})
+		}},
+		"too long a message": {"Y6", func(w *World, _ *slot, _, _ *executor) {
+			m := message.Message{Kind: message.HandedOver}
+			for i := range 3 {
+				m.Handed = append(m.Handed, message.Handed{Shard: i, Number: 1, State: make([]byte, message.MaxState)})
+			}
+			hostOn(w, 1).written(&m)
+		}},
+		"a coordinator without a term": {"Y6", func(w *World, _ *slot, _, _ *executor) {
+			t := hostOn(w, 1)
+			t.coordinate(&run{executor: &t.executors[0]})
+			w.Run(w.now + time.Second)
+		}},
+	} {
+		t.Run("shards: "+name, func(t *testing.T) {
+			w, s, runner, other := shards(t, false)
+			breaks(t, w, tc.promise, func() { tc.harm(w, s, runner, other) })
 		})
 	}
 }

@@ -71,7 +71,7 @@ func (t *executor) start(e core.Start) {
 	s.runs, s.live = append(s.runs, r), append(s.live, r)
 	s.outcome.Starts++
 	if e.From != "" {
-		s.outcome.HandOvers++
+		s.outcome.HandedOver++
 	}
 	if s.coordinates != nil {
 		t.p.shardHost(s.coordinates).coordinate(r)

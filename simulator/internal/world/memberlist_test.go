@@ -126,7 +126,7 @@ func TestMemberlist_LinksReachDetection(t *testing.T) {
 			for i := range 5 {
 				for j := range 5 {
 					if i != j {
-						w.SetLink(i, j, NetworkOptions{Latency: 11 * time.Second})
+						w.SetLink(i, j, Network{Latency: 11 * time.Second})
 					}
 				}
 			}

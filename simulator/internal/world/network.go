@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// NetworkOptions are the properties of every link that is not cut.
-type NetworkOptions struct {
+// Network are the properties of every link that is not cut.
+type Network struct {
 	// Latency is the least time a message takes, Jitter what chance adds at most.
-	Latency, Jitter time.Duration
+	Latency time.Duration `yaml:"latency"`
+	Jitter  time.Duration `yaml:"jitter"`
 	// Loss is the share of packets that vanish.
-	Loss float64
+	Loss float64 `yaml:"loss"`
 }
 
 // network knows which nodes can reach each other.
 type network struct {
 	group []int           // nodes of different groups cannot reach each other
 	cut   map[[2]int]bool // single links, from and to
-	every NetworkOptions
-	poor  map[[2]int]NetworkOptions // single links that differ from every other one
-	part  []int                     // the connected component of each node, worked out on demand; less than the number of nodes
+	every Network
+	poor  map[[2]int]Network // single links that differ from every other one
+	part  []int              // the connected component of each node, worked out on demand; less than the number of nodes
 	valid bool
 }
 
@@ -33,7 +34,7 @@ func (n *network) open(a, b int) bool {
 func (n *network) direct(a, b int) bool { return n.open(a, b) && n.open(b, a) }
 
 // quality is what becomes of packets from a to b, as far as none is cut.
-func (n *network) quality(a, b int) NetworkOptions {
+func (n *network) quality(a, b int) Network {
 	if len(n.poor) > 0 {
 		if o, ok := n.poor[[2]int{a, b}]; ok {
 			return o
@@ -44,7 +45,7 @@ func (n *network) quality(a, b int) NetworkOptions {
 
 // clean reports whether every packet gets there, and each answer within so much time, where links are not cut.
 func (n *network) clean(within time.Duration) bool {
-	slow := func(o NetworkOptions) bool { return o.Loss > 0 || 2*(o.Latency+o.Jitter) > within }
+	slow := func(o Network) bool { return o.Loss > 0 || 2*(o.Latency+o.Jitter) > within }
 	for _, o := range n.poor {
 		if slow(o) {
 			return false
@@ -202,14 +203,14 @@ func (w *World) mend(from, to int) {
 }
 
 // SetLink changes what becomes of what from sends to the node to: a loss of 1 cuts the link. A partition stays.
-func (w *World) SetLink(from, to int, o NetworkOptions) {
+func (w *World) SetLink(from, to int, o Network) {
 	w.rewire(func() {
 		w.mend(from, to)
 		if o.Loss >= 1 {
 			w.setCut(from, to)
 		}
 		if w.net.poor == nil {
-			w.net.poor = make(map[[2]int]NetworkOptions)
+			w.net.poor = make(map[[2]int]Network)
 		}
 		w.net.poor[[2]int{from, to}] = o
 		w.note(nil, "link", "%s to %s: loss %g, latency %v", w.nodes[from].Name, w.nodes[to].Name, o.Loss, o.Latency)
@@ -217,7 +218,7 @@ func (w *World) SetLink(from, to int, o NetworkOptions) {
 }
 
 // Link is what becomes of what from sends to the node to.
-func (w *World) Link(from, to int) NetworkOptions {
+func (w *World) Link(from, to int) Network {
 	o := w.net.quality(from, to)
 	if w.net.cut[[2]int{from, to}] {
 		o.Loss = 1
@@ -234,9 +235,6 @@ func (w *World) Heal() {
 		w.note(nil, "heal", "every link works")
 	})
 }
-
-// SetLoss changes the share of packets that vanish on every link that has none of its own.
-func (w *World) SetLoss(loss float64) { w.rewire(func() { w.net.every.Loss = loss }) }
 
 // leg draws what becomes of a packet: how long it takes, if it gets there.
 func (w *World) leg(from, to *process) (d time.Duration, ok bool) {

@@ -78,29 +78,6 @@ func (n *Node) SetSkew(d time.Duration) {
 // Up reports whether a process runs on the node and was not downed. A paused process is up.
 func (n *Node) Up() bool { return n.proc != nil && n.proc.runs() }
 
-// Status is the present snapshot of the resolver; ok is false when none runs.
-func (n *Node) Status() (s sbr.Snapshot, ok bool) {
-	if !n.Up() {
-		return sbr.Snapshot{}, false
-	}
-	return n.proc.r.Snapshot(), true
-}
-
-// DownReason says why the last process of the node was downed; empty if it was not.
-func (n *Node) DownReason() string {
-	if n.proc == nil {
-		return ""
-	}
-	return n.proc.downReason
-}
-
-// Join adds a node that joins the cluster as soon as it has read the store and found a member that does not belong to the downed.
-func (w *World) Join() *Node {
-	n := w.AddNode(NodeOptions{})
-	n.Restart()
-	return n
-}
-
 // Crash stops the node's process at once.
 func (n *Node) Crash() {
 	if p := n.proc; p != nil && p.stage != stageStopped {
@@ -155,13 +132,6 @@ func (n *Node) Leave() {
 		return
 	}
 	p.goodbye()
-}
-
-// Fail reports a failure of the resolver's own machinery to the node's resolver.
-func (n *Node) Fail(reason string) {
-	if p := n.proc; p != nil && p.runs() {
-		p.w.after(0, p, func() { p.step(sbr.Failed{Reason: reason}) })
-	}
 }
 
 // harm notes that something happens to the node's process that excuses it from promise L1.

@@ -3,13 +3,12 @@ package world
 import (
 	"flag"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -28,33 +27,28 @@ func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
 	} else if testing.Short() {
 		count /= 10
 	}
-	var next, failures atomic.Uint64
-	var mu sync.Mutex
-	next.Store(*firstSeed)
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for {
-				seed := next.Add(1) - 1
-				if seed >= *firstSeed+count || !*keepGoing && failures.Load() >= 3 {
-					return
-				}
-				if bad := violationsOf(make(seed), false); len(bad) > 0 {
-					failures.Add(1)
-					mu.Lock()
-					if *keepGoing {
-						fmt.Printf("%s: seed %d: %v\n", t.Name(), seed, bad[0])
-					} else {
-						report(t, make(seed))
-					}
-					mu.Unlock()
-				}
-			}
-		})
+	failures := 0
+	for p := range cores.InOrder(count, func(i uint64) (p played) {
+		p.seed = *firstSeed + i
+		p.bad = violationsOf(make(p.seed), false)
+		return p
+	}) {
+		if len(p.bad) == 0 {
+			continue
+		}
+		if failures++; *keepGoing {
+			fmt.Printf("%s: seed %d: %v\n", t.Name(), p.seed, p.bad[0])
+		} else if report(t, make(p.seed)); failures >= 3 {
+			break
+		}
 	}
-	wg.Wait()
-	t.Logf("%d seeds, %d failures", count, failures.Load())
-	require.Zero(t, failures.Load(), "replay one with: go test ./simulator -run '%s$' -first SEED -seeds 1", t.Name())
+	t.Logf("%d seeds, %d failures", count, failures)
+	require.Zero(t, failures, "replay one with: go test ./simulator/internal/world -run '%s$' -first SEED -seeds 1", t.Name())
+}
+
+type played struct {
+	seed uint64
+	bad  []Violation
 }
 
 func violationsOf(p plan, trace bool) []Violation {

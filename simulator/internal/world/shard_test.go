@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
-	core "github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 // sharded is a world of five with six shards, to which something happens.
@@ -28,12 +27,9 @@ func sharded(t testing.TB, seed uint64, lease bool, change func(o *Options), pla
 // hosts are the nodes on which all shards run; it fails where one does not.
 func hosts(t testing.TB, w *World) (on []string) {
 	t.Helper()
-	for _, x := range w.Shards()[0].Shards {
-		require.NotEmpty(t, x.On, "%s runs nowhere\n%s", x.Name, w.Story())
-		on = append(on, x.On)
-	}
-	slices.Sort(on)
-	return slices.Compact(on)
+	o := w.Shards()[0]
+	require.Equal(t, o.Shards, o.Running, "some run nowhere\n%s", w.Story())
+	return o.On
 }
 
 // All shards run where they should at the end, whatever happens to whoever coordinates, and to others.
@@ -83,11 +79,7 @@ func TestShards_ReopenedManager(t *testing.T) {
 		require.Empty(t, w.Finish())
 		o := w.Shards()[0]
 		require.Greater(t, o.Coordinators, 2, "whoever coordinates is closed as well")
-		handedOver := 0
-		for _, x := range o.Shards {
-			handedOver += x.HandOvers
-		}
-		require.Greater(t, handedOver, 6)
+		require.Greater(t, o.HandedOver, 6)
 	}
 }
 
@@ -103,111 +95,6 @@ func TestShards_Role(t *testing.T) {
 	require.NotEqual(t, message.Nobody, w.nodes[0].proc.shardHosts[0].table.Of(3))
 }
 
-// Each promise about shards can be broken, and is then named.
-func TestShardChecks_CanFail(t *testing.T) {
-	hostOn := func(w *World, i int) *shardHost { return w.nodes[i].proc.shardHosts[0] }
-	// runner is where the first shard runs, other is another one.
-	runner := func(w *World) *executor { return w.shards[0].slots[0].live[0].executor }
-	other := func(w *World) *executor {
-		for i := range w.nodes {
-			if b := &hostOn(w, i).executors[0]; b.run == nil {
-				return b
-			}
-		}
-		return nil
-	}
-	for name, tc := range map[string]struct {
-		promise string
-		lease   bool
-		harm    func(w *World)
-	}{
-		"a second run elsewhere": {"Y1", false, func(w *World) {
-			other(w).start(core.Start{Run: 1, Token: 1 << 60})
-			w.shards[0].look()
-		}},
-		"a second run on the same member": {"Y1", false, func(w *World) { runner(w).start(core.Start{Run: 2, Token: 1 << 60}) }},
-		"a run that was handed over before it had ended": {"Y1", false, func(w *World) {
-			other(w).start(core.Start{Run: 1, Token: 1 << 60, From: runner(w).p.id})
-		}},
-		"a token that does not grow, with a lease":  {"Y2", true, func(w *World) { other(w).start(core.Start{Run: 1, Token: 1}) }},
-		"a token that does not grow, handed over":   {"Y2", false, func(w *World) { other(w).start(core.Start{Run: 1, Token: 1, From: runner(w).p.id}) }},
-		"a token that does not grow, on one member": {"Y2", false, func(w *World) { runner(w).start(core.Start{Run: 2, Token: 1}) }},
-		"the state of another run":                  {"Y2", true, func(w *World) { other(w).start(core.Start{Run: 1, Token: 100, State: []byte("7")}) }},
-		"an older write after a newer one": {"Y3", true, func(w *World) {
-			older, x := runner(w).run, w.shards[0].slots[0]
-			b := other(w)
-			b.start(core.Start{Run: 1, Token: 1})
-			x.resource.take(x, b.run)
-			x.resource.take(x, older)
-		}},
-		"a newer write is refused": {"Y3", true, func(w *World) {
-			x, b := w.shards[0].slots[0], other(w)
-			x.resource.take(x, runner(w).run)
-			b.start(core.Start{Run: 1})
-			x.resource.take(x, b.run)
-		}},
-		"one of them does not run": {"Y4", false, func(w *World) {
-			runner(w).run.cease()
-			w.Run(w.now + 10*time.Minute)
-		}},
-		"one runs where it should not": {"Y4", false, func(w *World) {
-			r := runner(w).run
-			for _, n := range w.nodes {
-				n.proc.shardHosts[0].stage = hostClosed
-			}
-			require.False(t, r.over)
-			w.Run(w.now + 10*time.Minute)
-		}},
-		"one that nobody knows of": {"Y4", false, func(w *World) {
-			r := runner(w).run
-			to := other(w)
-			r.executor.run, r.executor, to.run = nil, to, r
-			w.Run(w.now + 10*time.Minute)
-		}},
-		"one moves for ever": {"Y4", false, func(w *World) {
-			w.Run(w.now + 10*time.Minute)
-			from := runner(w).p.id
-			runner(w).run.cease()
-			other(w).start(core.Start{Run: 1, Token: 1 << 60, From: from})
-		}},
-		"a downed member goes on": {"Y5", false, func(w *World) { runner(w).downed() }},
-		"a downed member starts": {"Y5", false, func(w *World) {
-			b := other(w)
-			b.p.downReason = "by hand"
-			b.start(core.Start{Run: 1, Token: 1 << 60})
-		}},
-		"an answer to nothing": {"Y6", false, func(w *World) {
-			hostOn(w, 1).carryOut(hostMachine, []core.Effect{core.Answer[message.Message]{Ref: 7000}})
-		}},
-		"a stop of what runs no more": {"Y6", false, func(w *World) { other(w).stop(9, "") }},
-		"too long a message": {"Y6", false, func(w *World) {
-			m := message.Message{Kind: message.HandedOver}
-			for i := range 3 {
-				m.Handed = append(m.Handed, message.Handed{Shard: i, Number: 1, State: make([]byte, message.MaxState)})
-			}
-			hostOn(w, 1).written(&m)
-		}},
-		"a coordinator without a term": {"Y6", false, func(w *World) {
-			t := hostOn(w, 1)
-			t.coordinate(&run{executor: &t.executors[0]})
-			w.Run(w.now + time.Second)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := sharded(t, 1, tc.lease, nil, nil)
-			w.Run(2 * time.Minute)
-			hosts(t, w)
-			require.Empty(t, w.Violations())
-			tc.harm(w)
-			promises := make([]string, 0, len(w.Violations()))
-			for _, v := range w.Violations() {
-				promises = append(promises, v.Promise)
-			}
-			require.Contains(t, promises, tc.promise)
-		})
-	}
-}
-
 // A write that was in the hand of a run that slept is kept out by the fence, and would have done harm without it.
 func TestShards_FenceKeepsOutWhoWakesUp(t *testing.T) {
 	rejected, interleaved := 0, 0
@@ -215,10 +102,9 @@ func TestShards_FenceKeepsOutWhoWakesUp(t *testing.T) {
 		w := sharded(t, seed, seed%2 == 0, nil, func(w *World) { w.At(40*time.Second, func() { w.Nodes()[seed%5].Pause(4 * time.Minute) }) })
 		w.Run(10 * time.Minute)
 		require.Empty(t, w.Finish())
-		for _, x := range w.Shards()[0].Shards {
-			rejected += x.Rejected
-			interleaved += x.Interleaved
-		}
+		o := w.Shards()[0]
+		rejected += o.Rejected
+		interleaved += o.Interleaved
 	}
 	require.Positive(t, rejected)
 	require.Positive(t, interleaved)
@@ -258,9 +144,7 @@ func TestShards_StateIsThatOfTheLastRun(t *testing.T) {
 		})
 		w.Run(16 * time.Minute)
 		require.Empty(t, w.Finish())
-		for _, x := range w.Shards()[0].Shards {
-			handed += x.HandOvers
-		}
+		handed += w.Shards()[0].HandedOver
 	}
 	require.Greater(t, handed, 10)
 }

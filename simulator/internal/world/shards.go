@@ -117,23 +117,38 @@ func (s *shards) look() {
 	}
 }
 
-// ShardsOutcome is what became of the shards of a type.
+// ShardsOutcome is what became of the shards of a type; its counts are those of all of them together.
 type ShardsOutcome struct {
-	// Name is the type, Shards what became of each, by name.
-	Name   string
-	Shards []SlotOutcome
+	Type string `json:"type"`
+	// Shards is how many there are, Running how many of them run at the end, On the names of the nodes on which
+	// they do, in order.
+	Shards  int      `json:"shards"`
+	Running int      `json:"running"`
+	On      []string `json:"on"`
 	// Coordinators counts the runs of the coordinator, Resigned those that ended because their term was too small, or spent.
-	Coordinators, Resigned int
+	Coordinators int `json:"coordinators"`
+	Resigned     int `json:"resigned"`
+	SlotCounts
 }
 
 // Shards returns what became of the shards, in the order of Options.Shards.
-func (w *World) Shards() []ShardsOutcome {
-	all := make([]ShardsOutcome, len(w.shards))
-	for i, s := range w.shards {
-		all[i] = ShardsOutcome{Name: s.Name, Coordinators: s.coordSlot.outcome.Starts, Resigned: s.resigned}
-		for _, x := range s.slots {
-			all[i].Shards = append(all[i].Shards, x.result())
+func (w *World) Shards() (all []ShardsOutcome) {
+	for _, s := range w.shards {
+		o := ShardsOutcome{
+			Type: s.Name, Shards: len(s.slots), On: []string{},
+			Coordinators: s.coordSlot.outcome.Starts, Resigned: s.resigned,
 		}
+		for _, x := range s.slots {
+			one := x.result()
+			if one.On != "" {
+				o.Running++
+				o.On = append(o.On, one.On)
+			}
+			o.Add(&one.SlotCounts)
+		}
+		slices.Sort(o.On)
+		o.On = slices.Compact(o.On)
+		all = append(all, o)
 	}
 	return all
 }

@@ -116,22 +116,53 @@ func (s *slot) committed(by *process, before, after *lease.Record) {
 	}
 }
 
+// SlotCounts count what became of a slot, or of several.
+type SlotCounts struct {
+	// Starts counts runs, HandedOver those that were handed over by the run before.
+	Starts     int `json:"starts"`
+	HandedOver int `json:"handed-over"`
+	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a lease
+	// did not hold; those for which they did are violations. Why says how many of them came about for which
+	// reason.
+	Overlaps int            `json:"overlaps"`
+	Why      map[string]int `json:"why,omitzero"`
+	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came from
+	// an older run after a write of a newer one: what would have done harm without a fence.
+	Writes      int `json:"writes"`
+	Rejected    int `json:"rejected"`
+	Interleaved int `json:"interleaved"`
+	// Unordered counts starts under a token that was not larger than all before, where no promise says that it
+	// must be.
+	Unordered int `json:"unordered"`
+}
+
+// Add adds others, of another slot or of another run.
+func (c *SlotCounts) Add(o *SlotCounts) {
+	c.Starts += o.Starts
+	c.HandedOver += o.HandedOver
+	c.Overlaps += o.Overlaps
+	c.Writes += o.Writes
+	c.Rejected += o.Rejected
+	c.Interleaved += o.Interleaved
+	c.Unordered += o.Unordered
+	for why, n := range o.Why {
+		c.because(why, n)
+	}
+}
+
+func (c *SlotCounts) because(why string, n int) {
+	if c.Why == nil {
+		c.Why = make(map[string]int)
+	}
+	c.Why[why] += n
+}
+
 // SlotOutcome is what became of a slot.
 type SlotOutcome struct {
-	Name string
-	// On is the node on which it runs now; empty: on none.
-	On string
-	// Starts counts its runs, HandOvers those that were handed over by the run before.
-	Starts, HandOvers int
-	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a lease did not hold; those for which
-	// they did are violations. Why says how many of them for which reason.
-	Overlaps int
-	Why      map[string]int
-	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came from an older run after a write of
-	// a newer one: what would have done harm without a fence.
-	Writes, Rejected, Interleaved int
-	// Unordered counts starts under a token that was not larger than all before, where no promise says that it must be.
-	Unordered int
+	Name string `json:"name"`
+	// On is the name of the node on which it runs at the end; empty: on none.
+	On string `json:"on"`
+	SlotCounts
 }
 
 // Slots returns what became of the slots, in the order of Options.Slots.

@@ -182,8 +182,3 @@ func (s *store) verdict() *sbr.Verdict {
 	}
 	return last
 }
-
-// Verdict returns the newest verdict in the store, and the holder of the lease.
-func (w *World) Verdict() (sbr.Verdict, sbr.ID) {
-	return *w.store.verdict().Clone(), sbr.ID(w.store.record.Holder)
-}

@@ -11,7 +11,9 @@ import (
 type Times struct {
 	// After is the least time from a cut to "failed", Heal from a repair to "alive"; Spread is what chance adds at most. Own probes
 	// take as long.
-	After, Heal, Spread time.Duration
+	After  time.Duration `yaml:"after"`
+	Spread time.Duration `yaml:"spread"`
+	Heal   time.Duration `yaml:"heal"`
 }
 
 // timedFindings are what a detector that goes by times says of a member: whether it is gone, and whether it is missed by own probes.

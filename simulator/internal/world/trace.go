@@ -3,24 +3,10 @@ package world
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
-
-// Entry is one thing that happened in a world.
-type Entry struct {
-	At     time.Duration
-	Node   string // empty: the world, not one node
-	Kind   string
-	Detail string
-}
-
-// String is one line of a trace.
-func (e Entry) String() string {
-	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
-}
 
 // trace is the hash of what happened.
 type trace struct{ hash uint64 }
@@ -168,32 +154,9 @@ func (n names) String() string {
 	return fmt.Sprintf("%v … %d in all", []sbr.ID(n[:limit]), len(n))
 }
 
-// Trace returns what happened, in order; empty without Options.Trace.
-func (w *World) Trace() (all []Entry) {
-	if w.history == nil {
-		return nil
-	}
-	for _, c := range w.history.h.Changes {
-		if said, ok := c.What.(Said); ok {
-			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
-		}
-	}
-	return all
-}
-
 // Hash identifies the run: equal runs have equal hashes.
 func (w *World) Hash() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %d %d", w.trace.hash, w.seq, w.now)
 	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-// Story returns the trace as text.
-func (w *World) Story() string {
-	var b strings.Builder
-	for _, e := range w.Trace() {
-		b.WriteString(e.String())
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

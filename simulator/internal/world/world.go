@@ -23,7 +23,7 @@ type Options struct {
 	Resolver sbr.Config
 	Strategy sbr.Strategy
 
-	Network NetworkOptions
+	Network Network
 	// Serf are the settings of the membership. Times, when not nil, are a failure detector instead of Serf's.
 	Serf  Memberlist
 	Times *Times
@@ -48,8 +48,9 @@ type Options struct {
 	KeepNames bool
 	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
 	ReapAfter time.Duration
-	// Trace records what happens, in words and as values: see World.Trace and World.History. Without it only the hash is kept. HistoryOf are
-	// the nodes, by index, whose views of others are part of the history; empty: all, which is a lot in a large cluster.
+	// Trace records what happens, in words and as values: see World.History. Without it only the hash is kept.
+	// HistoryOf are the nodes, by index, whose views of others are part of the history; empty: all, which is a
+	// lot in a large cluster.
 	Trace     bool
 	HistoryOf []int
 	// Measure adds up Activity.
@@ -64,7 +65,7 @@ func DefaultOptions() Options {
 	return Options{
 		Nodes:    5,
 		Resolver: sbr.DefaultConfig(),
-		Network:  NetworkOptions{Latency: time.Millisecond, Jitter: time.Millisecond},
+		Network:  Network{Latency: time.Millisecond, Jitter: time.Millisecond},
 		Serf:     lan, Times: &Times{After: 4 * time.Second, Spread: time.Second, Heal: time.Second},
 		Store: StoreOptions{
 			Latency: 5 * time.Millisecond, Jitter: 5 * time.Millisecond,

@@ -21,6 +21,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,24 +36,21 @@ var (
 	only     = flag.String("only", "", "make only the walks whose names match this regular expression")
 )
 
-// Model is a package of walks. O are its options.
-type Model[O any] struct {
-	Walk   func(context.Context, O) (walk.Report, error)
-	Common func(*O) *walk.Options
-}
+// Walk is what a package of walks plays.
+type Walk func(context.Context, walk.Options) (walk.Report, error)
 
 // Plan are the walks of a model: Quick and Normal ones of every day, and Thorough ones of some minutes.
-type Plan[O any] struct {
-	Quick, Normal, Thorough []O
+type Plan struct {
+	Quick, Normal, Thorough []walk.Options
 	// Short is how many states a normal walk visits with -short, ShortQuick how many a quick one.
 	Short, ShortQuick int
 }
 
 // Keeps walks everything that a plan allows.
-func (m Model[O]) Keeps(t *testing.T, p Plan[O]) {
+func (w Walk) Keeps(t *testing.T, p Plan) {
 	if testing.Short() {
-		m.limit(p.Normal, p.Short)
-		m.limit(p.Quick, p.ShortQuick)
+		limit(p.Normal, p.Short)
+		limit(p.Quick, p.ShortQuick)
 	}
 	all := slices.Concat(p.Quick, p.Normal)
 	if *thorough {
@@ -62,23 +60,23 @@ func (m Model[O]) Keeps(t *testing.T, p Plan[O]) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = slices.DeleteFunc(all, func(o O) bool { return !pick.MatchString(m.Common(&o).Name) })
+	all = slices.DeleteFunc(all, func(o walk.Options) bool { return !pick.MatchString(o.Name) })
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()
 	reports := make([]walk.Report, len(all))
 	cores.All(len(all), func(k int) {
-		o, name := all[k], m.Common(&all[k]).Name
-		r, err := m.Walk(ctx, o)
+		o := all[k]
+		r, err := w(ctx, o)
 		reports[k] = r
-		t.Log(line(r.Counts, name))
+		t.Log(line(r.Counts, o.Name))
 		if err != nil {
 			t.Error(err)
 		}
-		if !r.Complete && ctx.Err() == nil && m.Common(&o).Limit == 0 {
-			t.Errorf("%s: not complete", name)
+		if !r.Complete && ctx.Err() == nil && o.Limit == 0 {
+			t.Errorf("%s: not complete", o.Name)
 		}
 		for _, v := range r.Broken {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: %v", o.Name, v)
 			enough()
 		}
 	})
@@ -93,36 +91,53 @@ func line(c walk.Counts, name string) string {
 	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v: %s", c.States, c.Edges, c.Starts, c.Slowest, name)
 }
 
-func (m Model[O]) limit(all []O, states int) {
+func limit(all []walk.Options, states int) {
 	for k := range all {
-		m.Common(&all[k]).Limit = states
+		all[k].Limit = states
 	}
 }
 
 // Findings are changes under which promises must be found broken.
-type Findings[O any] []struct {
+type Findings []struct {
 	Name, Promise string
-	Change        func(*O)
+	Change        func(*walk.Options)
 }
 
-// Finds walks from what first returns, with each change. The way to what is found tells of a start: a step with this text.
-func (m Model[O]) Finds(t *testing.T, first func() O, start string, all Findings[O]) {
+// Finds walks on three formed members without leases, with each change. The way to what is found tells of a
+// start.
+func (w Walk) Finds(t *testing.T, all Findings) {
 	for _, f := range all {
 		t.Run(f.Name, func(t *testing.T) {
-			o := first()
+			o := walk.Plan(false, "three")[0]
 			f.Change(&o)
-			r, err := m.Walk(t.Context(), o)
+			r, err := w(t.Context(), o)
 			switch {
 			case err != nil:
 				t.Fatal(err)
 			case len(r.Broken) == 0, r.Complete:
 				t.Fatalf("nothing is broken in %v", r.Counts)
 			}
+			const start = "STARTS shard 0, run 1"
 			v := r.Broken[0]
 			if v.Promise != f.Promise || !slices.ContainsFunc(v.Steps, func(s string) bool { return strings.Contains(s, start) }) {
 				t.Fatalf("%s is to be broken, and the way there with %q to be told, not this: %v", f.Promise, start, v)
 			}
 			t.Log(v)
 		})
+	}
+}
+
+// Ends checks that a walk ends when it is cancelled, and that it finds the same again.
+func (w Walk) Ends(t *testing.T, long, short walk.Options) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r, err := w(ctx, long)
+	if err != nil || r.Complete || len(r.Broken) > 0 {
+		t.Fatalf("a walk that is cancelled: %+v, %v", r, err)
+	}
+	first, err := w(t.Context(), short)
+	again, err2 := w(t.Context(), short)
+	if err != nil || err2 != nil || !reflect.DeepEqual(first, again) {
+		t.Fatalf("a walk does not find the same again: %+v, %+v, %v", first, again, err)
 	}
 }

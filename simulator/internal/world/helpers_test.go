@@ -1,0 +1,74 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// What only tests ask a world.
+
+// Status is the present snapshot of the resolver; ok is false when none runs.
+func (n *Node) Status() (s sbr.Snapshot, ok bool) {
+	if !n.Up() {
+		return sbr.Snapshot{}, false
+	}
+	return n.proc.r.Snapshot(), true
+}
+
+// Join adds a node that joins the cluster as soon as it has read the store and found a member that does not
+// belong to the downed.
+func (w *World) Join() *Node {
+	n := w.AddNode(NodeOptions{})
+	n.Restart()
+	return n
+}
+
+// SetLoss changes the share of packets that vanish on every link that has none of its own.
+func (w *World) SetLoss(loss float64) { w.rewire(func() { w.net.every.Loss = loss }) }
+
+// Verdict returns the newest verdict in the store, and the holder of the lease.
+func (w *World) Verdict() (sbr.Verdict, sbr.ID) {
+	return *w.store.verdict().Clone(), sbr.ID(w.store.record.Holder)
+}
+
+// Violations are the broken promises so far.
+func (w *World) Violations() []Violation { return w.violations }
+
+// Story returns the trace as text.
+func (w *World) Story() string {
+	var b strings.Builder
+	for _, e := range w.Trace() {
+		b.WriteString(e.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// String is one line of a trace.
+func (e Entry) String() string {
+	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
+}
+
+// Entry is one thing that happened in a world.
+type Entry struct {
+	At     time.Duration
+	Node   string // empty: the world, not one node
+	Kind   string
+	Detail string
+}
+
+// Trace returns what happened, in order; empty without Options.Trace.
+func (w *World) Trace() (all []Entry) {
+	if w.history == nil {
+		return nil
+	}
+	for _, c := range w.history.h.Changes {
+		if said, ok := c.What.(Said); ok {
+			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
+		}
+	}
+	return all
+}
