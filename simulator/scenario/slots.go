@@ -53,12 +53,14 @@ type SlotRules struct {
 	EndsAfter time.Duration `yaml:"ends-after"`
 }
 
-// What became of singletons and of the shards of a type in one run.
-type (
-	SingletonResult = world.SlotOutcome
-	ShardsResult    = world.ShardsOutcome
-	SlotCounts      = world.SlotCounts
-)
+// SingletonResult is what became of a singleton in one run.
+type SingletonResult = world.SlotOutcome
+
+// ShardsResult is what became of the shards of a type in one run.
+type ShardsResult = world.ShardsOutcome
+
+// SlotCounts is what happened to all runs of singletons, or of shards.
+type SlotCounts = world.SlotCounts
 
 // Limits of singletons and shards.
 const (

@@ -191,22 +191,28 @@ func (w *Walker[M, S]) Init(own Runner[M, S]) {
 	w.own, w.Search = own, NewSearch(own, w.Limit, nil)
 }
 
-// What a Runner has nothing to say about.
-
+// MoreDuties and the methods below are those of a Runner that has nothing to add.
 func (w *Walker[M, S]) MoreDuties(to []Move, _ *S) []Move { return to }
 
+// MoreFaults adds no move.
 func (w *Walker[M, S]) MoreFaults(to []Move, _ *S) []Move { return to }
 
+// MoreDeadlines adds no deadline.
 func (w *Walker[M, S]) MoreDeadlines(func(time.Duration, bool), *S) {}
 
+// DoMore does nothing.
 func (w *Walker[M, S]) DoMore(*S, Move) {}
 
+// DescribeMore says nothing.
 func (w *Walker[M, S]) DescribeMore(*S, Move) string { return "" }
 
+// Waited does nothing.
 func (w *Walker[M, S]) Waited(*S) {}
 
+// Resumes does nothing.
 func (w *Walker[M, S]) Resumes(*S, int) {}
 
+// Dismiss does nothing.
 func (w *Walker[M, S]) Dismiss(*S, int) {}
 
 // Active reports whether a run of a member is active.
