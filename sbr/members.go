@@ -247,13 +247,17 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 
 // onObservations counts a change of who is indirectly connected as a change of the view: in the middle of a
 // heal, when some have heard of it and some have not, it looks as if half of the cluster were. Where the largest
-// group stays it is each broken link that counts.
+// group stays, a report counts that changes who would go down: each broken link between two members that would stay
+// does. Others come and go for as long as a member that keeps some of its links is called failed and refutes it.
 func (r *Resolver) onObservations(e Observations) {
 	var changed bool
 	if KeepsLargestGroup(r.strategy) {
-		before := r.broken()
+		var before []ID
+		if r.suspects > 0 {
+			before = r.decision().Down
+		}
 		r.observe(e)
-		changed = !slices.Equal(before, r.broken())
+		changed = r.suspects > 0 && !slices.Equal(before, r.decision().Down)
 	} else {
 		r.observe(e)
 		v := r.view()
@@ -274,12 +278,6 @@ func (r *Resolver) observe(e Observations) {
 			r.reporters.add(report.Observer)
 		}
 	}
-}
-
-func (r *Resolver) broken() [][2]ID {
-	v := r.view()
-	_, _, links := v.broken()
-	return links
 }
 
 // unrest restarts the stable deadline.

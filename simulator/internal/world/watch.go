@@ -1,7 +1,6 @@
 package world
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		before := p.watch.reports
 		p.watch.reports = e.Reports
 		if sbr.KeepsLargestGroup(p.node.rules.Strategy) {
-			return false, p.r.Suspects() > 0 && !maps.Equal(p.brokenLinks(before), p.brokenLinks(e.Reports))
+			return false, p.r.Suspects() > 0 && !slices.Equal(p.wouldDown(before), p.wouldDown(e.Reports))
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
@@ -100,6 +99,12 @@ func (p *process) confirmed(reports []sbr.Report) []sbr.Report {
 		b, knownToo := p.r.Member(r.Subject)
 		return known && knownToo && !a.Unreachable && !b.Unreachable && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
 	})
+}
+
+// wouldDown lists the members that p would down if it had to decide.
+func (p *process) wouldDown(reports []sbr.Report) []sbr.ID {
+	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: p.confirmed(reports)}, p.node.rules
+	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
 }
 
 // brokenLinks are those between two members that p hears. It says plainly what the resolver and View.LargestGroup work out in their own
