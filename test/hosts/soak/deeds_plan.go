@@ -44,10 +44,11 @@ const (
 	mixed        family = ""
 	forcedFamily family = "force-leave"
 	recordFamily family = "record"
+	linksFamily  family = "links"
 )
 
 // families are those that have a name.
-var families = []family{forcedFamily, recordFamily}
+var families = []family{forcedFamily, recordFamily, linksFamily}
 
 // forgets reports whether the store is made to forget something.
 func (k kind) forgets() bool { return k == leaseDeleted || k == leaseReplaced || k == etcdRestored }

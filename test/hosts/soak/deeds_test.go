@@ -185,3 +185,23 @@ func TestSummarize_CountsWhatIsWorst(t *testing.T) {
 	want := "two sides up: 1 rounds; chain of verdicts broken: 1 rounds; not all members again: 1 rounds\n"
 	require.Contains(t, text.String(), want)
 }
+
+// Rounds about links play each shape, and know how many hosts can all reach each other.
+func TestLinks_PossibleSurvivors(t *testing.T) {
+	possible := map[shape]int{
+		"one link": 4, "two links": 3, "two ways": 3, "links of a bridge": 3, "deaf": 4, "mute": 4, "half-deaf": 4, "ring": 2, "star": 2,
+		"links of three sides": 2, "links of halves": 3, "links of one": 4,
+	}
+	played := make(map[shape]bool)
+	for round := range 2 * len(linkShapes) {
+		p := newLinksPlan(1, round)
+		played[p.Shape] = true
+		require.Empty(t, p.nobodyAllowed(), p.Shape)
+		if want, fixed := possible[p.Shape]; fixed {
+			require.Equal(t, want, p.possible(), p.Shape)
+		}
+	}
+	require.Len(t, played, len(linkShapes))
+	p := newForcedPlan(1, 0)
+	require.Zero(t, p.possible(), "it is not about links")
+}

@@ -9,12 +9,14 @@
 //	go run -C test ./hosts/soak --rounds 300 --seed 1 --planned
 //	go run -C test ./hosts/soak --rounds 100 --seed 1 --shards
 //	go run -C test ./hosts/soak --rounds 60 --seed 1 --family force-leave
+//	go run -C test ./hosts/soak --rounds 130 --seed 1 --family links
 //
 // A round cuts the network, adds further faults, waits until one side is up, ends all faults and waits until all five are members again. What
 // happens in it follows from the seed and the round's number alone. The hosts, and the verdicts in the lease, live on into the next round.
 //
 // In every third round an operator or a platform does something besides: force-leave, an agent without its state folder, rights taken away, a store
-// that forgets. With --family all rounds are about one such deed.
+// that forgets. With --family all rounds are about one such deed, or about cuts of single links, with how many members are up of those that
+// can all reach each other.
 //
 // With --singleton a program runs under `sbr run` on one of the hosts and writes to a ledger. Rounds in which hosts stand still, crash or are updated come in
 // between; which host is hit may follow from where the program runs.

@@ -7,6 +7,8 @@ import "slices"
 // nobodyAllowed says why a plan may end with nobody up; empty: exactly one side must be. Two sides may never be.
 func (p *plan) nobodyAllowed() string {
 	switch {
+	case p.Family == linksFamily:
+		return "" // a largest group always stays
 	case p.has(storeAll) != nil:
 		return "the store is cut off from everyone"
 	case p.has(apiKilled) != nil || p.has(etcdPaused) != nil || p.has(rightsTaken) != nil:

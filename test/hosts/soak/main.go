@@ -58,7 +58,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
-	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed) or record (the store forgets)", func(text string) error {
+	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), record (the store forgets) or links (cuts that are not clean)", func(text string) error {
 		if o.family = family(text); !slices.Contains(families, o.family) {
 			return fmt.Errorf("%q: there are %q", text, families)
 		}
@@ -116,6 +116,8 @@ func (o *options) plan(round int) plan {
 		return newForcedPlan(o.seed, round)
 	case o.family == recordFamily:
 		return newRecordPlan(o.seed, round)
+	case o.family == linksFamily:
+		return newLinksPlan(o.seed, round)
 	default:
 		return newMixedPlan(o.seed, round)
 	}

@@ -107,7 +107,7 @@ type plan struct {
 	Shape  shape  `json:"shape"`
 	// Sides are the groups of a cut; the last host of each of two is the bridge, if there is one.
 	Sides [][]string `json:"sides,omitempty"`
-	// Links carry nothing, of a one-way cut.
+	// Links carry nothing, where single links are cut.
 	Links []link `json:"links,omitempty"`
 	// Percent is lost of what Lossy receive.
 	Percent int      `json:"percent,omitempty"`
@@ -313,13 +313,14 @@ func (p *plan) String() string {
 	switch p.Shape {
 	case loss:
 		fmt.Fprintf(&b, " %d %% at %s", p.Percent, strings.Join(sorted(p.Lossy), " "))
-	case oneWay:
+	case whole:
+	default:
+		if len(p.Sides) > 0 {
+			b.WriteString(" " + sidesText(p.Sides))
+		}
 		for _, l := range p.Links {
 			fmt.Fprintf(&b, " %s>%s", l.From, l.To)
 		}
-	case whole:
-	default:
-		b.WriteString(" " + sidesText(p.Sides))
 	}
 	if p.Shape == flapping {
 		fmt.Fprintf(&b, " %v/%v", p.Down, p.Up)

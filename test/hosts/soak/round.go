@@ -44,9 +44,11 @@ type result struct {
 	Logs    string    `json:"logs"`
 	Cut     time.Time `json:"cut"`
 	Outcome outcome   `json:"outcome"`
-	// Up are those that were up at the end of the cut, Allowed is why nobody may have been.
-	Up      []string `json:"up"`
-	Allowed string   `json:"allowed,omitempty"`
+	// Up are those that were up at the end of the cut, Allowed is why nobody may have been. Possible is how many could all reach each
+	// other, where single links were cut; zero: not known.
+	Up       []string `json:"up"`
+	Possible int      `json:"possible,omitempty"`
+	Allowed  string   `json:"allowed,omitempty"`
 	// Stranded is true when somebody was left suspended, with nobody who could tell whether it is out.
 	Stranded bool `json:"stranded,omitempty"`
 	// Verdicts are the tokens that were written.
@@ -96,7 +98,7 @@ type game struct {
 
 // play plays a round on a stage that is whole and leaves it whole, unless the round failed.
 func (s *stage) play(ctx context.Context, p *plan) result {
-	r := result{Plan: *p, Text: p.String(), Logs: s.lab.Dir(), Allowed: p.nobodyAllowed(), Up: []string{}, Verdicts: []uint64{}, Active: []activity{}, Downs: map[string]string{}}
+	r := result{Plan: *p, Text: p.String(), Logs: s.lab.Dir(), Allowed: p.nobodyAllowed(), Possible: p.possible(), Up: []string{}, Verdicts: []uint64{}, Active: []activity{}, Downs: map[string]string{}}
 	g := &game{stage: s, plan: p, start: time.Now(), result: r}
 	busy := readProcessors()
 	err := g.run(ctx)

@@ -140,6 +140,11 @@ func (s *stage) cut(p *plan) error {
 			return err
 		}
 	}
+	for _, l := range p.Links {
+		if err := s.lab.CutOneWay(l.From, l.To); err != nil {
+			return err
+		}
+	}
 	switch p.Shape {
 	case isolated:
 		s.begin(noStore, p.Sides[1]...)
@@ -147,17 +152,13 @@ func (s *stage) cut(p *plan) error {
 			return errors.Join(s.lab.CutStore(p.Sides[1][0]), s.lab.Partition(p.Sides...))
 		}
 		return s.lab.Isolate(p.Sides[1][0])
-	case oneWay:
-		for _, l := range p.Links {
-			if err := s.lab.CutOneWay(l.From, l.To); err != nil {
-				return err
-			}
-		}
-		return nil
 	case loss:
 		s.begin(lossy, p.Lossy...)
 		return s.lab.Loss(p.Percent, p.Lossy...)
 	default:
+		if len(p.Sides) == 0 {
+			return nil
+		}
 		return s.lab.Partition(p.Sides...)
 	}
 }

@@ -34,14 +34,16 @@ func distribution(values []float64) figures {
 
 // row sums up the rounds that had one shape or fault.
 type row struct {
-	Fault      string
-	Rounds     int
-	Outcomes   map[outcome]int
-	Failed     int
-	Active     figures
-	CutOff     figures
-	Resolution figures
-	Nobody     figures
+	Fault    string
+	Rounds   int
+	Outcomes map[outcome]int
+	Failed   int
+	// Up of Possible members were up where single links were cut.
+	Up, Possible int
+	Active       figures
+	CutOff       figures
+	Resolution   figures
+	Nobody       figures
 }
 
 // summary is what a run has shown.
@@ -120,7 +122,11 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 		s.Classes[c] = distribution(active[c])
 	}
 	s.Bounded, s.Rejoin = distribution(bounded), distribution(rejoin)
-	for _, shape := range []shape{halves, lone, threeWay, isolated, bridge, oneWay, flapping, loss} {
+	shapes := []shape{halves, lone, threeWay, isolated, bridge, oneWay, flapping, loss}
+	for _, x := range linkShapes {
+		shapes = append(shapes, x.name)
+	}
+	for _, shape := range shapes {
 		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
 	}
 	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool { return len(p.Faults) == 0 })))
@@ -148,6 +154,9 @@ func rowOf(name string, results []result) row {
 			continue
 		}
 		x.Outcomes[r.Outcome]++
+		if r.Possible > 0 {
+			x.Up, x.Possible = x.Up+len(r.Up), x.Possible+r.Possible
+		}
 		for _, a := range r.Active {
 			switch a.Class {
 			case reaches:

@@ -32,15 +32,23 @@ func (f figures) three() string {
 	return fmt.Sprintf("%s / %s / %s", short(f.P50), short(f.P99), short(f.Max))
 }
 
+// survivors says how many were up of those that could be; empty where that is not known.
+func (x *row) survivors() string {
+	if x.Possible == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", x.Up, x.Possible)
+}
+
 func rowsTable(first string, rows []row) table {
-	t := table{{first, "rounds", "one side", "nobody", "nothing decided", "failed", "double-active, store reached", "double-active, cut off", "resolution", "nobody active"}}
+	t := table{{first, "rounds", "one side", "nobody", "nothing decided", "failed", "up of the possible", "double-active, store reached", "double-active, cut off", "resolution", "nobody active"}}
 	for _, x := range rows {
 		if x.Rounds == 0 {
 			continue
 		}
 		t = append(t, []string{
 			x.Fault, strconv.Itoa(x.Rounds), strconv.Itoa(x.Outcomes[oneSide]), strconv.Itoa(x.Outcomes[nobody]), strconv.Itoa(x.Outcomes[nothing]), strconv.Itoa(x.Failed),
-			x.Active.three(), x.CutOff.three(), x.Resolution.three(), x.Nobody.three(),
+			x.survivors(), x.Active.three(), x.CutOff.three(), x.Resolution.three(), x.Nobody.three(),
 		})
 	}
 	return t
