@@ -83,14 +83,16 @@ type engine struct {
 	wokeAt        time.Time // when this step began
 	lookedAt      time.Time // when the step began in which the membership was last seen
 	verifying     int
-	askedFate     bool        // an adopted incarnation has begun to learn what was decided meanwhile
-	recordTaken   bool        // what was read before the start has been taken in
-	remembering   bool        // the state file is being written
-	refused       string      // why the lease store refuses this member; before the loop runs the start's
-	newcomer      bool        // it has not found the cluster that it belongs to
-	awaited       []sbr.ID    // for whom it waits
-	hasLeft       atomic.Bool // it has left the others in peace
-	stepping      sbr.Event   // what the resolver takes in
+	askedFate     bool            // an adopted incarnation has begun to learn what was decided meanwhile
+	recordTaken   bool            // what was read before the start has been taken in
+	remembering   bool            // the state file is being written
+	refused       string          // why the lease store refuses this member; before the loop runs the start's
+	newcomer      bool            // it has not found the cluster that it belongs to
+	answered      map[sbr.ID]bool // members that have answered this newcomer's probes, or cannot be asked
+	askingAll     bool            // such probes are under way
+	awaited       []sbr.ID        // for whom it waits
+	hasLeft       atomic.Bool     // it has left the others in peace
+	stepping      sbr.Event       // what the resolver takes in
 	held          held
 	blindSince    time.Time // zero: the node answers
 	leaving       bool
@@ -207,7 +209,7 @@ func (e *engine) run() error {
 	if e.state == stageStopped {
 		return ErrStarted
 	}
-	e.newcomer = e.lease != nil || e.cfg.Memory != nil
+	e.newcomer, e.answered = e.lease != nil || e.cfg.Memory != nil, make(map[sbr.ID]bool)
 	e.recordTaken = e.recordTaken || e.lease == nil
 	e.running = true
 	e.inbox.Post(e.recall)

@@ -145,12 +145,45 @@ var perLife = regexp.MustCompile(`\.(u[0-9]{10}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 // hostOf is what the incarnations of one host have in common.
 func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(NameOf(id)), "") }
 
+// answering returns the members that have answered a probe of this new member, and asks the others. Serf's list may be
+// hearsay: a member that starts again in a cut hears of the other side from one that has not missed it yet, or from an agent
+// that lived on. Where nobody can be asked Serf's word counts.
+func (e *engine) answering(list []serf.Member) []serf.Member {
+	if !e.cfg.Probe.On() {
+		return list
+	}
+	var ask []sbr.ID
+	here := slices.DeleteFunc(slices.Clone(list), func(m serf.Member) bool {
+		id := idOf(&m)
+		unproved := m.Status == serf.StatusAlive && !isUntagged(id) && id != e.self.ID && !e.answered[id]
+		if unproved && e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
+			ask = append(ask, id)
+		}
+		return unproved
+	})
+	if !e.askingAll {
+		e.askingAll = e.ping(ask, func(results map[sbr.ID]pong) {
+			e.askingAll = false
+			before := len(e.answered)
+			for _, id := range ask {
+				if p, known := results[id]; e.newcomer && (!known || p.answered) {
+					e.answered[id] = true
+				}
+			}
+			if len(e.answered) > before {
+				e.poll()
+			}
+		})
+	}
+	return here
+}
+
 // lookForOthers lets a new member take part once it has found the cluster that it belongs to. Loop only.
 func (e *engine) lookForOthers(list []serf.Member) {
 	if !e.recordTaken {
 		return // it is still in the inbox, behind a look that an agent asked for
 	}
-	s := e.searched(list)
+	s := e.searched(e.answering(list))
 	looked := time.Since(e.origin)
 	switch {
 	case e.orphaned():
@@ -218,7 +251,7 @@ func (e *engine) awaitedText(s *search) string {
 // stays suspended.
 func (e *engine) admit(missing []place) {
 	e.judgeBootstrap()
-	e.newcomer, e.awaited = false, nil
+	e.newcomer, e.awaited, e.answered = false, nil, nil
 	e.origin = time.Now()
 	e.nextPoll, e.nextProbe, e.nextJoin, e.nextSeek = e.cfg.PollInterval, 0, 0, 0
 	if token := e.resolver.Verdict().Token; token > 0 {

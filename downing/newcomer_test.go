@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -63,6 +64,34 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 			}
 			return true
 		})
+		require.Len(t, c.Up(), 5)
+	})
+}
+
+// A loser that starts again in the cut hears of the winners from a node that has not missed them yet, as from a Serf agent that lived on. To find
+// the cluster is to have an answer of its members: until the heal it waits, and writes no verdict against them.
+func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
+	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second } // before Serf has missed anybody
+	virtual(t, soon, func(t *testing.T, c *cluster) {
+		c.Form(5)
+		relay := c.Node("relay", func(conf *serf.Config) { conf.MemberlistConfig.ProbeInterval = time.Hour })
+		defer func() { require.NoError(t, relay.Shutdown()) }()
+		require.NoError(t, c.Join(relay, "n1"))
+		winners := []string{"n1", "n2", "n3", "n4"}
+		require.NoError(t, c.Net.Partition(winners, []string{"n5", "relay"}))
+		c.requireOneSide([][]string{winners}, 5*time.Minute)
+		<-c.provider("n5").Done()
+		c.Boot("n5")
+		require.NoError(t, c.Join(relay, "n5"))
+		time.Sleep(10 * time.Minute)
+		s := c.provider("n5").Status()
+		require.True(t, s.Newcomer)
+		require.Subset(t, s.Awaiting, winners)
+		require.Equal(t, uint64(1), c.Store.Snapshot().Record.Verdict.Token)
+
+		c.Net.Heal()
+		require.NoError(t, c.Join(c.Member("n5").Serf, "n1"))
+		c.Eventually(5*time.Minute, "n5 is not admitted", func() bool { return c.provider("n5").Status().State == sbr.StateUp })
 		require.Len(t, c.Up(), 5)
 	})
 }

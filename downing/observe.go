@@ -85,7 +85,7 @@ func (e *engine) weigh(refresh bool) {
 
 // probe starts a round of probes.
 func (e *engine) probe() {
-	e.probing = e.ping(e.tracker.Probes(), func() {
+	e.probing = e.ping(e.tracker.Probes(), func(map[sbr.ID]pong) {
 		e.rounds++
 		e.weigh(e.rounds%2 == 0)
 		e.probing = false
@@ -95,13 +95,13 @@ func (e *engine) probe() {
 // probeUrgent probes the members that the tracker wants to know about before the next round.
 func (e *engine) probeUrgent() {
 	if ids := e.tracker.Urgent(); len(ids) > 0 {
-		e.ping(ids, func() { e.weigh(false) })
+		e.ping(ids, func(map[sbr.ID]pong) { e.weigh(false) })
 	}
 }
 
 // ping probes members and goes on in the loop once the tracker knows the results; it reports whether there was
-// anybody to probe.
-func (e *engine) ping(ids []sbr.ID, then func()) bool {
+// anybody to probe. Members that cannot be asked are not among the results.
+func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 	targets := make(map[sbr.ID]Target, len(ids))
 	for _, id := range ids {
 		if k := e.members.known[id]; k != nil {
@@ -122,7 +122,7 @@ func (e *engine) ping(ids []sbr.ID, then func()) bool {
 				}
 			}
 			e.probeUrgent()
-			then()
+			then(results)
 		})
 	})
 	return true
