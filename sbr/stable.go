@@ -278,6 +278,11 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	if r.race == nil {
 		// The view may not be stable. The chain of verdicts makes that safe for the lease, but for nothing else.
 		d := r.decision()
+		if d.Final == None {
+			// Only the sender's own broken links were to decide about. As after any heal, the store says the rest.
+			r.explain(TopicLease, "%s gave this side up (%s), and without it nobody is cut off here: not obeyed", name, e.Order.Reason)
+			return true
+		}
 		if !d.Final.NeedsLease() {
 			return false
 		}
