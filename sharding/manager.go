@@ -161,11 +161,9 @@ func (m *Manager) asked(from sbr.ID, msg message.Message, answer func(message.Me
 	switch msg.Kind {
 	case message.Report, message.Orders, message.HandOver:
 		m.driver.Question(m.host, from, msg, answer)
-	case message.State:
+	case message.State, message.Resigned:
 		m.driver.Question(m.driver.Second, from, msg, answer)
-	case message.Resigned:
-		m.driver.Step(m.host, slot.Asked[message.Message]{From: from, Message: msg})
-		m.driver.Step(m.driver.Second, slot.Asked[message.Message]{From: from, Message: msg})
+		m.driver.Step(m.host, slot.Asked[message.Message]{From: from, Message: msg}) // who leaves
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/serf/serf"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -235,6 +236,20 @@ func TestManager_TheCoordinatorLeaves(t *testing.T) {
 		c.settles(10 * time.Second)
 		require.NoError(t, c.Member("n1").Serf.Leave())
 		c.Eventually(time.Minute, "nobody coordinates", func() bool { return c.managers["n2"].Listing().Running == 12 })
+	})
+}
+
+// Where everybody leaves, nobody waits for somebody else to ask for the shards.
+func TestManager_TheWholeClusterStopsAtOnce(t *testing.T) {
+	eachWay(t, 5, 24, func(t *testing.T, c *crew) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		var stops sync.WaitGroup
+		for name, m := range c.managers {
+			stops.Go(func() { assert.NoError(t, m.Stop(ctx), name) })
+		}
+		stops.Wait()
+		require.Zero(t, c.register.all())
 	})
 }
 

@@ -61,7 +61,7 @@ type Machine struct {
 	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
 	news   []int
 	newsAt time.Duration
-	quit   []sbr.ID // members that run nothing and will not; sorted
+	going  []going // members that take nothing any more, by ID
 }
 
 // New returns the machine of a member on which nothing runs. now is the driver's clock.

@@ -28,8 +28,12 @@ func (m *Machine) asked(e slot.Asked[message.Message]) {
 		m.ordered(e)
 	case message.HandOver:
 		m.askedToHandOver(e)
+	case message.State:
+		if q.Leaving && e.From != m.cfg.Self {
+			m.quits(e.From, false)
+		}
 	case message.Resigned:
-		m.quits(e.From)
+		m.quits(e.From, true)
 	}
 }
 
@@ -266,7 +270,11 @@ func (m *Machine) tell() {
 	for _, e := range q.Entries {
 		m.shards[e.Shard].toldIn = q.Seq
 	}
-	m.Emit(slot.Ask[message.Message]{To: m.known.Coordinator, Message: q})
+	to := m.known.Coordinator
+	if m.leaving {
+		to = "" // where everybody leaves, nobody waits for the others
+	}
+	m.Emit(slot.Ask[message.Message]{To: to, Message: q})
 }
 
 // untold are the shards that no answer will tell: an order that is not carried out yet is answered later.

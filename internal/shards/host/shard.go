@@ -119,8 +119,8 @@ func (m *Machine) start(s int, token uint64) {
 // successor reports whether there is somebody to whom shards can be handed over.
 func (m *Machine) successor() bool {
 	return slices.ContainsFunc(m.View.Peers, func(p slot.Peer) bool {
-		_, quit := slices.BinarySearch(m.quit, p.ID)
-		return p.ID != m.cfg.Self && p.Candidate && !p.Unreachable && !p.Leaving && !p.Down && !quit
+		_, goes := m.goes(p.ID)
+		return p.ID != m.cfg.Self && p.Candidate && !p.Unreachable && !p.Leaving && !p.Down && !goes
 	})
 }
 

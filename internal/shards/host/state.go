@@ -18,7 +18,7 @@ func (m *Machine) Clone() *Machine {
 	c.duties = slices.Clone(m.duties)
 	c.begs = slices.Clone(m.begs)
 	c.news = slices.Clone(m.news)
-	c.quit = slices.Clone(m.quit)
+	c.going = slices.Clone(m.going)
 	return &c
 }
 
@@ -63,8 +63,9 @@ func (m *Machine) AppendState(c message.Writer) {
 		c.Due(g.Until, m.Now)
 	}
 	c.Text("|")
-	for _, id := range m.quit {
-		c.Text(string(id))
+	for _, g := range m.going {
+		c.Text(string(g.id))
+		c.Flags(g.done)
 	}
 	c.Uint(uint64(m.Now - m.View.Sure))
 	c.View(&m.View)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ func (m *Machine) viewed(v slot.View) {
 	for _, p := range m.Look(v) {
 		m.departed(p)
 	}
-	m.quit = slices.DeleteFunc(m.quit, func(id sbr.ID) bool { return v.Peer(id) == nil })
+	m.going = slices.DeleteFunc(m.going, func(g going) bool { return v.Peer(g.id) == nil })
 	if me := v.Peer(m.cfg.Self); me != nil && me.Down {
 		m.downed("its cluster says so")
 	} else if me != nil && me.Leaving {
@@ -29,23 +30,38 @@ func (m *Machine) viewed(v slot.View) {
 
 // departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of it runs.
 func (m *Machine) departed(p *slot.Peer) {
-	if _, quit := slices.BinarySearch(m.quit, p.ID); !quit && p.Candidate && p.ID != m.cfg.Self {
+	if i, found := m.goes(p.ID); (!found || !m.going[i].done) && p.Candidate && p.ID != m.cfg.Self {
 		m.Depart(p.ID)
 	}
 }
 
-// quits notes that nothing of a member runs, nor will.
-func (m *Machine) quits(id sbr.ID) {
-	if i, found := slices.BinarySearch(m.quit, id); !found {
-		m.quit = slices.Insert(m.quit, i, id)
+// going is a member that takes nothing any more. done: nothing of it runs either.
+type going struct {
+	id   sbr.ID
+	done bool
+}
+
+// goes looks for a member among those that go.
+func (m *Machine) goes(id sbr.ID) (i int, found bool) {
+	return slices.BinarySearchFunc(m.going, id, func(g going, id sbr.ID) int { return cmp.Compare(g.id, id) })
+}
+
+// quits notes that a member takes nothing any more. done: nothing of it runs.
+func (m *Machine) quits(id sbr.ID, done bool) {
+	i, found := m.goes(id)
+	if !found {
+		m.going = slices.Insert(m.going, i, going{id: id})
 	}
-	m.Forget(id)
+	if done {
+		m.going[i].done = true
+		m.Forget(id)
+	}
 }
 
 // returned notes that a member that had resigned has a new manager.
 func (m *Machine) returned(id sbr.ID) {
-	if i, found := slices.BinarySearch(m.quit, id); found {
-		m.quit = slices.Delete(m.quit, i, i+1)
+	if i, found := m.goes(id); found {
+		m.going = slices.Delete(m.going, i, i+1)
 	}
 }
 

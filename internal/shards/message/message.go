@@ -73,7 +73,8 @@ const (
 	Orders
 	// Places tells everybody who owns the shards from First on.
 	Places
-	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator news, which answers Noted.
+	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator news, which answers Noted. One that
+	// leaves tells everybody.
 	State
 	// Noted answers State.
 	Noted

@@ -157,10 +157,10 @@ func (w *walker) deliverQuestion(s *state, l packet) {
 		}
 	}
 	switch {
-	case b.Msg.Kind == message.State, b.Msg.Kind == message.Resigned && from == i:
+	case b.Msg.Kind == message.State && !b.Msg.Leaving, b.Msg.Kind == message.Resigned && from == i:
 	case !s.Members[i].Closed:
 		w.askHost(s, i, from, b)
-	case b.Msg.Kind != message.Resigned:
+	case b.Msg.Kind != message.State && b.Msg.Kind != message.Resigned:
 		w.send(s, i, from, said(walk.Unserved, b.Term, *b.Msg))
 	}
 }

@@ -162,11 +162,9 @@ func (t *shardHost) asked(ref uint64, q *question) {
 	switch m.Kind {
 	case message.Report, message.Orders, message.HandOver:
 		t.step(hostMachine, core.Asked[message.Message]{Ref: ref, From: from, Message: m})
-	case message.State:
+	case message.State, message.Resigned:
 		t.step(coordinatorMachine, core.Asked[message.Message]{Ref: ref, From: from, Message: m})
-	case message.Resigned:
 		t.step(hostMachine, core.Asked[message.Message]{From: from, Message: m})
-		t.step(coordinatorMachine, core.Asked[message.Message]{From: from, Message: m})
 	}
 }
 
