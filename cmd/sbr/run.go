@@ -132,8 +132,21 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 			log.Warn("sbr: the heartbeat-timeout is too short for the stop-timeout: when the lease cannot be renewed the program is killed earlier",
 				"stop-timeout", r.stop, "has", notice, "heartbeat-timeout", t.settings.HeartbeatTimeout)
 		}
-		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{Where: t.where, StopTimeout: r.stop, Once: r.once, Log: log}), log)
+		return r.guarded(ctx, path, program.OverLease(l, program.LeaseOptions{
+			Where: t.where, StopTimeout: r.stop, Orphaned: r.releaseOf(l.Owner()), Once: r.once, Log: log,
+		}), log)
 	})
+}
+
+// releaseOf is the command line that releases the lease where the owner holds it.
+func (r *runFlags) releaseOf(owner string) []string {
+	c := []string{os.Args[0], "lease", "force-release", "--yes", "--holder", owner, "--lease", r.lease}
+	for flag, value := range map[string]string{"--file": r.file, "--kubeconfig": r.kubeconfig, "--context": r.context, "--namespace": r.namespace} {
+		if value != "" {
+			c = append(c, flag, value)
+		}
+	}
+	return c
 }
 
 // guarded runs CMD in the turns of g.

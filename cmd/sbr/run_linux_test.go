@@ -35,11 +35,12 @@ const (
 )
 
 // startRun starts the writer as soon as it is its turn.
-func startRun(t *testing.T, dir, name string) *contender {
+func startRun(t *testing.T, dir, name string, flags ...string) *contender {
 	t.Helper()
 	p := &contender{t: t, pids: filepath.Join(dir, name)}
-	p.cmd = exec.Command("sbr", "run", "--lease", "file:"+filepath.Join(dir, "x.lease"), "--heartbeat-timeout", runTimeout.String(),
-		"--heartbeat-interval", "200ms", "--lease-operation-timeout", "500ms", "--stop-timeout", runStopTimeout.String(), "--", "sh", "-c", writer)
+	args := append([]string{"run", "--lease", "file:" + filepath.Join(dir, "x.lease"), "--heartbeat-timeout", runTimeout.String(),
+		"--heartbeat-interval", "200ms", "--lease-operation-timeout", "500ms", "--stop-timeout", runStopTimeout.String()}, flags...)
+	p.cmd = exec.Command("sbr", append(args, "--", "sh", "-c", writer)...)
 	p.cmd.Env = append(os.Environ(), "PIDS="+p.pids, "LOG="+filepath.Join(dir, "log"))
 	p.cmd.Stderr = &p.err
 	require.NoError(t, p.cmd.Start())
@@ -183,12 +184,13 @@ func TestRun_PausedAsAWhole(t *testing.T) {
 	require.Less(t, took, runStopTimeout)
 }
 
-// A `sbr run` that is killed takes along all that the program has started; the other one starts when the lease has run out.
+// A `sbr run` that is killed takes along all that the program has started; its supervisor releases the lease then, so that the other one
+// starts at once. It has an hour to.
 func TestRun_Killed(t *testing.T) {
 	dir := t.TempDir()
-	a := startRun(t, dir, "a")
+	a := startRun(t, dir, "a", "--heartbeat-timeout", "1h")
 	pids := a.processes()
-	startRun(t, dir, "b")
+	startRun(t, dir, "b", "--heartbeat-timeout", "1h")
 	require.NoError(t, a.cmd.Process.Kill())
 	began := time.Now()
 	require.Eventually(t, func() bool { return allDead(pids) }, runTimeout, time.Millisecond)

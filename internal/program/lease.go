@@ -19,6 +19,9 @@ type LeaseOptions struct {
 	Where string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
+	// Orphaned is the command line that releases the lease where this owner holds it, for a supervisor whose parent was killed.
+	// Empty: the lease runs out.
+	Orphaned []string
 	// Once: whoever has seen a sign of life of a holder waits no longer.
 	Once bool
 	// Log is told who holds it. Nil: slog.Default().
@@ -89,7 +92,8 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 	return &Turn{
 		Done:  done,
 		Token: token, Stop: over, Over: over, Notice: Notice(g.lease.Settings(), g.opt.StopTimeout),
-		Facts: []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
+		Orphaned: g.opt.Orphaned,
+		Facts:    []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
 		Valid: func() time.Time {
 			until, ok := g.lease.ValidUntil()
 			if !ok {

@@ -20,6 +20,7 @@ type start struct {
 	StopTimeout time.Duration `json:"stop-timeout"`
 	Notice      time.Duration `json:"notice"`
 	Until       limit         `json:"until"`
+	Orphaned    []string      `json:"orphaned,omitempty"`
 	// Terminal is the process group that has the terminal and hands it to the program. Zero: none.
 	Terminal int `json:"terminal"`
 }

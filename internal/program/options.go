@@ -22,6 +22,9 @@ type Options struct {
 	Until time.Time
 	// Notice is how long before Until it is told to end.
 	Notice time.Duration
+	// Orphaned is the command line of this executable that the supervisor runs when the process that called Start has ended
+	// before the program: nothing of that one is left by then. Empty: it does nothing more.
+	Orphaned []string
 	// Log is told what cannot be ended. Nil: slog.Default().
 	Log *slog.Logger
 }
@@ -73,6 +76,8 @@ type Turn struct {
 	Valid func() time.Time
 	// Notice is how long before that moment the program is told to end.
 	Notice time.Duration
+	// Orphaned is Options.Orphaned: it gives the turn back where nobody is left to call Done.
+	Orphaned []string
 	// Leave looks for a successor before a program that was told to leave by a signal is stopped. It returns at once; Stop must end within a
 	// bound. Nil: there is none to look for.
 	Leave func()

@@ -71,10 +71,7 @@ func Start(o Options) (*Program, error) {
 }
 
 func (p *Program) startSupervisor(command []string) error {
-	self, err := os.Executable()
-	if runtime.GOOS == "linux" {
-		self, err = "/proc/self/exe", nil // the same one, even if its file was replaced meanwhile
-	}
+	self, err := executable()
 	if err != nil {
 		return err
 	}
@@ -93,6 +90,14 @@ func (p *Program) startSupervisor(command []string) error {
 		return err
 	}
 	return nil
+}
+
+// executable is the file that this process runs.
+func executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil // the same one, even if its file was replaced meanwhile
+	}
+	return os.Executable()
 }
 
 // pair returns the two ends of a connection. The first one can be written to with a deadline.
@@ -115,7 +120,8 @@ func (p *Program) startProgram(o Options, reports *json.Decoder) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = p.conn.SetDeadline(time.Unix(1, 0)) })()
 	first := order{Start: &start{
-		Path: o.Path, Args: o.Args, Env: o.Env, StopTimeout: o.StopTimeout, Notice: o.Notice, Until: limitOf(o.Until), Terminal: p.restore,
+		Path: o.Path, Args: o.Args, Env: o.Env, StopTimeout: o.StopTimeout, Notice: o.Notice, Until: limitOf(o.Until), Orphaned: o.Orphaned,
+		Terminal: p.restore,
 	}}
 	var r report
 	err := p.to.Encode(first)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -52,8 +53,20 @@ func Supervise() error {
 		return nil
 	}
 	s.tell(report{Pid: s.pid})
-	s.run(receive(decoder), children)
+	if orphaned := s.run(receive(decoder), children); orphaned && len(s.start.Orphaned) > 0 {
+		return s.giveBack()
+	}
 	return nil
+}
+
+// giveBack runs the command for what the parent has left behind. Its output goes where the errors go: the other one is the program's.
+func (s *supervisor) giveBack() error {
+	self, err := executable()
+	if err != nil {
+		return err
+	}
+	c := &exec.Cmd{Path: self, Args: s.start.Orphaned, Stdout: os.Stderr, Stderr: os.Stderr}
+	return c.Run()
 }
 
 // ignoreProgramSignals makes this process ignore what is meant for the program, in such a way that the program does not: signals with a handler are as they
@@ -124,7 +137,8 @@ func (s *supervisor) fork() error {
 	return nil
 }
 
-func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) {
+// run looks after the program until nothing of it is left, and reports whether its parent has ended before.
+func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) (orphaned bool) {
 	s.over = context.Background()
 	for !s.gone() {
 		s.judge()
@@ -132,7 +146,7 @@ func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) {
 		select {
 		case o, ok := <-orders:
 			if !ok {
-				orders = nil
+				orders, orphaned = nil, true
 				s.stop("sbr run has ended", unix.SIGTERM)
 				break
 			}
@@ -152,6 +166,7 @@ func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) {
 		give(s.start.Terminal)
 	}
 	s.tell(report{Ended: s.status})
+	return orphaned
 }
 
 // gone waits for whoever has ended, and reports whether nobody is left.
