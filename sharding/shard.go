@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -11,17 +12,17 @@ var ErrNotRunning = drive.ErrNotRunning
 // The causes for which a run's context ends: context.Cause wraps one of them. Those that package singleton has are the same there.
 var (
 	// ErrHandOver: another member takes over.
-	ErrHandOver = drive.ErrHandOver
+	ErrHandOver error = slot.CauseHandOver
 	// ErrOrdered: the coordinator has given the shard to another member, or does not know that it is here.
-	ErrOrdered = drive.ErrOrdered
+	ErrOrdered error = slot.CauseOrdered
 	// ErrResigned: this member leaves, or its Manager was stopped.
-	ErrResigned = drive.ErrResigned
+	ErrResigned error = slot.CauseResigned
 	// ErrLeaseLost: the shard's lease is lost.
-	ErrLeaseLost = drive.ErrLeaseLost
+	ErrLeaseLost error = slot.CauseLeaseLost
 	// ErrUnsure: without leases, this member has not been sure of its place for too long.
-	ErrUnsure = drive.ErrUnsure
+	ErrUnsure error = slot.CauseUnsure
 	// ErrDowned: this member was downed.
-	ErrDowned = drive.ErrDowned
+	ErrDowned error = slot.CauseDown
 )
 
 // Shard is one run of one shard: a singleton.Run with a name. Its Token is larger than those of former owners; run again in place it keeps it. All

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -41,16 +42,12 @@ type Locator struct {
 	cluster Cluster
 	log     *slog.Logger
 	at      drive.Told[Location]
-	over    chan struct{}
-	close   func()
+	newest  uint64        // token of the newest run heard of; changed together with at
+	anew    chan struct{} // somebody wants it to be asked now
+	doubted atomic.Bool   // the place that is known did not answer somebody; nothing was heard of it since
 	ctx     context.Context
-
-	// mu guards the fields below.
-	mu      sync.Mutex
-	newest  uint64 // token of the newest run heard of
-	backoff *backoff.ExponentialBackOff
-	timer   *time.Timer    // asks; stopped where the place is known
-	asks    sync.WaitGroup // begun while ctx lasts
+	close   func()
+	work    sync.WaitGroup
 }
 
 const (
@@ -63,28 +60,21 @@ const (
 // NewLocator returns the locator of the singleton called name. Close it after use; there may be one for each singleton on a member. Errors: those of
 // downing.Provider's Serve.
 func NewLocator(c Cluster, name string, log *slog.Logger) (*Locator, error) {
-	l := &Locator{name: name, cluster: c, log: cmp.Or(log, slog.Default()), over: make(chan struct{}), backoff: backoff.NewExponentialBackOff()}
-	l.backoff.InitialInterval, l.backoff.MaxInterval, l.backoff.RandomizationFactor = time.Second, whereAtMost, 0
+	l := &Locator{name: name, cluster: c, log: cmp.Or(log, slog.Default()), anew: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ctx = ctx
-	l.mu.Lock() // nothing comes before the timer is there
-	defer l.mu.Unlock()
 	stopServing, err := c.Serve(locatorTopic(name), l.asked)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("singleton %s: %w", name, err)
 	}
 	stopFollowing := c.Follow(l.look)
-	l.timer = time.AfterFunc(0, l.ask)
+	l.work.Go(l.seek)
 	l.close = sync.OnceFunc(func() {
 		stopFollowing()
 		stopServing()
-		l.mu.Lock()
 		cancel()
-		l.timer.Stop()
-		l.mu.Unlock()
-		l.asks.Wait()
-		close(l.over)
+		l.work.Wait()
 	})
 	return l, nil
 }
@@ -99,7 +89,7 @@ func (l *Locator) Location() Location {
 }
 
 // Changes tells where the singleton runs, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
-func (l *Locator) Changes(ctx context.Context) <-chan Location { return l.at.Changes(ctx, l.over) }
+func (l *Locator) Changes(ctx context.Context) <-chan Location { return l.at.Changes(ctx, l.ctx.Done()) }
 
 // Wait returns where the singleton runs as soon as that is known, and differs from what the caller has tried in vain (its token, zero: none). The error is
 // ctx's, or says that the locator was closed.
@@ -113,7 +103,7 @@ func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return Location{}, fmt.Errorf("singleton %s: nobody is known to run it: %w", l.name, context.Cause(ctx))
-		case <-l.over:
+		case <-l.ctx.Done():
 			return Location{}, fmt.Errorf("singleton %s: the locator was closed", l.name)
 		}
 	}
@@ -121,59 +111,56 @@ func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 
 // Refresh asks anew, for a caller that was told of a place where the singleton no longer answers.
 func (l *Locator) Refresh() {
-	l.do(func() {
-		l.backoff.Reset()
-		l.timer.Reset(0)
-	})
+	l.doubted.Store(true)
+	select {
+	case l.anew <- struct{}{}:
+	default: // it is about to be asked
+	}
 }
 
-// do runs f unless the locator is closed.
-func (l *Locator) do(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctx.Err() == nil {
-		f()
+// seek asks everybody, again and again, while the place is not known or doubted; only who runs the singleton answers.
+func (l *Locator) seek() {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval, pause.RandomizationFactor = time.Second, whereAtMost, 0
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		at, changed := l.at.Get()
+		if at.Known() && !l.doubted.Load() {
+			timer.Stop()
+		}
+		select {
+		case <-changed:
+			pause.Reset()
+			timer.Reset(pause.NextBackOff())
+			continue
+		case <-l.anew:
+			pause.Reset()
+		case <-timer.C:
+		case <-l.ctx.Done():
+			return
+		}
+		timer.Reset(pause.NextBackOff())
+		l.tell(whereabouts{what: newsWhere})
 	}
 }
 
 // look drops a location whose member is gone.
 func (l *Locator) look() {
-	l.do(func() {
-		if at := l.Location(); at.Known() {
+	l.at.Update(func(at Location) (Location, bool) {
+		if at.Known() {
 			p := l.cluster.Peers()
 			if q := p.Find(at.ID); q == nil || q.Status == sbr.Down {
-				l.set(Location{})
+				return Location{}, true
 			}
 		}
+		return at, false
 	})
 }
 
-// set is called while l.mu is held.
-func (l *Locator) set(at Location) {
-	l.at.Update(func(old Location) (Location, bool) {
-		if at == old {
-			return at, false
-		}
-		l.backoff.Reset()
-		l.timer.Stop()
-		if !at.Known() {
-			l.timer.Reset(l.backoff.NextBackOff())
-		}
-		return at, true
-	})
-}
-
-// ask asks everybody; only who runs the singleton answers.
-func (l *Locator) ask() {
-	l.do(func() {
-		l.timer.Reset(l.backoff.NextBackOff())
-		l.tell(whereabouts{what: newsWhere})
-	})
-}
-
-// tell tells everybody something, and takes in what is answered. It is called while l.mu is held.
+// tell tells everybody something, and takes in what is answered. It is called before Close.
 func (l *Locator) tell(w whereabouts) {
-	l.asks.Go(func() {
+	l.work.Go(func() {
 		answers, err := l.cluster.Ask(locatorTopic(l.name), "", w.encode(), whereTimeout)
 		if err != nil {
 			l.log.Debug("sbr: a locator could not ask", "singleton", l.name, "error", err)
@@ -220,24 +207,25 @@ func (l *Locator) asked(q downing.Question) {
 
 // heard takes in news of a run. Those of an older run than the newest are old.
 func (l *Locator) heard(from sbr.ID, w whereabouts) {
-	l.do(func() {
-		at := l.Location()
+	l.at.Update(func(at Location) (Location, bool) {
 		switch {
 		case w.token < l.newest:
 		case w.what == newsRuns:
 			l.newest = w.token
-			l.timer.Stop()
-			l.set(Location{ID: from, Name: downing.NameOf(from), Endpoint: w.endpoint, Token: w.token})
+			l.doubted.Store(false)
+			now := Location{ID: from, Name: downing.NameOf(from), Endpoint: w.endpoint, Token: w.token}
+			return now, now != at
 		case w.what == newsEnded && at.ID == from && at.Token == w.token:
-			l.set(Location{})
+			return Location{}, true
 		}
+		return at, false
 	})
 }
 
 // told takes in news of this member's own manager, and passes it on to everybody.
 func (l *Locator) told(self sbr.ID, w whereabouts) {
 	l.heard(self, w)
-	l.do(func() { l.tell(w) })
+	l.tell(w)
 }
 
 // news is what a manager tells locators, and what these ask.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 )
 
@@ -27,15 +28,15 @@ var ErrNotRunning = drive.ErrNotRunning
 // The causes for which a run's context ends: context.Cause wraps one of them. Package sharding has the same.
 var (
 	// ErrHandOver: an older member takes over.
-	ErrHandOver = drive.ErrHandOver
+	ErrHandOver error = slot.CauseHandOver
 	// ErrResigned: this member leaves, or its Manager was stopped.
-	ErrResigned = drive.ErrResigned
+	ErrResigned error = slot.CauseResigned
 	// ErrLeaseLost: the lease is lost.
-	ErrLeaseLost = drive.ErrLeaseLost
+	ErrLeaseLost error = slot.CauseLeaseLost
 	// ErrUnsure: without a lease, this member has not been sure of its place for too long.
-	ErrUnsure = drive.ErrUnsure
+	ErrUnsure error = slot.CauseUnsure
 	// ErrDowned: this member was downed.
-	ErrDowned = drive.ErrDowned
+	ErrDowned error = slot.CauseDown
 )
 
 // Run is one execution of the function. All methods are safe for concurrent use.
@@ -55,7 +56,7 @@ func (r *Run) From() string { return r.run.From }
 
 // HandOver sets what the next run gets, at most MaxState bytes; the last call before the function returns counts. It is lost in a crash. It returns an
 // error that names the size if there is too much of it.
-func (r *Run) HandOver(state []byte) error { return r.run.HandOver(state, MaxState) }
+func (r *Run) HandOver(state []byte) error { return r.run.HandOver(state) }
 
 // Check returns nil while this run certainly may work. It asks nobody and never blocks. After a pause of the process it is right at once, before the
 // context has ended. The error wraps ErrNotRunning.

@@ -168,29 +168,27 @@ func (Stop) isEffect()         {}
 func (GiveUp) isEffect()       {}
 func (Explain) isEffect()      {}
 
-// Cause says why a run has to end.
-type Cause uint8
+// Cause says why a run has to end, in the word that logs and agents have for it. It is the error of a run's context.
+type Cause string
 
-// The causes. Nothing stops for the zero Cause.
+// Error is the word.
+func (c Cause) Error() string { return string(c) }
+
+// The causes.
 const (
 	// CauseHandOver: another member takes over.
-	CauseHandOver Cause = iota + 1
+	CauseHandOver Cause = "hand-over"
 	// CauseOrdered: the coordinator has given the shard to another member, stops it, or does not know it.
-	CauseOrdered
+	CauseOrdered Cause = "ordered"
 	// CauseResigned: this member leaves, or its manager was stopped.
-	CauseResigned
+	CauseResigned Cause = "resigned"
 	// CauseLeaseLost: the lease is lost.
-	CauseLeaseLost
+	CauseLeaseLost Cause = "lease-lost"
 	// CauseUnsure: this member has not been sure of its place for Rules.Trust.
-	CauseUnsure
+	CauseUnsure Cause = "unsure"
 	// CauseDown: this member was downed.
-	CauseDown
+	CauseDown Cause = "down"
 )
-
-var causeNames = [...]string{"none", "hand-over", "ordered", "resigned", "lease-lost", "unsure", "down"}
-
-// String returns the cause as metrics and logs name it.
-func (c Cause) String() string { return causeNames[min(int(c), len(causeNames)-1)] }
 
 // Topic says what a sentence is about.
 type Topic string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/patience"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
@@ -205,23 +206,10 @@ func (s *slot) stop(r *run, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.told = true
+	word, _ := errors.AsType[core.Cause](cause)
 	s.session.send(attach.FromAgent{Stop: &attach.Stop{
-		Run: r.number, Cause: causeOf(cause), Why: attach.Text(cause.Error()), Now: errors.Is(cause, singleton.ErrLeaseLost),
+		Run: r.number, Cause: string(word), Why: attach.Text(cause.Error()), Now: errors.Is(cause, singleton.ErrLeaseLost),
 	}})
-}
-
-var causes = map[error]string{
-	singleton.ErrHandOver: "hand-over", singleton.ErrResigned: "resigned", singleton.ErrLeaseLost: "lease-lost", singleton.ErrUnsure: "unsure",
-	singleton.ErrDowned: "down",
-}
-
-func causeOf(err error) string {
-	for is, word := range causes {
-		if errors.Is(err, is) {
-			return word
-		}
-	}
-	return "none"
 }
 
 func (s *slot) ended(e attach.Ended) {

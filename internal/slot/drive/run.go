@@ -8,20 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
 var ErrNotRunning = errors.New("this run may not work any more")
-
-// The causes for which the context of a run ends.
-var (
-	ErrHandOver  = errors.New("handing over")
-	ErrOrdered   = errors.New("ordered to stop")
-	ErrResigned  = errors.New("resigned")
-	ErrLeaseLost = errors.New("the lease is lost")
-	ErrUnsure    = errors.New("not sure to be a member")
-	ErrDowned    = errors.New("downed")
-)
 
 // Holding is what a run knows of its lease. *lease.Lease is one. Neither method blocks.
 type Holding interface {
@@ -59,7 +51,7 @@ type Run struct {
 
 // Begin gives the run its context, which ends with parent or by Stop. Where the run may not work already,
 // because the process stood still since that was decided, it must not be started: the error is why,
-// ErrLeaseLost or ErrUnsure.
+// slot.CauseLeaseLost or slot.CauseUnsure.
 func (r *Run) Begin(parent context.Context) error {
 	r.ctx, r.cancel = context.WithCancelCause(parent)
 	r.over = make(chan struct{})
@@ -80,7 +72,7 @@ func (r *Run) Start(f func(context.Context) error, ended func(error)) {
 }
 
 // Stop ends the run's context, with a cause and what has led to it.
-func (r *Run) Stop(cause error, why string) { r.cancel(fmt.Errorf("%w: %s", cause, why)) }
+func (r *Run) Stop(cause slot.Cause, why string) { r.cancel(fmt.Errorf("%w: %s", cause, why)) }
 
 // Cause is why the run's context has ended; nil: it has not.
 func (r *Run) Cause() error { return context.Cause(r.ctx) }
@@ -90,9 +82,9 @@ func (r *Run) mayWork() error {
 	case r.ctx.Err() != nil:
 		return context.Cause(r.ctx)
 	case r.Holding != nil && r.Holding.Token() != r.Token:
-		return ErrLeaseLost
+		return slot.CauseLeaseLost
 	case r.Holding == nil && r.Until.Passed():
-		return ErrUnsure
+		return slot.CauseUnsure
 	default:
 		return nil
 	}
@@ -120,12 +112,11 @@ func (r *Run) ValidUntil() (at time.Time, ok bool) {
 	}
 }
 
-// HandOver sets what the next run gets. It returns an error that names the size where that is more than most
-// bytes.
-func (r *Run) HandOver(state []byte, most int) error {
-	if len(state) > most {
+// HandOver sets what the next run gets. It returns an error that names the size where that is more than slot.MaxState.
+func (r *Run) HandOver(state []byte) error {
+	if len(state) > slot.MaxState {
 		return fmt.Errorf("%s: %d bytes of state cannot be handed over, only %d: keep them in a store, under the token",
-			r.Of, len(state), most)
+			r.Of, len(state), slot.MaxState)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

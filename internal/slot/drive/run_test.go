@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
@@ -35,11 +36,11 @@ func TestRun_DoesNotStartOnceItMayNotWork(t *testing.T) {
 		want error
 	}{
 		"with its lease":                      {&drive.Run{Token: 7, Holding: held(7)}, nil},
-		"the lease is gone":                   {&drive.Run{Token: 7, Holding: held(0)}, drive.ErrLeaseLost},
-		"the lease was granted once more":     {&drive.Run{Token: 7, Holding: held(8)}, drive.ErrLeaseLost},
+		"the lease is gone":                   {&drive.Run{Token: 7, Holding: held(0)}, slot.CauseLeaseLost},
+		"the lease was granted once more":     {&drive.Run{Token: 7, Holding: held(8)}, slot.CauseLeaseLost},
 		"without a lease":                     {&drive.Run{Token: 7, Until: until(time.Hour)}, nil},
-		"unsure for too long":                 {&drive.Run{Token: 7, Until: until(-time.Second)}, drive.ErrUnsure},
-		"never sure":                          {&drive.Run{Token: 7, Until: new(drive.Deadline)}, drive.ErrUnsure},
+		"unsure for too long":                 {&drive.Run{Token: 7, Until: until(-time.Second)}, slot.CauseUnsure},
+		"never sure":                          {&drive.Run{Token: 7, Until: new(drive.Deadline)}, slot.CauseUnsure},
 		"the lease counts where there is one": {&drive.Run{Token: 7, Holding: held(7), Until: until(-time.Second)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,12 +69,12 @@ func TestRun_StopTellsTheCause(t *testing.T) {
 	require.True(t, ok)
 	require.Zero(t, at, "for ever")
 	require.NoError(t, r.Cause())
-	require.NoError(t, r.HandOver([]byte("page 7"), 10))
-	require.EqualError(t, r.HandOver([]byte("page 7"), 5), "singleton x: 6 bytes of state cannot be handed over, only 5: keep them in a store, under the token")
+	require.NoError(t, r.HandOver([]byte("page 7")))
+	require.EqualError(t, r.HandOver(make([]byte, slot.MaxState+1)), "singleton x: 513 bytes of state cannot be handed over, only 512: keep them in a store, under the token")
 	require.Equal(t, "page 7", string(r.Left()))
-	r.Stop(drive.ErrDowned, "a verdict")
-	require.EqualError(t, r.Check(), "singleton x: this run may not work any more: downed: a verdict")
-	require.ErrorIs(t, <-told, drive.ErrDowned)
+	r.Stop(slot.CauseDown, "a verdict")
+	require.EqualError(t, r.Check(), "singleton x: this run may not work any more: down: a verdict")
+	require.ErrorIs(t, <-told, slot.CauseDown)
 	require.EqualError(t, <-ended, "last words")
 	_, ok = r.ValidUntil()
 	require.False(t, ok)

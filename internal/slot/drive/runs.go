@@ -24,9 +24,6 @@ const (
 	Ended
 )
 
-var causes = [...]error{slot.CauseHandOver: ErrHandOver, slot.CauseOrdered: ErrOrdered, slot.CauseResigned: ErrResigned,
-	slot.CauseLeaseLost: ErrLeaseLost, slot.CauseUnsure: ErrUnsure, slot.CauseDown: ErrDowned}
-
 // LeaseOptions are where slots have their leases.
 type LeaseOptions struct {
 	// Key is that of a registered implementation, Decode fills its configuration; Store, if set, opens a
@@ -157,7 +154,7 @@ func (d *Driver[M]) stop(e slot.Stop) {
 	if at.run == nil || at.run.Number != e.Run {
 		return
 	}
-	at.run.Stop(causes[e.Cause], e.Why)
+	at.run.Stop(e.Cause, e.Why)
 	if r := at.run; d.StopTimeout > 0 {
 		d.workers.Go(func() { d.remind(r) })
 	}

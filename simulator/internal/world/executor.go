@@ -48,7 +48,7 @@ func (t *executor) carry(e core.Effect) {
 	case core.ReleaseLease:
 		t.release(e.Attempt)
 	case core.Stop:
-		t.stop(e.Run, e.Cause.String())
+		t.stop(e.Run, string(e.Cause))
 	}
 }
 
