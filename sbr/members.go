@@ -329,7 +329,7 @@ func (r *Resolver) armAt() time.Duration {
 	case r.armed || r.present() < r.cfg.MinMembers:
 		return never
 	case r.suspects > 0:
-		return r.lastChange + max(r.cfg.SettleAfter, r.cfg.StableAfter)
+		return r.lastChange + max(r.cfg.SettleAfter, r.stableAfter())
 	default:
 		return r.lastChange + r.cfg.SettleAfter
 	}

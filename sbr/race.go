@@ -62,7 +62,7 @@ func (r *Resolver) runRace() {
 		r.explain(TopicHealed, "the race for the lease ends: nobody is unreachable that has not been downed")
 	case rc.since != r.lastChange && !rc.unrest:
 		r.race = nil
-		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.cfg.StableAfter)
+		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.stableAfter())
 	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching: // before the next attempt is due, or NextDeadline would stand still
 		r.giveUp()
 	case r.now < rc.notBefore:
@@ -116,7 +116,7 @@ func (r *Resolver) otherDecision(d Decision) bool {
 		return false
 	}
 	r.race, r.lastChange = nil, r.now
-	r.explain(TopicHealed, "the decision would be %s now: it has to stand for %v first", d.Final, r.cfg.StableAfter)
+	r.explain(TopicHealed, "the decision would be %s now: it has to stand for %v first", d.Final, r.stableAfter())
 	return true
 }
 
@@ -302,7 +302,7 @@ func (r *Resolver) onAsked(e Asked) {
 	if !r.mayDecide() || r.race != nil || !NeedsLease(r.strategy) {
 		return
 	}
-	if r.now < r.lastChange+r.cfg.StableAfter {
+	if r.now < r.lastChange+r.stableAfter() {
 		return // a view that is changing is no ground for a decision: who asks will ask again
 	}
 	r.explain(TopicLease, "asked by %s to race for the lease in its place", name)

@@ -89,15 +89,21 @@ func (r *Resolver) downWhenUnstable() {
 	r.act(Decision{
 		Choice: Choice{Kind: DownAll, Reason: fmt.Sprintf(
 			"the view has kept changing for more than %v (%d changes) without being stable for %v",
-			r.cfg.StableAfter+r.cfg.DownAllWhenUnstable, r.changes, r.cfg.StableAfter)},
+			r.stableAfter()+r.unstableAfter(), r.changes, r.stableAfter())},
 		Final: DownAll,
 		Down:  r.ids((*Member).Downable),
 	})
 }
 
+// stableAfter is stable-after in force: how long the view must not have changed before this member decides.
+func (r *Resolver) stableAfter() time.Duration { return r.cfg.StableAfter }
+
+// unstableAfter is down-all-when-unstable in force. Zero: off.
+func (r *Resolver) unstableAfter() time.Duration { return r.cfg.DownAllWhenUnstable }
+
 // settled ends the unrest if the view has been stable for stable-after.
 func (r *Resolver) settled() {
-	if r.now >= r.lastChange+r.cfg.StableAfter {
+	if r.now >= r.lastChange+r.stableAfter() {
 		r.changes = 0
 	}
 }
@@ -105,17 +111,17 @@ func (r *Resolver) settled() {
 // unstableAt is just after stable-after + down-all-when-unstable have passed since the first change; with a lease
 // one decision deadline later for each member before this one.
 func (r *Resolver) unstableAt() time.Duration {
-	if r.changes == 0 || r.cfg.DownAllWhenUnstable == 0 || !r.armed {
+	if r.changes == 0 || r.unstableAfter() == 0 || !r.armed {
 		return never
 	}
-	at := r.firstChange + r.cfg.StableAfter + r.cfg.DownAllWhenUnstable + 1
+	at := r.firstChange + r.stableAfter() + r.unstableAfter() + 1
 	if NeedsLease(r.strategy) {
 		if !r.mayDecide() || r.race != nil {
 			return never
 		}
 		at += time.Duration(r.turn()) * r.cfg.LeaseDeadline
 	}
-	if at >= r.lastChange+r.cfg.StableAfter {
+	if at >= r.lastChange+r.stableAfter() {
 		return never // the view is stable before that, unless it changes again
 	}
 	return at
@@ -131,7 +137,7 @@ func (r *Resolver) decideAt() time.Duration {
 	if rank > 0 && !NeedsLease(r.strategy) {
 		return never
 	}
-	return r.lastChange + r.cfg.StableAfter + time.Duration(rank)*r.cfg.LeaseDeadline
+	return r.lastChange + r.stableAfter() + time.Duration(rank)*r.cfg.LeaseDeadline
 }
 
 // turn is how many members decide before this one: those of the side, or of the largest group, that come first in

@@ -56,7 +56,7 @@ func (r *Resolver) onHealed(e Event) {
 		case Ordered, DownRequested:
 			return // its own side decided
 		}
-		if !r.armed || r.now < r.suspendedAt+r.cfg.StableAfter {
+		if !r.armed || r.now < r.suspendedAt+r.stableAfter() {
 			return // nobody can have decided yet
 		}
 	}
@@ -207,7 +207,7 @@ func (r *Resolver) clear(why string) bool {
 	}
 	r.question, r.lastChange, r.changes = nil, r.now, 0
 	if NeedsLease(r.strategy) {
-		r.recheckAt, r.rechecking, r.rechecks = r.now+r.cfg.StableAfter+r.cfg.LeaseDeadline, 0, 0
+		r.recheckAt, r.rechecking, r.rechecks = r.now+r.stableAfter()+r.cfg.LeaseDeadline, 0, 0
 	}
 	return true
 }
@@ -269,7 +269,7 @@ func (r *Resolver) recheckDue() time.Duration {
 	case r.question != nil:
 		return never
 	case r.recheckAt == never && r.readsNowAndThen():
-		return r.readAt + max(r.cfg.StableAfter, r.cfg.LeaseTimeout)
+		return r.readAt + max(r.stableAfter(), r.cfg.LeaseTimeout)
 	default:
 		return r.recheckAt
 	}
