@@ -45,12 +45,12 @@ BEGIN {
 	path = $2
 	# What the packages of a room and the simulator share lies in internal/, and counts where it belongs.
 	if (sub(/^internal\/handover\//, "singleton/", path)) ; else if (sub(/^internal\/shards\//, "sharding/", path)) ;
-	else if (sub(/^internal\/walk\//, "simulator/", path)) ; else sub(/^internal\/probe\//, "downing/", path)
+	else sub(/^internal\/probe\//, "downing/", path)
 	for (i = 1; i <= n && index(path, name[i] "/") != 1; i++);
 	if (i > n) { name[i] = "(elsewhere)"; n = i }
 	# What only checks and tests import is harness, wherever it lies.
 	if (path ~ /_test\.go$/) tests[i] += $1
-	else if (path ~ /^test\// || path ~ /^internal\/[a-z]*test\// || path ~ /^internal\/(ledger|linear|kubefake|process|race|arch)\//) harness[i] += $1
+	else if (path ~ /^test\// || path ~ /^(simulator\/)?internal\/[a-z]*test\// || path ~ /^internal\/(ledger|linear|kubefake|process|race|arch)\//) harness[i] += $1
 	else product[i] += $1
 	files++
 }

@@ -1,11 +1,11 @@
 // Package slots tries everything that can happen to one slot (package handover) on a small cluster: the real machines in every member, and around them
 // an abstract cluster of which everything is allowed that the real one might do.
 //
-//	r, err := slots.Walk(ctx, options) // walk.Default, with what may happen; or one of Normal or Thorough
+//	r, err := slots.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
 // The machines ask, answer, start and stop. Around them members join and are armed, a cut divides them, the verdict goes to either side or the cut heals, members
-// crash, are paused, resign, leave; messages come in any order, late, twice or never; runs take long to end; the lease runs out. walk.Options says how much of that.
+// crash, are paused, resign, leave; messages come in any order, late, twice or never; runs take long to end; the lease runs out. walktest.Options says how much of that.
 //
 // # Promises
 //

@@ -1,7 +1,7 @@
 // Package shards tries everything that can happen to the shards of a type (packages coordinator and host) on a small cluster: the real machines in every member, and around them
-// an abstract cluster (package walk) of which everything is allowed that the real one might do. It is to shards what package slots is to singletons.
+// an abstract cluster (package walktest) of which everything is allowed that the real one might do. It is to shards what package slots is to singletons.
 //
-//	r, err := shards.Walk(ctx, options) // walk.Default, with what may happen; or one of Normal or Thorough
+//	r, err := shards.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
 // One or two shards are placed by the real allocator. The coordinator runs on the oldest member, as its singleton would have it: it goes elsewhere when its member leaves, or
@@ -29,7 +29,7 @@
 //
 // # What is left out, and why that is allowed
 //
-//   - Machines are compared by their AppendState, in which numbers of orders, questions and reports, and tokens, are replaced by their rank (walk.Canon). Machines only compare
+//   - Machines are compared by their AppendState, in which numbers of orders, questions and reports, and tokens, are replaced by their rank (walktest.Canon). Machines only compare
 //     such numbers with those of the same shard or member, and each new one is larger than all before under its term. So states with the same ranks go on alike.
 //   - Numbers of questions count only where a manager may be closed: what is compared with them is the answer of a provider that has no manager.
 //   - Of two packets that are the same, one is tried.

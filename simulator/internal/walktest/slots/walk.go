@@ -6,24 +6,24 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // walker is the model that is walked.
 type walker struct {
-	walk.Walker[handover.Message, state]
+	walktest.Walker[handover.Message, state]
 }
 
 // Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The
 // error names every mistake in the options.
-func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
+func Walk(ctx context.Context, o walktest.Options) (walktest.Report, error) {
 	w := new(walker)
 	w.Options, w.LossAtOnce, w.MayEnd = o, true, true
 	const patience = 2 // in retry intervals
 	w.Patience = patience * o.HandOverRetryInterval
 	rules := w.config(0)
 	if err := o.Validate(rules.Validate("slots")); err != nil {
-		return walk.Report{}, err
+		return walktest.Report{}, err
 	}
 	w.Init(w)
 	return w.Search.Run(ctx), nil
@@ -52,10 +52,10 @@ func (w *walker) config(i int) handover.Config {
 }
 
 // Part is what the state has in common with others.
-func (*walker) Part(s *state) *walk.Runs[handover.Message] { return &s.Runs }
+func (*walker) Part(s *state) *walktest.Runs[handover.Message] { return &s.Runs }
 
 // Machine is that of a member.
-func (*walker) Machine(s *state, i int) walk.Machine { return s.machines[i] }
+func (*walker) Machine(s *state, i int) walktest.Machine { return s.machines[i] }
 
 // Handle hands an event to a member's machine.
 func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
@@ -81,12 +81,12 @@ func (w *walker) CarryOut(s *state, i int, e core.Effect) {
 	switch e := e.(type) {
 	case core.Ask[handover.Message]:
 		for j := range w.Members {
-			if j != i && (e.To == "" || e.To == walk.Name(j)) {
-				w.send(s, i, j, body{Kind: walk.Question, Msg: e.Message})
+			if j != i && (e.To == "" || e.To == walktest.Name(j)) {
+				w.send(s, i, j, body{Kind: walktest.Question, Msg: e.Message})
 			}
 		}
 	case core.Answer[handover.Message]:
-		w.send(s, i, int(e.Ref), body{Kind: walk.Answer, Msg: e.Message})
+		w.send(s, i, int(e.Ref), body{Kind: walktest.Answer, Msg: e.Message})
 	}
 }
 
@@ -97,14 +97,14 @@ func (w *walker) send(s *state, from, to int, b body) {
 	}
 	l := packet{From: int8(from), To: int8(to), Body: b}
 	stands := s.Members[to].Paused
-	started := b.Kind == walk.Question && b.Msg.Kind == handover.Started
+	started := b.Kind == walktest.Question && b.Msg.Kind == handover.Started
 	if started && s.Budget.Late+s.Budget.Twice == 0 && !stands {
 		w.AtOnce(l)
 		return
 	}
-	if b.Kind == walk.Question && stands { // the newest is enough for one that stands still
+	if b.Kind == walktest.Question && stands { // the newest is enough for one that stands still
 		s.Packets.Drop(func(o *packet) bool {
-			return o.From == l.From && o.To == l.To && o.Body.Kind == walk.Question && o.Body.Msg.Kind == b.Msg.Kind
+			return o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question && o.Body.Msg.Kind == b.Msg.Kind
 		})
 	}
 	s.Packets.Send(l)
@@ -112,14 +112,14 @@ func (w *walker) send(s *state, from, to int, b body) {
 
 // Deliver hands a question or an answer over.
 func (w *walker) Deliver(s *state, l packet) {
-	i, from, x := int(l.To), walk.Name(int(l.From)), &l.Body
+	i, from, x := int(l.To), walktest.Name(int(l.From)), &l.Body
 	switch {
-	case x.Kind != walk.Question:
-		w.Step(s, i, core.Answered[handover.Message]{From: from, Message: x.Msg, Unserved: x.Kind == walk.Unserved})
+	case x.Kind != walktest.Question:
+		w.Step(s, i, core.Answered[handover.Message]{From: from, Message: x.Msg, Unserved: x.Kind == walktest.Unserved})
 	case !s.Members[i].Closed:
 		w.Step(s, i, core.Asked[handover.Message]{Ref: uint64(l.From), From: from, Message: x.Msg})
 	case x.Msg.Kind == handover.Take || x.Msg.Kind == handover.HandOver:
-		w.send(s, i, int(l.From), body{Kind: walk.Unserved, Msg: handover.Message{Round: x.Msg.Round}})
+		w.send(s, i, int(l.From), body{Kind: walktest.Unserved, Msg: handover.Message{Round: x.Msg.Round}})
 	}
 }
 
@@ -152,7 +152,7 @@ func (w *walker) Starts(s *state, i int, e core.Start) {
 	}
 	if e.Token <= s.token && after && !again {
 		w.Search.Broken(s, "B", fmt.Sprintf("%s starts with token %d after a run with token %d",
-			walk.Name(i), e.Token, s.token))
+			walktest.Name(i), e.Token, s.token))
 	}
 	s.token, s.tokenVerdict = max(s.token, e.Token), max(s.tokenVerdict, verdict)
 }
@@ -176,7 +176,7 @@ func (w *walker) Well(s *state) bool {
 func (w *walker) Standing(s *state) (text string) {
 	for i := range w.Members {
 		if s.Live(i) {
-			text += fmt.Sprintf("%s is %v, ", walk.Name(i), s.machines[i].Phase())
+			text += fmt.Sprintf("%s is %v, ", walktest.Name(i), s.machines[i].Phase())
 		}
 	}
 	return text + fmt.Sprintf("%d packets are under way", s.Packets.Len())
@@ -186,20 +186,20 @@ func (w *walker) Standing(s *state) (text string) {
 func (w *walker) Say(i int, e core.Effect) {
 	switch e := e.(type) {
 	case core.Ask[handover.Message]:
-		w.Search.Tell("%s asks %s: %v", walk.Name(i), e.To, e.Message.Kind)
+		w.Search.Tell("%s asks %s: %v", walktest.Name(i), e.To, e.Message.Kind)
 	case core.Answer[handover.Message]:
-		w.Search.Tell("%s answers %s: %v", walk.Name(i), walk.Name(int(e.Ref)), e.Message.Kind)
+		w.Search.Tell("%s answers %s: %v", walktest.Name(i), walktest.Name(int(e.Ref)), e.Message.Kind)
 	case core.Explain:
 		if e.Topic == handover.TopicYielded || e.Topic == core.TopicTaking {
-			w.Search.Tell("%s: %s", walk.Name(i), e.Text)
+			w.Search.Tell("%s: %s", walktest.Name(i), e.Text)
 		}
 	}
 }
 
 // Text says what a question or an answer is.
 func (*walker) Text(l *packet) string {
-	x, from := &l.Body, walk.Name(int(l.From))
-	if x.Kind == walk.Unserved {
+	x, from := &l.Body, walktest.Name(int(l.From))
+	if x.Kind == walktest.Unserved {
 		return fmt.Sprintf("%s has no manager, round %d", from, x.Msg.Round)
 	}
 	return fmt.Sprintf("%v of %s, round %d", x.Msg.Kind, from, x.Msg.Round)

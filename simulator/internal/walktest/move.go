@@ -1,4 +1,4 @@
-package walk
+package walktest
 
 import (
 	"fmt"
@@ -55,18 +55,18 @@ func (c *Cluster) Duties(to []Move, finished func(i int) bool) []Move {
 		}
 		for j := range n {
 			if c.Members[j].Joined && c.Members[j].Up && !m.Knows.Has(j) && j != i && !c.Losers.Has(j) && c.Cut.Has(i) == c.Cut.Has(j) {
-				to = append(to, Move{learns, uint8(i<<4 | j)})
+				to = append(to, Move{Kind: learns, At: uint8(i<<4 | j)})
 			}
 		}
 		switch {
 		case m.Told || !whole || !finished(i):
 		case c.Leaving.Has(i):
-			to = append(to, Move{departs, at})
+			to = append(to, Move{Kind: departs, At: at})
 		case !m.Closed:
-			to = append(to, Move{withdraws, at})
+			to = append(to, Move{Kind: withdraws, At: at})
 		}
 		if !m.Armed && i < n-c.Joins && c.known(i) {
-			to = append(to, Move{arms, at})
+			to = append(to, Move{Kind: arms, At: at})
 		}
 	}
 	return to
@@ -80,19 +80,19 @@ func (c *Cluster) Views(to []Move) []Move {
 			continue
 		}
 		if c.unaware(i) {
-			to = append(to, Move{notices, at})
+			to = append(to, Move{Kind: notices, At: at})
 		}
 		if c.Losers.Has(i) && !m.Told {
-			to = append(to, Move{hearsDown, at})
+			to = append(to, Move{Kind: hearsDown, At: at})
 		}
 		if !c.Losers.Has(i) && c.outside(i) != 0 {
-			to = append(to, Move{seesDown, at})
+			to = append(to, Move{Kind: seesDown, At: at})
 		}
 		if m.Down&^m.Gone != 0 && c.Budget.Removals > 0 {
-			to = append(to, Move{seesGone, at})
+			to = append(to, Move{Kind: seesGone, At: at})
 		}
 		if !m.Armed && i >= c.Options.Members-c.Joins && c.known(i) {
-			to = append(to, Move{arms, at})
+			to = append(to, Move{Kind: arms, At: at})
 		}
 	}
 	return c.verdicts(to)
@@ -116,7 +116,7 @@ func (c *Cluster) verdicts(to []Move) []Move {
 			armed = armed || c.Members[i].Armed // the others do not decide
 		}
 		if armed && ready && amiss {
-			to = append(to, Move{decides, uint8(stay)})
+			to = append(to, Move{Kind: decides, At: uint8(stay)})
 		}
 	}
 	return to
@@ -128,29 +128,29 @@ func (c *Cluster) Faults(to []Move) []Move {
 	for i := range c.Options.Members {
 		m, at := &c.Members[i], uint8(i)
 		if m.Up && m.Joined && m.Paused {
-			to = append(to, Move{resumes, at})
+			to = append(to, Move{Kind: resumes, At: at})
 		}
 		if whole && !m.Joined {
-			to = append(to, Move{joins, at})
+			to = append(to, Move{Kind: joins, At: at})
 			break // in their order
 		}
 		if !c.Live(i) {
 			continue
 		}
 		if c.Budget.Crashes > 0 {
-			to = append(to, Move{crashes, at})
+			to = append(to, Move{Kind: crashes, At: at})
 		}
 		if c.Budget.Pauses > 0 {
-			to = append(to, Move{pauses, at})
+			to = append(to, Move{Kind: pauses, At: at})
 		}
 		if c.Budget.Resigns > 0 && m.Armed && !m.Resigns {
-			to = append(to, Move{resigns, at})
+			to = append(to, Move{Kind: resigns, At: at})
 		}
 		if c.Budget.Returns > 0 && m.Closed && !c.Leaving.Has(i) && !c.Losers.Has(i) {
-			to = append(to, Move{returns, at})
+			to = append(to, Move{Kind: returns, At: at})
 		}
 		if c.Budget.Leaves > 0 && whole && m.Armed && !m.Resigns && !c.Losers.Has(i) {
-			to = append(to, Move{leaves, at})
+			to = append(to, Move{Kind: leaves, At: at})
 		}
 	}
 	return c.cutting(to)
@@ -165,7 +165,7 @@ func (c *Cluster) cutting(to []Move) []Move {
 		}
 	}
 	if c.Cut != 0 && c.Losers&all == 0 {
-		to = append(to, Move{heals, 0})
+		to = append(to, Move{Kind: heals, At: 0})
 	}
 	if c.Budget.Cuts == 0 || c.Cut != 0 {
 		return to
@@ -173,7 +173,7 @@ func (c *Cluster) cutting(to []Move) []Move {
 	first := One(bits.TrailingZeros8(uint8(all)))
 	for side := Set(1); side < One(c.Options.Members); side++ {
 		if side&^all == 0 && side&first == 0 {
-			to = append(to, Move{cuts, uint8(side)})
+			to = append(to, Move{Kind: cuts, At: uint8(side)})
 		}
 	}
 	return to
@@ -183,7 +183,7 @@ func (c *Cluster) cutting(to []Move) []Move {
 func (c *Cluster) mends(to []Move) []Move {
 	for i := range c.Options.Members {
 		if c.Members[i].Up && c.Members[i].Paused {
-			to = append(to, Move{resumes, uint8(i)})
+			to = append(to, Move{Kind: resumes, At: uint8(i)})
 		}
 	}
 	for _, mv := range c.cutting(nil) {

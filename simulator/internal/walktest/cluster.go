@@ -1,4 +1,4 @@
-package walk
+package walktest
 
 import (
 	"encoding/binary"

@@ -9,30 +9,30 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // What can happen to a coordinator, next to what happens to its cluster and to shards.
 const (
-	appoints = walk.Own + iota
+	appoints = walktest.Own + iota
 	changes
 	retires
 	wants
 )
 
 // MoreDuties are about who coordinates.
-func (w *walker) MoreDuties(to []walk.Move, s *state) []walk.Move {
+func (w *walker) MoreDuties(to []walktest.Move, s *state) []walktest.Move {
 	if c := &s.coordinators[1]; c.m != nil && s.Live(int(c.at)) {
-		to = append(to, walk.Move{Kind: retires})
+		to = append(to, walktest.Move{Kind: retires})
 	}
 	if i := w.successor(s); i != nobody && w.vacant(s, i) {
-		to = append(to, walk.Move{Kind: appoints, At: uint8(i)})
+		to = append(to, walktest.Move{Kind: appoints, At: uint8(i)})
 	}
 	return to
 }
 
 // MoreFaults are other coordinators, and whims.
-func (w *walker) MoreFaults(to []walk.Move, s *state) []walk.Move {
+func (w *walker) MoreFaults(to []walktest.Move, s *state) []walktest.Move {
 	return w.wanting(w.changing(to, s), s)
 }
 
@@ -51,13 +51,13 @@ func (w *walker) MoreDeadlines(note func(at time.Duration, ok bool), s *state) {
 }
 
 // DoMore lets a move of a coordinator happen.
-func (w *walker) DoMore(s *state, mv walk.Move) {
+func (w *walker) DoMore(s *state, mv walktest.Move) {
 	switch mv.Kind {
 	case changes:
 		s.Budget.Changes--
 		w.appoint(s, int(mv.At))
 	case wants:
-		i, n := walk.Of(mv)
+		i, n := walktest.Of(mv)
 		s.Budget.Whims--
 		s.wishes[n] = int8(i)
 		w.lookCoordinator(s, 0)
@@ -175,7 +175,7 @@ func (w *walker) carryCoordinator(s *state, k int, effects []slot.Effect) {
 		case slot.Ask[message.Message]:
 			w.ask(s, int(c.at), c.term, e.To, e.Message)
 		case slot.Answer[message.Message]:
-			w.send(s, int(c.at), int(e.Ref), said(walk.Answer, 0, e.Message))
+			w.send(s, int(c.at), int(e.Ref), said(walktest.Answer, 0, e.Message))
 		case slot.GiveUp:
 			s.coordinators[k] = coordination{at: nobody}
 			s.term = max(s.term, e.Term)
@@ -190,12 +190,12 @@ func (w *walker) unsure(s *state, i int) bool {
 }
 
 // changes are what may become of the coordinator.
-func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
+func (w *walker) changing(to []walktest.Move, s *state) []walktest.Move {
 	for i := range w.Members {
 		c := &s.coordinators[0]
 		well := c.m != nil && s.coordinators[1].m == nil && s.Live(int(c.at))
 		if s.Budget.Changes > 0 && w.mayCoordinate(s, i) && int(c.at) != i && well {
-			to = append(to, walk.Move{Kind: changes, At: uint8(i)})
+			to = append(to, walktest.Move{Kind: changes, At: uint8(i)})
 		}
 	}
 	return to
@@ -204,7 +204,7 @@ func (w *walker) changing(to []walk.Move, s *state) []walk.Move {
 // adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it is possible.
 type adversarialAllocator struct {
 	*allocation.Allocator
-	wishes [walk.MaxShards]int8 // those of the state in which it is asked
+	wishes [walktest.MaxShards]int8 // those of the state in which it is asked
 }
 
 // Next returns the moves that the allocator would begin now, and those that it wishes.
@@ -229,14 +229,14 @@ func (f *adversarialAllocator) Next(members []allocation.Member, current map[str
 }
 
 // wanting are the whims of the allocation: it wants a shard on another member than the one that runs it.
-func (w *walker) wanting(to []walk.Move, s *state) []walk.Move {
+func (w *walker) wanting(to []walktest.Move, s *state) []walktest.Move {
 	if c := &s.coordinators[0]; s.Budget.Whims == 0 || c.m == nil || !s.Live(int(c.at)) {
 		return to
 	}
 	for n := range w.Shards {
 		for i := range w.Members {
 			if s.Live(i) && int(s.wishes[n]) != i && !w.Active(s, i, n) {
-				to = append(to, walk.Move{Kind: wants, At: walk.Place(i, n)})
+				to = append(to, walktest.Move{Kind: wants, At: walktest.Place(i, n)})
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package walk_test
+package walktest_test
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // crew is what runs on the members of a cluster: it notes what it hears.
 type crew struct{ heard []string }
 
-func (c *crew) note(what string, i int) { c.heard = append(c.heard, what+" "+string(walk.Name(i))) }
+func (c *crew) note(what string, i int) { c.heard = append(c.heard, what+" "+string(walktest.Name(i))) }
 func (c *crew) Shown(i int)             { c.note("shown", i) }
 func (c *crew) Everyone()               { c.heard = append(c.heard, "everyone") }
 func (c *crew) Resumed(i int)           { c.note("resumed", i) }
@@ -26,10 +26,10 @@ func (c *crew) Resigned(i int)          { c.note("resigned", i) }
 func (c *crew) Returned(i int)          { c.note("returned", i) }
 
 // formed is a cluster of armed members to which happens what the change allows.
-func formed(change func(*walk.Options)) *walk.Cluster {
-	o := walk.Default()
+func formed(change func(*walktest.Options)) *walktest.Cluster {
+	o := walktest.Default()
 	change(&o)
-	c := walk.NewCluster(&o)
+	c := walktest.NewCluster(&o)
 	for i := range o.Members - o.Joins {
 		c.Members[i].Armed = true
 	}
@@ -38,7 +38,7 @@ func formed(change func(*walk.Options)) *walk.Cluster {
 }
 
 // can are the texts of what can happen.
-func can(c *walk.Cluster) (all []string) {
+func can(c *walktest.Cluster) (all []string) {
 	finished := func(i int) bool { return c.Members[i].Resigns }
 	for _, mv := range c.Faults(c.Views(c.Duties(nil, finished))) {
 		all = append(all, c.Describe(mv))
@@ -47,7 +47,7 @@ func can(c *walk.Cluster) (all []string) {
 }
 
 // does lets what has this text happen.
-func does(t *testing.T, c *walk.Cluster, text string) []string {
+func does(t *testing.T, c *walktest.Cluster, text string) []string {
 	t.Helper()
 	finished := func(i int) bool { return c.Members[i].Resigns }
 	for _, mv := range c.Faults(c.Views(c.Duties(nil, finished))) {
@@ -62,12 +62,12 @@ func does(t *testing.T, c *walk.Cluster, text string) []string {
 }
 
 func TestCluster_NothingHappensWithoutABudget(t *testing.T) {
-	require.Empty(t, can(formed(func(*walk.Options) {})))
+	require.Empty(t, can(formed(func(*walktest.Options) {})))
 }
 
 func TestCluster_KeyMergesWhatGoesOnAlike(t *testing.T) {
-	key := func(c *walk.Cluster) string { return string(c.AppendKey(nil, 10*time.Second, 10*time.Second)) }
-	first := func() *walk.Cluster { return formed(func(o *walk.Options) { o.Pauses, o.Cuts = 1, 1 }) }
+	key := func(c *walktest.Cluster) string { return string(c.AppendKey(nil, 10*time.Second, 10*time.Second)) }
+	first := func() *walktest.Cluster { return formed(func(o *walktest.Options) { o.Pauses, o.Cuts = 1, 1 }) }
 	later := first()
 	later.Now += time.Hour
 	for i := range later.Members {
@@ -77,13 +77,13 @@ func TestCluster_KeyMergesWhatGoesOnAlike(t *testing.T) {
 	long, longer := first(), first()
 	long.Now, longer.Now = time.Hour, 2*time.Hour
 	require.Equal(t, key(long), key(longer), "what is longer ago than matters")
-	for name, change := range map[string]func(c *walk.Cluster){
-		"another budget":   func(c *walk.Cluster) { c.Budget.Cuts-- },
-		"not sure lately":  func(c *walk.Cluster) { c.Members[1].Sure = -time.Second },
-		"another view":     func(c *walk.Cluster) { c.Members[1].Unreachable = walk.One(2) },
-		"a member is away": func(c *walk.Cluster) { c.Members[3].Up = false },
-		"a manager less":   func(c *walk.Cluster) { c.Members[3].Closed = true },
-		"cut":              func(c *walk.Cluster) { c.Cut = walk.One(1) },
+	for name, change := range map[string]func(c *walktest.Cluster){
+		"another budget":   func(c *walktest.Cluster) { c.Budget.Cuts-- },
+		"not sure lately":  func(c *walktest.Cluster) { c.Members[1].Sure = -time.Second },
+		"another view":     func(c *walktest.Cluster) { c.Members[1].Unreachable = walktest.One(2) },
+		"a member is away": func(c *walktest.Cluster) { c.Members[3].Up = false },
+		"a manager less":   func(c *walktest.Cluster) { c.Members[3].Closed = true },
+		"cut":              func(c *walktest.Cluster) { c.Cut = walktest.One(1) },
 	} {
 		c := first()
 		change(c)
@@ -92,7 +92,7 @@ func TestCluster_KeyMergesWhatGoesOnAlike(t *testing.T) {
 }
 
 func TestCluster_AVerdictGoesToEitherSideOnceThingsAreStable(t *testing.T) {
-	c := formed(func(o *walk.Options) { o.Members, o.Cuts = 2, 1 })
+	c := formed(func(o *walktest.Options) { o.Members, o.Cuts = 2, 1 })
 	require.Equal(t, []string{"split"}, does(t, c, "the network is CUT: b from the others"))
 	require.False(t, c.Talk(0, 1))
 	does(t, c, "a notices whom it reaches")
@@ -114,7 +114,7 @@ func TestCluster_AVerdictGoesToEitherSideOnceThingsAreStable(t *testing.T) {
 }
 
 func TestCluster_WhatIsDueKeepsTheClockFromMoving(t *testing.T) {
-	c := formed(func(o *walk.Options) { o.Pauses = 1 })
+	c := formed(func(o *walktest.Options) { o.Pauses = 1 })
 	does(t, c, "d is PAUSED")
 	require.False(t, c.Overdue())
 	require.Equal(t, c.Notice, c.Pass(false))
@@ -128,7 +128,7 @@ func TestCluster_WhatIsDueKeepsTheClockFromMoving(t *testing.T) {
 }
 
 func TestCluster_AManagerIsClosedAndOpenedAgain(t *testing.T) {
-	c := formed(func(o *walk.Options) { o.Resigns, o.Returns = 1, 1 })
+	c := formed(func(o *walktest.Options) { o.Resigns, o.Returns = 1, 1 })
 	require.NotContains(t, can(c), "b has a manager AGAIN")
 	require.Equal(t, []string{"resigned b"}, does(t, c, "b RESIGNS"))
 	does(t, c, "b has no manager any more")
@@ -136,11 +136,11 @@ func TestCluster_AManagerIsClosedAndOpenedAgain(t *testing.T) {
 	require.Equal(t, []string{"returned b", "everyone"}, does(t, c, "b has a manager AGAIN"))
 	require.True(t, c.View(0)[1].Candidate)
 	require.Empty(t, can(c))
-	require.Equal(t, walk.Budget{}, c.Budget, "both are paid for")
+	require.Equal(t, walktest.Budget{}, c.Budget, "both are paid for")
 }
 
 func TestCluster_ANewcomerIsKnownBeforeItIsArmed(t *testing.T) {
-	c := formed(func(o *walk.Options) { o.Joins = 1 })
+	c := formed(func(o *walktest.Options) { o.Joins = 1 })
 	does(t, c, "d joins")
 	require.NotContains(t, can(c), "d is armed")
 	for _, name := range []string{"a", "b", "c"} {
@@ -151,7 +151,7 @@ func TestCluster_ANewcomerIsKnownBeforeItIsArmed(t *testing.T) {
 }
 
 func TestOptions_EveryProblemIsReported(t *testing.T) {
-	o := walk.Default()
+	o := walktest.Default()
 	require.NoError(t, o.Validate(nil))
 	o.Members, o.Shards, o.Joins, o.Returns, o.Whims, o.Losses, o.Notice, o.Margin = 5, 3, 7, -1, 16, 1, o.Step/2, 1
 	err := o.Validate(errors.New("what the machines say"))
@@ -161,9 +161,9 @@ func TestOptions_EveryProblemIsReported(t *testing.T) {
 }
 
 func TestPlan_AllowsWhatIsNamed(t *testing.T) {
-	o := walk.Default()
+	o := walktest.Default()
 	o.Name, o.Formed, o.UseLease, o.Members = "two, a cut, a cut, a return, with leases", true, true, 2
-	o.Budget = walk.Budget{Cuts: 2, Returns: 1}
-	require.Equal(t, []walk.Options{o}, walk.Plan(true, "two, a cut, a cut, a return"))
-	require.PanicsWithValue(t, `walk: there is no "a flood"`, func() { walk.Plan(false, "a cut, a flood") })
+	o.Budget = walktest.Budget{Cuts: 2, Returns: 1}
+	require.Equal(t, []walktest.Options{o}, walktest.Plan(true, "two, a cut, a cut, a return"))
+	require.PanicsWithValue(t, `walk: there is no "a flood"`, func() { walktest.Plan(false, "a cut, a flood") })
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // Part is what the state has in common with others.
-func (*walker) Part(s *state) *walk.Runs[*message.Message] { return &s.Runs }
+func (*walker) Part(s *state) *walktest.Runs[*message.Message] { return &s.Runs }
 
 // Machine is that of a member's host.
-func (*walker) Machine(s *state, i int) walk.Machine { return s.hosts[i] }
+func (*walker) Machine(s *state, i int) walktest.Machine { return s.hosts[i] }
 
 // Handle hands an event to a member's host.
 func (*walker) Handle(s *state, i int, e slot.Event) []slot.Effect { return s.host(i).Step(s.Now, e) }
@@ -53,7 +53,7 @@ func (w *walker) CarryOut(s *state, i int, e slot.Effect) {
 	case slot.Ask[message.Message]:
 		w.ask(s, i, 0, e.To, e.Message)
 	case slot.Answer[message.Message]:
-		w.send(s, i, int(e.Ref&0xff), said(walk.Answer, e.Ref>>8, e.Message))
+		w.send(s, i, int(e.Ref&0xff), said(walktest.Answer, e.Ref>>8, e.Message))
 	}
 }
 
@@ -77,7 +77,7 @@ func (w *walker) ask(s *state, i int, term uint64, to sbr.ID, msg message.Messag
 	if msg.Kind == message.Places {
 		return // it is for callers
 	}
-	b := said(walk.Question, term, msg)
+	b := said(walktest.Question, term, msg)
 	for j := range w.Members {
 		if to == "" || to == name(j) {
 			w.send(s, i, j, b)
@@ -92,12 +92,12 @@ func (w *walker) send(s *state, from, to int, b body) {
 	switch {
 	case !s.Talk(from, to):
 	case from == to,
-		b.Msg.Kind == message.Noted && b.Kind == walk.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
+		b.Msg.Kind == message.Noted && b.Kind == walktest.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
 		w.AtOnce(l)
 	default:
-		if b.Kind == walk.Question && s.Members[to].Paused { // the newest is enough for one that stands still
+		if b.Kind == walktest.Question && s.Members[to].Paused { // the newest is enough for one that stands still
 			s.Packets.Drop(func(o *packet) bool {
-				same := o.From == l.From && o.To == l.To && o.Body.Kind == walk.Question
+				same := o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question
 				return same && o.Body.Term == b.Term && o.Body.Msg.Kind == b.Msg.Kind
 			})
 		}
@@ -108,11 +108,11 @@ func (w *walker) send(s *state, from, to int, b body) {
 // Deliver hands a question or an answer over.
 func (w *walker) Deliver(s *state, l packet) {
 	i, from, b := int(l.To), name(int(l.From)), &l.Body
-	if b.Kind == walk.Question {
+	if b.Kind == walktest.Question {
 		w.deliverQuestion(s, l)
 		return
 	}
-	e := slot.Answered[message.Message]{From: from, Message: *b.Msg, Unserved: b.Kind == walk.Unserved}
+	e := slot.Answered[message.Message]{From: from, Message: *b.Msg, Unserved: b.Kind == walktest.Unserved}
 	if b.Term == 0 {
 		w.Step(s, i, e)
 		return
@@ -161,7 +161,7 @@ func (w *walker) deliverQuestion(s *state, l packet) {
 	case !s.Members[i].Closed:
 		w.askHost(s, i, from, b)
 	case b.Msg.Kind != message.State && b.Msg.Kind != message.Resigned:
-		w.send(s, i, from, said(walk.Unserved, b.Term, *b.Msg))
+		w.send(s, i, from, said(walktest.Unserved, b.Term, *b.Msg))
 	}
 }
 
@@ -184,7 +184,7 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 	for _, x := range newer {
 		if !slices.ContainsFunc(after, func(y host.ShardStatus) bool { return y.Shard == x.Shard && y.Phase == x.Phase && y.Number == x.Number }) {
 			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
-				name(i), x.Shard, walk.Number(x.Number), name(from)))
+				name(i), x.Shard, walktest.Number(x.Number), name(from)))
 		}
 	}
 	w.Carry(s, i, effects)
@@ -198,7 +198,7 @@ func newerThan(has []host.ShardStatus, asked []message.Take) []host.ShardStatus 
 }
 
 func hostState(m *host.Machine) string {
-	var c walk.Canon
+	var c walktest.Canon
 	m.AppendState(&c)
 	return string(c.Append(nil))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // nobody runs or coordinates anything.
-const nobody = walk.Nobody
+const nobody = walktest.Nobody
 
 // coordination is a run of the coordinator.
 type coordination struct {
@@ -23,26 +23,26 @@ type coordination struct {
 
 // state is everything.
 type state struct {
-	walk.Runs[*message.Message] // the messages are never changed
+	walktest.Runs[*message.Message] // the messages are never changed
 	// hosts are shared between states: who changes one, copies it first.
-	hosts [walk.MaxMembers]*host.Machine
+	hosts [walktest.MaxMembers]*host.Machine
 	// coordinators are the coordinator, and the one before that does not know of it yet.
 	coordinators [2]coordination
 	term         uint64 // the largest
 	// tokens are the largest of the runs so far, owners whose.
-	tokens [walk.MaxShards]uint64
-	owners [walk.MaxShards]int8
+	tokens [walktest.MaxShards]uint64
+	owners [walktest.MaxShards]int8
 	// wishes are where the allocation wants shards; nobody: where it would have them by itself.
-	wishes [walk.MaxShards]int8
+	wishes [walktest.MaxShards]int8
 }
 
 type (
-	body   = walk.Body[*message.Message]
-	packet = walk.Packet[body]
+	body   = walktest.Body[*message.Message]
+	packet = walktest.Packet[body]
 )
 
 // said is the body of what members say to each other.
-func said(kind walk.BodyKind, term uint64, msg message.Message) body {
+func said(kind walktest.BodyKind, term uint64, msg message.Message) body {
 	b := body{Kind: kind, Term: term, Msg: &msg}
 	b.Key = string(written(&b))
 	return b
@@ -93,13 +93,13 @@ func packetKey(b []byte, l *packet) []byte {
 }
 
 // Key tells packets apart.
-func (*walker) Key(*state) walk.PacketKey[body] { return packetKey }
+func (*walker) Key(*state) walktest.PacketKey[body] { return packetKey }
 
-func name(i int) sbr.ID { return walk.Name(i) }
+func name(i int) sbr.ID { return walktest.Name(i) }
 
 func key(i int) message.Key { return keys[i] }
 
-var keys = [walk.MaxMembers]message.Key{message.KeyOf(walk.Name(0)), message.KeyOf(walk.Name(1)), message.KeyOf(walk.Name(2)), message.KeyOf(walk.Name(3))}
+var keys = [walktest.MaxMembers]message.Key{message.KeyOf(walktest.Name(0)), message.KeyOf(walktest.Name(1)), message.KeyOf(walktest.Name(2)), message.KeyOf(walktest.Name(3))}
 
 // host returns the machine of a member, to be changed.
 func (s *state) host(i int) *host.Machine {

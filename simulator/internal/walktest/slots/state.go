@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/handover"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // state is everything.
 type state struct {
-	walk.Runs[handover.Message]
-	machines [walk.MaxMembers]*handover.Machine // shared between states: who changes one, copies it first
+	walktest.Runs[handover.Message]
+	machines [walktest.MaxMembers]*handover.Machine // shared between states: who changes one, copies it first
 
 	// The largest token of a run so far, and the newest verdict that a starting member knew.
 	token, tokenVerdict uint64
 }
 
 type (
-	body   = walk.Body[handover.Message]
-	packet = walk.Packet[body]
+	body   = walktest.Body[handover.Message]
+	packet = walktest.Packet[body]
 )
 
 // machine returns the machine of a member, to be changed.
@@ -55,14 +55,14 @@ func (w *walker) AppendKey(b []byte, s *state) []byte {
 }
 
 // Key tells packets apart.
-func (*walker) Key(s *state) walk.PacketKey[body] { return s.packetKey }
+func (*walker) Key(s *state) walktest.PacketKey[body] { return s.packetKey }
 
 // packetKey tells packets apart. Of a round, attempt or run counts whether it is the newest.
 func (s *state) packetKey(b []byte, l *packet) []byte {
 	x := &l.Body
 	stale := uint64(0)
 	switch {
-	case x.Kind == walk.Question:
+	case x.Kind == walktest.Question:
 		stale = s.machines[l.From].Round() - x.Msg.Round
 	case !x.Own():
 		stale = s.machines[l.To].Round() - x.Msg.Round

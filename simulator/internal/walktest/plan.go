@@ -1,20 +1,3 @@
-// Package walktest plays the walks of a model in the tests of its package.
-//
-//	go test ./simulator/internal/slots -v -only 'a crash'     those with such names
-//	go test ./simulator/internal/slots -v -thorough           the long ones, too
-//
-// # Guarantees
-//
-//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not complete. What was searched
-//     is logged.
-//
-// # Non-guarantees
-//
-//   - With -short walks end at a number of states: they find what they come by.
-//
-// # Assumptions
-//
-//   - It is imported by tests only: its flags are theirs.
 package walktest
 
 import (
@@ -28,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/serf-sbr/serf-sbr/internal/cores"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 var (
@@ -37,17 +19,17 @@ var (
 )
 
 // Walk is what a package of walks plays.
-type Walk func(context.Context, walk.Options) (walk.Report, error)
+type Walk func(context.Context, Options) (Report, error)
 
-// Plan are the walks of a model: Quick and Normal ones of every day, and Thorough ones of some minutes.
-type Plan struct {
-	Quick, Normal, Thorough []walk.Options
+// Walks are those of a model: Quick and Normal ones of every day, and Thorough ones of some minutes.
+type Walks struct {
+	Quick, Normal, Thorough []Options
 	// Short is how many states a normal walk visits with -short, ShortQuick how many a quick one.
 	Short, ShortQuick int
 }
 
 // Keeps walks everything that a plan allows.
-func (w Walk) Keeps(t *testing.T, p Plan) {
+func (w Walk) Keeps(t *testing.T, p Walks) {
 	if testing.Short() {
 		limit(p.Normal, p.Short)
 		limit(p.Quick, p.ShortQuick)
@@ -60,10 +42,10 @@ func (w Walk) Keeps(t *testing.T, p Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = slices.DeleteFunc(all, func(o walk.Options) bool { return !pick.MatchString(o.Name) })
+	all = slices.DeleteFunc(all, func(o Options) bool { return !pick.MatchString(o.Name) })
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()
-	reports := make([]walk.Report, len(all))
+	reports := make([]Report, len(all))
 	cores.All(len(all), func(k int) {
 		o := all[k]
 		r, err := w(ctx, o)
@@ -80,18 +62,18 @@ func (w Walk) Keeps(t *testing.T, p Plan) {
 			enough()
 		}
 	})
-	var sum walk.Counts
+	var sum Counts
 	for _, r := range reports {
 		sum = sum.Add(r.Counts)
 	}
 	t.Log(line(sum, "all"))
 }
 
-func line(c walk.Counts, name string) string {
+func line(c Counts, name string) string {
 	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v: %s", c.States, c.Edges, c.Starts, c.Slowest, name)
 }
 
-func limit(all []walk.Options, states int) {
+func limit(all []Options, states int) {
 	for k := range all {
 		all[k].Limit = states
 	}
@@ -100,7 +82,7 @@ func limit(all []walk.Options, states int) {
 // Findings are changes under which promises must be found broken.
 type Findings []struct {
 	Name, Promise string
-	Change        func(*walk.Options)
+	Change        func(*Options)
 }
 
 // Finds walks on three formed members without leases, with each change. The way to what is found tells of a
@@ -108,7 +90,7 @@ type Findings []struct {
 func (w Walk) Finds(t *testing.T, all Findings) {
 	for _, f := range all {
 		t.Run(f.Name, func(t *testing.T) {
-			o := walk.Plan(false, "three")[0]
+			o := Plan(false, "three")[0]
 			f.Change(&o)
 			r, err := w(t.Context(), o)
 			switch {
@@ -128,7 +110,7 @@ func (w Walk) Finds(t *testing.T, all Findings) {
 }
 
 // Ends checks that a walk ends when it is cancelled, and that it finds the same again.
-func (w Walk) Ends(t *testing.T, long, short walk.Options) {
+func (w Walk) Ends(t *testing.T, long, short Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r, err := w(ctx, long)

@@ -8,7 +8,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // Say tells what a host asks, answers and explains.
@@ -51,24 +51,24 @@ func describe(m *message.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v under term %d", m.Kind, m.Term)
 	if m.Number > 0 {
-		fmt.Fprintf(&b, ", number %s", walk.Number(m.Number))
+		fmt.Fprintf(&b, ", number %s", walktest.Number(m.Number))
 	}
 	if m.Refused {
 		b.WriteString(", refused")
 	}
 	for _, o := range m.Orders {
-		by := walk.Number(o.Number)
+		by := walktest.Number(o.Number)
 		fmt.Fprintf(&b, ", shard %d from %s to %s by %s", o.Shard, nameOf(o.From), nameOf(o.To), by)
 	}
 	for _, e := range m.Entries {
-		by, seen := walk.Number(e.Number), walk.Number(e.Seen)
+		by, seen := walktest.Number(e.Number), walktest.Number(e.Seen)
 		fmt.Fprintf(&b, ", shard %d %v by %s, seen %s", e.Shard, e.Phase, by, seen)
 	}
 	for _, t := range m.Takes {
-		fmt.Fprintf(&b, ", shard %d by %s", t.Shard, walk.Number(t.Number))
+		fmt.Fprintf(&b, ", shard %d by %s", t.Shard, walktest.Number(t.Number))
 	}
 	for _, h := range m.Handed {
-		fmt.Fprintf(&b, ", shard %d by %s", h.Shard, walk.Number(h.Number))
+		fmt.Fprintf(&b, ", shard %d by %s", h.Shard, walktest.Number(h.Number))
 		if h.Refused {
 			b.WriteString(" refused")
 		}
@@ -77,7 +77,7 @@ func describe(m *message.Message) string {
 }
 
 func nameOf(k message.Key) string {
-	for i := range walk.MaxMembers {
+	for i := range walktest.MaxMembers {
 		if key(i) == k {
 			return string(name(i))
 		}
@@ -86,8 +86,8 @@ func nameOf(k message.Key) string {
 }
 
 // DescribeMore says what a move of a coordinator is.
-func (w *walker) DescribeMore(s *state, mv walk.Move) string {
-	i, n := walk.Of(mv)
+func (w *walker) DescribeMore(s *state, mv walktest.Move) string {
+	i, n := walktest.Of(mv)
 	switch mv.Kind {
 	case appoints:
 		return fmt.Sprintf("%s COORDINATES", name(i))
@@ -103,7 +103,7 @@ func (w *walker) DescribeMore(s *state, mv walk.Move) string {
 // Text says what a question or an answer is.
 func (*walker) Text(l *packet) string {
 	text, from := describe(l.Body.Msg), name(int(l.From))
-	if l.Body.Kind == walk.Unserved {
+	if l.Body.Kind == walktest.Unserved {
 		return fmt.Sprintf("%s has no manager: %s", from, text)
 	}
 	return fmt.Sprintf("%s of %s", text, from)

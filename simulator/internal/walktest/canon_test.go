@@ -1,4 +1,4 @@
-package walk_test
+package walktest_test
 
 import (
 	"testing"
@@ -8,11 +8,11 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
-func canon(write func(c *walk.Canon)) []byte {
-	var c walk.Canon
+func canon(write func(c *walktest.Canon)) []byte {
+	var c walktest.Canon
 	c.Horizon = time.Minute
 	write(&c)
 	return c.Append(nil)
@@ -20,7 +20,7 @@ func canon(write func(c *walk.Canon)) []byte {
 
 func TestCanon_OnlyTheOrderOfNumbersCounts(t *testing.T) {
 	orders := func(numbers ...uint64) []byte {
-		return canon(func(c *walk.Canon) {
+		return canon(func(c *walktest.Canon) {
 			for _, n := range numbers {
 				c.Order(0, n)
 			}
@@ -35,7 +35,7 @@ func TestCanon_OnlyTheOrderOfNumbersCounts(t *testing.T) {
 }
 
 func TestCanon_TimesAreDistances(t *testing.T) {
-	due := func(at, now time.Duration) []byte { return canon(func(c *walk.Canon) { c.Due(at, now) }) }
+	due := func(at, now time.Duration) []byte { return canon(func(c *walktest.Canon) { c.Due(at, now) }) }
 	require.Equal(t, due(5*time.Second, 3*time.Second), due(4*time.Second, 2*time.Second))
 	require.Equal(t, due(0, time.Second), due(0, time.Hour), "what is past is past")
 	require.Equal(t, due(time.Hour, 0), due(2*time.Hour, 0), "what is too far off is all the same")
@@ -44,7 +44,7 @@ func TestCanon_TimesAreDistances(t *testing.T) {
 
 func TestCanon_MessagesAreToldApart(t *testing.T) {
 	base := message.Message{Kind: message.State, Term: 1, Seq: 4, Full: true, Next: 2, Entries: []message.Entry{{Shard: 0, Phase: slot.Active, Number: 7, Seen: 7}}}
-	written := func(m message.Message) []byte { return canon(func(c *walk.Canon) { c.Message(&m, 1, 2) }) }
+	written := func(m message.Message) []byte { return canon(func(c *walktest.Canon) { c.Message(&m, 1, 2) }) }
 	later := base
 	later.Seq, later.Number = 9, 3
 	require.Equal(t, written(base), written(later), "the numbers of questions and reports are not compared with anything here")

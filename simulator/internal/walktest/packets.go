@@ -1,4 +1,4 @@
-package walk
+package walktest
 
 import (
 	"bytes"
@@ -113,16 +113,16 @@ func (m *Packets[B]) Moves(to []Move, c *Cluster, order []int) (moves []Move, pr
 		if !c.Live(int(l.To)) {
 			continue
 		}
-		to = append(to, Move{Delivers, at})
+		to = append(to, Move{Kind: Delivers, At: at})
 		between := l.Way == Between && !l.Late
 		if between && g.Twice > 0 {
-			to = append(to, Move{Copies, at})
+			to = append(to, Move{Kind: Copies, At: at})
 		}
 		if between && g.Lost > 0 {
-			to = append(to, Move{Drops, at})
+			to = append(to, Move{Kind: Drops, At: at})
 		}
 		if !l.Late && prompt <= int(g.Late+g.Slow) && (between && g.Late > 0 || l.Way == Ending && g.Slow > 0) {
-			to = append(to, Move{Delays, at})
+			to = append(to, Move{Kind: Delays, At: at})
 		}
 	}
 	return to, prompt

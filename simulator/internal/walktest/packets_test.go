@@ -1,16 +1,16 @@
-package walk_test
+package walktest_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 type (
-	packet  = walk.Packet[string]
-	packets = walk.Packets[string]
+	packet  = walktest.Packet[string]
+	packets = walktest.Packets[string]
 )
 
 func textKey(b []byte, l *packet) []byte { return append(b, l.Body...) }
@@ -54,9 +54,9 @@ func TestPackets_CopiesShareNothingThatChanges(t *testing.T) {
 	other := m
 	other.Drop(func(l *packet) bool { return l.Body == "x" })
 	other.Send(packet{Body: "z"})
-	c := walk.NewCluster(&walk.Options{Members: 1})
+	c := walktest.NewCluster(&walktest.Options{Members: 1})
 	third := m
-	third.Do(walk.Move{Kind: walk.Delays, At: 1}, &c)
+	third.Do(walktest.Move{Kind: walktest.Delays, At: 1}, &c)
 	require.Equal(t, []string{"x", "y"}, texts(m))
 	require.False(t, m.At(1).Late)
 	require.Equal(t, []string{"y", "z"}, texts(other))
@@ -64,7 +64,7 @@ func TestPackets_CopiesShareNothingThatChanges(t *testing.T) {
 
 func TestPackets_ACutDropsWhatIsOnTheWay(t *testing.T) {
 	m := sent(packet{From: 0, To: 1, Body: "within"}, packet{From: 0, To: 2, Body: "across"}, packet{From: 2, To: 0, Late: true, Body: "late"})
-	m.Split(walk.One(2))
+	m.Split(walktest.One(2))
 	require.Equal(t, []string{"within", "late"}, texts(m))
 	m.End(1)
 	require.Equal(t, []string{"late"}, texts(m))
@@ -83,29 +83,29 @@ func TestPackets_PanicsAtMoreThanAMoveCanTellApart(t *testing.T) {
 func TestPackets_MovesWithinTheBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		packet  packet
-		budget  walk.Budget
-		moves   []walk.Kind
+		budget  walktest.Budget
+		moves   []walktest.Kind
 		prompt  int
 		toPause bool
 	}{
-		"nothing goes wrong":            {packet{To: 1}, walk.Budget{}, []walk.Kind{walk.Delivers}, 1, false},
-		"lost":                          {packet{To: 1}, walk.Budget{Lost: 1}, []walk.Kind{walk.Delivers, walk.Drops}, 1, false},
-		"twice":                         {packet{To: 1}, walk.Budget{Twice: 1}, []walk.Kind{walk.Delivers, walk.Copies}, 1, false},
-		"late":                          {packet{To: 1}, walk.Budget{Late: 1}, []walk.Kind{walk.Delivers, walk.Delays}, 1, false},
-		"late already":                  {packet{To: 1, Late: true}, walk.Budget{Late: 1, Lost: 1, Twice: 1}, []walk.Kind{walk.Delivers}, 0, false},
-		"to itself":                     {packet{Way: walk.Within}, walk.Budget{Late: 1, Lost: 1, Twice: 1, Slow: 1}, []walk.Kind{walk.Delivers}, 1, false},
-		"the end of a run":              {packet{Way: walk.Ending}, walk.Budget{Late: 1, Lost: 1, Twice: 1}, []walk.Kind{walk.Delivers}, 1, false},
-		"the end of a run, slow":        {packet{Way: walk.Ending}, walk.Budget{Slow: 1}, []walk.Kind{walk.Delivers, walk.Delays}, 1, false},
-		"to a member that stands still": {packet{To: 1}, walk.Budget{Lost: 1}, nil, 0, true},
+		"nothing goes wrong":            {packet{To: 1}, walktest.Budget{}, []walktest.Kind{walktest.Delivers}, 1, false},
+		"lost":                          {packet{To: 1}, walktest.Budget{Lost: 1}, []walktest.Kind{walktest.Delivers, walktest.Drops}, 1, false},
+		"twice":                         {packet{To: 1}, walktest.Budget{Twice: 1}, []walktest.Kind{walktest.Delivers, walktest.Copies}, 1, false},
+		"late":                          {packet{To: 1}, walktest.Budget{Late: 1}, []walktest.Kind{walktest.Delivers, walktest.Delays}, 1, false},
+		"late already":                  {packet{To: 1, Late: true}, walktest.Budget{Late: 1, Lost: 1, Twice: 1}, []walktest.Kind{walktest.Delivers}, 0, false},
+		"to itself":                     {packet{Way: walktest.Within}, walktest.Budget{Late: 1, Lost: 1, Twice: 1, Slow: 1}, []walktest.Kind{walktest.Delivers}, 1, false},
+		"the end of a run":              {packet{Way: walktest.Ending}, walktest.Budget{Late: 1, Lost: 1, Twice: 1}, []walktest.Kind{walktest.Delivers}, 1, false},
+		"the end of a run, slow":        {packet{Way: walktest.Ending}, walktest.Budget{Slow: 1}, []walktest.Kind{walktest.Delivers, walktest.Delays}, 1, false},
+		"to a member that stands still": {packet{To: 1}, walktest.Budget{Lost: 1}, nil, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := walk.Default()
-			cluster := walk.NewCluster(&o)
+			o := walktest.Default()
+			cluster := walktest.NewCluster(&o)
 			cluster.Budget = c.budget
 			cluster.Members[1].Paused = c.toPause
 			m := sent(c.packet)
 			moves, prompt := m.Moves(nil, &cluster, m.Sorted(textKey))
-			var kinds []walk.Kind
+			var kinds []walktest.Kind
 			for _, mv := range moves {
 				kinds = append(kinds, mv.Kind)
 			}
@@ -114,9 +114,9 @@ func TestPackets_MovesWithinTheBudget(t *testing.T) {
 			for _, mv := range moves {
 				m, after := m, cluster
 				_, delivered := m.Do(mv, &after)
-				require.Equal(t, mv.Kind == walk.Delivers || mv.Kind == walk.Copies, delivered)
-				require.Equal(t, mv.Kind == walk.Copies || mv.Kind == walk.Delays, m.Len() == 1, "it comes again, or later")
-				require.Equal(t, mv.Kind == walk.Delivers, after.Budget == cluster.Budget, "whatever goes wrong is paid for")
+				require.Equal(t, mv.Kind == walktest.Delivers || mv.Kind == walktest.Copies, delivered)
+				require.Equal(t, mv.Kind == walktest.Copies || mv.Kind == walktest.Delays, m.Len() == 1, "it comes again, or later")
+				require.Equal(t, mv.Kind == walktest.Delivers, after.Budget == cluster.Budget, "whatever goes wrong is paid for")
 			}
 		})
 	}
@@ -124,9 +124,9 @@ func TestPackets_MovesWithinTheBudget(t *testing.T) {
 
 func TestPacket_Describe(t *testing.T) {
 	l := packet{To: 1, Body: "x"}
-	for kind, text := range map[walk.Kind]string{walk.Delivers: "to b: x", walk.Copies: "to b: x; it will come AGAIN", walk.Delays: "LATE from now on: to b: x", walk.Drops: "LOST: to b: x"} {
-		require.Equal(t, text, l.Describe(walk.Move{Kind: kind}, l.Body))
+	for kind, text := range map[walktest.Kind]string{walktest.Delivers: "to b: x", walktest.Copies: "to b: x; it will come AGAIN", walktest.Delays: "LATE from now on: to b: x", walktest.Drops: "LOST: to b: x"} {
+		require.Equal(t, text, l.Describe(walktest.Move{Kind: kind}, l.Body))
 	}
 	l.Late = true
-	require.Equal(t, "to b: x (late)", l.Describe(walk.Move{Kind: walk.Delivers}, l.Body))
+	require.Equal(t, "to b: x (late)", l.Describe(walktest.Move{Kind: walktest.Delivers}, l.Body))
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
-	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 )
 
 // walker is the model that is walked.
 type walker struct {
-	walk.Walker[*message.Message, state]
+	walktest.Walker[*message.Message, state]
 	alloc *adversarialAllocator
 }
 
@@ -29,15 +29,15 @@ const (
 
 // Walk searches all states. It looks at ctx now and then, and returns what it has when that is cancelled. The
 // error names every mistake in the options.
-func Walk(ctx context.Context, o walk.Options) (walk.Report, error) {
-	shards := []string{"x", "y"}[:min(max(o.Shards, 0), walk.MaxShards)]
+func Walk(ctx context.Context, o walktest.Options) (walktest.Report, error) {
+	shards := []string{"x", "y"}[:min(max(o.Shards, 0), walktest.MaxShards)]
 	a, err := allocation.New("walk", shards, allocation.DefaultConfig())
 	w := &walker{alloc: &adversarialAllocator{Allocator: a}}
-	w.Options, w.Canon = o, walk.Canon{Horizon: horizon, Unserved: o.Resigns > 0}
+	w.Options, w.Canon = o, walktest.Canon{Horizon: horizon, Unserved: o.Resigns > 0}
 	w.Patience = time.Duration(o.NumberOfRetries) * o.HandOverRetryInterval
 	host := w.hostConfig(0)
 	if err := o.Validate(errors.Join(err, host.Validate("shards"))); err != nil {
-		return walk.Report{}, err
+		return walktest.Report{}, err
 	}
 	w.Init(w)
 	return w.Search.Run(ctx), nil
@@ -78,7 +78,7 @@ func (w *walker) form(s *state) {
 			if seen[k] || w.Idle(s) {
 				return
 			}
-			seen[k], mv = true, walk.Move{Kind: walk.Waits}
+			seen[k], mv = true, walktest.Move{Kind: walktest.Waits}
 		}
 		w.Do(s, mv)
 	}

@@ -1,4 +1,4 @@
-package walk
+package walktest
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func (p on[M, S]) Duties(to []Move) []Move {
 	for n := range w.Shards {
 		for i := range w.Members {
 			if x.Live(i) && x.Runs[i][n].Waits && x.Leases[n].Holder == Nobody {
-				to = append(to, Move{grants, Place(i, n)})
+				to = append(to, Move{Kind: grants, At: Place(i, n)})
 			}
 		}
 	}
@@ -42,9 +42,9 @@ func (p on[M, S]) Lapses(to []Move) []Move {
 		switch h := int(x.Leases[n].Holder); {
 		case h == Nobody:
 		case h == Stranger:
-			to = append(to, Move{strangerReleases, Place(0, n)})
+			to = append(to, Move{Kind: strangerReleases, At: Place(0, n)})
 		case !x.Members[h].Up || x.Members[h].Paused:
-			to = append(to, Move{expires, Place(0, n)})
+			to = append(to, Move{Kind: expires, At: Place(0, n)})
 		}
 	}
 	return to
@@ -61,21 +61,21 @@ func (p on[M, S]) Faults(to []Move) []Move {
 				continue
 			}
 			if x.Budget.Ends > 0 && r.Running && !r.Stopping {
-				to = append(to, Move{ends, Place(i, n)})
+				to = append(to, Move{Kind: ends, At: Place(i, n)})
 				if w.MayEnd {
-					to = append(to, Move{endsForGood, Place(i, n)})
+					to = append(to, Move{Kind: endsForGood, At: Place(i, n)})
 				}
 			}
 			if x.Budget.Doubts > 0 && r.Waits {
-				to = append(to, Move{doubts, Place(i, n)})
+				to = append(to, Move{Kind: doubts, At: Place(i, n)})
 			}
 		}
 		h := int(x.Leases[n].Holder)
 		if x.Budget.Losses > 0 && h >= 0 && h != Stranger && x.Live(h) {
-			to = append(to, Move{loses, Place(0, n)})
+			to = append(to, Move{Kind: loses, At: Place(0, n)})
 		}
 		if x.Budget.Strangers > 0 && h == Nobody {
-			to = append(to, Move{strangerTakes, Place(0, n)})
+			to = append(to, Move{Kind: strangerTakes, At: Place(0, n)})
 		}
 	}
 	return w.own.MoreFaults(to, p.s)
