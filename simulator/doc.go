@@ -6,10 +6,10 @@
 //		simulator.Run(t, simulator.New("three against two").
 //			Config(sbrYAML).
 //			At(10*time.Second, simulator.Partition(simulator.Side("n1", "n2", "n3"), simulator.Side("n4", "n5"))).
-//			ExpectSurvivors("n1", "n2", "n3"))
+//			Set("expect: {survivors: [n1, n2, n3]}"))
 //	}
 //
-// A Scenario is cluster, settings, nemeses and expectations. A Nemesis plans steps: Partition, Crash, StoreDown and the like one, Swizzle,
+// A Scenario is what a file says (Set takes any part of one, Config an sbr.yaml), and nemeses. A Nemesis plans steps: Partition, Crash, StoreDown and the like one, Swizzle,
 // Flap, RollingUpdate and the like several, Sequence, Together, Repeat, Choice and the like what others plan. Build expands them to a
 // plain scenario.Scenario, which scenario.Format writes as a file for sbr simulate. Run plays seeds and fails the test; Random makes up
 // a whole scenario. File and Fixed let Run play scenarios that are there already.

@@ -19,8 +19,7 @@ split-brain-resolver:
   stable-after: 15s
   lease-majority: {acquire-lease-delay-for-minority: 6s}`).
 			At(10*time.Second, simulator.Partition(simulator.Side("n1", "n2", "n3"), simulator.Side("n4", "n5"))).
-			ExpectSurvivors("n1", "n2", "n3").
-			ExpectResolvedWithin(time.Minute)
+			Set("expect: {survivors: [n1, n2, n3], resolved-within: 60s}")
 		simulator.Run(t, s)
 	}
 	_ = TestPartition // go test calls it
@@ -29,12 +28,12 @@ split-brain-resolver:
 // What a builder says can be written as a file, for sbr simulate.
 func ExampleScenario_Build() {
 	s, err := simulator.New("a zone is cut off").
-		Members("a1", "a2", "b1", "b2", "c1").
-		Zone("a", "a1", "a2").Zone("b", "b1", "b2").Zone("c", "c1").
+		Set(`
+cluster: {nodes: [{name: a1, zone: a}, {name: a2, zone: a}, {name: b1, zone: b}, {name: b2, zone: b}, {name: c1, zone: c}]}
+run-for: 3m
+expect: {survivors: [a1, a2, b1, b2]}`).
 		At(10*time.Second, simulator.Partition(simulator.Side("a", "b"), simulator.Side("c"))).
 		At(12*time.Second, simulator.StoreDown(5*time.Second, "a")).
-		RunFor(3*time.Minute).
-		ExpectSurvivors("a1", "a2", "b1", "b2").
 		Build(1)
 	if err != nil {
 		fmt.Println(err)
@@ -99,7 +98,7 @@ func ExamplePlan() {
 			}
 		}
 	}
-	s, err := simulator.New("last one standing").Nodes(4).At(10*time.Second, crashAllButOne).Build(1)
+	s, err := simulator.New("last one standing").Set("cluster: {nodes: 4}").At(10*time.Second, crashAllButOne).Build(1)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -114,13 +113,13 @@ func ExamplePlan() {
 }
 
 // Mistakes are named all at once; Run fails the test with them.
-func ExampleScenario_Resolver() {
+func ExampleScenario_Set() {
 	_, err := simulator.New("typo").
-		Resolver("lease-majority: {rele: db}").
+		Set("cluster: {split-brain-resolver: {lease-majority: {rele: db}}}").
 		At(time.Minute, simulator.Crash("n6")).
 		Build(1)
 	fmt.Println(err)
 	// Output:
-	// scenario "typo": Resolver:1: lease-majority.rele: unknown key; the nearest known key is role
+	// scenario "typo": Set:1: cluster.split-brain-resolver.lease-majority.rele: unknown key; the nearest known key is role
 	// scenario "typo": at 1m0s: steps[0].crash: no member is called "n6"; the nearest name is n1
 }

@@ -1,6 +1,7 @@
 package simulator_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,17 +26,13 @@ func (mix) Build(seed uint64) (*scenario.Scenario, error) {
 		simulator.StoreFaults(time.Minute), simulator.StoreFaults(time.Minute),
 		simulator.JoinAnother(),
 	)
-	s := simulator.New("mix").Nodes(2+int(seed%6)).StableAfter(time.Duration(3+seed%15)*sec).Detect(2*sec, 2*sec, sec).
-		MinorityDelay(time.Duration(seed%4)*sec).Network(time.Millisecond, 20*time.Millisecond).
+	rules := fmt.Sprintf("stable-after: %ds, lease-majority: {acquire-lease-delay-for-minority: %ds, when-lease-unknown: %s}, down-all-when-unstable: %s",
+		3+seed%15, seed%4, []string{"suspend", "down", "down"}[seed%3], []string{"off", "on"}[seed%2])
+	return simulator.New("mix").Set(fmt.Sprintf("cluster: {nodes: %d, split-brain-resolver: {%s}, %s}", 2+seed%6, rules,
+		"detection: {after: 2s, spread: 2s, heal: 1s}, network: {latency: 1ms, jitter: 20ms}")).
 		At(10*sec, simulator.PartitionRandomly()).
-		At(5*sec, simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything)), simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything)))
-	if seed%3 == 0 {
-		s.WhenLeaseUnknown("suspend")
-	}
-	if seed%2 == 0 {
-		s.Resolver("down-all-when-unstable: off")
-	}
-	return s.Build(seed)
+		At(5*sec, simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything)), simulator.Repeat(4, 10*sec, simulator.Within(20*sec, anything))).
+		Build(seed)
 }
 
 // No mix of faults breaks a promise of lease-majority.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -114,5 +115,15 @@ type problems struct{ lines []string }
 func (p *problems) add(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !slices.Contains(p.lines, line) {
 		p.lines = append(p.lines, line)
+	}
+}
+
+// all adds each line of an error, put in other words.
+func (p *problems) all(err error, words func(line string) string) {
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		p.add("%s", words(line))
 	}
 }

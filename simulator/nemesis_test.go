@@ -18,7 +18,7 @@ const sec = time.Second
 // steps expands nemeses that begin at 10 s, as lines of a file.
 func steps(t *testing.T, seed uint64, nodes int, n simulator.Nemesis) string {
 	t.Helper()
-	sc, err := simulator.New("x").Nodes(nodes).At(10*sec, n).Build(seed)
+	sc, err := simulator.New("x").Set(fmt.Sprintf("cluster: {nodes: %d}", nodes)).At(10*sec, n).Build(seed)
 	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(scenario.Format(sc)), "steps:\n")
 	text, _, _ = strings.Cut(text, "run-for:")
@@ -250,7 +250,7 @@ func TestNemesis_Steps(t *testing.T) {
 // built expands a nemesis in a cluster of so many members.
 func built(t *testing.T, seed uint64, nodes int, n simulator.Nemesis) *scenario.Scenario {
 	t.Helper()
-	sc, err := simulator.New("x").Nodes(nodes).At(10*sec, n).Build(seed)
+	sc, err := simulator.New("x").Set(fmt.Sprintf("cluster: {nodes: %d}", nodes)).At(10*sec, n).Build(seed)
 	require.NoError(t, err)
 	return sc
 }

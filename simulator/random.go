@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,13 +26,15 @@ import (
 // side waits for an operator when the holder has crashed.
 func Random(seed uint64) *scenario.Scenario {
 	r := diceOf(seed, mainStream)
-	b := New(fmt.Sprintf("random %d", seed)).Nodes(2 + min(r.IntN(8), r.IntN(8))) // small clusters more often: they are quicker
-	r.settings(b)
-	r.places(b)
-	notice := r.detection(b)
-	r.singletons(b)
-	diceOf(seed, shardStream).shards(b)
-	decision := notice + b.s.Cluster.SplitBrainResolver.StableAfter
+	b := New(fmt.Sprintf("random %d", seed))
+	c := &b.base.Cluster
+	c.Nodes.Count = 2 + min(r.IntN(8), r.IntN(8)) // small clusters more often: they are quicker
+	r.settings(c)
+	r.places(c)
+	notice := r.detection(c)
+	r.singletons(c)
+	diceOf(seed, shardStream).shards(c)
+	decision := notice + c.SplitBrainResolver.StableAfter
 	b.At(r.span(0, 15*time.Second), r.story(decision))
 	diceOf(seed, deedStream).deeds(b, decision)
 	s, err := b.Build(seed)
@@ -70,8 +73,8 @@ func (r *dice) span(low, high time.Duration) time.Duration {
 func (r *dice) share(high float64) float64 { return math.Round(100*high*r.Float64()) / 100 }
 
 // settings are what the rules and the lease say.
-func (r *dice) settings(b *Scenario) {
-	rules, times := &b.s.Cluster.SplitBrainResolver, &b.s.Cluster.Lease
+func (r *dice) settings(c *scenario.Cluster) {
+	rules, times := &c.SplitBrainResolver, &c.Lease
 	rules.StableAfter = r.span(time.Second, 20*time.Second)
 	switch {
 	case r.coin(0.5):
@@ -83,7 +86,7 @@ func (r *dice) settings(b *Scenario) {
 		rules.DownAllWhenIndirectlyConnected = strictyaml.OnOffFraction(r.share(1))
 	}
 	if r.coin(0.2) {
-		rules.MinMembers = 1 + r.IntN(b.s.Cluster.Nodes.Count)
+		rules.MinMembers = 1 + r.IntN(c.Nodes.Count)
 	}
 	rules.SettleAfter = r.span(0, 5*time.Second)
 	if r.coin(0.5) {
@@ -112,70 +115,76 @@ func (r *dice) settings(b *Scenario) {
 	if r.coin(0.3) {
 		r.share(0.4) // of loss, which is not played any more: what a seed draws afterwards stays what it was
 	}
-	b.Network(time.Duration(r.IntN(20))*time.Millisecond, time.Duration(r.IntN(100)*4/5)*time.Millisecond) // serf-local probes for 200 ms
+	latency, jitter := r.IntN(20), r.IntN(100)*4/5 // serf-local probes for 200 ms
+	c.Network = scenario.Network{Latency: time.Duration(latency) * time.Millisecond, Jitter: time.Duration(jitter) * time.Millisecond}
 }
 
 // places gives members zones and roles.
-func (r *dice) places(b *Scenario) {
-	all := names(&b.s)
+func (r *dice) places(c *scenario.Cluster) {
+	all := slices.Clone(c.Nodes.All())
+	said := false
 	if r.coin(0.2) {
-		for i, name := range all {
-			b.Zone(fmt.Sprintf("zone-%c", 'a'+i%3), name)
+		for i := range all {
+			all[i].Zone, said = fmt.Sprintf("zone-%c", 'a'+i%3), true
 		}
 		r.zones = []string{"zone-a", "zone-b"} // a cluster of two has no third
 	}
 	if r.coin(0.2) {
-		for _, name := range all {
+		for i := range all {
 			if r.coin(0.7) {
-				b.Role("voter", name)
+				all[i].Roles, said = []string{"voter"}, true
 			}
 		}
-		b.s.Cluster.SplitBrainResolver.LeaseMajority.Role = "voter"
+		c.SplitBrainResolver.LeaseMajority.Role = "voter"
+	}
+	if said {
+		c.Nodes = scenario.Nodes{List: all}
 	}
 }
 
 // detection says how members notice, and returns about how long most of them need.
-func (r *dice) detection(b *Scenario) time.Duration {
+func (r *dice) detection(c *scenario.Cluster) time.Duration {
 	if r.coin(0.2) {
-		b.DetectAs("serf-" + []string{"lan", "local"}[r.IntN(2)])
+		c.Detection = scenario.DefaultDetection()
+		c.Detection.Profile = "serf-" + []string{"lan", "local"}[r.IntN(2)]
 		return 10 * time.Second
 	}
 	after, spread := r.span(500*time.Millisecond, 5*time.Second), r.span(0, 4*time.Second)
-	b.Detect(after, spread, r.span(100*time.Millisecond, 2*time.Second))
+	c.Detection = scenario.Detection{Times: scenario.DetectionTimes{After: after, Spread: spread, Heal: r.span(100*time.Millisecond, 2*time.Second)}}
 	return after + spread/2
 }
 
 // singletons run beside the resolvers in most clusters, with and without a lease.
-func (r *dice) singletons(b *Scenario) {
+func (r *dice) singletons(c *scenario.Cluster) {
 	for _, name := range []string{"backup", "report"}[:min(r.IntN(4), 2)] {
-		s := scenario.Singleton{Name: name, SlotRules: r.slot(b)}
+		s := scenario.Singleton{Name: name, SlotRules: r.slot(c)}
 		if r.coin(0.5) {
-			s.Role = b.s.Cluster.SplitBrainResolver.LeaseMajority.Role
+			s.Role = c.SplitBrainResolver.LeaseMajority.Role
 		}
-		b.s.Cluster.Singletons = append(b.s.Cluster.Singletons, s)
+		c.Singletons = append(c.Singletons, s)
 	}
 }
 
 // shards run in some clusters.
-func (r *dice) shards(b *Scenario) {
+func (r *dice) shards(c *scenario.Cluster) {
 	if !r.coin(0.4) {
 		return
 	}
-	x := scenario.Shards{Type: "orders", Count: 1 + r.IntN(8), SlotRules: r.slot(b)}
+	x := scenario.Shards{Type: "orders", Count: 1 + r.IntN(8), SlotRules: r.slot(c)}
 	if r.coin(0.2) {
 		x.ReopenedAfter = r.span(30*time.Second, 5*time.Minute)
 	}
 	if r.coin(0.5) {
-		x.Role = b.s.Cluster.SplitBrainResolver.LeaseMajority.Role
+		x.Role = c.SplitBrainResolver.LeaseMajority.Role
 	}
-	b.s.Cluster.Shards = append(b.s.Cluster.Shards, x)
+	c.Shards = append(c.Shards, x)
 }
 
 // slot is what singletons and shards have in common. Without a lease their margin is at least twice what
 // members need to notice, as the assumptions of package internal/handover have it.
-func (r *dice) slot(b *Scenario) (s scenario.SlotRules) {
+func (r *dice) slot(c *scenario.Cluster) (s scenario.SlotRules) {
 	s.UseLease = strictyaml.Switch(r.coin(0.5))
-	if least := 2 * noticed(&b.s); bool(s.UseLease) {
+	if least := 2 * noticed(c); bool(s.UseLease) {
 		s.RemovalMargin = r.span(100*time.Millisecond, 20*time.Second)
 	} else {
 		s.RemovalMargin = r.span(least, least+20*time.Second)
@@ -191,13 +200,11 @@ func (r *dice) slot(b *Scenario) (s scenario.SlotRules) {
 }
 
 // noticed is how long a member needs at most to notice that it is cut off: that it does not reach one of the others, any one.
-func noticed(s *scenario.Scenario) time.Duration {
-	d := &s.Cluster.Detection
-	if g, ok := timing.Profile(strings.TrimPrefix(d.Profile, "serf-")); ok {
-		n := len(names(s))
-		return g.First(1, max(n, 2)).Worst.Round(100 * time.Millisecond)
+func noticed(c *scenario.Cluster) time.Duration {
+	if g, ok := timing.Profile(strings.TrimPrefix(c.Detection.Profile, "serf-")); ok {
+		return g.First(1, max(len(c.Nodes.All()), 2)).Worst.Round(100 * time.Millisecond)
 	}
-	return d.Times.After + d.Times.Spread
+	return c.Detection.Times.After + c.Detection.Times.Spread
 }
 
 // story is what happens: some partitions, each with faults around the time at which it is decided, and an end.

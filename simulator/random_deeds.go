@@ -8,7 +8,7 @@ import (
 // deeds happen in most clusters, at any time around the decisions.
 func (r *dice) deeds(b *Scenario, decision time.Duration) {
 	if r.coin(0.25) {
-		b.ReapAfter(r.span(time.Second, 2*time.Minute))
+		b.base.Cluster.ReapAfter = r.span(time.Second, 2*time.Minute)
 	}
 	for range min(r.IntN(4), r.IntN(4)) {
 		at := r.span(0, 4*decision+time.Minute)

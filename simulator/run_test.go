@@ -51,20 +51,20 @@ func playSeeds(t *testing.T, env string, s simulator.Source, opts ...simulator.O
 
 // threeTwo resolves itself with every seed.
 func threeTwo() *simulator.Scenario {
-	return simulator.New("three against two").MinorityDelay(6*sec).
+	return simulator.New("three against two").Set("cluster: {split-brain-resolver: {lease-majority: {acquire-lease-delay-for-minority: 6s}}}").
 		At(10*sec, simulator.Partition(simulator.Side("n1", "n2", "n3"), simulator.Side("n4", "n5")))
 }
 
 // unready breaks S1: nobody is ready to decide for an hour. Only some of the steps have to do with it.
 func unready() *simulator.Scenario {
-	return simulator.New("unready").Nodes(7).Resolver("settle-after: 1h").StableAfter(7300*time.Millisecond).
+	return simulator.New("unready").Set("cluster: {nodes: 7, split-brain-resolver: {settle-after: 1h, stable-after: 7300ms}}").
 		At(5*sec, simulator.ScrambleClocks(time.Hour, 0.1)).
 		At(10*sec, simulator.Groups(3)).
 		At(30*sec, simulator.Repeat(3, 20*sec, simulator.StoreFaults(10*sec)))
 }
 
 func TestRun_PassesQuietly(t *testing.T) {
-	simulator.Run(t, threeTwo().ExpectSurvivors("n1", "n2", "n3").ExpectResolvedWithin(time.Minute))
+	simulator.Run(t, threeTwo().Set("expect: {survivors: [n1, n2, n3], resolved-within: 60s}"))
 
 	r := play(t, threeTwo())
 	require.Empty(t, r.failed)
@@ -92,7 +92,7 @@ func (c *counting) Build(seed uint64) (*scenario.Scenario, error) {
 	c.Lock()
 	defer c.Unlock()
 	c.built[seed]++
-	return simulator.New("x").RunFor(sec).Build(seed)
+	return simulator.New("x").Set("run-for: 1s").Build(seed)
 }
 
 func TestRun_RefusesSeedsThatAreNone(t *testing.T) {
@@ -106,7 +106,7 @@ func TestRun_RefusesSeedsThatAreNone(t *testing.T) {
 }
 
 func TestRun_SaysWhatIsWrongBeforeItPlays(t *testing.T) {
-	r := play(t, simulator.New("x").Strategy("keep").At(sec, simulator.Crash("n9")))
+	r := play(t, simulator.New("x").Set("cluster: {split-brain-resolver: {active-strategy: keep}}").At(sec, simulator.Crash("n9")))
 	require.True(t, strings.HasPrefix(r.failed, "simulator: with seed 1: "), r.failed)
 	require.Contains(t, r.failed, `active-strategy: "keep" is unknown`)
 	require.Contains(t, r.failed, `no member is called "n9"`)
@@ -136,7 +136,7 @@ func (b broken) Build(seed uint64) (*scenario.Scenario, error) {
 		close(b.later)
 		return nil, errors.New("no scenario")
 	}
-	return simulator.New("x").RunFor(sec).Build(seed)
+	return simulator.New("x").Set("run-for: 1s").Build(seed)
 }
 
 func TestRun_PlaysFiles(t *testing.T) {
@@ -166,7 +166,7 @@ func TestRun_SaysAllAboutAFailure(t *testing.T) {
 // The lowest seed is the one that is reported, whatever core was first, and the ones that pass are not.
 func TestRun_ReportsTheLowestSeed(t *testing.T) {
 	odd := func(p *simulator.Plan) { p.Play(simulator.Maybe(0.2, simulator.Crash("n1"))) }
-	s := simulator.New("sometimes").At(sec, odd).ExpectSurvivorCount(5)
+	s := simulator.New("sometimes").At(sec, odd).Set("expect: {survivor-count: 5}")
 	first := play(t, s).failed
 	require.Regexp(t, `fails with seed \d+, and with \d+ of 100 in all: (\d+ ){10}…`, first)
 	lowest := regexp.MustCompile(`fails with seed (\d+), .* in all: (\d+) `).FindStringSubmatch(first)
@@ -185,7 +185,11 @@ func TestRun_ShrinkTriesBoundTheSearch(t *testing.T) {
 
 // The small scenario is one that fails with the seed that failed, where others pass.
 func TestRun_ShrinksWithTheSeedThatFailed(t *testing.T) {
-	s := threeTwo().MinorityDelay(sec).Detect(4*sec, 4*sec, sec).ExpectSurvivors("n1", "n2", "n3").
+	s := threeTwo().Set(`
+cluster:
+  split-brain-resolver: {lease-majority: {acquire-lease-delay-for-minority: 1s}}
+  detection: {after: 4s, spread: 4s, heal: 1s}
+expect: {survivors: [n1, n2, n3]}`).
 		At(5*sec, simulator.ScrambleClocks(time.Hour, 0), simulator.StoreSlow(time.Millisecond, sec))
 	failed := play(t, s).failed
 	part := regexp.MustCompile(`fails with seed (\d+), and with \d+ of 100 in all: (\d+) (\d+)`).FindStringSubmatch(failed)
@@ -209,8 +213,8 @@ func TestRun_ReplayQuotesTheName(t *testing.T) {
 func TestRun_ThePrintedScenarioFailsAsPrinted(t *testing.T) {
 	for name, s := range map[string]*simulator.Scenario{
 		"a promise":      unready(),
-		"an expectation": threeTwo().At(20*sec, simulator.LoneNode()).ExpectSurvivors("n4", "n5").ExpectResolvedWithin(sec),
-		"random":         simulator.New("random").Nodes(6).At(5*sec, simulator.Swizzle(0, 20*sec), simulator.StoreFaults(time.Minute)).ExpectSurvivorCount(0),
+		"an expectation": threeTwo().At(20*sec, simulator.LoneNode()).Set("expect: {survivors: [n4, n5], resolved-within: 1s}"),
+		"random":         simulator.New("random").Set("cluster: {nodes: 6}").At(5*sec, simulator.Swizzle(0, 20*sec), simulator.StoreFaults(time.Minute)).Set("expect: {survivor-count: 0}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := play(t, s, simulator.Seeds(1, 30)).failed

@@ -5,7 +5,6 @@ import (
 	"os"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,34 +85,5 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)
-	}
-}
-
-// The builder says what a file says.
-func TestScenario_SingletonsAndShards(t *testing.T) {
-	leave := simulator.Leave("n1")
-	for text, tc := range map[string]struct {
-		s       *simulator.Scenario
-		expects string
-	}{
-		"singletons: [{name: backup, use-lease: on, removal-margin: 20s}, {name: report}]": {
-			simulator.New("x").Singleton("backup", "{use-lease: on, removal-margin: 20s}").Singleton("report", "").
-				At(40*time.Second, leave).ExpectSingleton("backup", "n2").ExpectSingleton("report", "n2"),
-			"singletons: {backup: n2, report: n2}",
-		},
-		"shards: [{type: orders, count: 16, use-lease: on}, {type: carts, count: 16}]": {
-			simulator.New("x").Shards("orders", "{use-lease: on, count: 16}").Shards("carts", "{count: 16}").
-				At(40*time.Second, leave).ExpectShards("orders", "n2", "n3", "n4", "n5").ExpectShards("carts", "n2", "n3", "n4", "n5"),
-			"shards: {carts: [n2, n3, n4, n5], orders: [n2, n3, n4, n5]}",
-		},
-	} {
-		file := format(t, tc.s)
-		require.Contains(t, file, text)
-		require.Contains(t, file, tc.expects)
-		simulator.Run(t, tc.s, simulator.Seeds(1, 10))
-	}
-	for _, wrong := range []*simulator.Scenario{simulator.New("x").Singleton("A B", "{margin: 3s}"), simulator.New("x").Shards("A B", "{margin: 3s}")} {
-		_, err := wrong.Build(1)
-		require.ErrorContains(t, err, "margin")
 	}
 }

@@ -15,21 +15,8 @@ const MaxBytes = 1 << 20
 func Parse(name string, data []byte) (*Scenario, error) {
 	s := Default()
 	lines := make(map[string]int)
-	decode := func(into *Scenario) error {
-		return strictyaml.Decode(data, into, strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines})
-	}
-	if err := decode(&s); err != nil {
+	if err := s.read(name, data, lines); err != nil {
 		return nil, err
-	}
-	if first := s.Cluster; len(first.Settings) > 0 { // once more, now that it is known what these differ from
-		s = Default()
-		s.Cluster.Settings = make(map[string]*config.SplitBrainResolver)
-		for member := range first.Settings {
-			s.Cluster.Settings[member] = &first.SplitBrainResolver
-		}
-		if err := decode(&s); err != nil {
-			return nil, err
-		}
 	}
 	if s.Name == "" {
 		base := filepath.Base(name)
@@ -39,6 +26,35 @@ func Parse(name string, data []byte) (*Scenario, error) {
 		return nil, err
 	}
 	return &s, nil
+}
+
+// Read takes over the keys of a part of a file; what it does not say stays as it is, and all does if it cannot be read. name stands for it in
+// errors. Lists, and the settings of single members, are taken over as a whole. Nothing is checked but the keys and the form of their values:
+// see Validate.
+func (s *Scenario) Read(name string, data []byte) error { return s.read(name, data, nil) }
+
+// read notes the lines of keys in lines, if that is not nil.
+func (s *Scenario) read(name string, data []byte, lines map[string]int) error {
+	decode := func(settings map[string]*config.SplitBrainResolver) (Scenario, error) {
+		next := *s
+		next.Cluster.Settings = settings
+		return next, strictyaml.Decode(data, &next, strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines})
+	}
+	next, err := decode(nil)
+	rules := next.Cluster.SplitBrainResolver
+	if err == nil && len(next.Cluster.Settings) > 0 { // once more, now that it is known what these differ from
+		own := make(map[string]*config.SplitBrainResolver)
+		for member := range next.Cluster.Settings {
+			own[member] = &rules
+		}
+		next, err = decode(own)
+	} else {
+		next.Cluster.Settings = s.Cluster.based(rules).Settings
+	}
+	if err == nil {
+		*s = next
+	}
+	return err
 }
 
 // Validate reports every problem, one line each with its key path.
