@@ -154,7 +154,7 @@ tidy: ## Tidy each module
 	done
 
 .PHONY: generate
-generate: ## Rewrite the generated files
+generate: ## Rewrite docs/cli.md, docs/configuration.md and the JSON Schemas from the program
 	$(GO) generate ./...
 
 .PHONY: kube

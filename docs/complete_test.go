@@ -11,10 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
 func text(t *testing.T, path string) string {
@@ -22,36 +20,6 @@ func text(t *testing.T, path string) string {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return page{text: string(data)}.prose()
-}
-
-// Every key of the configuration has a line.
-func TestEveryKeyIsExplained(t *testing.T) {
-	f := config.Default()
-	f.System = "payments"
-	var all map[string]any
-	require.NoError(t, yaml.Unmarshal(f.Effective(), &all))
-	explained := text(t, "configuration.md")
-	for _, block := range []string{"split-brain-resolver", "lease", ""} {
-		keys := all
-		if block != "" {
-			keys = all[block].(map[string]any)
-			delete(all, block)
-		}
-		for _, key := range leaves("", keys) {
-			require.Contains(t, explained, "`"+key+"`")
-		}
-	}
-}
-
-func leaves(path string, values map[string]any) (keys []string) {
-	for key, value := range values {
-		if inner, ok := value.(map[string]any); ok {
-			keys = append(keys, leaves(path+key+".", inner)...)
-		} else {
-			keys = append(keys, path+key)
-		}
-	}
-	return keys
 }
 
 // Every field of the status has a line. (The metrics are compared with the exporter, by the tests of internal/agent/telemetry.)

@@ -34,7 +34,7 @@ func newAgent(s streams) *cobra.Command {
 		Example: "  sbr agent --config /etc/sbr/sbr.yaml",
 	}
 	flags := c.Flags()
-	flags.StringVarP(&path, "config", "f", "", "the configuration (sbr.yaml)")
+	addConfig(flags, &path, "")
 	flags.Uint64Var(&bootstrap, "bootstrap", 0, "the token of the last verdict, all of whose survivors have ended for good: "+
 		"begin a new cluster, on one member, unless one of them answers")
 	log := addLog(c, s)

@@ -43,7 +43,7 @@ type agentFlags struct {
 
 func addAgent(c *cobra.Command) *agentFlags {
 	a := addAgentURL(c)
-	c.Flags().StringVarP(&a.file, "file", "f", "", "the agent's configuration (sbr.yaml), which says where it listens")
+	addConfig(c.Flags(), &a.file, " of the agent, which says where it listens")
 	return a
 }
 
@@ -51,10 +51,15 @@ func addAgent(c *cobra.Command) *agentFlags {
 func addAgentURL(c *cobra.Command) *agentFlags {
 	var a agentFlags
 	flags := c.Flags()
-	flags.StringVar(&a.url, "url", "", "where the agent listens, such as http://127.0.0.1:7380 (default: $SBR_URL, else that)")
+	a.addURL(flags, "$SBR_URL")
 	a.addTrust(flags)
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
 	return &a
+}
+
+// addURL adds the flag that says where the agent listens. Its name is the same at every command.
+func (a *agentFlags) addURL(flags *pflag.FlagSet, otherwise string) {
+	flags.StringVar(&a.url, "url", "", "where the agent listens (default: "+otherwise+", else "+defaultURL+")")
 }
 
 // addTrust adds the flags that say who is trusted.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -62,6 +63,8 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(strategies.Keys(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "profile":
 			complete = cobra.FixedCompletions(timing.Profiles(), cobra.ShellCompDirectiveNoFileComp)
+		case f.Name == "lease-implementation":
+			complete = cobra.FixedCompletions([]string{config.ImplementationKubernetes, config.ImplementationFile}, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "api":
 			complete = cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "log-level":

@@ -15,9 +15,9 @@ import (
 
 // Flags with words, files or folders complete them; of the others only numbers, durations and names are left.
 func TestCompletion_EveryFlag(t *testing.T) {
-	free := []string{"bool", "int", "uint64", "duration", "A-B"}
+	free := []string{"bool", "int", "uint64", "duration", "A-B", "stringToString"}
 	names := []string{
-		"agent", "api", "context", "endpoint", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
+		"api", "context", "endpoint", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
 	}
 	available(func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -41,7 +41,7 @@ func TestCompletion_Values(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"status", "-o", ""}, []string{"text", "json", ":4"}},
+		{[]string{"status", "-o", ""}, []string{"text", "json", "yaml", ":4"}},
 		{[]string{"manifests", "-o", ""}, []string{"yaml", "json", ":4"}},
 		{[]string{"explain", "timing", "--profile", ""}, []string{"lan", "wan", "local", ":4"}},
 		{[]string{"config", "check", "-f", ""}, []string{"yaml", "yml", "json", ":8"}},

@@ -78,12 +78,14 @@ func newConfigCheck(s streams) *cobra.Command {
 		Use: "check [-f FILE]", Short: "check a configuration and compute its timings",
 		Long: configCheckHelp, Example: "  sbr config check -f sbr.yaml --members 20", Args: cobra.NoArgs,
 	}
-	file, output, q := addFile(c), addFormat(c), addQuestion(c, 1)
+	output, q := addFormat(c), addQuestion(c, 1)
+	var file string
+	addConfig(c.Flags(), &file, " instead of the standard input")
 	c.RunE = verb(func() error {
 		if err := q.validate(c); err != nil {
 			return badInput{err}
 		}
-		name, f, err := readConfig(*file, s.in)
+		name, f, err := readConfig(file, s.in)
 		if err == nil {
 			_, err = f.LeaseStore()
 		}

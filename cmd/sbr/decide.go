@@ -61,7 +61,8 @@ func newDecide(s streams) *cobra.Command {
 		Use: "decide [-f FILE]", Short: "evaluate a strategy over one view of a cluster",
 		Long: decideHelp, Example: decideExample, Args: cobra.NoArgs,
 	}
-	file, output := addFile(c), addFormat(c)
+	output := addFormat(c)
+	file := c.Flags().StringP("file", "f", "", "read the view from this file instead of the standard input (YAML or JSON)")
 	c.RunE = verb(func() error {
 		name, data, err := readInput(*file, s.in, maxDecideInput)
 		if err != nil {

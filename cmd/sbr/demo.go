@@ -32,7 +32,7 @@ var errNotOneSide = errors.New("not exactly one side is up at the end")
 func newDemo(s streams) *cobra.Command {
 	opt := demo.DefaultOptions()
 	c := &cobra.Command{Use: "demo", Short: "cut a cluster of real Serf nodes and watch one lease decide", Long: demoHelp, Example: demoExamples, Args: cobra.NoArgs}
-	output := addFormat(c)
+	output := addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
 	split := "3/2"
 	f := c.Flags()
 	f.IntVar(&opt.Nodes, "nodes", 0, "size of the cluster (default: what --split adds up to)")

@@ -11,12 +11,12 @@ import (
 )
 
 const explainTimingHelp = `Timing explains where the times of a cluster come from: how soon each side of a cut notices it, when it decides, how long
-both sides may be up, and which stable-after fits. Each line shows its sum, and the keys of the configuration that change it.
+both sides may be up, and which stable-after fits. With -v each time is shown as a sum, with the keys of the configuration that change it.
 
 The cut is a clean one, at one instant, on healthy nodes. Shown are bounds, not typical times. Without -f the defaults are explained.`
 
 const explainTimingExample = `  sbr explain timing
-  sbr explain timing -f sbr.yaml --members 50
+  sbr explain timing -f sbr.yaml --members 50 -v
   sbr explain timing --profile wan -o json`
 
 func newExplainTiming(s streams) *cobra.Command {
@@ -26,21 +26,23 @@ func newExplainTiming(s streams) *cobra.Command {
 	}
 	const least = 2 // there is nothing to cut in a smaller one
 	output, q := addFormat(c), addQuestion(c, least)
-	file := c.Flags().StringP("file", "f", "", "the configuration (sbr.yaml), or - for standard input (default: all defaults)")
+	var file string
+	addConfig(c.Flags(), &file, ", or - for standard input (default: all defaults)")
+	verbose := c.Flags().BoolP("verbose", "v", false, "show for each time the sum that it is, and the keys that change it")
 	c.RunE = verb(func() error {
 		if err := q.validate(c); err != nil {
 			return badInput{err}
 		}
 		f := new(config.Default())
-		if *file != "" {
+		if file != "" {
 			var err error
-			if _, f, err = readConfig(*file, s.in); err != nil {
+			if _, f, err = readConfig(file, s.in); err != nil {
 				return badInput{err}
 			}
 		}
 		q.complete(f)
 		x := newExplanation(f, q.members, q.profile)
-		return s.show(*output, x, x.text)
+		return s.show(*output, x, func(p painter) string { return x.text(p, *verbose) })
 	})
 	return c
 }
@@ -69,8 +71,8 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 	return x
 }
 
-// text is the explanation: a table, then where each line of it comes from, a timeline, warnings.
-func (x *explanation) text(p painter) string {
+// text is the explanation: a table, a timeline and warnings; if it is verbose also where each line of the table comes from.
+func (x *explanation) text(p painter, verbose bool) string {
 	var b strings.Builder
 	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members, strings.ToLower(x.Strategy), x.Profile)
 	fmt.Fprintln(&b, p.bold(title))
@@ -81,6 +83,9 @@ func (x *explanation) text(p painter) string {
 	}
 	b.WriteString(table(rows...))
 	for i, step := range x.Steps {
+		if !verbose {
+			break
+		}
 		name := strings.ToUpper(step.Name[:1]) + step.Name[1:]
 		fmt.Fprintf(&b, "\n%s %s\n", p.bold(fmt.Sprintf("%d. %s.", i+1, name)), step.Text)
 		var sums [][]string

@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
@@ -20,6 +22,7 @@ import (
 const (
 	formatText  = "text"
 	formatJSON  = "json"
+	formatYAML  = "yaml"
 	formatJUnit = "junit"
 )
 
@@ -51,17 +54,17 @@ func addWord(c *cobra.Command, name, shorthand, is, usage string, known ...strin
 	return &w.is
 }
 
-// addFormat gives a command the flag -o, text or json.
+// addFormat gives a command the flag -o: text, json or yaml.
 func addFormat(c *cobra.Command) *string {
-	return addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
+	return addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON, formatYAML)
 }
 
-// print writes an answer: as JSON, or as text for people.
+// print writes an answer: as JSON or YAML, or as text for people.
 func (s streams) print(output string, answer any, text func(io.Writer) error) error {
-	if output == formatJSON {
-		return writeJSON(s.out, answer)
+	if output == formatText {
+		return text(s.out)
 	}
-	return text(s.out)
+	return writeObject(s.out, output, answer)
 }
 
 // show is print for a text that is made as a whole.
@@ -72,10 +75,10 @@ func (s streams) show(output string, answer any, text func(painter) string) erro
 	})
 }
 
-// outcome writes what became of something: as JSON in any case, as the text done only where it did not fail.
+// outcome writes what became of something: as an object in any case, as the text done only where it did not fail.
 func (s streams) outcome(output string, answer any, done string, failed error) error {
-	if output == formatJSON {
-		return errors.Join(writeJSON(s.out, answer), failed)
+	if output != formatText {
+		return errors.Join(writeObject(s.out, output, answer), failed)
 	}
 	if failed != nil {
 		return failed
@@ -95,9 +98,9 @@ func table(rows ...[]string) string {
 	return b.String()
 }
 
-// addFile gives a command the flag -f.
-func addFile(c *cobra.Command) *string {
-	return c.Flags().StringP("file", "f", "", "read this file instead of the standard input (YAML or JSON)")
+// addConfig adds the flag -f, --config: a configuration (sbr.yaml). Its name is the same at every command.
+func addConfig(flags *pflag.FlagSet, to *string, usage string) {
+	flags.StringVarP(to, "config", "f", "", "the configuration (sbr.yaml)"+usage)
 }
 
 // readInput reads at most limit bytes, and one more by which the reader of the data knows that there are too many.
@@ -146,6 +149,58 @@ func writeJSON(to io.Writer, v any) error {
 	enc := json.NewEncoder(to)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// writeObject writes one object as JSON or as YAML. Both have the same keys in the same order.
+func writeObject(to io.Writer, output string, v any) error {
+	if output != formatYAML {
+		return writeJSON(to, v)
+	}
+	text, err := asYAML(v)
+	if err == nil {
+		_, err = io.WriteString(to, text)
+	}
+	return err
+}
+
+// asYAML is what would be written as JSON, as YAML. A JSON text is a YAML text: only its style changes.
+func asYAML(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return "", err
+	}
+	plainStyle(&doc)
+	var b strings.Builder
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	err = enc.Encode(&doc)
+	return b.String(), err
+}
+
+// plainStyle drops the style of JSON. A text that reads as something else without quotes keeps its tag, and so its quotes.
+func plainStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, inner := range n.Content {
+		plainStyle(inner)
+	}
+}
+
+// writeChange writes one of several objects: JSON on a line of its own, YAML as a document.
+func writeChange(to io.Writer, output string, v any) error {
+	if output == formatYAML {
+		text, err := asYAML(v)
+		if err == nil {
+			_, err = io.WriteString(to, "---\n"+text)
+		}
+		return err
+	}
+	enc := json.NewEncoder(to)
+	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 

@@ -50,7 +50,7 @@ func addLease(c *cobra.Command) *leaseFlags {
 		}
 		return cobra.MaximumNArgs(1)(c, args)
 	}
-	flags.StringVarP(&l.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
+	addConfig(flags, &l.file, " that names the lease")
 	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME or file:PATH")
 	l.addPlace(flags)
 	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")

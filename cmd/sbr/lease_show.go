@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -112,7 +111,7 @@ func join(ids []sbr.ID) string {
 }
 
 const leaseWatchHelp = `Watch prints the lease now and again after each change, until it is interrupted or --for is over. It changes nothing.
-With -o json each change is one JSON object on a line of its own, as sbr lease show prints it.`
+With -o json each change is one JSON object on a line of its own, with -o yaml one document, as sbr lease show prints it.`
 
 func newLeaseWatch(s streams) *cobra.Command {
 	c := &cobra.Command{
@@ -162,8 +161,8 @@ func (t *target) watch(ctx context.Context, out io.Writer, output string) error 
 // line prints one change.
 func (t *target) line(out io.Writer, s lease.Snapshot, output string) error {
 	a := newLeaseAnswer(t.where, s, s.Version != "")
-	if output == formatJSON {
-		return json.NewEncoder(out).Encode(a)
+	if output != formatText {
+		return writeChange(out, output, a)
 	}
 	what := "free"
 	switch {

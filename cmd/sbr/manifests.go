@@ -36,7 +36,7 @@ func newManifests(s streams) *cobra.Command {
 		Example: "  sbr manifests --system payments -n shop --service-account payments | kubectl apply -f -",
 	}
 	flags := c.Flags()
-	flags.StringVarP(&m.file, "file", "f", "", "the configuration that names the lease (sbr.yaml)")
+	addConfig(flags, &m.file, " that names the lease")
 	flags.StringVar(&m.system, "system", "", "name of the cluster; the lease is <system>-sbr")
 	flags.StringVar(&m.leaseName, "lease-name", "", "name of the lease, where it is another one")
 	flags.StringVar(&m.singleton, "singleton", "", "print those for the lease of this singleton instead of the resolver's")

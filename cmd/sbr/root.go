@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 // Exit statuses. They are part of the contract of the program.
@@ -43,8 +46,10 @@ type streams struct {
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use: "sbr", Short: "split brain resolver for Serf", Long: rootHelp,
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: buildVersion().line(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(nearestFlag)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
@@ -60,10 +65,10 @@ func newRoot(s streams) *cobra.Command {
 		newMan(s),
 		newManifests(s),
 		newMembers(s),
-		group("config", "work with configurations", "", newConfigCheck(s)),
+		group("config", "work with configurations", "", newConfigCheck(s), newConfigInit(s)),
 		newRun(s),
 		newSupervise(),
-		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaScenario(s)),
+		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaConfig(s), newSchemaScenario(s)),
 		newShrink(s),
 		newSimulate(s),
 		newSingletons(s),
@@ -71,17 +76,58 @@ func newRoot(s streams) *cobra.Command {
 		newVersion(s),
 	)
 	addCompletion(root)
+	walk(root, func(c *cobra.Command) { c.Flags().SetNormalizeFunc(spelling) })
 	return root
+}
+
+// spelling lets former names of flags stand for the present ones, for one release: they are in no help. The commands that have a flag
+// --file of their own have no --config.
+func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
+	has := func(name string) (found bool) {
+		flags.VisitAll(func(f *pflag.Flag) { found = found || f.Name == name })
+		return found
+	}
+	switch {
+	case name == "file" && has("config"):
+		name = "config"
+	case name == "agent" && has("url"):
+		name = "url"
+	}
+	return pflag.NormalizedName(name)
 }
 
 // group is a command that holds others and does nothing but to say which.
 func group(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, SuggestionsMinimumDistance: 2,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+			}
+			return err
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(verbs...)
 	return c
+}
+
+// nearestFlag adds to the error of an unknown flag the nearest known one.
+func nearestFlag(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if nearest, near := strictyaml.Nearest(unknown.GetSpecifiedName(), known); near {
+		return fmt.Errorf("%w; did you mean --%s?", err, nearest)
+	}
+	return err
 }
 
 // run executes one command line and returns the exit status.

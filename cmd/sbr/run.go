@@ -77,10 +77,10 @@ func newRun(s streams) *cobra.Command {
 	flags.SetInterspersed(false) // what follows CMD is CMD's
 	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME or file:PATH")
 	flags.StringVar(&r.singleton, "singleton", "", "run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
-	flags.StringVar(&r.agent.url, "agent", "", "where that agent listens (default: the configuration's http.listen, $SBR_URL, or "+defaultURL+")")
+	r.agent.addURL(flags, "http.listen of the configuration, $SBR_URL")
 	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
 	r.agent.addTrust(flags)
-	flags.StringVarP(&r.file, "config", "f", "", "take from here (sbr.yaml) the times of the lease and the access to its store, or where the agent listens")
+	addConfig(flags, &r.file, ": the times of the lease and the access to its store, or where the agent listens")
 	r.addPlace(flags)
 	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
 	flags.DurationVar(&r.interval, "heartbeat-interval", 0, "how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
@@ -172,7 +172,7 @@ func (r *runFlags) check() (path string, err error) {
 	}
 	if r.singleton == "" {
 		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
-		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--agent, --endpoint, --token-file and --ca-file are for --singleton")
+		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--url, --endpoint, --token-file and --ca-file are for --singleton")
 	} else {
 		problem(r.lease != "", "--lease and --singleton: give one of them; "+
 			"whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")

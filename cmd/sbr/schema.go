@@ -3,8 +3,27 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
+
+const schemaConfigHelp = `Config prints the JSON Schema (draft 2020-12) of sbr.yaml. An editor that knows it completes keys, says what they mean, and marks what is
+misspelt. Editors with the YAML language server take it from a line on top of a file:
+
+  # yaml-language-server: $schema=sbr.schema.json
+
+The schema accepts every file that sbr config check accepts; settings that contradict each other only sbr config check finds.`
+
+func newSchemaConfig(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "config", Short: "print the JSON Schema of sbr.yaml", Long: schemaConfigHelp, Example: "  sbr schema config > sbr.schema.json",
+		Args: cobra.NoArgs,
+		RunE: verb(func() error {
+			_, err := s.out.Write(config.Schema())
+			return err
+		}),
+	}
+}
 
 const schemaScenarioHelp = `Scenario prints the JSON Schema (draft 2020-12) of the files that sbr simulate plays. An editor that knows it completes keys, says what
 they mean, and marks what is misspelt. Editors with the YAML language server take it from a line on top of a file:

@@ -39,12 +39,11 @@ func newSingletons(s streams) *cobra.Command {
 		if err := json.Unmarshal(data, &all); err != nil {
 			return client.notAnAgent("something that is not a list of singletons")
 		}
-		if *output == "json" {
+		if *output == formatJSON { // as it came
 			_, err = s.out.Write(data)
-		} else {
-			_, err = fmt.Fprint(s.out, singletonsTable(all, paint(s.out)))
+			return err
 		}
-		return err
+		return s.show(*output, json.RawMessage(data), func(p painter) string { return singletonsTable(all, p) })
 	})
 	return c
 }

@@ -17,7 +17,7 @@ import (
 const statusHelp = `Status asks a running sbr agent how it is: what its member sees, who leads, when it decides, who holds the lease, the last verdict.
 With -o json it prints the agent's answer as it came.
 
-With --watch it asks every second: on a terminal it draws the answer anew, elsewhere it prints one line (or one JSON object) for each change.
+With --watch it asks every second: on a terminal it draws the answer anew, elsewhere it prints one line (or one object) for each change.
 An agent that stops answering meanwhile is asked again.
 ` + agentHelp + `
 
@@ -75,26 +75,24 @@ var statusView = agentView{text: statusText, line: statusLine, json: func(a *age
 
 // write shows one answer.
 func (v agentView) write(to io.Writer, a *agentAnswer, output string) error {
-	if output != formatJSON {
+	if output == formatText {
 		_, err := io.WriteString(to, v.text(a, paint(to)))
 		return err
 	}
-	if raw, ok := v.json(a).(json.RawMessage); ok { // as it came
+	if raw, ok := v.json(a).(json.RawMessage); ok && output == formatJSON { // as it came
 		_, err := fmt.Fprintln(to, strings.TrimSuffix(string(raw), "\n"))
 		return err
 	}
-	return writeJSON(to, v.json(a))
+	return writeObject(to, output, v.json(a))
 }
 
 // change is what --watch prints without a terminal: one line.
 func (v agentView) change(a *agentAnswer, output string) (string, error) {
-	if output != formatJSON {
+	if output == formatText {
 		return v.line(a), nil
 	}
 	var line strings.Builder
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v.json(a))
+	err := writeChange(&line, output, v.json(a))
 	return strings.TrimSuffix(line.String(), "\n"), err
 }
 

@@ -51,12 +51,15 @@ func (v versionInfo) build() string {
 	return s
 }
 
+// line is what sbr version and sbr --version print.
+func (v versionInfo) line() string { return "sbr " + v.build() + " " + v.Go + " " + v.Platform }
+
 func newVersion(s streams) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "print the version", Args: cobra.NoArgs}
 	output := addFormat(c)
 	c.RunE = verb(func() error {
 		v := buildVersion()
-		return s.outcome(*output, v, "sbr "+v.build()+" "+v.Go+" "+v.Platform, nil)
+		return s.outcome(*output, v, v.line(), nil)
 	})
 	return c
 }

@@ -288,7 +288,7 @@ func (e *explainer) bothUp() Step {
 func (e *explainer) gap() Step {
 	is := e.r.LargestGap
 	s := Step{
-		Name: "between two condemnations", Cells: []string{"at most " + short(is)},
+		Name: "between two failure detections", Cells: []string{"at most " + short(is)},
 		Text: "A stable-after below it may decide on a partial view",
 	}
 	if !e.in.Probes.On() {
@@ -311,13 +311,13 @@ func (e *explainer) stableAfter() Step {
 	s := Step{
 		Name: "recommended stable-after", Cells: []string{short(is)},
 		Text: fmt.Sprintf("It is %v now. The table of the reference resolver for %d members, "+
-			"or the time between two condemnations with a margin, whichever is more.", e.in.StableAfter, e.in.Members),
+			"or the time between two failure detections with a margin, whichever is more.", e.in.StableAfter, e.in.Members),
 		Keys: []string{keyStable},
 	}
 	if margin := gapMargin(gap); is == Sizing(e.in.Members) {
 		s.Sums = []Sum{of("by the table", is, Part{Name: fmt.Sprintf("up to %d members", e.in.Members), d: is})}
 	} else {
-		s.Sums = []Sum{of("by the gap", is, Part{Name: "between two condemnations", d: gap}, Part{Name: "margin", d: margin},
+		s.Sums = []Sum{of("by the gap", is, Part{Name: "between two failure detections", d: gap}, Part{Name: "margin", d: margin},
 			Part{Name: "rounding up", d: is - gap - margin})}
 	}
 	return s

@@ -66,7 +66,7 @@ type Report struct {
 	Probes Sides
 	// Detection is what counts: whichever of the two is done first.
 	Detection Sides
-	// LargestGap is the longest time between two condemnations by one side. A stable-after below it may decide
+	// LargestGap is the longest time between two failure detections by one side. A stable-after below it may decide
 	// on a partial view.
 	LargestGap time.Duration
 	// Decision is when a side decides, with the lease: when it first asks for it.
@@ -223,7 +223,7 @@ func (r *Report) Rows(lease bool) (rows []Row) {
 		both("own probes notice after", r.Probes)
 	}
 	both("the side decides after", r.Decision)
-	row("between two condemnations", "at most "+short(r.LargestGap))
+	row("between two failure detections", "at most "+short(r.LargestGap))
 	if !lease {
 		row("resolved after", "at most "+short(r.Resolution))
 		row("both sides up", "at most "+short(r.DoubleActive.CutOff))
@@ -257,7 +257,7 @@ func (in Input) warnings(r *Report) (ws []Warning) {
 		}
 	}
 	partial := in.StableAfter < r.LargestGap
-	warn(partial, "stable-after", "%v is shorter than the longest time between two condemnations (%v): a side may decide on a partial view; use at least %v",
+	warn(partial, "stable-after", "%v is shorter than the longest time between two failure detections (%v): a side may decide on a partial view; use at least %v",
 		in.StableAfter, short(r.LargestGap), r.StableAfter)
 	warn(!partial && in.StableAfter < r.StableAfter, "stable-after", "%v is short for %d members; use at least %v",
 		in.StableAfter, in.Members, r.StableAfter)

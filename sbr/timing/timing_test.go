@@ -165,7 +165,7 @@ func TestCompute_Warnings(t *testing.T) {
 		want   []string
 	}{
 		{"partial view", func(in *timing.Input) { in.StableAfter = 2 * time.Second; in.Unstable = 4 * time.Second },
-			[]string{"stable-after: 2s is shorter than the longest time between two condemnations (2.6s): a side may decide on a partial view; use at least 7s"}},
+			[]string{"stable-after: 2s is shorter than the longest time between two failure detections (2.6s): a side may decide on a partial view; use at least 7s"}},
 		{"short", func(in *timing.Input) { in.StableAfter = 5 * time.Second; in.Unstable = 4 * time.Second },
 			[]string{"stable-after: 5s is short for 5 members; use at least 7s"}},
 		{"never unstable", func(in *timing.Input) { in.Unstable = 0 },
@@ -173,7 +173,7 @@ func TestCompute_Warnings(t *testing.T) {
 		{"unstable too long", func(in *timing.Input) { in.Unstable = 30 * time.Second },
 			[]string{"down-all-when-unstable: 30s is longer than stable-after (20s): members may be removed by one side while they still run on the other"}},
 		{"no probes", func(in *timing.Input) { in.Probes = reachability.Settings{} },
-			[]string{"stable-after: 20s is shorter than the longest time between two condemnations (40s): a side may decide on a partial view; use at least 48s",
+			[]string{"stable-after: 20s is shorter than the longest time between two failure detections (40s): a side may decide on a partial view; use at least 48s",
 				"probe: off: only Serf's detector is left, and a node that is cut off alone may take 1m9s to notice"}},
 		{"no watch", func(in *timing.Input) { in.Watch = false },
 			[]string{"watch: off: a loser learns of the verdict only when it asks, so both sides may be up for 12.6s"}},

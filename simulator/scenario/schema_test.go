@@ -1,5 +1,7 @@
 package scenario
 
+//go:generate go test . -run ^TestSchema_IsCurrent$ -update
+
 import (
 	"bytes"
 	"encoding/json"
@@ -8,18 +10,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-var updateSchema = flag.Bool("update", false, "write scenario.schema.json anew")
+var updateSchema = flag.Bool("update", false, "write the schemas anew")
 
-// The file is what the types and the documentation of the keys make of it.
+// The files are what the types and the documentation of the keys make of it.
 func TestSchema_IsCurrent(t *testing.T) {
-	made := makeSchema(t)
+	made, madeConfig := makeSchema(t), makeConfigSchema(t)
 	if *updateSchema {
 		require.NoError(t, os.WriteFile("scenario.schema.json", made, 0o644))
+		require.NoError(t, os.WriteFile("../../internal/config/sbr.schema.json", madeConfig, 0o644))
 		return
 	}
-	require.True(t, bytes.Equal(made, Schema()), "run: go test ./simulator/scenario -run TestSchema_IsCurrent -update")
+	require.True(t, bytes.Equal(made, Schema()), "run: make generate")
+	require.True(t, bytes.Equal(madeConfig, config.Schema()), "run: make generate")
 }
 
 // Every key has a description, so that an editor can show it.

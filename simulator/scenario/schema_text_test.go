@@ -2,16 +2,11 @@ package scenario
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
-	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// scenarioTexts document the keys of scenario files; those of sbr.yaml are documented in docs/configuration.md.
+// scenarioTexts document the keys of scenario files; those of sbr.yaml are documented by internal/config.
 var scenarioTexts = map[string]string{
 	"name":                         "What people call the scenario. Default: the name of the file.",
 	"cluster":                      "What the run starts with: all nodes up, and known to each other.",
@@ -101,64 +96,24 @@ var scenarioTexts = map[string]string{
 	"expect.singletons":       "Where each of these singletons runs at the end, or none.",
 	"expect.shards":           "The nodes on which all shards of these types run at the end; each runs some.",
 	"expect.decisions":        "The last decision of each of these nodes; none: it made none.",
-
-	"cluster.split-brain-resolver.probe":          "The resolver's own reachability probes.",
-	"cluster.split-brain-resolver.static-quorum":  "Settings of the strategy static-quorum.",
-	"cluster.split-brain-resolver.keep-majority":  "Settings of the strategy keep-majority.",
-	"cluster.split-brain-resolver.keep-oldest":    "Settings of the strategy keep-oldest.",
-	"cluster.split-brain-resolver.keep-referee":   "Settings of the strategy keep-referee.",
-	"cluster.split-brain-resolver.lease-majority": "Settings of the strategy lease-majority and of its lease.",
-	"cluster.lease.kubernetes":                    "Settings of the lease in Kubernetes; its times are used if it is the lease-implementation.",
-	"cluster.lease.file":                          "Settings of the lease in a file; its times are used if it is the lease-implementation.",
 }
 
-// A row of a table of keys: `key`, unit, default, meaning.
-var keyRow = regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|([^|\n]*)\\|([^|\n]*)\\|([^|\n]*)\\|$")
-
-// link is a link in Markdown, and a sentence that is nothing but one.
-var link = regexp.MustCompile(`( ?;? ?(?:see )?)\[([^\]]*)\]\([^)]*\)`)
-
-// schemaTexts are the texts of all keys.
-func schemaTexts(t *testing.T) map[string]string {
-	t.Helper()
-	texts := maps.Clone(scenarioTexts)
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
-	require.NoError(t, err)
-	for block, heading := range map[string]string{"split-brain-resolver": "\n### split-brain-resolver\n", "lease": "\n### lease\n"} {
-		_, rest, found := strings.Cut(string(page), heading)
-		require.True(t, found, "docs/configuration.md has the heading %q", heading)
-		rest, _, _ = strings.Cut(rest, "\n### ")
-		rows := keyRow.FindAllStringSubmatch(rest, -1)
-		require.NotEmpty(t, rows, heading)
-		for _, row := range rows {
-			texts["cluster."+block+"."+row[1]] = keyText(row[1], plainText(row[3]), plainText(row[4]))
-		}
-	}
+// schemaTexts are the texts of all keys of scenario files.
+func schemaTexts() map[string]string {
+	texts := configTexts()
+	maps.Copy(texts, scenarioTexts)
 	return texts
 }
 
-// keyText makes sentences of a row.
-func keyText(key, def, meaning string) string {
-	switch {
-	case strings.HasPrefix(meaning, "or "): // the table says the default first
-		meaning = "One of " + def + ", " + strings.TrimPrefix(meaning, "or ")
-	case strings.HasPrefix(meaning, "of the "):
-		meaning = key[strings.LastIndex(key, ".")+1:] + " " + meaning
+// configTexts are the texts of the keys of sbr.yaml, which a scenario has under cluster.
+func configTexts() map[string]string {
+	texts := make(map[string]string)
+	for _, k := range config.Keys() {
+		text := k.Text
+		if k.Default != "" && k.Default != `""` {
+			text += " Default: " + k.Default + "."
+		}
+		texts["cluster."+k.Path] = text
 	}
-	text := strings.ToUpper(meaning[:1]) + meaning[1:] + "."
-	switch def = strings.TrimPrefix(def, `"" = `); {
-	case def == `""`:
-		return text
-	case strings.HasPrefix(def, "must be set"):
-		return text + " Required by that strategy."
-	default:
-		return text + " Default: " + def + "."
-	}
-}
-
-// plainText is a cell without its Markdown.
-func plainText(cell string) string {
-	cell = link.ReplaceAllString(cell, "")
-	cell = strings.ReplaceAll(cell, "`", "")
-	return strings.TrimSuffix(strings.TrimSpace(cell), ".")
+	return texts
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
+)
+
+const configInitHelp = `Init prints a configuration with every key, a sentence on each, and its default. What is a comment can be changed by taking the # away.
+
+The file is valid as it is printed. It still needs where the lease is kept, if that is not the pod's own cluster, and min-members:
+a majority of the cluster.`
+
+func newConfigInit(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "init", Short: "print a commented configuration to start from", Long: configInitHelp,
+		Example: "  sbr config init --system payments > sbr.yaml\n  sbr config init --system payments --lease-implementation file --set lease.file.path=/run/payments.lease",
+		Args:    cobra.NoArgs,
+	}
+	system := c.Flags().String("system", "my-cluster", "the name of the cluster")
+	implementation := c.Flags().String("lease-implementation", config.ImplementationKubernetes, "which store keeps the lease: a key of the block lease")
+	set := c.Flags().StringToString("set", nil, "other keys to set, by their paths")
+	c.RunE = verb(func() error {
+		values := map[string]string{"system": *system, "split-brain-resolver.lease-majority.lease-implementation": *implementation}
+		for path, value := range *set {
+			values[path] = value
+		}
+		file, err := config.Template(values)
+		if err != nil {
+			return badInput{err}
+		}
+		_, err = s.out.Write(file)
+		return err
+	})
+	return c
+}
