@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,18 +99,4 @@ func TestBuild_NamesEveryMistakeAtOnce(t *testing.T) {
 		require.True(t, strings.HasPrefix(lines[i], `scenario "wrong": `+want), "%s\nis not\n%s", lines[i], want)
 	}
 	require.Len(t, lines, 12, err)
-}
-
-func TestBuild_SaysWhatNoClusterIs(t *testing.T) {
-	for want, s := range map[string]*simulator.Scenario{
-		"cluster.nodes: are 0":                simulator.New("x").Set("cluster: {nodes: 0}"),
-		"cluster.nodes: are 1000000000":       simulator.New("x").Set("cluster: {nodes: 1000000000}"),
-		"cluster.nodes: are -1":               simulator.New("x").Set("cluster: {nodes: -1}").At(sec, simulator.PartitionRandomly(), simulator.LoneNode()),
-		"is 301h0m0s: the run ends at 1h0m0s": simulator.New("x").Set("run-for: 1h").At(301*time.Hour, simulator.Heal()),
-		"does nothing: it needs one of":       simulator.New("x").At(sec, func(p *simulator.Plan) { p.Do(scenario.Step{}) }),
-		"partition[1]: is an empty group":     simulator.New("x").At(sec, simulator.Partition(simulator.Side("n1"), simulator.Side())),
-	} {
-		_, err := s.Build(1)
-		require.ErrorContains(t, err, want)
-	}
 }

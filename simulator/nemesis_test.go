@@ -33,64 +33,49 @@ func TestNemesis_Steps(t *testing.T) {
 		n    simulator.Nemesis
 		want string
 	}{
-		{"Partition", simulator.Partition(simulator.Side("n1", "n2"), simulator.Side("n3")), `
+		{"one step each, that is over at once", simulator.Sequence(
+			simulator.Partition(simulator.Side("n1", "n2"), simulator.Side("n3")), simulator.Cut("n1", "n2"), simulator.OneWay("n2", "n1"),
+			simulator.Mend("n1", "n2"), simulator.Heal(), simulator.Crash("n3"), simulator.Restart("n3"), simulator.RestartAs("n3", "n9"),
+			simulator.RestartWithoutState("n3"), simulator.ForceLeave("n3"), simulator.ForceLeaveOn("n1", "n3"), simulator.Down("n2", "n1"),
+			simulator.Leave("n3"), simulator.Join("n6"), simulator.Skew("n1", -5*time.Minute), simulator.ClockRate("n1", 1.001),
+			simulator.ForgetLease(), simulator.RestoreLease(5*sec), simulator.StoreDown(0)), `
 {at: 10s, partition: [[n1, n2], [n3]]}
-`},
-		{"Cut", simulator.Cut("n1", "n2"), `
 {at: 10s, cut: [n1, n2]}
-`},
-		{"OneWay", simulator.OneWay("n2", "n1"), `
 {at: 10s, cut-one-way: [n2, n1]}
-`},
-		{"Heal", simulator.Heal(), `
+{at: 10s, link: [n1, n2], loss: 0, latency: 0s}
 {at: 10s, heal: true}
-`},
-		{"Crash", simulator.Crash("n3"), `
 {at: 10s, crash: n3}
-`},
-		{"Restart", simulator.Restart("n3"), `
 {at: 10s, restart: n3}
-`},
-		{"Leave", simulator.Leave("n3"), `
+{at: 10s, restart: n3, as: n9}
+{at: 10s, restart: n3, state: lost}
+{at: 10s, force-leave: [n3]}
+{at: 10s, force-leave: [n3], on: [n1]}
+{at: 10s, down: n2, by: n1}
 {at: 10s, leave: n3}
-`},
-		{"Join", simulator.Join("n6"), `
 {at: 10s, join: n6}
+{at: 10s, clock: {node: n1, skew: -300s}}
+{at: 10s, clock: {node: n1, rate: 1.001}}
+{at: 10s, lease-store: forget}
+{at: 10s, lease-store: {restore: 5s}}
+{at: 10s, lease-store: down}
+`},
+		{"one step each, that lasts", simulator.Sequence(
+			simulator.StoreDown(5*sec, "n4", "n5"), simulator.LoseRequests(5*sec, "n4"), simulator.LoseResponses(5*sec, "n4"),
+			simulator.StoreConflicts(5*sec, "n4"), simulator.StoreSlow(800*time.Millisecond, 5*sec, "n4"), simulator.NoRights(5*sec, "n4"),
+			pause("n3", 30*sec), simulator.Heal()), `
+{at: 10s, lease-store: down, nodes: [n4, n5], for: 5s}
+{at: 15s, lease-store: lose-requests, nodes: [n4], for: 5s}
+{at: 20s, lease-store: lose-responses, nodes: [n4], for: 5s}
+{at: 25s, lease-store: conflict, nodes: [n4], for: 5s}
+{at: 30s, lease-store: {slow: 800ms}, nodes: [n4], for: 5s}
+{at: 35s, rights: none, nodes: [n4], for: 5s}
+{at: 40s, pause: n3, for: 30s}
+{at: 70s, heal: true}
 `},
 		{"JoinAnother", simulator.Sequence(simulator.JoinAnother(), simulator.Join("n7"), simulator.JoinAnother()), `
 {at: 10s, join: n6}
 {at: 10s, join: n7}
 {at: 10s, join: n8}
-`},
-		{"Pause lasts as long as it takes", simulator.Sequence(pause("n3", 30*sec), simulator.Crash("n3")), `
-{at: 10s, pause: n3, for: 30s}
-{at: 40s, crash: n3}
-`},
-		{"Skew", simulator.Skew("n1", -5*time.Minute), `
-{at: 10s, clock: {node: n1, skew: -300s}}
-`},
-		{"ClockRate", simulator.ClockRate("n1", 1.001), `
-{at: 10s, clock: {node: n1, rate: 1.001}}
-`},
-		{"StoreDown for all to the end", simulator.Sequence(simulator.StoreDown(0), simulator.Heal()), `
-{at: 10s, lease-store: down}
-{at: 10s, heal: true}
-`},
-		{"StoreDown for some, for a while", simulator.Sequence(simulator.StoreDown(5*sec, "n4", "n5"), simulator.Heal()), `
-{at: 10s, lease-store: down, nodes: [n4, n5], for: 5s}
-{at: 15s, heal: true}
-`},
-		{"LoseRequests", simulator.LoseRequests(5*sec, "n4"), `
-{at: 10s, lease-store: lose-requests, nodes: [n4], for: 5s}
-`},
-		{"LoseResponses", simulator.LoseResponses(5*sec, "n4"), `
-{at: 10s, lease-store: lose-responses, nodes: [n4], for: 5s}
-`},
-		{"StoreConflicts", simulator.StoreConflicts(5*sec, "n4"), `
-{at: 10s, lease-store: conflict, nodes: [n4], for: 5s}
-`},
-		{"StoreSlow", simulator.StoreSlow(800*time.Millisecond, 5*sec, "n4"), `
-{at: 10s, lease-store: {slow: 800ms}, nodes: [n4], for: 5s}
 `},
 		{"Sequence", simulator.Sequence(simulator.Crash("n1"), simulator.Wait(3*sec), simulator.Crash("n2"), simulator.Crash("n3")), `
 {at: 10s, crash: n1}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -130,98 +129,6 @@ func keysSet(prefix string, v reflect.Value, used map[string]bool) {
 			used[prefix+" "+v.Type().Field(i).Tag.Get("yaml")] = true
 		}
 	}
-}
-
-// Every expectation of every file can fail: each is turned into what is not the case, alone, and the run must say so.
-func TestLibrary_EveryExpectationCanFail(t *testing.T) {
-	for name, s := range library(t) {
-		if !small(s) {
-			continue // it costs seconds a run; TestRun_SaysWhatIsNotMet holds for all sizes
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			wrong := contradicted(s)
-			require.NotEmpty(t, wrong, "the file expects nothing")
-			for key, e := range wrong {
-				other := *s
-				other.Expect = e
-				r := Judge(&other, 1)
-				require.False(t, r.Passed, key)
-				require.Contains(t, strings.Join(r.Failures, "\n"), key+": ", "%s fails for that reason", key)
-			}
-		})
-	}
-}
-
-// contradicted returns, for each key that is set, expectations of that key alone that are wrong, given that the file's are right.
-func contradicted(s *Scenario) map[string]Expect {
-	e, wrong := &s.Expect, make(map[string]Expect)
-	all := s.names().nodes
-	// toggled is another set of members: without the first of them, or with it.
-	toggled := func(set []string) *[]string {
-		other := slices.Clone(set)
-		if i := slices.Index(other, all[0].Name); i >= 0 {
-			other = slices.Delete(other, i, i+1)
-		} else {
-			other = append(other, all[0].Name)
-		}
-		return &other
-	}
-	if e.Survivors != nil {
-		wrong["survivors"] = Expect{Survivors: toggled(*e.Survivors)}
-	}
-	if one := e.SurvivorsOneOf; one != nil {
-		// What is found is one of these, so none of them may be left: everybody, or nobody where that is one of them.
-		var other []string
-		for _, n := range all {
-			other = append(other, n.Name)
-		}
-		if slices.ContainsFunc(*one, func(set []string) bool { return same(set, other) }) {
-			other = []string{}
-		}
-		wrong["survivors"] = Expect{SurvivorsOneOf: &[][]string{other}}
-	}
-	if n := e.SurvivorCount; n != nil {
-		other := (*n + 1) % (len(all) + 1)
-		wrong["survivors"] = Expect{SurvivorCount: &other}
-	}
-	if e.Down != nil {
-		wrong["down"] = Expect{Down: toggled(*e.Down)}
-	}
-	if h := e.LeaseHolder; h != nil {
-		other := all[0].Name
-		if *h == other {
-			other = none
-		}
-		wrong["lease-holder"] = Expect{LeaseHolder: &other}
-	}
-	if e.ResolvedWithin != nil {
-		wrong["resolved-within"] = Expect{ResolvedWithin: new(time.Duration)}
-	}
-	if d := e.Decisions; len(d) > 0 {
-		other := make(map[string]string)
-		for member := range d {
-			other[member] = "reverse-down-indirectly-connected"
-		}
-		wrong["decisions"] = Expect{Decisions: other}
-	}
-	if x := e.Singletons; len(x) > 0 {
-		other := make(map[string]string)
-		for name, on := range x {
-			if other[name] = none; on == none {
-				other[name] = all[0].Name
-			}
-		}
-		wrong["singletons"] = Expect{Singletons: other}
-	}
-	if x := e.Shards; len(x) > 0 {
-		other := make(map[string][]string)
-		for kind := range x {
-			other[kind] = []string{}
-		}
-		wrong["shards"] = Expect{Shards: other}
-	}
-	return wrong
 }
 
 // What is expected bounds the run: who survives, who goes down or what is decided is in every file, and a time where something is resolved.

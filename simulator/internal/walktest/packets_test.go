@@ -43,12 +43,6 @@ func TestPackets_KeyMergesWhatIsTheSame(t *testing.T) {
 	require.NotEqual(t, key(sent(packet{Body: "ab"}, packet{Body: "c"})), key(sent(packet{Body: "a"}, packet{Body: "bc"})))
 }
 
-func TestPackets_SortedHasEqualLettersOnce(t *testing.T) {
-	m := sent(packet{Body: "y"}, packet{Body: "x"}, packet{Body: "y"})
-	require.Equal(t, []int{1, 0}, m.Sorted(textKey))
-	require.Equal(t, []int{1, 0, 2}, m.Order(textKey))
-}
-
 func TestPackets_CopiesShareNothingThatChanges(t *testing.T) {
 	m := sent(packet{Body: "x"}, packet{Body: "y"})
 	other := m
@@ -60,23 +54,6 @@ func TestPackets_CopiesShareNothingThatChanges(t *testing.T) {
 	require.Equal(t, []string{"x", "y"}, texts(m))
 	require.False(t, m.At(1).Late)
 	require.Equal(t, []string{"y", "z"}, texts(other))
-}
-
-func TestPackets_ACutDropsWhatIsOnTheWay(t *testing.T) {
-	m := sent(packet{From: 0, To: 1, Body: "within"}, packet{From: 0, To: 2, Body: "across"}, packet{From: 2, To: 0, Late: true, Body: "late"})
-	m.Split(walktest.One(2))
-	require.Equal(t, []string{"within", "late"}, texts(m))
-	m.End(1)
-	require.Equal(t, []string{"late"}, texts(m))
-}
-
-func TestPackets_PanicsAtMoreThanAMoveCanTellApart(t *testing.T) {
-	var m packets
-	require.PanicsWithValue(t, "walk: packets pile up", func() {
-		for range 300 {
-			m.Send(packet{})
-		}
-	})
 }
 
 // What can happen to a packet depends on what may still happen at all, and on its way.
@@ -120,13 +97,4 @@ func TestPackets_MovesWithinTheBudget(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPacket_Describe(t *testing.T) {
-	l := packet{To: 1, Body: "x"}
-	for kind, text := range map[walktest.Kind]string{walktest.Delivers: "to b: x", walktest.Copies: "to b: x; it will come AGAIN", walktest.Delays: "LATE from now on: to b: x", walktest.Drops: "LOST: to b: x"} {
-		require.Equal(t, text, l.Describe(walktest.Move{Kind: kind}, l.Body))
-	}
-	l.Late = true
-	require.Equal(t, "to b: x (late)", l.Describe(walktest.Move{Kind: walktest.Delivers}, l.Body))
 }

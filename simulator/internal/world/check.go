@@ -43,7 +43,7 @@ func (unchecked) rested(*World)                                            {}
 func newCheckers() []checker {
 	return []checker{
 		&waitsUntilStable{}, &prompt{}, &oneSide{}, &staysDown{}, &allReach{}, &neverGuesses{}, &quietWhileWhole{}, &chain{}, &explained{},
-		&oneSideLives{}, &comesToRest{},
+		&oneSideLives{},
 	}
 }
 
@@ -74,25 +74,12 @@ func (w *World) violate(promise, format string, args ...any) {
 // store until others had written the next one, and neither has met the other since.
 func (w *World) Excepted() []Violation { return w.excepted }
 
-// Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it after a Run that was
-// long enough after the last fault for every deadline to pass.
-func (w *World) Finish() []Violation {
-	w.eachCheck(func(c checker) { c.rested(w) })
-	return w.violations
-}
-
-// FinishSafety is Finish for runs that need not be long enough for everything to come to rest: that is not checked, and promise L1
-// only where everything is settled.
+// FinishSafety checks what must hold at the end, and returns all broken promises. The run need not have been long enough for everything to
+// come to rest: that is not checked, and promise L1 only where everything is settled.
 func (w *World) FinishSafety() []Violation {
 	settled := w.Settled()
 	w.eachCheck(func(c checker) {
-		switch c.(type) {
-		case *comesToRest:
-		case *oneSideLives:
-			if settled {
-				c.rested(w)
-			}
-		default:
+		if _, lives := c.(*oneSideLives); !lives || settled {
 			c.rested(w)
 		}
 	})

@@ -156,20 +156,6 @@ func TestSlotChecks_CanFail(t *testing.T) {
 	}
 }
 
-// A write that was in the hand of a run that slept is kept out by the fence, and would have done harm without it.
-func TestSlot_FenceKeepsOutWhoWakesUp(t *testing.T) {
-	rejected, interleaved := 0, 0
-	for seed := range uint64(20) {
-		w := slotted(t, seed, seed%2 == 0, nil, func(w *World) { w.At(40*time.Second, func() { w.Nodes()[0].Pause(4 * time.Minute) }) })
-		w.Run(8 * time.Minute)
-		require.Empty(t, w.Finish())
-		rejected += w.Slots()[0].Rejected
-		interleaved += w.Slots()[0].Interleaved
-	}
-	require.Positive(t, rejected)
-	require.Positive(t, interleaved)
-}
-
 // Who leaves in order hands over what it runs, and leaves then: the gap is as long as the run takes to end and a few messages.
 func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {
 	for seed := range uint64(20) {

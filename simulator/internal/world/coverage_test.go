@@ -55,21 +55,6 @@ func TestCoverage_ChangesNothing(t *testing.T) {
 	require.Equal(t, coverTwo(t, nil).Hash(), coverTwo(t, &c).Hash())
 }
 
-// What several workers have counted adds up.
-func TestCoverage_Add(t *testing.T) {
-	var once, twice, all Coverage
-	coverTwo(t, &once)
-	coverTwo(t, &twice)
-	coverTwo(t, &twice)
-	all.Add(&once)
-	all.Add(&twice)
-	all.Add(&Coverage{})
-	require.Equal(t, once.Len(), all.Len())
-	for name, n := range once.Counts() {
-		require.Equal(t, 3*n, all.Counts()[name], name)
-	}
-}
-
 // Telling, removing and releasing make a transition of their own only where nothing else was done.
 func TestCoverage_ChoresAreLeftOut(t *testing.T) {
 	p := &process{r: newResolver(t)}
@@ -102,29 +87,6 @@ func TestCoverage_EveryEffectHasAWord(t *testing.T) {
 		seen[d] = true
 	}
 	require.Panics(t, func() { doing(sbr.Explain{What: "weather"}) })
-}
-
-func TestCoverage_EventsAreToldApart(t *testing.T) {
-	for word, e := range map[string]sbr.Event{
-		"Deadline":                  nil,
-		"MemberSeen":                sbr.MemberSeen{Member: sbr.Member{Status: sbr.Up}},
-		"MemberSeen(leaving)":       sbr.MemberSeen{Member: sbr.Member{Status: sbr.Leaving}},
-		"MemberGone":                sbr.MemberGone{},
-		"Reachability(unreachable)": sbr.Reachability{Unreachable: true},
-		"Reachability(reachable)":   sbr.Reachability{},
-		"LeaseAnswer(unknown)":      sbr.LeaseAnswer{},
-		"LeaseAnswer(granted)":      sbr.LeaseAnswer{Outcome: sbr.Granted},
-		"LeaseAnswer(held)":         sbr.LeaseAnswer{Outcome: sbr.Held},
-		"LeaseRead":                 sbr.LeaseRead{},
-		"LeaseRead(failed)":         sbr.LeaseRead{Err: "no"},
-		"LeaseReleased(not done)":   sbr.LeaseReleased{},
-		"LeaseReleased":             sbr.LeaseReleased{Done: true},
-		"Told":                      sbr.Told{},
-		"Told(partial)":             sbr.Told{Verdict: sbr.Verdict{Partial: true}},
-		"Left":                      sbr.Left{},
-	} {
-		require.Equal(t, word, eventWord(e))
-	}
 }
 
 // A deadline at which nothing was due is no transition.

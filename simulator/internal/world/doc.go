@@ -5,7 +5,7 @@
 //	w, err := world.New(world.Options{Seed: 7, Nodes: 5, …})
 //	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
 //	w.Run(5 * time.Minute)
-//	for _, v := range w.Finish() { … }
+//	for _, v := range w.FinishSafety() { … }
 //
 // A World plays one run that a seed decides.
 //
@@ -13,7 +13,7 @@
 //
 //   - Same options, same seed, same steps, same version: the same run, event by event (World.Hash).
 //   - Checked at every event: S2, S3, S4, L2, L3, the growth of the token, the shrinking of the survivors, that nobody decides before its
-//     view is stable, and that every decision is explained. Checked at the end (World.Finish): S1, S2, L1, and that all has come to rest.
+//     view is stable, and that every decision is explained. Checked at the end (World.FinishSafety): S1, S2 and L1; in tests also that all has come to rest.
 //     One file each: check_*.go.
 //   - Options.Slots run on one member each: every process drives the machine of package internal/handover beside its resolver, over the same network, with
 //     a lease of its own through the same way to the store. Checked at every event: X1 (two runs of a slot are never active at once), X2 (tokens grow),

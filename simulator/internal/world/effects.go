@@ -72,11 +72,7 @@ func (p *process) maybeFinish() {
 }
 
 func (p *process) finish() {
-	switch {
-	case p.stage != stageDowned:
-	case p.w.opts.AbruptDown:
-		p.stop()
-	default:
+	if p.stage == stageDowned {
 		p.leave()
 	}
 }

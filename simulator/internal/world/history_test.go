@@ -1,7 +1,6 @@
 package world
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -30,68 +29,6 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 	w.At(116*time.Second, func() { w.CutOneWay(0, 3) })
 	w.Run(118 * time.Second)
 	return w
-}
-
-func TestHistory_ChangesNothing(t *testing.T) {
-	for seed := uint64(1); seed <= 20; seed++ {
-		with, without := recorded(t, seed, true), recorded(t, seed, false)
-		require.Equal(t, without.Hash(), with.Hash())
-		require.Equal(t, without.Survivors(), with.Survivors())
-		require.NotNil(t, with.History())
-		require.Nil(t, without.History())
-	}
-}
-
-func TestHistory_HasEverything(t *testing.T) {
-	h := recorded(t, 1, true).History()
-	require.Equal(t, []string{"n1", "n2", "n3", "n4", "n5"}, h.Nodes)
-	require.Equal(t, 118*time.Second, h.End)
-	var lives []string
-	for _, c := range h.Changes {
-		if l, ok := c.What.(Lived); ok {
-			lives = append(lives, h.Nodes[l.Node]+" "+l.Life.String())
-		}
-	}
-	story := strings.Join(lives, ", ")
-	for _, want := range []string{
-		"n1 arming", "n1 up", "n1 suspended", "n1 waiting for the lease", "n2 paused", "n4 down", "n5 down", "n4 starting", "n3 left", "n2 crashed",
-	} {
-		require.Contains(t, story, want)
-	}
-	at := func(s time.Duration, want What) {
-		t.Helper()
-		require.Contains(t, h.Changes, Change{s * time.Second, want})
-	}
-	at(10, Rewired{Groups: []int{1, 1, 1, 2, 2}, Cut: [][2]int{}})
-	at(11, Hurt{4, StoreFault{Access: Silent}})
-	at(45, Lived{1, Paused})
-	at(50, Lived{1, Up})
-	at(90, Rewired{Groups: []int{0, 0, 0, 0, 0}, Cut: [][2]int{}})
-	at(110, Lived{2, Gone})
-	at(115, Lived{1, Crashed})
-	at(116, Rewired{Groups: []int{0, 0, 0, 0, 0}, Cut: [][2]int{{0, 3}}})
-}
-
-// Who holds the lease, the verdict, who leads, and that each decision was explained.
-func TestHistory_TellsOfTheDecision(t *testing.T) {
-	h := recorded(t, 1, true).History()
-	var held, led, decided int
-	for _, c := range h.Changes {
-		switch c := c.What.(type) {
-		case Held:
-			held++
-		case Led:
-			led++
-		case Said:
-			if c.Kind == "decision" {
-				decided++
-				require.NotEmpty(t, c.Text)
-			}
-		}
-	}
-	require.Positive(t, held)
-	require.GreaterOrEqual(t, led, 5)
-	require.Positive(t, decided)
 }
 
 // Replayed to the end, the views are those that the membership has.

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // named is a healthy world of five that keeps names, as Serf does.
@@ -69,34 +68,6 @@ func TestForceLeave_EverywhereMakesTwoClustersThatDoNotLookForEachOther(t *testi
 	broken := w.FinishSafety()
 	require.NotEmpty(t, broken)
 	require.Equal(t, "n1#1 and n4#1 are both up, and the cluster of neither lists the other", broken[0].Text)
-}
-
-// One side still lists the other, and looks for it: after the heal both list each other again, and nothing is suspected.
-func TestForceLeave_TheOtherSideComesBackByItself(t *testing.T) {
-	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
-	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
-	w.At(11*time.Second, func() { w.ForceLeave([]int{3, 4}, []int{0}) })
-	w.At(30*time.Second, w.Heal)
-	w.Run(5 * time.Minute)
-	for i := range 5 {
-		require.Equal(t, sbr.StateUp, w.nodes[i].proc.r.State(), "n%d: %v", i+1, unlistedBy(w, i))
-		require.Zero(t, w.nodes[i].proc.r.Suspects())
-	}
-	require.Empty(t, w.FinishSafety())
-}
-
-// The membership forgets a failed member when its time is over, at the next of the moments at which it looks, also after a pause.
-func TestReap_ForgetsWhoFailedLongAgo(t *testing.T) {
-	w := named(t, func(o *Options) { o.Resolver.StableAfter, o.ReapAfter = time.Hour, time.Minute })
-	w.At(10*time.Second, w.nodes[4].Crash)
-	w.At(20*time.Second, func() { w.nodes[1].Pause(2 * time.Minute) })
-	w.Run(70 * time.Second)
-	require.Empty(t, unlistedBy(w, 0))
-	w.Run(90 * time.Second)
-	require.Contains(t, unlistedBy(w, 0), sbr.ID("n5#1"))
-	w.Run(3 * time.Minute)
-	require.Contains(t, unlistedBy(w, 1), sbr.ID("n5#1"))
-	require.Equal(t, sbr.StateSuspended, w.nodes[0].proc.r.State())
 }
 
 // A successor with its predecessor's state proves that it ended, whatever it is called; one without it proves nothing.
@@ -190,32 +161,6 @@ func asked(w *World) (lines []string) {
 	return lines
 }
 
-// An operator's word is a verdict by the lease, in the middle of peace: no promise is broken by that it waits for nothing and that nobody
-// is unreachable.
-func TestDownBy_AVerdictWhileWhole(t *testing.T) {
-	w := named(t, nil)
-	w.At(20*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
-	w.Run(3 * time.Minute)
-	require.Equal(t, []string{"n4"}, w.Down())
-	require.Equal(t, []string{"n2#1: to down n4#1", "n2#1: granted: n4 is downed by verdict 1"}, asked(w))
-	require.Empty(t, w.Finish(), w.Story())
-}
-
-// Without a lease it is an order, which only the first of a side gives.
-func TestDownBy_AnOrderWithoutALease(t *testing.T) {
-	w := named(t, func(o *Options) { o.Strategy = strategies.KeepMajority{} })
-	w.At(20*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
-	w.At(30*time.Second, func() { w.nodes[3].DownBy(w.nodes[0]) })
-	w.Run(3 * time.Minute)
-	require.Equal(t, []string{"n4"}, w.Down())
-	require.Equal(t, []string{
-		"n2#1: to down n4#1",
-		"n2#1: held: without a lease only n1 can order that, the first member of this side that is not the one to go: ask there",
-		"n1#1: to down n4#1", "n1#1: granted: n4 is downed by an order of this member",
-	}, asked(w))
-	require.Empty(t, w.Finish(), w.Story())
-}
-
 // What the driver refuses before the resolver hears of it: one request at a time, who leaves, and nobody of that name; who does not run
 // or stands still hears nothing.
 func TestDownBy_Refused(t *testing.T) {
@@ -258,35 +203,4 @@ func TestDownBy_ChecksCanFail(t *testing.T) {
 	w.Run(time.Minute)
 	require.NotEmpty(t, w.Violations())
 	require.Equal(t, "L3", w.Violations()[0].Promise)
-}
-
-// Of two operators at the same time the second one saw something else than what is so now: that one is told, and has to ask again.
-func TestDownBy_TwoOperators(t *testing.T) {
-	w := named(t, nil)
-	w.SetStore(StoreFault{Slow: 200 * time.Millisecond}, 2)
-	w.At(20*time.Second, func() {
-		w.nodes[3].DownBy(w.nodes[1])
-		w.nodes[4].DownBy(w.nodes[2])
-	})
-	w.Run(3 * time.Minute)
-	require.Equal(t, []string{"n4"}, w.Down())
-	lines := asked(w)
-	require.Len(t, lines, 4, "%v", lines)
-	require.Equal(t, "n2#1: granted: n4 is downed by verdict 1", lines[2])
-	require.Contains(t, lines[3], "n3#1: ")
-	require.Contains(t, lines[3], "verdict 1 was written meanwhile: look at it, and ask again")
-	require.Empty(t, w.Finish(), w.Story())
-}
-
-// Who loses the answer to a write does not know what became of it, and says so: it is no refusal.
-func TestDownBy_UnknownIsNoRefusal(t *testing.T) {
-	w := named(t, func(o *Options) { o.Resolver.Watched = false })
-	w.At(20*time.Second, func() { w.nodes[4].DownBy(w.nodes[1]) }) // it has read the record since then
-	w.At(90*time.Second, func() { w.SetStore(StoreFault{LoseAnswers: 1}) })
-	w.At(91*time.Second, func() { w.nodes[3].DownBy(w.nodes[1]) })
-	w.Run(3 * time.Minute)
-	lines := asked(w)
-	require.Len(t, lines, 4, "%v", lines)
-	require.Contains(t, lines[3], "n2#1: unknown: the lease store gave no answer within 15s")
-	require.Empty(t, w.Violations(), w.Story())
 }

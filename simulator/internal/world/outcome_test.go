@@ -50,18 +50,6 @@ func TestSettled_FollowsTheTruth(t *testing.T) {
 	require.Less(t, w.Stirred(), time.Minute)
 }
 
-// Conflicts without end keep a side from ever being granted the lease, and are never taken for a grant.
-func TestConflicts_AreNeverAGrant(t *testing.T) {
-	w := healthy(t, nil)
-	w.SetStore(StoreFault{Conflicts: 1})
-	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
-	w.Run(5 * time.Minute)
-	require.Empty(t, w.FinishSafety())
-	require.Empty(t, w.Survivors())
-	v, _ := w.Verdict()
-	require.Zero(t, v.Token)
-}
-
 // What a clock shows does not jump when its rate changes, and the next deadline moves with the rate.
 func TestSetClock_ChangesTheRateOfARunningProcess(t *testing.T) {
 	w := healthy(t, nil)
@@ -72,19 +60,4 @@ func TestSetClock_ChangesTheRateOfARunningProcess(t *testing.T) {
 	w.Run(20 * time.Second)
 	require.Equal(t, 15*time.Second, p.clock())
 	require.Equal(t, 30*time.Second, p.wall(20*time.Second))
-}
-
-func TestMembers_HaveNamesAndRoles(t *testing.T) {
-	w := healthy(t, func(o *Options) { o.Members = []NodeOptions{{Name: "db", Roles: []string{"r"}}, {}} })
-	late := w.AddNode(NodeOptions{Name: "late"})
-	require.False(t, late.Up())
-	w.At(time.Second, late.Restart)
-	w.Run(time.Minute)
-	require.Equal(t, []string{"db", "n2", "late"}, w.Survivors())
-	s, ok := late.Status()
-	require.True(t, ok)
-	require.Len(t, s.Members, 3)
-	require.Equal(t, []string{"r"}, w.Nodes()[0].proc.self.Roles)
-	_, decided := late.Decision()
-	require.False(t, decided)
 }

@@ -41,26 +41,3 @@ func TestReports_AreThoseOfOnesOwnSide(t *testing.T) {
 		}
 	}
 }
-
-// each is a strategy by which each side downs the other.
-type each struct{}
-
-func (each) Decide(*sbr.View) sbr.Choice {
-	return sbr.Choice{Kind: sbr.DownUnreachable, Reason: "each for itself"}
-}
-
-// Two sides that downed each other, and can reach each other again, are two clusters: that breaks S1 as well.
-func TestOneSide_SeesSidesThatDownedEachOther(t *testing.T) {
-	o := large(1, 4)
-	o.Strategy = each{}
-	w, err := New(o)
-	require.NoError(t, err)
-	w.At(10*time.Second, func() { w.Partition([]int{0, 1}, []int{2, 3}) })
-	w.At(time.Minute, w.Heal)
-	w.Run(62 * time.Second)
-	var texts []string
-	for _, v := range w.FinishSafety() {
-		texts = append(texts, v.Text)
-	}
-	require.Contains(t, texts, "n1#1 and n3#1 are both up and have downed each other")
-}

@@ -40,8 +40,6 @@ type Options struct {
 	TellFor time.Duration
 	// Grace bounds how long a downed process goes on telling the others before it stops.
 	Grace time.Duration
-	// AbruptDown makes a downed process stop without leaving, so that the others see a failure.
-	AbruptDown bool
 	// Refuse keeps downed incarnations out of the membership, as a merge delegate does; otherwise they come back and are told.
 	Refuse bool
 	// KeepNames restarts a node under its old name: the others then know one incarnation at a time.

@@ -2,10 +2,16 @@ package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same members.
-type comesToRest struct{ unchecked }
+// Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it after a Run that was
+// long enough after the last fault for every deadline to pass: scenario files need not be.
+func (w *World) Finish() []Violation {
+	w.eachCheck(func(c checker) { c.rested(w) })
+	w.comesToRest()
+	return w.violations
+}
 
-func (*comesToRest) rested(w *World) {
+// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same members.
+func (w *World) comesToRest() {
 	up := w.up()
 	for _, p := range up {
 		if p.paused {
