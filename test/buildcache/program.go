@@ -17,13 +17,16 @@ import (
 type Program struct {
 	name, module, path string
 	tags               string
+	source             string // a file of the module that is the program, where it is none of a dependency
 }
 
-// The programs, by who needs them: the tests of leases, those of Serf's agent, and those of deploy/.
+// The programs, by who needs them: the tests of leases, those of Serf's agent, of MongoDB, and those of deploy/.
 var (
 	Etcd      = Program{name: "etcd", module: "test/kube", path: "go.etcd.io/etcd/server/v3"}
 	APIServer = Program{name: "kube-apiserver", module: "test/kube", path: "k8s.io/kubernetes/cmd/kube-apiserver"}
 	Serf      = Program{name: "serf", module: "test/serfagent", path: "github.com/hashicorp/serf/cmd/serf"}
+	// FerretDB speaks MongoDB's wire protocol over SQLite: MongoDB itself is no Go module.
+	FerretDB  = Program{name: "ferretdb", module: "test/ferretdb", path: ".", source: "main.go"}
 	Kustomize = Program{name: "kustomize", module: "test/deploy/tools", path: "sigs.k8s.io/kustomize/kustomize/v5"}
 	// Promtool is built without service discovery, which no rule needs and which takes most of its time to build.
 	Promtool   = Program{name: "promtool", module: "test/deploy/tools", path: "github.com/prometheus/prometheus/cmd/promtool", tags: "remove_all_sd"}
@@ -33,7 +36,7 @@ var (
 
 // Programs are all of them.
 func Programs() []Program {
-	return []Program{Etcd, APIServer, Serf, Kustomize, Promtool, Goreleaser, Syft}
+	return []Program{Etcd, APIServer, Serf, FerretDB, Kustomize, Promtool, Goreleaser, Syft}
 }
 
 // String is the name of the program.
@@ -61,7 +64,10 @@ func (p Program) Ensure(ctx context.Context, out io.Writer) (string, error) {
 func (p Program) key(ctx context.Context, module string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, p.path, p.tags, buildFlags, buildSettings)
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range []string{"go.mod", "go.sum", p.source} {
+		if name == "" {
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
 			return "", fmt.Errorf("buildcache: %w; restore it from git", err)

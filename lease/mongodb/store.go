@@ -1,0 +1,212 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// Store keeps a record as one document. It is safe for concurrent use.
+type Store struct {
+	// records reads linearizably and writes to the majority's journals; changes is the same collection for
+	// change streams, which only show what a majority has.
+	records, changes *mongo.Collection
+	name             string
+	// client is closed by Close, nil where it is somebody else's.
+	client *mongo.Client
+}
+
+var (
+	_ lease.Store      = (*Store)(nil)
+	_ lease.Watcher    = (*Store)(nil)
+	_ lease.Identified = (*Store)(nil)
+)
+
+// New returns the store of the document with that _id. It sends nothing, and does not close the
+// collection's client, which should be made from Options: this store sets its own read concern, write
+// concern and read preference, but whether requests are retried is the client's.
+func New(collection *mongo.Collection, name string) (*Store, error) {
+	switch {
+	case collection == nil:
+		return nil, errors.New("mongodb: a collection is required")
+	case name == "":
+		return nil, errors.New("mongodb: the name of the lease is required, for example payments-sbr")
+	}
+	journalled := true
+	records := collection.Clone(options.Collection().
+		SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Linearizable()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journalled}))
+	changes := records.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
+	return &Store{records: records, changes: changes, name: name}, nil
+}
+
+// String returns the place of the record: database, collection and _id.
+func (s *Store) String() string {
+	return s.records.Database().Name() + "." + s.records.Name() + "/" + s.name
+}
+
+// Close ends the connections of a store that lease.Open has opened.
+func (s *Store) Close() error {
+	if s.client == nil {
+		return nil
+	}
+	return s.client.Disconnect(context.Background()) // it waits for nothing: requests under way are cut off
+}
+
+// Identity implements lease.Identified: the UUID of the collection, which is the same on all servers of a
+// replica set, and which a collection that is made anew, or restored, has not; and the name of the lease.
+func (s *Store) Identity(ctx context.Context) (string, error) {
+	named := bson.D{{Key: "name", Value: s.records.Name()}}
+	found, err := s.records.Database().ListCollectionSpecifications(ctx, named)
+	switch {
+	case err != nil:
+		return "", s.wrap(err)
+	case len(found) == 0:
+		return "", s.refused("there is no such collection: create it, by db.createCollection(%q)", s.records.Name())
+	case found[0].UUID == nil:
+		return "", fmt.Errorf("mongodb: %s: the server does not tell the UUID of the collection", s)
+	}
+	return fmt.Sprintf("mongodb collection %x, lease %s", found[0].UUID.Data, s.name), nil
+}
+
+func (s *Store) byName() bson.D { return bson.D{{Key: "_id", Value: s.name}} }
+
+// Read implements lease.Store. A deadline of ctx bounds the work of the server, too.
+func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
+	raw, err := s.records.FindOne(ctx, s.byName()).Raw()
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return lease.Snapshot{}, nil
+	case err != nil:
+		return lease.Snapshot{}, s.wrap(err)
+	}
+	return s.snapshot(raw)
+}
+
+// snapshot reads a document. Its version is the whole of it: each write has a name of its own in it
+// (lease.Document), so no version comes back after a deletion, and what a hand has changed is another
+// version.
+func (s *Store) snapshot(raw bson.Raw) (lease.Snapshot, error) {
+	r, err := s.record(raw)
+	if err != nil {
+		return lease.Snapshot{}, s.refused("the document is not the record of a lease: %w", err)
+	}
+	return lease.Snapshot{Record: r, Version: lease.Version(raw)}, nil
+}
+
+func (s *Store) record(raw bson.Raw) (lease.Record, error) {
+	var fields bson.D
+	if err := bson.Unmarshal(raw, &fields); err != nil {
+		return lease.Record{}, err
+	}
+	if len(fields) == 0 || fields[0].Key != "_id" || fields[0].Value != s.name {
+		return lease.Record{}, errors.New("its _id is another one: has the collection a collation?")
+	}
+	text, err := bson.MarshalExtJSON(fields[1:], false, false)
+	if err != nil {
+		return lease.Record{}, err
+	}
+	return lease.UnmarshalRecord(text)
+}
+
+// maxDocument is MongoDB's limit, in bytes.
+const maxDocument = 16 << 20
+
+// document is what UnmarshalRecord reads, as BSON.
+func (s *Store) document(r lease.Record) (bson.Raw, error) {
+	text, err := lease.MarshalRecord(r)
+	if err != nil {
+		return nil, err
+	}
+	var fields bson.D
+	if err := bson.UnmarshalExtJSON(text, true, &fields); err != nil {
+		return nil, err
+	}
+	document, err := bson.Marshal(append(s.byName(), fields...))
+	if len(document) > maxDocument {
+		err = fmt.Errorf("%w: %d bytes, and a document has at most %d", lease.ErrTooLarge, len(document), maxDocument)
+	}
+	return document, err
+}
+
+// Write implements lease.Store: an insert, or the replacement of the document that still is as it was read.
+func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	next, err := s.document(r)
+	if err != nil {
+		return "", s.refused("%w", err)
+	}
+	if prev == "" {
+		_, err = s.records.InsertOne(ctx, next)
+	} else {
+		if _, err := s.record(bson.Raw(prev)); err != nil { // else it could match any document
+			return "", s.refused("this is no version of this store: %w", err)
+		}
+		var done *mongo.UpdateResult
+		done, err = s.records.ReplaceOne(ctx, bson.Raw(prev), next)
+		if err == nil && done.MatchedCount == 0 {
+			return "", lease.ErrConflict
+		}
+	}
+	if err != nil {
+		return "", s.wrap(err)
+	}
+	return lease.Version(next), nil
+}
+
+// Watch implements lease.Watcher by a change stream. A server that has none (no replica set) is an error
+// that wraps errors.ErrUnsupported.
+func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	// What has no document is about the whole collection: dropped, renamed.
+	ours := bson.D{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
+		bson.D{{Key: "documentKey._id", Value: s.name}},
+		bson.D{{Key: "documentKey", Value: bson.D{{Key: "$exists", Value: false}}}},
+	}}}}}
+	stream, err := s.changes.Watch(ctx, mongo.Pipeline{ours})
+	if err != nil {
+		return s.wrap(err)
+	}
+	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+	now, err := s.Read(ctx) // after the stream has begun, so that no change is missed
+	for {
+		if err != nil {
+			return err
+		}
+		fn(now)
+		if !stream.Next(ctx) {
+			break
+		}
+		now, err = s.changed(ctx, stream)
+	}
+	if err := stream.Err(); err != nil {
+		return s.wrap(err)
+	}
+	return ctx.Err()
+}
+
+// changed is the record after the change that the stream shows.
+func (s *Store) changed(ctx context.Context, stream *mongo.ChangeStream) (lease.Snapshot, error) {
+	var change struct {
+		Kind     string   `bson:"operationType"`
+		Document bson.Raw `bson:"fullDocument"`
+	}
+	if err := stream.Decode(&change); err != nil {
+		return lease.Snapshot{}, s.wrap(err)
+	}
+	switch {
+	case change.Kind == "delete":
+		return lease.Snapshot{}, nil
+	case change.Document != nil:
+		return s.snapshot(change.Document)
+	default: // a hand's update of a field, or the end of the collection
+		return s.Read(ctx)
+	}
+}
