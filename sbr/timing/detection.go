@@ -151,7 +151,7 @@ func (g Gossip) First(side, members int) Span {
 	return Span{Fastest: all.Fastest, Worst: min(worst, all.Worst)}
 }
 
-// Gap bounds the time between two condemnations by one side. All suspicions last equally long while nobody
+// Gap bounds the time between two failure detections by one side. All suspicions last equally long while nobody
 // confirms them, so they end as far apart as they began: at most the suspects that are probed a second time,
 // which ends when they are condemned, and two slow probes.
 func (g Gossip) Gap(side, members int) time.Duration {

@@ -29,7 +29,7 @@ var scenarioTexts = map[string]string{
 
 	"cluster.settings": "What of the rules differs at single members, by their names. All should have the same: members that do not name each other.",
 
-	"cluster.singletons":                          "What runs on one member only, the oldest: see docs/exactly-one.md.",
+	"cluster.singletons":                          "What runs on one member only, the oldest: see docs/singletons.md.",
 	"cluster.singletons.name":                     "What the expectations call it: 1 to 50 of a-z, 0-9, and the signs - . and _.",
 	"cluster.singletons.role":                     "Only nodes with this role run it. Default: all do.",
 	"cluster.singletons.use-lease":                "It runs only with a lease of its own. Default: off.",
@@ -40,7 +40,7 @@ var scenarioTexts = map[string]string{
 	"cluster.singletons.stop-takes":               "How long a run takes to end at most once it was asked to. Default: 1s.",
 	"cluster.singletons.ends-after":               "About how long a run lasts before it ends by itself. Default: it does not.",
 
-	"cluster.shards":                          "What is spread over the members, each shard on one: see docs/exactly-one.md.",
+	"cluster.shards":                          "What is spread over the members, each shard on one: see docs/singletons.md.",
 	"cluster.shards.type":                     "What the expectations call these shards: 1 to 40 of a-z, 0-9, and the signs - . and _.",
 	"cluster.shards.count":                    "How many shards there are. Default: 8.",
 	"cluster.shards.role":                     "Only nodes with this role run them. Default: all do.",

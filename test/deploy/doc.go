@@ -6,7 +6,7 @@
 //
 //   - Each manifest was accepted by a real kube-apiserver, in a dry run that refuses unknown fields, and its pods by the restricted Pod
 //     Security Standard.
-//   - Each rule and panel uses only metrics of docs/telemetry.md.
+//   - Each rule and panel uses only metrics of docs/metrics.md.
 //   - The programs never touch the product's module.
 //
 // # Non-guarantees

@@ -17,7 +17,7 @@ import (
 const (
 	alertsFile    = "prometheus/alerts.yaml"
 	dashboardFile = "grafana/dashboard.json"
-	telemetryPage = "../docs/telemetry.md"
+	telemetryPage = "../docs/metrics.md"
 	runbookPage   = "../docs/operations.md"
 	runbookURL    = "https://github.com/serf-sbr/serf-sbr/blob/main/docs/operations.md#"
 )
@@ -233,7 +233,7 @@ func TestTelemetry_UsesOnlyDocumentedMetrics(t *testing.T) {
 				family = strings.TrimSuffix(family, suffix)
 			}
 			known := documented[name] || documented[family] || !strings.HasPrefix(name, "sbr_") // client_golang's own
-			require.True(t, known, "%s is in no table of docs/telemetry.md: %s", name, query)
+			require.True(t, known, "%s is in no table of docs/metrics.md: %s", name, query)
 		}
 	}
 }

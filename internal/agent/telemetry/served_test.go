@@ -1,14 +1,17 @@
 package telemetry_test
 
+//go:generate go test . -run ^TestServed_AfterASplit$ -update
+
 import (
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +40,8 @@ func unset(t testing.TB) {
 		}
 	}
 }
+
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -105,44 +110,21 @@ func afterASplit(t *testing.T) (pages []string) {
 	return pages
 }
 
-// row is what the page says of one metric.
-type row struct {
-	otel, kind, unit, meaning string
-	labels                    map[string][]string
-}
-
-var (
-	line  = regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\| ([^|]*) \\| ([^|]*) \\| [^|]* \\|$")
-	label = regexp.MustCompile("`([a-z]+)`: ([^;]+)")
-)
-
-func documented(t *testing.T) map[string]row {
-	t.Helper()
-	page, err := os.ReadFile("../../../docs/telemetry.md")
-	require.NoError(t, err)
-	rows := make(map[string]row)
-	for _, m := range line.FindAllStringSubmatch(string(page), -1) {
-		r := row{otel: m[1], kind: m[3], unit: m[4], meaning: m[6], labels: make(map[string][]string)}
-		for _, l := range label.FindAllStringSubmatch(m[5], -1) {
-			values := strings.Split(strings.TrimSpace(l[2]), ", ")
-			slices.Sort(values)
-			r.labels[l[1]] = values
-		}
-		require.NotContains(t, rows, m[2])
-		rows[m[2]] = r
-	}
-	return rows
-}
-
 func TestServed_AfterASplit(t *testing.T) {
 	pages := afterASplit(t)
 	t.Run("the table in the docs", func(t *testing.T) { isDocumented(t, pages) })
 	t.Run("as Prometheus wants it", func(t *testing.T) { isClean(t, pages) })
 }
 
-// The page lists what is served after a split, and nothing else: names, types, labels with their values, and what they mean.
+// metric is what is served of one metric, whichever member serves it.
+type metric struct {
+	kind, help string
+	labels     map[string][]string
+}
+
+// docs/metrics.md is made of what is served after a split: names, types, labels with their values, and what they mean.
 func isDocumented(t *testing.T, pages []string) {
-	served := make(map[string]row)
+	served := make(map[string]metric)
 	for _, text := range pages {
 		for name, f := range parse(t, text) {
 			if !strings.HasPrefix(name, "sbr_") {
@@ -150,7 +132,7 @@ func isDocumented(t *testing.T, pages []string) {
 			}
 			r, known := served[name]
 			if !known {
-				r = row{kind: strings.ToLower(f.GetType().String()), meaning: f.GetHelp(), labels: make(map[string][]string)}
+				r = metric{kind: strings.ToLower(f.GetType().String()), help: f.GetHelp(), labels: make(map[string][]string)}
 			}
 			for _, m := range f.GetMetric() {
 				for _, l := range m.GetLabel() {
@@ -166,39 +148,30 @@ func isDocumented(t *testing.T, pages []string) {
 			served[name] = r
 		}
 	}
-	docs := documented(t)
-	require.Equal(t, slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(docs)))
-	for name, s := range served {
-		d := docs[name]
-		require.Equal(t, s.kind, d.kind, name)
-		require.Equal(t, s.meaning, d.meaning, name)
-		if d.otel != "-" {
-			require.Equal(t, name, translated(&d), name)
-		}
-		require.Equal(t, slices.Sorted(maps.Keys(s.labels)), slices.Sorted(maps.Keys(d.labels)), name)
-		for l, values := range s.labels {
-			slices.Sort(values)
-			switch {
-			case name == "sbr_build_info": // its values are those of the build
-			case s.kind == "histogram": // a value is served from its first measurement on
-				require.Subset(t, d.labels[l], values, name)
-			default:
-				require.Equal(t, values, d.labels[l], name)
+	var b strings.Builder
+	b.WriteString("<!-- made by make generate from what an agent serves -->\n\n# Metrics\n\nEach series has the label `system` as well. " +
+		"In OpenTelemetry a metric has the same name with dots, without the unit and `_total`. A histogram has each value of a label from its first measurement on. " +
+		"[What the values mean](telemetry.md#values-of-labels).\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		m := served[name]
+		var labels []string
+		for _, l := range slices.Sorted(maps.Keys(m.labels)) {
+			slices.Sort(m.labels[l])
+			text := "`" + l + "`"
+			if name != "sbr_build_info" && m.kind != "histogram" { // those of this build, of this split
+				text += ": " + strings.Join(m.labels[l], ", ")
 			}
+			labels = append(labels, text)
 		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, m.kind, strings.Join(labels, "; "), m.help)
 	}
-}
-
-// translated is the name that Prometheus gets to see.
-func translated(r *row) string {
-	name := strings.ReplaceAll(r.otel, ".", "_")
-	if r.unit == "s" {
-		name += "_seconds"
+	const path = "../../../docs/metrics.md"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
-	if r.kind == "counter" {
-		name += "_total"
-	}
-	return name
+	is, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, b.String() == string(is), "%s is not what is served: run make generate", path)
 }
 
 // What is served is as Prometheus wants it.

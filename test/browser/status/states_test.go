@@ -27,7 +27,7 @@ func states() map[string]func() *source {
 		"odd": func() *source {
 			f := whole(7)
 			f.status.Disagree, f.status.Untagged = []string{"n3", "n4"}, []string{"n7"}
-			f.config.Warnings = []string{"stable-after: 2s is shorter than the longest time between two condemnations (5.5s): a side may decide on a partial view; use at least 7s"}
+			f.config.Warnings = []string{"stable-after: 2s is shorter than the longest time between two failure detections (5.5s): a side may decide on a partial view; use at least 7s"}
 			return f
 		},
 		"forty":        func() *source { return soon(whole(40).lose(13)) },
