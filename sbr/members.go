@@ -252,12 +252,13 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 func (r *Resolver) onObservations(e Observations) {
 	var changed bool
 	if KeepsLargestGroup(r.strategy) {
-		var before []ID
-		if r.suspects > 0 {
-			before = r.decision().Down
+		if r.suspects == 0 || r.clean(r.reports) && r.clean(e.Reports) {
+			r.observe(e)
+			return
 		}
+		before := r.decision().Down
 		r.observe(e)
-		changed = r.suspects > 0 && !slices.Equal(before, r.decision().Down)
+		changed = !slices.Equal(before, r.decision().Down)
 	} else {
 		r.observe(e)
 		v := r.view()
@@ -270,8 +271,26 @@ func (r *Resolver) onObservations(e Observations) {
 	}
 }
 
+// clean reports whether members that can be reached report only members that cannot: then nobody is heard beside those that
+// can be reached, no link between two of them is broken, and who goes down does not depend on the reports.
+func (r *Resolver) clean(reports []Report) bool {
+	for _, report := range reports {
+		if s := r.get(report.Subject); s == nil || !s.Unreachable {
+			return false
+		}
+		if o := r.get(report.Observer); o == nil || o.Unreachable {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *Resolver) observe(e Observations) {
-	r.reports, r.seenBy, r.made, r.reporters = e.Reports, e.SeenBy, nil, nil
+	r.reports, r.seenBy, r.made, r.reporters, r.placed = e.Reports, e.SeenBy, nil, nil, false
+	if !slices.IsSortedFunc(r.reports, compareReports) {
+		r.reports = slices.Clone(r.reports)
+		slices.SortFunc(r.reports, compareReports)
+	}
 	if KeepsLargestGroup(r.strategy) {
 		r.reporters = make(set)
 		for _, report := range r.reports {

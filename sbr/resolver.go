@@ -40,6 +40,10 @@ type Resolver struct {
 	// made is the decision about the present view; nil: it was not needed yet.
 	made   *Decision
 	madeOf uint64 // the version of the table then
+	// place is this member's turn to decide, if placed; it is kept because large clusters ask for it at every step.
+	place    int
+	placed   bool
+	placedOf uint64 // the version of the table then
 
 	armed, suspended, down, left bool
 

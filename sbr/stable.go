@@ -37,11 +37,15 @@ func (r *Resolver) view() View {
 // of two members about each other. A single report about a member that all others reach is noise.
 func (r *Resolver) confirmed() []Report {
 	lone := func(report Report) bool {
-		o, s := r.get(report.Observer), r.get(report.Subject)
-		if o == nil || s == nil || o.Unreachable || s.Unreachable {
+		s := r.get(report.Subject)
+		if s == nil || s.Unreachable {
 			return false
 		}
-		return !slices.Contains(r.reports, Report{Observer: report.Subject, Subject: report.Observer})
+		if o := r.get(report.Observer); o == nil || o.Unreachable {
+			return false
+		}
+		_, both := slices.BinarySearchFunc(r.reports, Report{Observer: report.Subject, Subject: report.Observer}, compareReports)
+		return !both
 	}
 	i := slices.IndexFunc(r.reports, lone)
 	if i < 0 {
@@ -114,14 +118,14 @@ func (r *Resolver) unstableAt() time.Duration {
 	if r.changes == 0 || r.unstableAfter() == 0 || !r.armed {
 		return never
 	}
-	at := r.firstChange + r.stableAfter() + r.unstableAfter() + 1
-	if NeedsLease(r.strategy) {
+	at, stable := r.firstChange+r.stableAfter()+r.unstableAfter()+1, r.lastChange+r.stableAfter()
+	if at < stable && NeedsLease(r.strategy) {
 		if !r.mayDecide() || r.race != nil {
 			return never
 		}
 		at += time.Duration(r.turn()) * r.cfg.LeaseDeadline
 	}
-	if at >= r.lastChange+r.stableAfter() {
+	if at >= stable {
 		return never // the view is stable before that, unless it changes again
 	}
 	return at
@@ -143,6 +147,13 @@ func (r *Resolver) decideAt() time.Duration {
 // turn is how many members decide before this one: those of the side, or of the largest group, that come first in
 // address order. Members outside the group come after all of it.
 func (r *Resolver) turn() int {
+	if !r.placed || r.placedOf != r.version {
+		r.placed, r.placedOf, r.place = true, r.version, r.workOutTurn()
+	}
+	return r.place
+}
+
+func (r *Resolver) workOutTurn() int {
 	g := r.group()
 	if g == nil {
 		return r.position(r.self)
@@ -165,7 +176,7 @@ func (r *Resolver) turn() int {
 
 // group is the largest group of the present view, nil while the cut is clean.
 func (r *Resolver) group() *Group {
-	if len(r.reporters) == 0 || r.suspects == 0 {
+	if len(r.reporters) == 0 || r.suspects == 0 || r.clean(r.reports) {
 		return nil
 	}
 	return r.decision().Group

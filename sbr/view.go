@@ -1,10 +1,18 @@
 package sbr
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Report is one observation: Observer cannot reach Subject.
 type Report struct {
 	Observer, Subject ID
+}
+
+// compareReports orders reports by observer, then by subject.
+func compareReports(a, b Report) int {
+	return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
 }
 
 // View is everything a strategy may know: the members as one of them sees them, at one moment.

@@ -55,7 +55,10 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		before := p.watch.reports
 		p.watch.reports = e.Reports
 		if sbr.KeepsLargestGroup(p.node.rules.Strategy) {
-			return false, p.r.Suspects() > 0 && !slices.Equal(p.wouldDown(before), p.wouldDown(e.Reports))
+			if p.r.Suspects() == 0 || p.clean(before) && p.clean(e.Reports) {
+				return false, false
+			}
+			return false, !slices.Equal(p.wouldDown(before), p.wouldDown(e.Reports))
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
@@ -99,6 +102,19 @@ func (p *process) confirmed(reports []sbr.Report) []sbr.Report {
 		b, knownToo := p.r.Member(r.Subject)
 		return known && knownToo && !a.Unreachable && !b.Unreachable && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
 	})
+}
+
+// clean says that members which p reaches report only members which it does not reach: then who goes down does not depend on
+// the reports.
+func (p *process) clean(reports []sbr.Report) bool {
+	for _, r := range reports {
+		a, known := p.r.Member(r.Observer)
+		b, knownToo := p.r.Member(r.Subject)
+		if !known || !knownToo || a.Unreachable || !b.Unreachable {
+			return false
+		}
+	}
+	return true
 }
 
 // wouldDown lists the members that p would down if it had to decide.
