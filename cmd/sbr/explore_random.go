@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -130,43 +129,24 @@ func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
 	var runs, failed uint64
-	taken := make(map[string]struct{}) // transitions
+	var transitions int
 	show := newProgress(s.err, func(took time.Duration) string {
 		share := float64(runs) / float64(o.seeds.count())
 		if o.budget > 0 {
 			share = max(share, float64(took)/float64(o.budget))
 		}
 		return fmt.Sprintf("%s  %s runs, %s/s, %d failed, %d transitions, %s left", bar(min(share, 1)), thousands(runs),
-			thousands(perSecond(runs, took)), failed, len(taken), left(min(share, 1), took))
+			thousands(perSecond(runs, took)), failed, transitions, left(min(share, 1), took))
 	})
-	parts := make([]*explore.Findings, runtime.GOMAXPROCS(0))
-	cores.All(len(parts), func(i int) {
-		var seen explore.Findings // of this worker, at the last look
-		var transitions int
-		watch := func(f *explore.Findings) {
+	found = explore.Random(limited, explore.RandomOptions{
+		From: o.seeds.from, To: o.seeds.to, Generate: simulator.Random, Ran: func(f *explore.Findings) {
 			const between = 16 // runs between two looks
-			if f.Runs-seen.Runs < between {
-				return
+			if f.Runs%between == 0 {
+				show.update(func() { runs, failed, transitions = f.Runs, f.Failed, f.Coverage.Len() })
 			}
-			show.update(func() {
-				runs, failed = runs+f.Runs-seen.Runs, failed+f.Failed-seen.Failed
-				if f.Coverage.Len() != transitions {
-					for name := range f.Coverage.Counts() {
-						taken[name] = struct{}{}
-					}
-				}
-			})
-			seen.Runs, seen.Failed, transitions = f.Runs, f.Failed, f.Coverage.Len()
-		}
-		if !show.shown() {
-			watch = nil
-		}
-		parts[i] = explore.Random(limited, explore.RandomOptions{
-			From: o.seeds.from + uint64(i), To: o.seeds.to, Step: uint64(len(parts)), Generate: simulator.Random, Ran: watch,
-		})
+		},
 	})
 	show.end()
-	found = explore.Join(parts...)
 	return found, !found.Complete && ctx.Err() != nil
 }
 

@@ -112,7 +112,7 @@ func (k Known) provoke(names []string) (*Findings, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.play(t.Seed, func(uint64) *scenario.Scenario { return s })
+		f.add(play(t.Seed, func(uint64) *scenario.Scenario { return s }))
 		for _, x := range f.failures {
 			if x.Scenario == "" {
 				x.Scenario = string(scenario.Format(s))

@@ -2,13 +2,11 @@ package explore
 
 import (
 	"os"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -56,11 +54,7 @@ func TestTransitions_ChanceTakesTheOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays thousands of seeds: run without -short")
 	}
-	parts := make([]*Findings, runtime.GOMAXPROCS(0))
-	cores.All(len(parts), func(i int) {
-		parts[i] = Random(t.Context(), RandomOptions{From: 1 + uint64(i), To: 10 * rareness, Step: uint64(len(parts)), Generate: simulator.Random})
-	})
-	f := Join(parts...)
+	f := Random(t.Context(), RandomOptions{From: 1, To: 10 * rareness, Generate: simulator.Random})
 	require.True(t, f.Complete)
 	for _, name := range KnownTransitions().Never(f.Coverage.Counts()) {
 		k, _ := KnownTransitions().find(name)

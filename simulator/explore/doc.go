@@ -5,8 +5,8 @@
 //
 // # Guarantees
 //
-//   - Nothing reads a clock, starts a goroutine or uses the global random source: the same search finds the same. Who wants several
-//     cores runs several families at once; they share nothing.
+//   - Nothing reads a clock or uses the global random source: the same search finds the same. A walk starts no goroutine; who wants several
+//     cores runs several families at once, which share nothing. Random uses all cores, and finds the same on one.
 //   - A walk that is complete has seen every interleaving of what it allows. Each state is visited once, by a hash of 128 bits.
 //
 // # What makes it fast, and why nothing is missed

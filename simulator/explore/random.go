@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -21,10 +22,7 @@ const MaxSeed = 1 << 53
 type RandomOptions struct {
 	// From and To are the first and the last seed, both included; To is at most MaxSeed.
 	From, To uint64
-	// Step is how far each seed is from the one before; 0 is 1. Workers that begin at From, From+1, … share the seeds with it, so that a
-	// budget of time that ends early leaves out the last seeds, and not whole stretches of the range.
-	Step uint64
-	// Generate returns the scenario of a seed, always the same one. It is played with the same seed.
+	// Generate returns the scenario of a seed, always the same one. It is played with the same seed. It is called from several goroutines.
 	Generate func(seed uint64) *scenario.Scenario
 	// Ran, when not nil, is called after each run with all that was found so far. It must not change or keep it.
 	Ran func(*Findings)
@@ -52,17 +50,21 @@ type Findings struct {
 	failures map[kind]*Failure
 }
 
-// Random plays the scenarios of its seeds, upwards, until they are all played or ctx is done. It checks every promise in each run, and
-// goes on after a failure. A panic in a run is a failure of its seed.
-//
-// It uses one goroutine, the caller's. For several, share the seeds with Step, and Join what each of them found: it is the same.
+// Random plays the scenarios of its seeds, upwards and on all cores, until they are all played or ctx is done: then the last few that were
+// begun may not count. What it finds does not depend on the number of cores. It checks every promise in each run, and goes on after a
+// failure. A panic in a run is a failure of its seed.
 func Random(ctx context.Context, o RandomOptions) *Findings {
 	var f Findings
-	for seed := o.From; seed <= o.To; seed += max(o.Step, 1) {
+	for p := range cores.InOrder(o.To-o.From+1, func(i uint64) *played {
 		if ctx.Err() != nil {
+			return nil
+		}
+		return play(o.From+i, o.Generate)
+	}) {
+		if p == nil {
 			return &f
 		}
-		f.play(seed, o.Generate)
+		f.add(p)
 		if o.Ran != nil {
 			o.Ran(&f)
 		}
@@ -71,65 +73,55 @@ func Random(ctx context.Context, o RandomOptions) *Findings {
 	return &f
 }
 
-func (f *Findings) play(seed uint64, generate func(uint64) *scenario.Scenario) {
-	all := broken(func() scenario.Result {
+// played is what one run found.
+type played struct {
+	seed     uint64
+	coverage world.Coverage
+	result   scenario.Result
+	// singletons and shards are what became of those.
+	singletons, shards scenario.Totals
+	broken             map[kind]string
+}
+
+func play(seed uint64, generate func(uint64) *scenario.Scenario) *played {
+	p := &played{seed: seed}
+	p.broken = broken(func() scenario.Result {
 		s := generate(seed)
-		r := scenario.Cover(s, seed, &f.Coverage)
-		singletons, shards := r.Totals(s)
-		f.Singletons.Add(&singletons)
-		f.Shards.Add(&shards)
-		if len(r.Excepted) > 0 {
-			f.Excepted++
-		}
-		return r
+		p.result = scenario.Cover(s, seed, &p.coverage)
+		p.singletons, p.shards = p.result.Totals(s)
+		return p.result
 	})
+	return p
+}
+
+// add adds a run; they come in the order of their seeds.
+func (f *Findings) add(p *played) {
 	f.Runs++
-	if len(all) > 0 {
+	f.Coverage.Add(&p.coverage)
+	f.Singletons.Add(&p.singletons)
+	f.Shards.Add(&p.shards)
+	if len(p.result.Excepted) > 0 {
+		f.Excepted++
+	}
+	if len(p.broken) > 0 {
 		f.Failed++
 	}
-	for k, text := range all {
-		f.found(k, &Failure{Promise: k.promise, Shape: k.shape, Text: text, Seed: seed, Runs: 1})
+	for k, text := range p.broken {
+		x, known := f.failures[k]
+		switch {
+		case known:
+			x.Runs++
+		case len(f.failures) < maxKinds:
+			if f.failures == nil {
+				f.failures = make(map[kind]*Failure)
+			}
+			f.failures[k] = &Failure{Promise: k.promise, Shape: k.shape, Text: text, Seed: p.seed, Runs: 1}
+		}
 	}
 }
 
 // maxKinds bounds how many kinds of failures are kept; more are counted in Failed only.
 const maxKinds = 200
-
-// found keeps the failure of the lowest seed of each kind.
-func (f *Findings) found(k kind, x *Failure) {
-	old, known := f.failures[k]
-	switch {
-	case known && old.Seed <= x.Seed:
-		old.Runs += x.Runs
-	case known:
-		x.Runs += old.Runs
-		f.failures[k] = x
-	case len(f.failures) < maxKinds:
-		if f.failures == nil {
-			f.failures = make(map[kind]*Failure)
-		}
-		f.failures[k] = x
-	}
-}
-
-// Join adds up the findings of disjoint seeds. They are complete if all of them are.
-func Join(parts ...*Findings) *Findings {
-	all := Findings{Played: Played{Complete: true}}
-	for _, f := range parts {
-		all.Complete = all.Complete && f.Complete
-		all.Runs += f.Runs
-		all.Failed += f.Failed
-		all.Excepted += f.Excepted
-		all.Coverage.Add(&f.Coverage)
-		all.Singletons.Add(&f.Singletons)
-		all.Shards.Add(&f.Shards)
-		for k, x := range f.failures {
-			c := *x
-			all.found(k, &c)
-		}
-	}
-	return &all
-}
 
 // Failures are one of each kind, the lowest seed first.
 func (f *Findings) Failures() []*Failure {

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -76,24 +77,12 @@ func TestRandom_OneFailureOfEachKind(t *testing.T) {
 	require.NotZero(t, f.Coverage.Len())
 }
 
-// Several workers, each with its part, find together what one finds alone: nothing depends on the number of cores.
-func TestRandom_WorkersFindTheSame(t *testing.T) {
+// Nothing that is found depends on the number of cores.
+func TestRandom_FindsTheSameOnOneCore(t *testing.T) {
 	o := RandomOptions{From: 1, To: 60, Generate: mixed(t)}
-	alone := Random(t.Context(), o)
-	for _, workers := range []int{1, 2, 7} {
-		var parts []*Findings
-		for i := range workers {
-			part := o
-			part.From, part.Step = o.From+uint64(i), uint64(workers)
-			parts = append([]*Findings{Random(t.Context(), part)}, parts...) // in another order
-		}
-		all := Join(parts...)
-		require.Equal(t, alone.Runs, all.Runs)
-		require.Equal(t, alone.Failed, all.Failed)
-		require.Equal(t, alone.Failures(), all.Failures())
-		require.Equal(t, alone.Coverage.Counts(), all.Coverage.Counts())
-		require.True(t, all.Complete)
-	}
+	all := Random(t.Context(), o)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	require.Equal(t, all, Random(t.Context(), o))
 }
 
 // A budget is a context: when it ends, so does exploring, after the run that is being played.
@@ -104,10 +93,9 @@ func TestRandom_EndsWithItsContext(t *testing.T) {
 			cancel()
 		}
 	}})
-	require.EqualValues(t, 2, f.Runs)
+	require.GreaterOrEqual(t, f.Runs, uint64(2))
+	require.Less(t, f.Runs, uint64(10_000))
 	require.False(t, f.Complete)
-	require.False(t, Join(f, &Findings{Played: Played{Complete: true}}).Complete)
-	require.False(t, Join(&Findings{Played: Played{Complete: true}}, f).Complete)
 	require.Zero(t, Random(ctx, RandomOptions{From: 1, To: 9, Generate: mixed(t)}).Runs)
 }
 
@@ -171,12 +159,9 @@ func keys(all map[kind]string) (k []kind) {
 	return k
 }
 
-// What became of singletons and shards is added up, whoever plays the seeds.
+// What became of singletons and shards is added up.
 func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
-	play := func(from, step uint64) *Findings {
-		return Random(t.Context(), RandomOptions{From: from, To: 60, Step: step, Generate: simulator.Random})
-	}
-	whole := play(1, 1)
+	whole := Random(t.Context(), RandomOptions{From: 1, To: 60, Generate: simulator.Random})
 	for _, x := range []scenario.Totals{whole.Singletons, whole.Shards} {
 		require.Positive(t, x.Runs)
 		require.Less(t, uint64(x.Runs), whole.Runs, "some have none")
@@ -186,9 +171,6 @@ func TestRandom_TotalsOfSingletonsAndShards(t *testing.T) {
 		require.Greater(t, x.Writes, x.Starts)
 	}
 	require.Positive(t, whole.Shards.Coordinators)
-	all := Join(play(1, 2), play(2, 2))
-	require.Equal(t, whole.Singletons, all.Singletons)
-	require.Equal(t, whole.Shards, all.Shards)
 }
 
 // One line says it all.
