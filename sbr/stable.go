@@ -188,7 +188,8 @@ func (r *Resolver) mayDecide() bool {
 }
 
 func (r *Resolver) decideWhenStable() {
-	if r.now >= r.decideAt() {
+	// The first condition follows from the second, whose answer takes the whole view.
+	if r.now >= r.lastChange+r.stableAfter() && r.now >= r.decideAt() {
 		r.decide()
 	}
 }
