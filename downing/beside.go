@@ -112,7 +112,7 @@ func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err er
 	if e.adopted {
 		e.self.Seen = seen // it is not younger than the verdicts that its predecessor missed
 		e.inbox.Post(func() {
-			e.hold(byAdoption, "an earlier process stopped, and nobody knows yet what was decided meanwhile")
+			e.hold(byAdoption, "an earlier process of this incarnation stopped; checking for a verdict")
 		})
 	}
 	node.adopted = e.adopted

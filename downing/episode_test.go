@@ -224,7 +224,7 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 		time.Sleep(time.Minute)
 		n1 := x.episode("n1")
 		require.Equal(t, codes.Error, n1.Status.Code)
-		require.Contains(t, n1.Status.Description, "nobody on this side could learn the fate of the lease")
+		require.Contains(t, n1.Status.Description, "no member of this side got an answer from the lease store")
 		asked := x.children("n1", &n1, "sbr.lease.acquire")
 		require.NotEmpty(t, asked)
 		for _, a := range asked {

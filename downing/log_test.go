@@ -164,7 +164,7 @@ func TestLog_WaitingAtTheStart(t *testing.T) {
 		require.Len(t, l["n1"].With("topic=waiting"), 1)
 		require.Len(t, l["n1"].With(`for=newcomer awaited="[n4#`), 1)
 		require.Len(t, l["n1"].With("topic=suspended"), 1)
-		require.Len(t, l["n1"].With("nobody is to be found here"), 1)
+		require.Len(t, l["n1"].With("no survivor of the last verdict found"), 1)
 
 		c.Store.View("n2").SetUnavailable(true)
 		waited := make(chan float64, 1)

@@ -128,7 +128,7 @@ var (
 	countAgentFailures = counter("sbr.agent.failures", "{failure}",
 		"How often the Serf agent beside this member ceased to answer, by what was seen of it.", by("reason", agentFaults...))
 	countPauses = counter("sbr.pauses", "{pause}",
-		"How often this process stood still for longer than is safe.", plain)
+		"Pauses of the process longer than PauseAfter (2 s).", plain)
 	countLeaseReads = counter("sbr.lease.reads", "{read}",
 		"Reads of the lease by the resolver, by outcome.", by("outcome", outcomeOK, outcomeError))
 	countLeaseLosses = counter("sbr.lease.losses", "{loss}",
@@ -148,7 +148,7 @@ var (
 	countProbes = counter("sbr.probes", "{probe}",
 		"Probes of neighbours, by outcome.", by("outcome", outcomeAnswered, outcomeUnanswered))
 	countKnocks = counter("sbr.knocks.refused", "{knock}",
-		"Downed incarnations that wanted to come back and were refused.", plain)
+		"Rejoin attempts of downed incarnations that were refused.", plain)
 	countTold = counter("sbr.told", "{member}", "Members that were told a verdict or an order, by outcome.",
 		by("outcome", outcomeAnswered, outcomeGone, outcomeUnanswered))
 	countRemovals = counter("sbr.removals", "{removal}",
@@ -312,7 +312,7 @@ var gauges = []*instrument{
 		func(r *readings) time.Duration { return r.suspended.total + r.suspended.age(r.at) }),
 	total("sbr.agent.blind.time", "Time for which the Serf agent beside this member did not answer.",
 		func(r *readings) time.Duration { return r.blind.total + r.blind.age(r.at) }),
-	total("sbr.pause.time", "Time for which this process stood still.",
+	total("sbr.pause.time", "Time for which the process was paused.",
 		func(r *readings) time.Duration { return r.paused }),
 }
 

@@ -44,7 +44,7 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 			s := c.provider(n).Status()
 			require.Equal(t, sbr.StateSuspended, s.State, n)
 			require.Equal(t, []string{"n4", "n5"}, s.Awaiting, n)
-			require.Contains(t, s.SuspendedBecause, "nobody is to be found here: n4, n5", n)
+			require.Contains(t, s.SuspendedBecause, "no survivor of the last verdict found: n4, n5", n)
 		}
 		require.Equal(t, sbr.StateUp, c.provider("n4").Status().State)
 

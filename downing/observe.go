@@ -151,7 +151,7 @@ func (e *engine) checkDigests() {
 		if its == "" || its == e.digest || k.failed || !e.isNews("the digest of "+string(k.member.ID), its) {
 			continue
 		}
-		e.log.Error("sbr: a member has another configuration: two sides that decide by different rules are no resolver",
+		e.log.Error("sbr: a member has another configuration: without a lease both sides of a partition may survive",
 			"member", k.member.Name, "its-digest", its, "our-digest", e.digest)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	byBlindness holder = "agent"    // the node does not answer
 	byStart     holder = "start"    // the lease cannot be used yet
 	byNewness   holder = "newcomer" // a newcomer that has not found its cluster
-	byAdoption  holder = "adoption" // an earlier process stopped, and nobody knows yet what was decided meanwhile
+	byAdoption  holder = "adoption" // an earlier process of this incarnation stopped; checking for a verdict
 	byTags      holder = "tags"     // its tags cannot be kept
 	byStore     holder = "store"    // its lease is in another store than the cluster's
 )

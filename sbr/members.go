@@ -384,7 +384,7 @@ func (r *Resolver) suspicion() string {
 	}
 	switch {
 	case about == paused:
-		return "this process did not run for a while and does not know its fate yet"
+		return "the process was paused and does not know its standing"
 	case about == torn:
 		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts", r.verdict.Token)
 	case about == untold:

@@ -116,7 +116,7 @@ func (r *Resolver) otherDecision(d Decision) bool {
 		return false
 	}
 	r.race, r.lastChange = nil, r.now
-	r.explain(TopicHealed, "the decision would be %s now: it has to stand for %v first", d.Final, r.stableAfter())
+	r.explain(TopicHealed, "the decision would be %s now: it must be stable for %v first", d.Final, r.stableAfter())
 	return true
 }
 
@@ -226,7 +226,7 @@ func (r *Resolver) denied() {
 		r.endRequest("%s holds the lease and cannot be reached from here: the lease is free once its heartbeat-timeout is over", r.name(r.record.Holder))
 	default:
 		if !rc.watching {
-			r.explain(TopicLease, "the lease is held by %s, which cannot be reached from here, and its verdict does not speak of this side: watching it", r.record.Holder)
+			r.explain(TopicLease, "the lease is held by %s, which cannot be reached from here, and its verdict does not cover this side: watching the lease", r.record.Holder)
 		}
 		rc.watching, rc.deadline = true, 0
 		rc.notBefore = r.now + r.cfg.HolderRetry
@@ -243,7 +243,7 @@ func (r *Resolver) attemptUnknown(why string) {
 	rc.notBefore = r.now + r.cfg.LeaseRetry
 	rc.watching = false
 	if news {
-		r.explain(TopicLease, "the fate of the lease is unknown: %s", why)
+		r.explain(TopicLease, "the outcome of the lease request is unknown: %s", why)
 	}
 	if rc.target != "" {
 		return // the operator asked this member
@@ -276,7 +276,7 @@ func (r *Resolver) giveUp() {
 	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
 		rc.suspended = true
 		rc.deadline = r.now + r.cfg.SuspendTimeout
-		r.explain(TopicLease, "nobody here could learn the fate of the lease within %v (%s): suspended for at most %v",
+		r.explain(TopicLease, "no member here got an answer from the lease store within %v (%s): suspended for at most %v",
 			r.cfg.LeaseDeadline, rc.lastErr, r.cfg.SuspendTimeout)
 		r.tryLease()
 		return
@@ -287,7 +287,7 @@ func (r *Resolver) giveUp() {
 	}
 	v := r.view()
 	d = d.Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
-	d.Reason = fmt.Sprintf("nobody on this side could learn the fate of the lease in time (%s)", rc.lastErr)
+	d.Reason = fmt.Sprintf("no member of this side got an answer from the lease store before the deadline (%s)", rc.lastErr)
 	r.act(d)
 }
 

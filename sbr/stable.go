@@ -307,7 +307,7 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 		r.startRace(d)
 	}
 	rc := r.race
-	r.explain(TopicLease, "%s gave this side up (%s), but here the store has not failed yet: trying before obeying", name, e.Order.Reason)
+	r.explain(TopicLease, "%s gave this side up (%s), postponed: trying the lease store from this member first", name, e.Order.Reason)
 	if !rc.heard {
 		rc.suspended, rc.notBefore = true, r.now
 		rc.deadline = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry

@@ -34,11 +34,11 @@ type question struct {
 
 // onResumed follows a pause of the whole process (promise S2): this member reads its fate before all else.
 func (r *Resolver) onResumed(e Resumed) {
-	r.endRequest("this process did not run for %v", e.Gap)
+	r.endRequest("the process was paused for %v", e.Gap)
 	r.race, r.changes, r.lastChange, r.rechecking = nil, 0, r.now, 0
 	r.unsure, r.departed = true, false
-	why := cmp.Or(e.Why, "this process did not run")
-	r.explain(TopicPaused, "%s for %v: it learns its fate before it does anything else", why, e.Gap)
+	why := cmp.Or(e.Why, "the process was paused")
+	r.explain(TopicPaused, "%s for %v: checking for a verdict before it resumes", why, e.Gap)
 	r.ask(paused)
 }
 
@@ -128,7 +128,7 @@ func (r *Resolver) runQuestion() {
 
 func (r *Resolver) questionExpired() {
 	if NeedsLease(r.strategy) {
-		r.goDown("neither the lease store nor the other members could tell this member its fate in time")
+		r.goDown("no verdict check completed before the deadline: neither the lease store nor the other members answered")
 		return
 	}
 	if r.clear("nobody objects") {
@@ -140,7 +140,7 @@ func (r *Resolver) questionExpired() {
 func (r *Resolver) checked(err string) {
 	q := r.question
 	q.inflight, q.notBefore = 0, r.now+r.cfg.LeaseRetry
-	if err == "" && !r.behind() && r.clear("the lease does not speak against this member") {
+	if err == "" && !r.behind() && r.clear("the verdict in the lease does not down this member") {
 		return
 	}
 	q.silent = true
@@ -188,7 +188,7 @@ func (r *Resolver) allClear() bool {
 	case others > 0 && sure == 0 && r.suspects == 0 && r.unsure && r.departed:
 		return false
 	}
-	cleared := r.clear("nothing against this member is known to " + plural(others, "reachable member", "reachable members"))
+	cleared := r.clear("no verdict against this member is known to " + plural(others, "reachable member", "reachable members"))
 	if cleared && (sure > 0 || r.suspects == 0) {
 		r.unsure = false
 	}

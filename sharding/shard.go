@@ -19,7 +19,7 @@ var (
 	ErrResigned error = slot.CauseResigned
 	// ErrLeaseLost: the shard's lease is lost.
 	ErrLeaseLost error = slot.CauseLeaseLost
-	// ErrUnsure: without leases, this member has not been sure of its place for too long.
+	// ErrUnsure: without leases, membership was not confirmed for too long.
 	ErrUnsure error = slot.CauseUnsure
 	// ErrDowned: this member was downed.
 	ErrDowned error = slot.CauseDown

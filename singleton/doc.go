@@ -24,7 +24,7 @@
 //   - After a crash or a partition it starts elsewhere only once the member that ran it was removed by its resolver and Config.RemovalMargin is over.
 //   - With a lease (Config.UseLease or Store) it runs only with the lease. A lost lease cancels the context; the lease is asked for again once the function
 //     has returned.
-//   - Without one, a run ends when this member has not been sure of its place for stable-after and half the margin.
+//   - Without one, a run ends when membership was not confirmed for stable-after and half the margin.
 //   - Downed, the context is cancelled before anything else happens.
 //   - Run.Check is right at any moment, after a pause of any length too: it compares a deadline with the monotonic clock.
 //   - Each run has a token, larger than those of all runs before it (with a lease; without one, of those before the last verdict).

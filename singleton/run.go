@@ -33,7 +33,7 @@ var (
 	ErrResigned error = slot.CauseResigned
 	// ErrLeaseLost: the lease is lost.
 	ErrLeaseLost error = slot.CauseLeaseLost
-	// ErrUnsure: without a lease, this member has not been sure of its place for too long.
+	// ErrUnsure: without a lease, membership was not confirmed for too long.
 	ErrUnsure error = slot.CauseUnsure
 	// ErrDowned: this member was downed.
 	ErrDowned error = slot.CauseDown

@@ -153,7 +153,7 @@ func (a *Agent) takeLock(ctx context.Context) error {
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		if a.opt.Once {
-			return fmt.Errorf("%w: another process of this machine looks after it (%s)", program.ErrElsewhere, a.opt.Lock)
+			return fmt.Errorf("%w: another sbr run on this machine manages this singleton (%s)", program.ErrElsewhere, a.opt.Lock)
 		}
 		a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
 		if _, err = lock.TryLockContext(ctx, lockEvery); ctx.Err() != nil && err != nil {

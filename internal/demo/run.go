@@ -136,7 +136,7 @@ func (c *cluster) wake(ctx context.Context) error {
 		return err
 	}
 	c.goOn()
-	return c.wait(ctx, 20*time.Second, p+" did not learn its fate", func() bool {
+	return c.wait(ctx, 20*time.Second, p+" did not learn the verdict", func() bool {
 		return c.isDown(p) || c.nodes[p].provider.Status().State == sbr.StateUp
 	})
 }
@@ -176,7 +176,7 @@ func (c *cluster) knock(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, joinErr)
 	}
-	c.log.world("%s is a member of nobody; it comes back as a new incarnation", loser)
+	c.log.world("no member lists %s; it comes back as a new incarnation", loser)
 	if err := c.start(ctx, loser); err != nil {
 		return err
 	}

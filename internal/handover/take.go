@@ -184,7 +184,7 @@ func (m *Machine) repeat() {
 		m.ask("", Take)
 	}
 	if len(stuck) > 0 {
-		what := "it is asked on, and nothing runs meanwhile"
+		what := "still asking; nothing runs meanwhile"
 		if m.cfg.UseLease {
 			what = "the lease decides"
 		}

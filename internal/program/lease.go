@@ -62,7 +62,7 @@ func (g *overLease) next(ctx context.Context) (*Turn, error) {
 	case isLasting(err):
 		return nil, err
 	case ctx.Err() == nil:
-		g.log.Warn("sbr: nobody knows who holds the lease; asking again and again", "problem", err)
+		g.log.Warn("sbr: the state of the lease is unknown; retrying", "problem", err)
 	}
 	if g.opt.Once {
 		grant, err = g.once(ctx, err)
@@ -86,7 +86,7 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 			g.log.Info("sbr: released the lease")
 		case errors.Is(err, lease.ErrNotHeld): // lost before
 		default:
-			g.log.Warn("sbr: the lease was perhaps not released; it runs out by itself", "problem", err)
+			g.log.Warn("sbr: the release of the lease is not confirmed; it expires after the heartbeat-timeout", "problem", err)
 		}
 	}
 	return &Turn{

@@ -122,7 +122,7 @@ func TestExtend_MovesTheEnd(t *testing.T) {
 	p = begin(t, o)
 	p.Extend(time.Now())
 	require.Less(t, ended(t, p, []int{p.Pid()}), time.Second)
-	require.Equal(t, "its time is over, and was not extended", p.Status().Because)
+	require.Equal(t, "the permit expired and was not renewed", p.Status().Because)
 }
 
 // What a keyboard sends is for the whole group, everything else for the program alone.

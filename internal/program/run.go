@@ -92,7 +92,7 @@ func (r *runner) lateTurn(t *Turn, cause error) bool {
 		return false
 	}
 	r.signal = syscall.Signal(ended)
-	r.Log.Info("sbr: leaving, but it is this one's turn; the program runs until a successor is ready", "signal", r.signal.String())
+	r.Log.Info("sbr: stop requested; the program runs until a successor is ready", "signal", r.signal.String())
 	t.Leave()
 	return true
 }

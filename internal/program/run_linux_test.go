@@ -158,7 +158,7 @@ func TestRun_Validity(t *testing.T) {
 	run, _ := play(t, s, obstinate)
 	_, err := run()
 	require.NoError(t, err)
-	require.Equal(t, "its time is over, and was not extended", s.ends[0].Why)
+	require.Equal(t, "the permit expired and was not renewed", s.ends[0].Why)
 	require.WithinRange(t, time.Now(), end, end.Add(2*time.Second))
 }
 

@@ -209,7 +209,7 @@ func (s *supervisor) judge() {
 		s.stop("it has ended, but not all that it has started", unix.SIGTERM)
 	}
 	if left, ok := s.until.left(); ok && left <= 0 {
-		s.kill("its time is over, and was not extended")
+		s.kill("the permit expired and was not renewed")
 	} else if ok && left <= s.start.Notice {
 		s.stop("its time is nearly over, and was not extended", unix.SIGTERM)
 	}

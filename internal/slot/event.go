@@ -184,7 +184,7 @@ const (
 	CauseResigned Cause = "resigned"
 	// CauseLeaseLost: the lease is lost.
 	CauseLeaseLost Cause = "lease-lost"
-	// CauseUnsure: this member has not been sure of its place for Rules.Trust.
+	// CauseUnsure: membership was not confirmed for Rules.Trust.
 	CauseUnsure Cause = "unsure"
 	// CauseDown: this member was downed.
 	CauseDown Cause = "down"

@@ -231,7 +231,7 @@ func (s *Slot) Guard(o Owner) bool {
 	if b.Trusted() {
 		return true
 	}
-	s.Stop(o, CauseUnsure, "this member has not been sure of its place for "+b.Rules.Trust.String(), "")
+	s.Stop(o, CauseUnsure, "membership was not confirmed for "+b.Rules.Trust.String(), "")
 	return false
 }
 

@@ -24,7 +24,7 @@ const (
 // Why a session is over.
 var (
 	errSilent  = fmt.Errorf("it has not said anything for %v", attach.Silence)
-	errDeaf    = errors.New("it does not read")
+	errDeaf    = errors.New("the program does not read from its connection")
 	errGoodbye = errors.New("detached")
 )
 

@@ -105,7 +105,7 @@ func (s *slot) leave(ctx context.Context) {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
-		s.log.Error("sbr: a program does not end; leaving without it")
+		s.log.Error("sbr: the attached program did not stop in time; leaving the cluster")
 	}
 }
 
@@ -146,10 +146,10 @@ func (s *slot) run(ctx context.Context, r *singleton.Run) error {
 		case <-gone:
 			gone = nil
 			d := s.mayLast()
-			s.log.Warn("sbr: a program is gone without a word; waiting until nothing of it can be left", "because", context.Cause(s.session.ctx), "for", d.Round(time.Millisecond))
+			s.log.Warn("sbr: the connection to the attached program is lost; waiting until the program must have ended", "because", context.Cause(s.session.ctx), "for", d.Round(time.Millisecond))
 			waited, cancel = patience.WithTimeout(context.Background(), d, context.DeadlineExceeded)
 		case <-waited.Done():
-			s.log.Warn("sbr: a program has not come back; its time is over", "run", here.number)
+			s.log.Warn("sbr: the attached program did not reconnect; treating it as ended", "run", here.number)
 			return errGone
 		}
 	}

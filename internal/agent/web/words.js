@@ -187,7 +187,7 @@ const words = (() => {
     };
     let fate = "This member came later.";
     if (v.survivors.includes(s.incarnation)) fate = "This member is among the survivors.";
-    else if (v.down.includes(s.incarnation)) fate = "This member was to go down.";
+    else if (v.down.includes(s.incarnation)) fate = "The verdict downs this member.";
     else if (s.state === "down") fate = "This member is not among the survivors.";
     return {token: v.token, by: clean(nameOf(v["decided-by"])), reason: sentence(v.reason), survivors: people(v.survivors), down: people(v.down), fate};
   }

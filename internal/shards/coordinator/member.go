@@ -86,7 +86,7 @@ func (m *Machine) there(p *slot.Peer) {
 		m.tellSoon()
 		for i := range m.members {
 			if o := &m.members[i]; o != w && o.key == w.key {
-				m.ExplainShard(TopicMember, -1, "%s and %s have the same key: neither gets shards", p.ID, o.peer.ID)
+				m.ExplainShard(TopicMember, -1, "incarnations %s and %s hash to the same key: neither gets shards; restart one", p.ID, o.peer.ID)
 				o.foreign, w.foreign = true, true
 			}
 		}
@@ -231,10 +231,10 @@ func (m *Machine) unanswered(w *member) {
 		return
 	}
 	if !m.cfg.UseLease {
-		m.ExplainShard(slot.TopicStuck, -1, "no word from %s after %d tries: it is asked on, and nothing that it may run starts elsewhere", w.peer.ID, w.silent-1)
+		m.ExplainShard(slot.TopicStuck, -1, "%s has not answered %d requests: still asking; its shards do not start elsewhere", w.peer.ID, w.silent-1)
 		return
 	}
-	m.ExplainShard(slot.TopicStuck, -1, "no word from %s after %d tries: the leases decide", w.peer.ID, w.silent-1)
+	m.ExplainShard(slot.TopicStuck, -1, "%s has not answered %d requests: the leases decide", w.peer.ID, w.silent-1)
 	w.passed, w.cursor, m.dirty = true, 0, true
 	m.disown(w.peer.ID)
 }

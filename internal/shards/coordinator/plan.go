@@ -59,7 +59,7 @@ func (m *Machine) conflict(s, keep int) {
 	}
 	if loser >= 0 {
 		id := h.claims[loser].id
-		m.ExplainShard(TopicConflict, s, "%s has it as well as %s: %s has to stop", id, h.claims[keep].id, id)
+		m.ExplainShard(TopicConflict, s, "claimed by both %s and %s: %s has to stop", id, h.claims[keep].id, id)
 		m.order(s, id, "")
 	}
 }

@@ -123,7 +123,7 @@ func (m *Machine) absent(w *member, from, to int) {
 func (m *Machine) stranger(w *member, a *message.Message) {
 	if !w.foreign {
 		w.foreign = true
-		m.ExplainShard(TopicMember, -1, "%s has another list of shards, or other settings of leases: it gets none, and stops those that it runs", w.peer.ID)
+		m.ExplainShard(TopicMember, -1, "%s: its shard list or lease settings differ; it gets no shards and stops those that it runs", w.peer.ID)
 	}
 	w.serves, w.cursor = false, 0
 	if known := !a.Busy; known != w.known {

@@ -54,7 +54,7 @@ func (m *Machine) follow(from sbr.ID, q *message.Message) bool {
 	}
 	if m.foreign {
 		for _, s := range slices.Clone(m.held) {
-			m.giveUp(s, slot.CauseOrdered, "the coordinator "+string(from)+" has another list of shards, or does without leases where this member has them")
+			m.giveUp(s, slot.CauseOrdered, "coordinator "+string(from)+": its shard list or lease settings differ from those of this member")
 		}
 	}
 	return true

@@ -137,9 +137,9 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"after a pause", "", with(whole(3), func(s *source) {
-				s.status.State, s.status.SuspendedBecause = sbr.StateSuspended, "this process did not run for 40s"
+				s.status.State, s.status.SuspendedBecause = sbr.StateSuspended, "the process was paused for 40s"
 			}), "bad", "Suspended: this member does not know its fate yet.",
-			"It began with: this process did not run for 40s. No decision is due yet.",
+			"It began with: the process was paused for 40s. No decision is due yet.",
 		},
 		{
 			"waiting", "", whole(5).lose(2).waits(), "bad",
@@ -147,7 +147,7 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"waiting for a free lease", "", with(whole(5).lose(2).waits(), func(s *source) { s.status.Lease.Holder = "" }), "bad",
-			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.", "When last heard of, nobody held it.",
+			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.", "Lease holder at the last successful read: none.",
 		},
 		{
 			"waiting for its own lease", "", with(whole(5).waits(), func(s *source) { s.status.Lease.Holder = s.status.Incarnation }),
@@ -225,7 +225,7 @@ func TestVerdict(t *testing.T) {
 	newer.status.Incarnation = uid("n9")
 	for want, s := range map[string]*source{
 		"This member is among the survivors.":     decided(5, 2),
-		"This member was to go down.":             lost(),
+		"The verdict downs this member.":             lost(),
 		"This member is not among the survivors.": unnamed,
 		"This member came later.":                 newer,
 	} {
