@@ -18,7 +18,7 @@ import (
 func handwritten(t *testing.T) (all []page) {
 	t.Helper()
 	for _, p := range pages(t) {
-		if !slices.Contains([]string{"../CHANGELOG.md", "cli.md", "configuration.md", "metrics.md"}, p.path) {
+		if !slices.Contains([]string{"../CHANGELOG.md", "cli.md", "configuration.md", "metrics.md", "scenario.md"}, p.path) {
 			all = append(all, p)
 		}
 	}
