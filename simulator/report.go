@@ -59,7 +59,7 @@ func report(t TB, f *failures, o options) string {
 		fmt.Fprintf(&b, "its scenario cannot be written as a file: %v\n", err)
 		again = small
 	}
-	result := judge(again, seed)
+	result := scenario.Judge(again, seed)
 	path, err := keep(t, seed, result.Failures, text)
 	fmt.Fprintf(&b, "the smallest scenario found that fails in this way (%s instead of %s):\n", Size(again), Size(f.scenario))
 	indent(&b, string(text))

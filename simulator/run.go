@@ -117,7 +117,7 @@ func playAll(s Source, all seeds) (*failures, error) {
 	var found failures
 	for p := range cores.InOrder(all.count(), func(i uint64) (p played) {
 		if p.scenario, p.err = build(s, all.from+i); p.err == nil {
-			p.result = judge(p.scenario, all.from+i)
+			p.result = scenario.Judge(p.scenario, all.from+i)
 		}
 		return p
 	}) {
@@ -145,8 +145,4 @@ func build(s Source, seed uint64) (sc *scenario.Scenario, err error) {
 		}
 	}()
 	return s.Build(seed)
-}
-
-func judge(s *scenario.Scenario, seed uint64) scenario.Result {
-	return scenario.Caught(s.Name, seed, func() scenario.Result { return scenario.Judge(s, seed) })
 }

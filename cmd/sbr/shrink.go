@@ -46,17 +46,14 @@ func shrinkFile(s streams, path string, seed uint64, tries int) error {
 	if err != nil {
 		return badInput{err}
 	}
-	judge := func(x *scenario.Scenario) scenario.Result {
-		return scenario.Caught(x.Name, seed, func() scenario.Result { return scenario.Judge(x, seed) })
-	}
-	if judge(whole).Passed {
+	if scenario.Judge(whole, seed).Passed {
 		return fmt.Errorf("%s: nothing fails with seed %d", name, seed)
 	}
 	played := 0
 	show := newProgress(s.err, func(time.Duration) string { return fmt.Sprintf("%d of at most %d candidates played", played, tries) })
 	small := simulator.Shrink(whole, seed, tries, func() { show.update(func() { played++ }) })
 	show.end()
-	for _, line := range judge(small).Failures {
+	for _, line := range scenario.Judge(small, seed).Failures {
 		fmt.Fprintf(s.out, "# fails with seed %d: %s\n", seed, strings.ReplaceAll(line, "\n", " "))
 	}
 	if _, err := s.out.Write(scenario.Format(small)); err != nil {

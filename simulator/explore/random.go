@@ -85,12 +85,13 @@ type played struct {
 
 func play(seed uint64, generate func(uint64) *scenario.Scenario) *played {
 	p := &played{seed: seed}
-	p.broken = broken(func() scenario.Result {
+	p.result = scenario.Caught("", seed, func() scenario.Result {
 		s := generate(seed)
-		p.result = scenario.Cover(s, seed, &p.coverage)
-		p.singletons, p.shards = p.result.Totals(s)
-		return p.result
+		r := scenario.Cover(s, seed, &p.coverage)
+		p.singletons, p.shards = r.Totals(s)
+		return r
 	})
+	p.broken = kindsOf(p.result.Failures)
 	return p
 }
 
@@ -128,18 +129,6 @@ func (f *Findings) Failures() []*Failure {
 	return slices.SortedFunc(maps.Values(f.failures), func(a, b *Failure) int {
 		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Shape, b.Shape))
 	})
-}
-
-// broken plays something and returns what was broken, by kind.
-func broken(play func() scenario.Result) (all map[kind]string) {
-	defer func() {
-		if p := recover(); p != nil {
-			text := fmt.Sprintf("the run panicked: %v", p)
-			all = map[kind]string{{promise: "panic", shape: shapeOf(text)}: text}
-		}
-	}()
-	r := play()
-	return kindsOf(r.Failures)
 }
 
 // Failure is one kind of broken promise, with the run of the lowest seed that shows it.
@@ -181,6 +170,8 @@ func kindsOf(failures []string) map[kind]string {
 			k.promise, text = m[1], m[2]
 		case brokenMore.MatchString(line):
 			continue
+		case strings.HasPrefix(line, scenario.Panicked):
+			k.promise = "panic"
 		}
 		k.shape = shapeOf(text)
 		if _, known := all[k]; !known {
@@ -236,6 +227,6 @@ func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *sc
 
 // in reports whether the run of s with the seed of the failure fails in the same way.
 func (f *Failure) in(s *scenario.Scenario) bool {
-	_, ok := broken(func() scenario.Result { return scenario.Judge(s, f.Seed) })[kind{f.Promise, f.Shape}]
+	_, ok := kindsOf(scenario.Judge(s, f.Seed).Failures)[kind{f.Promise, f.Shape}]
 	return ok
 }

@@ -80,7 +80,7 @@ func Prepare(s *Scenario) (*Prepared, error) {
 	return &Prepared{s: s, options: o, names: s.names()}, nil
 }
 
-// Run plays a scenario and records it; one that does not validate fails with its problems. The seed decides everything that is left to
+// Run plays a scenario and records it; one that does not validate fails with its problems, and one that panics with that. The seed decides everything that is left to
 // chance. In a cluster of more than 64 nodes the history has the views of a few nodes of each kind: those that all steps treat alike.
 func Run(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Run) }
 
@@ -95,11 +95,13 @@ func Cover(s *Scenario, seed uint64, c *Coverage) Result {
 }
 
 func (s *Scenario) played(seed uint64, play func(*Prepared, uint64) Result) Result {
-	ready, err := Prepare(s)
-	if err != nil {
-		return refused(empty(s, seed), err)
-	}
-	return play(ready, seed)
+	return Caught(s.Name, seed, func() Result {
+		ready, err := Prepare(s)
+		if err != nil {
+			return refused(empty(s, seed), err)
+		}
+		return play(ready, seed)
+	})
 }
 
 // Run is the function Run for this scenario.

@@ -48,7 +48,7 @@ func Same(s *scenario.Scenario, seed uint64) func(*scenario.Scenario) bool {
 type cause string
 
 func reason(s *scenario.Scenario, seed uint64) cause {
-	lines := judge(s, seed)
+	lines := scenario.Judge(s, seed).Failures
 	for _, line := range lines {
 		if c, promise := kind(line); promise {
 			return c
@@ -63,7 +63,7 @@ func reason(s *scenario.Scenario, seed uint64) cause {
 
 // in reports whether a run fails for that cause, and whether only at its end.
 func (c cause) in(s *scenario.Scenario, seed uint64) (fails, atEnd bool) {
-	for _, line := range judge(s, seed) {
+	for _, line := range scenario.Judge(s, seed).Failures {
 		if k, _ := kind(line); k != c || c == "" {
 			continue
 		}
@@ -96,9 +96,4 @@ func kind(line string) (c cause, promise bool) {
 	}
 	line, _, _ = strings.Cut(line, ", it took ")
 	return cause(line), false
-}
-
-// judge returns the failures of a run.
-func judge(s *scenario.Scenario, seed uint64) []string {
-	return scenario.Caught(s.Name, seed, func() scenario.Result { return scenario.Judge(s, seed) }).Failures
 }
