@@ -138,7 +138,7 @@ func TestLog_SilentAgent(t *testing.T) {
 		b.Whole(3)
 		require.Equal(t, []string{
 			"armed", "agent-silent time-out", "suspended the Serf agent does not answer", "agent-answers", "paused", "paused",
-			"resumed nobody is unreachable that has not been downed",
+			"resumed every member that was not downed is reachable",
 		}, l.kinds("n1"))
 		require.Len(t, l["n1"].With("the Serf agent did not answer for 5"), 1, "it is not said that the process stood still")
 

@@ -373,7 +373,7 @@ func (r *Resolver) watchSuspension() {
 		r.emit(Suspend{Reason: r.suspicion()})
 	case !want && r.suspended:
 		r.suspended = false
-		r.emit(Resume{Reason: "nobody is unreachable that has not been downed"})
+		r.emit(Resume{Reason: "every member that was not downed is reachable"})
 	}
 }
 

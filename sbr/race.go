@@ -59,7 +59,7 @@ func (r *Resolver) runRace() {
 	case rc.target != "" && r.requestOver():
 	case rc.target == "" && r.suspects == 0:
 		r.race = nil
-		r.explain(TopicHealed, "the race for the lease ends: nobody is unreachable that has not been downed")
+		r.explain(TopicHealed, "the race for the lease ends: every member that was not downed is reachable")
 	case rc.since != r.lastChange && !rc.unrest:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.stableAfter())

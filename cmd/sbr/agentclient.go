@@ -300,7 +300,7 @@ func (c *agentClient) unreachable(err error) error {
 	case errors.As(err, &record) || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		return fmt.Errorf("%s does not speak TLS: use http://", c.url)
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("no agent answers at %s: nobody knows a host %q", c.url, dns.Name)
+		return fmt.Errorf("no agent answers at %s: the host %q is unknown", c.url, dns.Name)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no agent answers at %s: no answer within %v", c.url, c.timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):

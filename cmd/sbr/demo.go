@@ -39,7 +39,7 @@ func newDemo(s streams) *cobra.Command {
 	f.StringVar(&split, "split", split, "sizes of the sides, n1 first")
 	f.StringVar(&opt.Strategy, "strategy", opt.Strategy, "active strategy: "+strings.Join(strategies.Keys(), ", "))
 	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
-	f.StringVar(&opt.Pause, "pause", "", "a member that stands still from the cut until everything is over")
+	f.StringVar(&opt.Pause, "pause", "", "a member that is paused from the cut until everything is over")
 	f.StringVar(&opt.Kubeconfig, "kubeconfig", "", "keep the lease in the API server of this file (default: in memory)")
 	f.StringVar(&opt.Namespace, "namespace", "", "namespace of the lease in Kubernetes (default: as the kubeconfig says)")
 	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")

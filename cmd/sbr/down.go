@@ -26,11 +26,11 @@ decides by itself, where serf force-leave is only a word: should the member stil
 The agent asked must be another member's. MEMBER is a node name, or an incarnation where two members have one name. The reason is kept in the verdict.
 
 A member that can be reached is downed only with --yes: its resolver ends it and its work at once, with exit status 70. Where it can be asked,
-serf leave is better. --yes is needed as well where nobody else would be left. While other members cannot be reached the agent refuses:
-the resolver is about to decide. Whoever was downed comes back only when it is started again, as a new incarnation.
+serf leave is better. --yes is needed as well where no other member would be left. While other members cannot be reached the agent refuses:
+the resolver is about to decide. A downed member comes back only when it is started again, as a new incarnation.
 ` + agentHelp + `
 
-Exit statuses: 0 the member is downed; 1 it is not (refused), or nobody knows; 2 bad usage.`
+Exit statuses: 0 the member is downed; 1 it is not (refused), or the outcome is unknown; 2 bad usage.`
 
 const downExample = `  sbr down n4 --reason 'disk is broken'
   sbr down n4 --yes --url http://n1.example.com:7380 --token-file token -o json`

@@ -15,10 +15,10 @@ import (
 const leaseAcquireHelp = `Acquire takes a free lease for a fixed time and leaves it held: for scripts, and for maintenance. (While it is held nobody else
 wins a partition: a side that cannot get the lease in time goes down.)
 
-Nobody renews it: others may take it once --for is over, counted from when they first saw it. It cannot be longer than the
+It is not renewed: others may take it once --for is over, counted from when they first saw it. It cannot be longer than the
 heartbeat-timeout, which is how long all who use the lease wait for anybody. A lease that the owner holds already is taken anew.
 
-Exit statuses: 0 acquired, 1 nobody knows, 2 bad usage, 3 somebody else holds it.`
+Exit statuses: 0 acquired, 1 outcome unknown, 2 bad usage, 3 another owner holds it.`
 
 func newLeaseAcquire(s streams) *cobra.Command {
 	c := &cobra.Command{
@@ -100,7 +100,7 @@ func newAcquisition(where, owner string, g *lease.Grant, err error) (a *acquisit
 	case errors.Is(err, lease.ErrRefused): // then certainly nothing was written
 		return a, fmt.Errorf("%s was not acquired: %w", where, err)
 	default:
-		return a, fmt.Errorf("%s: nobody knows whether it was acquired: %w", where, err)
+		return a, fmt.Errorf("%s: it is unknown whether it was acquired: %w", where, err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 const leaseReleaseHelp = `Release gives up a lease that was acquired under the same owner's name. Token and verdict stay in it.
 
-Exit statuses: 0 released, 1 nobody knows, 2 bad usage, 3 not released: the owner does not hold it.`
+Exit statuses: 0 released, 1 outcome unknown, 2 bad usage, 3 not released: the owner does not hold it.`
 
 // release is what `sbr lease release -o json` and `force-release -o json` print.
 type release struct {
@@ -33,7 +33,7 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 	r, failed := release{Lease: where, Outcome: "released", Holder: was.Holder, Token: was.Token}, error(nil)
 	switch {
 	case errors.Is(err, lease.ErrNotHeld):
-		r.Outcome, failed = "not-released", exit{fmt.Errorf("%s was not released: nobody holds it", where), exitHeld}
+		r.Outcome, failed = "not-released", exit{fmt.Errorf("%s was not released: it is free", where), exitHeld}
 		if was.Holder != "" {
 			failed = exit{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token), exitHeld}
 		}
@@ -42,7 +42,7 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 		}
 	case err != nil:
 		r.Outcome, r.Error = "unknown", err.Error()
-		failed = fmt.Errorf("%s: nobody knows whether it was released: %w", where, err)
+		failed = fmt.Errorf("%s: it is unknown whether it was released: %w", where, err)
 	}
 	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", where, was.Holder, was.Token), failed)
 }
@@ -61,13 +61,13 @@ func newLeaseRelease(s streams) *cobra.Command {
 	return c
 }
 
-const leaseForceHelp = `Force-release takes a lease away from its holder: when a holder crashed and nobody wants to wait for the heartbeat-timeout, or
+const leaseForceHelp = `Force-release takes a lease away from its holder: when a holder crashed and waiting for the heartbeat-timeout is no option, or
 that is infinite. First make sure that the holder has ended: if it lives, it works on until it notices (its next heartbeat).
 
 --holder must name who holds the lease (sbr lease show tells), so that nobody else's is taken. Token and verdict stay: members that the
 verdict has downed stay down.
 
-Exit statuses: 0 released, 1 nobody knows, 2 bad usage or not confirmed, 3 not released: nobody, or somebody else, holds it.`
+Exit statuses: 0 released, 1 outcome unknown, 2 bad usage or not confirmed, 3 not released: it is free, or another owner holds it.`
 
 // systemOwner is who an operator's act is done as. It holds nothing.
 const systemOwner = "sbr lease force-release"

@@ -11,20 +11,20 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-const leaseResetHelp = `Reset repairs a lease whose token cannot grow any more: somebody has written a token of 2^63-1 or more into it, so that nobody can get
-it. The token becomes that of the last verdict, which stays, and nobody holds the lease. A sound lease is left as it is.
+const leaseResetHelp = `Reset repairs a lease whose token cannot grow any more: a token of 2^63-1 or more was written into it, so that no member can get
+it. The token becomes that of the last verdict, which stays, and the lease is free. A sound lease is left as it is.
 
 With --forget-verdict the last verdict is dropped as well, of a sound lease too: when its own token is spent, or when the chain is
-broken and its survivors are gone. Whoever starts next is free then. Fences (lease/fence) have seen the large token: reset them, too.
+broken and its survivors are gone. The next member that starts is free then. Fences (lease/fence) have seen the large token: reset them, too.
 
 Every member has to be stopped before: one that remembers more writes that back, and after --forget-verdict one that was downed and never
 heard of it goes on beside the others. So reset asks the agent (--url, $SBR_URL, http.listen of -f, else http://127.0.0.1:7380), and refuses while
 it answers and remembers more. Those that do not answer cannot be asked: reset wants the word yes, which says that no member runs,
-is cut off or stands still (a suspended machine) that took part before.
+is cut off or paused (a suspended machine) that took part before.
 
 --yes says all of this without being asked, also against a member that answers.
 
-Exit statuses: 0 the lease is sound now, 1 refused, or nobody knows, 2 bad usage or not confirmed.`
+Exit statuses: 0 the lease is sound now, 1 refused, or outcome unknown, 2 bad usage or not confirmed.`
 
 func newLeaseReset(s streams) *cobra.Command {
 	c := &cobra.Command{
@@ -59,7 +59,7 @@ func newLeaseReset(s streams) *cobra.Command {
 					return a.report(s, *output, "refused", fmt.Sprintf("%s was not reset: %s", a.Lease, why))
 				}
 				question := fmt.Sprintf("%s: %s becomes %s, held by nobody.\nThis is right only if no member that took part before runs, "+
-					"is cut off, or stands still.", a.Lease, a.Before, a.After)
+					"is cut off, or paused.", a.Lease, a.Before, a.After)
 				if err := confirm(s, question); err != nil {
 					return err
 				}
@@ -112,7 +112,7 @@ func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *ta
 	case errors.Is(err, lease.ErrConflict), errors.Is(err, lease.ErrRefused):
 		return a.report(s, output, "refused", fmt.Sprintf("%s was not reset: %v", a.Lease, err))
 	default:
-		return a.report(s, output, "unknown", fmt.Sprintf("nobody knows whether %s was reset: %v: see sbr lease show", a.Lease, err))
+		return a.report(s, output, "unknown", fmt.Sprintf("it is unknown whether %s was reset: %v: see sbr lease show", a.Lease, err))
 	}
 }
 

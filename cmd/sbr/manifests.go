@@ -93,7 +93,7 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 	o.Namespace, o.API = cmp.Or(m.namespace, o.Namespace), kubernetes.API(cmp.Or(m.api, string(o.API)))
 	o.ServiceAccount, o.Create, o.CRD = m.account, m.create, m.crd
 	if o.PreMade = !m.noLease; m.noLease && !m.create {
-		return o, errors.New("--no-lease with --create=false: nobody would make the lease")
+		return o, errors.New("--no-lease with --create=false: nothing would make the lease")
 	}
 	return o, nil
 }

@@ -29,9 +29,9 @@ const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is 
 
 Exit statuses:
   0   done
-  1   internal error; demo: not exactly one side was up at the end; lease: nobody knows, or it does not work; simulate, explore: something is broken; status, members: no agent answers; down: refused, or nobody knows
+  1   internal error; demo: not exactly one side was up at the end; lease: outcome unknown, or it does not work; simulate, explore: something is broken; status, members: no agent answers; down: refused, or outcome unknown
   2   bad usage, bad input or bad configuration
-  3   lease: for certain not, somebody else holds it; status --check: the member is not up
+  3   lease: another owner holds it; status --check: the member is not up
   70  agent: this member was downed
 
 Errors go to standard error, one line each, and begin with "sbr: ".`

@@ -34,7 +34,7 @@ func (in *incident) file() ([]byte, error) {
 	// Of what is at one time the network comes first: a restart shows that it is whole.
 	steps := slices.Concat(in.network(), in.processes(), in.stores())
 	if len(steps) == 0 {
-		return nil, errors.New("nothing happened in these logs: nobody was cut off, stood still, ended or started again, and the store answered")
+		return nil, errors.New("nothing happened in these logs: no member was cut off, paused, ended or started again, and the store answered")
 	}
 	slices.SortStableFunc(steps, func(a, b timedStep) int { return a.at.Compare(b.at) })
 	zero := steps[0].at.Add(-leadIn)

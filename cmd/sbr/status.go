@@ -173,7 +173,7 @@ func membersText(a *agentAnswer) string {
 func leaderText(a *agentAnswer) string {
 	switch {
 	case a.Leader == "":
-		return "nobody can lead this side"
+		return "no member can lead this side"
 	case a.Responsible:
 		return clean(a.Leader) + ", this member"
 	default:

@@ -155,7 +155,7 @@ func (a *Agent) takeLock(ctx context.Context) error {
 		if a.opt.Once {
 			return fmt.Errorf("%w: another sbr run on this machine manages this singleton (%s)", program.ErrElsewhere, a.opt.Lock)
 		}
-		a.log.Warn("sbr: another process of this machine looks after it; waiting for its end", "lock", a.opt.Lock)
+		a.log.Warn("sbr: another sbr run on this machine manages this singleton; waiting for it to exit", "lock", a.opt.Lock)
 		if _, err = lock.TryLockContext(ctx, lockEvery); ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}

@@ -155,7 +155,7 @@ func (s *slot) run(ctx context.Context, r *singleton.Run) error {
 	}
 }
 
-var errGone = errors.New("the program is gone without a word")
+var errGone = errors.New("the connection to the program is lost")
 
 // begin tells the program's side to start, unless it is gone.
 func (s *slot) begin(r *singleton.Run) *run {
