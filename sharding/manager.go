@@ -39,7 +39,6 @@ type Manager struct {
 	hosts   bool          // this member has the role: it offers to run shards
 
 	// Owned by the driver's goroutine.
-	ids       map[message.Key]sbr.ID // of the members, for places
 	host      *host.Machine
 	coord     *coordinator.Machine // nil where none runs
 	coordEnd  func(newer uint64)   // ends its run, because of a term
@@ -75,7 +74,7 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",
 		Log: cfg.Logger.With("type", cfg.Type), Pause: cfg.Pause, Rules: rules,
 		Encode: func(b []byte, msg message.Message) []byte { return message.Append(b, &msg) }, Decode: message.Decode,
-		Asked: m.asked, AsksItself: true, Looked: m.looked, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish, Looped: func() { close(m.looped) }, Closed: m.closed,
+		Asked: m.asked, AsksItself: true, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish, Looped: func() { close(m.looped) }, Closed: m.closed,
 		Slots: n, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter,
 		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.Store, Settings: cfg.Lease, Log: cfg.Logger,
 			Name: func(s int) string { return fmt.Sprintf("%s-shard-%s-%s", p.System, cfg.Type, cfg.Shards[s]) },
@@ -144,16 +143,6 @@ func (m *Manager) closed() {
 
 // partTimeout bounds the hand-over of the coordinator's part.
 const partTimeout = 10 * time.Second
-
-// looked takes in who is there, for places.
-func (m *Manager) looked(p downing.Peers) {
-	m.ids = make(map[message.Key]sbr.ID, len(p.List))
-	for i := range p.List {
-		if q := &p.List[i]; q.Status != sbr.Down {
-			m.ids[message.KeyOf(q.ID)] = q.ID
-		}
-	}
-}
 
 // asked hands a question to the machine that it is for.
 func (m *Manager) asked(from sbr.ID, msg message.Message, answer func(message.Message) error) {

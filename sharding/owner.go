@@ -43,7 +43,7 @@ func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
 func (m *Manager) settleOwners() {
 	m.owners.Update(func(list []Owner) (_ []Owner, changed bool) {
 		for s := range list {
-			id := m.ids[m.table.Of(s)] // empty for one that is gone
+			id := m.host.Member(m.table.Of(s)) // empty for one that is gone
 			if list[s].ID == id {
 				continue
 			}

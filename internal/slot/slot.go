@@ -82,8 +82,6 @@ type Slot struct {
 	// Shard is which of its owner's slots it is.
 	Shard int
 	Phase Phase
-	// Since is when the phase began, on the driver's clock.
-	Since time.Duration
 	// Run and Token are those of the newest run; kept after its end.
 	Run, Token uint64
 	// Attempt is the newest attempt to get the lease. InFlight: it is unanswered. Held: it got the lease.
@@ -119,7 +117,7 @@ func (s *Slot) Due() (at time.Duration, ok bool) {
 // Enter changes the phase.
 func (s *Slot) Enter(o Owner, p Phase) {
 	before := s.Phase
-	s.Phase, s.Since = p, o.base().Now
+	s.Phase = p
 	o.Entered(s, before)
 }
 

@@ -39,7 +39,7 @@ type Machine struct {
 	slot.Base
 	cfg  Config
 	self message.Key
-	ids  map[message.Key]sbr.ID // of the view; replaced, never changed
+	ids  map[message.Key]sbr.ID // of those in the view that are not down; replaced, never changed
 
 	known Known
 	// floor: orders with this number or a smaller one are not for this machine. It is that of the first question for a report that it has answered under
@@ -76,6 +76,14 @@ func New(cfg Config, now time.Duration) *Machine {
 
 // Known returns whose orders the machine follows.
 func (m *Machine) Known() Known { return m.known }
+
+// Shard returns the phase of a shard, and the order by which this member has it; 0: it is idle.
+func (m *Machine) Shard(s int) (p slot.Phase, number uint64) {
+	return m.shards[s].Phase, m.shards[s].number
+}
+
+// Member returns the member with a key that is there and not down; empty: there is none.
+func (m *Machine) Member(k message.Key) sbr.ID { return m.ids[k] }
 
 // Finished reports whether nothing runs here and nothing ever will: the member leaves or is down.
 func (m *Machine) Finished() bool { return m.over() && len(m.held) == 0 }

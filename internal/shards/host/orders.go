@@ -168,6 +168,9 @@ func (m *Machine) oblige(d duty) {
 // orderedToTake takes in that this member shall run a shard.
 func (m *Machine) orderedToTake(o message.Order) {
 	sl := &m.shards[o.Shard]
+	if sl.Phase == slot.Stopping || sl.Phase == slot.Releasing {
+		return // it is repeated
+	}
 	sl.seen = o.Number
 	if m.over() {
 		return // the coordinator is told that nothing comes of it
@@ -184,8 +187,6 @@ func (m *Machine) orderedToTake(o message.Order) {
 			sl.Abandon(m)
 			m.take(o.Shard, o.Number, o.From)
 		}
-	case slot.Stopping, slot.Releasing:
-		sl.again, sl.next, sl.nextFrom = true, o.Number, o.From
 	}
 }
 

@@ -33,10 +33,8 @@ type shard struct {
 	handedToken uint64
 	left        []byte // what the last run here has left
 	given       uint64 // the order by which that was handed over: for another one it is out of date; 0: none yet
-	// again: once it has stopped it is taken again; with next, by that order and from this member.
-	again    bool
-	next     uint64
-	nextFrom message.Key
+	// again: once it has stopped its lease is asked for again.
+	again bool
 	// toldIn is the State that has told the coordinator of the present phase; 0: none has.
 	toldIn uint64
 }
@@ -56,7 +54,7 @@ func (m *Machine) Entered(s *slot.Slot, before slot.Phase) {
 	if s.Phase == slot.Idle {
 		sl := &m.shards[s.Shard]
 		sl.number, sl.from, sl.handed, sl.handedBy, sl.handedToken = 0, message.Nobody, nil, "", 0
-		sl.again, sl.next = false, 0
+		sl.again = false
 	}
 }
 
@@ -135,7 +133,7 @@ func (m *Machine) giveUp(s int, c slot.Cause, why string) {
 	case slot.Resting:
 		m.release(s)
 	case slot.Stopping, slot.Releasing:
-		sl.again, sl.next = false, 0
+		sl.again = false
 	}
 }
 
@@ -186,14 +184,10 @@ func (m *Machine) release(s int) {
 // settle comes once nothing of a shard is left here, its lease included.
 func (m *Machine) settle(s int) {
 	sl := &m.shards[s]
-	switch again, next, from := sl.again, sl.next, sl.nextFrom; {
-	case m.over() || !again:
+	if m.over() || !sl.again {
 		sl.Enter(m, slot.Idle)
-	case next > 0:
-		sl.Enter(m, slot.Idle)
-		m.take(s, next, from)
-	default:
-		sl.again = false
-		sl.Acquire(m, m.Now+m.cfg.LeaseRetryInterval)
+		return
 	}
+	sl.again = false
+	sl.Acquire(m, m.Now+m.cfg.LeaseRetryInterval)
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"slices"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
@@ -74,7 +73,7 @@ func (m *Machine) AppendState(c message.Writer) {
 func (sl *shard) appendState(c message.Writer, s int, m *Machine) {
 	c.Uint(uint64(sl.Phase))
 	c.Flags(sl.again, sl.InFlight, sl.Held, sl.Lost)
-	for _, n := range []uint64{sl.seen, sl.number, sl.given, sl.next} {
+	for _, n := range []uint64{sl.seen, sl.number, sl.given} {
 		c.Order(s, n)
 	}
 	switch {
@@ -85,7 +84,6 @@ func (sl *shard) appendState(c message.Writer, s int, m *Machine) {
 		c.Order(s, sl.Token)
 	}
 	c.Uint(uint64(sl.from))
-	c.Uint(uint64(sl.nextFrom))
 	c.Text(string(sl.handed))
 	c.Text(string(sl.handedBy))
 	if m.cfg.UseLease && len(sl.handed)+len(sl.left) > 0 {
@@ -95,26 +93,4 @@ func (sl *shard) appendState(c message.Writer, s int, m *Machine) {
 	c.Text(string(sl.left))
 	at, _ := sl.Slot.Due()
 	c.Due(at, m.Now)
-}
-
-// ShardStatus is what a member does with one shard, for people.
-type ShardStatus struct {
-	Shard int
-	Phase slot.Phase
-	// Number is the order by which it is held, Token the run's; zero while nothing runs.
-	Number, Token uint64
-	// From is the member that is asked to hand over; Nobody: none.
-	From message.Key
-	// Since is when the phase began, on the driver's clock.
-	Since time.Duration
-}
-
-// Status returns the shards that the member has to do with, in order. It shares nothing with the machine.
-func (m *Machine) Status() []ShardStatus {
-	list := make([]ShardStatus, 0, len(m.held))
-	for _, s := range m.held {
-		sl := &m.shards[s]
-		list = append(list, ShardStatus{Shard: s, Phase: sl.Phase, Number: sl.number, Token: sl.PresentToken(), From: sl.from, Since: sl.Since})
-	}
-	return list
 }

@@ -14,7 +14,9 @@ import (
 func (m *Machine) viewed(v slot.View) {
 	ids := make(map[message.Key]sbr.ID, len(v.Peers))
 	for i := range v.Peers {
-		ids[message.KeyOf(v.Peers[i].ID)] = v.Peers[i].ID
+		if p := &v.Peers[i]; !p.Down {
+			ids[message.KeyOf(p.ID)] = p.ID
+		}
 	}
 	m.ids = ids
 	for _, p := range m.Look(v) {

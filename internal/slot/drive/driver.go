@@ -54,8 +54,6 @@ type Options[M any] struct {
 	Asked func(from sbr.ID, m M, answer func(M) error)
 	// AsksItself: questions to everybody, and to this member, are for its own machines as well.
 	AsksItself bool
-	// Looked, if set, is told who is there before the machines are.
-	Looked func(p downing.Peers)
 	// Explained is told what a machine explains. It returns what more the log line says.
 	Explained func(e slot.Explain) (attrs []any)
 	// GaveUp is told that the second machine is of no use any more.
@@ -98,14 +96,15 @@ type Driver[M any] struct {
 	workers sync.WaitGroup
 	over    chan struct{}
 	begun   atomic.Bool
-	asked   Questions[M]
+	open    map[uint64]func(M) error // questions of others that have no answer yet: it may take as long as a run takes to end
+	kept    uint64
 	runs    []running
 	until   Deadline // when runs without a lease are over
 }
 
 // New returns a driver that does nothing yet.
 func New[M any](o Options[M]) *Driver[M] {
-	d := &Driver[M]{Options: o, Inbox: inbox.New(), over: make(chan struct{}), runs: make([]running, o.Slots)}
+	d := &Driver[M]{Options: o, Inbox: inbox.New(), over: make(chan struct{}), open: make(map[uint64]func(M) error), runs: make([]running, o.Slots)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -230,7 +229,7 @@ func (d *Driver[M]) Step(m Machine, e slot.Event) {
 // Question hands a question to a machine; nil: to none.
 func (d *Driver[M]) Question(m Machine, from sbr.ID, msg M, answer func(M) error) {
 	if m != nil {
-		d.Step(m, slot.Asked[M]{Ref: d.asked.Keep(answer), From: from, Message: msg})
+		d.Step(m, slot.Asked[M]{Ref: d.keep(answer), From: from, Message: msg})
 	}
 }
 
@@ -292,9 +291,6 @@ func (d *Driver[M]) wait() time.Duration {
 // Look tells the machines how the cluster is.
 func (d *Driver[M]) Look() {
 	p := d.Cluster.Peers()
-	if d.Looked != nil {
-		d.Looked(p)
-	}
 	v := slot.View{Verdict: p.Verdict, Sure: -1}
 	v.Armed = p.Self != "" && p.State != sbr.StateArming && p.State != sbr.StateDown
 	if !p.Sure.IsZero() {
@@ -340,7 +336,7 @@ func (d *Driver[M]) carry(m Machine, effects []slot.Effect) {
 		case slot.Ask[M]:
 			d.ask(m, e)
 		case slot.Answer[M]:
-			d.debug(d.asked.Answer(e.Ref, e.Message), "an answer was not sent")
+			d.debug(d.answer(e.Ref, e.Message), "an answer was not sent")
 		case slot.AcquireLease:
 			d.acquire(e)
 		case slot.ReleaseLease:
@@ -420,30 +416,20 @@ func (d *Driver[M]) question(q downing.Question) {
 // maxQuestions bounds the questions that are kept. Older ones are dropped: they are asked again.
 const maxQuestions = 1024
 
-// Questions are those of others that have no answer yet: an answer may take as long as a run takes to end.
-// The zero Questions is empty. It is not safe for concurrent use.
-type Questions[M any] struct {
-	next uint64
-	open map[uint64]func(M) error
+// keep keeps a question that has no answer yet, and returns what it is known by.
+func (d *Driver[M]) keep(answer func(M) error) (ref uint64) {
+	d.kept++
+	d.open[d.kept] = answer
+	delete(d.open, d.kept-maxQuestions)
+	return d.kept
 }
 
-// Keep keeps a question and returns what it is known by.
-func (q *Questions[M]) Keep(answer func(M) error) (ref uint64) {
-	if q.open == nil {
-		q.open = make(map[uint64]func(M) error)
-	}
-	q.next++
-	q.open[q.next] = answer
-	delete(q.open, q.next-maxQuestions)
-	return q.next
-}
-
-// Answer answers a question, once. It does nothing where the question was dropped.
-func (q *Questions[M]) Answer(ref uint64, m M) error {
-	answer, ok := q.open[ref]
+// answer answers a question, once. It does nothing where the question was dropped.
+func (d *Driver[M]) answer(ref uint64, m M) error {
+	answer, ok := d.open[ref]
 	if !ok {
 		return nil
 	}
-	delete(q.open, ref)
+	delete(d.open, ref)
 	return answer(m)
 }

@@ -79,3 +79,18 @@ func TestLeasing_ReleaseIsTriedAgain(t *testing.T) {
 		require.Empty(t, store.Snapshot().Record.Holder)
 	})
 }
+
+func TestQuestions_AreAnsweredOnceAndBounded(t *testing.T) {
+	d := New(Options[string]{})
+	var got []string
+	note := func(m string) error { got = append(got, m); return nil }
+	first := d.keep(note)
+	require.NoError(t, d.answer(first, "yes"))
+	require.NoError(t, d.answer(first, "again"))
+	old := d.keep(note)
+	for range maxQuestions {
+		d.keep(note)
+	}
+	require.NoError(t, d.answer(old, "too late"))
+	require.Equal(t, []string{"yes"}, got)
+}

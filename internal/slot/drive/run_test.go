@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,18 +131,4 @@ func TestGo_EveryEndIsTold(t *testing.T) {
 	require.EqualError(t, err, "panic: a bug")
 	require.Contains(t, drive.Attributes(err)[3], "run_test.go", "the stack says where")
 	require.Len(t, drive.Attributes(full), 2)
-}
-
-func TestQuestions_AreAnsweredOnceAndBounded(t *testing.T) {
-	var q drive.Questions[string]
-	var got []string
-	first := q.Keep(func(m string) error { got = append(got, m); return nil })
-	require.NoError(t, q.Answer(first, "yes"))
-	require.NoError(t, q.Answer(first, "again"))
-	old := q.Keep(func(m string) error { got = append(got, m); return nil })
-	for range 1024 {
-		q.Keep(func(string) error { return errors.New("not this one") })
-	}
-	require.NoError(t, q.Answer(old, "too late"))
-	require.Equal(t, "yes", strings.Join(got, " "))
 }

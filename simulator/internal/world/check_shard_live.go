@@ -92,10 +92,8 @@ func (s *shards) runner(x *slot) *shardHost {
 		if r := t.executors[x.index].run; r != nil && !r.asked && r.trusted() {
 			return t
 		}
-		for _, st := range t.host.Status() {
-			if st.Shard == x.index && st.Phase == core.Resting {
-				return t
-			}
+		if phase, _ := t.host.Shard(x.index); phase == core.Resting {
+			return t
 		}
 	}
 	return nil

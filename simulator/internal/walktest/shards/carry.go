@@ -2,7 +2,6 @@ package shards
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -172,7 +171,7 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 	if old {
 		before = hostState(s.hosts[i])
 	}
-	newer := newerThan(s.hosts[i].Status(), b.Msg.Takes)
+	has := s.hosts[i] // host copies it
 	m := s.host(i)
 	asked := slot.Asked[message.Message]{Ref: uint64(from) | b.Term<<8, From: name(from), Message: *b.Msg}
 	effects := m.Step(s.Now, asked)
@@ -180,21 +179,14 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 		w.Search.Broken(s, "E", fmt.Sprintf("%s follows the coordinator on %s, whose term %d is over",
 			name(i), name(from), b.Term))
 	}
-	after := m.Status()
-	for _, x := range newer {
-		if !slices.ContainsFunc(after, func(y host.ShardStatus) bool { return y.Shard == x.Shard && y.Phase == x.Phase && y.Number == x.Number }) {
+	for _, t := range b.Msg.Takes {
+		phase, number := has.Shard(t.Shard)
+		if after, by := m.Shard(t.Shard); t.Number < number && (after != phase || by != number) {
 			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
-				name(i), x.Shard, walktest.Number(x.Number), name(from)))
+				name(i), t.Shard, walktest.Number(number), name(from)))
 		}
 	}
 	w.Carry(s, i, effects)
-}
-
-// newerThan are the shards of those asked for that a member has by a newer order than that under which they are asked for.
-func newerThan(has []host.ShardStatus, asked []message.Take) []host.ShardStatus {
-	return slices.DeleteFunc(has, func(x host.ShardStatus) bool {
-		return !slices.ContainsFunc(asked, func(t message.Take) bool { return t.Shard == x.Shard && t.Number < x.Number })
-	})
 }
 
 func hostState(m *host.Machine) string {

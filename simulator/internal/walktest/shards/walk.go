@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
@@ -105,9 +104,10 @@ func (w *walker) Well(s *state) bool {
 		}
 	}
 	for i := range w.Members {
-		moving := func(x host.ShardStatus) bool { return x.Phase != slot.Active }
-		if s.Live(i) && slices.ContainsFunc(s.hosts[i].Status(), moving) {
-			return false
+		for n := range w.Shards {
+			if p, _ := s.hosts[i].Shard(n); s.Live(i) && p != slot.Idle && p != slot.Active {
+				return false
+			}
 		}
 	}
 	return true
@@ -119,8 +119,10 @@ func (w *walker) Standing(s *state) (text string) {
 		if !s.Live(i) {
 			continue
 		}
-		for _, x := range s.hosts[i].Status() {
-			text += fmt.Sprintf("%s is %v with shard %d, ", name(i), x.Phase, x.Shard)
+		for n := range w.Shards {
+			if p, _ := s.hosts[i].Shard(n); p != slot.Idle {
+				text += fmt.Sprintf("%s is %v with shard %d, ", name(i), p, n)
+			}
 		}
 	}
 	for k := range s.coordinators {
