@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
@@ -32,11 +33,16 @@ func contract(t testing.TB) []byte {
 
 func compiledSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(scenario.Schema()))
+	return compiled(t, scenario.Schema())
+}
+
+func compiled(t testing.TB, schema []byte) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
-	require.NoError(t, c.AddResource("scenario.schema.json", doc))
-	s, err := c.Compile("scenario.schema.json") // also checks it against the schema of draft 2020-12
+	require.NoError(t, c.AddResource("schema.json", doc))
+	s, err := c.Compile("schema.json") // also checks it against the schema of draft 2020-12
 	require.NoError(t, err)
 	return s
 }
@@ -72,6 +78,31 @@ func schemaError(t testing.TB, s *jsonschema.Schema, data []byte) error {
 	var doc yaml.Node
 	require.NoError(t, yaml.Unmarshal(data, &doc))
 	return s.Validate(instance(&doc))
+}
+
+// The schema of sbr.yaml accepts what is deployed and what sbr config init prints, and refuses what the program refuses.
+func TestConfigSchema(t *testing.T) {
+	s := compiled(t, config.Schema())
+	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "kubernetes", "*", "*", "sbr.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range append(files, filepath.Join("..", "..", "deploy", "package", "sbr.yaml")) {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, schemaError(t, s, data), path)
+	}
+	template, err := config.Template(map[string]string{"system": "s", "split-brain-resolver.min-members": "3"})
+	require.NoError(t, err)
+	require.NoError(t, schemaError(t, s, template))
+	for _, bad := range []string{
+		"downing-provider: none", "system: s\nstable-after: 20s", "system: s\nsplit-brain-resolver: {stable-afer: 20s}",
+		"system: s\nsplit-brain-resolver: {active-strategy: keep-olds}", "system: s\nhooks: {on-down: reboot}",
+		"system: s\nlease: {heartbeat-timeout: 20}",
+	} {
+		require.Error(t, schemaError(t, s, []byte(bad)), bad)
+		_, err := config.Parse("bad", []byte(bad))
+		require.Error(t, err, bad)
+	}
 }
 
 func TestSchema_AcceptsTheLibrary(t *testing.T) {
