@@ -89,7 +89,9 @@ func (l *Locator) Location() Location {
 }
 
 // Changes tells where the singleton runs, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
-func (l *Locator) Changes(ctx context.Context) <-chan Location { return l.at.Changes(ctx, l.ctx.Done()) }
+func (l *Locator) Changes(ctx context.Context) <-chan Location {
+	return l.at.Changes(ctx, l.ctx.Done())
+}
 
 // Wait returns where the singleton runs as soon as that is known, and differs from what the caller has tried in vain (its token, zero: none). The error is
 // ctx's, or says that the locator was closed.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+
 	"github.com/spf13/cobra"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
@@ -22,9 +24,7 @@ func newConfigInit(s streams) *cobra.Command {
 	set := c.Flags().StringToString("set", nil, "other keys to set, by their paths")
 	c.RunE = verb(func() error {
 		values := map[string]string{"system": *system, "split-brain-resolver.lease-majority.lease-implementation": *implementation}
-		for path, value := range *set {
-			values[path] = value
-		}
+		maps.Copy(values, *set)
 		file, err := config.Template(values)
 		if err != nil {
 			return badInput{err}

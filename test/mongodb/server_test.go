@@ -39,7 +39,7 @@ func newServer(t testing.TB) *server {
 	}
 	program, err := buildcache.FerretDB.Ensure(t.Context(), os.Stderr)
 	require.NoError(t, err)
-	folder, err := os.MkdirTemp("", "ferretdb") // short: the path of a socket is
+	folder, err := os.MkdirTemp("", "ferretdb") //nolint:usetesting // short: the path of a socket is
 	require.NoError(t, err)
 	s := &server{thread: process.NewThread(), program: program, folder: folder}
 	t.Cleanup(func() {

@@ -225,7 +225,7 @@ func TestVerdict(t *testing.T) {
 	newer.status.Incarnation = uid("n9")
 	for want, s := range map[string]*source{
 		"This member is among the survivors.":     decided(5, 2),
-		"The verdict downs this member.":             lost(),
+		"The verdict downs this member.":          lost(),
 		"This member is not among the survivors.": unnamed,
 		"This member came later.":                 newer,
 	} {
