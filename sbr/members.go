@@ -222,7 +222,7 @@ func (r *Resolver) inherit(suspects []ID) {
 	for _, id := range suspects {
 		if !contains(r.verdict.Down, id) {
 			r.remember([]Member{{ID: id, Name: string(id), Seen: r.verdict.Token}})
-			if m := r.get(id); m.suspect() && m.since == r.now {
+			if m := r.get(id); m != nil && m.suspect() && m.since == r.now {
 				m.since -= r.stableAfter()
 			}
 		}
