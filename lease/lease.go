@@ -359,7 +359,9 @@ func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s S
 	if s.Write {
 		snapshot.Version, err = l.store.Write(bounded, s.Record, s.Prev)
 	} else {
-		snapshot, err = l.store.Read(bounded)
+		if snapshot, err = l.store.Read(bounded); err == nil {
+			err = snapshot.Record.away()
+		}
 	}
 	if e = (Answered{Request: s.Request, Snapshot: snapshot}); err != nil {
 		e = Failed{Request: s.Request, Err: because(bounded, err)}

@@ -30,6 +30,7 @@ type Document struct {
 	Acquired time.Time    `json:"acquired,omitzero"`
 	Renewed  time.Time    `json:"renewed,omitzero"`
 	Verdict  *sbr.Verdict `json:"verdict,omitempty"`
+	Moved    Moved        `json:"moved,omitzero"`
 }
 
 // NewDocument returns the form in which r is kept. What text would change on the way is an error.
@@ -39,7 +40,7 @@ func NewDocument(r Record) (Document, error) {
 	}
 	d := Document{
 		Write: rand.Text(), Holder: r.Holder, Token: r.Token, Nonce: r.Nonce,
-		Acquired: r.Acquired.UTC(), Renewed: r.Renewed.UTC(), Verdict: r.Verdict,
+		Acquired: r.Acquired.UTC(), Renewed: r.Renewed.UTC(), Verdict: r.Verdict, Moved: r.Moved,
 	}
 	if r.TTL > 0 {
 		d.TTL = r.TTL.String()
@@ -51,7 +52,7 @@ func NewDocument(r Record) (Document, error) {
 func (d *Document) Record() (Record, error) {
 	r := Record{
 		Holder: d.Holder, Token: d.Token, Nonce: d.Nonce,
-		Acquired: d.Acquired.UTC(), Renewed: d.Renewed.UTC(), Verdict: d.Verdict,
+		Acquired: d.Acquired.UTC(), Renewed: d.Renewed.UTC(), Verdict: d.Verdict, Moved: d.Moved,
 	}
 	if r.Verdict != nil {
 		r.Verdict.Normalize() // a hand may have edited it, and look-ups need order
@@ -69,9 +70,9 @@ func (d *Document) Record() (Record, error) {
 	return r, nil
 }
 
-// recordFormat is the newest format. Format 2 has left and heirs in the verdict; a record without them is written in format 1, which
-// members of earlier versions read.
-const recordFormat = 2
+// recordFormat is the newest format. Format 2 has left and heirs in the verdict, format 3 a lease that has moved, which members of earlier
+// versions must not take for theirs. A record without these is written in format 1, which all read.
+const recordFormat = 3
 
 // ErrNewerFormat is wrapped by UnmarshalRecord when the record is in a format of a later version of this program.
 var ErrNewerFormat = errors.New("written by a newer version of this program")
@@ -88,6 +89,9 @@ func MarshalRecord(r Record) ([]byte, error) {
 	}{1, d}
 	if v := r.Verdict; v != nil && len(v.Left)+len(v.Heirs) > 0 {
 		whole.Format = 2
+	}
+	if r.Moved.Away() {
+		whole.Format = 3
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -120,7 +124,7 @@ func UnmarshalRecord(text []byte) (Record, error) {
 	var d Document
 	into := map[string]any{
 		"write": &d.Write, "holder": &d.Holder, "token": &d.Token, "nonce": &d.Nonce, "ttl": &d.TTL,
-		"acquired": &d.Acquired, "renewed": &d.Renewed, "verdict": &d.Verdict,
+		"acquired": &d.Acquired, "renewed": &d.Renewed, "verdict": &d.Verdict, "moved": &d.Moved,
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if into[name] == nil {
@@ -213,7 +217,7 @@ func (r *Record) Validate() error {
 	if err := r.spent(); err != nil {
 		return err
 	}
-	texts := []string{r.Holder, r.Nonce}
+	texts := []string{r.Holder, r.Nonce, r.Moved.To, r.Moved.Store}
 	if v := r.Verdict; v != nil {
 		texts = append(texts, string(v.DecidedBy), v.Reason)
 		for _, ids := range [][]sbr.ID{v.Survivors, v.Down, v.Left, v.Heirs} {

@@ -111,9 +111,12 @@ func Reset(ctx context.Context, s Store, forget bool) (before, after Record, err
 	}
 }
 
-// Mended returns what Reset makes of a record: r itself where nothing has to be done. Error: ErrVerdictSpent.
+// Mended returns what Reset makes of a record: r itself where nothing has to be done. Errors: ErrVerdictSpent, and a MovedError.
 func Mended(r *Record, forget bool) (Record, error) {
 	m := r.clone()
+	if err := r.away(); err != nil {
+		return m, err
+	}
 	verdict := uint64(0)
 	if r.Verdict != nil {
 		verdict = r.Verdict.Token

@@ -41,6 +41,8 @@ type Record struct {
 	Acquired, Renewed time.Time
 	// Verdict is the last verdict, nil if none was ever written. It stays when the lease is released.
 	Verdict *sbr.Verdict
+	// Moved says that the lease is in another store now: no Lease writes this record any more. Zero: it is here. See Move.
+	Moved Moved
 	// Behind is set by Lease, never by a store, which does not keep it: the store went backwards. Token and Verdict are the newest that this
 	// Lease has seen; the store holds less.
 	Behind bool

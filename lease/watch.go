@@ -289,6 +289,9 @@ func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 		store: l.store, pace: l.opts.Pace, clock: l.clock, log: l.log, noted: l.opts.OnWatch,
 		read: l.fetch,
 		hear: func(s Snapshot) (Snapshot, bool) {
+			if s.Record.Moved.Away() {
+				return s, false // the read says so
+			}
 			if news := l.step(Heard{s}); news != nil {
 				return Snapshot{Record: *news, Version: s.Version}, true
 			}

@@ -32,9 +32,7 @@ type Resolver struct {
 
 	table
 	reports []Report
-	// reportedSince is since when each of the reports stands without a gap; only with a lease.
-	reportedSince []time.Duration
-	seenBy        []ID
+	seenBy  []ID
 	// indirect are the members that were indirectly connected when the reports were last read, reporters the
 	// observers then, if the strategy keeps the largest group.
 	indirect  []ID

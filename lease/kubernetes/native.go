@@ -92,7 +92,7 @@ func fromLease(l *coordv1.Lease) (lease.Record, error) {
 	if err != nil {
 		return lease.Record{}, fmt.Errorf("annotation %s: %w", Annotation, err)
 	}
-	r.Token, r.Verdict = max(p.Token, floor), p.Verdict
+	r.Token, r.Verdict, r.Moved = max(p.Token, floor), p.Verdict, p.Moved
 	if p.Holder == r.Holder {
 		// Else the holder was changed by other means, and the nonce would tell its author a lie.
 		r.Nonce, r.TTL = p.Nonce, p.TTL

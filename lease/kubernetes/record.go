@@ -17,7 +17,9 @@ import (
 const Annotation = "serf-sbr.github.io/record"
 
 const (
+	// recordFormat is what all versions read, movedFormat that of a lease that has moved, which earlier versions must not take for theirs.
 	recordFormat = 1
+	movedFormat  = 2
 	// compressAbove keeps the record of a cluster of up to about two hundred members readable.
 	compressAbove = 8 << 10
 	// maxRecord leaves the annotations of others room in the 256 KiB that the server allows for all of them.
@@ -49,7 +51,11 @@ func encode(r lease.Record) (string, error) {
 func payloadOf(r lease.Record) (payload, error) {
 	r.Acquired, r.Renewed = writable(r.Acquired), writable(r.Renewed)
 	d, err := lease.NewDocument(r)
-	return payload{Format: recordFormat, Document: d}, err
+	p := payload{Format: recordFormat, Document: d}
+	if r.Moved.Away() {
+		p.Format = movedFormat
+	}
+	return p, err
 }
 
 // pack returns the annotation's value.
@@ -117,8 +123,8 @@ func decode(value string) (r lease.Record, at *int64, err error) {
 		return r, nil, err
 	}
 	switch {
-	case head.Format > recordFormat:
-		return r, nil, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, recordFormat)
+	case head.Format > movedFormat:
+		return r, nil, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, movedFormat)
 	case head.Format < recordFormat:
 		return r, nil, fmt.Errorf("format %d is unknown", head.Format)
 	}

@@ -94,7 +94,7 @@ func TestDecode_Junk(t *testing.T) {
 		"more than JSON":  {`{"v":1}x`, "invalid character"},
 		"no format":       {`{}`, "format 0 is unknown"},
 		"old format":      {`{"v":-1}`, "format -1 is unknown"},
-		"newer format":    {`{"v":2,"token":"in words"}`, "format 2 is newer than this program"},
+		"newer format":    {`{"v":3,"token":"in words"}`, "format 3 is newer than this program"},
 		"huge format":     {`{"v":1e99}`, "cannot unmarshal"},
 		"negative token":  {`{"v":1,"token":-1}`, "cannot unmarshal"},
 		"negative ttl":    {`{"v":1,"ttl":"-1s"}`, "it is negative"},

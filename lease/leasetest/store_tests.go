@@ -124,7 +124,9 @@ func storeRoundTrip(t *testing.T, b *bench) {
 	left.Verdict.Left, left.Verdict.Heirs = []sbr.ID{"n2@1", "n1@1"}, []sbr.ID{"n4@1"}
 	a, o := b.open("a"), b.open("b")
 	var prev lease.Version
-	for _, r := range []lease.Record{record("a", 1), free, plain, forever, bare, odd, huge, left, {}} {
+	moved := record("a", 9)
+	moved.Moved = lease.Moved{To: "another store", Store: "it", At: moved.Renewed, Reserved: true}
+	for _, r := range []lease.Record{record("a", 1), free, plain, forever, bare, odd, huge, left, moved, {}} {
 		got := b.write(a, r, prev)
 		read := b.read(o)
 		require.Equal(t, got.Version, read.Version)
