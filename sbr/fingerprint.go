@@ -55,8 +55,23 @@ func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 		b = binary.AppendUvarint(b, m.Seen)
 	}
 	b = appendIDs(appendIDs(b, r.seenBy), r.indirect)
-	for _, rep := range r.reports {
+	// How long something lasts matters in unrest, and only up to stable-after.
+	ages := NeedsLease(r.strategy) && (r.changes > 0 || r.race != nil && r.race.unrest)
+	age := func(since time.Duration) {
+		if ages {
+			b = binary.AppendUvarint(b, uint64(min(now-since, r.stableAfter())))
+		}
+	}
+	for i, rep := range r.reports {
 		b = appendText(appendText(b, string(rep.Observer)), string(rep.Subject))
+		if ages {
+			age(r.reportedSince[i])
+		}
+	}
+	for m := range r.each {
+		if m.suspect() {
+			age(m.since)
+		}
 	}
 	b = appendText(b, string(r.record.Holder))
 	b = binary.AppendUvarint(b, r.record.Token)

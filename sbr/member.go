@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Status is the place of a member in its life, with the names of the reference resolver.
@@ -66,6 +67,8 @@ type Member struct {
 	// where it cannot be reached, and decide. It stays a suspect until it is decided about or seen again.
 	Unlisted bool
 
+	// since is when the member became unreachable; meaningless while it is not.
+	since time.Duration
 	// awaiting says that the cluster calls the member alive, but it was not seen while nobody was unreachable.
 	awaiting bool
 	// mustGo says that the verdict of this member's lease downed it: it must be gone before the release.

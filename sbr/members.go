@@ -116,6 +116,9 @@ func (r *Resolver) onMemberSeen(m Member) {
 	m.Unreachable, m.Unlisted, m.awaiting = false, false, reported == Up || reported == WeaklyUp
 	old := r.get(m.ID)
 	m.mustGo = old != nil && old.mustGo
+	if old != nil {
+		m.since = old.since
+	}
 	if old == nil {
 		if m.awaiting {
 			m.Status = Joining
@@ -177,6 +180,9 @@ func (r *Resolver) onMemberGone(e MemberGone) {
 		return
 	}
 	suspect := m.suspect()
+	if !m.Unreachable {
+		m.since = r.now
+	}
 	r.change(m, func(m *Member) {
 		m.Unreachable, m.Unlisted = true, true
 		m.Status = min(m.Status, Up) // a leave that nobody confirmed
@@ -202,7 +208,7 @@ func (r *Resolver) remember(suspects []Member) {
 		if m.ID == "" || r.get(m.ID) != nil || r.isOut(&m) {
 			continue
 		}
-		m.Status, m.Unreachable, m.Unlisted, m.awaiting, m.mustGo = Up, true, true, false, false
+		m.Status, m.Unreachable, m.Unlisted, m.awaiting, m.mustGo, m.since = Up, true, true, false, false, r.now
 		r.put(m)
 		r.unrest()
 	}
@@ -216,6 +222,9 @@ func (r *Resolver) inherit(suspects []ID) {
 	for _, id := range suspects {
 		if !contains(r.verdict.Down, id) {
 			r.remember([]Member{{ID: id, Name: string(id), Seen: r.verdict.Token}})
+			if m := r.get(id); m != nil && m.suspect() && m.since == r.now {
+				m.since -= r.stableAfter()
+			}
 		}
 	}
 	r.lastChange, r.firstChange, r.changes = since, first, changes
@@ -239,7 +248,7 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 	if m == nil || id == r.self || m.Unreachable == unreachable {
 		return
 	}
-	r.change(m, func(m *Member) { m.Unreachable = unreachable })
+	r.change(m, func(m *Member) { m.Unreachable, m.since = unreachable, r.now })
 	if m.Status <= Up {
 		r.unrest()
 	}
@@ -286,17 +295,37 @@ func (r *Resolver) clean(reports []Report) bool {
 }
 
 func (r *Resolver) observe(e Observations) {
-	r.reports, r.seenBy, r.made, r.reporters, r.placed = e.Reports, e.SeenBy, nil, nil, false
-	if !slices.IsSortedFunc(r.reports, compareReports) {
-		r.reports = slices.Clone(r.reports)
-		slices.SortFunc(r.reports, compareReports)
+	reports := e.Reports
+	if !slices.IsSortedFunc(reports, compareReports) {
+		reports = slices.Clone(reports)
+		slices.SortFunc(reports, compareReports)
 	}
+	if NeedsLease(r.strategy) {
+		r.reportedSince = r.ages(reports)
+	}
+	r.reports, r.seenBy, r.made, r.reporters, r.placed = reports, e.SeenBy, nil, nil, false
 	if KeepsLargestGroup(r.strategy) {
 		r.reporters = make(set)
 		for _, report := range r.reports {
 			r.reporters.add(report.Observer)
 		}
 	}
+}
+
+// ages lists since when each of the reports stands without a gap. Both lists are in order.
+func (r *Resolver) ages(reports []Report) []time.Duration {
+	since := make([]time.Duration, len(reports))
+	i := 0
+	for n, report := range reports {
+		for i < len(r.reports) && compareReports(r.reports[i], report) < 0 {
+			i++
+		}
+		since[n] = r.now
+		if i < len(r.reports) && r.reports[i] == report {
+			since[n] = r.reportedSince[i]
+		}
+	}
+	return since
 }
 
 // unrest restarts the stable deadline.

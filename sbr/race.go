@@ -97,7 +97,7 @@ func (r *Resolver) tryLease() {
 	if rc.target != "" {
 		d = r.requested(rc.target, rc.reason)
 	} else {
-		d = r.decision()
+		d = r.judged()
 		if r.otherDecision(d) {
 			return
 		}
@@ -114,6 +114,11 @@ func (r *Resolver) tryLease() {
 func (r *Resolver) otherDecision(d Decision) bool {
 	if d.Final.NeedsLease() {
 		return false
+	}
+	if r.race.unrest {
+		r.race, r.changes, r.firstChange = nil, max(r.changes, 1), r.now-r.unstableAfter()
+		r.explain(TopicHealed, "nothing has lasted for %v any more: the race for the lease ends", r.stableAfter())
+		return true
 	}
 	r.race, r.lastChange = nil, r.now
 	r.explain(TopicHealed, "the decision would be %s now: it must be stable for %v first", d.Final, r.stableAfter())
@@ -142,7 +147,8 @@ func (r *Resolver) proposal(d Decision) Verdict {
 	for m := range r.each {
 		switch {
 		case !m.Downable(), r.hasLeft(m.ID) && !m.Unreachable: // neither a survivor nor downed: it is about to be gone
-		case m.Unreachable && d.Group == nil || downed.has(m.ID) || !r.verdict.Eligible(m.ID, m.Seen):
+		case m.Unreachable && d.Group == nil && (!r.race.unrest || r.lasts(m.since)),
+			downed.has(m.ID), !r.verdict.Eligible(m.ID, m.Seen):
 			v.Down = append(v.Down, m.ID)
 		default:
 			v.Survivors = append(v.Survivors, m.ID)
@@ -281,7 +287,7 @@ func (r *Resolver) giveUp() {
 		r.tryLease()
 		return
 	}
-	d := r.decision()
+	d := r.judged()
 	if r.otherDecision(d) {
 		return
 	}

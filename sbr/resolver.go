@@ -32,7 +32,9 @@ type Resolver struct {
 
 	table
 	reports []Report
-	seenBy  []ID
+	// reportedSince is since when each of the reports stands without a gap; only with a lease.
+	reportedSince []time.Duration
+	seenBy        []ID
 	// indirect are the members that were indirectly connected when the reports were last read, reporters the
 	// observers then, if the strategy keeps the largest group.
 	indirect  []ID

@@ -28,36 +28,81 @@ func KeepsLargestGroup(s Strategy) bool {
 func (r *Resolver) view() View {
 	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
 	if KeepsLargestGroup(r.strategy) {
-		v.Reports = r.confirmed()
+		v.Reports = confirmed(r.reports, r.get)
 	}
 	return v
 }
 
+// lasting is the view of what has stood for stable-after without a gap: members that became unreachable later count as
+// reachable, and links that broke later as whole (design rule 17). It is what a decision in unrest goes by: the rest may be
+// noise, and is decided about when it has lasted.
+func (r *Resolver) lasting() View {
+	v := View{Self: r.self, Members: slices.Clone(r.members), SeenBy: r.seenBy}
+	for i := range v.Members {
+		m := &v.Members[i]
+		m.Unreachable = m.Unreachable && r.lasts(m.since)
+	}
+	for i, report := range r.reports {
+		if r.lasts(r.reportedSince[i]) {
+			v.Reports = append(v.Reports, report)
+		}
+	}
+	if KeepsLargestGroup(r.strategy) {
+		v.Reports = confirmed(v.Reports, func(id ID) *Member {
+			if i, ok := r.index[id]; ok {
+				return &v.Members[i]
+			}
+			return nil
+		})
+	}
+	return v
+}
+
+func (r *Resolver) lasts(since time.Duration) bool { return r.now-since >= r.stableAfter() }
+
 // confirmed are the reports that break a link: those about, or by, a member that counts as unreachable, and those
 // of two members about each other. A single report about a member that all others reach is noise.
-func (r *Resolver) confirmed() []Report {
+func confirmed(reports []Report, get func(ID) *Member) []Report {
 	lone := func(report Report) bool {
-		s := r.get(report.Subject)
+		s := get(report.Subject)
 		if s == nil || s.Unreachable {
 			return false
 		}
-		if o := r.get(report.Observer); o == nil || o.Unreachable {
+		if o := get(report.Observer); o == nil || o.Unreachable {
 			return false
 		}
-		_, both := slices.BinarySearchFunc(r.reports, Report{Observer: report.Subject, Subject: report.Observer}, compareReports)
+		_, both := slices.BinarySearchFunc(reports, Report{Observer: report.Subject, Subject: report.Observer}, compareReports)
 		return !both
 	}
-	i := slices.IndexFunc(r.reports, lone)
+	i := slices.IndexFunc(reports, lone)
 	if i < 0 {
-		return r.reports
+		return reports
 	}
-	kept := slices.Clone(r.reports[:i])
-	for _, report := range r.reports[i:] {
+	kept := slices.Clone(reports[:i])
+	for _, report := range reports[i:] {
 		if !lone(report) {
 			kept = append(kept, report)
 		}
 	}
 	return kept
+}
+
+// judged is the decision that the race is about: in unrest what has lasted, otherwise the present view.
+func (r *Resolver) judged() Decision {
+	if r.race == nil || !r.race.unrest {
+		return r.decision()
+	}
+	return r.decisionInUnrest()
+}
+
+// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody.
+func (r *Resolver) decisionInUnrest() Decision {
+	v := r.lasting()
+	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
+	if len(d.Down) == 0 {
+		return Decision{}
+	}
+	return d
 }
 
 // decision is what the strategy makes of the present view.
@@ -74,19 +119,19 @@ func (r *Resolver) decision() Decision {
 //
 // The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells
 // its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable. With a
-// lease nobody goes down for unrest alone: the first of the side proposes what the view is now (design rule 17),
-// because the lease makes any choice safe.
+// lease nobody goes down for unrest alone: the first of the side proposes what has lasted (design rule 17), because
+// the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
 func (r *Resolver) downWhenUnstable() {
 	r.settled()
 	if !r.armed || r.now < r.unstableAt() {
 		return
 	}
 	if NeedsLease(r.strategy) {
-		r.decide()
-		if r.race != nil {
+		if d := r.decisionInUnrest(); d.Final.NeedsLease() {
+			r.startRace(d)
 			r.race.unrest = true
 		} else {
-			r.changes = 0
+			r.firstChange = r.now - r.unstableAfter()
 		}
 		return
 	}

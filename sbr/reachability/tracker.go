@@ -253,10 +253,11 @@ func (t *Tracker) Probes() []sbr.ID {
 }
 
 // choose appends those of the peers that are probed in this round: those that are known to be unreachable are
-// probed now and then for their return. In a sweep a probe that fails is repeated at once: the turn comes late.
+// probed now and then for their return; with Settings.AllHeard in each round, because a link that loses packets must not
+// look broken for stable-after, until they are downed. In a sweep a probe that fails is repeated at once: the turn comes late.
 func (t *Tracker) choose(ids []sbr.ID, peers []*peer, sweep bool) []sbr.ID {
 	for _, p := range peers {
-		if !p.verdict && !t.missed(p) || t.round%slowRound == 0 {
+		if !p.verdict && !t.missed(p) || t.round%slowRound == 0 || t.cfg.AllHeard && !p.downed {
 			p.urgent = sweep
 			ids = append(ids, p.id)
 		}

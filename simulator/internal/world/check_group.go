@@ -1,10 +1,73 @@
 package world
 
-import "github.com/serf-sbr/serf-sbr/sbr"
+import (
+	"time"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
 
 // allReach is promise S5: the survivors of a verdict all reach each other, as far as confirmed reports had reached its writer. It holds
-// where the largest group stays (design rule 17). Other rules down every member that is indirectly connected.
+// where the largest group stays (design rule 17). Other rules down every member that is indirectly connected. While the view keeps
+// changing only what has stood for stable-after counts.
 type allReach struct{ unchecked }
+
+func (*allReach) took(_ *World, p *process, e sbr.Event) {
+	h := &p.watch
+	switch e := e.(type) {
+	case sbr.Observations:
+		before := h.reported
+		if h.reported = nil; p.clean(e.Reports) {
+			return
+		}
+		h.reported = make(map[sbr.Report]time.Duration)
+		for _, r := range e.Reports {
+			h.reported[r] = p.clock()
+			if at, stood := before[r]; stood {
+				h.reported[r] = at
+			}
+		}
+	case sbr.Reachability:
+		h.missing(p, e.ID, e.Unreachable)
+	case sbr.MemberGone:
+		h.missing(p, e.ID, true)
+	case sbr.MemberSeen:
+		if m, known := p.r.Member(e.Member.ID); known && m.Unlisted {
+			h.missing(p, m.ID, false)
+		}
+	}
+}
+
+func (h *watch) missing(p *process, id sbr.ID, unreachable bool) {
+	if !unreachable {
+		delete(h.missed, id)
+		return
+	}
+	if h.missed == nil {
+		h.missed = make(map[sbr.ID]time.Duration)
+	}
+	if _, already := h.missed[id]; !already {
+		h.missed[id] = p.clock()
+	}
+}
+
+// binding are the broken links that a verdict of p may not leave among its survivors.
+func (p *process) binding() map[link]bool {
+	h, after := &p.watch, p.node.rules.Resolver.StableAfter
+	if p.clock()-h.viewed >= after {
+		return p.brokenLinks(h.reports, p.misses)
+	}
+	lasts := func(at time.Duration, stands bool) bool { return stands && p.clock()-at >= after }
+	var reports []sbr.Report
+	for _, r := range h.reports {
+		if at, stands := h.reported[r]; lasts(at, stands) {
+			reports = append(reports, r)
+		}
+	}
+	return p.brokenLinks(reports, func(id sbr.ID) bool {
+		at, missing := h.missed[id]
+		return lasts(at, missing)
+	})
+}
 
 func (*allReach) stepped(w *World, p *process, effects []sbr.Effect) {
 	if !sbr.KeepsLargestGroup(p.node.rules.Strategy) {
@@ -19,7 +82,7 @@ func (*allReach) stepped(w *World, p *process, effects []sbr.Effect) {
 		for _, id := range x.Verdict.Survivors {
 			stays[id] = true
 		}
-		for link := range p.brokenLinks(p.watch.reports) {
+		for link := range p.binding() {
 			if stays[link[0]] && stays[link[1]] {
 				w.violate("S5", "%s asks for the lease for %s and %s, and has a report that one cannot reach the other", p.id, link[0], link[1])
 			}

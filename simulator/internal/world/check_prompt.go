@@ -60,7 +60,7 @@ func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 // group.
 func leads(p *process) bool {
 	s := p.r.Snapshot()
-	v := sbr.View{Self: p.id, Members: s.Members, Reports: p.confirmed(p.watch.reports)}
+	v := sbr.View{Self: p.id, Members: s.Members, Reports: p.confirmed(p.watch.reports, p.misses)}
 	g := p.node.rules.Strategy.Decide(&v).Group
 	if g == nil {
 		return s.Leader == p.id

@@ -18,6 +18,9 @@ type watch struct {
 	// indirect are the members that were indirectly connected last, reports what was told of who reaches whom.
 	indirect []sbr.ID
 	reports  []sbr.Report
+	// reported and missed are since when a report, and a member's being unreachable, stand without a gap.
+	reported map[sbr.Report]time.Duration
+	missed   map[sbr.ID]time.Duration
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
@@ -91,16 +94,21 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 // link joins two members, the lower incarnation first.
 type link [2]sbr.ID
 
+func (p *process) misses(id sbr.ID) bool {
+	m, _ := p.r.Member(id)
+	return m.Unreachable
+}
+
 // confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
-func (p *process) confirmed(reports []sbr.Report) []sbr.Report {
+func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool) []sbr.Report {
 	said := make(map[sbr.Report]bool)
 	for _, r := range reports {
 		said[r] = true
 	}
 	return slices.DeleteFunc(slices.Clone(reports), func(r sbr.Report) bool {
-		a, known := p.r.Member(r.Observer)
-		b, knownToo := p.r.Member(r.Subject)
-		return known && knownToo && !a.Unreachable && !b.Unreachable && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
+		_, known := p.r.Member(r.Observer)
+		_, knownToo := p.r.Member(r.Subject)
+		return known && knownToo && !unreachable(r.Observer) && !unreachable(r.Subject) && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
 	})
 }
 
@@ -119,22 +127,22 @@ func (p *process) clean(reports []sbr.Report) bool {
 
 // wouldDown lists the members that p would down if it had to decide.
 func (p *process) wouldDown(reports []sbr.Report) []sbr.ID {
-	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: p.confirmed(reports)}, p.node.rules
+	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: p.confirmed(reports, p.misses)}, p.node.rules
 	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
 }
 
 // brokenLinks are those between two members that p hears. It says plainly what the resolver and View.LargestGroup work out in their own
 // ways.
-func (p *process) brokenLinks(reports []sbr.Report) map[link]bool {
+func (p *process) brokenLinks(reports []sbr.Report, unreachable func(sbr.ID) bool) map[link]bool {
 	observers, links := make(map[sbr.ID]bool), make(map[link]bool)
 	for _, r := range reports {
 		observers[r.Observer] = true
 	}
 	hears := func(id sbr.ID) bool {
 		m, known := p.r.Member(id)
-		return known && m.Downable() && (id == p.id || !m.Unreachable || observers[id])
+		return known && m.Downable() && (id == p.id || !unreachable(id) || observers[id])
 	}
-	for _, r := range p.confirmed(reports) {
+	for _, r := range p.confirmed(reports, unreachable) {
 		if hears(r.Observer) && hears(r.Subject) {
 			links[link{min(r.Observer, r.Subject), max(r.Observer, r.Subject)}] = true
 		}
