@@ -64,7 +64,7 @@ func completeValues(c *cobra.Command) {
 		case f.Name == "profile":
 			complete = cobra.FixedCompletions(timing.Profiles(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "lease-implementation":
-			complete = cobra.FixedCompletions([]string{config.ImplementationKubernetes, config.ImplementationFile}, cobra.ShellCompDirectiveNoFileComp)
+			complete = cobra.FixedCompletions(config.Implementations(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "api":
 			complete = cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "log-level":

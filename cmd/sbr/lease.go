@@ -17,8 +17,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
-	_ "github.com/serf-sbr/serf-sbr/lease/file" // lease-implementation: file
+	_ "github.com/serf-sbr/serf-sbr/lease/etcd" // the values of lease-implementation
+	_ "github.com/serf-sbr/serf-sbr/lease/file"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	_ "github.com/serf-sbr/serf-sbr/lease/mongodb"
+	_ "github.com/serf-sbr/serf-sbr/lease/postgres"
 )
 
 const leaseHelp = `Lease looks at the one lease that decides a partition, and repairs it.
@@ -26,6 +29,8 @@ const leaseHelp = `Lease looks at the one lease that decides a partition, and re
 The lease is named by a configuration (-f sbr.yaml), or by itself, as an argument or with --lease:
   NAME, kubernetes:NAME   a Lease object, found as kubectl would find it
   file:PATH               a file on this machine
+  etcd:NAME, postgres:NAME, mongodb:NAME
+                          in the store that the configuration's block of that name describes
 Flags override the configuration.`
 
 // leaseAPIs are the values of --api.
@@ -51,7 +56,7 @@ func addLease(c *cobra.Command) *leaseFlags {
 		return cobra.MaximumNArgs(1)(c, args)
 	}
 	addConfig(flags, &l.file, " that names the lease")
-	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME or file:PATH")
+	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
 	l.addPlace(flags)
 	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
 	return &l
@@ -117,7 +122,7 @@ func (l *leaseFlags) named() (t *target, err error) {
 		implementation, place = config.ImplementationKubernetes, l.lease
 	}
 	if place == "" {
-		return nil, fmt.Errorf("lease %q: it must be NAME, kubernetes:NAME or file:PATH", l.lease)
+		return nil, fmt.Errorf("lease %q: it must be NAME, KIND:NAME or file:PATH", l.lease)
 	}
 	if err := strictyaml.OneOf(implementation, lease.Implementations()); err != nil {
 		return nil, fmt.Errorf("lease %q: %w", l.lease, err)

@@ -75,7 +75,7 @@ func newRun(s streams) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // what follows CMD is CMD's
-	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME or file:PATH")
+	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
 	flags.StringVar(&r.singleton, "singleton", "", "run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
 	r.agent.addURL(flags, "http.listen of the configuration, $SBR_URL")
 	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")

@@ -65,7 +65,7 @@ var rules = []rule{
 	{
 		folder:   "downing",
 		patterns: []string{"./downing"},
-		deny:     []string{"k8s.io", "go.etcd.io", "go.mongodb.org", module + "/cmd", module + "/simulator"},
+		deny:     []string{"k8s.io", "go.etcd.io", "go.mongodb.org", "github.com/jackc", module + "/cmd", module + "/simulator"},
 	},
 	{
 		folder:   "simulator",
@@ -74,7 +74,7 @@ var rules = []rule{
 		deny: []string{
 			"github.com/hashicorp/memberlist",
 			"github.com/hashicorp/serf",
-			"go.etcd.io", "go.mongodb.org",
+			"go.etcd.io", "go.mongodb.org", "github.com/jackc",
 			"go.opentelemetry.io",
 			"k8s.io",
 			"sigs.k8s.io",

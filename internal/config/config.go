@@ -110,6 +110,9 @@ type Lease struct {
 	Times      `yaml:",inline"`
 	Kubernetes KubernetesLease `yaml:"kubernetes"`
 	File       FileLease       `yaml:"file,omitempty"`
+	Etcd       EtcdLease       `yaml:"etcd,omitempty"`
+	Postgres   PostgresLease   `yaml:"postgres,omitempty"`
+	MongoDB    MongoDBLease    `yaml:"mongodb,omitempty"`
 }
 
 // Times are the times of a lease. Nil: not set here.
@@ -138,6 +141,47 @@ type KubernetesLease struct {
 type FileLease struct {
 	Times `yaml:",inline"`
 	Path  string `yaml:"path"`
+}
+
+// EtcdLease is a lease in an etcd cluster.
+type EtcdLease struct {
+	Times `yaml:",inline"`
+	// Endpoints are URLs or host:port; those of one cluster.
+	Endpoints []string `yaml:"endpoints,omitempty"`
+	// Prefix is what the name of the lease is put behind; empty is /serf-sbr/.
+	Prefix   string `yaml:"prefix,omitempty"`
+	Username string `yaml:"username,omitempty"`
+	// PasswordFile is a path; empty with a Username is SBR_ETCD_PASSWORD of the environment.
+	PasswordFile string  `yaml:"password-file,omitempty"`
+	TLS          EtcdTLS `yaml:"tls,omitempty"`
+}
+
+// EtcdTLS are paths of PEM files. CA empty: the roots of the machine. Cert and Key: both or none.
+type EtcdTLS struct {
+	CA   string `yaml:"ca,omitempty"`
+	Cert string `yaml:"cert,omitempty"`
+	Key  string `yaml:"key,omitempty"`
+}
+
+// PostgresLease is a lease in a table of PostgreSQL.
+type PostgresLease struct {
+	Times `yaml:",inline"`
+	// URL is as libpq knows it. Empty, without a URLFile: SBR_POSTGRES_URL of the environment.
+	URL     string `yaml:"url,omitempty"`
+	URLFile string `yaml:"url-file,omitempty"`
+	// Table, with its schema or without; empty is sbr_lease.
+	Table string `yaml:"table,omitempty"`
+}
+
+// MongoDBLease is a lease in a collection of MongoDB.
+type MongoDBLease struct {
+	Times `yaml:",inline"`
+	// URI, empty without a URIFile: SBR_MONGODB_URI of the environment.
+	URI      string `yaml:"uri,omitempty"`
+	URIFile  string `yaml:"uri-file,omitempty"`
+	Database string `yaml:"database,omitempty"`
+	// Collection: empty is sbr_leases.
+	Collection string `yaml:"collection,omitempty"`
 }
 
 // OwnNode reports whether the agent is a node of its own instead of running beside a stock agent.
@@ -262,7 +306,18 @@ const (
 
 	ImplementationKubernetes = "kubernetes"
 	ImplementationFile       = "file"
+	ImplementationEtcd       = "etcd"
+	ImplementationPostgres   = "postgres"
+	ImplementationMongoDB    = "mongodb"
 )
+
+// Implementations are the stores that have a block under lease, in the order of the file.
+func Implementations() (keys []string) {
+	for _, b := range new(Lease).blocks() {
+		keys = append(keys, b.implementation)
+	}
+	return keys
+}
 
 // Values of when-lease-unknown.
 const (

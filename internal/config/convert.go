@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -137,13 +138,19 @@ func (t *Times) settings() (s lease.Settings) {
 type leaseBlock struct {
 	implementation string
 	times          *Times
-	set            bool // something stands in it
+	block          any // a pointer to it
 }
+
+// isSet reports whether something stands in it.
+func (b leaseBlock) isSet() bool { return !reflect.ValueOf(b.block).Elem().IsZero() }
 
 func (l *Lease) blocks() []leaseBlock {
 	return []leaseBlock{
-		{ImplementationKubernetes, &l.Kubernetes.Times, l.Kubernetes != (KubernetesLease{})},
-		{ImplementationFile, &l.File.Times, l.File != (FileLease{})},
+		{ImplementationKubernetes, &l.Kubernetes.Times, &l.Kubernetes},
+		{ImplementationFile, &l.File.Times, &l.File},
+		{ImplementationEtcd, &l.Etcd.Times, &l.Etcd},
+		{ImplementationPostgres, &l.Postgres.Times, &l.Postgres},
+		{ImplementationMongoDB, &l.MongoDB.Times, &l.MongoDB},
 	}
 }
 
@@ -181,25 +188,24 @@ func (f *File) LeaseStore() (string, error) {
 		return m.LeaseImplementation, nil
 	}
 	return "", strictyaml.Problem{Name: f.name, Path: implementationKey, Text: "is not set, and this is no pod: write kubernetes " +
-		"(and where the cluster is, as lease.kubernetes.kubeconfig), or file (and lease.file.path) where all members run on one machine"}
+		"(and where the cluster is, as lease.kubernetes.kubeconfig), etcd, postgres or mongodb (and its block under lease), or file " +
+		"(and lease.file.path) where all members run on one machine"}
 }
 
 // LeaseBlock returns a function that fills a struct with yaml tags from the block of a lease implementation, times excepted:
 // what lease.Spec.Decode wants. Nil: the implementation has no block.
 func (f *File) LeaseBlock(implementation string) func(into any) error {
-	var block any
-	switch implementation {
-	case ImplementationKubernetes:
-		b := f.Lease.Kubernetes
-		b.Times = Times{}
-		block = b
-	case ImplementationFile:
-		b := f.Lease.File
-		b.Times = Times{}
-		block = b
-	default:
-		return nil
+	lease := f.Lease // a copy, whose times go
+	for _, b := range lease.blocks() {
+		if b.implementation == implementation {
+			*b.times = Times{}
+			return decoder(b.block)
+		}
 	}
+	return nil
+}
+
+func decoder(block any) func(into any) error {
 	return func(into any) error {
 		data, err := yaml.Marshal(block)
 		if err != nil {

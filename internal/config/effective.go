@@ -55,7 +55,7 @@ const hidden = "(hidden)"
 // Redacted returns a copy for people's eyes: secrets that are set read "(hidden)". It does not validate any more.
 func (f *File) Redacted() *File {
 	r := *f
-	for _, secret := range []*string{&r.Serf.RPCAuthKey, &r.Serf.Encrypt} {
+	for _, secret := range []*string{&r.Serf.RPCAuthKey, &r.Serf.Encrypt, &r.Lease.Postgres.URL, &r.Lease.MongoDB.URI} {
 		if *secret != "" {
 			*secret = hidden
 		}
@@ -125,6 +125,13 @@ func (f *File) digestLease(line func(key string, value any)) {
 		}
 	case ImplementationFile:
 		line("path", f.Lease.File.Path)
+	case ImplementationEtcd: // by which addresses and as whom a member gets there is its own affair
+		line("prefix", f.Lease.Etcd.Prefix)
+	case ImplementationPostgres:
+		line("table", f.Lease.Postgres.Table)
+	case ImplementationMongoDB:
+		line("database", f.Lease.MongoDB.Database)
+		line("collection", f.Lease.MongoDB.Collection)
 	}
 	line("heartbeat-timeout", times.HeartbeatTimeout)
 	line("lease-operation-timeout", times.OperationTimeout)

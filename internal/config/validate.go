@@ -101,7 +101,7 @@ func (c *checker) resolver(path string, r *SplitBrainResolver) {
 	}
 	c.notNegative(path+".settle-after", r.SettleAfter)
 	c.probe(path+".probe", r)
-	c.OneOf(path+".lease-majority.lease-implementation", m.LeaseImplementation, []string{ImplementationKubernetes, ImplementationFile})
+	c.OneOf(path+".lease-majority.lease-implementation", m.LeaseImplementation, Implementations())
 	c.notNegative(path+".lease-majority.acquire-lease-delay-for-minority", m.AcquireLeaseDelayForMinority)
 	c.notNegative(path+".lease-majority.release-after", m.ReleaseAfter)
 	c.OneOf(path+".lease-majority.when-lease-unknown", m.WhenLeaseUnknown, []string{unknownDown, unknownSuspend})
@@ -138,6 +138,18 @@ func (c *checker) lease(path string, l *Lease) {
 	}
 	if api := l.Kubernetes.API; api != "" {
 		c.OneOf(path+".kubernetes.api", api, []string{"native", "akka", "pekko"})
+	}
+	if t := l.Etcd.TLS; (t.Cert == "") != (t.Key == "") {
+		c.Add(path+".etcd.tls", "has one of cert and key: give both, or none")
+	}
+	if l.Etcd.PasswordFile != "" && l.Etcd.Username == "" {
+		c.Add(path+".etcd.password-file", "is set, but username is not")
+	}
+	if l.Postgres.URL != "" && l.Postgres.URLFile != "" {
+		c.Add(path+".postgres.url", "is set, and url-file as well: leave one out")
+	}
+	if l.MongoDB.URI != "" && l.MongoDB.URIFile != "" {
+		c.Add(path+".mongodb.uri", "is set, and uri-file as well: leave one out")
 	}
 	for _, own := range l.blocks() {
 		if *own.times != (Times{}) {
@@ -208,13 +220,19 @@ func (c *checker) place(f *File) {
 		from = " (the default)"
 	}
 	for _, block := range f.Lease.blocks() {
-		if i := block.implementation; block.set && i != chosen && i != f.Singleton.UseLease {
+		if i := block.implementation; block.isSet() && i != chosen && i != f.Singleton.UseLease {
 			path := "lease." + i
 			if i == ImplementationFile && f.Lease.File.Path != "" {
 				path += ".path"
 			}
 			c.Add(path, "is set, but lease-implementation is %s%s: write lease-implementation: %s, or take this block out", chosen, from, i)
 		}
+	}
+	if chosen == ImplementationEtcd && len(f.Lease.Etcd.Endpoints) == 0 {
+		c.Add("lease.etcd.endpoints", "is empty: the lease-implementation etcd needs the addresses of the etcd cluster")
+	}
+	if chosen == ImplementationMongoDB && f.Lease.MongoDB.Database == "" {
+		c.Add("lease.mongodb.database", "is empty: the lease-implementation mongodb needs the name of the database")
 	}
 	if chosen == ImplementationFile && f.Lease.File.Path == "" {
 		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")
@@ -224,7 +242,7 @@ func (c *checker) place(f *File) {
 func (c *checker) singleton(f *File) {
 	s := &f.Singleton
 	if s.UseLease != "" {
-		c.OneOf("singleton.use-lease", s.UseLease, []string{ImplementationKubernetes, ImplementationFile})
+		c.OneOf("singleton.use-lease", s.UseLease, Implementations())
 	}
 	if s.UseLease == ImplementationFile && f.Lease.File.Path == "" {
 		c.Add("lease.file.path", "is empty: singleton.use-lease: file needs the path of a file that all members share; each singleton has one beside it")

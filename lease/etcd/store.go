@@ -18,6 +18,7 @@ import (
 type Store struct {
 	client *clientv3.Client
 	key    string
+	owned  bool // the client is the Store's to close
 }
 
 var (
