@@ -1,4 +1,4 @@
-# Nothing here needs root, but for `make e2e`, `make soak`, `make starts`, and `make browser` where a Chromium has to be installed. `make` alone lists the targets.
+# Nothing here needs root, but for `make e2e`, `make soak`, `make starts`, and `make browser` and `make postgres` where a Chromium or a PostgreSQL has to be installed. `make` alone lists the targets.
 
 SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
@@ -15,6 +15,9 @@ TIMES    ?= 5
 # The harness but what checks deploy/, which needs programs that take minutes to build. Most of it waits: four packages at a time.
 HARNESS  := $$($(GO) -C test list ./... | grep -v '/test/deploy')
 RUN      ?= TestStarts
+
+# Two apt-get at a time are one too many.
+APT      := flock Makefile
 
 # Property tests draw the same cases in every run, so that a red run means the change; `make properties` draws others.
 export RAPID_SEED ?= 1
@@ -34,7 +37,7 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 	@bin/sbr demo $(ARGS)
 
 .PHONY: test
-test: kube browser ## Run all tests but those of `make e2e` and `make deploy-check`: also against a real API server, in a real browser
+test: kube browser postgres ## Run all tests but those of `make e2e` and `make deploy-check`: also against a real API server, in a real browser
 	$(GO) test -timeout 25m ./...
 	$(GO) -C test test -p 4 -timeout 25m $(HARNESS)
 
@@ -44,7 +47,7 @@ test-fast: ## Run the tests that need less than a minute
 	$(GO) -C test test -short -timeout 5m $(HARNESS)
 
 .PHONY: race
-race: kube browser ## Run all tests with the race detector
+race: kube browser postgres ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
 	CGO_ENABLED=1 $(GO) -C test test -race -timeout 40m $(HARNESS)
 
@@ -163,7 +166,13 @@ kube: ## Build kube-apiserver, etcd and a stock Serf agent for the tests, once, 
 
 .PHONY: browser
 browser: ## Install Chromium for the tests, where there is none (apt-get, as root), or say how
-	@$(GO) run -C test ./browser/install
+	@$(APT) $(GO) run -C test ./browser/install
+
+# The tests start servers of their own; what the package starts is not touched.
+.PHONY: postgres
+postgres: ## Install PostgreSQL for the tests, where there is none (apt-get, as root; else set SBR_POSTGRES_BIN to the folder with initdb)
+	@ls $${SBR_POSTGRES_BIN:-/usr/lib/postgresql/*/bin}/initdb > /dev/null 2>&1 || $(APT) bash -c \
+		'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql'
 
 .PHONY: help
 help: ## List the targets

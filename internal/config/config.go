@@ -147,41 +147,41 @@ type FileLease struct {
 type EtcdLease struct {
 	Times `yaml:",inline"`
 	// Endpoints are URLs or host:port; those of one cluster.
-	Endpoints []string `yaml:"endpoints,omitempty"`
+	Endpoints []string `yaml:"endpoints"`
 	// Prefix is what the name of the lease is put behind; empty is /serf-sbr/.
-	Prefix   string `yaml:"prefix,omitempty"`
-	Username string `yaml:"username,omitempty"`
+	Prefix   string `yaml:"prefix"`
+	Username string `yaml:"username"`
 	// PasswordFile is a path; empty with a Username is SBR_ETCD_PASSWORD of the environment.
-	PasswordFile string  `yaml:"password-file,omitempty"`
-	TLS          EtcdTLS `yaml:"tls,omitempty"`
+	PasswordFile string  `yaml:"password-file"`
+	TLS          EtcdTLS `yaml:"tls"`
 }
 
 // EtcdTLS are paths of PEM files. CA empty: the roots of the machine. Cert and Key: both or none.
 type EtcdTLS struct {
-	CA   string `yaml:"ca,omitempty"`
-	Cert string `yaml:"cert,omitempty"`
-	Key  string `yaml:"key,omitempty"`
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
 }
 
 // PostgresLease is a lease in a table of PostgreSQL.
 type PostgresLease struct {
 	Times `yaml:",inline"`
 	// URL is as libpq knows it. Empty, without a URLFile: SBR_POSTGRES_URL of the environment.
-	URL     string `yaml:"url,omitempty"`
-	URLFile string `yaml:"url-file,omitempty"`
+	URL     string `yaml:"url"`
+	URLFile string `yaml:"url-file"`
 	// Table, with its schema or without; empty is sbr_lease.
-	Table string `yaml:"table,omitempty"`
+	Table string `yaml:"table"`
 }
 
 // MongoDBLease is a lease in a collection of MongoDB.
 type MongoDBLease struct {
 	Times `yaml:",inline"`
 	// URI, empty without a URIFile: SBR_MONGODB_URI of the environment.
-	URI      string `yaml:"uri,omitempty"`
-	URIFile  string `yaml:"uri-file,omitempty"`
-	Database string `yaml:"database,omitempty"`
+	URI      string `yaml:"uri"`
+	URIFile  string `yaml:"uri-file"`
+	Database string `yaml:"database"`
 	// Collection: empty is sbr_leases.
-	Collection string `yaml:"collection,omitempty"`
+	Collection string `yaml:"collection"`
 }
 
 // OwnNode reports whether the agent is a node of its own instead of running beside a stock agent.
@@ -318,6 +318,13 @@ func Implementations() (keys []string) {
 	}
 	return keys
 }
+
+// Where the stores keep a lease by default; they know it by themselves.
+const (
+	defaultPrefix     = "/serf-sbr/"
+	defaultTable      = "sbr_lease"
+	defaultCollection = "sbr_leases"
+)
 
 // Values of when-lease-unknown.
 const (

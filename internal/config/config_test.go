@@ -175,7 +175,13 @@ func TestEffective_SpellsOutWhatIsComputed(t *testing.T) {
 }
 
 func TestRedacted_HidesSecrets(t *testing.T) {
-	f := parse(t, "system: s\nserf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, rpc-auth-key: hush}")
+	f := parse(t, `
+system: s
+serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, rpc-auth-key: hush}
+split-brain-resolver: {lease-majority: {lease-implementation: postgres}}
+singleton: {use-lease: mongodb}
+lease: {postgres: {url: "postgres://sbr:hush@db"}, mongodb: {uri: "mongodb://sbr:hush@db", database: sbr}}
+`)
 	text := string(f.Redacted().Effective())
 	require.NotContains(t, text, "hush")
 	require.NotContains(t, text, "cg8StVXbQJ0gPvMd9o7yrg==")
@@ -194,6 +200,9 @@ func TestDigest(t *testing.T) {
 	} {
 		require.Equal(t, digest, parse(t, same).Digest(), name)
 	}
+	postgres := base + "split-brain-resolver: {lease-majority: {lease-implementation: postgres}}\nlease: {postgres: "
+	require.Equal(t, parse(t, postgres+"{url: a}}").Digest(), parse(t, postgres+"{url-file: b, table: sbr_lease}}").Digest())
+	require.NotEqual(t, parse(t, postgres+"{url: a}}").Digest(), parse(t, postgres+"{url: a, table: ops.sbr_lease}}").Digest())
 	for name, other := range map[string]string{
 		"system":       "system: t",
 		"provider":     base + "downing-provider: none",

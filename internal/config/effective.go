@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -126,12 +127,12 @@ func (f *File) digestLease(line func(key string, value any)) {
 	case ImplementationFile:
 		line("path", f.Lease.File.Path)
 	case ImplementationEtcd: // by which addresses and as whom a member gets there is its own affair
-		line("prefix", f.Lease.Etcd.Prefix)
+		line("prefix", cmp.Or(f.Lease.Etcd.Prefix, defaultPrefix))
 	case ImplementationPostgres:
-		line("table", f.Lease.Postgres.Table)
+		line("table", cmp.Or(f.Lease.Postgres.Table, defaultTable))
 	case ImplementationMongoDB:
 		line("database", f.Lease.MongoDB.Database)
-		line("collection", f.Lease.MongoDB.Collection)
+		line("collection", cmp.Or(f.Lease.MongoDB.Collection, defaultCollection))
 	}
 	line("heartbeat-timeout", times.HeartbeatTimeout)
 	line("lease-operation-timeout", times.OperationTimeout)

@@ -159,7 +159,7 @@ var texts = map[string]string{
 
 	"lease.etcd":               "A key of an etcd cluster.",
 	"lease.etcd.endpoints":     "Required by that store. The addresses of the members of the etcd cluster: URLs or host:port.",
-	"lease.etcd.prefix":        "What stands before the name of the lease in its key. Default: /serf-sbr/.",
+	"lease.etcd.prefix":        "What stands before the name of the lease in its key. Default: " + defaultPrefix + ".",
 	"lease.etcd.username":      "The user of etcd. Default: none.",
 	"lease.etcd.password-file": "A file with the password. Default: the variable SBR_ETCD_PASSWORD of the environment.",
 	"lease.etcd.tls":           "TLS towards etcd: used with any of its keys, and with https.",
@@ -171,14 +171,14 @@ var texts = map[string]string{
 	"lease.postgres.url": "A connection string as libpq knows it; hidden where the configuration is printed. Default: the variable " +
 		"SBR_POSTGRES_URL of the environment.",
 	"lease.postgres.url-file": "A file with that string, instead of url.",
-	"lease.postgres.table":    "The table, with its schema or without. Default: sbr_lease.",
+	"lease.postgres.table":    "The table, with its schema or without. Default: " + defaultTable + ".",
 
 	"lease.mongodb": "A document in a collection of MongoDB. Experimental.",
 	"lease.mongodb.uri": "A connection string; hidden where the configuration is printed. Default: the variable SBR_MONGODB_URI of the " +
 		"environment.",
 	"lease.mongodb.uri-file":   "A file with that string, instead of uri.",
 	"lease.mongodb.database":   "Required by that store. The database.",
-	"lease.mongodb.collection": "The collection. Default: sbr_leases.",
+	"lease.mongodb.collection": "The collection. Default: " + defaultCollection + ".",
 
 	"serf":              "For sbr agent: the stock agent beside it, or the Serf node that it runs itself. The keys from node to tags make it a node and exclude rpc.",
 	"serf.rpc":          "The RPC address of the stock agent.",

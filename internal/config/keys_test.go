@@ -40,4 +40,5 @@ func TestTemplate_ShowsTheDefaults(t *testing.T) {
 
 // absent are keys that have no default to show.
 const absent = `quorum-size|address|namespace|kubeconfig|lease-name|heartbeat-interval|path|file|node|bind|advertise|encrypt|keyring-file|` +
-	`snapshot|rejoin|unique-node|tls-cert-file|tls-key-file|token-file|pid-file`
+	`snapshot|rejoin|unique-node|tls-cert-file|tls-key-file|token-file|pid-file|` +
+	`etcd|postgres|mongodb|endpoints|prefix|username|password-file|tls|ca|cert|key|url|url-file|table|uri|uri-file|database|collection`

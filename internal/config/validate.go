@@ -212,6 +212,15 @@ func (c *checker) bounded(path string, d time.Duration) {
 // place refuses a block that keeps the lease elsewhere than lease-implementation says.
 func (c *checker) place(f *File) {
 	r := &f.SplitBrainResolver
+	uses := func(store string) bool {
+		return store == f.Singleton.UseLease || r.NeedsLease() && store == r.LeaseMajority.LeaseImplementation
+	}
+	if uses(ImplementationEtcd) && len(f.Lease.Etcd.Endpoints) == 0 {
+		c.Add("lease.etcd.endpoints", "is empty: name the members of the etcd cluster")
+	}
+	if uses(ImplementationMongoDB) && f.Lease.MongoDB.Database == "" {
+		c.Add("lease.mongodb.database", "is empty: name the database")
+	}
 	if !r.NeedsLease() {
 		return
 	}
@@ -227,12 +236,6 @@ func (c *checker) place(f *File) {
 			}
 			c.Add(path, "is set, but lease-implementation is %s%s: write lease-implementation: %s, or take this block out", chosen, from, i)
 		}
-	}
-	if chosen == ImplementationEtcd && len(f.Lease.Etcd.Endpoints) == 0 {
-		c.Add("lease.etcd.endpoints", "is empty: the lease-implementation etcd needs the addresses of the etcd cluster")
-	}
-	if chosen == ImplementationMongoDB && f.Lease.MongoDB.Database == "" {
-		c.Add("lease.mongodb.database", "is empty: the lease-implementation mongodb needs the name of the database")
 	}
 	if chosen == ImplementationFile && f.Lease.File.Path == "" {
 		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")

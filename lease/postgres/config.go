@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,12 +25,16 @@ func init() { lease.Register(Key, Factory) }
 // URLVariable is the environment variable that is read where the configuration has neither url nor url-file.
 const URLVariable = "SBR_POSTGRES_URL"
 
-// Config returns the configuration of a pool for stores: of several servers it takes the primary, and it
-// listens to warnings. A timeout bounds each attempt to connect.
+// Config returns the configuration of a pool for stores: a URL or keywords, as libpq knows them. Of several
+// servers it takes the primary; it is told of warnings; without pool_max_conns it has at most two connections.
+// A timeout bounds each attempt to connect.
 func Config(url string, timeout time.Duration) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, errors.New("postgres: lease.postgres.url is not valid") // the error quotes it
+	if err != nil { // the error quotes it, password included
+		return nil, errors.New("lease.postgres.url is not valid: postgres://USER@HOST/DATABASE is, and host=HOST user=USER")
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		c.MaxConns = 2
 	}
 	conn := c.ConnConfig
 	for _, other := range conn.Fallbacks { // there are others for TLS, too
@@ -55,25 +60,26 @@ type section struct {
 // url is where the server is, password included. It is in no error.
 func (c section) url() (string, error) {
 	if c.URL != "" && c.URLFile != "" {
-		return "", errors.New("postgres: lease.postgres has both url and url-file: leave one out")
+		return "", errors.New("lease.postgres has both url and url-file: leave one out")
 	}
 	url := cmp.Or(c.URL, os.Getenv(URLVariable))
 	if c.URLFile != "" {
 		text, err := os.ReadFile(c.URLFile)
 		if err != nil {
-			return "", fmt.Errorf("postgres: lease.postgres.url-file: %w", err)
+			return "", fmt.Errorf("lease.postgres.url-file: %w", err)
 		}
 		url = strings.TrimSpace(string(text))
 	}
 	if url == "" {
-		return "", fmt.Errorf("postgres: no server: set lease.postgres.url-file, lease.postgres.url or $%s", URLVariable)
+		return "", fmt.Errorf("no server: set lease.postgres.url-file, lease.postgres.url or $%s", URLVariable)
 	}
 	return url, nil
 }
 
 // Factory is the implementation for lease.Register, configured by url or url-file, and table. The row has the
-// lease's name, "<system>-sbr" if that is empty. Its stores are *Store: close them.
-func Factory(ctx context.Context, spec lease.Spec) (lease.Store, error) {
+// lease's name, "<system>-sbr" if that is empty. Its stores are *Store: close them. Those of one server share a
+// pool.
+func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
@@ -82,19 +88,55 @@ func Factory(ctx context.Context, spec lease.Spec) (lease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := Config(url, cmp.Or(spec.Settings.OperationTimeout, lease.DefaultSettings().OperationTimeout))
+	timeout := cmp.Or(spec.Settings.OperationTimeout, lease.DefaultSettings().OperationTimeout)
+	pool, end, err := share(url, timeout)
 	if err != nil {
 		return nil, err
-	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	s, err := New(pool, set.Table, cmp.Or(spec.Name, spec.System+"-sbr"))
 	if err != nil {
-		pool.Close()
+		end()
 		return nil, err
 	}
-	s.owned = true
+	s.end = end
 	return s, nil
+}
+
+// pools are those of Factory, by what they are made from.
+var pools = struct {
+	sync.Mutex
+	of map[string]*shared
+}{of: map[string]*shared{}}
+
+type shared struct {
+	pool   *pgxpool.Pool
+	stores int
+}
+
+// share returns the pool for a URL. end says that one store less uses it.
+func share(url string, timeout time.Duration) (pool *pgxpool.Pool, end func(), err error) {
+	pools.Lock()
+	defer pools.Unlock()
+	key := timeout.String() + " " + url
+	p := pools.of[key]
+	if p == nil {
+		c, err := Config(url, timeout)
+		if err != nil {
+			return nil, nil, err
+		}
+		p = &shared{}
+		if p.pool, err = pgxpool.NewWithConfig(context.Background(), c); err != nil {
+			return nil, nil, err
+		}
+		pools.of[key] = p
+	}
+	p.stores++
+	return p.pool, sync.OnceFunc(func() {
+		pools.Lock()
+		defer pools.Unlock()
+		if p.stores--; p.stores == 0 {
+			delete(pools.of, key)
+			p.pool.Close()
+		}
+	}), nil
 }

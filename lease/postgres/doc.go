@@ -1,12 +1,12 @@
-// Package postgres keeps the record of a lease as one row of a table of PostgreSQL (12 or newer).
+// Package postgres keeps the record of a lease as one row of a table of PostgreSQL.
 //
-//	pool, err := pgxpool.New(ctx, "postgres://sbr@db-1,db-2/payments?target_session_attrs=read-write")
+//	config, err := postgres.Config("postgres://sbr@db-1,db-2/payments", 5*time.Second)
+//	pool, err := pgxpool.NewWithConfig(ctx, config)
 //	defer pool.Close()
 //	store, err := postgres.New(pool, "sbr_lease", "payments-sbr")
 //
-// Schema is the table. The record is one column of JSON (lease.MarshalRecord); holder, token, ttl, renewed
-// and verdict are columns that the server makes of it, for people. Nobody expires it: who is silent for too
-// long is found out by those who watch, as with every store.
+// Schema is the table. The record is one column of JSON (lease.MarshalRecord), which a person can read. Nobody
+// expires it: who is silent for too long is found out by those who watch, as with every store.
 //
 // # Guarantees
 //
@@ -17,20 +17,22 @@
 //     codes 40001 and 40P01. Refused are: no right, no such table, a wrong password, a server that is
 //     read-only, a value that does not fit, and a row that is no record. A lost connection is unknown, and so
 //     is a write to which the server adds a warning: a standby has perhaps not got it.
-//   - A watch listens on the channel of the table, and reads the row at each word on it and every few
-//     seconds. What is heard is a hint; what is read is the truth.
+//   - All watches over one pool share one connection, which listens. What is heard is a hint; what is read is
+//     the truth. The stores of Factory for one server share a pool of two connections, so that a process has
+//     at most three.
 //
 // # Non-guarantees
 //
-//   - With fsync or full_page_writes off, or synchronous_commit off, a crash of the server loses writes that
-//     it acknowledged. With no synchronous standby, a failover does. Preflight does not refuse that; Risks
-//     says it.
+//   - With fsync, full_page_writes or synchronous_commit off, a crash of the server loses writes that it
+//     acknowledged. With no synchronous standby, a failover does.
 //   - A database that is restored from an older backup has forgotten grants and verdicts. The members tell it
 //     again: see lease.Restore.
-//   - A watch through a pooler that shares connections between transactions hears nothing, and reads.
+//   - A watch through a pooler that shares connections between transactions hears nothing: lease.Follow reads
+//     beside it.
+//   - The trigger is not checked. Without it a watch hears nothing, either.
 //
 // # Assumptions
 //
 //   - An old primary is stopped before a standby is promoted.
-//   - Nobody else writes to the table.
+//   - A hand that changes a record gives the row another version as well.
 package postgres

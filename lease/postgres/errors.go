@@ -16,13 +16,12 @@ var (
 	// conflicts: the transaction was undone because of another one.
 	conflicts = []string{"40001", "40P01"}
 	// refusals: no right; a password or a role that is wrong; no such database, schema, table or column; a
-	// value that does not fit; a constraint.
-	refusals = []string{"42", "28", "3D000", "3F000", "22", "23"}
+	// value that does not fit; a constraint; a limit of the program.
+	refusals = []string{"42", "28", "3D000", "3F000", "22", "23", "54"}
 )
 
 const (
 	readOnly = "25006"
-	tooLarge = "54" // program limits: a value of more than 1 GB
 	// warning is the key of a connection's data under which the last warning of the server is.
 	warning = "sbr-warning"
 )
@@ -48,10 +47,8 @@ func (s *Store) wrap(err error) error {
 		return fmt.Errorf("postgres: %s: %w: %w", s, lease.ErrConflict, err)
 	case is(readOnly):
 		return s.refused("the server is read-only, as a standby is: name the primary, or all servers: %w", err)
-	case is(tooLarge):
-		return s.refused("%w: %w", lease.ErrTooLarge, err)
 	case is("42P01"):
-		return s.refused("there is no such table: sbr manifests --store postgres prints it: %w", err)
+		return s.refused("there is no such table: sbr manifests --store postgres prints what makes it: %w", err)
 	case is(refusals...):
 		return s.refused("%w", err)
 	}

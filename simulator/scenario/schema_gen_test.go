@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -183,9 +184,12 @@ func (g *generator) fields(t reflect.Type, at string, keys object) {
 	}
 }
 
+// ownTime is a time of a lease in the block of a store.
+var ownTime = regexp.MustCompile(`\.lease\.(?:` + strings.Join(config.Implementations(), "|") + `)\.(heartbeat-.*|lease-operation-.*)$`)
+
 // text is what the documentation says of a key. What an implementation of the lease overrides is said once.
 func (g *generator) text(place string) string {
-	for _, p := range []string{place, strings.NewReplacer(".lease.kubernetes.", ".lease.", ".lease.file.", ".lease.").Replace(place)} {
+	for _, p := range []string{place, ownTime.ReplaceAllString(place, ".lease.$1")} {
 		if text := g.texts[p]; text != "" {
 			g.used[p] = true
 			return text
@@ -200,13 +204,11 @@ func (g *generator) special(at string) (object, bool) {
 	list := func(min int) object {
 		return object{"type": "array", "items": memberName(object{}), "minItems": min, "uniqueItems": true}
 	}
-	switch at {
+	switch ownTime.ReplaceAllString(at, ".lease.$1") {
 	case "steps.for":
 		return object{"type": "string", "pattern": posTime, "not": object{"pattern": noTime}}, true
 	case "run-for", "cluster.reap-after", "steps.lease-store.slow", "cluster.split-brain-resolver.lease-majority.suspend-timeout",
-		"cluster.lease.heartbeat-interval", "cluster.lease.lease-operation-timeout",
-		"cluster.lease.kubernetes.heartbeat-interval", "cluster.lease.kubernetes.lease-operation-timeout",
-		"cluster.lease.file.heartbeat-interval", "cluster.lease.file.lease-operation-timeout":
+		"cluster.lease.heartbeat-interval", "cluster.lease.lease-operation-timeout":
 		return positiveSpan(), true
 	case "steps.clock.skew":
 		return span(anySpan), true
@@ -221,7 +223,7 @@ func (g *generator) special(at string) (object, bool) {
 	case "cluster.split-brain-resolver.active-strategy":
 		return words(strategies.Keys()), true
 	case "cluster.split-brain-resolver.lease-majority.lease-implementation":
-		return object{"enum": []any{"kubernetes", "file"}}, true
+		return object{"enum": config.Implementations()}, true
 	case "cluster.split-brain-resolver.lease-majority.when-lease-unknown":
 		return object{"enum": []any{"down", "suspend"}}, true
 	case "cluster.lease.kubernetes.api":

@@ -133,7 +133,7 @@ func TestSchema_RefusesWhatParseRefuses(t *testing.T) {
 		cluster("detection: serf-lam"), cluster("detection: {after: -4s}"), cluster("detection: {before: 4s}"), cluster("detection: 4s"),
 		cluster("network: {loss: 1.5}"), cluster("network: {loss: .nan}"), cluster("network: {loss: -1}"), cluster("network: {loss: '0.5'}"), cluster("network: {latency: -1ms}"),
 		cluster("lease: {heartbeat-timeout: 0s}"), cluster("lease: {heartbeat-timeout: 0}"), cluster("lease: {heartbeat-timeout: infinity}"), cluster("lease: {heartbeat-interval: infinite}"),
-		cluster("lease: {kubernetes: {api: raft}}"), cluster("lease: {etcd: {}}"),
+		cluster("lease: {kubernetes: {api: raft}}"), cluster("lease: {redis: {}}"),
 		rules("active-strategy: keep-majorty"), rules("stable-aftr: 1s"), rules("stable-after: -1s"), rules("stable-after: 20"), rules("stable-after: infinite"),
 		rules("down-all-when-unstable: 0s"), rules("down-all-when-unstable: maybe"), rules("down-all-when-indirectly-connected: 1.5"),
 		rules("min-members: 0"), rules("probe: {tries: -1}"), rules("probe: {neighbours: many}"), rules("lease-majority: {watch: perhaps}"),
