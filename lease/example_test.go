@@ -281,6 +281,24 @@ func ExampleFollow() {
 	// context canceled
 }
 
+// A lease goes to another store, as it is; the old record says where it has gone.
+func ExampleMove() {
+	old, fresh := leasetest.NewMemory(), leasetest.NewMemory()
+	old.Restore(lease.Record{Holder: "a", Token: 7})
+	ctx := context.Background()
+	r, err := lease.Move(ctx, lease.Place{Store: old, Name: "old"}, lease.Place{Store: fresh, Name: "new"})
+	fmt.Println(r.Holder, r.Token, err)
+	fmt.Println(old.Snapshot().Record.Moved.Away(), fresh.Snapshot().Record.Moved.Away())
+	b := open(old, "b")
+	defer b.Close()
+	_, err = b.Acquire(ctx, lease.Proposal{})
+	fmt.Println(errors.As(err, new(*lease.MovedError)))
+	// Output:
+	// a 7 <nil>
+	// true false
+	// true
+}
+
 // A record as text, for a store that keeps text. One with columns of its own for some fields embeds a Document.
 func ExampleMarshalRecord() {
 	r := lease.Record{Holder: "a", Token: 7, TTL: time.Minute}

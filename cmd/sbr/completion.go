@@ -38,7 +38,8 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 var (
 	configuration = []string{"yaml", "yml", "json"}
 	fileFlags     = map[string][]string{
-		"file": configuration, "config": configuration, "ca-file": {"pem", "crt"}, "token-file": nil, "kubeconfig": nil, "html": {"html"},
+		"file": configuration, "config": configuration, "to": configuration, "ca-file": {"pem", "crt"}, "token-file": nil, "kubeconfig": nil,
+		"html": {"html"},
 	}
 	dirFlags = map[string]bool{"out": true}
 )

@@ -47,6 +47,7 @@ type leaseAnswer struct {
 	Acquired *time.Time   `json:"acquired,omitempty"`
 	Renewed  *time.Time   `json:"renewed,omitempty"`
 	Verdict  *sbr.Verdict `json:"verdict,omitempty"`
+	Moved    *lease.Moved `json:"moved,omitempty"`
 }
 
 func newLeaseAnswer(where string, s lease.Snapshot, exists bool) *leaseAnswer {
@@ -61,6 +62,9 @@ func newLeaseAnswer(where string, s lease.Snapshot, exists bool) *leaseAnswer {
 	if !r.Renewed.IsZero() {
 		a.Renewed = new(r.Renewed.UTC())
 	}
+	if r.Moved.Away() {
+		a.Moved = &r.Moved
+	}
 	return a
 }
 
@@ -70,6 +74,12 @@ func (a *leaseAnswer) text(now time.Time) string {
 		fmt.Fprintf(&b, "%-10s%s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("lease", "%s", a.Lease)
+	switch m := a.Moved; {
+	case m != nil && m.Reserved:
+		row("moved", "not yet to here: it is at %s, and its move has begun %s", m.To, ago(m.At, now))
+	case m != nil:
+		row("moved", "to %s, %s; what follows is how it was then", m.To, ago(m.At, now))
+	}
 	switch {
 	case !a.Exists:
 		row("holder", "nobody: the lease does not exist yet")
@@ -168,6 +178,8 @@ func (t *target) line(out io.Writer, s lease.Snapshot, output string) error {
 	switch {
 	case !a.Exists:
 		what = "does not exist"
+	case a.Moved != nil:
+		what = "is at " + a.Moved.To
 	case a.Holder != "":
 		what = "held by " + a.Holder
 	}

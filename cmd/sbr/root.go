@@ -61,7 +61,7 @@ func newRoot(s streams) *cobra.Command {
 		group("explain", "explain what follows from a configuration", "", newExplainTiming(s)),
 		newExplore(s),
 		group("lease", "show, watch, acquire, release, repair and diagnose a lease", leaseHelp, newLeaseShow(s), newLeaseWatch(s),
-			newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseReset(s), newLeaseDoctor(s)),
+			newLeaseAcquire(s), newLeaseRelease(s), newLeaseForceRelease(s), newLeaseReset(s), newLeaseMove(s), newLeaseDoctor(s)),
 		newMan(s),
 		newManifests(s),
 		newMembers(s),
