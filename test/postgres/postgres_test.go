@@ -1,24 +1,290 @@
 package postgres_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/lease/postgres"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func (s *server) harness(t testing.TB) leasetest.Harness {
+	database := s.database(t)
+	return leasetest.Harness{
+		Open:   func(t testing.TB, _ string) lease.Store { return s.store(t, database) },
+		Delete: func(t testing.TB) { s.sql(t, database, "DELETE FROM sbr_lease") },
+	}
+}
+
 func TestConformance(t *testing.T) {
 	s := newServer(t)
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		database := s.database(t)
-		return leasetest.Harness{
-			Open:      func(t testing.TB, _ string) lease.Store { return s.store(t, database) },
-			Delete:    func(t testing.TB) { s.sql(t, database, "DELETE FROM sbr_lease") },
-			Interrupt: s.restart,
-		}
+		h := s.harness(t)
+		h.Interrupt = s.restart
+		return h
 	})
+}
+
+// The primary is killed in the middle, and its synchronous standby is promoted: what was answered before is not forgotten.
+func TestConformance_Failover(t *testing.T) {
+	s := newServer(t)
+	s.addStandby(t, true)
+	leasetest.RunLease(t, func(t *testing.T) leasetest.Harness {
+		h := s.harness(t)
+		h.Failover = s.failover
+		return h
+	})
+}
+
+// A failover to a standby that has not got a write forgets it, although it was acknowledged. sbr lease doctor warns of that.
+func TestFailover_OfAnAsynchronousStandbyLosesWrites(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	s.addStandby(t, false)
+	store := s.store(t, database)
+	first, err := store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
+	require.NoError(t, err)
+	s.until(t, "postgres", "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication")
+	s.standby.process.Kill()
+	_, err = store.Write(t.Context(), lease.Record{Holder: "b", Token: 2}, first)
+	require.NoError(t, err, "acknowledged")
+
+	s.process.Kill()
+	s.standby.start(t)
+	require.NoError(t, s.standby.healthy(t))
+	s.standby.sql(t, "postgres", "SELECT pg_promote()")
+	got, err := s.store(t, database).Read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, first, got.Version, "and lost")
+}
+
+// While the wait for the standby is broken off, the server commits, and says so in a warning: nobody knows.
+func TestWrite_WithoutTheStandbyIsUnknown(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	store := s.store(t, database)
+	s.set(t, "synchronous_standby_names", "absent")
+	done := make(chan error)
+	go func() {
+		_, err := store.Write(context.WithoutCancel(t.Context()), lease.Record{Holder: "a", Token: 1}, "")
+		done <- err
+	}()
+	s.until(t, database, "SELECT coalesce(bool_or(pg_cancel_backend(pid)), false) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+	err := <-done
+	require.ErrorContains(t, err, "the server warned: canceling wait for synchronous replication")
+	unknown(t, err)
+}
+
+// certain and unknown say whether an error of a write leaves no doubt.
+func certain(err error) bool {
+	return errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrConflict)
+}
+
+func unknown(t *testing.T, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.False(t, certain(err), "%v", err)
+}
+
+// Another transaction was faster: under the stricter levels of isolation the server says so by an error.
+func TestWrite_SerializationFailureIsAConflict(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	s.sql(t, "postgres", "ALTER ROLE sbr SET default_transaction_isolation = 'repeatable read'")
+	store := s.store(t, database)
+	version, err := store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
+	require.NoError(t, err)
+	other, err := newPool(t, s.url("owner", database)).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), "UPDATE sbr_lease SET version = 'by hand'")
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() {
+		_, err := store.Write(context.WithoutCancel(t.Context()), lease.Record{Holder: "b", Token: 2}, version)
+		done <- err
+	}()
+	s.until(t, database, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+	require.NoError(t, other.Commit(t.Context()))
+	require.ErrorIs(t, <-done, lease.ErrConflict)
+}
+
+// A person reads the row, and may repair it, with another version.
+func TestRow_IsForPeople(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	store := s.store(t, database)
+	version, err := store.Write(t.Context(), lease.Record{
+		Holder: "n1#a", Token: 7, TTL: 2 * time.Minute,
+		Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"n1#a"}, Down: []sbr.ID{"n2#b"}, DecidedBy: "n1#a", Reason: "n2 is cut off"},
+	}, "")
+	require.NoError(t, err)
+	s.until(t, database, `SELECT record->>'holder' = 'n1#a' AND (record->>'token')::int = 7 AND
+		record#>>'{verdict,reason}' = 'n2 is cut off' FROM sbr_lease WHERE name = 'payments-sbr'`)
+
+	s.sql(t, database, `UPDATE sbr_lease SET version = 'by hand', record = jsonb_set(record, '{holder}', '"n2#b"')`)
+	_, err = store.Write(t.Context(), lease.Record{Token: 8}, version)
+	require.ErrorIs(t, err, lease.ErrConflict)
+	got, err := store.Read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "n2#b", got.Record.Holder)
+	s.sql(t, database, `UPDATE sbr_lease SET record = record || '{"holdr": "n1#a"}'`)
+	_, err = store.Read(t.Context())
+	require.ErrorIs(t, err, lease.ErrRefused)
+	assert.ErrorContains(t, err, `sbr_lease/payments-sbr: lease: the store refused the request: the row is not the record of a lease: `+
+		`the field "holdr" is unknown`)
+}
+
+// What is taken away is refused with a sentence, by a write and by the preflight, which changes nothing.
+func TestRefusals(t *testing.T) {
+	s := newServer(t)
+	for _, tc := range []struct{ name, before, says string }{
+		{"the table", "DROP TABLE sbr_lease", "there is no such table: sbr manifests --store postgres prints what makes it"},
+		{"the right to insert", "REVOKE INSERT ON sbr_lease FROM sbr", "permission denied for table sbr_lease"},
+		{"the right to update", "REVOKE UPDATE ON sbr_lease FROM sbr", "permission denied for table sbr_lease"},
+		{"the right to read", "REVOKE SELECT ON sbr_lease FROM sbr", "permission denied for table sbr_lease"},
+		{"the right to connect", "ALTER ROLE sbr NOLOGIN", `role "sbr" is not permitted to log in`},
+		{"writes", "ALTER ROLE sbr LOGIN; ALTER ROLE sbr SET default_transaction_read_only = on", "the server is read-only, as a standby is"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			database := s.database(t)
+			s.sql(t, database, tc.before)
+			store := s.store(t, database)
+			err := store.Preflight(t.Context())
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.ErrorContains(t, err, tc.says)
+			prev := lease.Version("x") // an update, which reads as well
+			if tc.name == "the right to insert" {
+				prev = ""
+			}
+			_, err = store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, prev)
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.ErrorContains(t, err, tc.says)
+		})
+	}
+}
+
+// A standby may be behind, and takes no writes.
+func TestStandby_IsRefused(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	s.addStandby(t, true) // so that it has the database
+	one, err := s.store(t, database).Identity(t.Context())
+	require.NoError(t, err)
+	store := s.standby.store(t, database)
+	same, err := store.Identity(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, one, same, "a standby is the same store")
+	for what, err := range map[string]error{
+		"read":      func() error { _, err := store.Read(t.Context()); return err }(),
+		"write":     func() error { _, err := store.Write(t.Context(), lease.Record{Token: 1}, ""); return err }(),
+		"watch":     store.Watch(t.Context(), func(lease.Snapshot) {}),
+		"preflight": store.Preflight(t.Context()),
+	} {
+		assert.ErrorIs(t, err, lease.ErrRefused, what)
+		assert.ErrorContains(t, err, "name the primary, or all servers", what)
+	}
+}
+
+func TestWrite_LostConnectionIsUnknown(t *testing.T) {
+	s := newServer(t)
+	store := s.store(t, s.database(t))
+	_, err := store.Read(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, store.Preflight(t.Context()))
+	s.process.Kill()
+	_, err = store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
+	unknown(t, err)
+}
+
+func TestIdentity_TellsStoresApart(t *testing.T) {
+	s, other := newServer(t), newServer(t)
+	seen := map[string]bool{}
+	for _, store := range []*postgres.Store{s.store(t, s.database(t)), s.store(t, s.database(t)), other.store(t, other.database(t))} {
+		id, err := store.Identity(t.Context())
+		require.NoError(t, err)
+		seen[id] = true
+	}
+	require.Len(t, seen, 3)
+}
+
+// A process with many leases has three connections: two of a pool, and one that listens.
+func TestFactory_StoresShareTheirConnections(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	file := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(file, []byte(s.url("sbr", database)+"\n"), 0o600))
+	t.Setenv(postgres.URLVariable, s.url("sbr", database))
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan string)
+	ended := make(chan error)
+	var stores []*postgres.Store
+	for i, set := range []map[string]string{{"url": s.url("sbr", database)}, {"url-file": file}, {}, {"table": "public.sbr_lease"}} {
+		store, err := open(t, string(rune('a'+i)), set)
+		require.NoError(t, err)
+		stores = append(stores, store)
+		go func() {
+			ended <- store.Watch(ctx, func(now lease.Snapshot) { heard <- store.String() + " " + now.Record.Holder })
+		}()
+	}
+	seen := func() (all []string) {
+		for range stores {
+			all = append(all, <-heard)
+		}
+		return all
+	}
+	require.ElementsMatch(t, []string{"sbr_lease/a ", "sbr_lease/b ", "sbr_lease/c ", "public.sbr_lease/d "}, seen())
+	for i, store := range stores {
+		_, err := store.Write(t.Context(), lease.Record{Holder: "n" + string(rune('a'+i)), Token: 1}, "")
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, []string{"sbr_lease/a na", "sbr_lease/b nb", "sbr_lease/c nc", "public.sbr_lease/d nd"}, seen())
+	s.until(t, database, "SELECT count(*) <= 3 FROM pg_stat_activity WHERE application_name = 'serf-sbr'")
+	s.until(t, database, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+	cancel()
+	for _, store := range stores {
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.NoError(t, store.Close())
+		require.NoError(t, store.Close(), "twice does no harm")
+	}
+	s.until(t, database, "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'serf-sbr'")
+}
+
+func TestFactory_SaysWhatIsWrong(t *testing.T) {
+	for says, set := range map[string]map[string]string{
+		"set lease.postgres.url-file": {},
+		"both url and url-file":       {"url": "postgres://sbr:secret@db", "url-file": "x"},
+		"url-file: open":              {"url-file": filepath.Join(t.TempDir(), "x")},
+		"is not valid":                {"url": "postgres://sbr:secret@db:x/y"},
+		"must not contain":            {"url": "postgres://sbr:secret@db", "table": "a\x00b"},
+	} {
+		_, err := open(t, "x", set)
+		require.ErrorContains(t, err, says)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func open(t *testing.T, name string, set map[string]string) (*postgres.Store, error) {
+	t.Helper()
+	opened, err := lease.Open(t.Context(), postgres.Key, lease.Spec{System: "payments", Name: name, Decode: func(into any) error {
+		text, err := json.Marshal(set)
+		require.NoError(t, err)
+		return json.Unmarshal(text, into)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return opened.(*postgres.Store), nil
 }

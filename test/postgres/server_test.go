@@ -30,6 +30,7 @@ type server struct {
 	thread       *process.Thread
 	folder, data string
 	port         int
+	standby      *server // nil: it has none
 	process      *process.Process
 }
 
@@ -125,8 +126,47 @@ func (s *server) start(t testing.TB) {
 	t.Helper()
 	var err error
 	s.process, err = process.Start(s.thread, s.command(t, "postgres", "-D", s.data, "-k", s.folder, "-p", strconv.Itoa(s.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=300"))
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "wal_level=replica", "-c", "shared_buffers=16MB", "-c", "max_connections=300"))
 	require.NoError(t, err)
+}
+
+// addStandby gives the server a standby, which confirms each write before it is acknowledged if it is synchronous.
+func (s *server) addStandby(t testing.TB, synchronous bool) {
+	t.Helper()
+	s.standby = newFolder(t)
+	s.standby.run(t, "pg_basebackup", "--pgdata="+s.standby.data, "--dbname="+s.url("owner", "postgres"), "--checkpoint=fast",
+		"--wal-method=stream", "--write-recovery-conf", "--no-sync")
+	s.standby.startSomewhere(t)
+	if synchronous {
+		s.set(t, "synchronous_standby_names", "*")
+	}
+}
+
+// failover kills the server, and makes its standby the primary.
+func (s *server) failover(t testing.TB) {
+	t.Helper()
+	s.process.Kill()
+	s.standby.sql(t, "postgres", "SELECT pg_promote()")
+}
+
+// set changes a setting of the running server.
+func (s *server) set(t testing.TB, name, value string) {
+	t.Helper()
+	s.sql(t, "postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
+	s.sql(t, "postgres", "SELECT pg_reload_conf()")
+	s.until(t, "postgres", "SELECT current_setting('"+name+"') = '"+value+"'")
+}
+
+// until waits for a condition.
+func (s *server) until(t testing.TB, database, condition string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), s.url("owner", database))
+	require.NoError(t, err)
+	defer func() { _ = c.Close(context.Background()) }()
+	require.Eventually(t, func() (is bool) {
+		require.NoError(t, c.QueryRow(t.Context(), condition).Scan(&is))
+		return is
+	}, 30*time.Second, 5*time.Millisecond, condition)
 }
 
 // restart ends it as abruptly as it can happen.
@@ -162,8 +202,13 @@ func (s *server) healthy(t testing.TB) error {
 	}
 }
 
+// url is where the server is, and its standby.
 func (s *server) url(role, database string) string {
-	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s", role, s.port, database)
+	hosts := fmt.Sprintf("127.0.0.1:%d", s.port)
+	if s.standby != nil && s.standby.port != 0 {
+		hosts += fmt.Sprintf(",127.0.0.1:%d", s.standby.port)
+	}
+	return "postgres://" + role + "@" + hosts + "/" + database
 }
 
 // sql runs statements as the owner of everything.
