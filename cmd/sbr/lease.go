@@ -21,7 +21,6 @@ import (
 	_ "github.com/serf-sbr/serf-sbr/lease/file"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	_ "github.com/serf-sbr/serf-sbr/lease/mongodb"
-	_ "github.com/serf-sbr/serf-sbr/lease/postgres"
 )
 
 const leaseHelp = `Lease looks at the one lease that decides a partition, and repairs it.

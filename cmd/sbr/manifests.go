@@ -4,16 +4,22 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes/manifest"
+	"github.com/serf-sbr/serf-sbr/lease/postgres"
 )
 
-const manifestsHelp = `Manifests prints what Kubernetes needs to know before the members start: the empty lease, a Role with the rights to that one lease and
-no more, and a RoleBinding for the members' service account. Pipe it into kubectl apply -f -.
+const manifestsHelp = `Manifests prints what the store of the lease needs before the members start.
+
+For Kubernetes that is the empty lease, a Role with the rights to that one lease and no more, and a RoleBinding for the members' service
+account. Pipe it into kubectl apply -f -. For PostgreSQL (--store postgres, or a configuration that says so) it is the table of all leases,
+and the rights of the members' role to it: to select, insert and update. Pipe it into psql, as the owner of the schema.
 
 The members may create the lease as well, so that one that was deleted is made again; with --create=false it has to be made by somebody else, and while it is
 missing no member starts and no side wins. With --api akka or pekko the lease is the
@@ -21,19 +27,20 @@ custom resource that Akka or Pekko services use; --crd prints its definition too
 
 With --singleton it is the lease of that singleton, <system>-singleton-<name>, which members need where singleton.use-lease is kubernetes: once for each.
 
-The names come from the configuration (-f sbr.yaml) or from --system and --lease-name.`
+The names come from the configuration (-f sbr.yaml) or from --system and --lease-name; those of PostgreSQL from -f and --role.`
 
 // manifestFlags are the flags of `sbr manifests`.
 type manifestFlags struct {
-	file, system, leaseName, singleton, namespace, account, api string
-	create, noLease, crd                                        bool
+	file, system, leaseName, singleton, namespace, account, api, store, role string
+	create, noLease, crd                                                     bool
 }
 
 func newManifests(s streams) *cobra.Command {
 	var m manifestFlags
 	c := &cobra.Command{
-		Use: "manifests", Short: "print the Role, RoleBinding and Lease that Kubernetes needs", Long: manifestsHelp, Args: cobra.NoArgs,
-		Example: "  sbr manifests --system payments -n shop --service-account payments | kubectl apply -f -",
+		Use: "manifests", Short: "print what Kubernetes or PostgreSQL needs for the lease", Long: manifestsHelp, Args: cobra.NoArgs,
+		Example: "  sbr manifests --system payments -n shop --service-account payments | kubectl apply -f -\n" +
+			"  sbr manifests --store postgres --role payments | psql -d payments",
 	}
 	flags := c.Flags()
 	addConfig(flags, &m.file, " that names the lease")
@@ -47,8 +54,18 @@ func newManifests(s streams) *cobra.Command {
 	flags.BoolVar(&m.create, "create", true, "let the members create the lease, so that one that was deleted is made again")
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
+	flags.StringVar(&m.store, "store", "", `which store: kubernetes or postgres (default "kubernetes", or the configuration's)`)
+	flags.StringVar(&m.role, "role", "sbr", "the role of PostgreSQL that the members log in as")
 	output := addWord(c, "output", "o", "yaml", "how they are written", "yaml", "json")
 	c.RunE = verb(func() error {
+		sql, err := m.sql(flags)
+		if err != nil {
+			return badInput{err}
+		}
+		if sql != "" {
+			_, err := io.WriteString(s.out, sql)
+			return err
+		}
 		o, err := m.options()
 		if err == nil {
 			err = o.Validate()
@@ -64,6 +81,42 @@ func newManifests(s streams) *cobra.Command {
 	return c
 }
 
+// sql is what PostgreSQL needs, empty for Kubernetes.
+func (m *manifestFlags) sql(flags *pflag.FlagSet) (string, error) {
+	table, store := "", m.store
+	if m.file != "" {
+		f, err := config.Load(m.file)
+		if err != nil {
+			return "", err
+		}
+		table = f.Lease.Postgres.Table
+		if chosen, err := f.LeaseStore(); err == nil && m.singleton == "" {
+			store = cmp.Or(store, chosen)
+		}
+	}
+	foreign := []string{"role"}
+	switch store {
+	case config.ImplementationPostgres:
+		foreign = []string{
+			"system", "lease-name", "singleton", "namespace", "service-account", "api", "create", "no-lease", "crd", "output",
+		}
+	case config.ImplementationKubernetes, "":
+	default:
+		if m.store != "" {
+			return "", fmt.Errorf("--store %s: it must be kubernetes or postgres: nothing is printed for others", m.store)
+		}
+	}
+	for _, name := range foreign {
+		if flags.Changed(name) {
+			return "", fmt.Errorf("--%s is not for the store %s", name, cmp.Or(store, config.ImplementationKubernetes))
+		}
+	}
+	if store != config.ImplementationPostgres {
+		return "", nil
+	}
+	return postgres.Schema(table, m.role), nil
+}
+
 func (m *manifestFlags) options() (manifest.Options, error) {
 	o := manifest.DefaultOptions()
 	if m.file != "" {
@@ -73,7 +126,7 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 		}
 		if store, err := f.LeaseStore(); err != nil {
 			return o, err
-		} else if m.singleton == "" && store != config.ImplementationKubernetes {
+		} else if m.singleton == "" && store != config.ImplementationKubernetes && m.store == "" {
 			return o, fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print", m.file, f.System)
 		}
 		k := &f.Lease.Kubernetes
