@@ -15,8 +15,8 @@ import (
 )
 
 const leaseDoctorHelp = `Doctor tries everything that the lease needs, and says what works, what does not, and what to do about it: the place of the lease, the
-credentials, each right, the object or the file, how long a request takes, whether the clocks agree, who holds the lease and what the last
-verdict was. It changes nothing: writes are dry runs.
+credentials, each right, the object, file or row, how long a request takes, whether the clocks agree, what would lose an acknowledged write,
+who holds the lease and what the last verdict was. It changes nothing: writes are dry runs.
 
 Exit statuses: 0 all is well (there may be warnings), 1 something does not work, 2 bad usage.`
 
@@ -114,8 +114,21 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 	}
 	defer t.close()
 	d.Lease, d.Healthy = t.where, true
+	bounded, cancel := context.WithTimeout(ctx, 3*t.settings.OperationTimeout) // several requests
+	defer cancel()
 	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
-		d.Healthy = report("dry run", p.Preflight(ctx), "lock, write (not stored) and watch work")
+		d.Healthy = report("dry run", p.Preflight(bounded), "what the store needs works; nothing was stored")
+	}
+	if r, ok := t.store.(interface {
+		Risks(context.Context) ([]string, error)
+	}); ok && d.Healthy {
+		risks, err := r.Risks(bounded)
+		if err != nil || len(risks) == 0 {
+			d.Healthy = report("risks", err, "none: a crash or a failover loses no acknowledged write")
+		}
+		for _, risk := range risks {
+			d.Findings = append(d.Findings, kubernetes.Finding{Check: "risks", Status: kubernetes.Warning, Detail: risk})
+		}
 	}
 	start := time.Now()
 	snap, err := t.read(ctx)

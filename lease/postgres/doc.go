@@ -24,12 +24,12 @@
 // # Non-guarantees
 //
 //   - With fsync, full_page_writes or synchronous_commit off, a crash of the server loses writes that it
-//     acknowledged. With no synchronous standby, a failover does.
+//     acknowledged. With no synchronous standby, a failover does. Store.Risks says what applies.
 //   - A database that is restored from an older backup has forgotten grants and verdicts. The members tell it
 //     again: see lease.Restore.
 //   - A watch through a pooler that shares connections between transactions hears nothing: lease.Follow reads
 //     beside it.
-//   - The trigger is not checked. Without it a watch hears nothing, either.
+//   - Without the trigger of Schema a watch hears nothing, either.
 //
 // # Assumptions
 //
