@@ -108,7 +108,7 @@ func TestRecord_DamageIsNeverFree(t *testing.T) {
 		"byte order mark":     {"\ufeff" + good, "not JSON"},
 		"format 0":            {change(`"format": 1`, `"format": 0`), "format 0 is unknown"},
 		"format as text":      {change(`"format": 1`, `"format": "1"`), `"format"`},
-		"a newer format":      {`{"format": 3, "holder": ["a"]}`, "newer version"},
+		"a newer format":      {`{"format": 4, "holder": ["a"]}`, "newer version"},
 		"too large to be one": {good + strings.Repeat(" ", maxSize), "more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
