@@ -212,11 +212,13 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 	}
 	virtual(t, config, func(t *testing.T, c *cluster) {
 		c.Form(3)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody noticed the cut", func() bool { return c.provider("n1").Status().State == "suspended" })
+		time.Sleep(downing.DefaultConfig().Resolver.StableAfter / 2) // the store fails later, so that the lease is asked for
 		for _, m := range c.Members() {
 			name := m.Name
 			c.Store.View(name).SetUnavailable(true)
 		}
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(2*time.Minute, "somebody is up", func() bool { return len(c.Up()) == 0 })
 		for _, m := range c.Members() {
 			<-m.Provider.Done()

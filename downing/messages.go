@@ -220,7 +220,7 @@ func (e *engine) send(m wire.Message) {
 }
 
 func (e *engine) askToRace(eff sbr.AskToRace) {
-	e.send(wire.Asking(e.self.ID, eff.Targets, eff.Suspects))
+	e.send(wire.Asking(e.self.ID, &eff))
 }
 
 // A goodbye is said several times, as long as the node is there: gossip passes over one member in a

@@ -22,6 +22,7 @@ func minorityWins(t *testing.T, c *cluster) {
 	}
 	require.NoError(t, c.Net.Partition(larger, []string{"n4", "n5"}))
 	c.requireOneSide([][]string{{"n4", "n5"}}, 5*time.Minute)
+	c.Eventually(time.Minute, "no verdict", func() bool { return c.provider("n4").Status().State == "up" }) // losers can be down before it
 	for _, n := range larger {
 		<-c.provider(n).Done()
 		c.Store.View(n).SetUnavailable(false)

@@ -182,6 +182,7 @@ func measureSplit(t *testing.T, nodes int, losers []string, cutStore bool) (doub
 			}
 		}
 		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)
+		c.Eventually(time.Minute, "no verdict was written", func() bool { return !written.IsZero() }) // losers can be down before it
 		for _, m := range c.Members() {
 			if at := m.DownAt(); !at.IsZero() {
 				doubleActive = max(doubleActive, at.Sub(written))

@@ -49,8 +49,12 @@ type (
 		Order   Order
 	}
 
-	// AskToRace asks the targets to race in this member's place. Suspects are those that it cannot reach.
-	AskToRace struct{ Targets, Suspects []ID }
+	// AskToRace asks the targets to race in this member's place. Suspects are those that it cannot reach. With
+	// Contact it answers that: this member has contact with the store, so its side need not be given up.
+	AskToRace struct {
+		Targets, Suspects []ID
+		Contact           bool
+	}
 
 	// AskStanding asks all members what they know against this one. They answer Told, Ordered or Cleared.
 	AskStanding struct{}

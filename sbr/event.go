@@ -75,10 +75,12 @@ type (
 	}
 
 	// Asked says that a member of this side could not reach the lease store and asks this one to race in its
-	// place. Suspects are those that the sender cannot reach: this one takes over those that it does not know.
+	// place. Suspects are those that the sender cannot reach: this one takes over those that it does not know. With
+	// Contact the sender was asked by this member, and has contact with the store.
 	Asked struct {
 		From     ID
 		Suspects []ID
+		Contact  bool
 	}
 
 	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One

@@ -78,7 +78,7 @@ func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = appendVerdict(b, &r.verdict)
 	b = appendIDs(b, slices.Sorted(slices.Values(r.Orders())))
 	b = r.appendAttempt(b, r.heldSince, r.holding)
-	return r.appendRace(b, now)
+	return r.appendContact(r.appendRace(b, now), now)
 }
 
 // appendTimes leaves out the times that decide nothing at present: states that differ only in them are equal.
@@ -139,6 +139,28 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 		}
 	}
 	return b
+}
+
+// appendContact leaves out what has no effect any more: the silence of a store that was not tried for a while.
+func (r *Resolver) appendContact(b []byte, now time.Duration) []byte {
+	if r.suspects == 0 || r.question != nil || !NeedsLease(r.strategy) {
+		return b
+	}
+	c, silent := &r.contact, r.isSilent(now)
+	b = appendBools(b, silent, c.heard, c.wanted, c.standsIn, c.inflight != 0)
+	b = r.appendAttempt(b, c.inflight, true)
+	if silent {
+		b = appendTime(appendTime(b, c.since, now), c.failedAt, now)
+		b = appendBools(b, c.began < r.silenceOver(), c.others)
+		if c.others {
+			b = appendTime(b, c.othersAt, now)
+		}
+	}
+	if c.inflight != 0 {
+		b = appendTime(b, c.began, now)
+	}
+	b = appendTime(b, max(c.due(), now), now)
+	return appendText(binary.AppendUvarint(b, uint64(c.asked)), string(c.asker))
 }
 
 func appendTime(b []byte, at, now time.Duration) []byte {

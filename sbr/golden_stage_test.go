@@ -51,7 +51,7 @@ func (s *stage) start(a args) error {
 	}
 	self := member(a.of["self"])
 	self.Seen = a.number("seen")
-	*s = stage{out: s.out}
+	*s = stage{out: s.out, silent: a.of["store"] == "silent"}
 	if s.r, err = sbr.New(cfg, strategy, self, 0); err == nil {
 		s.state = s.r.State()
 	}
@@ -65,11 +65,16 @@ func (idle) Decide(*sbr.View) sbr.Choice { return sbr.Choice{Reason: "idle"} }
 
 // show prints what the resolver wants done, and the change of its state.
 func (s *stage) show(effects []sbr.Effect) {
+	var contact uint64
 	for _, e := range effects {
 		switch e := e.(type) {
 		case sbr.AcquireLease:
 			s.acq = e
 		case sbr.ReadLease:
+			if !s.silent && e.Attempt == s.r.ContactAttempt() {
+				contact = e.Attempt
+				continue
+			}
 			s.read = e.Attempt
 		case sbr.RestoreVerdict:
 			s.restore = e.Attempt
@@ -81,6 +86,9 @@ func (s *stage) show(effects []sbr.Effect) {
 	if now := s.r.State(); now != s.state {
 		s.print(fmt.Sprintf("[%s -> %s]", s.state, now))
 		s.state = now
+	}
+	if contact != 0 {
+		s.step(sbr.LeaseRead{Attempt: contact, Record: s.r.Snapshot().Record})
 	}
 }
 
@@ -109,6 +117,9 @@ func effectLine(e sbr.Effect) string {
 	case sbr.TellOrder:
 		return fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
 	case sbr.AskToRace:
+		if e.Contact {
+			return fmt.Sprintf("tell %v that this member has contact", e.Targets)
+		}
 		return fmt.Sprintf("ask %v to race", e.Targets)
 	case sbr.AskStanding:
 		return "ask everybody for my standing"

@@ -69,7 +69,9 @@ type stage struct {
 	free  uint64           // the last attempt to release
 	// restore is the last attempt to write a verdict back.
 	restore uint64
-	out     []string
+	// silent leaves the reads of a suspended member unanswered; else they show what is known, and are not printed.
+	silent bool
+	out    []string
 }
 
 var word = regexp.MustCompile(`[^\s=]+=\([^)]*\)|\S+`)
@@ -219,7 +221,7 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 		kind, _ := sbr.ParseKind(a.of["kind"])
 		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"), Reason: "they decided", Suspects: a.ids("suspects")}}
 	case "asked":
-		return sbr.Asked{From: a.id("from"), Suspects: a.ids("suspects")}
+		return sbr.Asked{From: a.id("from"), Suspects: a.ids("suspects"), Contact: a.of["contact"] == "yes"}
 	case "suspected":
 		var list []sbr.Member
 		for _, id := range a.ids("members") {

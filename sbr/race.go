@@ -200,7 +200,7 @@ func (r *Resolver) raceRead(e LeaseRead) {
 		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
 	default:
 		rc.answered(r.now, &r.cfg, true)
-		rc.notBefore = r.now
+		rc.notBefore = max(rc.notBefore, r.now)
 	}
 }
 
@@ -305,11 +305,17 @@ func (r *Resolver) onAsked(e Asked) {
 	}
 	name := m.Name
 	r.inherit(e.Suspects)
+	if e.Contact {
+		r.othersHaveContact()
+		return
+	}
 	if !r.mayDecide() || r.race != nil || !NeedsLease(r.strategy) {
 		return
 	}
-	if r.now < r.lastChange+r.stableAfter() {
-		return // a view that is changing is no ground for a decision: who asks will ask again
+	if r.now < r.lastChange+r.stableAfter() || r.isSilent(r.now) {
+		// A view that is changing is no ground for a decision, and a store that failed here as well is tried first.
+		r.contact.wanted, r.contact.standsIn, r.contact.asker = true, true, e.From
+		return
 	}
 	r.explain(TopicLease, "asked by %s to race for the lease in its place", name)
 	r.decide()

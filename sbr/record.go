@@ -17,6 +17,9 @@ func (r *Resolver) onLeaseRead(e LeaseRead) {
 			r.unsure = false // it was asked after the pause
 		}
 	}
+	if e.Attempt != 0 && r.contact.inflight == e.Attempt {
+		r.contactRead(e.Err)
+	}
 	if racing && r.race != nil {
 		r.raceRead(e)
 	}

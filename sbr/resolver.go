@@ -63,6 +63,7 @@ type Resolver struct {
 
 	attempt uint64
 	race    *race
+	contact contact
 	// question is open until this member knows its standing; nil: it does.
 	question *question
 
@@ -146,7 +147,7 @@ func (r *Resolver) explain(what Topic, format string, args ...any) {
 func (r *Resolver) advance() {
 	steps := [...]func(){
 		r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable,
-		r.decideWhenStable, r.runRace, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension,
+		r.decideWhenStable, r.runRace, r.keepContact, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension,
 	}
 	for _, step := range steps {
 		if r.down {
@@ -180,6 +181,6 @@ func (r *Resolver) NextDeadline() (at time.Duration, ok bool) {
 		return 0, false
 	}
 	at = min(r.armAt(), r.unstableAt(), r.decideAt(), r.raceAt(), r.passAt, r.removeDue(), r.releaseAt,
-		r.questionAt(), r.recheckDue(), r.restoreAt)
+		r.questionAt(), r.contactAt(), r.recheckDue(), r.restoreAt)
 	return at, at != never
 }

@@ -186,6 +186,9 @@ func (r *Resolver) decideAt() time.Duration {
 	if rank > 0 && !NeedsLease(r.strategy) {
 		return never
 	}
+	if r.contact.standsIn && r.contact.heard {
+		rank = 0
+	}
 	return r.lastChange + r.stableAfter() + time.Duration(rank)*r.cfg.LeaseDeadline
 }
 
@@ -256,7 +259,9 @@ func (r *Resolver) decide() {
 func (r *Resolver) startRace(d Decision) {
 	r.changes = 0
 	r.explainDecision(d)
-	r.race = &race{attempt: attempt{notBefore: r.now + d.Delay}, since: r.lastChange}
+	r.race = &race{attempt: attempt{notBefore: r.now + d.Delay}, since: r.lastChange, heard: r.contact.heard}
+	r.resumeSilence()
+	r.contact = contact{} // the race tries the store itself
 }
 
 func (r *Resolver) explainDecision(d Decision) {
@@ -331,7 +336,7 @@ func (r *Resolver) onOrdered(e Ordered) {
 // obey: the side is lost only when none of it reaches the store (promise L1).
 func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	gaveUp := e.Order.Kind == DownReachable || e.Order.Kind == ReverseDownIndirectlyConnected
-	tried := r.race != nil && !r.race.heard && r.race.lastErr != ""
+	tried := r.race != nil && !r.race.heard && r.race.lastErr != "" || r.race == nil && r.now >= r.silenceOver()
 	if !gaveUp || tried || !NeedsLease(r.strategy) || !r.mayDecide() {
 		return false
 	}

@@ -35,7 +35,7 @@ type question struct {
 // onResumed follows a pause of the whole process (promise S2): this member reads its fate before all else.
 func (r *Resolver) onResumed(e Resumed) {
 	r.endRequest("the process was paused for %v", e.Gap)
-	r.race, r.changes, r.lastChange, r.rechecking = nil, 0, r.now, 0
+	r.race, r.changes, r.lastChange, r.rechecking, r.contact = nil, 0, r.now, 0, contact{}
 	r.unsure, r.departed = true, false
 	why := cmp.Or(e.Why, "the process was paused")
 	r.explain(TopicPaused, "%s for %v: checking for a verdict before it resumes", why, e.Gap)

@@ -78,6 +78,7 @@ type Message struct {
 	By      sbr.ID   `json:"b,omitempty"`
 	Whole   bool     `json:"w,omitempty"` // Up and Down are the whole verdict
 	Unsure  bool     `json:"n,omitempty"` // From stood still, and does not know its own fate
+	Contact bool     `json:"c,omitempty"` // From was asked by Up to race, and has contact with the store
 	Up      []sbr.ID `json:"u,omitempty"`
 	Down    []sbr.ID `json:"d,omitempty"`
 	Decided string   `json:"x,omitempty"` // the kind of an order

@@ -27,8 +27,8 @@ func Ordering(from sbr.ID, o *sbr.Order, targets []sbr.ID, unlisted func(sbr.ID)
 }
 
 // Asking is the message by which from asks the targets to race in its place.
-func Asking(from sbr.ID, targets, suspects []sbr.ID) Message {
-	return Message{Kind: KindAsk, From: from, Up: targets, Down: Some(suspects)}
+func Asking(from sbr.ID, e *sbr.AskToRace) Message {
+	return Message{Kind: KindAsk, From: from, Up: e.Targets, Down: Some(e.Suspects), Contact: e.Contact}
 }
 
 // Answering is the message with a resolver's answer to the question for somebody's standing; nil: there is
@@ -56,7 +56,7 @@ func (m *Message) Event() sbr.Event {
 	case KindOrder:
 		return sbr.Ordered{From: m.From, Order: m.Order()}
 	case KindAsk:
-		return sbr.Asked{From: m.From, Suspects: m.Down}
+		return sbr.Asked{From: m.From, Suspects: m.Down, Contact: m.Contact}
 	case KindClear:
 		return sbr.Cleared{From: m.From, Token: m.Token, Unsure: m.Unsure, Suspects: m.Down}
 	default:

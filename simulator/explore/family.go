@@ -207,7 +207,7 @@ func (k *walkLooks) ends(w *walker, s *walkState, i int) {
 }
 
 // waits notes the members whose turn may come while time passes. One that knows of no verdict, has removed nobody and does not race
-// has no turn before its view has been stable for long enough.
+// has no turn before its view has been stable for long enough, unless a lease decides: then the first of a side reads it until then.
 func (k *walkLooks) waits(w *walker, s *walkState, by time.Duration) {
 	for i := range w.n {
 		if !s.up(i) {
@@ -220,7 +220,7 @@ func (k *walkLooks) waits(w *walker, s *walkState, by time.Duration) {
 		undecided := l.out == 0 && l.verdict.token == 0 && !l.racing
 		switch {
 		case undecided && !l.suspect:
-		case undecided && l.unrest.on && l.unrest.last+by < w.Resolver.StableAfter:
+		case undecided && !w.lease && l.unrest.on && l.unrest.last+by < w.Resolver.StableAfter:
 		default:
 			k.turn[i][l.reach] = true
 		}

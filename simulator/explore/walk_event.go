@@ -71,7 +71,7 @@ const (
 	walkObserved // what a watch reports
 	walkTold     // who: the sender
 	walkOrdered  // who: the sender, flag: the kind, mask: who goes down, suspects
-	walkAsked    // who: the sender, suspects
+	walkAsked    // who: the sender, flag: it has contact with the store, suspects
 	walkMet      // who: a new life, base: the token it had read, mask: whose end it proves
 	walkLeft     // who: has said goodbye
 	walkUnlisted // who: was removed from the list
@@ -124,7 +124,7 @@ func (e walkEvent) event(attempt uint64) sbr.Event {
 			Kind: sbr.Kind(e.flag), Down: walkIDs(e.mask), Suspects: walkIDs(e.suspects),
 		}}
 	case walkAsked:
-		return sbr.Asked{From: walkID(int(e.who)), Suspects: walkIDs(e.suspects)}
+		return sbr.Asked{From: walkID(int(e.who)), Suspects: walkIDs(e.suspects), Contact: e.flag != 0}
 	case walkLeft, walkUnlisted:
 		return sbr.MemberGone{ID: walkID(int(e.who)), Ended: e.what == walkLeft}
 	case walkCleared:
@@ -289,6 +289,9 @@ func (e walkEvent) String() string {
 	case walkOrdered:
 		return fmt.Sprintf("is ordered by %s: %v, down %s", from, sbr.Kind(e.flag), names(e.mask))
 	case walkAsked:
+		if e.flag != 0 {
+			return "hears that " + from + " has contact with the store"
+		}
 		return "is asked by " + from + " to race in its place"
 	case walkMet:
 		return "meets " + from + ", which takes the place of " + names(e.mask)

@@ -259,7 +259,11 @@ func (c *walkCarrier) carry(effects []sbr.Effect) {
 		case sbr.TellOrder:
 			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)})
 		case sbr.AskToRace:
-			c.tell(e.Targets, walkEvent{what: walkAsked, who: who, suspects: walkBits(e.Suspects)})
+			said := walkEvent{what: walkAsked, who: who, suspects: walkBits(e.Suspects)}
+			if e.Contact {
+				said.flag = 1
+			}
+			c.tell(e.Targets, said)
 		case sbr.AskStanding:
 			c.effects.effects = append(c.effects.effects, walkEffect{ask: true})
 		case sbr.Remove:

@@ -14,7 +14,7 @@ type prompt struct{ unchecked }
 func (*prompt) took(_ *World, p *process, e sbr.Event) {
 	h := &p.watch
 	switch e := e.(type) {
-	case sbr.LeaseAnswer, sbr.LeaseRead, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.DownRequested, sbr.Left:
+	case sbr.LeaseAnswer, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.DownRequested, sbr.Left:
 		h.reset, h.tryBy = p.clock(), 0 // whatever these begin, they begin now
 	case sbr.MemberSeen:
 		if m, known := p.r.Member(e.Member.ID); !known || m.Status != e.Member.Status {

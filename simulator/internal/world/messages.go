@@ -109,10 +109,14 @@ func (p *process) tellOrder(e sbr.TellOrder) {
 }
 
 func (p *process) ask(e sbr.AskToRace) {
-	p.w.note(p, "asks for help", "%v", names(e.Targets))
+	if e.Contact {
+		p.w.note(p, "tells", "contact with the store to %v", names(e.Targets))
+	} else {
+		p.w.note(p, "asks for help", "%v", names(e.Targets))
+	}
 	for _, id := range e.Targets {
 		if q := p.w.byID[id]; q != nil {
-			m := wire.Asking(p.id, e.Targets, e.Suspects)
+			m := wire.Asking(p.id, &e)
 			p.w.send(p, q, func() { q.step(m.Event()) })
 		}
 	}
