@@ -145,7 +145,8 @@ func (c *Config) Validate() error {
 	check(c.TellFor > 0, "TellFor is %v: it must be more than 0s", c.TellFor)
 	check(c.Grace > 0, "Grace is %v: it must be more than 0s", c.Grace)
 	check(c.AgentTimeout > 0, "AgentTimeout is %v: it must be more than 0s", c.AgentTimeout)
-	errs = append(errs, c.Resolver.Validate(), c.Probe.Validate(), c.Lease.Validate())
+	rules := c.rules(nil)
+	errs = append(errs, rules.Validate(), c.Probe.Validate(), c.Lease.Validate())
 	s, err := strategies.New(c.Strategy, c.Strategies)
 	errs = append(errs, err)
 	if err == nil && sbr.NeedsLease(s) {
@@ -226,6 +227,7 @@ func (c *Config) Digest() string {
 	h := sha256.New()
 	r := c.Resolver
 	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)
+	// Auto is digested as the word that it is: the number follows from the size of the cluster, and changes with it.
 	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter, r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
 	return short(h.Sum(nil))
 }
@@ -273,14 +275,31 @@ func gossipOf(c *memberlist.Config) timing.Gossip {
 // Serf's LAN settings.
 func (c *Config) Timing(members int, gossip *memberlist.Config) timing.Input {
 	s, err := strategies.New(c.Strategy, c.Strategies)
+	rules := c.rules(gossip)
 	return timing.Input{
 		Members: members, Gossip: gossipOf(gossip),
 		Probes:      c.Probe,
-		StableAfter: c.Resolver.StableAfter, Unstable: c.Resolver.DownAllWhenUnstable,
+		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto, Unstable: rules.UnstableIn(members),
 		Lease: err == nil && sbr.NeedsLease(s), MinorityDelay: c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: c.Lease.OperationTimeout, LeaseDeadline: c.Resolver.LeaseDeadline, LeaseRetry: c.Resolver.LeaseRetry,
 		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(), Watch: c.Resolver.Watched,
 	}
+}
+
+// rules are those of the resolver, with what stable-after: auto means over these settings of Serf's failure detector.
+// nil stands for what StableFor says, or for Serf's LAN settings. Without a lease auto is the default duration: nothing
+// would arbitrate between members that count with different numbers.
+func (c *Config) rules(gossip *memberlist.Config) sbr.Config {
+	r := c.Resolver
+	s, err := strategies.New(c.Strategy, c.Strategies)
+	switch {
+	case r.StableAfter != sbr.Auto:
+	case err == nil && !sbr.NeedsLease(s):
+		r.StableAfter = sbr.DefaultConfig().StableAfter
+	case r.StableFor == nil || gossip != nil:
+		r.StableFor = timing.StableFor(gossipOf(gossip), c.Probe)
+	}
+	return r
 }
 
 // warnOfTiming logs the settings that are unsafe for a cluster of this size, once the size is known.

@@ -192,6 +192,7 @@ func (e *engine) advance(from, to stage) error {
 // run starts everything that watches over the node.
 func (e *engine) run() error {
 	e.origin = time.Now()
+	e.cfg.Resolver = e.cfg.rules(e.gossip)
 	r, err := sbr.New(e.cfg.Resolver, e.strategy, e.self, 0)
 	if err != nil {
 		return err

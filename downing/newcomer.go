@@ -35,8 +35,8 @@ const sayWaitingAfter = 2 * time.Second
 
 // lookFor is how long a new member looks for the others before it suspects them. If they live, and it was
 // suspected by them before it started, they have asked for the lease before it does.
-func (e *engine) lookFor() time.Duration {
-	return e.cfg.Resolver.StableAfter + e.cfg.Resolver.LeaseDeadline
+func (e *engine) lookFor(s *search) time.Duration {
+	return e.cfg.Resolver.StableIn(s.all) + e.cfg.Resolver.LeaseDeadline
 }
 
 // search is how far a new member has come in finding its cluster.
@@ -192,7 +192,7 @@ func (e *engine) lookForOthers(list []serf.Member) {
 	case s.found:
 		e.admit(nil)
 		return
-	case e.takesPartAlready() || len(s.missing) == 0 || s.decides && looked >= e.lookFor():
+	case e.takesPartAlready() || len(s.missing) == 0 || s.decides && looked >= e.lookFor(&s):
 		e.admit(s.missing)
 		return
 	}
@@ -237,7 +237,7 @@ func (e *engine) awaitedText(s *search) string {
 			"its successor: it is asked again and again"
 	case s.decides:
 		return fmt.Sprintf("members of its cluster are not here: %s; it looks for them for %v, then they are suspects",
-			who, e.lookFor())
+			who, e.lookFor(s))
 	case s.knows:
 		return fmt.Sprintf("members of its cluster are not here: %s; %d of %d hosts are, and it takes more than half "+
 			"of them (%s)", who, s.here, s.all, wayOut)

@@ -41,6 +41,7 @@ func New(cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Resolver = cfg.rules(nil)
 	life := newLifecycle(&cfg)
 	engine, err := factory(cfg, life)
 	if err != nil {

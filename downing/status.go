@@ -20,6 +20,10 @@ type Status struct {
 	Lease        LeaseStatus    `json:"lease"`
 	Verdict      VerdictStatus  `json:"verdict"`
 	ConfigDigest string         `json:"config-digest"`
+	// StableAfter is how long the view must not change before a decision now, as Go writes durations; StableFor the
+	// number of members that it was computed for, if stable-after is auto.
+	StableAfter string `json:"stable-after"`
+	StableFor   int    `json:"stable-after-for-members,omitempty"`
 	// Disagree are the members whose configuration has another digest: two sides that decide by different
 	// rules are no resolver.
 	Disagree []string `json:"disagree,omitempty"`
@@ -119,6 +123,7 @@ func (e *engine) firstStatus(s sbr.State) Status {
 func (e *engine) publish() {
 	s := e.resolver.Snapshot()
 	st := e.firstStatus(s.State)
+	st.StableAfter, st.StableFor = s.StableAfter.String(), s.StableFor
 	st.Leader, st.Responsible, st.Verdict = NameOf(s.Leader), s.Responsible, verdictStatus(s.Verdict)
 	for _, r := range e.reports {
 		st.Reports = append(st.Reports, ReportStatus{Observer: NameOf(r.Observer), Subject: NameOf(r.Subject)})

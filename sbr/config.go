@@ -28,9 +28,14 @@ func (p UnknownPolicy) String() string {
 // Config are the resolver's rules. All members of a system must use the same (design deviation 13).
 // Start from DefaultConfig; the zero Config does not validate.
 type Config struct {
-	// StableAfter is how long the view must not have changed before a decision. Zero decides at once.
+	// StableAfter is how long the view must not have changed before a decision. Zero decides at once. Auto: what
+	// StableFor says of the number of members while nobody was unreachable; for strategies with a lease only.
 	StableAfter time.Duration
-	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0: off.
+	// StableFor is what Auto means in a cluster of so many members. It must be the same function at all members, and
+	// must not shrink as the cluster grows. Needed with Auto only; see timing.StableFor.
+	StableFor func(members int) time.Duration
+	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0: off. Auto:
+	// UnstableAfter.
 	DownAllWhenUnstable time.Duration
 	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all once
 	// it downs this share of the members. 1 (Off): never; 0: always.
@@ -62,11 +67,14 @@ type Config struct {
 	PassOnStep time.Duration
 }
 
+// defaultStableAfter is the reference's: it suits a hundred members.
+const defaultStableAfter = 20 * time.Second
+
 // DefaultConfig returns the reference's defaults.
 func DefaultConfig() Config {
 	return Config{
-		StableAfter:                    20 * time.Second,
-		DownAllWhenUnstable:            UnstableAfter(20 * time.Second),
+		StableAfter:                    defaultStableAfter,
+		DownAllWhenUnstable:            UnstableAfter(defaultStableAfter),
 		DownAllWhenIndirectlyConnected: 0.5,
 		MinMembers:                     1,
 		SettleAfter:                    5 * time.Second,
@@ -80,11 +88,6 @@ func DefaultConfig() Config {
 		PassOnStep:                     500 * time.Millisecond,
 		Watched:                        true,
 	}
-}
-
-// UnstableAfter is down-all-when-unstable: on: three quarters of stable-after, at least 4 s (reference rule).
-func UnstableAfter(stableAfter time.Duration) time.Duration {
-	return max(4*time.Second, stableAfter*3/4)
 }
 
 // Validate reports every problem at once, one line each.
@@ -101,8 +104,14 @@ func (c Config) Validate() error {
 	positive := func(key string, d time.Duration) {
 		check(d > 0, "%s is %v: it must be more than 0s", key, d)
 	}
-	notNegative("stable-after", c.StableAfter)
-	notNegative("down-all-when-unstable", c.DownAllWhenUnstable)
+	if c.StableAfter == Auto {
+		check(c.StableFor != nil, "stable-after is auto: StableFor must say what that means in a cluster of some size")
+	} else {
+		notNegative("stable-after", c.StableAfter)
+	}
+	if c.DownAllWhenUnstable != Auto {
+		notNegative("down-all-when-unstable", c.DownAllWhenUnstable)
+	}
 	notNegative("settle-after", c.SettleAfter)
 	notNegative("release-after", c.ReleaseAfter)
 	positive("suspend-timeout", c.SuspendTimeout)

@@ -116,6 +116,8 @@ const (
 	TopicHealed   Topic = "healed"
 	TopicIgnored  Topic = "ignored"
 	TopicPaused   Topic = "paused"
+	// TopicTiming: stable-after is another one for the size that the cluster has now.
+	TopicTiming Topic = "timing"
 	// TopicBackwards: the store holds less than it did. TopicConflict: two verdicts have one token.
 	TopicBackwards Topic = "store-backwards"
 	TopicConflict  Topic = "verdict-conflict"

@@ -42,6 +42,9 @@ func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.no
 func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.unsure, r.unsure && r.departed)
 	b = appendBools(b, r.record.Behind)
+	if r.cfg.StableAfter == Auto {
+		b = binary.AppendVarint(b, int64(r.stable))
+	}
 	b = appendBools(b, r.race != nil, r.question != nil, r.removals > 0, r.changes > 0)
 	b = r.appendTimes(b, now)
 	if r.recheckAt != never {

@@ -19,14 +19,18 @@ func (s *stage) start(a args) error {
 		"stable": &cfg.StableAfter, "settle": &cfg.SettleAfter, "release-after": &cfg.ReleaseAfter, "suspend-timeout": &cfg.SuspendTimeout,
 		"delay": &set.LeaseMajority.AcquireLeaseDelayForMinority,
 	} {
-		if text := a.of[key]; text != "" {
+		if text := a.of[key]; text == "auto" {
+			*to = sbr.Auto
+		} else if text != "" {
 			var err error
 			if *to, err = time.ParseDuration(text); err != nil {
 				return err
 			}
 		}
 	}
-	cfg.DownAllWhenUnstable = sbr.UnstableAfter(cfg.StableAfter)
+	if cfg.DownAllWhenUnstable = sbr.Auto; cfg.StableAfter == sbr.Auto { // a second for each member
+		cfg.StableFor = func(members int) time.Duration { return time.Duration(members) * time.Second }
+	}
 	if text := a.of["unstable"]; text != "" {
 		cfg.DownAllWhenUnstable, _ = time.ParseDuration(text)
 	}

@@ -49,6 +49,11 @@ type Resolver struct {
 
 	armed, suspended, down, left bool
 
+	// size is how many members the last settled view had, stable what stable-after is for them, if it is auto.
+	size    int
+	stable  time.Duration
+	sizedAt uint64 // the version of the table then
+
 	lastChange  time.Duration // the last event that resets the stable deadline
 	firstChange time.Duration // the first one of the present unrest
 	changes     int           // how many since; zero: calm
@@ -94,6 +99,9 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	if strategy == nil || self.ID == "" {
 		return nil, fmt.Errorf("sbr: a resolver needs a strategy and the incarnation of its own member")
 	}
+	if cfg.StableAfter == Auto && !NeedsLease(strategy) {
+		return nil, fmt.Errorf("sbr: %w", errAutoAlone)
+	}
 	r := &Resolver{
 		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
 		table: table{index: make(map[ID]int)}, orders: make(map[ID]struct{}),
@@ -101,6 +109,7 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	}
 	self.Status, self.awaiting, self.Unreachable = Joining, true, false
 	r.put(self)
+	r.measure()
 	return r, nil
 }
 
@@ -146,8 +155,8 @@ func (r *Resolver) explain(what Topic, format string, args ...any) {
 // advance does whatever is due now.
 func (r *Resolver) advance() {
 	steps := [...]func(){
-		r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable,
-		r.decideWhenStable, r.runRace, r.keepContact, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension,
+		r.measure, r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable,
+		r.decideWhenStable, r.runRace, r.keepContact, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension, r.measure,
 	}
 	for _, step := range steps {
 		if r.down {

@@ -16,6 +16,10 @@ type Snapshot struct {
 	Leader ID
 	// Responsible says that this member would act on a decision now.
 	Responsible bool
+	// StableAfter is how long the view must not change before a decision now; StableFor the number of members that it
+	// was computed for, zero if it is not computed.
+	StableAfter time.Duration
+	StableFor   int
 	// Deadline is when this member decides if nothing changes, on the driver's clock; only if HasDeadline.
 	Deadline    time.Duration
 	HasDeadline bool
@@ -77,7 +81,7 @@ func (r *Resolver) Snapshot() Snapshot {
 	v := r.view()
 	s := Snapshot{
 		State: r.State(), Self: r.self, Members: slices.Clone(r.members), Responsible: r.armed && v.Responsible(),
-		Record: r.record, Known: r.read, Verdict: *r.verdict.Clone(),
+		Record: r.record, Known: r.read, Verdict: *r.verdict.Clone(), StableAfter: r.stableAfter(), StableFor: r.size,
 	}
 	s.Record.Verdict = r.record.Verdict.Clone()
 	if l := v.Leader(); l != nil {

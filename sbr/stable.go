@@ -144,12 +144,6 @@ func (r *Resolver) downWhenUnstable() {
 	})
 }
 
-// stableAfter is stable-after in force: how long the view must not have changed before this member decides.
-func (r *Resolver) stableAfter() time.Duration { return r.cfg.StableAfter }
-
-// unstableAfter is down-all-when-unstable in force. Zero: off.
-func (r *Resolver) unstableAfter() time.Duration { return r.cfg.DownAllWhenUnstable }
-
 // settled ends the unrest if the view has been stable for stable-after.
 func (r *Resolver) settled() {
 	if r.now >= r.lastChange+r.stableAfter() {

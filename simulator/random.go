@@ -34,7 +34,7 @@ func Random(seed uint64) *scenario.Scenario {
 	notice := r.detection(c)
 	r.singletons(c)
 	diceOf(seed, shardStream).shards(c)
-	decision := notice + c.SplitBrainResolver.StableAfter
+	decision := notice + stableAfter(&b.base)
 	b.At(r.span(0, 15*time.Second), r.story(decision))
 	diceOf(seed, deedStream).deeds(b, decision)
 	s, err := b.Build(seed)
@@ -75,7 +75,7 @@ func (r *dice) share(high float64) float64 { return math.Round(100*high*r.Float6
 // settings are what the rules and the lease say.
 func (r *dice) settings(c *scenario.Cluster) {
 	rules, times := &c.SplitBrainResolver, &c.Lease
-	rules.StableAfter = r.span(time.Second, 20*time.Second)
+	rules.StableAfter = strictyaml.AutoDuration(r.span(time.Second, 20*time.Second))
 	switch {
 	case r.coin(0.5):
 		rules.DownAllWhenUnstable = strictyaml.OnOffDuration{}
@@ -282,12 +282,18 @@ func (r *dice) trouble(decision time.Duration) Nemesis {
 	}
 }
 
+// stableAfter is that of a scenario for all the members that it has at its start.
+func stableAfter(s *scenario.Scenario) time.Duration {
+	rules := s.Cluster.SplitBrainResolver.Resolver(lease.DefaultSettings())
+	return rules.StableIn(len(s.Members()))
+}
+
 // decided is when whatever is open at the last step must have been decided.
 func decided(s *scenario.Scenario) time.Duration {
 	rules := &s.Cluster.SplitBrainResolver
 	times := s.Cluster.Lease.Settings(rules.LeaseMajority.LeaseImplementation)
 	members := len(s.Members())
-	race := rules.StableAfter + 3*times.OperationTimeout // three operations fit into the decision deadline
+	race := stableAfter(s) + 3*times.OperationTimeout // three operations fit into the decision deadline
 	end := s.Over() + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
 	return end.Round(time.Second)
 }

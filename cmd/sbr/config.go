@@ -96,14 +96,14 @@ func newConfigCheck(s streams) *cobra.Command {
 		in, report := f.Times(q.members, q.profile)
 		answer := checkAnswer{
 			Valid: true, Digest: f.Digest(), LeaseName: f.LeaseName(), Members: q.members, Profile: q.profile,
-			Timing: newTimingAnswer(&report), Warnings: report.Warnings,
+			Timing: newTimingAnswer(in, &report), Warnings: report.Warnings,
 		}
 		effective := f.Redacted().Effective()
 		if err := yaml.Unmarshal(effective, &answer.Config); err != nil {
 			return fmt.Errorf("the effective configuration does not read back: %w", err)
 		}
 		return s.show(*output, answer, func(p painter) string {
-			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Rows(in.Lease))
+			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Rows(in.Lease), in.Auto)
 		})
 	})
 	return c
@@ -147,11 +147,13 @@ type timingAnswer struct {
 		Asking   string `json:"asking"`
 		CutOff   string `json:"cut-off"`
 	} `json:"double-active"`
+	StableAfter              string `json:"stable-after"`
 	RecommendedStableAfter   string `json:"recommended-stable-after"`
 	RecommendedMinorityDelay string `json:"recommended-minority-delay"`
 }
 
-func newTimingAnswer(r *timing.Report) (a timingAnswer) {
+func newTimingAnswer(in timing.Input, r *timing.Report) (a timingAnswer) {
+	a.StableAfter = in.StableAfter.String()
 	a.Detection.Serf, a.Detection.OwnProbes, a.Detection.Both = r.Serf, r.Probes, r.Detection
 	a.LargestGap = r.LargestGap.String()
 	a.Decision = r.Decision
@@ -164,11 +166,14 @@ func newTimingAnswer(r *timing.Report) (a timingAnswer) {
 }
 
 // text is the effective configuration, and as comments what it is and what follows from it.
-func (a *checkAnswer) text(p painter, title string, effective []byte, rows []timing.Row) string {
+func (a *checkAnswer) text(p painter, title string, effective []byte, rows []timing.Row, auto bool) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.bold("# "+title+"."))
 	b.Write(effective)
 	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members, Serf profile %s:", a.Members, a.Profile)))
+	if auto {
+		fmt.Fprintf(&b, "# stable-after is auto: %s for %d members.\n", a.Timing.StableAfter, a.Members)
+	}
 	lines := [][]string{{"", "larger half", "a lone node"}}
 	for _, row := range rows {
 		lines = append(lines, append([]string{row.Label}, row.Cells...))

@@ -65,7 +65,7 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 	in, r := f.Times(members, profile)
 	x := &explanation{
 		Members: members, Larger: members - members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
-		Timing: newTimingAnswer(&r), Warnings: r.Warnings,
+		Timing: newTimingAnswer(in, &r), Warnings: r.Warnings,
 	}
 	x.Steps, x.timeline = timing.Explain(in, &r)
 	return x

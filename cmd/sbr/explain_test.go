@@ -21,7 +21,7 @@ func TestExplainTiming_SumsAddUp(t *testing.T) {
 		f := config.Default()
 		r := &f.SplitBrainResolver
 		r.ActiveStrategy = rapid.SampledFrom(strategies.Keys()).Draw(t, "strategy")
-		r.StableAfter = wholeSeconds(t, "stable-after", 1, 60)
+		r.StableAfter = strictyaml.AutoDuration(wholeSeconds(t, "stable-after", 1, 60))
 		r.DownAllWhenUnstable = strictyaml.OnOffDuration{On: rapid.Bool().Draw(t, "unstable"), For: wholeSeconds(t, "unstable-for", 0, 20)}
 		r.LeaseMajority.AcquireLeaseDelayForMinority = wholeSeconds(t, "delay", 0, 10)
 		r.Probe.Neighbours = rapid.IntRange(0, 20).Draw(t, "neighbours")
@@ -59,7 +59,7 @@ func wholeSeconds(t *rapid.T, name string, from, to int) time.Duration {
 func TestExplainTiming_KeysChangeTheirStep(t *testing.T) {
 	const resolver = "split-brain-resolver."
 	change := map[string]func(f *config.File){
-		resolver + "stable-after": func(f *config.File) { f.SplitBrainResolver.StableAfter += time.Second },
+		resolver + "stable-after": func(f *config.File) { f.SplitBrainResolver.StableAfter += strictyaml.AutoDuration(time.Second) },
 		resolver + "down-all-when-unstable": func(f *config.File) {
 			f.SplitBrainResolver.DownAllWhenUnstable = strictyaml.OnOffDuration{For: time.Second}
 		},

@@ -34,8 +34,9 @@ type File struct {
 type SplitBrainResolver struct {
 	// ActiveStrategy is a key of package strategies; case does not matter.
 	ActiveStrategy string `yaml:"active-strategy"`
-	// StableAfter is how long the view must not have changed before a decision.
-	StableAfter time.Duration `yaml:"stable-after"`
+	// StableAfter is how long the view must not have changed before a decision; auto: what suits the number of members
+	// (timing.StableFor), or without a lease, where nothing arbitrates between members that count with other numbers, 20 s.
+	StableAfter strictyaml.AutoDuration `yaml:"stable-after"`
 	// DownAllWhenUnstable: on is three quarters of StableAfter, at least 4 s.
 	DownAllWhenUnstable strictyaml.OnOffDuration `yaml:"down-all-when-unstable"`
 	// DownAllWhenIndirectlyConnected is the share of members above which a decision about indirectly connected ones downs all.
@@ -272,7 +273,7 @@ type Singleton struct {
 	// HandOverRetryInterval is the pause between two tries to ask the others.
 	HandOverRetryInterval time.Duration `yaml:"hand-over-retry-interval"`
 	NumberOfRetries       int           `yaml:"number-of-retries"`
-	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Off: stable-after.
+	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Off: sbr.Config.RemovalMargin.
 	RemovalMargin strictyaml.OnOffDuration `yaml:"removal-margin"`
 }
 
@@ -286,7 +287,8 @@ func (f *File) Margin() time.Duration {
 	if m := f.Singleton.RemovalMargin.For; m > 0 {
 		return m
 	}
-	return f.SplitBrainResolver.StableAfter
+	rules := f.Resolver()
+	return rules.RemovalMargin()
 }
 
 // SingletonLeaseName is the name of the lease of the singleton called name.
@@ -351,7 +353,7 @@ func DefaultSplitBrainResolver() SplitBrainResolver {
 	rules, strategy, probe := sbr.DefaultConfig(), strategies.DefaultSettings(), reachability.DefaultSettings()
 	return SplitBrainResolver{
 		ActiveStrategy:                 "lease-majority",
-		StableAfter:                    rules.StableAfter,
+		StableAfter:                    strictyaml.AutoDuration(rules.StableAfter),
 		DownAllWhenUnstable:            strictyaml.OnOffDuration{On: true},
 		DownAllWhenIndirectlyConnected: strictyaml.OnOffFraction(rules.DownAllWhenIndirectlyConnected),
 		MinMembers:                     rules.MinMembers,

@@ -287,3 +287,36 @@ func TestLeaseStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.ImplementationKubernetes, got, "the account of the pod")
 }
+
+// stable-after: auto with a lease follows the number of members, down-all-when-unstable goes with it, and the digest
+// carries the words. Without a lease it is 20 s at all members.
+func TestParse_StableAfterAuto(t *testing.T) {
+	t.Parallel()
+	parse := func(rules string) *config.File {
+		f, err := config.Parse("sbr.yaml", []byte("system: x\nsplit-brain-resolver: {"+rules+"}\n"))
+		require.NoError(t, err)
+		return f
+	}
+	auto := parse("stable-after: auto")
+	for members, want := range map[int]time.Duration{1: 7, 5: 7, 10: 10, 20: 13, 50: 17, 100: 20} {
+		rules := auto.Resolver()
+		require.Equal(t, want*time.Second, rules.StableIn(members), "%d members", members)
+		require.Equal(t, sbr.UnstableAfter(want*time.Second), rules.UnstableIn(members), "%d members", members)
+		in, report := auto.Times(members, "")
+		require.True(t, in.Auto)
+		require.Equal(t, want*time.Second, in.StableAfter)
+		for _, w := range report.Warnings {
+			require.NotContains(t, w.Key, "stable-after")
+		}
+	}
+	require.Equal(t, 20*time.Second, auto.Margin())
+	require.Contains(t, string(auto.Effective()), "stable-after: auto")
+	again, err := config.Parse("sbr.yaml", auto.Effective())
+	require.NoError(t, err)
+	require.Equal(t, auto.Digest(), again.Digest())
+	require.NotEqual(t, auto.Digest(), parse("stable-after: 7s").Digest())
+
+	alone := parse("active-strategy: keep-majority, stable-after: auto")
+	require.Equal(t, 20*time.Second, alone.Resolver().StableAfter)
+	require.Equal(t, alone.Digest(), parse("active-strategy: keep-majority, stable-after: 20s").Digest())
+}

@@ -54,15 +54,30 @@ func (r *SplitBrainResolver) NeedsLease() bool {
 
 // Resolver returns the rules of the resolver.
 func (f *File) Resolver() sbr.Config {
-	return f.SplitBrainResolver.Resolver(f.LeaseSettings(f.SplitBrainResolver.LeaseMajority.LeaseImplementation))
+	c := f.SplitBrainResolver.Resolver(f.LeaseSettings(f.SplitBrainResolver.LeaseMajority.LeaseImplementation))
+	return f.over(c, "")
 }
 
-// Resolver returns the rules of the resolver over a lease with those times: three operations fit into the decision deadline, and an
+// over gives rules the failure detector of a profile; empty: serf.profile.
+func (f *File) over(c sbr.Config, profile string) sbr.Config {
+	if gossip, ok := timing.Profile(cmp.Or(profile, f.Serf.Profile)); ok && c.StableAfter == sbr.Auto {
+		c.StableFor = timing.StableFor(gossip, f.SplitBrainResolver.Reachability())
+	}
+	return c
+}
+
+// Resolver returns the rules of the resolver over a lease with those times, and Serf's LAN settings: three operations fit into the decision deadline, and an
 // unreachable holder is looked at once a heartbeat.
 func (r *SplitBrainResolver) Resolver(times lease.Settings) sbr.Config {
 	c := sbr.DefaultConfig()
-	c.StableAfter = r.StableAfter
-	c.DownAllWhenUnstable = r.unstable()
+	switch c.StableAfter = time.Duration(r.StableAfter); {
+	case c.StableAfter != sbr.Auto:
+	case r.NeedsLease():
+		c.StableFor = timing.StableFor(timing.LAN(), r.Reachability())
+	default:
+		c.StableAfter = sbr.DefaultConfig().StableAfter
+	}
+	c.DownAllWhenUnstable = r.unstable(c.StableAfter)
 	c.DownAllWhenIndirectlyConnected = float64(r.DownAllWhenIndirectlyConnected)
 	c.MinMembers = r.MinMembers
 	c.SettleAfter = r.SettleAfter
@@ -80,11 +95,15 @@ func (r *SplitBrainResolver) Resolver(times lease.Settings) sbr.Config {
 	return c
 }
 
-func (r *SplitBrainResolver) unstable() time.Duration {
-	if r.DownAllWhenUnstable.On {
-		return sbr.UnstableAfter(r.StableAfter)
+func (r *SplitBrainResolver) unstable(stableAfter time.Duration) time.Duration {
+	switch {
+	case !r.DownAllWhenUnstable.On:
+		return r.DownAllWhenUnstable.For
+	case stableAfter == sbr.Auto:
+		return sbr.Auto
+	default:
+		return sbr.UnstableAfter(stableAfter)
 	}
-	return r.DownAllWhenUnstable.For
 }
 
 // Reachability returns the settings of the own probes.
@@ -158,11 +177,11 @@ func (l *Lease) blocks() []leaseBlock {
 // The warnings are those of the settings as well; they are never nil.
 func (f *File) Times(members int, profile string) (timing.Input, timing.Report) {
 	r := &f.SplitBrainResolver
-	rules, times := f.Resolver(), f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
+	rules, times := f.over(f.Resolver(), profile), f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
 	gossip, _ := timing.Profile(cmp.Or(profile, f.Serf.Profile)) // validated
 	in := timing.Input{
 		Members: members, Gossip: gossip, Probes: r.Reachability(),
-		StableAfter: rules.StableAfter, Unstable: rules.DownAllWhenUnstable,
+		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto, Unstable: rules.UnstableIn(members),
 		Lease: r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline, LeaseRetry: rules.LeaseRetry,
 		HeartbeatTimeout: times.HeartbeatTimeout, HeartbeatInterval: times.HeartbeatInterval,

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Effective returns the configuration in effect as YAML: defaults and computed values are written out. It reads back to a File
@@ -18,6 +19,7 @@ import (
 func (f *File) Effective() []byte {
 	e := *f
 	e.SplitBrainResolver.ActiveStrategy = strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
+	e.SplitBrainResolver.StableAfter = strictyaml.AutoDuration(f.Resolver().StableAfter)
 	e.SplitBrainResolver.LeaseMajority.LeaseName = f.LeaseName()
 	e.Lease.Times = f.Lease.effective("")
 	for _, own := range e.Lease.blocks() {
@@ -87,8 +89,13 @@ func (f *File) digestRules(line func(key string, value any)) {
 	line("digest", 1) // changes when the meaning of a line does
 	line("system", f.System)
 	line("downing-provider", f.DowningProvider)
-	line("stable-after", rules.StableAfter)
-	line("down-all-when-unstable", rules.DownAllWhenUnstable)
+	// The words, not the numbers: these follow from the size of the cluster, and change with it.
+	line("stable-after", strictyaml.AutoDuration(rules.StableAfter))
+	if rules.DownAllWhenUnstable == sbr.Auto {
+		line("down-all-when-unstable", "on")
+	} else {
+		line("down-all-when-unstable", rules.DownAllWhenUnstable)
+	}
 	line("down-all-when-indirectly-connected", rules.DownAllWhenIndirectlyConnected)
 	line("min-members", rules.MinMembers)
 	strategy := strings.ToLower(r.ActiveStrategy)

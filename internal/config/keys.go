@@ -96,7 +96,8 @@ var texts = map[string]string{
 	"split-brain-resolver": "The rules. All members must have the same; they compare a digest of them (tag sbr_cfg). Own probes, and the " +
 		"settings of strategies that are not active, are not part of it.",
 	"split-brain-resolver.active-strategy": "lease-majority, keep-majority, static-quorum, keep-oldest, keep-referee or down-all.",
-	"split-brain-resolver.stable-after":    "How long the view must not have changed before a decision. 0s decides at once.",
+	"split-brain-resolver.stable-after": "auto or a duration. How long the view must not have changed before a decision. " +
+		"0s decides at once. auto follows the number of members: 7s up to 5, 10s for 10, 13s for 20, 17s for 50, 20s for 100; without a lease it is 20s.",
 	"split-brain-resolver.down-all-when-unstable": "on, off or a duration. A view that was unstable for stable-after and this long ends: " +
 		"without a lease every member goes down, with a lease each side asks for it with its present view. on is three quarters of " +
 		"stable-after, at least 4s.",
@@ -223,5 +224,5 @@ var texts = map[string]string{
 	"singleton.lease-retry-interval":     "The pause before the lease is requested again when its state is unknown.",
 	"singleton.hand-over-retry-interval": "The pause between two requests to the other members.",
 	"singleton.number-of-retries":        "How often a silent member is asked before a lease decides; times the interval, how long a leaving agent waits for a successor.",
-	"singleton.removal-margin":           "How long nothing starts after the removal of a member that may have run it. off is stable-after.",
+	"singleton.removal-margin":           "How long nothing starts after the removal of a member that may have run it. off is stable-after, with auto 20s.",
 }

@@ -89,7 +89,9 @@ func (c *checker) system(name string) {
 
 func (c *checker) resolver(path string, r *SplitBrainResolver) {
 	m := &r.LeaseMajority
-	c.notNegative(path+".stable-after", r.StableAfter)
+	if r.StableAfter != strictyaml.Auto {
+		c.notNegative(path+".stable-after", time.Duration(r.StableAfter))
+	}
 	c.notNegative(path+".down-all-when-unstable", r.DownAllWhenUnstable.For)
 	if f := r.DownAllWhenIndirectlyConnected; !(f >= 0 && f <= 1) { // also when it is not a number
 		c.Add(path+".down-all-when-indirectly-connected", "is %v: it must be on, off or a number from 0 to 1", float64(f))

@@ -15,7 +15,7 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{resolver + "stable-afer: 20s", "sbr.yaml:3: split-brain-resolver.stable-afer: unknown key; the nearest known key is stable-after"},
 		{"stable-after: 20s", "sbr.yaml:2: stable-after: unknown key here; the nearest known key is split-brain-resolver.stable-after"},
-		{resolver + "stable-after: 20", "sbr.yaml:3: split-brain-resolver.stable-after: expected a duration such as 20s, found the number 20: a unit is missing, such as 20s"},
+		{resolver + "stable-after: 20", "sbr.yaml:3: split-brain-resolver.stable-after: expected auto or a duration such as 20s, found the number 20: a unit is missing, such as 20s"},
 		{resolver + "stable-after: -1s", "sbr.yaml:3: split-brain-resolver.stable-after: is -1s: it must not be negative"},
 		{resolver + "stable-after: 2000h", "sbr.yaml:3: split-brain-resolver.stable-after: is 2000h0m0s: it must be at most 1000h0m0s"},
 		{resolver + "active-strategy: keep-majorty", `sbr.yaml:3: split-brain-resolver.active-strategy: "keep-majorty" is unknown; the nearest is keep-majority (known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum)`},

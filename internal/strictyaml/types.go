@@ -80,6 +80,44 @@ func (o OnOffDuration) String() string {
 // MarshalYAML implements yaml.Marshaler.
 func (o OnOffDuration) MarshalYAML() (any, error) { return plain("!!str", o.String()) }
 
+// AutoDuration is a duration, or `auto`: then it is computed.
+type AutoDuration time.Duration
+
+// Auto is what `auto` decodes to.
+const Auto AutoDuration = -1
+
+const auto = "auto"
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *AutoDuration) UnmarshalText(text []byte) error {
+	if string(text) == auto {
+		*a = Auto
+		return nil
+	}
+	d, err := parseDuration(string(text), a.Expected())
+	if err == nil && AutoDuration(d) == Auto {
+		err = fmt.Errorf("is %v: it must not be negative", d)
+	}
+	if err == nil {
+		*a = AutoDuration(d)
+	}
+	return err
+}
+
+// Expected says what is accepted.
+func (*AutoDuration) Expected() string { return "auto or " + expectedDuration }
+
+// String returns the value as it is written.
+func (a AutoDuration) String() string {
+	if a == Auto {
+		return auto
+	}
+	return time.Duration(a).String()
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (a AutoDuration) MarshalYAML() (any, error) { return plain("!!str", a.String()) }
+
 // OnOffFraction is `on` (0), `off` (1) or a number from 0 to 1: a threshold that always, never or sometimes applies.
 type OnOffFraction float64
 

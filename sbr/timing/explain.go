@@ -307,15 +307,19 @@ func (e *explainer) gap() Step {
 }
 
 func (e *explainer) stableAfter() Step {
-	is, gap := e.r.StableAfter, e.r.LargestGap
+	is, gap, auto := e.r.StableAfter, e.r.LargestGap, ""
+	if e.in.Auto {
+		auto = ", because it is auto, and follows the number of members"
+	}
 	s := Step{
 		Name: "recommended stable-after", Cells: []string{short(is)},
-		Text: fmt.Sprintf("It is %v now. The table of the reference resolver for %d members, "+
-			"or the time between two failure detections with a margin, whichever is more.", e.in.StableAfter, e.in.Members),
+		Text: fmt.Sprintf("It is %v now%s. The table of the reference resolver for %d members, "+
+			"or the time between two failure detections with a margin, whichever is more.", e.in.StableAfter, auto, e.in.Members),
 		Keys: []string{keyStable},
 	}
-	if margin := gapMargin(gap); is == Sizing(e.in.Members) {
-		s.Sums = []Sum{of("by the table", is, Part{Name: fmt.Sprintf("up to %d members", e.in.Members), d: is})}
+	if margin, table := gapMargin(gap), Sizing(e.in.Members); is == roundUp(table) {
+		s.Sums = []Sum{of("by the table", is, Part{Name: fmt.Sprintf("for %d members", e.in.Members), d: table},
+			Part{Name: "rounding up", d: is - table})}
 	} else {
 		s.Sums = []Sum{of("by the gap", is, Part{Name: "between two failure detections", d: gap}, Part{Name: "margin", d: margin},
 			Part{Name: "rounding up", d: is - gap - margin})}

@@ -15,8 +15,9 @@ type Input struct {
 	Gossip Gossip
 	// Probes are the resolver's own probes; the zero value has none.
 	Probes reachability.Settings
-	// StableAfter is how long the view must not have changed before a decision.
+	// StableAfter is how long the view must not have changed before a decision; Auto: it follows from the rest (StableFor).
 	StableAfter time.Duration
+	Auto        bool
 	// Unstable is down-all-when-unstable. Zero: off.
 	Unstable time.Duration
 	// Lease says that the strategy asks for the lease; without it the fields below mean nothing.
@@ -97,7 +98,7 @@ type Sides struct {
 // Warning.
 func Compute(in Input) Report {
 	in.Members = max(1, in.Members)
-	r := Report{StableAfter: Sizing(in.Members)}
+	r := Report{StableAfter: roundUp(Sizing(in.Members))}
 	if in.Members > 1 {
 		r.detect(in)
 		r.decide(in)
@@ -125,7 +126,7 @@ func (r *Report) detect(in Input) {
 		// Two detectors take turns in being first, so only the whole width bounds the gap.
 		r.LargestGap = max(r.Detection.Majority.width(), r.Detection.Lone.width())
 	}
-	r.StableAfter = max(Sizing(in.Members), roundUp(r.LargestGap+gapMargin(r.LargestGap)))
+	r.StableAfter = roundUp(max(r.StableAfter, r.LargestGap+gapMargin(r.LargestGap)))
 }
 
 // gapMargin is what stable-after leaves beyond the largest gap.
@@ -181,15 +182,26 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the
-// time to agree.
+// StableFor says what stable-after: auto is in a cluster of so many members over these two detectors: what Compute
+// recommends. It is for sbr.Config.StableFor.
+func StableFor(g Gossip, probes reachability.Settings) func(members int) time.Duration {
+	return func(members int) time.Duration {
+		return Compute(Input{Members: members, Gossip: g, Probes: probes}).StableAfter
+	}
+}
+
+// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the time to
+// agree. Between two rows of its table it is in proportion, and beyond the last one it grows no more.
 func Sizing(members int) time.Duration {
+	last := sizing[0]
 	for _, row := range sizing {
 		if members <= row.members {
-			return row.stableAfter
+			more := time.Duration(members-last.members) * (row.stableAfter - last.stableAfter)
+			return last.stableAfter + max(0, more)/time.Duration(max(1, row.members-last.members))
 		}
+		last = row
 	}
-	return sizing[len(sizing)-1].stableAfter
+	return last.stableAfter
 }
 
 var sizing = []struct {

@@ -196,10 +196,30 @@ func TestCompute_Warnings(t *testing.T) {
 	}
 }
 
+// The rows are the reference's; between them it is in proportion.
 func TestSizing_FollowsTheReference(t *testing.T) {
-	for members, want := range map[int]float64{0: 7, 5: 7, 6: 10, 10: 10, 20: 13, 50: 17, 100: 20, 101: 30, 1000: 30, 5000: 30} {
+	for members, want := range map[int]float64{1: 7, 5: 7, 6: 7.6, 10: 10, 15: 11.5, 20: 13, 50: 17, 100: 20, 550: 25, 1000: 30, 9999: 30} {
 		require.Equal(t, seconds(want), timing.Sizing(members), "%d members", members)
 	}
+}
+
+// What stable-after: auto rests on: whole seconds that never shrink as the cluster grows, never less than the table, and
+// always longer than the time between two condemnations.
+func TestStableFor_GrowsWithTheCluster(t *testing.T) {
+	for _, profile := range timing.Profiles() {
+		for _, probes := range []reachability.Settings{{}, reachability.DefaultSettings()} {
+			gossip, _ := timing.Profile(profile)
+			stable, last := timing.StableFor(gossip, probes), time.Duration(0)
+			for n := 1; n < 1500; n++ {
+				is := stable(n)
+				gap := timing.Compute(timing.Input{Members: n, Gossip: gossip, Probes: probes}).LargestGap
+				require.GreaterOrEqual(t, is, max(last, timing.Sizing(n), gap), "%s, %d members", profile, n)
+				require.Equal(t, is.Truncate(time.Second), is)
+				last = is
+			}
+		}
+	}
+	require.Equal(t, 7*time.Second, timing.StableFor(timing.LAN(), reachability.DefaultSettings())(5))
 }
 
 func TestProfile(t *testing.T) {

@@ -105,6 +105,9 @@ func (e Exhaustive) validate() error {
 	if err := e.Resolver.Validate(); err != nil {
 		return fmt.Errorf("explore: %w", err)
 	}
+	if e.Resolver.StableAfter == sbr.Auto {
+		return errors.New("explore: stable-after is auto: it must be a duration, all walks have the same size")
+	}
 	if e.Resolver.StableAfter == 0 {
 		return errors.New("explore: stable-after is 0s: it must be more than that")
 	}

@@ -165,7 +165,7 @@ func TestFormat_AnySettingReadsBack(t *testing.T) {
 			s.Cluster.SplitBrainResolver, s.Cluster.Lease = config.DefaultSplitBrainResolver(), config.Lease{}
 		}
 		if own := s.Cluster.SplitBrainResolver; rapid.Bool().Draw(t, "settings") {
-			own.StableAfter += time.Second
+			own.StableAfter += strictyaml.AutoDuration(time.Second)
 			s.Cluster.Settings = map[string]*config.SplitBrainResolver{"n2": &own}
 		}
 		if s.Validate() == nil {
@@ -193,6 +193,10 @@ func drawField(t *rapid.T, name string, f reflect.Value) {
 	switch f.Interface().(type) {
 	case strictyaml.OnOffDuration:
 		f.Set(reflect.ValueOf(rapid.SampledFrom([]strictyaml.OnOffDuration{{}, {On: true}, {For: 1}, {For: time.Hour}}).Draw(t, name)))
+		return
+	case strictyaml.AutoDuration:
+		d := rapid.OneOf(span, rapid.Just(time.Duration(strictyaml.Auto))).Draw(t, name)
+		f.Set(reflect.ValueOf(strictyaml.AutoDuration(d)))
 		return
 	case *strictyaml.Span:
 		s := strictyaml.Span(rapid.OneOf(span, rapid.Just(time.Duration(strictyaml.Infinite))).Draw(t, name))

@@ -114,6 +114,11 @@ func (f formatter) special(v reflect.Value) *yaml.Node {
 			return f.word(formatDuration(time.Duration(x)))
 		}
 		return f.word(x.String())
+	case strictyaml.AutoDuration:
+		if x != strictyaml.Auto {
+			return f.word(formatDuration(time.Duration(x)))
+		}
+		return f.word(x.String())
 	case strictyaml.OnOffDuration:
 		if x.For != 0 {
 			return f.word(formatDuration(x.For))

@@ -22,7 +22,7 @@ func TestParse_Contract(t *testing.T) {
 	s, err := Parse("x.yaml", []byte(contract))
 	require.NoError(t, err)
 	require.Equal(t, "three-two split", s.Name)
-	require.Equal(t, 15*time.Second, s.Cluster.SplitBrainResolver.StableAfter)
+	require.EqualValues(t, 15*time.Second, s.Cluster.SplitBrainResolver.StableAfter)
 	require.Len(t, s.Steps, 14)
 	require.Equal(t, 10*time.Second, s.Steps[0].At.From)
 	require.Equal(t, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, *s.Steps[0].Partition)

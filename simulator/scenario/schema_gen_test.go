@@ -124,6 +124,8 @@ func (g *generator) of(t reflect.Type, at string) object {
 		delete(s, "pattern")
 		delete(s, "not")
 		return s
+	case *strictyaml.AutoDuration:
+		return object{"anyOf": []object{{"const": "auto"}, span(noNegSpan)}}
 	case *strictyaml.OnOffDuration:
 		return object{"anyOf": []object{{"enum": switches}, positiveSpan()}}
 	case *strictyaml.OnOffFraction:

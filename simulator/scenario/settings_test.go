@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 // A member's own rules are those of all but for what they say, wherever in the file they stand.
@@ -14,7 +15,7 @@ func TestSettings_DifferFromThoseOfAll(t *testing.T) {
 	const own, all = "  settings: {n4: {down-all-when-unstable: off, lease-majority: {watch: off}}}\n", "  split-brain-resolver: {stable-after: 7s}\n"
 	for _, text := range []string{own + all, all + own} {
 		s := parse(t, "run-for: 1m\ncluster:\n"+text)
-		require.Equal(t, 7*time.Second, s.Cluster.Rules("n4").StableAfter)
+		require.EqualValues(t, 7*time.Second, s.Cluster.Rules("n4").StableAfter)
 		require.False(t, bool(s.Cluster.Rules("n4").LeaseMajority.Watch))
 		require.Equal(t, "off", s.Cluster.Rules("n4").DownAllWhenUnstable.String())
 		require.Same(t, &s.Cluster.SplitBrainResolver, s.Cluster.Rules("n3"))
@@ -29,16 +30,16 @@ func TestSettings_StayUnderAVariant(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "static-quorum", v.Cluster.Rules("n4").ActiveStrategy)
 	require.Equal(t, 3, v.Cluster.Rules("n4").StaticQuorum.QuorumSize)
-	require.Equal(t, 7*time.Second, v.Cluster.Rules("n4").StableAfter)
+	require.EqualValues(t, 7*time.Second, v.Cluster.Rules("n4").StableAfter)
 	require.Equal(t, "down-all", v.Cluster.Rules("n5").ActiveStrategy)
 	require.Equal(t, "lease-majority", s.Cluster.Rules("n4").ActiveStrategy, "the scenario stays as it was")
 	f := config.Default()
-	f.SplitBrainResolver.StableAfter, f.SplitBrainResolver.MinMembers = 9*time.Second, 2
+	f.SplitBrainResolver.StableAfter, f.SplitBrainResolver.MinMembers = strictyaml.AutoDuration(9*time.Second), 2
 	v, err = s.WithConfig("x", &f)
 	require.NoError(t, err)
-	require.Equal(t, 7*time.Second, v.Cluster.Rules("n4").StableAfter)
+	require.EqualValues(t, 7*time.Second, v.Cluster.Rules("n4").StableAfter)
 	require.Equal(t, 2, v.Cluster.Rules("n4").MinMembers)
-	require.Equal(t, 9*time.Second, v.Cluster.Rules("n5").StableAfter)
+	require.EqualValues(t, 9*time.Second, v.Cluster.Rules("n5").StableAfter)
 }
 
 // A member decides by its own rules, also one that joins, and each member says whose configuration is another one.

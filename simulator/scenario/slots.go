@@ -159,9 +159,10 @@ func (s *Scenario) shards() (all []world.ShardsOptions) {
 }
 
 func (s *Scenario) slot(name string, x *SlotRules) world.SlotOptions {
+	rules := s.Cluster.SplitBrainResolver.Resolver(s.lease())
 	o := world.DefaultSlotOptions()
 	o.Name, o.Role, o.UseLease, o.EndsAfter = name, x.Role, bool(x.UseLease), x.EndsAfter
-	o.Margin = cmp.Or(x.RemovalMargin, s.Cluster.SplitBrainResolver.StableAfter)
+	o.Margin = cmp.Or(x.RemovalMargin, rules.RemovalMargin())
 	o.HandOverRetryInterval = cmp.Or(x.HandOverRetryInterval, o.HandOverRetryInterval)
 	o.NumberOfRetries = cmp.Or(x.NumberOfRetries, o.NumberOfRetries)
 	o.LeaseRetryInterval = cmp.Or(x.LeaseRetryInterval, o.LeaseRetryInterval)

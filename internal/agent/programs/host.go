@@ -194,7 +194,7 @@ func (h *Host) least(cfg *singleton.Config) time.Duration {
 		}
 		return min(s.Window()-s.Interval(), attach.MaxValidFor)
 	}
-	trust := core.TrustFor(p.Resolver.StableAfter, cmp.Or(cfg.RemovalMargin, p.Resolver.StableAfter))
+	trust := core.TrustFor(p.Resolver.StableIn(1), cmp.Or(cfg.RemovalMargin, p.Resolver.RemovalMargin()))
 	return min(trust*5/8, attach.MaxValidFor) // it is renewed each quarter, and what it is renewed from lags behind
 }
 

@@ -34,7 +34,7 @@ type Settings struct {
 func (s *Settings) Fill(p downing.Config) {
 	d := slot.DefaultRules()
 	or(s.HandOverRetryInterval, d.HandOverRetryInterval)
-	or(s.RemovalMargin, p.Resolver.StableAfter)
+	or(s.RemovalMargin, p.Resolver.RemovalMargin())
 	or(s.RestartAfter, RestartAfter)
 	or(s.LeaseRetryInterval, d.LeaseRetryInterval)
 	or(s.NumberOfRetries, d.NumberOfRetries)
@@ -65,9 +65,11 @@ func NotNegative(of, key string, d time.Duration) error {
 
 // Rules are those of the machines, but for who this member is. Fill comes before.
 func (s *Settings) Rules(p downing.Config) slot.Rules {
+	// Under stable-after: auto the others may count with any size, so this member trusts its place for the shortest.
+	trust := slot.TrustFor(p.Resolver.StableIn(1), *s.RemovalMargin)
 	return slot.Rules{
 		HandOverRetryInterval: *s.HandOverRetryInterval, NumberOfRetries: *s.NumberOfRetries,
-		Margin: *s.RemovalMargin, Trust: slot.TrustFor(p.Resolver.StableAfter, *s.RemovalMargin),
+		Margin: *s.RemovalMargin, Trust: trust,
 		UseLease: s.UseLease != "" || s.HasStore, LeaseRetryInterval: *s.LeaseRetryInterval,
 	}
 }

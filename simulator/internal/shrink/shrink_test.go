@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/simulator/internal/shrink"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
@@ -110,7 +111,9 @@ func TestShrink_KeepsWhatIsNeeded(t *testing.T) {
 		want  []string
 	}{
 		{"nothing", func(*scenario.Scenario) bool { return true }, []string{"cluster: {nodes: 1}\nrun-for: 10s\n"}},
-		{"a setting", func(c *scenario.Scenario) bool { return c.Cluster.SplitBrainResolver.StableAfter < 19*time.Second },
+		{"a setting", func(c *scenario.Scenario) bool {
+			return c.Cluster.SplitBrainResolver.StableAfter < strictyaml.AutoDuration(19*time.Second)
+		},
 			[]string{"split-brain-resolver: {stable-after: 15s}", "nodes: 1"}},
 		{"two settings", func(c *scenario.Scenario) bool {
 			return c.Cluster.Network.Jitter > 11*time.Millisecond && c.Cluster.SplitBrainResolver.LeaseMajority.Role == "web"

@@ -48,8 +48,8 @@ func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
 
 func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	now := p.clock()
-	if waited := now - h.reset; waited > p.node.rules.Resolver.StableAfter+clockGrain && leads(p) && p.rate == 1 {
-		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.node.rules.Resolver.StableAfter)
+	if waited := now - h.reset; waited > p.stableAfter()+clockGrain && leads(p) && p.rate == 1 {
+		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.stableAfter())
 	}
 	if d.Final.NeedsLease() {
 		h.tryBy = now + d.Delay

@@ -62,7 +62,7 @@ func (s *slot) excuse(older, newer *run) string {
 	}
 	out, ok := s.w.store.outSince(a)
 	switch {
-	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableAfter+s.Margin/2:
+	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableIn(1)+s.Margin/2:
 		return ""
 	case s.w.net.connected(a.node.index, b.node.index):
 		return whyHealed

@@ -43,17 +43,18 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 				w.violate("stable", "%s decides for %s, which has never decided anything", p.id, from.id)
 			}
 		}
-		waited, rules := p.clock()-h.viewed, &p.node.rules.Resolver
+		waited, stable, unrest := p.clock()-h.viewed, p.stableAfter(), p.node.rules.Resolver.UnstableIn(h.size)
 		lease := sbr.NeedsLease(p.node.rules.Strategy)
-		unstable := (lease || x.Decision.Final == sbr.DownAll) && p.clock()-h.troubled > rules.StableAfter+rules.DownAllWhenUnstable
+		unstable := (lease || x.Decision.Final == sbr.DownAll) && p.clock()-h.troubled > stable+unrest
 		// A race in unrest goes on while the view changes further: its end needs no wait either.
 		unstable = unstable || h.unrest && x.Decision.Final == sbr.DownReachable
-		h.unrest = lease && unstable && waited < rules.StableAfter
-		if !h.proxy && !unstable && waited < rules.StableAfter-clockGrain {
-			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, rules.StableAfter)
+		h.unrest = lease && unstable && waited < stable
+		if !h.proxy && !unstable && waited < stable-clockGrain {
+			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, stable)
 		}
 		h.decided = true
 	}
+	h.count(p)
 }
 
 // clockGrain is what a clock that does not run at the rate of the world rounds.

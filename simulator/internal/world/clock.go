@@ -98,5 +98,5 @@ func (p *process) tick(event uint64) {
 // ticksSoon reports whether the resolver is called before anything can be due because its view has just changed: a view that changes a
 // thousand times in a row is not worth a thousand looks for the next deadline.
 func (p *process) ticksSoon() bool {
-	return p.ticker != 0 && p.rate == 1 && p.tickAt <= p.w.now+p.node.rules.Resolver.StableAfter
+	return p.ticker != 0 && p.rate == 1 && p.tickAt <= p.w.now+p.stableAfter()
 }

@@ -85,7 +85,7 @@ func newSlot(w *World, index int, o SlotOptions) *slot {
 	s.store = store{w: w, slot: s}
 	s.rules = handover.Config{Rules: core.Rules{
 		Self: "nobody", HandOverRetryInterval: o.HandOverRetryInterval, NumberOfRetries: o.NumberOfRetries, Margin: o.Margin,
-		Trust: core.TrustFor(w.opts.Resolver.StableAfter, o.Margin), UseLease: o.UseLease, LeaseRetryInterval: o.LeaseRetryInterval,
+		Trust: core.TrustFor(w.opts.Resolver.StableIn(1), o.Margin), UseLease: o.UseLease, LeaseRetryInterval: o.LeaseRetryInterval,
 	}}
 	return s
 }

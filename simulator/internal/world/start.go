@@ -64,7 +64,7 @@ func (p *process) startsAlone(rec sbr.Record) bool {
 	case len(p.missed(v)) == 0:
 		return true
 	default:
-		return sbr.NeedsLease(p.w.opts.Strategy) && p.w.now-p.since >= r.StableAfter+r.LeaseDeadline
+		return sbr.NeedsLease(p.w.opts.Strategy) && p.w.now-p.since >= r.StableIn(len(p.members))+r.LeaseDeadline
 	}
 }
 

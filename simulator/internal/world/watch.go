@@ -21,6 +21,8 @@ type watch struct {
 	// reported and missed are since when a report, and a member's being unreachable, stand without a gap.
 	reported map[sbr.Report]time.Duration
 	missed   map[sbr.ID]time.Duration
+	// size is how many members there were when nobody was unreachable, for stable-after: auto.
+	size int
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
@@ -35,6 +37,26 @@ type watch struct {
 	harmed bool
 }
 
+// stableAfter is what stable-after must be at the process.
+func (p *process) stableAfter() time.Duration { return p.node.rules.Resolver.StableIn(p.watch.size) }
+
+// count takes the size of a view in which nobody is unreachable and the process is not suspended; before it is armed,
+// of any.
+func (h *watch) count(p *process) {
+	rules := &p.node.rules.Resolver
+	state := p.r.State()
+	settled := state == sbr.StateArming || state != sbr.StateSuspended && p.r.Suspects() == 0
+	if rules.StableAfter != sbr.Auto || !settled {
+		return
+	}
+	h.size = 0
+	for _, m := range p.r.Snapshot().Members {
+		if m.Downable() {
+			h.size++
+		}
+	}
+}
+
 // view takes in what an event changes in who can be reached. It runs before the resolver's step.
 func (h *watch) view(p *process, e sbr.Event) {
 	unreachable, changes := changesView(p, e)
@@ -42,7 +64,7 @@ func (h *watch) view(p *process, e sbr.Event) {
 		return
 	}
 	now := p.clock()
-	if h.suspects == 0 && unreachable || now-h.viewed >= p.node.rules.Resolver.StableAfter {
+	if h.suspects == 0 && unreachable || now-h.viewed >= p.stableAfter() {
 		h.troubled = now
 	}
 	h.viewed, h.reset, h.proxy, h.tryBy = now, now, false, 0

@@ -33,7 +33,7 @@ func TestSbrYAML_OwnNode(t *testing.T) {
 	require.Equal(t, "local", f.Serf.Profile)
 	require.Equal(t, map[string]string{"role": "web,db"}, f.Serf.Tags)
 	require.Equal(t, []string{"10.0.0.2:7946"}, f.Serf.Join)
-	require.Equal(t, 4*time.Second, f.SplitBrainResolver.StableAfter)
+	require.EqualValues(t, 4*time.Second, f.SplitBrainResolver.StableAfter)
 	require.Equal(t, 3, f.SplitBrainResolver.MinMembers)
 	require.Equal(t, "/kubeconfig", f.Lease.Kubernetes.Kubeconfig)
 }
