@@ -96,7 +96,7 @@ var texts = map[string]string{
 	"split-brain-resolver": "The rules. All members must have the same; they compare a digest of them (tag sbr_cfg). Own probes, and the " +
 		"settings of strategies that are not active, are not part of it.",
 	"split-brain-resolver.active-strategy": "lease-majority, keep-majority, static-quorum, keep-oldest, keep-referee or down-all.",
-	"split-brain-resolver.stable-after": "auto or a duration. How long the view must not have changed before a decision. " +
+	"split-brain-resolver.stable-after": "How long the view must not have changed before a decision: a duration or auto. " +
 		"0s decides at once. auto follows the number of members: 7s up to 5, 10s for 10, 13s for 20, 17s for 50, 20s for 100; without a lease it is 20s.",
 	"split-brain-resolver.down-all-when-unstable": "on, off or a duration. A view that was unstable for stable-after and this long ends: " +
 		"without a lease every member goes down, with a lease each side asks for it with its present view. on is three quarters of " +
