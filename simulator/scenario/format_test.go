@@ -211,6 +211,8 @@ func drawField(t *rapid.T, name string, f reflect.Value) {
 		return
 	}
 	switch {
+	case f.Kind() == reflect.Slice:
+		f.Set(reflect.ValueOf(rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, name)))
 	case f.Kind() == reflect.Bool:
 		f.SetBool(rapid.Bool().Draw(t, name))
 	case f.CanInt():

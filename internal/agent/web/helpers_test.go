@@ -108,7 +108,7 @@ func whole(n int) *fake {
 	}
 	f.status = downing.Status{
 		System: "payments", Member: "n1", Incarnation: uid("n1"), State: sbr.StateUp, Unreachable: []string{}, Leader: "n1", Responsible: true,
-		Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e", Version: "v0.4.0",
+		Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e", StableAfter: "20s", Version: "v0.4.0",
 		Verdict: downing.VerdictStatus{Survivors: []string{}, Down: []string{}}, Reports: []downing.ReportStatus{}, Members: []downing.MemberStatus{},
 	}
 	for i := range n {

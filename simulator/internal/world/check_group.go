@@ -52,7 +52,7 @@ func (h *watch) missing(p *process, id sbr.ID, unreachable bool) {
 
 // binding are the broken links that a verdict of p may not leave among its survivors.
 func (p *process) binding() map[link]bool {
-	h, after := &p.watch, p.node.rules.Resolver.StableAfter
+	h, after := &p.watch, p.stableAfter()
 	if p.clock()-h.viewed >= after {
 		return p.brokenLinks(h.reports, p.misses)
 	}
