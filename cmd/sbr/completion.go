@@ -66,6 +66,9 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(timing.Profiles(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "lease-implementation":
 			complete = cobra.FixedCompletions(config.Implementations(), cobra.ShellCompDirectiveNoFileComp)
+		case f.Name == "store":
+			stores := []string{config.ImplementationKubernetes, config.ImplementationPostgres}
+			complete = cobra.FixedCompletions(stores, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "api":
 			complete = cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "log-level":

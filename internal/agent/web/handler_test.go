@@ -122,7 +122,7 @@ func TestStatus_Golden(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal([]byte(body), &got))
 	contract := []string{"system", "member", "incarnation", "state", "members", "unreachable", "leader", "responsible", "deadline", "lease", "verdict", "config-digest", "version"}
-	more := []string{"disagree", "untagged", "reports", "suspended-since", "suspended-because"}
+	more := []string{"stable-after", "disagree", "untagged", "reports", "suspended-since", "suspended-because"}
 	require.ElementsMatch(t, append(contract, more...), keys(got))
 	require.ElementsMatch(t, []string{"kind", "name", "holder", "token"}, keys(got["lease"]))
 	require.ElementsMatch(t, []string{"token", "survivors", "down", "decided-by", "reason"}, keys(got["verdict"]))
