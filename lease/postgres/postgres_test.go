@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+// What is not certain is neither a conflict nor a refusal. What can be brought about is tried on real servers, in test/postgres.
+func TestWrap_WhatEachErrorMeans(t *testing.T) {
+	t.Parallel()
+	s := &Store{table: `"sbr_lease"`, name: "payments-sbr"}
+	conflict, refused, unknown := lease.ErrConflict, lease.ErrRefused, error(nil)
+	for code, want := range map[string]error{
+		"40001": conflict, // serialization_failure
+		"40P01": conflict, // deadlock_detected
+		"40003": unknown,  // statement_completion_unknown
+		"42501": refused,  // insufficient_privilege
+		"42P01": refused,  // undefined_table
+		"28P01": refused,  // invalid_password
+		"28000": refused,  // invalid_authorization_specification
+		"3D000": refused,  // invalid_catalog_name
+		"22P05": refused,  // untranslatable_character
+		"23514": refused,  // check_violation
+		"25006": refused,  // read_only_sql_transaction
+		"54000": refused,  // program_limit_exceeded
+		"08006": unknown,  // connection_failure
+		"53100": unknown,  // disk_full
+		"53300": unknown,  // too_many_connections
+		"55P03": unknown,  // lock_not_available
+		"57014": unknown,  // query_canceled
+		"57P01": unknown,  // admin_shutdown
+		"57P03": unknown,  // cannot_connect_now
+		"58030": unknown,  // io_error
+		"XX000": unknown,  // internal_error
+	} {
+		told := &pgconn.PgError{Code: code, Message: "no"}
+		err := s.wrap(fmt.Errorf("asking: %w", told))
+		require.ErrorIs(t, err, told, code)
+		assert.Equal(t, want == conflict, errors.Is(err, lease.ErrConflict), code)
+		assert.Equal(t, want == refused, errors.Is(err, lease.ErrRefused), code)
+		assert.ErrorContains(t, err, "postgres: sbr_lease/payments-sbr: ", code)
+	}
+	err := s.wrap(io.ErrUnexpectedEOF)
+	assert.False(t, errors.Is(err, lease.ErrConflict) || errors.Is(err, lease.ErrRefused))
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]struct {
+		connections int32
+		primary     bool
+	}{
+		"postgres://sbr@db":                                                      {2, false},
+		"postgres://sbr@db?pool_max_conns=9":                                     {9, false},
+		"postgres://sbr@db-1,db-2":                                               {2, true},
+		"host=db-1,db-2 user=sbr":                                                {2, true},
+		"postgres://sbr@db-1,db-2?target_session_attrs=prefer-standby":           {2, true},
+		"postgres://sbr@db?sslmode=prefer":                                       {2, false},
+		"postgres://sbr@db-1:5433,db-1:5434?sslmode=disable&application_name=me": {2, true},
+	} {
+		c, err := Config(url, time.Second)
+		require.NoError(t, err, url)
+		assert.Equal(t, want.connections, c.MaxConns, url)
+		assert.Equal(t, want.primary, c.ConnConfig.ValidateConnect != nil, url)
+		assert.Equal(t, time.Second, c.ConnConfig.ConnectTimeout, url)
+		assert.NotEmpty(t, c.ConnConfig.RuntimeParams["application_name"], url)
+	}
+}
+
+func TestNew_NamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, "", "payments-sbr")
+	require.ErrorContains(t, err, "a pool is required")
+	_, err = New(&pgxpool.Pool{}, "", "")
+	require.ErrorContains(t, err, "a name is required")
+	s, err := New(&pgxpool.Pool{}, "ops.leases", "payments-sbr")
+	require.NoError(t, err)
+	assert.Equal(t, "ops.leases/payments-sbr", s.String())
+	assert.Contains(t, Schema(`a"; DROP TABLE b; --`, ""), `CREATE TABLE IF NOT EXISTS "a""; DROP TABLE b; --" (`)
+}
