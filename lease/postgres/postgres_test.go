@@ -46,8 +46,8 @@ func TestWrap_WhatEachErrorMeans(t *testing.T) {
 		told := &pgconn.PgError{Code: code, Message: "no"}
 		err := s.wrap(fmt.Errorf("asking: %w", told))
 		require.ErrorIs(t, err, told, code)
-		assert.Equal(t, want == conflict, errors.Is(err, lease.ErrConflict), code)
-		assert.Equal(t, want == refused, errors.Is(err, lease.ErrRefused), code)
+		assert.Equal(t, errors.Is(want, conflict), errors.Is(err, lease.ErrConflict), code)
+		assert.Equal(t, errors.Is(want, refused), errors.Is(err, lease.ErrRefused), code)
 		assert.ErrorContains(t, err, "postgres: sbr_lease/payments-sbr: ", code)
 	}
 	err := s.wrap(io.ErrUnexpectedEOF)
