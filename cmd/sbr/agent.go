@@ -89,10 +89,11 @@ func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) 
 // addLog gives a command the flags of the log, and returns what makes it of them. It goes to the error stream.
 func addLog(c *cobra.Command, s streams) func() *slog.Logger {
 	format := addWord(c, "log-format", "", formatText, "how log lines are written", formatText, formatJSON)
-	level := new(slog.LevelInfo)
-	c.Flags().TextVar(level, "log-level", slog.LevelInfo, "from which level on: debug, info, warn or error")
+	level := addWord(c, "log-level", "", "info", "from which level on", "debug", "info", "warn", "error")
 	return func() *slog.Logger {
-		o := &slog.HandlerOptions{Level: *level}
+		var from slog.Level
+		_ = from.UnmarshalText([]byte(*level)) // all known words are its own
+		o := &slog.HandlerOptions{Level: from}
 		if *format == formatJSON {
 			return slog.New(slog.NewJSONHandler(s.err, o))
 		}

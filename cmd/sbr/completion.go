@@ -71,8 +71,6 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(stores, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "api":
 			complete = cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "log-level":
-			complete = cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)
 		case strings.Contains(f.Value.Type(), "|"):
 			words := strings.Split(f.Value.Type(), "|")
 			words = slices.DeleteFunc(words, func(word string) bool { return word == "duration" }) // not a word but a kind

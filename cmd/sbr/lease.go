@@ -47,7 +47,7 @@ func addLease(c *cobra.Command) *leaseFlags {
 	c.Use += " [LEASE]"
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 1 && l.lease != "" {
-			return fmt.Errorf("the lease is named twice: %s and --lease %s", args[0], l.lease)
+			return badInput{fmt.Errorf("the lease is named twice: %s and --lease %s", args[0], l.lease)}
 		}
 		if len(args) == 1 {
 			l.lease = args[0]

@@ -39,6 +39,9 @@ func newLeaseAcquire(s streams) *cobra.Command {
 			if p.For <= 0 || p.For > most {
 				return badInput{fmt.Errorf("--for %v: it must be positive and at most the heartbeat-timeout (%v)", during, strictyaml.Span(most))}
 			}
+			if *wait < 0 {
+				return badInput{fmt.Errorf("--wait %v: it must not be negative", *wait)}
+			}
 			acquire := l.Acquire
 			if *wait > 0 {
 				var cancel context.CancelFunc
@@ -115,8 +118,14 @@ func (f spanFlag) String() string {
 	return f.Span.String()
 }
 
-// Set implements pflag.Value.
-func (f spanFlag) Set(text string) error { return f.UnmarshalText([]byte(text)) }
+// Set implements pflag.Value. Zero stands for the default, which is chosen by leaving the flag out.
+func (f spanFlag) Set(text string) error {
+	err := f.UnmarshalText([]byte(text))
+	if err == nil && *f.Span <= 0 {
+		err = fmt.Errorf("is %v: it must be more than 0s", *f.Span)
+	}
+	return err
+}
 
 // Type implements pflag.Value; it is the placeholder in the help.
 func (spanFlag) Type() string { return "duration|infinite" }

@@ -131,6 +131,9 @@ func newLeaseWatch(s streams) *cobra.Command {
 	flags, output := addLease(c), addFormat(c)
 	during := c.Flags().Duration("for", 0, "how long (default: until it is interrupted)")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
+		if *during < 0 {
+			return badInput{fmt.Errorf("--for %v: it must not be negative", *during)}
+		}
 		ctx, cancel := bounded(ctx, *during)
 		defer cancel()
 		return flags.with(ctx, func(t *target) error { return t.watch(ctx, s.out, *output) })

@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 // Exit statuses. They are part of the contract of the program.
@@ -44,12 +42,10 @@ type streams struct {
 
 // newRoot builds the whole command tree over s. A verb is one file with one constructor; it is added here.
 func newRoot(s streams) *cobra.Command {
-	root := &cobra.Command{
-		Use: "sbr", Short: "split brain resolver for Serf", Long: rootHelp,
-		SilenceErrors: true, SilenceUsage: true, Version: buildVersion().line(),
-	}
+	root := group("sbr", "split brain resolver for Serf", rootHelp)
+	root.SilenceErrors, root.SilenceUsage, root.Version = true, true, buildVersion().line()
+	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(nearestFlag)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
@@ -76,6 +72,7 @@ func newRoot(s streams) *cobra.Command {
 		newVersion(s),
 	)
 	addCompletion(root)
+	explainUsage(root)
 	walk(root, func(c *cobra.Command) { c.Flags().SetNormalizeFunc(spelling) })
 	return root
 }
@@ -99,35 +96,11 @@ func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
 // group is a command that holds others and does nothing but to say which.
 func group(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short, Long: long, SuggestionsMinimumDistance: 2,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-			}
-			return err
-		},
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(verbs...)
 	return c
-}
-
-// nearestFlag adds to the error of an unknown flag the nearest known one.
-func nearestFlag(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return err
-	}
-	var known []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	if nearest, near := strictyaml.Nearest(unknown.GetSpecifiedName(), known); near {
-		return fmt.Errorf("%w; did you mean --%s?", err, nearest)
-	}
-	return err
 }
 
 // run executes one command line and returns the exit status.
@@ -192,8 +165,8 @@ func report(to io.Writer, err error) int {
 		if marked.error == nil {
 			return marked.status
 		}
-	case !errors.As(err, new(badInput)): // from cobra: one problem, sometimes with suggestions on lines of their own
-		err = errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	case !errors.As(err, new(badInput)): // of usage: one problem
+		err = oneLine(err)
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintf(to, "sbr: %s\n", line)

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +31,7 @@ func TestScript(t *testing.T) {
 			"answer":   answer,
 			"same":     same,
 			"status":   status,
+			"bad":      bad,
 			"junk":     junk,
 			"agent":    fakeAgent,
 			"waitfor":  waitfor,
@@ -88,6 +92,25 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut.Bytes(), 0o600))
 	if want := args[0]; string(rune('0'+code)) != want {
 		ts.Fatalf("exit status %d, want %s\n%s%s", code, want, out.String(), errOut.String())
+	}
+}
+
+// bad PATTERN ARGUMENTS… runs the program, and expects that nothing is printed but one line on standard error, which matches as a whole,
+// and exit status 2.
+func bad(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || neg {
+		ts.Fatalf("usage: bad pattern arguments…")
+	}
+	err := ts.Exec("sbr", args[1:]...)
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 2 {
+		ts.Fatalf("%v, want exit status 2", err)
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("printed %q", out)
+	}
+	if line := ts.ReadFile("stderr"); !regexp.MustCompile(`^` + args[0] + `\n$`).MatchString(line) {
+		ts.Fatalf("standard error is\n%sand does not match\n%s", line, args[0])
 	}
 }
 
