@@ -137,7 +137,7 @@ func TestSchema_RefusesWhatParseRefuses(t *testing.T) {
 		rules("active-strategy: keep-majorty"), rules("stable-aftr: 1s"), rules("stable-after: -1s"), rules("stable-after: 20"), rules("stable-after: infinite"),
 		rules("down-all-when-unstable: 0s"), rules("down-all-when-unstable: maybe"), rules("down-all-when-indirectly-connected: 1.5"),
 		rules("min-members: 0"), rules("probe: {tries: -1}"), rules("probe: {neighbours: many}"), rules("lease-majority: {watch: perhaps}"),
-		rules("lease-majority: {when-lease-unknown: wait}"), rules("lease-majority: {suspend-timeout: 0s}"), rules("lease-majority: {lease-implementation: etcd}"),
+		rules("lease-majority: {when-lease-unknown: wait}"), rules("lease-majority: {suspend-timeout: 0s}"), rules("lease-majority: {lease-implementation: consul}"),
 		step(""), step("at: 1s"), step("crash: n1"), step("at: -1s, crash: n1"), step("at: 1, crash: n1"), step("at: , crash: n1"), step("at: 1s, crash: n1, heal: true"),
 		step("at: 1s, crash: [n1]"), step("at: 1s, crash: ''"), step("at: 1s, crash: none"), step("at: 1s, crush: n1"), step("at: 1s, crash: n1, for: 3s"),
 		step("at: 1s, heal: false"), step("at: 1s, heal: n1"), step("at: 1s, partition: []"), step("at: 1s, partition: [n1, n2]"), step("at: 1s, partition: [[n1], []]"),
