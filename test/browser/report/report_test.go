@@ -165,7 +165,7 @@ func TestPlay(t *testing.T) {
 }
 
 func TestSliderShowsTheMoment(t *testing.T) {
-	p := opened(t, browser.Options{}, recorded(t, split, 3)) // its last event comes after the lease was freed
+	p := opened(t, browser.Options{}, recorded(t, split, 3)) // its last event is the release, not yet answered
 	slide := func(i int) { set(p, ".slider", strconv.Itoa(i), "input") }
 	slide(0)
 	require.Equal(t, 0, moment(t, p))
@@ -179,7 +179,7 @@ func TestSliderShowsTheMoment(t *testing.T) {
 	require.Equal(t, "n4 is not at work", cell(p, 4, 1))
 	require.Equal(t, "n1 sees n4: unknown", cell(p, 1, 4), "it was removed")
 	require.Contains(t, browser.Eval[string](p, `document.querySelector(".graph svg").ariaLabel`),
-		"side A: n1 up, n2 up, n3 up; side B: n4 down, n5 down. The lease is held by nobody.")
+		"side A: n1 up, n2 up, n3 up; side B: n4 down, n5 down. The lease is held by n1.")
 	now := browser.Eval[string](p, `document.querySelector(".now").getAttribute("x1")`)
 	require.Regexp(t, `^9\d\.`, now, "the axis ends a little after the last event")
 }
