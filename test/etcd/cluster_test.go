@@ -26,6 +26,7 @@ type cluster struct {
 	program string
 	folder  string
 	members []*member
+	args    []string // further ones of each server
 }
 
 // member is one of its servers.
@@ -38,15 +39,15 @@ type member struct {
 // startTries is how often a cluster is started whose ports somebody else took.
 const startTries = 5
 
-// newCluster starts a cluster of so many members, which ends with the test.
-func newCluster(t testing.TB, size int) *cluster {
+// newCluster starts a cluster of so many members, with further arguments, which ends with the test.
+func newCluster(t testing.TB, size int, args ...string) *cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it starts real servers")
 	}
 	program, err := buildcache.Etcd.Ensure(t.Context(), os.Stderr)
 	require.NoError(t, err)
-	c := &cluster{t: t, thread: process.NewThread(), program: program, folder: t.TempDir()}
+	c := &cluster{t: t, thread: process.NewThread(), program: program, folder: t.TempDir(), args: args}
 	t.Cleanup(c.stop)
 	for try := 1; ; try++ {
 		c.members = nil
@@ -83,12 +84,12 @@ func (c *cluster) start(m *member) {
 	}
 	server, err := process.Start(c.thread, process.Command{
 		Name: "etcd " + m.name, Program: c.program, Log: filepath.Join(c.folder, m.name+".log"),
-		Args: []string{
+		Args: append([]string{
 			"--name=" + m.name, "--data-dir=" + filepath.Join(c.folder, m.name),
 			"--listen-client-urls=" + m.client, "--advertise-client-urls=" + m.client,
 			"--listen-peer-urls=" + m.peer, "--initial-advertise-peer-urls=" + m.peer,
 			"--initial-cluster=" + strings.Join(peers, ","), "--unsafe-no-fsync", "--log-level=warn",
-		},
+		}, c.args...),
 	})
 	require.NoError(c.t, err)
 	m.server = server

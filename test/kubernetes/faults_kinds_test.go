@@ -192,9 +192,9 @@ var (
 				c.replaceHolder()
 			case "watch":
 				_ = c.b.Release(c.ctx)
-				c.b.acquire(c.ctx)
+				c.b.Ask(c.ctx)
 			default:
-				c.b.acquire(c.ctx)
+				c.b.Ask(c.ctx)
 			}
 			return kubetest.Fault{}
 		},

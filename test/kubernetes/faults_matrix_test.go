@@ -3,20 +3,19 @@ package kubernetes_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/test/faults"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
-
-var onlyFaults = flag.String("faults", "", "run only the cells of the fault matrix whose name contains this")
 
 // cellsAtOnce is how many run side by side: they mostly wait.
 const cellsAtOnce = 24
@@ -48,18 +47,27 @@ func TestFaultMatrix(t *testing.T) {
 	for _, run := range m.runs {
 		t.Run(run.name, run.check)
 	}
-	require.NotEmpty(t, m.runs, "no cell's name contains %q", *onlyFaults)
+	require.NotEmpty(t, m.runs, "no cell's name contains %q", *faults.Only)
 	if m.last != nil {
 		<-m.last
 	}
 	require.NoError(t, errors.Join(killed.err, stalled.err))
 }
 
+// takePulse reads past all proxies.
+func takePulse(t *testing.T, cluster *kubetest.Cluster) *faults.Pulse {
+	s := openKubeconfig(t, cluster.AdminKubeconfig(), cluster.Namespace(t))
+	return faults.TakePulse(t, faultRequestTimeout/4, func(ctx context.Context) error {
+		_, err := s.Read(ctx)
+		return err
+	})
+}
+
 // matrix runs the cells.
 type matrix struct {
 	ctx   context.Context
 	slots chan struct{}
-	pulse *pulse
+	pulse *faults.Pulse
 	runs  []*cellRun
 	last  chan struct{} // closed when the disaster before is over
 }
@@ -78,12 +86,12 @@ type cellRun struct {
 
 func (m *matrix) add(r row, i int, cluster *kubetest.Cluster) *cellRun {
 	name := fmt.Sprintf("%s, %s/%s", r.fault.name, r.fault.lasts, steps[i].name)
-	if !strings.Contains(name, *onlyFaults) {
+	if !strings.Contains(name, *faults.Only) {
 		return nil
 	}
 	one := &cellRun{name: name, allowed: r.allowed(i), done: make(chan struct{})}
 	one.make = func() *cell {
-		return &cell{cellT: &cellT{}, cluster: cluster, fault: r.fault, step: &steps[i], log: new(logtest.Log)}
+		return &cell{T: &faults.T{}, cluster: cluster, fault: r.fault, step: &steps[i], log: new(logtest.Log)}
 	}
 	m.runs = append(m.runs, one)
 	return one
@@ -103,7 +111,7 @@ func (m *matrix) start(r row, cluster *kubetest.Cluster) {
 
 // startDisaster runs all steps side by side, when the disaster before is over.
 func (m *matrix) startDisaster(r row, cluster *kubetest.Cluster) {
-	if !strings.Contains(r.fault.name, *onlyFaults) {
+	if !strings.Contains(r.fault.name, *faults.Only) {
 		return
 	}
 	before, done := m.last, make(chan struct{})
@@ -129,7 +137,7 @@ func (m *matrix) startDisaster(r row, cluster *kubetest.Cluster) {
 
 // do runs the cell. If it goes wrong, and the machine was too slow for it meanwhile, it has another try; but nothing excuses a
 // broken promise.
-func (r *cellRun) do(ctx context.Context, p *pulse) {
+func (r *cellRun) do(ctx context.Context, p *faults.Pulse) {
 	defer close(r.done)
 	began := time.Now()
 	for range 4 {
@@ -137,16 +145,16 @@ func (r *cellRun) do(ctx context.Context, p *pulse) {
 		r.tries++
 		from := time.Now()
 		r.cell.do(ctx)
-		if r.asExpected() || !r.cell.spoiled.Load() && !p.stalledSince(from) {
+		if r.asExpected() || !r.cell.spoiled.Load() && !p.StalledSince(from) {
 			break
 		}
-		r.earlier = append(r.earlier, r.cell.brokenPromises()...)
+		r.earlier = append(r.earlier, r.cell.BrokenPromises()...)
 	}
 	r.took = time.Since(began)
 }
 
 func (r *cellRun) asExpected() bool {
-	return len(r.cell.problems) == 0 && slices.Contains(r.allowed, r.cell.got.String())
+	return len(r.cell.Problems()) == 0 && slices.Contains(r.allowed, r.cell.got.String())
 }
 
 // do runs the cell on a goroutine of its own, which its failure ends.
@@ -157,10 +165,10 @@ func (c *cell) do(ctx context.Context) {
 		if c.fault.disaster != nil {
 			defer c.fault.disaster.leave(c)
 		}
-		defer c.finish()
+		defer c.Finish()
 		var cancel context.CancelFunc
 		c.ctx, cancel = context.WithTimeout(ctx, cellTimeout)
-		c.cleanup(cancel)
+		c.Cleanup(cancel)
 		c.build()
 		c.step.run(c)
 	}()
@@ -171,7 +179,7 @@ func (r *cellRun) check(t *testing.T) {
 	<-r.done
 	c := r.cell
 	t.Logf("%s, after %s and %d tries", c.got, r.took.Round(time.Millisecond), r.tries)
-	if problems := append(r.earlier, c.problems...); len(problems) > 0 {
+	if problems := append(r.earlier, c.Problems()...); len(problems) > 0 {
 		t.Errorf("%s\n%s", strings.Join(problems, "\n"), c.log)
 	}
 	if !slices.Contains(r.allowed, c.got.String()) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/test/faults"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -48,23 +50,23 @@ func (c *cell) holding() {
 }
 
 // takes, gives and knows set a scene, however slow the machine is.
-func (c *cell) takes(p *party) {
-	c.within(faultSlack, p.name+"'s grant", func() bool { return p.acquire(c.ctx).Kind == sbr.Granted })
+func (c *cell) takes(p *faults.Party) {
+	c.within(faultSlack, p.Name+"'s grant", func() bool { return p.Ask(c.ctx).Kind == sbr.Granted })
 }
 
-func (c *cell) gives(p *party) {
-	c.within(faultSlack, p.name+"'s release", func() bool {
+func (c *cell) gives(p *faults.Party) {
+	c.within(faultSlack, p.Name+"'s release", func() bool {
 		released := p.Release(c.ctx) == nil
-		if !released && c.settled().Record.Holder == p.name {
-			p.acquire(c.ctx) // the machine was so slow that the lease was lost
+		if !released && c.settled().Record.Holder == p.Name {
+			p.Ask(c.ctx) // the machine was so slow that the lease was lost
 			return false
 		}
 		return true
 	})
 }
 
-func (c *cell) knows(p *party) {
-	c.within(faultSlack, p.name+"'s read", func() bool {
+func (c *cell) knows(p *faults.Party) {
+	c.within(faultSlack, p.Name+"'s read", func() bool {
 		_, err := p.Read(c.ctx)
 		return err == nil
 	})
@@ -75,7 +77,7 @@ func (c *cell) begin() {
 	if c.fault.before != nil {
 		c.fault.before(c)
 	}
-	c.watchOver()
+	faults.WatchOver(c.T, c.a, c.b)
 	if c.fault.disaster != nil {
 		c.fault.disaster.ready(c)
 	}
@@ -95,18 +97,18 @@ func (c *cell) runAcquire() {
 		c.free()
 	}
 	c.begin()
-	out := c.a.acquire(c.ctx)
+	out := c.a.Ask(c.ctx)
 	c.struck()
 	c.judged()
 	seen := c.settled()
-	c.honest(out, seen)
-	c.got = result{outcomeText(out), c.settle(describe(seen))}
-	mine := c.a.lastNonce()
+	faults.Honest(c.T, c.a, out, seen)
+	c.got = result{faults.OutcomeText(out), c.settle(faults.Describe(seen))}
+	mine := c.a.LastNonce()
 	if c.step.name == "create" && out.Kind == sbr.Unknown && c.fault.reach == everything && c.fault.disaster == nil {
 		c.askAgain(seen, mine)
 	}
 	c.goOn()
-	won, undone := c.history.attempt(mine)
+	won, undone := c.history.Attempt(mine)
 	require.False(c, out.Kind == sbr.Held && won, "attempt %s was told Held, and has won", mine)
 	if c.fault.late && c.fault.stays && c.step.write {
 		require.True(c, won && undone, "attempt %s was committed late: A frees what it was not granted", mine)
@@ -118,11 +120,11 @@ func (c *cell) askAgain(seen lease.Snapshot, mine string) {
 	c.heal()
 	c.takes(c.a)
 	now := c.settled()
-	require.Equal(c, fmt.Sprintf("A %d", c.a.Token()), describe(now))
+	require.Equal(c, fmt.Sprintf("A %d", c.a.Token()), faults.Describe(now))
 	if seen.Record.Holder != "A" {
 		return
 	}
-	if _, freed := c.history.attempt(mine); freed {
+	if _, freed := c.history.Attempt(mine); freed {
 		c.spoiled.Store(true) // on a slow machine A may have freed it before it asked again
 	}
 	require.Equal(c, mine, now.Record.Nonce, "it was A's already")
@@ -165,18 +167,18 @@ func (c *cell) runHeartbeat() {
 	c.holding()
 	c.begin()
 	over := c.struck().Add(faultSettings.HeartbeatTimeout - time.Second)
-	for c.a.lostTimes() == 0 && time.Now().Before(over) {
+	for c.a.Losses() == 0 && time.Now().Before(over) {
 		switch {
 		case c.fault.disaster != nil: // B is struck, too
 		case c.fault.byHand:
 			_, _ = c.b.Read(c.ctx)
 		default:
-			c.b.acquire(c.ctx)
+			c.b.Ask(c.ctx)
 		}
 		c.pause(50 * time.Millisecond)
 	}
 	outcome := "kept"
-	if c.a.lostTimes() > 0 {
+	if c.a.Losses() > 0 {
 		outcome = "lost"
 	}
 	require.Equal(c, outcome == "kept", c.a.Check(), "Check and the callback agree")
@@ -199,7 +201,7 @@ func (c *cell) runRelease() {
 	seen := c.settled()
 	require.False(c, err == nil && seen.Record.Holder == "A", "released, and the object says %+v", seen.Record)
 	require.False(c, errors.Is(err, lease.ErrNotHeld) && !errors.Is(err, lease.ErrLost), "%v", err)
-	c.got = result{releaseText(err), c.settle(describe(seen))}
+	c.got = result{faults.ReleaseText(err), c.settle(faults.Describe(seen))}
 	c.goOn()
 }
 
@@ -223,15 +225,15 @@ func (c *cell) goOn() {
 	}
 	c.within(faultSettings.HeartbeatTimeout+faultSlack, "B's turn", func() bool {
 		require.False(c, c.a.Check(), "A holds the lease behind the back of whoever was told %q", c.got.outcome)
-		return c.b.acquire(c.ctx).Kind == sbr.Granted
+		return c.b.Ask(c.ctx).Kind == sbr.Granted
 	})
 	require.Greater(c, c.b.Token(), before)
 	require.Equal(c, fmt.Sprintf("B %d", c.b.Token()), c.object())
 	c.heal()
 	c.within(faultSlack, "A's answer", func() bool {
-		out := c.a.acquire(c.ctx)
+		out := c.a.Ask(c.ctx)
 		require.NotEqual(c, sbr.Granted, out.Kind, "B holds the lease")
-		return outcomeText(out) == "held by B"
+		return faults.OutcomeText(out) == "held by B"
 	})
 	last := c.b.Token()
 	c.gives(c.b)
@@ -242,14 +244,14 @@ func (c *cell) goOn() {
 	if c.got.outcome == "lost" {
 		losses = 1
 	}
-	require.Equal(c, losses, c.a.lostTimes(), "a loss is reported once, and nothing else is")
+	require.Equal(c, losses, c.a.Losses(), "a loss is reported once, and nothing else is")
 }
 
 // blocked: B does not get what A holds.
 func (c *cell) blocked() {
 	token := c.a.Token()
-	out := c.b.acquire(c.ctx)
+	out := c.b.Ask(c.ctx)
 	if c.a.Token() == token && out.Kind != sbr.Unknown {
-		require.Equal(c, "held by A", outcomeText(out))
+		require.Equal(c, "held by A", faults.OutcomeText(out))
 	}
 }

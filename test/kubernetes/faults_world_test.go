@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/test/faults"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +37,7 @@ const (
 
 // cell is one fault at one step: a lease object of its own; party A, whose requests all go through a proxy; party B, without faults.
 type cell struct {
-	*cellT
+	*faults.T
 	ctx     context.Context
 	cluster *kubetest.Cluster
 	fault   *fault
@@ -46,8 +49,8 @@ type cell struct {
 	proxy     *kubetest.Proxy
 	behind    *kubernetes.Store // A's, through the proxy
 	direct    *kubernetes.Store // B's and the observer's
-	a, b      *party
-	history   *sightings // of the object, as the observer's watch brings it
+	a, b      *faults.Party
+	history   *faults.Sightings // of the object, as the observer's watch brings it
 	hit       *strikes
 	// spoiled: the machine was so slow that a request may have had its client give up, whatever the fault did.
 	spoiled atomic.Bool
@@ -67,14 +70,14 @@ func (c *cell) build() {
 	require.NoError(c, err)
 	c.proxy, err = kubetest.NewProxy(c.rights)
 	require.NoError(c, err)
-	c.cleanup(func() { c.check(c.proxy.Close()) })
+	c.Cleanup(func() { c.Cleaned(c.proxy.Close()) })
 	c.behind = c.open(c.proxy.Kubeconfig(), faultRequestTimeout)
 	c.direct = c.open(c.cluster.AdminKubeconfig(), 20*time.Second)
 	c.a, c.b = c.newParty("A", "A", c.behind), c.newParty("B", "B", c.direct)
 	c.hit = newStrikes()
 	c.warm()
-	c.history = c.follow(func(ctx context.Context, s *sightings) error {
-		return lease.Follow(ctx, c.direct, lease.Pace{}, nil, func(seen lease.Snapshot) { s.add(seen.Record) })
+	c.history = faults.Follow(c.ctx, c.T, func(ctx context.Context, s *faults.Sightings) error {
+		return lease.Follow(ctx, c.direct, lease.Pace{}, nil, func(seen lease.Snapshot) { s.Add(seen.Record) })
 	})
 }
 
@@ -84,7 +87,7 @@ func (c *cell) open(kubeconfig string, timeout time.Duration) *kubernetes.Store 
 	cfg.RequestTimeout, cfg.Logger = timeout, c.logger()
 	s, err := kubernetes.New(cfg)
 	require.NoError(c, err)
-	c.cleanup(func() { c.check(s.Close()) })
+	c.Cleanup(func() { c.Cleaned(s.Close()) })
 	return s
 }
 
@@ -124,18 +127,13 @@ func (c *cell) settled() lease.Snapshot {
 }
 
 // object is what the object holds, in the words of the table.
-func (c *cell) object() string { return describe(c.settled()) }
+func (c *cell) object() string { return faults.Describe(c.settled()) }
 
-func describe(s lease.Snapshot) string {
-	switch r := s.Record; {
-	case s.Version == "":
-		return "absent"
-	case r.Holder == "":
-		return fmt.Sprintf("free %d", r.Token)
-	default:
-		return fmt.Sprintf("%s %d", r.Holder, r.Token)
-	}
+func (c *cell) newParty(name, mark string, store lease.Store) *faults.Party {
+	return faults.NewParty(c.T, name, mark, store, faultSettings, c.logger())
 }
+
+func (c *cell) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c.log, nil)) }
 
 func (c *cell) leasesPath() string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases"

@@ -1,4 +1,4 @@
-package kubernetes_test
+package faults
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // guard looks at both parties all the time. What it finds is a broken promise, whatever the cell is about.
 type guard struct {
-	a, b *party
+	a, b *Party
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -23,18 +23,18 @@ type guard struct {
 	problems []string
 }
 
-// watchOver starts a guard that ends with the cell.
-func (c *cell) watchOver() {
-	g := &guard{a: c.a, b: c.b, stop: make(chan struct{})}
+// WatchOver looks at A and B all the time until the end of the cell.
+func WatchOver(t *T, a, b *Party) {
+	g := &guard{a: a, b: b, stop: make(chan struct{})}
 	g.done.Go(g.run)
-	c.cleanup(func() {
+	t.Cleanup(func() {
 		close(g.stop)
 		g.done.Wait()
 		for _, problem := range g.problems {
-			c.Errorf("%s", problem)
+			t.Errorf("%s", problem)
 		}
 		if g.looks == 0 {
-			c.Errorf("the guard never looked")
+			t.Errorf("the guard never looked")
 		}
 	})
 }
@@ -80,25 +80,25 @@ func (g *guard) report(format string, args ...any) {
 	g.problems = append(g.problems, fmt.Sprintf(format, args...))
 }
 
-// honest checks what A believes after an outcome against the object, as an independent client read it right then (S4).
-func (c *cell) honest(out linear.Answer, seen lease.Snapshot) {
-	r, mine := seen.Record, c.a.lastNonce()
+// Honest checks what A believes after an outcome against the record, as an independent client read it right then (S4).
+func Honest(t *T, a *Party, out linear.Answer, seen lease.Snapshot) {
+	r, mine := seen.Record, a.LastNonce()
 	if out.Kind != sbr.Granted {
-		if c.a.Check() || c.a.Token() != 0 {
-			c.Errorf("S4: A was told %q and believes to hold the lease", out.Kind)
+		if a.Check() || a.Token() != 0 {
+			t.Errorf("S4: A was told %q and believes to hold the lease", out.Kind)
 		}
 		if out.Kind == sbr.Held && r.Nonce == mine {
-			c.Errorf("Held, but the object has A's own attempt %s: %+v", mine, r)
+			t.Errorf("Held, but the record has A's own attempt %s: %+v", mine, r)
 		}
 		if (out.Kind == sbr.Unknown) != (out.Err != nil) {
-			c.Errorf("an unknown outcome, and no other, has an error: %v", out)
+			t.Errorf("an unknown outcome, and no other, has an error: %v", out)
 		}
 		return
 	}
 	if r.Holder != "A" || r.Nonce != mine || r.Token != out.Record.Token {
-		c.Errorf("S4: A was granted token %d with attempt %s, the object says %+v", out.Record.Token, mine, r)
+		t.Errorf("S4: A was granted token %d with attempt %s, the record says %+v", out.Record.Token, mine, r)
 	}
-	if c.a.Token() != r.Token {
-		c.Errorf("A was granted token %d and says %d", r.Token, c.a.Token())
+	if a.Token() != r.Token {
+		t.Errorf("A was granted token %d and says %d", r.Token, a.Token())
 	}
 }

@@ -1,0 +1,157 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// runAcquire is one Acquire of a lease that knows nothing yet: it reads, and then creates the record or updates it.
+func (c *cell) runAcquire() {
+	if c.step != "create" {
+		c.takes(c.b)
+		c.gives(c.b)
+	}
+	c.begin()
+	out, seen := c.asked()
+	c.result(OutcomeText(out), seen)
+	mine := c.a.LastNonce()
+	c.goOn()
+	won, _ := c.history.Attempt(mine)
+	require.False(c, out.Kind == sbr.Held && won, "attempt %s was told Held, and has won", mine)
+}
+
+// runHeartbeat strikes a holder. It is over when the holder is told of its loss, or when it could hold no more had no later heartbeat been
+// confirmed: well before anybody else may take over. B tries to all the time.
+func (c *cell) runHeartbeat() {
+	c.takes(c.b)
+	c.gives(c.b)
+	c.takes(c.a)
+	c.begin()
+	over := c.hits().Add(settings.HeartbeatTimeout - time.Second)
+	for c.a.Losses() == 0 && time.Now().Before(over) {
+		if c.whole == nil { // else B is struck, too
+			c.b.Ask(c.ctx)
+		}
+		c.pause(50 * time.Millisecond)
+	}
+	outcome := "kept"
+	if c.a.Losses() > 0 {
+		outcome = "lost"
+	}
+	require.Equal(c, outcome == "kept", c.a.Check(), "Check and the callback agree")
+	c.judged()
+	c.result(outcome, c.settled())
+	c.goOn()
+}
+
+// runRelease strikes a release. Check must be false before its request is on the way.
+func (c *cell) runRelease() {
+	c.takes(c.b)
+	c.gives(c.b)
+	c.takes(c.a)
+	c.begin()
+	err := c.a.Release(c.ctx)
+	c.hits()
+	require.False(c, c.held, "Check was true while the release was on its way")
+	require.False(c, c.a.Check())
+	c.judged()
+	seen := c.settled()
+	require.False(c, err == nil && seen.Record.Holder == "A", "released, and the record says %+v", seen.Record)
+	require.False(c, errors.Is(err, lease.ErrNotHeld) && !errors.Is(err, lease.ErrLost), "%v", err)
+	c.result(ReleaseText(err), seen)
+	c.goOn()
+}
+
+// runWatch breaks the stream and strikes its next opening, and then lets B bring news.
+func (c *cell) runWatch() {
+	c.takes(c.b)
+	seen := Follow(c.ctx, c.T, func(ctx context.Context, s *Sightings) error { return c.a.Watch(ctx, s.Add) })
+	c.within(slack, "the watch", func() bool { return seen.Last() == "B 1" })
+	c.begin()
+	c.breakStream()
+	c.hits()
+	c.judged()
+	_ = c.b.Release(c.ctx) // what became of the record does not matter
+	c.takes(c.b)
+	news := c.settled()
+	outcome := "catches up"
+	if c.whole == nil && c.row.stays && !c.catchesUp(seen, Describe(news), settings.HeartbeatTimeout) {
+		outcome = "blind until healed"
+	}
+	c.heal()
+	require.True(c, c.catchesUp(seen, Describe(news), 4*slack), "the watch ends on %q, the record says %q", seen.Last(), Describe(news))
+	require.Empty(c, seen.Problem())
+	require.False(c, c.a.Check())
+	c.result(outcome, c.settled())
+	last := c.b.Token()
+	c.gives(c.b)
+	require.True(c, c.catchesUp(seen, fmt.Sprintf("free %d", last), 2*slack), "the watch goes on")
+	c.takes(c.a)
+	require.Greater(c, c.a.Token(), last)
+}
+
+// breakStream ends the connections and strikes the next one. A store whose client opens its stream again by itself does not tell.
+func (c *cell) breakStream() {
+	if c.whole == nil {
+		c.proxy.Set(c.row.mode, !c.row.stays)
+	}
+	c.proxy.Break(false)
+	if c.whole != nil {
+		c.strikes()
+	}
+	if c.whole == nil && !c.row.stays && c.row.mode == Refuse {
+		c.pause(settings.HeartbeatInterval)
+		c.proxy.Set(Pass, false)
+	}
+}
+
+func (c *cell) catchesUp(seen *Sightings, news string, bound time.Duration) bool {
+	for end := time.Now().Add(bound); time.Now().Before(end) && c.ctx.Err() == nil; c.pause(20 * time.Millisecond) {
+		if seen.Last() == news {
+			return true
+		}
+	}
+	return false
+}
+
+// goOn is what must be true after every outcome: while the fault lasts B can have the lease as soon as A has not; once it is over A works
+// again.
+func (c *cell) goOn() {
+	lost := c.a.Losses()
+	if c.a.Check() {
+		token, out := c.a.Token(), c.b.Ask(c.ctx)
+		if c.a.Token() == token && out.Kind != sbr.Unknown {
+			require.Equal(c, "held by A", OutcomeText(out))
+		}
+		c.gives(c.a)
+	}
+	before := c.settled().Record.Token
+	if c.b.Check() {
+		before-- // it was faster than A
+	}
+	c.within(settings.HeartbeatTimeout+slack, "B's turn", func() bool {
+		require.False(c, c.a.Check(), "A holds the lease although it was told %q", c.got)
+		return c.b.Ask(c.ctx).Kind == sbr.Granted
+	})
+	require.Greater(c, c.b.Token(), before)
+	require.Equal(c, fmt.Sprintf("B %d", c.b.Token()), Describe(c.settled()))
+	c.heal()
+	c.within(2*slack, "A's answer", func() bool {
+		out := c.a.Ask(c.ctx)
+		require.NotEqual(c, sbr.Granted, out.Kind, "B holds the lease")
+		return OutcomeText(out) == "held by B"
+	})
+	last := c.b.Token()
+	c.gives(c.b)
+	c.takes(c.a)
+	require.Greater(c, c.a.Token(), last)
+	require.Equal(c, fmt.Sprintf("A %d", c.a.Token()), Describe(c.settled()))
+	require.Equal(c, lost, c.a.Losses(), "a loss is reported once, and nothing else is")
+}

@@ -1,0 +1,38 @@
+package mongodb_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/mongodb"
+	"github.com/serf-sbr/serf-sbr/test/faults"
+)
+
+// FerretDB has no users here, and its disk is not filled.
+func TestFaultMatrix(t *testing.T) {
+	s := newServer(t)
+	collection := s.newCollection(t)
+	faults.Matrix(t, &faults.Target{
+		Address: s.address,
+		Polls:   true, // it has no change streams
+		Open: func(t *faults.T, at, name string) lease.Store {
+			client, err := mongo.Connect(mongodb.Options("mongodb://"+at+"/?directConnection=true", 5*time.Second))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+			store, err := mongodb.New(client.Database("sbr").Collection(collection), name)
+			require.NoError(t, err)
+			return store
+		},
+		Wholes: map[string]faults.Whole{
+			faults.Killed: {
+				Begin: func() error { s.process.Kill(); return nil },
+				End:   func() error { s.start(t); return s.healthy(t) },
+			},
+		},
+	})
+}
