@@ -300,7 +300,9 @@ func (s *watching) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 }
 
 // result is what became of the call, and what an independent client found in the record then.
-func (c *cell) result(outcome string, s lease.Snapshot) { c.got = fmt.Sprintf("%s; %s", outcome, Describe(s)) }
+func (c *cell) result(outcome string, s lease.Snapshot) {
+	c.got = fmt.Sprintf("%s; %s", outcome, Describe(s))
+}
 
 // asked is an Acquire of A, which is compared with the record right then (S4).
 func (c *cell) asked() (linear.Answer, lease.Snapshot) {

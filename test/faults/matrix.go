@@ -203,4 +203,3 @@ func (g *gate) arrive(step string) {
 		close(g.open)
 	}
 }
-
