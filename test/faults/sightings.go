@@ -62,7 +62,7 @@ func (s *Sightings) Last() string {
 	return Describe(lease.Snapshot{Record: all[len(all)-1], Version: "seen"})
 }
 
-// Problem: a watch may skip states but never goes backwards.
+// Problem says where the watch went backwards, empty if nowhere: it may skip states only.
 func (s *Sightings) Problem() string {
 	all := s.all()
 	for i := range all[1:] {
