@@ -56,7 +56,7 @@ func either(rows ...[6]string) (all [6]string) {
 	for i := range all {
 		var cells []string
 		for _, r := range rows {
-			for _, one := range strings.SplitSeq(r[i], " | ") {
+			for one := range strings.SplitSeq(r[i], " | ") {
 				if !slices.Contains(cells, one) {
 					cells = append(cells, one)
 				}
