@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ type member struct {
 // startTries is how often a cluster is started whose ports somebody else took.
 const startTries = 5
 
+// durable is an argument that has the server write to the disk before it answers, as in production.
+const durable = "--unsafe-no-fsync=false"
+
 // newCluster starts a cluster of so many members, with further arguments, which ends with the test.
 func newCluster(t testing.TB, size int, args ...string) *cluster {
 	t.Helper()
@@ -49,6 +53,9 @@ func newCluster(t testing.TB, size int, args ...string) *cluster {
 	require.NoError(t, err)
 	c := &cluster{t: t, thread: process.NewThread(), program: program, folder: t.TempDir(), args: args}
 	t.Cleanup(c.stop)
+	if !slices.Contains(args, durable) {
+		c.args = append(c.args, "--unsafe-no-fsync")
+	}
 	for try := 1; ; try++ {
 		c.members = nil
 		for i := range size {
@@ -88,7 +95,7 @@ func (c *cluster) start(m *member) {
 			"--name=" + m.name, "--data-dir=" + filepath.Join(c.folder, m.name),
 			"--listen-client-urls=" + m.client, "--advertise-client-urls=" + m.client,
 			"--listen-peer-urls=" + m.peer, "--initial-advertise-peer-urls=" + m.peer,
-			"--initial-cluster=" + strings.Join(peers, ","), "--unsafe-no-fsync", "--log-level=warn",
+			"--initial-cluster=" + strings.Join(peers, ","), "--log-level=warn",
 		}, c.args...),
 	})
 	require.NoError(c.t, err)

@@ -47,6 +47,7 @@ type Proxy struct {
 	struck   func()
 	listener net.Listener
 	links    map[*link]bool
+	turns    int
 	done     sync.WaitGroup
 }
 
@@ -100,6 +101,13 @@ func (p *Proxy) Set(mode Mode, once bool) {
 	}
 }
 
+// Turns is how often the party has sent something after an answer: a request and its answer are one turn, however many packets they take.
+func (p *Proxy) Turns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.turns
+}
+
 // Break resets all connections, or those that are dead only.
 func (p *Proxy) Break(deadOnly bool) {
 	p.mu.Lock()
@@ -135,11 +143,12 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// link is one connection through the proxy. asked and dead are guarded by the proxy's mutex.
+// link is one connection through the proxy. what changes is guarded by the proxy's mutex.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
 	asked          bool // since the mode was set
+	waiting        bool // for the answer to what the client sent last
 	dead           bool // nothing passes any more
 	over           atomic.Bool
 	ended          chan struct{}
@@ -210,6 +219,10 @@ func (l *link) ask(to net.Conn, data []byte) bool {
 	}
 	l.proxy.mu.Lock()
 	l.asked = true
+	if !l.waiting {
+		l.waiting = true
+		l.proxy.turns++
+	}
 	l.proxy.mu.Unlock()
 	_, err := to.Write(data)
 	return err == nil
@@ -218,6 +231,7 @@ func (l *link) ask(to net.Conn, data []byte) bool {
 func (l *link) answer(to net.Conn, data []byte) bool {
 	l.proxy.mu.Lock()
 	asked := l.asked
+	l.waiting = false
 	l.proxy.mu.Unlock()
 	modes := []Mode{ResetAfter, StallAfter, Half, Slow}
 	if !asked {

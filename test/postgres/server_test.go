@@ -30,6 +30,7 @@ type server struct {
 	thread       *process.Thread
 	folder, data string
 	port         int
+	fsync        string
 	standby      *server // nil: it has none
 	process      *process.Process
 }
@@ -66,7 +67,7 @@ func newFolder(t testing.TB) *server {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "pg") //nolint:usetesting // short: the path of a socket is
 	require.NoError(t, err)
-	s := &server{thread: process.NewThread(), folder: folder, data: filepath.Join(folder, "data")}
+	s := &server{thread: process.NewThread(), folder: folder, data: filepath.Join(folder, "data"), fsync: "off"}
 	t.Cleanup(func() {
 		s.process.Kill()
 		s.thread.Close()
@@ -126,7 +127,7 @@ func (s *server) start(t testing.TB) {
 	t.Helper()
 	var err error
 	s.process, err = process.Start(s.thread, s.command(t, "postgres", "-D", s.data, "-k", s.folder, "-p", strconv.Itoa(s.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "wal_level=replica", "-c", "shared_buffers=16MB", "-c", "max_connections=300"))
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync="+s.fsync, "-c", "wal_level=replica", "-c", "shared_buffers=16MB", "-c", "max_connections=300"))
 	require.NoError(t, err)
 }
 
@@ -167,6 +168,13 @@ func (s *server) until(t testing.TB, database, condition string) {
 		require.NoError(t, c.QueryRow(t.Context(), condition).Scan(&is))
 		return is
 	}, 30*time.Second, 5*time.Millisecond, condition)
+}
+
+// durable has it write to the disk before it answers, as in production.
+func (s *server) durable(t testing.TB) {
+	t.Helper()
+	s.fsync = "on"
+	s.restart(t)
 }
 
 // restart ends it as abruptly as it can happen.
