@@ -86,6 +86,15 @@ packages: ## Write archives, .deb, .rpm, checksums and SBOMs into .cache/dist
 	@$(GO) run -C test ./buildcache/build goreleaser syft > .cache/packagers.txt
 	@PATH="$$(xargs -n1 dirname < .cache/packagers.txt | paste -sd:):$$PATH" goreleaser release --snapshot --clean --skip=publish
 
+.PHONY: release
+release: ## Publish the release of this commit's tag, with its section of CHANGELOG.md (the release workflow does it)
+	@mkdir -p .cache
+	@awk -v version="$$(git describe --tags --exact-match | sed 's/^v//')" \
+		'/^## / { on = index($$2, "[" version "]") == 1; next } on' CHANGELOG.md > .cache/notes.md
+	@grep -q . .cache/notes.md || { echo "CHANGELOG.md has no section for the tag of this commit" >&2; exit 1; }
+	@$(GO) run -C test ./buildcache/build goreleaser syft > .cache/packagers.txt
+	@PATH="$$(xargs -n1 dirname < .cache/packagers.txt | paste -sd:):$$PATH" goreleaser release --clean --release-notes=.cache/notes.md
+
 .PHONY: bench
 bench: kube ## Run the benchmarks (BENCH=regexp), and measure double-active time over 100 splits
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...

@@ -20,7 +20,7 @@ func pages(t *testing.T) (all []page) {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
 	require.NoError(t, err)
-	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
+	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../CHANGELOG.md") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		all = append(all, page{path, string(text)})
