@@ -92,9 +92,10 @@ var (
 		wire.KindReport, wire.KindVerdict, wire.KindOrder, wire.KindAsk,
 		wire.KindStanding, wire.KindClear, wire.KindDone,
 	})
-	talkKinds     = []string{wire.Question.String(), wire.Answer.String(), wire.Unserved.String()}
-	callbackKinds = []string{callbackSuspend, callbackResume, callbackDown}
-	agentFaults   = []string{"auth", "closed", "refused", "timeout", "other"}
+	talkKinds       = []string{wire.Question.String(), wire.Answer.String(), wire.Unserved.String()}
+	callbackKinds   = []string{callbackSuspend, callbackResume, callbackDown}
+	attemptOutcomes = []string{sbr.Granted.String(), sbr.Held.String(), sbr.Unknown.String()}
+	agentFaults     = []string{"auth", "closed", "refused", "timeout", "other"}
 )
 
 func decisionKinds() (names []string) {
@@ -131,6 +132,8 @@ var (
 		"Pauses of the process longer than PauseAfter (2 s).", plain)
 	countLeaseReads = counter("sbr.lease.reads", "{read}",
 		"Reads of the lease by the resolver, by outcome.", by("outcome", outcomeOK, outcomeError))
+	countAttempts = counter("sbr.lease.attempts", "{attempt}",
+		"Attempts to acquire the lease, by outcome.", by("outcome", attemptOutcomes...))
 	countLeaseLosses = counter("sbr.lease.losses", "{loss}",
 		"How often the lease was lost while this member held it.", plain)
 	countWatchFailures = counter("sbr.lease.watch.failures", "{failure}",
@@ -170,9 +173,8 @@ var (
 var (
 	forPartitions = []float64{1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 900, 3600}
 
-	timeAcquire = histogram("sbr.lease.acquire.duration", "Attempts to acquire the lease, by outcome.",
-		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		by("outcome", sbr.Granted.String(), sbr.Held.String(), sbr.Unknown.String()))
+	timeAcquire = histogram("sbr.lease.acquire.duration", "Time that attempts to acquire the lease took, by outcome.",
+		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, by("outcome", attemptOutcomes...))
 	timeProbe = histogram("sbr.probe.duration", "Time until a neighbour's answer to a probe.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, plain)
 	timePartition = histogram("sbr.partition.duration",

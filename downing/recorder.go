@@ -131,6 +131,7 @@ func (e *engine) leaseRead(began time.Time, err error) {
 
 // acquired notes an attempt to get the lease.
 func (e *engine) acquired(began time.Time, a *sbr.LeaseAnswer) {
+	e.rec.add(countAttempts, a.Outcome.String())
 	e.rec.took(timeAcquire, time.Since(began), a.Outcome.String())
 	failed := ""
 	if a.Outcome == sbr.Unknown {

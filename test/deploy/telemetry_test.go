@@ -96,6 +96,22 @@ func TestAlerts_AreExplainedAndTested(t *testing.T) {
 	require.Contains(t, string(tests), "exp_samples: []", "and all are seen silent")
 }
 
+// The tests of the rules have the series that there are: a counter begins with zero, a histogram with its first measurement.
+func TestAlerts_SeriesBeginAsTheyDo(t *testing.T) {
+	text, err := os.ReadFile("prometheus/alerts_test.yaml")
+	require.NoError(t, err)
+	series := regexp.MustCompile(`series: '(\w+)\{.*values: '(\S+)`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, series)
+	for _, m := range series {
+		switch name, begins := m[1], m[2]; {
+		case regexp.MustCompile(`_(bucket|count|sum)$`).MatchString(name):
+			require.Regexp(t, `^_x`, begins, name)
+		case strings.HasSuffix(name, "_total"):
+			require.Regexp(t, `^0([x+]|$)`, begins, name)
+		}
+	}
+}
+
 // dashboard is Grafana's format, as far as the tests look at it.
 type dashboard struct {
 	UID, Title    string
