@@ -113,7 +113,7 @@ func ignoredMessages() series {
 		ignoredResolver:   {string(wire.KindVerdict), string(wire.KindOrder)},
 	} {
 		for _, kind := range kinds {
-			s[kind+"/"+reason] = metric.WithAttributes(attribute.String("kind", kind), attribute.String("reason", reason))
+			s[kind+"/"+reason] = metric.WithAttributes(attribute.String("message", kind), attribute.String("reason", reason))
 		}
 	}
 	return s
@@ -121,7 +121,7 @@ func ignoredMessages() series {
 
 var (
 	countDecisions = counter("sbr.decisions", "{decision}",
-		"Decisions of this member, by kind.", by("kind", decisionKinds()...))
+		"Decisions of this member.", by("decision", decisionKinds()...))
 	countDowns = counter("sbr.downs", "{down}",
 		"How often this member was downed: 0 or 1.", plain)
 	countSuspensions = counter("sbr.suspensions", "{suspension}",
@@ -143,9 +143,9 @@ var (
 	countConflicts = counter("sbr.lease.conflicts", "{conflict}",
 		"How often two verdicts had one token: the store lost one of them, and the chain is broken.", plain)
 	countSent = counter("sbr.messages.sent", "{message}",
-		"Messages and answers sent to other members, by kind.", by("kind", messageKinds...))
+		"Messages and answers sent to other members, by kind.", by("message", messageKinds...))
 	countHeard = counter("sbr.messages.received", "{message}",
-		"Valid messages and answers of other members, by kind.", by("kind", messageKinds...))
+		"Valid messages and answers of other members, by kind.", by("message", messageKinds...))
 	countIgnored = counter("sbr.messages.ignored", "{message}",
 		"Messages that changed nothing, by kind and reason.", ignoredMessages())
 	countProbes = counter("sbr.probes", "{probe}",

@@ -44,8 +44,8 @@ func TestMetrics_Pause(t *testing.T) {
 		m.require("n3", "sbr.loop.queue > 10")
 		gates.Of("n3").Open()
 		time.Sleep(5 * time.Second)
-		m.require("n3", "sbr.loop.queue = 0", "sbr.pauses = 1", "sbr.pause.time > 50", "sbr.messages.sent{kind=standing} > 0", "sbr.messages.received{kind=clear} > 0", "sbr.state{state=up} = 1")
-		m.require("n1", "sbr.messages.received{kind=standing} > 0", "sbr.messages.sent{kind=clear} > 0")
+		m.require("n3", "sbr.loop.queue = 0", "sbr.pauses = 1", "sbr.pause.time > 50", "sbr.messages.sent{message=standing} > 0", "sbr.messages.received{message=clear} > 0", "sbr.state{state=up} = 1")
+		m.require("n1", "sbr.messages.received{message=standing} > 0", "sbr.messages.sent{message=clear} > 0")
 	})
 	metered(t, 1, gated(&gates), func(_ *testing.T, _ *cluster, m *meters) {
 		gates.Of("n1").Close()
@@ -80,8 +80,8 @@ func TestMetrics_IgnoredMessages(t *testing.T) {
 		p.send([]byte("junk"))
 		p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2")}})
 		p.say(wire.Message{Kind: wire.KindOrder, From: "stranger#u", Decided: "down-all", Down: []sbr.ID{c.id("n1")}})
-		m.require("n1", "sbr.messages.ignored{kind=none,reason=invalid} = 1", "sbr.messages.ignored{kind=verdict,reason=unverified} = 1",
-			"sbr.messages.ignored{kind=order,reason=forged} = 1", "sbr.downs = 0")
+		m.require("n1", "sbr.messages.ignored{message=none,reason=invalid} = 1", "sbr.messages.ignored{message=verdict,reason=unverified} = 1",
+			"sbr.messages.ignored{message=order,reason=forged} = 1", "sbr.downs = 0")
 		require.NoError(t, p.serf.Shutdown())
 	})
 }
@@ -94,7 +94,7 @@ func TestMetrics_IgnoredByTheResolver(t *testing.T) {
 		c.Form(2)
 		p := c.puppet()
 		p.say(wire.Message{Kind: wire.KindOrder, From: p.id, Decided: "down-all", Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
-		m.require("n1", "sbr.messages.ignored{kind=order,reason=resolver} = 1", "sbr.downs = 0")
+		m.require("n1", "sbr.messages.ignored{message=order,reason=resolver} = 1", "sbr.downs = 0")
 		require.NoError(t, p.serf.Shutdown())
 	})
 }

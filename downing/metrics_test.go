@@ -139,7 +139,7 @@ func TestMetrics_Split(t *testing.T) {
 				"sbr.reports = 0", "sbr.untagged = 0", "sbr.disagreeing = 0", "sbr.suspended.age = 0", "sbr.suspended.time = 0", "sbr.partition.active = 0",
 				"sbr.downs = 0", "sbr.verdict.token = 0", "sbr.lease.held = 0", "sbr.lease.watch.running = 1", "sbr.lease.reads{outcome=ok} > 0",
 				"sbr.lease.reads{outcome=error} = 0", "sbr.probes{outcome=answered} > 50", "sbr.probes{outcome=unanswered} = 0", "sbr.probe.duration > 50",
-				"sbr.decisions{kind=acquire-lease-and-down-unreachable} = 0", "sbr.partitions{cause=unreachable} = 0", "sbr.agent.blind = 0", "sbr.agent.blind.time = 0",
+				"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0", "sbr.partitions{cause=unreachable} = 0", "sbr.agent.blind = 0", "sbr.agent.blind.time = 0",
 				"sbr.suspensions{cause=resolver} = 0", "sbr.knocks.refused = 0", "sbr.told{outcome=unanswered} = 0", "sbr.removals{outcome=failed} = 0",
 				"sbr.callback.panics{callback=down} = 0", "sbr.loop.queue = 0", "sbr.pauses = 0", "sbr.pause.time = 0")
 		}
@@ -150,18 +150,18 @@ func TestMetrics_Split(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		m.require("n1", "sbr.unreachable = 2", "sbr.reports > 1", "sbr.state{state=suspended} = 1", "sbr.state{state=up} = 0", "sbr.suspended.age > 8",
 			"sbr.suspended.time > 8", "sbr.suspensions{cause=resolver} = 1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.active = 1",
-			"sbr.probes{outcome=unanswered} > 2", "sbr.messages.sent{kind=report} > 0", "sbr.messages.received{kind=report} > 0", "sbr.callback.duration{callback=suspend} = 1")
+			"sbr.probes{outcome=unanswered} > 2", "sbr.messages.sent{message=report} > 0", "sbr.messages.received{message=report} > 0", "sbr.callback.duration{callback=suspend} = 1")
 		m.require("n4", "sbr.unreachable = 3", "sbr.responsible = 1")
 
 		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		m.require("n1", "sbr.lease.held = 1")
 		time.Sleep(2 * time.Minute)
 		m.require("n1", "sbr.members = 3", "sbr.unreachable = 0", "sbr.state{state=up} = 1", "sbr.suspended.age = 0", "sbr.suspended.time > 15",
-			"sbr.decisions{kind=acquire-lease-and-down-unreachable} = 1", "sbr.lease.acquire.duration{outcome=granted} = 1", "sbr.verdict.token = 1",
-			"sbr.messages.sent{kind=verdict} > 0", "sbr.messages.received{kind=done} > 1", "sbr.told{outcome=answered} = 2", "sbr.removals{outcome=removed} = 2",
+			"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 1", "sbr.lease.acquire.duration{outcome=granted} = 1", "sbr.verdict.token = 1",
+			"sbr.messages.sent{message=verdict} > 0", "sbr.messages.received{message=done} > 1", "sbr.told{outcome=answered} = 2", "sbr.removals{outcome=removed} = 2",
 			"sbr.partition.active = 0", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.partition.removal.duration = 1",
 			"sbr.callback.duration{callback=resume} = 1", "sbr.lease.held = 0", "sbr.lease.answer.age > 10")
-		m.require("n2", "sbr.messages.sent{kind=done} > 0", "sbr.messages.received{kind=verdict} > 0", "sbr.partition.duration{outcome=resolved} = 1")
+		m.require("n2", "sbr.messages.sent{message=done} > 0", "sbr.messages.received{message=verdict} > 0", "sbr.partition.duration{outcome=resolved} = 1")
 		m.require("n4", "sbr.downs = 1", "sbr.state{state=down} = 1", "sbr.state{state=suspended} = 0", "sbr.partition.duration{outcome=down} = 1",
 			"sbr.verdict.token = 1", "sbr.callback.duration{callback=down} = 1", "sbr.responsible = 0", "sbr.suspended.age = 0", "sbr.partition.active = 0")
 	})
@@ -196,7 +196,7 @@ func TestMetrics_Move(t *testing.T) {
 			c.Net.Heal()
 			time.Sleep(2 * time.Minute)
 			m.require("n1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.duration{outcome=healed} = 1", "sbr.downs = 0", "sbr.partition.active = 0",
-				"sbr.decisions{kind=acquire-lease-and-down-unreachable} = 0")
+				"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0")
 		}},
 		{"nobody reaches the store", 3, nil, func(t *testing.T, c *cluster, m *meters) {
 			for _, m := range c.Members() {
@@ -206,9 +206,9 @@ func TestMetrics_Move(t *testing.T) {
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 			c.Eventually(2*time.Minute, "somebody is up", func() bool { return len(c.Up()) == 0 })
 			time.Sleep(20 * time.Second)
-			m.require("n1", "sbr.decisions{kind=down-reachable} = 1", "sbr.messages.sent{kind=ask} > 0",
-				"sbr.messages.sent{kind=order} > 0", "sbr.partition.duration{outcome=down} = 1", "sbr.lease.answer.age > 20")
-			m.require("n2", "sbr.messages.received{kind=ask} > 0")
+			m.require("n1", "sbr.decisions{decision=down-reachable} = 1", "sbr.messages.sent{message=ask} > 0",
+				"sbr.messages.sent{message=order} > 0", "sbr.partition.duration{outcome=down} = 1", "sbr.lease.answer.age > 20")
+			m.require("n2", "sbr.messages.received{message=ask} > 0")
 		}},
 		{"the smaller side is denied", 3, func(_ string, c *downing.Config) {
 			c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 2 * time.Second
@@ -222,9 +222,9 @@ func TestMetrics_Move(t *testing.T) {
 		{"a strategy without a lease", 5, func(_ string, c *downing.Config) { c.Strategy = "keep-majority" }, func(t *testing.T, c *cluster, m *meters) {
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
 			time.Sleep(3 * time.Minute)
-			m.require("n1", "sbr.decisions{kind=down-unreachable} = 1", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.verdict.token = 0")
-			m.require("n2", "sbr.partition.duration{outcome=resolved} = 1", "sbr.messages.received{kind=order} > 0")
-			m.require("n4", "sbr.decisions{kind=down-reachable} = 1", "sbr.downs = 1")
+			m.require("n1", "sbr.decisions{decision=down-unreachable} = 1", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.verdict.token = 0")
+			m.require("n2", "sbr.partition.duration{outcome=resolved} = 1", "sbr.messages.received{message=order} > 0")
+			m.require("n4", "sbr.decisions{decision=down-reachable} = 1", "sbr.downs = 1")
 		}},
 		{"a callback that panics", 1, nil, func(t *testing.T, c *cluster, m *meters) {
 			c.provider("n1").OnDown(func(string) { panic("no") })

@@ -42,11 +42,10 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return e, nil
 }
 
-// metricReader sends metrics; nil if nobody asked for that. An endpoint for everything is not enough: most who set it let Prometheus fetch
-// the metrics.
+// metricReader sends metrics; nil if nobody asked for that.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	name := os.Getenv(envMetrics)
-	if !anySet(envMetrics, envMetricsEndpoint) || name == "none" || name == "prometheus" { // the last is what Handler does
+	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" { // the last is what Handler does
 		return nil, nil
 	}
 	r, err := autoexport.NewMetricReader(ctx)
