@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -146,4 +148,62 @@ func containers(spec object) (all []object) {
 		}
 	}
 	return all
+}
+
+// What sbr measures says which pod and which node it comes from: the variables are set before the one that is made of them.
+func TestKubernetes_TelemetryNamesThePod(t *testing.T) {
+	for _, layer := range layers {
+		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template", "spec").(object)
+		var attributes string
+		known := make(map[string]string)
+		for _, c := range containers(spec) {
+			if c["name"] != "sbr" {
+				continue
+			}
+			for _, v := range c["env"].([]any) {
+				v := v.(object)
+				if v["name"] == "OTEL_RESOURCE_ATTRIBUTES" {
+					attributes = os.Expand(strings.NewReplacer("(", "{", ")", "}").Replace(v["value"].(string)), func(name string) string { return known[name] })
+				}
+				if v["valueFrom"] != nil {
+					known[v["name"].(string)] = v.at("valueFrom", "fieldRef", "fieldPath").(string)
+				}
+			}
+		}
+		require.Equal(t, "k8s.pod.name=metadata.name,k8s.namespace.name=metadata.namespace,k8s.node.name=spec.nodeName", attributes, layer)
+	}
+}
+
+// A collector in the namespace that scrapes can be sent to, at the ports that OTLP has.
+func TestKubernetes_PolicyLetsTelemetryOut(t *testing.T) {
+	for _, layer := range layers {
+		policy := find(t, render(t, filepath.Join(kubernetesDir, layer)), "NetworkPolicy")
+		scrapes := policy.at("spec", "ingress").([]any)[1].(object)["from"]
+		require.True(t, slices.ContainsFunc(policy.at("spec", "egress").([]any), func(rule any) bool {
+			ports := []any{object{"port": 4317, "protocol": "TCP"}, object{"port": 4318, "protocol": "TCP"}}
+			return reflect.DeepEqual(rule, object{"to": scrapes, "ports": ports})
+		}), layer)
+	}
+}
+
+// The component's PodMonitor finds the pods of either base, in their namespace, and the port of sbr.
+func TestKubernetes_PodMonitorFindsThePods(t *testing.T) {
+	for _, layer := range layers {
+		dir := t.TempDir()
+		require.NoError(t, os.CopyFS(dir, os.DirFS(kubernetesDir)))
+		path := filepath.Join(dir, layer, "kustomization.yaml")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text = append(text, "components: [../../components/pod-monitor]\n"...)
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+		rendered := render(t, filepath.Dir(path))
+		set, monitor := find(t, rendered, "StatefulSet"), find(t, rendered, "PodMonitor")
+		require.Equal(t, set.metadata("namespace"), monitor.metadata("namespace"), layer)
+		require.Equal(t, set.at("spec", "selector"), monitor.at("spec", "selector"), layer)
+		endpoint := monitor.at("spec", "podMetricsEndpoints").([]any)[0].(object)
+		require.True(t, slices.ContainsFunc(containers(set.at("spec", "template", "spec").(object)), func(c object) bool {
+			ports, _ := c["ports"].([]any)
+			return c["name"] == "sbr" && slices.ContainsFunc(ports, func(p any) bool { return p.(object)["name"] == endpoint["port"] })
+		}), layer)
+	}
 }

@@ -55,14 +55,6 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	return r, nil
 }
 
-// fromPod are the attributes that the variables of a pod give, by the names that manifests usually hand them down under.
-var fromPod = map[string]attribute.Key{
-	"POD_NAME":      semconv.K8SPodNameKey,
-	"POD_NAMESPACE": semconv.K8SNamespaceNameKey,
-	"POD_UID":       semconv.K8SPodUIDKey,
-	"NODE_NAME":     semconv.K8SNodeNameKey,
-}
-
 // describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
 func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(rand.Text())}
@@ -71,11 +63,6 @@ func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
 	}
 	if host, err := os.Hostname(); err == nil {
 		attrs = append(attrs, semconv.HostName(host))
-	}
-	for name, key := range fromPod {
-		if value := os.Getenv(name); value != "" {
-			attrs = append(attrs, key.String(value))
-		}
 	}
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 	if err != nil {

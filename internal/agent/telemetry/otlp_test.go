@@ -144,9 +144,7 @@ func TestOTLP_LastTraceArrivesBeforeTheExit(t *testing.T) {
 	unset(t)
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
-	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.version=v9")
-	t.Setenv("POD_NAME", "payments-0")
-	t.Setenv("POD_NAMESPACE", "shop")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.pod.name=payments-0,k8s.node.name=a,service.version=v9")
 	tel := start(t, quiet)
 	goesDown(t, tel, leasetest.NewMemory(), fails)
 
@@ -160,8 +158,7 @@ func TestOTLP_LastTraceArrivesBeforeTheExit(t *testing.T) {
 	require.Equal(t, "n1", textOf(spans[0].GetAttributes(), "sbr.member"))
 	require.Equal(t, "down", textOf(spans[0].GetAttributes(), "sbr.outcome"))
 	for key, want := range map[string]string{
-		"service.name": "sbr", "service.version": "v9", "sbr.system": "payments", "deployment.environment.name": "test",
-		"k8s.pod.name": "payments-0", "k8s.namespace.name": "shop",
+		"service.name": "sbr", "service.version": "v9", "sbr.system": "payments", "k8s.pod.name": "payments-0", "k8s.node.name": "a",
 	} {
 		require.Equal(t, want, resource[key], key)
 	}

@@ -35,7 +35,7 @@ import (
 // unset takes the variables of OpenTelemetry out of the way of a test.
 func unset(t testing.TB) {
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "POD_") || name == "NODE_NAME" {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "")
 		}
 	}
