@@ -102,6 +102,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	failed := make(chan error, 1)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
+	go a.announce(serving)
 	err = a.listen(ctx)
 	if err == nil && a.server != nil {
 		go func() { failed <- a.server.Serve(serving) }()

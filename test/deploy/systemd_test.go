@@ -51,6 +51,10 @@ func TestSystemd_TheAgentComesBackExceptForABadConfiguration(t *testing.T) {
 	require.Contains(t, u["Unit"]["After"][0], "serf.service", "sbr stops first")
 	require.Equal(t, []string{"serf.service"}, u["Unit"]["PartOf"])
 	require.NotContains(t, u["Unit"], "BindsTo", "a Serf agent that crashes does not take its resolver along")
+	require.Equal(t, []string{"notify"}, service["Type"], "what is bound to it starts once this member may work")
+	require.Equal(t, []string{"infinity"}, service["TimeoutStartSec"], "which needs the others")
+	require.Equal(t, []string{"15s"}, service["WatchdogSec"], "and ends when the agent is frozen")
+	require.Equal(t, []string{"SIGKILL"}, service["WatchdogSignal"], "Go ends with 2 on SIGABRT, which would be no restart")
 	require.Equal(t, []string{"always"}, readUnit(t, "systemd/serf.service")["Service"]["Restart"], "a downed member's agent starts anew")
 }
 
