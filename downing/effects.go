@@ -122,8 +122,7 @@ func (e *engine) safely(f func()) {
 func (e *engine) fall(reason string) {
 	e.rec.down(reason)
 	e.mu.Lock()
-	e.status.State = sbr.StateDown
-	e.status.Deadline = nil
+	e.showDown()
 	e.mu.Unlock()
 	e.talk.close()
 	e.life.Down(reason, func(deadline time.Time) {

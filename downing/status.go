@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -8,11 +9,13 @@ import (
 
 // Status is what a member sees, in the form of the agent's GET /status.
 type Status struct {
-	System       string         `json:"system"`
-	Member       string         `json:"member"`
-	Incarnation  string         `json:"incarnation"`
-	State        sbr.State      `json:"state"`
-	Members      []MemberStatus `json:"members"`
+	System      string         `json:"system"`
+	Member      string         `json:"member"`
+	Incarnation string         `json:"incarnation"`
+	State       sbr.State      `json:"state"`
+	Members     []MemberStatus `json:"members"`
+	// Downed are the members that the newest verdict downed and that are not back: no incarnation of them is among Members.
+	Downed       []MemberStatus `json:"downed,omitempty"`
 	Unreachable  []string       `json:"unreachable"`
 	Leader       string         `json:"leader"`
 	Responsible  bool           `json:"responsible"`
@@ -144,6 +147,7 @@ func (e *engine) publish() {
 			st.Disagree = append(st.Disagree, m.Name)
 		}
 	}
+	st.Downed = notBack(&s)
 	if s.HasDeadline {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at
@@ -161,6 +165,34 @@ func (e *engine) publish() {
 	e.remember(&s)
 	e.observeDeadline(&s)
 	e.rec.look(&s, len(e.removing) > 0)
+}
+
+// notBack are the members that the newest verdict downed and of whom no incarnation is listed.
+func notBack(s *sbr.Snapshot) (list []MemberStatus) {
+	if len(s.Verdict.Down) == 0 {
+		return nil
+	}
+	here := make(map[string]bool, len(s.Members))
+	for i := range s.Members {
+		here[s.Members[i].Name] = true
+	}
+	for _, id := range s.Verdict.Down {
+		if name := NameOf(id); !here[name] {
+			list = append(list, MemberStatus{Name: name, Incarnation: string(id), Status: sbr.Down.String()})
+		}
+	}
+	return list
+}
+
+// showDown makes the status say that this member is down. The caller holds e.mu.
+func (e *engine) showDown() {
+	e.status.State, e.status.Deadline = sbr.StateDown, nil
+	e.status.Members = slices.Clone(e.status.Members) // others may be reading the old one
+	for i := range e.status.Members {
+		if m := &e.status.Members[i]; m.Incarnation == string(e.self.ID) {
+			m.Status, m.Reachable = sbr.Down.String(), false
+		}
+	}
 }
 
 // Status implements Engine.

@@ -14,7 +14,7 @@ import (
 const membersHelp = `Members asks a running sbr agent who is in the cluster, as its member sees it.
 
 The side of a member is "this" if it can be reached; "indirect" if it cannot, but what it says of others still arrives (there is a
-way around the cut); "other" if it cannot.
+way around the cut); "other" if it cannot; "none" if it was downed: it is listed until it is back, or a newer verdict does not name it.
 ` + agentHelp + `
 
 Exit statuses: 0 an agent answered, also where no member fits; 1 none did; 2 bad usage.`
@@ -52,12 +52,14 @@ func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 		heard[r.Observer] = true
 	}
 	all := make([]memberAnswer, 0, len(a.Members))
-	for _, m := range a.Members {
+	for _, m := range slices.Concat(a.Members, a.Downed) {
 		if f.unreachable && m.Reachable || f.role != "" && !slices.Contains(m.Roles, f.role) {
 			continue
 		}
 		side := "other"
 		switch {
+		case m.Status == statusDown:
+			side = "none"
 		case m.Reachable:
 			side = "this"
 		case heard[m.Name]:

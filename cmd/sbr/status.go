@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -96,6 +97,8 @@ func (v agentView) change(a *agentAnswer, output string) (string, error) {
 	return strings.TrimSuffix(line.String(), "\n"), err
 }
 
+var statusDown = sbr.Down.String()
+
 // listed is how many names a line shows: in a cluster of hundreds the rest is for sbr members.
 const listed = 20
 
@@ -122,6 +125,9 @@ func statusText(a *agentAnswer, p painter) string {
 	row("members", "%s", membersText(a))
 	if len(a.Unreachable) > 0 {
 		row("unreachable", "%s", p.red(namesText(a.Unreachable)))
+	}
+	if names := downedNames(a); len(names) > 0 {
+		row("downed", "%s", p.yellow(namesText(names)))
 	}
 	row("leader", "%s", leaderText(a))
 	row("lease", "%s", leaseText(a))
@@ -163,11 +169,33 @@ func statusWarnings(a *agentAnswer) (all []string) {
 }
 
 func membersText(a *agentAnswer) string {
-	total, out := len(a.Members), len(a.Unreachable)
-	if out == 0 {
-		return fmt.Sprintf("%d, all reachable", total)
+	total, out := 0, 0
+	for i := range a.Members {
+		if m := &a.Members[i]; m.Status != statusDown {
+			total++
+			if !m.Reachable {
+				out++
+			}
+		}
 	}
-	return fmt.Sprintf("%d, %d reachable, %d unreachable", total, total-out, out)
+	text := fmt.Sprintf("%d, all reachable", total)
+	if out > 0 {
+		text = fmt.Sprintf("%d, %d reachable, %d unreachable", total, total-out, out)
+	}
+	if n := len(downedNames(a)); n > 0 {
+		text += fmt.Sprintf(", %d downed", n)
+	}
+	return text
+}
+
+// downedNames are those that were downed and are still listed, and those that the newest verdict downed and that are not back.
+func downedNames(a *agentAnswer) (names []string) {
+	for _, m := range slices.Concat(a.Members, a.Downed) {
+		if m.Status == statusDown {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 func leaderText(a *agentAnswer) string {

@@ -61,8 +61,9 @@ const words = (() => {
   const fewNames = 5; // in a headline
 
   // read sorts the members: alive were not downed, suspects are those of them that cannot be reached, downed are the rest. missedBy says which
-  // observers do not reach a member.
-  function read({status, health, config, zone}, why) {
+  // observers do not reach a member. Whom the newest verdict downed stands among the members until it is back.
+  function read({status: as, health, config, zone}, why) {
+    const status = {...as, members: [...as.members, ...(as.downed || [])]};
     const r = {s: status, health, config, zone, why, alive: [], suspects: [], downed: [], missedBy: new Map()};
     const place = new Map();
     status.members.forEach((m, i) => {
@@ -95,9 +96,9 @@ const words = (() => {
     }
     if (s.state === "waiting-for-lease") {
       const {holder, name} = s.lease;
-      const who = holder === "" ? "nobody" : holder === s.incarnation ? "this member" : clean(nameOf(holder));
+      const who = holder === s.incarnation ? "this member" : clean(nameOf(holder));
       return ["bad", r.suspects.length ? `${missing(r)}; this side waits for the lease.` : `This side waits for the lease ${clean(name)}.`,
-        `When last heard of, ${who} held it.`];
+        holder === "" ? "Lease holder at the last successful read: none." : `When last heard of, ${who} held it.`];
     }
     if (r.suspects.length) return ["bad", `${missing(r)}.`, trouble(r)];
     if (s.state === "suspended") return ["bad", "Suspended: this member does not know its fate yet.", trouble(r)];
@@ -114,9 +115,10 @@ const words = (() => {
 
   // whole is the headline while nobody is unreachable.
   function whole(r) {
-    const {reports, disagree, untagged} = r.s;
+    const {reports, disagree, untagged, verdict: v} = r.s;
     let detail = unready(r);
-    const tone = detail || disagree || untagged ? "wait" : "calm";
+    const fewer = r.downed.length > 0 && r.alive.length < v.survivors.length + v.down.length; // nobody is there in their place
+    const tone = detail || disagree || untagged || fewer ? "wait" : "calm";
     if (r.downed.length) {
       detail += ` ${count(r.downed.length, "downed member is", "downed members are")} kept out: ${list(r.downed, fewNames)}.`;
     }

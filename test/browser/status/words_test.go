@@ -106,6 +106,14 @@ func TestHeadline(t *testing.T) {
 			"whole, but no resolver on one", "", with(whole(5), func(s *source) { s.status.Untagged = []string{"n5"} }),
 			"wait", "All 5 members reach each other.", "",
 		},
+		{
+			"some were downed and are not back", "", with(whole(3), gone), "wait", "All 3 members reach each other.",
+			"2 downed members are kept out: m1 and m2.",
+		},
+		{
+			"others are there instead", "", with(whole(5), gone), "calm", "All 5 members reach each other.",
+			"2 downed members are kept out: m1 and m2.",
+		},
 		{"others do not reach each other", "", indirectly(), "wait", "This member reaches all, but n2 does not reach n5; 2 more such reports.", ""},
 		{
 			"starting", "", with(whole(2), func(s *source) {
@@ -153,7 +161,7 @@ func TestHeadline(t *testing.T) {
 			"waiting for its own lease", "", with(whole(5).waits(), func(s *source) { s.status.Lease.Holder = s.status.Incarnation }),
 			"bad", "This side waits for the lease payments-sbr.", "When last heard of, this member held it.",
 		},
-		{"resolved", "", decided(5, 2), "calm", "All 3 members reach each other.", "2 downed members are kept out: n4 and n5."},
+		{"resolved", "", decided(5, 2), "wait", "All 3 members reach each other.", "2 downed members are kept out: n4 and n5."},
 		{
 			"down, by its history", "down: verdict 4 by n1 says so", downed(web.Check{Reason: "down: x"}, "y"),
 			"down", "This member was downed: verdict 4 by n1 says so.", ended,
@@ -258,6 +266,24 @@ func TestRing_Links(t *testing.T) {
 		}
 	}
 	require.Len(t, seen(t, p, s).Ring.Links, 1200)
+}
+
+// gone is a verdict that three members survived; two were downed, and Serf lists them no longer.
+func gone(s *source) {
+	down := []string{uid("m1"), uid("m2")}
+	s.status.Verdict = downing.VerdictStatus{Token: 4, Survivors: []string{uid("n1"), uid("n2"), uid("n3")}, Down: down, DecidedBy: uid("n1")}
+	for i, id := range down {
+		s.status.Downed = append(s.status.Downed, downing.MemberStatus{Name: fmt.Sprint("m", i+1), Incarnation: id, Status: "down"})
+	}
+}
+
+// Whom the verdict downed is shown with the members.
+func TestRing_ShowsTheDowned(t *testing.T) {
+	s := whole(3)
+	gone(s)
+	v := seen(t, wordsPage(t), s)
+	require.Len(t, v.Members, 5)
+	require.Equal(t, []string{"m2", "downed", "■"}, []string{v.Members[4].Name, v.Members[4].Kind, v.Members[4].Inside})
 }
 
 // Shapes and signs tell the members apart, not colours.
