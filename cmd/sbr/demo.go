@@ -16,13 +16,15 @@ const demoHelp = `Starts real Serf nodes in this process on a network that can b
 who loses sight of whom, who asks for the lease, the verdict, who goes down and why it knew. Then the cut is
 healed and a downed member tries to come back.
 
-Nothing is needed but this program. With --kubeconfig the lease lives in a real API server.
+Nothing is needed but this program. The times are shortened, as the second line says; with --defaults they are the real ones, and it
+takes twice as long or more. On a busy machine it waits, and says for what. With --kubeconfig the lease lives in a real API server.
 
 Exit statuses: 0 exactly one side was up at the end; 1 not so, or the demonstration could not run; 2 bad usage.`
 
 const demoExamples = `  sbr demo
   sbr demo --split 1/4
   sbr demo --split 2/2/1 --pause n4
+  sbr demo --defaults
   sbr demo --strategy keep-majority -o json
   sbr demo --kubeconfig ~/.kube/config --namespace default`
 
@@ -39,10 +41,12 @@ func newDemo(s streams) *cobra.Command {
 	f.StringVar(&split, "split", split, "sizes of the sides, n1 first")
 	f.StringVar(&opt.Strategy, "strategy", opt.Strategy, "active strategy: "+strings.Join(strategies.Keys(), ", "))
 	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
+	f.BoolVar(&opt.Defaults, "defaults", false, "with the default times of everything, Serf included")
 	f.StringVar(&opt.Pause, "pause", "", "a member that is paused from the cut until everything is over")
 	f.StringVar(&opt.Kubeconfig, "kubeconfig", "", "keep the lease in the API server of this file (default: in memory)")
 	f.StringVar(&opt.Namespace, "namespace", "", "namespace of the lease in Kubernetes (default: as the kubeconfig says)")
 	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")
+	c.MarkFlagsMutuallyExclusive("defaults", "stable-after")
 	c.RunE = verb(func() error {
 		var err error
 		if opt.Split, err = demo.ParseSplit(split); err != nil {

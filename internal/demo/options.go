@@ -24,6 +24,8 @@ type Options struct {
 	Strategy string
 	// StableAfter is shorter than the default of 20 s, so that nobody has to wait for the point of it.
 	StableAfter time.Duration
+	// Defaults takes the default times of everything, Serf included; then StableAfter counts for nothing.
+	Defaults bool
 	// Pause names a member that stands still from shortly after the cut until everything is over. Empty: none.
 	Pause string
 	// Kubeconfig is the file of a real API server for the lease. Empty: a lease in memory.

@@ -82,8 +82,7 @@ func (c *cluster) cut(context.Context) error {
 
 // resolve waits until at most one side is up, not counting a member that stands still, and its members go on.
 func (c *cluster) resolve(ctx context.Context) error {
-	limit := 4*c.opt.StableAfter + 60*time.Second
-	if err := c.wait(ctx, limit, "two sides are still up", func() bool {
+	if err := c.wait(ctx, "only one side is up", func() bool {
 		up := 0
 		for _, s := range c.opt.sides() {
 			if slices.ContainsFunc(s, func(n string) bool { return n != c.opt.Pause && !c.isDown(n) }) {
@@ -94,7 +93,7 @@ func (c *cluster) resolve(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return c.wait(ctx, limit, "the survivors did not resume", func() bool {
+	return c.wait(ctx, "the survivors go on", func() bool {
 		return !slices.ContainsFunc(c.upNames(), func(n string) bool {
 			return n != c.opt.Pause && c.nodes[n].provider.Status().State != sbr.StateUp
 		})
@@ -103,7 +102,7 @@ func (c *cluster) resolve(ctx context.Context) error {
 
 // clear waits until the downed members have ended and the survivors have taken them off their lists. Then it heals the cut.
 func (c *cluster) clear(ctx context.Context) error {
-	err := c.wait(ctx, 20*time.Second, "the survivors did not remove the downed", func() bool {
+	err := c.wait(ctx, "the survivors have removed the downed", func() bool {
 		for _, n := range c.names {
 			if n != c.opt.Pause && c.isDown(n) && !drive.Closed(c.nodes[n].provider.Done()) {
 				return false
@@ -136,7 +135,7 @@ func (c *cluster) wake(ctx context.Context) error {
 		return err
 	}
 	c.goOn()
-	return c.wait(ctx, 20*time.Second, p+" did not learn the verdict", func() bool {
+	return c.wait(ctx, p+" knows the verdict", func() bool {
 		return c.isDown(p) || c.nodes[p].provider.Status().State == sbr.StateUp
 	})
 }
@@ -153,7 +152,7 @@ func (c *cluster) knock(ctx context.Context) error {
 		return nil
 	}
 	ended := func() bool { return drive.Closed(c.nodes[loser].provider.Done()) }
-	if err := c.wait(ctx, 20*time.Second, loser+" did not shut down", ended); err != nil {
+	if err := c.wait(ctx, loser+" has ended", ended); err != nil {
 		return err
 	}
 	c.log.world("%s comes back under its old incarnation", loser)
@@ -165,7 +164,7 @@ func (c *cluster) knock(ctx context.Context) error {
 		return err
 	}
 	joinErr := c.join(s, loser)
-	err = c.wait(ctx, 10*time.Second, loser+" was not refused", func() bool { return c.log.refused(loser) })
+	err = c.wait(ctx, loser+" is refused", func() bool { return c.log.refused(loser) })
 	end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
 	for err == nil && time.Now().Before(end) {
 		if err = sleep.For(ctx, poll); c.listed(loser) {
@@ -180,7 +179,7 @@ func (c *cluster) knock(ctx context.Context) error {
 	if err := c.start(ctx, loser); err != nil {
 		return err
 	}
-	if err := c.wait(ctx, 10*time.Second, "the new incarnation was not admitted", func() bool { return c.listed(loser) }); err != nil {
+	if err := c.wait(ctx, "the new incarnation is admitted", func() bool { return c.listed(loser) }); err != nil {
 		return err
 	}
 	c.log.world("%s is a member again", loser)
@@ -266,11 +265,10 @@ func (c *cluster) config(name string) (downing.Config, error) {
 	cfg.Strategy = c.opt.Strategy
 	cfg.Strategies.StaticQuorum.QuorumSize = c.opt.Nodes/2 + 1
 	cfg.Strategies.KeepReferee.Address = "n1"
-	cfg.Resolver.StableAfter = c.opt.StableAfter
-	cfg.Resolver.DownAllWhenUnstable = 4 * c.opt.StableAfter
-	cfg.Resolver.SettleAfter = time.Second
 	cfg.Resolver.MinMembers = c.opt.Nodes
-	cfg.Resolver.ReleaseAfter = 40 * time.Second
+	if !c.opt.Defaults {
+		shorten(&cfg, c.opt.StableAfter)
+	}
 	cfg.Exit = func(int) {}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.Observe = c.log.occurred
@@ -279,8 +277,6 @@ func (c *cluster) config(name string) (downing.Config, error) {
 			<-c.goesOn
 		}
 	}
-	cfg.Grace = 5 * time.Second
-	cfg.TellFor = 2 * time.Second
 	store, err := c.store()
 	cfg.Store = store
 	return cfg, err
@@ -298,7 +294,9 @@ func (c *cluster) start(ctx context.Context, name string) error {
 	}
 	n := &node{provider: p}
 	n.serf, err = serfnet.Start(c.net, name, func(conf *serf.Config) {
-		quicken(conf)
+		if !c.opt.Defaults {
+			quicken(conf)
+		}
 		err = p.Prepare(ctx, conf)
 		n.tags = maps.Clone(conf.Tags)
 	})
@@ -310,6 +308,39 @@ func (c *cluster) start(ctx context.Context, name string) error {
 	}
 	c.nodes[name] = n
 	return c.join(n.serf, name)
+}
+
+// shorten takes the time out of the settings that a demonstration would spend waiting.
+func shorten(cfg *downing.Config, stableAfter time.Duration) {
+	cfg.Resolver.StableAfter = stableAfter
+	cfg.Resolver.DownAllWhenUnstable = 4 * stableAfter
+	cfg.Resolver.SettleAfter = time.Second
+	cfg.Grace = 5 * time.Second
+	cfg.TellFor = 2 * time.Second
+}
+
+// times says which ones are not the defaults.
+func times(cfg *downing.Config, defaults bool) string {
+	if defaults {
+		return fmt.Sprintf("with the default times, stable-after %v among them", cfg.Resolver.StableAfter)
+	}
+	usual := downing.DefaultConfig()
+	var all []string
+	for _, t := range []struct {
+		name      string
+		is, usual time.Duration
+	}{
+		{"stable-after", cfg.Resolver.StableAfter, usual.Resolver.StableAfter},
+		{"down-all-when-unstable", cfg.Resolver.DownAllWhenUnstable, usual.Resolver.DownAllWhenUnstable},
+		{"settle-after", cfg.Resolver.SettleAfter, usual.Resolver.SettleAfter},
+		{"grace", cfg.Grace, usual.Grace},
+		{"telling", cfg.TellFor, usual.TellFor},
+	} {
+		if t.is != t.usual {
+			all = append(all, fmt.Sprintf("%s %v (%v)", t.name, t.is, t.usual))
+		}
+	}
+	return "not the default times: " + strings.Join(all, ", ") + ", and Serf probes faster; --defaults has the real ones"
 }
 
 // quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
@@ -344,13 +375,18 @@ func (c *cluster) join(s *serf.Serf, name string) error {
 }
 
 func (c *cluster) startAll(ctx context.Context) error {
-	c.log.world("starting %d Serf nodes, strategy %s, stable-after %v (20s by default)", c.opt.Nodes, c.opt.Strategy, c.opt.StableAfter)
+	cfg, err := c.config("")
+	if err != nil {
+		return err
+	}
+	c.log.world("starting %d Serf nodes, strategy %s", c.opt.Nodes, c.opt.Strategy)
+	c.log.world("%s", times(&cfg, c.opt.Defaults))
 	for _, name := range c.names {
 		if err := c.start(ctx, name); err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
 	}
-	err := c.wait(ctx, 30*time.Second, "the cluster did not form", func() bool {
+	err = c.wait(ctx, "all members see each other", func() bool {
 		for _, n := range c.nodes {
 			if s := n.provider.Status(); s.State != sbr.StateUp || len(s.Members) != c.opt.Nodes {
 				return false
@@ -369,10 +405,23 @@ func (c *cluster) isDown(name string) bool { return drive.Closed(c.nodes[name].p
 // poll is how often the cluster is looked at.
 const poll = 20 * time.Millisecond
 
-func (c *cluster) wait(ctx context.Context, limit time.Duration, problem string, ok func() bool) error {
-	for end := time.Now().Add(limit); !ok(); {
-		if time.Now().After(end) {
-			return fmt.Errorf("%s within %v", problem, limit)
+// A busy machine may need a multiple of what a step usually takes: after each progress without it the timeline says what is
+// waited for, and after patience the demonstration is given up.
+const (
+	progress = 15 * time.Second
+	patience = 5 * time.Minute
+)
+
+func (c *cluster) wait(ctx context.Context, what string, ok func() bool) error {
+	began := time.Now()
+	for next := progress; !ok(); {
+		waited := time.Since(began)
+		if waited >= patience {
+			return fmt.Errorf("waited %v until %s, in vain", patience, what)
+		}
+		if waited >= next {
+			c.log.world("still waiting until %s (%v)", what, next)
+			next += progress
 		}
 		if sleep.For(ctx, poll) != nil {
 			return ctx.Err()
