@@ -114,7 +114,19 @@ func TestLog_TellsTheIncident(t *testing.T) {
 				require.Len(t, l["n1"].With("sbr: "+o.Text+`"`), 1, "the page says what the log says")
 			}
 		}
-		require.Contains(t, l["n4"].String(), "trace="+n1.SpanContext.TraceID().String(), "the trace that both sides share")
+		shared := "trace=" + n1.SpanContext.TraceID().String()
+		for name, kinds := range map[string][]string{
+			"n1": {"verdict", "resumed", "removed", downing.OccurredReleased}, "n4": {"verdict", downing.OccurredDown},
+		} {
+			for _, kind := range kinds {
+				for _, line := range l[name].With("topic=" + kind + " ") {
+					require.Contains(t, line, shared, "the trace that both sides share")
+				}
+			}
+			for _, line := range l[name].With("topic=unreachable ") {
+				require.NotContains(t, line, "trace=", "nobody knows it yet")
+			}
+		}
 	})
 }
 

@@ -23,6 +23,9 @@ type Occurrence struct {
 	// none. An incident is one partition as this member lives through it, from the first unreachable
 	// member until all is well.
 	Incident string
+	// Trace is the id of the trace of everybody whom the verdict of the incident concerns; empty before the verdict. Without one
+	// the incident is the trace.
+	Trace string
 	// Kind is one of the Occurred constants, or an sbr.Topic.
 	Kind string
 	// Text says it in words. It is the message of the log line.
@@ -140,6 +143,9 @@ func (o *Occurrence) attrs() []slog.Attr {
 			slog.String("subject-incarnation", o.SubjectIncarnation))
 	}
 	all = append(all, o.Details...)
+	if o.Trace != "" {
+		all = append(all, slog.String("trace", o.Trace))
+	}
 	if o.Reason != "" {
 		all = append(all, slog.String("reason", o.Reason))
 	}
@@ -177,9 +183,9 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 		o = o.with(slog.String("decision", d.Final.String()), ids("downed", d.Down))
 	case sbr.TopicVerdict:
 		v := e.resolver.Verdict()
-		o.Verdict, o.Reason = v.Clone(), v.Reason
+		o.Verdict, o.Reason, o.Trace = v.Clone(), v.Reason, traceOf(&v).String()
 		o = o.with(slog.Uint64("token", v.Token), slog.String("by", string(v.DecidedBy)),
-			ids("survivors", v.Survivors), ids("downed", v.Down), slog.String("trace", traceOf(&v).String()))
+			ids("survivors", v.Survivors), ids("downed", v.Down))
 	case sbr.TopicLease:
 		o = o.with(slog.String("lease", e.cfg.leaseName()))
 		switch ev := e.stepping.(type) {

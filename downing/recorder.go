@@ -28,7 +28,7 @@ type recorder struct {
 	// sealed says that the last episode is being written: this member is down.
 	sealed bool
 	work   int               // what is under way and belongs to an episode
-	leased string            // the incident in which the lease was granted: it may be over when the lease is released
+	leased [2]string         // incident and trace in which the lease was granted: they may be over when it is released
 	said   map[string]string // what a retried kind of occurrence said last in this incident
 }
 
@@ -213,6 +213,14 @@ func (r *recorder) incident() string {
 	return r.cur.incident.String()
 }
 
+// trace is that of the first verdict of the incident that is under way; empty before.
+func (r *recorder) trace() string {
+	if r.cur == nil || r.cur.verdict.Token == 0 {
+		return ""
+	}
+	return traceOf(&r.cur.verdict).String()
+}
+
 // join puts an occurrence into the episode that it belongs to, or begins, and tells it the id of that.
 // repeated says that it is of a retried kind and says nothing new.
 func (r *recorder) join(o *Occurrence) (repeated bool) {
@@ -240,11 +248,19 @@ func (r *recorder) join(o *Occurrence) (repeated bool) {
 			r.step(r.cur, o)
 		}
 	}
-	switch o.Incident = r.incident(); o.Kind {
+	o.Incident = r.incident()
+	if o.Trace == "" { // a verdict has its own
+		o.Trace = r.trace()
+	}
+	switch o.Kind {
 	case OccurredGranted:
-		r.leased = o.Incident
+		r.leased = [2]string{o.Incident}
+	case OccurredVerdict:
+		if o.Incident == r.leased[0] {
+			r.leased[1] = o.Trace
+		}
 	case OccurredReleased, OccurredLost:
-		o.Incident = r.leased
+		o.Incident, o.Trace = r.leased[0], r.leased[1]
 	}
 	if !manners[o.Kind].retried {
 		return false
