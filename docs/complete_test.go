@@ -69,12 +69,15 @@ func TestDependenciesAreExplained(t *testing.T) {
 // A label of a metric and the attribute of a span that say the same have one name.
 func TestLabelsAreNamedLikeAttributes(t *testing.T) {
 	metricsOnly := map[string]bool{
-		"callback": true, "for": true, "kind": true, "state": true, "goversion": true, "revision": true, "version": true,
+		"callback": true, "for": true, "kind": true, "state": true,
+		"goversion": true, "revision": true, "version": true,
 	}
 	_, spans, _ := strings.Cut(text(t, "telemetry.md"), "## Traces")
-	for _, row := range regexp.MustCompile("(?m)^\\| `sbr_\\w+` \\| \\w+ \\| ([^|]+) \\|").FindAllStringSubmatch(text(t, "metrics.md"), -1) {
+	rows := regexp.MustCompile("(?m)^\\| `sbr_\\w+` \\| \\w+ \\| ([^|]+) \\|")
+	for _, row := range rows.FindAllStringSubmatch(text(t, "metrics.md"), -1) {
 		for _, label := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
-			require.True(t, metricsOnly[label[1]] || strings.Contains(spans, "`sbr."+label[1]+"`"), "no span has sbr.%s", label[1])
+			named := metricsOnly[label[1]] || strings.Contains(spans, "`sbr."+label[1]+"`")
+			require.True(t, named, "no span has sbr.%s", label[1])
 		}
 	}
 }

@@ -113,7 +113,8 @@ func ignoredMessages() series {
 		ignoredResolver:   {string(wire.KindVerdict), string(wire.KindOrder)},
 	} {
 		for _, kind := range kinds {
-			s[kind+"/"+reason] = metric.WithAttributes(attribute.String("message", kind), attribute.String("reason", reason))
+			s[kind+"/"+reason] = metric.WithAttributes(
+				attribute.String("message", kind), attribute.String("reason", reason))
 		}
 	}
 	return s

@@ -23,8 +23,8 @@ type Occurrence struct {
 	// none. An incident is one partition as this member lives through it, from the first unreachable
 	// member until all is well.
 	Incident string
-	// Trace is the id of the trace of everybody whom the verdict of the incident concerns; empty before the verdict. Without one
-	// the incident is the trace.
+	// Trace is the id of the trace of everybody whom the verdict of the incident concerns; empty before the
+	// verdict. Without one the incident is the trace.
 	Trace string
 	// Kind is one of the Occurred constants, or an sbr.Topic.
 	Kind string

@@ -28,7 +28,7 @@ type recorder struct {
 	// sealed says that the last episode is being written: this member is down.
 	sealed bool
 	work   int               // what is under way and belongs to an episode
-	leased [2]string         // incident and trace in which the lease was granted: they may be over when it is released
+	leased [2]string         // incident and trace of the last grant: both may be over when the lease is released
 	said   map[string]string // what a retried kind of occurrence said last in this incident
 }
 

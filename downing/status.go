@@ -14,7 +14,8 @@ type Status struct {
 	Incarnation string         `json:"incarnation"`
 	State       sbr.State      `json:"state"`
 	Members     []MemberStatus `json:"members"`
-	// Downed are the members that the newest verdict downed and that are not back: no incarnation of them is among Members.
+	// Downed are the members that the newest verdict downed and that are not back: no incarnation of them is
+	// among Members.
 	Downed       []MemberStatus `json:"downed,omitempty"`
 	Unreachable  []string       `json:"unreachable"`
 	Leader       string         `json:"leader"`

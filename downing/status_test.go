@@ -11,20 +11,22 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whom the newest verdict downed is shown until it is back, though Serf lists it no longer; and a member that is down
-// does not call itself reachable.
+// Whom the newest verdict downed is shown until it is back, though Serf lists it no longer; and a member that is
+// down does not call itself reachable.
 func TestStatus_ShowsWhoWasDowned(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		members := func(name string) int { return len(c.provider(name).Status().Members) }
 		c.Form(3)
 		id := c.id("n3")
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		gone := []downing.MemberStatus{{Name: "n3", Incarnation: string(id), Status: sbr.Down.String()}}
 		for _, name := range []string{"n1", "n2"} {
-			c.Eventually(2*time.Minute, "n3 is not removed", func() bool { return len(c.provider(name).Status().Members) == 2 })
+			c.Eventually(2*time.Minute, "n3 is not removed", func() bool { return members(name) == 2 })
 			require.Equal(t, gone, c.provider(name).Status().Downed, name)
 		}
-		c.Eventually(time.Minute, "n3 is not down", func() bool { return c.provider("n3").Status().State == sbr.StateDown })
+		<-c.provider("n3").Done()
 		s := c.provider("n3").Status()
+		require.Equal(t, sbr.StateDown, s.State)
 		require.Empty(t, s.Downed, "it is listed")
 		for _, m := range s.Members {
 			require.False(t, m.Reachable, m.Name)
@@ -32,9 +34,8 @@ func TestStatus_ShowsWhoWasDowned(t *testing.T) {
 		}
 
 		c.Net.Heal()
-		<-c.provider("n3").Done()
 		c.Boot("n3", "n1")
-		c.Eventually(time.Minute, "n3 is not back", func() bool { return len(c.provider("n1").Status().Members) == 3 })
+		c.Eventually(time.Minute, "n3 is not back", func() bool { return members("n1") == 3 })
 		require.Empty(t, c.provider("n1").Status().Downed)
 		require.NotZero(t, c.provider("n1").Status().Verdict.Token, "the verdict still names it")
 	})

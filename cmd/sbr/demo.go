@@ -16,8 +16,9 @@ const demoHelp = `Starts real Serf nodes in this process on a network that can b
 who loses sight of whom, who asks for the lease, the verdict, who goes down and why it knew. Then the cut is
 healed and a downed member tries to come back.
 
-Nothing is needed but this program. The times are shortened, as the second line says; with --defaults they are the real ones, and it
-takes twice as long or more. On a busy machine it waits, and says for what. With --kubeconfig the lease lives in a real API server.
+Nothing is needed but this program. The times are shortened, as the second line says; with --defaults they are
+the real ones, and it takes twice as long or more. On a busy machine it waits, and says for what. With --kubeconfig
+the lease lives in a real API server.
 
 Exit statuses: 0 exactly one side was up at the end; 1 not so, or the demonstration could not run; 2 bad usage.`
 

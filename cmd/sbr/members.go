@@ -14,7 +14,8 @@ import (
 const membersHelp = `Members asks a running sbr agent who is in the cluster, as its member sees it.
 
 The side of a member is "this" if it can be reached; "indirect" if it cannot, but what it says of others still arrives (there is a
-way around the cut); "other" if it cannot; "none" if it was downed: it is listed until it is back, or a newer verdict does not name it.
+way around the cut); "other" if it cannot; "none" if it was downed: it is listed until it is back, or a newer
+verdict does not name it.
 ` + agentHelp + `
 
 Exit statuses: 0 an agent answered, also where no member fits; 1 none did; 2 bad usage.`

@@ -61,8 +61,8 @@ func TestOptions_EveryProblemAtOnce(t *testing.T) {
 // The timeline says which times are not the defaults; with Defaults all are.
 func TestRun_SaysWhatItShortened(t *testing.T) {
 	for defaults, want := range map[bool]string{
-		false: "not the default times: stable-after 5s (20s), down-all-when-unstable 20s (15s), settle-after 1s (5s), grace 5s (15s), " +
-			"telling 2s (10s), and Serf probes faster; --defaults has the real ones",
+		false: "not the default times: stable-after 5s (20s), down-all-when-unstable 20s (15s), " +
+			"settle-after 1s (5s), grace 5s (15s), telling 2s (10s), and Serf probes faster; --defaults has the real ones",
 		true: "with the default times, stable-after 20s among them",
 	} {
 		synctest.Test(t, func(t *testing.T) {

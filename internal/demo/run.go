@@ -179,7 +179,8 @@ func (c *cluster) knock(ctx context.Context) error {
 	if err := c.start(ctx, loser); err != nil {
 		return err
 	}
-	if err := c.wait(ctx, "the new incarnation is admitted", func() bool { return c.listed(loser) }); err != nil {
+	err = c.wait(ctx, "the new incarnation is admitted", func() bool { return c.listed(loser) })
+	if err != nil {
 		return err
 	}
 	c.log.world("%s is a member again", loser)
@@ -340,7 +341,8 @@ func times(cfg *downing.Config, defaults bool) string {
 			all = append(all, fmt.Sprintf("%s %v (%v)", t.name, t.is, t.usual))
 		}
 	}
-	return "not the default times: " + strings.Join(all, ", ") + ", and Serf probes faster; --defaults has the real ones"
+	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones",
+		strings.Join(all, ", "))
 }
 
 // quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
@@ -405,8 +407,8 @@ func (c *cluster) isDown(name string) bool { return drive.Closed(c.nodes[name].p
 // poll is how often the cluster is looked at.
 const poll = 20 * time.Millisecond
 
-// A busy machine may need a multiple of what a step usually takes: after each progress without it the timeline says what is
-// waited for, and after patience the demonstration is given up.
+// A busy machine may need a multiple of what a step usually takes: after each progress without it the timeline says
+// what is waited for, and after patience the demonstration is given up.
 const (
 	progress = 15 * time.Second
 	patience = 5 * time.Minute

@@ -17,7 +17,10 @@ func TestWait(t *testing.T) {
 		began := time.Now()
 		after := func(d time.Duration) func() bool { return func() bool { return time.Since(began) >= d } }
 		require.NoError(t, c.wait(context.Background(), "it is there", after(40*time.Second)))
-		require.Equal(t, []string{"still waiting until it is there (15s)", "still waiting until it is there (30s)"}, said)
-		require.EqualError(t, c.wait(context.Background(), "it is there", after(time.Hour)), "waited 5m0s until it is there, in vain")
+		require.Equal(t, []string{
+			"still waiting until it is there (15s)", "still waiting until it is there (30s)",
+		}, said)
+		err := c.wait(context.Background(), "it is there", after(time.Hour))
+		require.EqualError(t, err, "waited 5m0s until it is there, in vain")
 	})
 }

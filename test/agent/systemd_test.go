@@ -36,7 +36,10 @@ func TestRun_TellsSystemd(t *testing.T) {
 	home(t)
 	heard := systemd(t, "300000")
 	n1 := start(t, own("n1", nil, "split-brain-resolver: {min-members: 2}"))
-	n1.becomes("alone", func() bool { _, text := n1.get("/healthz/ready"); return text == "arming: 1 of min-members 2 are here" })
+	n1.becomes("alone", func() bool {
+		_, text := n1.get("/healthz/ready")
+		return text == "arming: 1 of min-members 2 are here"
+	})
 	require.Empty(t, heard(time.Second), "this member must not get work yet")
 
 	n2 := start(t, own("n2", n1, ""))

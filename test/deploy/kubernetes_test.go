@@ -150,7 +150,8 @@ func containers(spec object) (all []object) {
 	return all
 }
 
-// What sbr measures says which pod and which node it comes from: the variables are set before the one that is made of them.
+// What sbr measures says which pod and which node it comes from: the variables are set before the one that is made of
+// them.
 func TestKubernetes_TelemetryNamesThePod(t *testing.T) {
 	for _, layer := range layers {
 		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template", "spec").(object)
@@ -163,14 +164,16 @@ func TestKubernetes_TelemetryNamesThePod(t *testing.T) {
 			for _, v := range c["env"].([]any) {
 				v := v.(object)
 				if v["name"] == "OTEL_RESOURCE_ATTRIBUTES" {
-					attributes = os.Expand(strings.NewReplacer("(", "{", ")", "}").Replace(v["value"].(string)), func(name string) string { return known[name] })
+					template := strings.NewReplacer("(", "{", ")", "}").Replace(v["value"].(string))
+					attributes = os.Expand(template, func(name string) string { return known[name] })
 				}
 				if v["valueFrom"] != nil {
 					known[v["name"].(string)] = v.at("valueFrom", "fieldRef", "fieldPath").(string)
 				}
 			}
 		}
-		require.Equal(t, "k8s.pod.name=metadata.name,k8s.namespace.name=metadata.namespace,k8s.node.name=spec.nodeName", attributes, layer)
+		const want = "k8s.pod.name=metadata.name,k8s.namespace.name=metadata.namespace,k8s.node.name=spec.nodeName"
+		require.Equal(t, want, attributes, layer)
 	}
 }
 
@@ -201,9 +204,10 @@ func TestKubernetes_PodMonitorFindsThePods(t *testing.T) {
 		require.Equal(t, set.metadata("namespace"), monitor.metadata("namespace"), layer)
 		require.Equal(t, set.at("spec", "selector"), monitor.at("spec", "selector"), layer)
 		endpoint := monitor.at("spec", "podMetricsEndpoints").([]any)[0].(object)
+		isScraped := func(port any) bool { return port.(object)["name"] == endpoint["port"] }
 		require.True(t, slices.ContainsFunc(containers(set.at("spec", "template", "spec").(object)), func(c object) bool {
 			ports, _ := c["ports"].([]any)
-			return c["name"] == "sbr" && slices.ContainsFunc(ports, func(p any) bool { return p.(object)["name"] == endpoint["port"] })
+			return c["name"] == "sbr" && slices.ContainsFunc(ports, isScraped)
 		}), layer)
 	}
 }

@@ -96,7 +96,8 @@ func TestAlerts_AreExplainedAndTested(t *testing.T) {
 	require.Contains(t, string(tests), "exp_samples: []", "and all are seen silent")
 }
 
-// The tests of the rules have the series that there are: a counter begins with zero, a histogram with its first measurement.
+// The tests of the rules have the series that there are: a counter begins with zero, a histogram with its first
+// measurement.
 func TestAlerts_SeriesBeginAsTheyDo(t *testing.T) {
 	text, err := os.ReadFile("prometheus/alerts_test.yaml")
 	require.NoError(t, err)

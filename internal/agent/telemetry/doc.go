@@ -1,5 +1,5 @@
-// Package telemetry sets the SDK of OpenTelemetry up for the agent: metrics for a Prometheus server that comes to fetch them, and if
-// wanted traces and metrics to a collector.
+// Package telemetry sets the SDK of OpenTelemetry up for the agent: metrics for a Prometheus server that comes to fetch
+// them, and if wanted traces and metrics to a collector.
 //
 //	t, err := telemetry.New(ctx, telemetry.Options{Version: downing.Version(), System: "payments", Logger: log})
 //	cfg.Meter, cfg.Tracer = t.Meter, t.Tracer

@@ -45,7 +45,7 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 // metricReader sends metrics; nil if nobody asked for that.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	name := os.Getenv(envMetrics)
-	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" { // the last is what Handler does
+	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" { // Handler does it
 		return nil, nil
 	}
 	r, err := autoexport.NewMetricReader(ctx)

@@ -271,9 +271,12 @@ func TestRing_Links(t *testing.T) {
 // gone is a verdict that three members survived; two were downed, and Serf lists them no longer.
 func gone(s *source) {
 	down := []string{uid("m1"), uid("m2")}
-	s.status.Verdict = downing.VerdictStatus{Token: 4, Survivors: []string{uid("n1"), uid("n2"), uid("n3")}, Down: down, DecidedBy: uid("n1")}
+	s.status.Verdict = downing.VerdictStatus{
+		Token: 4, Survivors: []string{uid("n1"), uid("n2"), uid("n3")}, Down: down, DecidedBy: uid("n1"),
+	}
 	for i, id := range down {
-		s.status.Downed = append(s.status.Downed, downing.MemberStatus{Name: fmt.Sprint("m", i+1), Incarnation: id, Status: "down"})
+		m := downing.MemberStatus{Name: fmt.Sprint("m", i+1), Incarnation: id, Status: "down"}
+		s.status.Downed = append(s.status.Downed, m)
 	}
 }
 
@@ -283,7 +286,8 @@ func TestRing_ShowsTheDowned(t *testing.T) {
 	gone(s)
 	v := seen(t, wordsPage(t), s)
 	require.Len(t, v.Members, 5)
-	require.Equal(t, []string{"m2", "downed", "■"}, []string{v.Members[4].Name, v.Members[4].Kind, v.Members[4].Inside})
+	m2 := v.Members[4]
+	require.Equal(t, []string{"m2", "downed", "■"}, []string{m2.Name, m2.Kind, m2.Inside})
 }
 
 // Shapes and signs tell the members apart, not colours.
