@@ -19,9 +19,6 @@ import (
 // MaxState is how many bytes a run may hand over to the next one.
 const MaxState = slot.MaxState
 
-// MaxEndpoint is how long an endpoint may be, in bytes.
-const MaxEndpoint = 256
-
 // Config says what runs, and by which rules. Start from DefaultConfig and set Name and Run. Apart from Run and Endpoint all members use the same values.
 type Config struct {
 	// Name names the singleton: 1 to 50 of a-z, 0-9, '.', '_' and '-'. Required. It travels in a tag of each member that would run it.

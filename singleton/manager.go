@@ -94,7 +94,7 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // prepare makes what the driver drives.
 func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
-	locator, err := NewLocator(m.cluster, m.cfg.Name, m.cfg.Logger)
+	locator, err := newLocator(m.cluster, m.cfg.Name, m.cfg.Endpoint, m.cfg.Logger)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	case drive.Started:
 		log.Info("sbr: a singleton starts", "token", r.Token, "from", r.From)
 		m.observe(OccurredStarted, "the function starts", r)
-		m.locator.Load().told(m.driver.Self, whereabouts{what: newsRuns, token: r.Token, endpoint: m.cfg.Endpoint})
+		m.locator.Load().at.Started(m.driver.Self, 0, r.Token)
 		m.told = false
 		return
 	case drive.NotStarted:
@@ -157,7 +157,7 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	}
 	if !m.told {
 		m.told = true
-		m.locator.Load().told(m.driver.Self, whereabouts{what: newsEnded, token: r.Token})
+		m.locator.Load().at.Ended(m.driver.Self, 0, r.Token)
 	}
 }
 

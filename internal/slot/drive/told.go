@@ -38,10 +38,10 @@ func (t *Told[T]) Update(f func(old T) (v T, changed bool)) {
 	}
 }
 
-// Changes tells the value, now and after each change, until ctx or over ends; then the channel is closed. Who
-// reads slowly gets the newest only.
-func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
-	told := make(chan T, 1)
+// Changes tells the value, as of makes something of it, now and after each change, until ctx or over ends; then the
+// channel is closed. Who reads slowly gets the newest only.
+func Changes[T, U any](ctx context.Context, t *Told[T], over <-chan struct{}, of func(T) U) <-chan U {
+	told := make(chan U, 1)
 	go func() {
 		defer close(told)
 		for {
@@ -50,7 +50,7 @@ func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
 			case <-told: // nobody has read it
 			default:
 			}
-			told <- v
+			told <- of(v)
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -61,4 +61,9 @@ func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
 		}
 	}()
 	return told
+}
+
+// Changes tells the value itself.
+func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
+	return Changes(ctx, t, over, func(v T) T { return v })
 }

@@ -1,0 +1,192 @@
+package locate
+
+import (
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
+	"github.com/serf-sbr/serf-sbr/sbr"
+)
+
+// deserted is a cluster in which nobody answers; busy: for now nothing can be asked.
+type deserted struct {
+	drive.Cluster
+	mu    sync.Mutex
+	busy  bool
+	asked []time.Time
+	told  []news
+}
+
+func (d *deserted) Follow(func()) (stop func()) { return func() {} }
+
+func (d *deserted) Serve(string, func(downing.Question)) (stop func(), err error) {
+	return func() {}, nil
+}
+
+func (d *deserted) Peers() downing.Peers { return downing.Peers{Self: "n1#a"} }
+
+func (d *deserted) Ask(_ string, _ sbr.ID, payload []byte, _ time.Duration) (<-chan downing.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy {
+		return nil, downing.ErrTalkBusy
+	}
+	n, err := decodeNews(payload)
+	if err != nil {
+		return nil, err
+	}
+	if n.kind == newsWhere {
+		d.asked = append(d.asked, time.Now())
+	} else {
+		d.told = append(d.told, n)
+	}
+	answers := make(chan downing.Answer)
+	close(answers)
+	return answers, nil
+}
+
+func (d *deserted) setBusy(busy bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy = busy
+}
+
+// in runs a test with a locator in a cluster where nobody answers.
+func in(t *testing.T, slots int, test func(t *testing.T, d *deserted, l *Locator)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(deserted)
+		l, err := New(Options{Cluster: d, Topic: "at.x", What: "x", Slots: slots, Endpoint: "http://n1", Log: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer l.Close()
+		test(t, d, l)
+	})
+}
+
+// News may come late and out of order: the run with the largest token is the newest, of each slot.
+func TestLocator_NeverGoesBack(t *testing.T) {
+	in(t, 2, func(t *testing.T, _ *deserted, l *Locator) {
+		for _, step := range []struct {
+			from  string
+			kind  kind
+			token uint64
+			at    string
+		}{
+			{"n1#a", newsRuns, 5, "n1"},
+			{"n2#b", newsRuns, 4, "n1"},
+			{"n2#b", newsEnded, 4, "n1"},
+			{"n2#b", newsEnded, 5, "n1"},
+			{"n1#a", newsEnded, 5, ""},
+			{"n2#b", newsRuns, 6, "n2"},
+			{"n1#a", newsRuns, 5, "n2"},
+		} {
+			l.heard(sbr.ID(step.from), news{kind: step.kind, entries: []entry{{1, step.token}, {7, 99}}})
+			require.Equal(t, step.at, l.At(1).Name, "%+v", step)
+			require.False(t, l.At(0).Known())
+		}
+	})
+}
+
+// Whoever runs it may not have heard the request: it is asked again, for ever.
+func TestLocator_AsksAgain(t *testing.T) {
+	in(t, 1, func(t *testing.T, d *deserted, l *Locator) {
+		time.Sleep(time.Hour)
+		require.Greater(t, len(d.asked), 100)
+		require.WithinDuration(t, time.Now(), d.asked[len(d.asked)-1], askAtMost)
+	})
+}
+
+// However many callers want it to be asked, it is asked now and then.
+func TestLocator_ManyCallersAskOnce(t *testing.T) {
+	in(t, 1, func(t *testing.T, d *deserted, l *Locator) {
+		l.heard("n2#b", news{kind: newsRuns, entries: []entry{{0, 1}}})
+		time.Sleep(time.Minute)
+		before := len(d.asked)
+		for range 100 {
+			l.Refresh(0)
+			time.Sleep(time.Millisecond)
+		}
+		require.InDelta(t, before+2, len(d.asked), 1)
+	})
+}
+
+// What starts and ends at about the same time is told in one message, and later if it cannot be told now.
+func TestLocator_TellsWhatBelongsTogether(t *testing.T) {
+	in(t, 300, func(t *testing.T, d *deserted, l *Locator) {
+		l.Started("n1#a", 0, 1)
+		synctest.Wait()
+		d.setBusy(true)
+		for s := range 300 {
+			l.Started("n1#a", s, uint64(s+2)<<18)
+		}
+		l.Ended("n1#a", 299, 301<<18)
+		time.Sleep(time.Second)
+		require.Len(t, d.told, 1, "the first at once")
+		d.setBusy(false)
+		time.Sleep(time.Second)
+		told := make(map[int]kind)
+		for _, n := range d.told[1:] {
+			for _, e := range n.entries {
+				told[e.slot] = n.kind
+			}
+		}
+		require.Len(t, told, 300)
+		require.Equal(t, newsRuns, told[298])
+		require.Equal(t, newsEnded, told[299])
+		require.Less(t, len(d.told), 6)
+	})
+}
+
+// An answer that does not fit says where the rest begins.
+func TestLocator_AnswersInParts(t *testing.T) {
+	in(t, 1000, func(t *testing.T, _ *deserted, l *Locator) {
+		for s := range 1000 {
+			l.Started("n1#a", s, math.MaxInt64-uint64(s*s))
+		}
+		next, all := 0, 0
+		for {
+			a := l.ownRuns(next)
+			require.LessOrEqual(t, len(a.encode()), downing.MaxTalk)
+			require.Equal(t, next, a.entries[0].slot)
+			all += len(a.entries)
+			if next = a.next; next == 0 {
+				break
+			}
+		}
+		require.Equal(t, 1000, all)
+	})
+}
+
+func FuzzDecodeNews(f *testing.F) {
+	some := news{kind: newsRuns, next: 9, entries: []entry{{0, 7}, {3, 5}}, endpoint: "http://10.0.0.1:8080"}
+	f.Add(some.encode())
+	where := news{kind: newsWhere}
+	f.Add(where.encode())
+	f.Add([]byte{byte(newsRuns), 0, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, err := decodeNews(b)
+		if err != nil {
+			require.ErrorIs(t, err, errNews)
+			return
+		}
+		require.Equal(t, b, n.encode())
+	})
+}
+
+func TestDecodeNews_RefusesWhatNobodyWrites(t *testing.T) {
+	for _, b := range [][]byte{
+		nil, {0, 0, 0}, {9, 0, 0}, {byte(newsRuns)}, {byte(newsRuns), 0, 1}, {byte(newsRuns), 0, 1, 0, 1},
+		append([]byte{byte(newsRuns), 0, 0}, strings.Repeat("x", MaxEndpoint+1)...),
+		{byte(newsEnded), 0, 1, 0xff, 0xff, 0x7f, 2}, {byte(newsEnded), 0x80, 0, 0},
+	} {
+		_, err := decodeNews(b)
+		require.ErrorIs(t, err, errNews, "%v", b)
+	}
+}
