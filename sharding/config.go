@@ -17,6 +17,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
+	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
 // MaxShards is how many shards a type may have, MaxState how many bytes a run may hand over.
@@ -25,7 +26,8 @@ const (
 	MaxState  = message.MaxState
 )
 
-// Config says what runs, and by which rules. Start from DefaultConfig and set Type, Shards and Run. Apart from Run all members use the same values.
+// Config says what runs, and by which rules. Start from DefaultConfig and set Type, Shards and Run. Apart from Run and Endpoint all members use the same
+// values.
 type Config struct {
 	// Type names the shards: 1 to 40 of a-z, 0-9, '.', '_' and '-'. Required.
 	Type string
@@ -33,9 +35,12 @@ type Config struct {
 	Shards []string
 	// Role: only members with this role run shards. Empty: all.
 	Role string
-	// Run runs one shard. Required. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here after
-	// RestartAfter.
+	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here after RestartAfter.
+	// Nil: this member runs no shards and knows who does, to send requests to them.
 	Run func(ctx context.Context, s *Shard) error
+	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080"; Owner tells it to them. At most
+	// singleton.MaxEndpoint bytes. Empty: callers have to know.
+	Endpoint string
 
 	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default 1.25.
 	LoadFactor float64
@@ -68,7 +73,7 @@ type Config struct {
 	Pause func()
 }
 
-// DefaultConfig returns the defaults; Type, Shards and Run are missing.
+// DefaultConfig returns the defaults; Type and Shards are missing, and Run where shards shall run.
 func DefaultConfig() Config {
 	a, s := allocation.DefaultConfig(), slot.DefaultRules()
 	return Config{
@@ -116,8 +121,8 @@ func (c Config) Validate() error {
 	if err := wire.CheckTopic(topic(c.Type)); c.Type == "" || len(c.Type) > maxType || err != nil {
 		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'", c.Type, maxType))
 	}
-	if c.Run == nil {
-		errs = append(errs, errors.New("sharding: Run is required"))
+	if len(c.Endpoint) > singleton.MaxEndpoint {
+		errs = append(errs, fmt.Errorf("sharding: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), singleton.MaxEndpoint))
 	}
 	if len(c.Shards) > MaxShards {
 		errs = append(errs, fmt.Errorf("sharding: there are %d shards: there may be %d", len(c.Shards), MaxShards))
@@ -131,6 +136,7 @@ func (c Config) Validate() error {
 // maxType keeps the coordinator's name, a singleton's, within its limit.
 const maxType = 40
 
-// topic is where the members talk about shards of a type, coordinatorName the singleton that orders them.
+// topic is where the members talk about shards of a type, locatorTopic where they tell who runs what, coordinatorName the singleton that orders them.
 func topic(kind string) string           { return "shards." + kind }
+func locatorTopic(kind string) string    { return "where." + kind }
 func coordinatorName(kind string) string { return "shards." + kind }

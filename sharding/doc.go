@@ -9,11 +9,13 @@
 //	})
 //	err = m.Start(ctx)        // on every member, after provider.Start
 //	defer m.Stop(ctx)         // before the member leaves: hands its shards over
-//	owner := m.Owner("17")    // who runs it now
+//	owner, ok := m.Owner(sharding.ShardOf("customer 7", 64)) // who runs it now, and where it is reached
 //
 // A coordinator, which is a singleton (package singleton) on the oldest member, says which member runs which shard: by rendezvous hashing with bounded load (package
 // allocation). When membership changes shards move one at a time; those of a member that leaves or is gone at once. Who takes a shard over asks the one that had it
 // to hand over, as with a singleton: it stops, and answers with its state.
+//
+// Whoever starts a shard tells all members, and where it is reached. A Manager without Run runs nothing and knows that, too.
 //
 // # Guarantees
 //
@@ -33,6 +35,6 @@
 //
 // # Assumptions
 //
-//   - All members that have the manager use the same Config, apart from Run. One with other Shards is named in the log and gets none.
+//   - All members that have the manager use the same Config, apart from Run and Endpoint. One with other Shards is named in the log and gets none.
 //   - Those of package singleton.
 package sharding

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -36,7 +38,8 @@ type Manager struct {
 	single  *singleton.Manager
 	driver  *drive.Driver[message.Message]
 	looped  chan struct{} // the driver drives nothing any more
-	hosts   bool          // this member has the role: it offers to run shards
+	hosts   bool          // this member has the role and a function: it offers to run shards
+	locator atomic.Pointer[locate.Locator]
 
 	// Owned by the driver's goroutine.
 	host      *host.Machine
@@ -67,7 +70,7 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	m.table = message.NewOwners(n, m.digest)
 	nobody := make([]Owner, n)
 	for i, name := range cfg.Shards {
-		nobody[i].Shard = name
+		nobody[i] = owner(name, locate.Location{}, message.Nobody)
 	}
 	m.owners.Update(func([]Owner) ([]Owner, bool) { return nobody, true })
 	m.driver = drive.New(drive.Options[message.Message]{
@@ -88,8 +91,8 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	return m, err
 }
 
-// Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role runs nothing and knows who
-// does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
+// Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role or Config.Run runs nothing and
+// knows who does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
 	if err := m.driver.Begin(ctx, m.prepare); err != nil {
 		return err
@@ -106,7 +109,15 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // prepare makes what the driver drives.
 func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
-	m.hosts = self.HasRole(m.cfg.Role) // without it the host answers that nothing runs here
+	m.hosts = m.cfg.Run != nil && self.HasRole(m.cfg.Role) // otherwise the host answers that nothing runs here
+	locator, err := locate.New(locate.Options{
+		Cluster: m.cluster, Topic: locatorTopic(m.cfg.Type), What: "shards of " + m.cfg.Type, Slots: len(m.cfg.Shards),
+		Endpoint: m.cfg.Endpoint, Log: m.cfg.Logger, Changed: func() { m.driver.Inbox.Post(func() {}) }, // publish tells it
+	})
+	if err != nil {
+		return err
+	}
+	m.locator.Store(locator)
 	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
@@ -131,6 +142,9 @@ func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
 // closed hands the coordinator's part over, if it is this member's, once no shard is left.
 func (m *Manager) closed() {
+	if l := m.locator.Load(); l != nil {
+		defer l.Close()
+	}
 	if m.host != nil {
 		known.Store(memory{m.driver.Self, m.digest}, m.host.Known())
 	}
@@ -177,14 +191,17 @@ func (m *Manager) function(r *drive.Run) func(context.Context) error {
 	return func(ctx context.Context) error { return m.cfg.Run(ctx, s) }
 }
 
-// happened tells the log what becomes of a run.
+// happened tells the log, and callers, what becomes of a run.
 func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	log := m.cfg.Logger.With("type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard], "token", r.Token)
 	switch what {
 	case drive.Started:
 		log.Debug("sbr: a shard starts", "from", r.From)
+		m.locator.Load().Started(m.driver.Self, r.Shard, r.Token)
 	case drive.NotStarted:
 		log.Warn("sbr: a shard does not start", "because", why)
+	case drive.Stopping, drive.Ended:
+		m.locator.Load().Ended(m.driver.Self, r.Shard, r.Token)
 	}
 }
 

@@ -3,6 +3,7 @@ package sharding_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,13 @@ func (r *register) on() map[string]int {
 		on[member]++
 	}
 	return on
+}
+
+// newest are the largest tokens of runs that have begun, by shard.
+func (r *register) newest() map[string]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.tokens)
 }
 
 func (r *register) all() (n int) {

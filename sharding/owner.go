@@ -2,20 +2,51 @@ package sharding
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Owner says who runs a shard, as far as is known here. It may be about to start there, or not run there any more.
+// ErrNoShard is wrapped by the errors of Wait and Transport when Config.Shards has no such name.
+var ErrNoShard = errors.New("sharding: there is no such shard")
+
+// State is what callers of a shard can expect.
+type State string
+
+// The states.
+const (
+	// Running: it runs on its owner.
+	Running State = "running"
+	// Moving: nobody is known to run it, or its owner still does and has to hand over.
+	Moving State = "moving"
+)
+
+// Owner says who runs a shard, as far as is known here. It changes when a run starts and when one ends; its owner may have just stopped.
 type Owner struct {
 	Shard string
 	// ID is the member's incarnation, Name its name. Empty: nobody, or it is not known.
 	ID   sbr.ID
 	Name string
+	// Endpoint is what Config.Endpoint says there, Token the run's.
+	Endpoint string
+	Token    uint64
+	State    State
+}
+
+// ShardOf returns the shard of Numbered(n) that a key belongs to: the 64-bit xxHash (XXH64, seed 0) of its bytes, modulo n, in decimal. That never
+// changes, and is the same in every language. n must be at least 1.
+func ShardOf(key string, n int) string {
+	return strconv.FormatUint(xxhash.Sum64String(key)%uint64(n), 10)
 }
 
 // Owner returns who runs a shard; ok is false if there is no such shard. It never blocks.
@@ -26,6 +57,42 @@ func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	}
 	owners, _ := m.owners.Get()
 	return owners[i], true
+}
+
+// Wait returns who runs a shard as soon as that is known. Call it after Start. Errors: one that wraps ErrNoShard, one that wraps the cause of ctx, and one
+// that says that the manager was stopped.
+func (m *Manager) Wait(ctx context.Context, shard string) (Owner, error) {
+	p, err := m.place(shard)
+	if err != nil {
+		return Owner{}, err
+	}
+	at, err := p.Wait(ctx, 0)
+	if err != nil {
+		return Owner{}, fmt.Errorf("shard %s of %s: %w", shard, m.cfg.Type, err)
+	}
+	return owner(shard, at, message.Nobody), nil
+}
+
+// place is where a shard runs.
+func (m *Manager) place(shard string) (locate.Slot, error) {
+	i, ok := slices.BinarySearch(m.cfg.Shards, shard)
+	l := m.locator.Load()
+	switch {
+	case !ok:
+		return locate.Slot{}, fmt.Errorf("%w: %q of %s", ErrNoShard, shard, m.cfg.Type)
+	case l == nil:
+		return locate.Slot{}, fmt.Errorf("shards of %s: the manager was not started", m.cfg.Type)
+	}
+	return l.Slot(i), nil
+}
+
+// owner says who runs a shard, by who does and by who shall: Nobody if that is not known.
+func owner(shard string, at locate.Location, shall message.Key) Owner {
+	o := Owner{Shard: shard, ID: at.ID, Name: at.Name, Endpoint: at.Endpoint, Token: at.Token, State: Running}
+	if !at.Known() || shall != message.Nobody && shall != message.KeyOf(at.ID) {
+		o.State = Moving
+	}
+	return o
 }
 
 // Owners lists who runs what, by shard.
@@ -39,18 +106,19 @@ func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
 	return m.owners.Changes(ctx, m.driver.Over())
 }
 
-// settleOwners tells who owns what, by the table and by who is there. Loop only.
+// settleOwners tells who runs what, by what runs and by what was ordered. Loop only.
 func (m *Manager) settleOwners() {
+	at, _ := m.locator.Load().All()
 	m.owners.Update(func(list []Owner) (_ []Owner, changed bool) {
 		for s := range list {
-			id := m.host.Member(m.table.Of(s)) // empty for one that is gone
-			if list[s].ID == id {
+			o := owner(list[s].Shard, at[s], m.table.Of(s))
+			if o == list[s] {
 				continue
 			}
 			if !changed {
 				list, changed = slices.Clone(list), true
 			}
-			list[s].ID, list[s].Name = id, downing.NameOf(id)
+			list[s] = o
 		}
 		return list, changed
 	})

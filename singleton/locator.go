@@ -57,7 +57,7 @@ func newLocator(c Cluster, name, endpoint string, log *slog.Logger) (*Locator, e
 func (l *Locator) Close() { l.at.Close() }
 
 // Location is where the singleton runs, as far as is known. It never blocks.
-func (l *Locator) Location() Location { return Location(l.at.At(0)) }
+func (l *Locator) Location() Location { return Location(l.at.Slot(0).At()) }
 
 // Changes tells where the singleton runs, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
 func (l *Locator) Changes(ctx context.Context) <-chan Location {
@@ -67,7 +67,7 @@ func (l *Locator) Changes(ctx context.Context) <-chan Location {
 // Wait returns where the singleton runs as soon as that is known, and differs from what the caller has tried in vain (its token, zero: none). The error is
 // ctx's, or says that the locator was closed.
 func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
-	at, err := l.at.Wait(ctx, 0, tried)
+	at, err := l.at.Slot(0).Wait(ctx, tried)
 	if err != nil {
 		return Location{}, fmt.Errorf("singleton %s: %w", l.name, err)
 	}
@@ -75,4 +75,4 @@ func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 }
 
 // Refresh asks anew, for a caller that was told of a place where the singleton no longer answers.
-func (l *Locator) Refresh() { l.at.Refresh(0) }
+func (l *Locator) Refresh() { l.at.Slot(0).Refresh() }

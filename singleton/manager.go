@@ -42,7 +42,6 @@ type Manager struct {
 	// Owned by the driver's goroutine.
 	machine *handover.Machine
 	backoff *backoff.ExponentialBackOff
-	told    bool // the locators know that the run must end
 	last    string
 
 	status drive.Told[Status]
@@ -145,7 +144,6 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 		log.Info("sbr: a singleton starts", "token", r.Token, "from", r.From)
 		m.observe(OccurredStarted, "the function starts", r)
 		m.locator.Load().at.Started(m.driver.Self, 0, r.Token)
-		m.told = false
 		return
 	case drive.NotStarted:
 		log.Warn("sbr: a singleton does not start", "token", r.Token, "because", why)
@@ -155,10 +153,7 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	case drive.Ended:
 		m.observe(OccurredEnded, "the function has returned", r)
 	}
-	if !m.told {
-		m.told = true
-		m.locator.Load().at.Ended(m.driver.Self, 0, r.Token)
-	}
+	m.locator.Load().at.Ended(m.driver.Self, 0, r.Token)
 }
 
 // ended says what is to be done once the function has returned.

@@ -108,10 +108,19 @@ func (l *Locator) Close() { l.close() }
 // All are the locations, by slot, and a channel that is closed with the next change. Do not change the list.
 func (l *Locator) All() (at []Location, changed <-chan struct{}) { return l.at.Get() }
 
-// At is where a slot runs. It never blocks.
-func (l *Locator) At(slot int) Location {
-	at, _ := l.at.Get()
-	return at[slot]
+// Slot is one of a Locator's slots.
+type Slot struct {
+	l    *Locator
+	slot int
+}
+
+// Slot returns a slot, from 0.
+func (l *Locator) Slot(slot int) Slot { return Slot{l, slot} }
+
+// At is where it runs. It never blocks.
+func (s Slot) At() Location {
+	at, _ := s.l.at.Get()
+	return at[s.slot]
 }
 
 // Changes tells all locations, now and after each change, as of makes something of them, until ctx ends or the
@@ -120,30 +129,30 @@ func Changes[T any](ctx context.Context, l *Locator, of func([]Location) T) <-ch
 	return drive.Changes(ctx, &l.at, l.ctx.Done(), of)
 }
 
-// Wait returns where a slot runs as soon as that is known, and differs from what the caller has tried in vain (its
-// token, zero: none). The error wraps the cause of ctx, or says that the locator was closed.
-func (l *Locator) Wait(ctx context.Context, slot int, tried uint64) (Location, error) {
+// Wait returns where it runs as soon as that is known, and differs from what the caller has tried in vain (its token,
+// zero: none). The error wraps the cause of ctx, or says that the locator was closed.
+func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
 	for {
-		list, changed := l.at.Get()
-		if at := list[slot]; at.Known() && at.Token != tried {
+		list, changed := s.l.at.Get()
+		if at := list[s.slot]; at.Known() && at.Token != tried {
 			return at, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return Location{}, fmt.Errorf("nobody is known to run it: %w", context.Cause(ctx))
-		case <-l.ctx.Done():
+		case <-s.l.ctx.Done():
 			return Location{}, errors.New("the locator was closed")
 		}
 	}
 }
 
-// Refresh asks anew, for a caller to whom a slot's location was of no use.
-func (l *Locator) Refresh(slot int) {
-	l.mu.Lock()
-	l.doubted[slot] = true
-	l.mu.Unlock()
-	wake(l.anew)
+// Refresh asks anew, for a caller to whom the location was of no use.
+func (s Slot) Refresh() {
+	s.l.mu.Lock()
+	s.l.doubted[s.slot] = true
+	s.l.mu.Unlock()
+	wake(s.l.anew)
 }
 
 // Started tells everybody that a run has started on this member, self.
@@ -161,7 +170,9 @@ func (l *Locator) own(self sbr.ID, slot int, c change) {
 	if c.runs {
 		n.kind, n.endpoint = newsRuns, l.o.Endpoint
 	}
-	l.heard(self, n)
+	if !l.heard(self, n) {
+		return // it was told before, or there is a newer run
+	}
 	l.mu.Lock()
 	l.untold[slot] = c
 	l.mu.Unlock()
@@ -327,10 +338,9 @@ func (l *Locator) look() {
 	})
 }
 
-// update replaces each location by what f makes of it. It has l.mu.
-func (l *Locator) update(f func(slot int, at Location) Location) {
+// update replaces each location by what f makes of it, under l.mu, and reports whether one has changed.
+func (l *Locator) update(f func(slot int, at Location) Location) (changed bool) {
 	l.mu.Lock()
-	changed := false
 	l.at.Update(func(list []Location) ([]Location, bool) {
 		for s, at := range list {
 			next := f(s, at)
@@ -348,6 +358,7 @@ func (l *Locator) update(f func(slot int, at Location) Location) {
 	if changed && l.o.Changed != nil {
 		l.o.Changed()
 	}
+	return changed
 }
 
 // asked takes in what another member tells or asks.
@@ -385,13 +396,13 @@ func (l *Locator) ownRuns(from int) news {
 	return a
 }
 
-// heard takes in news of runs. Those of an older run than the newest are old.
-func (l *Locator) heard(from sbr.ID, n news) {
+// heard takes in news of runs, and reports whether they changed anything. Those of an older run than the newest are old.
+func (l *Locator) heard(from sbr.ID, n news) (changed bool) {
 	tokens := make(map[int]uint64, len(n.entries))
 	for _, e := range n.entries {
 		tokens[e.slot] = e.token
 	}
-	l.update(func(s int, at Location) Location {
+	return l.update(func(s int, at Location) Location {
 		token, told := tokens[s]
 		switch {
 		case !told || token < l.newest[s]:

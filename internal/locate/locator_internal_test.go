@@ -88,8 +88,8 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 			{"n1#a", newsRuns, 5, "n2"},
 		} {
 			l.heard(sbr.ID(step.from), news{kind: step.kind, entries: []entry{{1, step.token}, {7, 99}}})
-			require.Equal(t, step.at, l.At(1).Name, "%+v", step)
-			require.False(t, l.At(0).Known())
+			require.Equal(t, step.at, l.Slot(1).At().Name, "%+v", step)
+			require.False(t, l.Slot(0).At().Known())
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestLocator_ManyCallersAskOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		before := len(d.asked)
 		for range 100 {
-			l.Refresh(0)
+			l.Slot(0).Refresh()
 			time.Sleep(time.Millisecond)
 		}
 		require.InDelta(t, before+2, len(d.asked), 1)

@@ -82,9 +82,6 @@ func (m *Machine) Shard(s int) (p slot.Phase, number uint64) {
 	return m.shards[s].Phase, m.shards[s].number
 }
 
-// Member returns the member with a key that is there and not down; empty: there is none.
-func (m *Machine) Member(k message.Key) sbr.ID { return m.ids[k] }
-
 // Finished reports whether nothing runs here and nothing ever will: the member leaves or is down.
 func (m *Machine) Finished() bool { return m.over() && len(m.held) == 0 }
 

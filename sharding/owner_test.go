@@ -1,0 +1,101 @@
+package sharding_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/sharding"
+)
+
+// Other programs route by it, and shards have state: it never changes.
+func TestShardOf_NeverChanges(t *testing.T) {
+	for key, want := range map[string]string{ // XXH64, seed 0: ef46db3751d8e999, d24ec4f1a98c6e5b, 44bc2cf5ad770999
+		"": "25", "a": "27", "abc": "25",
+	} {
+		require.Equal(t, want, sharding.ShardOf(key, 64), key)
+	}
+	require.Equal(t, "0", sharding.ShardOf("abc", 1))
+	require.Equal(t, "249", sharding.ShardOf("abc", 1000)) // 0x44bc2cf5ad770999 is 4952883123889572249
+}
+
+// endpoints gives each member one; those named run nothing.
+func endpoints(routers ...string) func(name string, c *sharding.Config) {
+	return func(name string, c *sharding.Config) {
+		c.Endpoint = "http://" + name
+		for _, r := range routers {
+			if r == name {
+				c.Run = nil
+			}
+		}
+	}
+}
+
+// A member without Run is given nothing, not even the coordinator's part, and knows where to send requests.
+func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
+		c := newCrew(t, cl, 8)
+		c.change = endpoints("n1")
+		c.startAll(3)
+		defer c.stop()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, shard := range sharding.Numbered(8) {
+			o, err := c.managers["n1"].Wait(ctx, shard)
+			require.NoError(t, err)
+			require.Equal(t, c.register.running[shard], o.Name)
+			require.Equal(t, "http://"+o.Name, o.Endpoint)
+			require.Equal(t, c.register.tokens[shard], o.Token)
+		}
+		require.Zero(t, c.register.on()["n1"])
+		require.False(t, c.managers["n1"].Listing().Coordinator)
+		_, err := c.managers["n1"].Wait(ctx, "8")
+		require.ErrorIs(t, err, sharding.ErrNoShard)
+	})
+}
+
+// Whoever is called the owner has begun to run the shard, under the token that is told; so has a member that comes late.
+func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
+	eachWay(t, 3, 24, func(t *testing.T, c *crew) {
+		time.Sleep(time.Minute)
+		moving := 0
+		var early []sharding.Owner
+		changes := c.managers["n2"].Changes(t.Context())
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for owners := range changes {
+				tokens := c.register.newest()
+				for _, o := range owners {
+					if o.State == sharding.Moving {
+						moving++
+					}
+					if o.Token > tokens[o.Shard] && o.Name != "n2" { // what starts here is known here at that moment
+						early = append(early, o)
+					}
+				}
+			}
+		}()
+		require.NoError(t, c.managers["n3"].Stop(t.Context()))
+		c.settles(10 * time.Second)
+		require.NoError(t, c.Member("n3").Serf.Leave())
+		c.Start("n4")
+		c.start("n4")
+		time.Sleep(time.Minute)
+		for _, name := range []string{"n1", "n2", "n4"} {
+			for _, o := range c.managers[name].Owners() {
+				want := sharding.Owner{Shard: o.Shard, ID: o.ID, Name: c.register.running[o.Shard], Token: c.register.tokens[o.Shard], State: sharding.Running}
+				require.Equal(t, want, o, name)
+				require.True(t, strings.HasPrefix(string(o.ID), o.Name))
+			}
+		}
+		require.NoError(t, c.managers["n2"].Stop(t.Context()))
+		<-watched
+		require.Empty(t, early)
+		require.NotZero(t, moving)
+	})
+}
