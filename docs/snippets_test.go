@@ -25,7 +25,7 @@ var imports = map[string]string{
 	"lease": module + "lease", "kubernetes": module + "lease/kubernetes", "memory": module + "lease/memory",
 	"lock": module + "lease/lock", "leasetest": module + "lease/leasetest",
 	"simulator": module + "simulator",
-	"singleton": module + "singleton", "sharding": module + "sharding", "fence": module + "lease/fence", "http": "net/http",
+	"singleton": module + "singleton", "sharding": module + "sharding", "fence": module + "lease/fence", "http": "net/http", "path": "path",
 }
 
 // Every block of Go compiles: as declarations, or as the body of a function that has a context, a configuration and a store.

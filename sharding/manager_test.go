@@ -101,6 +101,7 @@ func (c *crew) start(name string) {
 	c.t.Helper()
 	cfg := sharding.DefaultConfig()
 	cfg.Type, cfg.Shards, cfg.Logger = "orders", sharding.Numbered(c.shards), clustertest.Logger(name)
+	cfg.Endpoint = "http://" + name
 	cfg.Run = func(ctx context.Context, s *sharding.Shard) error {
 		c.register.begin(name, s)
 		<-ctx.Done()
@@ -349,14 +350,19 @@ func TestStart_RightAfterTheProvider(t *testing.T) {
 // One that is not started never looks.
 func TestStart_WithoutAProviderThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := downing.DefaultConfig()
-		cfg.System, cfg.Strategy = "payments", "keep-majority"
-		p, err := downing.New(cfg)
-		require.NoError(t, err)
-		m, err := sharding.New(p, sharding.Config{Type: "orders", Shards: []string{"a"}, Run: func(context.Context, *sharding.Shard) error { return nil }})
+		m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"a"}, Run: func(context.Context, *sharding.Shard) error { return nil }})
 		require.NoError(t, err)
 		require.ErrorIs(t, m.Start(t.Context()), downing.ErrNotMember)
 	})
+}
+
+// provider is one that was not started.
+func provider(t *testing.T) *downing.Provider {
+	cfg := downing.DefaultConfig()
+	cfg.System, cfg.Strategy = "payments", "keep-majority"
+	p, err := downing.New(cfg)
+	require.NoError(t, err)
+	return p
 }
 
 // load lets each of the twelve shards of a round write to a resource of its own, every 100 ms.

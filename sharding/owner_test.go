@@ -23,23 +23,15 @@ func TestShardOf_NeverChanges(t *testing.T) {
 	require.Equal(t, "249", sharding.ShardOf("abc", 1000)) // 0x44bc2cf5ad770999 is 4952883123889572249
 }
 
-// endpoints gives each member one; those named run nothing.
-func endpoints(routers ...string) func(name string, c *sharding.Config) {
-	return func(name string, c *sharding.Config) {
-		c.Endpoint = "http://" + name
-		for _, r := range routers {
-			if r == name {
-				c.Run = nil
-			}
-		}
-	}
-}
-
 // A member without Run is given nothing, not even the coordinator's part, and knows where to send requests.
 func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, 8)
-		c.change = endpoints("n1")
+		c.change = func(name string, cfg *sharding.Config) {
+			if name == "n1" {
+				cfg.Run = nil
+			}
+		}
 		c.startAll(3)
 		defer c.stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -88,8 +80,10 @@ func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, name := range []string{"n1", "n2", "n4"} {
 			for _, o := range c.managers[name].Owners() {
-				want := sharding.Owner{Shard: o.Shard, ID: o.ID, Name: c.register.running[o.Shard], Token: c.register.tokens[o.Shard], State: sharding.Running}
-				require.Equal(t, want, o, name)
+				runs := c.register.running[o.Shard]
+				require.Equal(t, sharding.Owner{
+					Shard: o.Shard, ID: o.ID, Name: runs, Endpoint: "http://" + runs, Token: c.register.tokens[o.Shard], State: sharding.Running,
+				}, o, name)
 				require.True(t, strings.HasPrefix(string(o.ID), o.Name))
 			}
 		}

@@ -20,6 +20,7 @@ import (
 type hosts struct {
 	mu     sync.Mutex
 	gone   map[string]bool
+	not    map[string]bool // these say that it does not run there
 	served []string
 }
 
@@ -36,6 +37,9 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if h.gone[r.URL.Hostname()] {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	}
+	if h.not[r.URL.Hostname()] {
+		return &http.Response{StatusCode: http.StatusMisdirectedRequest, Body: io.NopCloser(strings.NewReader(""))}, nil
 	}
 	h.served = append(h.served, r.Method+" "+r.URL.String()+" "+body)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.URL.Hostname()))}, nil
@@ -77,6 +81,29 @@ func TestTransport_GoesToTheHolderAndWaitsForTheNext(t *testing.T) {
 		require.NoError(t, c.managers["n1"].Stop(t.Context()))
 		require.Equal(t, "n2", <-answer)
 		require.Equal(t, []string{"POST http://n1:80/api/jobs?all=1 x", "POST http://n2:80/api/jobs kept"}, h.served, "nothing is sent twice")
+	})
+}
+
+// A member says that it does not run there, or not yet: nothing was done, so the request waits.
+func TestTransport_AMisdirectedRequestWaits(t *testing.T) {
+	with(t, 1, endpoints, func(t *testing.T, c *crew) {
+		c.runsOn("n1", 30*time.Second)
+		h := &hosts{not: map[string]bool{"n1": true}}
+		tr := singleton.NewTransport(c.managers["n1"].Locator())
+		tr.Base, tr.MaxBody = h, 5
+		answer := make(chan string)
+		go func() {
+			got, err := post(t.Context(), tr, "/", "kept")
+			answer <- got + errorText(err)
+		}()
+		time.Sleep(time.Second)
+		_, err := post(t.Context(), tr, "/", "too long to be kept")
+		require.NoError(t, err, "it gets the answer as it is")
+		h.mu.Lock()
+		h.not = nil
+		h.mu.Unlock()
+		require.Equal(t, "n1", <-answer)
+		require.Equal(t, []string{"POST http://n1:80/api/ kept"}, h.served)
 	})
 }
 
