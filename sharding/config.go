@@ -48,6 +48,9 @@ type Config struct {
 	MaxMoves int
 	// MaxRecoveries is how many shards of members that leave or are gone may move at once. Default 100.
 	MaxRecoveries int
+	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor; MaxMoves and MaxRecoveries hold all the same. All
+	// members use the same one. Nil: rendezvous hashing.
+	Target allocation.Target
 
 	// HandOverRetryInterval, NumberOfRetries and RemovalMargin are as those of a singleton.
 	HandOverRetryInterval time.Duration
@@ -103,7 +106,7 @@ func (c Config) withDefaults(p downing.Config) Config {
 }
 
 func (c *Config) allocation() allocation.Config {
-	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries}
+	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries, Target: c.Target}
 }
 
 // settings are those that singletons and shards have in common.

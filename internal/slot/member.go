@@ -93,6 +93,8 @@ type Peer struct {
 	ID sbr.ID
 	// Name is what outlives a restart: a member gets its former shards back by it.
 	Name string
+	// Roles are the member's, separated by commas: peers can be compared.
+	Roles string
 	// Born orders the members by age, smaller is older; ties go by ID. Zero: youngest of all.
 	Born int64
 	// Candidate says that the member would run what the machine is about.

@@ -17,6 +17,8 @@ type Member struct {
 	ID sbr.ID
 	// Name is what is hashed. A node that restarts is another ID under the same name, and so gets its former shards back.
 	Name string
+	// Roles are the member's roles, for a Target: zones, sizes. The rule of this package does not look at them.
+	Roles []string
 	// Leaving says that the member is on its way out: it gets no shards and gives up those it has, before any rebalancing.
 	Leaving bool
 	// Unreachable says that nobody knows whether the member's shards still run: it keeps them and gets no others. A member that
@@ -111,6 +113,15 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
+// Target says which member each shard should be on, in place of this package's rule: by zones, by weights, or by name. shards are all shards, by name; members
+// those that can be given shards, by name, at least one; owners has the member that each shard runs on, or is on its way to, if it still is there. The
+// result has a member's ID by shard. A shard that is missing there, or whose member is none of those given, stays where it runs; if it runs nowhere, or its
+// owner leaves, the rule of this package finds a member.
+//
+// It must be a function of its arguments alone, since the coordinator may be on any member; a result that changes without them moves shards for ever. It must
+// not block, nor change or keep what it is given.
+type Target func(shards []string, members []Member, owners map[string]sbr.ID) map[string]sbr.ID
+
 // Config says how evenly shards are spread and how many change their place at once. Its zero value is not valid: start from
 // DefaultConfig. It is the coordinator's alone: members with different settings do not quarrel, the newest coordinator's count.
 type Config struct {
@@ -122,6 +133,8 @@ type Config struct {
 	MaxMoves int
 	// MaxRecoveries is how many shards without owner, or of members that leave, may be under way at once. At least 1.
 	MaxRecoveries int
+	// Target says where shards should be. Nil: the rule of this package. It is not bounded by LoadFactor.
+	Target Target
 }
 
 // DefaultConfig returns a load factor of 1.25, one move and 100 recoveries at once.

@@ -56,7 +56,7 @@
 //   - Where a shard ends up depends on the past, not on the members alone: nobody but the coordinator can compute it.
 //   - The lower bound is soft. A member has less than its share if too few shards prefer it (with 1,000 shards on 20 members about
 //     40 of 50), and the share is zero with fewer shards than members.
-//   - All shards weigh the same, and so do all members.
+//   - All shards weigh the same, and so do all members, unless Config.Target says where they should be.
 //   - While shards are handed over, an owner that gives away may still run more than its capacity.
 //   - A shard may move twice when much changes at once: to a second choice, and to a better one when that has room.
 //

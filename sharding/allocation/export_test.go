@@ -17,6 +17,7 @@ type Plan struct {
 // the plan is empty. It costs up to one hash for each pair of a shard and a member: 0.4 ms for 1,000 × 20, 6 ms for 4,096 × 500.
 func (a *Allocator) Plan(members []Member, current map[string]Placement) Plan {
 	w := a.survey(members, current)
+	w.aim()
 	w.recoverShards()
 	w.rebalance()
 	return Plan{Moves: w.moves, Capacity: w.capacity, Share: w.share}

@@ -18,6 +18,7 @@ import (
 // member that can take shards there are no moves. It costs up to one hash for each pair of a shard and a member: 0.4 ms for 1,000 × 20, 6 ms for 4,096 × 500.
 func (a *Allocator) Next(members []Member, current map[string]Placement) []Move {
 	w := a.survey(members, current)
+	w.aim()
 	w.recoverShards()
 	recoveries, found := max(0, a.config.MaxRecoveries-w.recovering), len(w.moves)
 	if found > recoveries {
@@ -41,6 +42,7 @@ type work struct {
 	able       []int    // the members that can be given shards
 	loads      []int    // shards per member, those on their way to it included
 	at         []int    // the member of each shard, or nowhere
+	target     []int    // the member that Config.Target wants for each shard, or nowhere; nil: there is no Target
 	from       []sbr.ID
 	fixed      []bool // the shard is on its way
 	capacity   int

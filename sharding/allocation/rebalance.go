@@ -84,13 +84,17 @@ func (w *work) recoverShards() {
 			leaving = append(leaving, i)
 		}
 	}
-	w.place(unowned, Unowned)
-	w.place(leaving, OwnerLeaves)
+	w.place(w.follow(unowned, Unowned), Unowned)
+	w.place(w.follow(leaving, OwnerLeaves), OwnerLeaves)
 }
 
 // rebalance attracts first: what an owner that has too many gives away like this it need not shed.
 func (w *work) rebalance() {
-	if !w.doubt {
+	switch {
+	case w.doubt:
+	case w.target != nil:
+		w.follow(w.misplaced(), Preferred)
+	default:
 		w.attract()
 		w.place(w.shed(), OwnerFull)
 	}

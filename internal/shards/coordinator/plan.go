@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -146,6 +147,9 @@ func (m *Machine) candidates() []allocation.Member {
 			continue
 		}
 		a := allocation.Member{ID: w.peer.ID, Name: w.peer.Name, Leaving: w.leaves() || !offers}
+		if w.peer.Roles != "" {
+			a.Roles = strings.Split(w.peer.Roles, ",")
+		}
 		a.Unreachable = w.gone() || w.peer.Unreachable || w.passed || !a.Leaving && w.unableUntil > m.Now
 		list = append(list, a)
 	}

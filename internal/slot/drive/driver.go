@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -301,7 +302,8 @@ func (d *Driver[M]) Look() {
 		for i := range p.List {
 			q := &p.List[i]
 			v.Peers[i] = slot.Peer{
-				ID: q.ID, Name: q.Name, Born: q.Born, Candidate: slices.Contains(q.Serves, d.Topic),
+				ID: q.ID, Name: q.Name, Born: q.Born, Roles: strings.Join(q.Roles, ","),
+				Candidate:   slices.Contains(q.Serves, d.Topic),
 				Unreachable: q.Unreachable, Leaving: q.Status == sbr.Leaving || q.Status == sbr.Exiting, Down: q.Status == sbr.Down,
 			}
 		}
