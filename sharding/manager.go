@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
@@ -40,6 +42,7 @@ type Manager struct {
 	looped  chan struct{} // the driver drives nothing any more
 	hosts   bool          // this member has the role and a function: it offers to run shards
 	locator atomic.Pointer[locate.Locator]
+	shown   metric.Registration
 
 	// Owned by the driver's goroutine.
 	host      *host.Machine
@@ -75,6 +78,7 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	m.owners.Update(func([]Owner) ([]Owner, bool) { return nobody, true })
 	m.driver = drive.New(drive.Options[message.Message]{
 		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",
+		Kind: "shards", Instance: cfg.Type,
 		Log: cfg.Logger.With("type", cfg.Type), Pause: cfg.Pause, Rules: rules,
 		Encode: func(b []byte, msg message.Message) []byte { return message.Append(b, &msg) }, Decode: message.Decode,
 		Asked: m.asked, AsksItself: true, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish, Looped: func() { close(m.looped) }, Closed: m.closed,
@@ -118,6 +122,9 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 		return err
 	}
 	m.locator.Store(locator)
+	if err := m.measure(); err != nil {
+		return err
+	}
 	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
@@ -144,6 +151,9 @@ func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 func (m *Manager) closed() {
 	if l := m.locator.Load(); l != nil {
 		defer l.Close()
+	}
+	if m.shown != nil {
+		_ = m.shown.Unregister()
 	}
 	if m.host != nil {
 		known.Store(memory{m.driver.Self, m.digest}, m.host.Known())

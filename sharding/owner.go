@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -172,6 +175,29 @@ func (m *Manager) publish() {
 		m.published = r
 		m.listing.Update(func(Listing) (Listing, bool) { return m.list(m.coord.Status()), true })
 	}
+}
+
+// measure shows how many shards are in which state, at the coordinator's member.
+func (m *Manager) measure() error {
+	meter := drive.Meter(m.cluster)
+	shards, err := meter.Int64ObservableGauge("sbr.shards", metric.WithUnit("{shard}"),
+		metric.WithDescription("Shards by state, at the member that coordinates them; the others show none."))
+	if err != nil {
+		return err
+	}
+	m.shown, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		l, _ := m.listing.Get()
+		counts := map[coordinator.State]int{
+			coordinator.Running: l.Running, coordinator.Moving: l.Moving, coordinator.Waiting: l.Waiting, coordinator.Unowned: l.Unowned,
+		}
+		for state, n := range counts {
+			if l.Coordinator {
+				o.ObserveInt64(shards, int64(n), metric.WithAttributes(attribute.String("name", m.cfg.Type), attribute.String("state", string(state))))
+			}
+		}
+		return nil
+	}, shards)
+	return err
 }
 
 func (m *Manager) list(st coordinator.Status) Listing {

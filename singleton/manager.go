@@ -60,6 +60,7 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter, cfg.RestartAtMost, 0
 	m.driver = drive.New(drive.Options[handover.Message]{
 		Cluster: c, Topic: managerTopic(cfg.Name), Name: "singleton " + cfg.Name, What: "the run of a singleton",
+		Kind: "singleton", Instance: cfg.Name,
 		Log: cfg.Logger.With("singleton", cfg.Name), Pause: cfg.Pause, Rules: cfg.settings().Rules(p),
 		Encode: handover.AppendMessage, Decode: handover.Decode,
 		Asked: func(from sbr.ID, msg handover.Message, answer func(handover.Message) error) {

@@ -43,7 +43,9 @@ type Options[M any] struct {
 	// Topic is where the managers talk. Name and What say what this is, for errors and for the log, which has its
 	// name.
 	Topic, Name, What string
-	Log               *slog.Logger
+	// Kind and Instance are the labels of its metrics: what runs, and which.
+	Kind, Instance string
+	Log            *slog.Logger
 	// Rules are those of the machine; Begin fills in Self and Gone.
 	Rules slot.Rules
 	// Pause, if set, is called before each step and may block.
@@ -100,6 +102,7 @@ type Driver[M any] struct {
 	open    map[uint64]func(M) error // questions of others that have no answer yet: it may take as long as a run takes to end
 	kept    uint64
 	runs    []running
+	meters  *meters
 	until   Deadline // when runs without a lease are over
 }
 
@@ -122,7 +125,9 @@ func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *do
 	} else {
 		d.Origin, d.Self = time.Now(), self.ID
 		d.Rules.Self, d.Rules.Gone = self.ID, Margins(d.Cluster.Peers(), d.Topic, d.Rules.Margin)
-		err = prepare(ctx, self)
+		if d.meters, err = newMeters(Meter(d.Cluster), d.Kind, d.Instance); err == nil {
+			err = prepare(ctx, self)
+		}
 	}
 	if err != nil {
 		d.End()
@@ -206,6 +211,7 @@ func (d *Driver[M]) Over() <-chan struct{} { return d.over }
 // End closes everything that Begin and Go have opened.
 func (d *Driver[M]) End() {
 	d.Inbox.Close()
+	d.meters.close()
 	for i := range d.runs {
 		d.closeLease(&d.runs[i])
 	}

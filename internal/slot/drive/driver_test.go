@@ -29,6 +29,7 @@ func (quiet) Left() <-chan struct{}                                { return nil 
 func (quiet) OnDown(func(string))                                  {}
 func (quiet) Serve(string, func(downing.Question)) (func(), error) { return func() {}, nil }
 func (quiet) Offer(context.Context, string, bool) error            { return nil }
+func (quiet) Config() downing.Config                               { return downing.Config{} }
 
 // onlooker is a machine that wants nothing, and is finished once it has seen the cluster.
 type onlooker struct{ seen []slot.View }

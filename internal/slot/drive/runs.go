@@ -43,6 +43,7 @@ type LeaseOptions struct {
 type running struct {
 	run    *Run // nil: nothing runs
 	begun  time.Time
+	told   time.Time // when it was asked to end
 	lease  *leasing
 	opened lease.Store // nil: it is the embedder's
 }
@@ -131,7 +132,8 @@ func (d *Driver[M]) start(e slot.Start) {
 		d.notStarted(r, err)
 		return
 	}
-	at.run, at.begun = r, time.Now()
+	at.run, at.begun, at.told = r, time.Now(), time.Time{}
+	d.meters.start()
 	d.Happened(Started, r, "")
 	r.Start(func(ctx context.Context) error { return f(fence.WithToken(ctx, r.Token)) }, func(err error) {
 		d.Inbox.Post(func() { d.ended(r, err) })
@@ -155,6 +157,7 @@ func (d *Driver[M]) stop(e slot.Stop) {
 		return
 	}
 	at.run.Stop(e.Cause, e.Why)
+	at.told = time.Now()
 	if r := at.run; d.StopTimeout > 0 {
 		d.workers.Go(func() { d.remind(r) })
 	}
@@ -166,6 +169,7 @@ func (d *Driver[M]) ended(r *Run, err error) {
 	at := &d.runs[r.Shard]
 	took := time.Since(at.begun)
 	at.run = nil
+	d.meters.end(r, at.told)
 	e := d.Ended(r, err, took)
 	e.Shard, e.Run, e.State = r.Shard, r.Number, r.Left()
 	if err != nil {

@@ -1,0 +1,93 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
+)
+
+// Meter is where singletons and shards have their metrics.
+func Meter(c Cluster) metric.Meter {
+	p := c.Config().Meter
+	if p == nil {
+		p = otel.GetMeterProvider()
+	}
+	return p.Meter("github.com/serf-sbr/serf-sbr/singleton", metric.WithInstrumentationVersion(downing.Version()))
+}
+
+// causes are why a run ends; one that ends by itself has returned.
+const returned = "returned"
+
+var causes = []string{
+	string(slot.CauseHandOver), string(slot.CauseOrdered), string(slot.CauseResigned), string(slot.CauseLeaseLost),
+	string(slot.CauseUnsure), string(slot.CauseDown), returned,
+}
+
+// meters measure the runs of one driver. They are safe for concurrent use.
+type meters struct {
+	plain        metric.MeasurementOption
+	ended        map[string]metric.MeasurementOption // by cause
+	starts, ends metric.Int64Counter
+	stops        metric.Float64Histogram
+	active       atomic.Int64
+	shown        metric.Registration
+}
+
+// newMeters makes the instruments. Counters are there with zero from the start.
+func newMeters(meter metric.Meter, kind, name string) (*meters, error) {
+	of := []attribute.KeyValue{attribute.String("kind", kind), attribute.String("name", name)}
+	m := &meters{plain: metric.WithAttributes(of...), ended: make(map[string]metric.MeasurementOption)}
+	var errs [5]error
+	m.starts, errs[0] = meter.Int64Counter("sbr.run.starts", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs of a singleton or of shards that have started on this member."))
+	m.ends, errs[1] = meter.Int64Counter("sbr.run.ends", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs that have ended on this member, by cause."))
+	m.stops, errs[2] = meter.Float64Histogram("sbr.run.stop.duration", metric.WithUnit("s"),
+		metric.WithDescription("From the end of a run's context until its function has returned: nothing runs elsewhere meanwhile."),
+		metric.WithExplicitBucketBoundaries(.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60))
+	active, err := meter.Int64ObservableGauge("sbr.run.active", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs of a singleton or of shards on this member."))
+	errs[3] = err
+	m.starts.Add(context.Background(), 0, m.plain)
+	for _, cause := range causes {
+		m.ended[cause] = metric.WithAttributes(append(of, attribute.String("cause", cause))...)
+		m.ends.Add(context.Background(), 0, m.ended[cause])
+	}
+	m.shown, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(active, m.active.Load(), m.plain)
+		return nil
+	}, active)
+	return m, errors.Join(errs[:]...)
+}
+
+func (m *meters) start() {
+	m.active.Add(1)
+	m.starts.Add(context.Background(), 1, m.plain)
+}
+
+// end counts the end of a run. stopping is when its context ended; zero: it returned by itself.
+func (m *meters) end(r *Run, stopping time.Time) {
+	m.active.Add(-1)
+	cause, ok := errors.AsType[slot.Cause](r.Cause())
+	if !ok || stopping.IsZero() {
+		m.ends.Add(context.Background(), 1, m.ended[returned])
+		return
+	}
+	m.ends.Add(context.Background(), 1, m.ended[string(cause)])
+	m.stops.Record(context.Background(), time.Since(stopping).Seconds(), m.plain)
+}
+
+// close shows nothing any more. nil: nothing was shown.
+func (m *meters) close() {
+	if m != nil {
+		_ = m.shown.Unregister()
+	}
+}
