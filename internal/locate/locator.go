@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -67,15 +65,6 @@ type change struct {
 	runs  bool
 }
 
-const (
-	// answerTimeout is how long the answer to a request may take.
-	answerTimeout = 2 * time.Second
-	// askAtMost bounds the pause between two requests while something is not known.
-	askAtMost = 30 * time.Second
-	// gather is the least pause between two messages: what comes meanwhile goes into one.
-	gather = 50 * time.Millisecond
-)
-
 // New returns a locator that takes part. Close it after use. Errors: those of downing.Provider's Serve.
 func New(o Options) (*Locator, error) {
 	l := &Locator{
@@ -130,8 +119,12 @@ func Changes[T any](ctx context.Context, l *Locator, of func([]Location) T) <-ch
 }
 
 // Wait returns where it runs as soon as that is known, and differs from what the caller has tried in vain (its token,
-// zero: none). The error wraps the cause of ctx, or says that the locator was closed.
+// zero: none). While that takes long, everybody is asked. The error wraps the cause of ctx, or says that the locator was
+// closed.
 func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
+	pause := askFirst
+	ask := time.NewTimer(pause)
+	defer ask.Stop()
 	for {
 		list, changed := s.l.at.Get()
 		if at := list[s.slot]; at.Known() && at.Token != tried {
@@ -139,6 +132,10 @@ func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
 		}
 		select {
 		case <-changed:
+		case <-ask.C:
+			s.Refresh()
+			pause = min(2*pause, askAtMost)
+			ask.Reset(pause)
 		case <-ctx.Done():
 			return Location{}, fmt.Errorf("nobody is known to run it: %w", context.Cause(ctx))
 		case <-s.l.ctx.Done():
@@ -179,151 +176,6 @@ func (l *Locator) own(self sbr.ID, slot int, c change) {
 	wake(l.news)
 }
 
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // it is awake
-	}
-}
-
-// spread tells everybody what is new of this member's runs.
-func (l *Locator) spread() {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-l.news:
-		case <-l.ctx.Done():
-			l.tellNews()
-			return
-		}
-		l.tellNews()
-		pause.Reset(gather)
-		select {
-		case <-pause.C:
-		case <-l.ctx.Done():
-		}
-	}
-}
-
-// tellNews tells what is not told yet. What cannot be told now is kept.
-func (l *Locator) tellNews() {
-	l.mu.Lock()
-	untold := l.untold
-	l.untold = make(map[int]change)
-	l.mu.Unlock()
-	runs, ended := news{kind: newsRuns, endpoint: l.o.Endpoint}, news{kind: newsEnded}
-	for s, c := range untold {
-		n := &ended
-		if c.runs {
-			n = &runs
-		}
-		n.entries = append(n.entries, entry{s, c.token})
-	}
-	for _, n := range []news{ended, runs} {
-		slices.SortFunc(n.entries, entry.compare)
-		for len(n.entries) > 0 {
-			part := n
-			part.entries = n.entries[:n.fit()]
-			n.entries = n.entries[len(part.entries):]
-			if err := l.tell("", part); errors.Is(err, downing.ErrTalkBusy) {
-				l.tellLater(part, untold)
-			}
-		}
-	}
-}
-
-// tellLater keeps what could not be told, unless there is something newer.
-func (l *Locator) tellLater(n news, untold map[int]change) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range n.entries {
-		if _, newer := l.untold[e.slot]; !newer {
-			l.untold[e.slot] = untold[e.slot]
-		}
-	}
-	wake(l.news)
-}
-
-// tell sends one message, to everybody if to is empty, and takes in what is answered. It is called by what Close waits
-// for.
-func (l *Locator) tell(to sbr.ID, n news) error {
-	answers, err := l.o.Cluster.Ask(l.o.Topic, to, n.encode(), answerTimeout)
-	if err != nil {
-		l.o.Log.Debug("sbr: a locator could not ask", "what", l.o.What, "error", err)
-		return err
-	}
-	if n.kind == newsWhere {
-		l.work.Go(func() { l.listen(answers) })
-	}
-	return nil
-}
-
-func (l *Locator) listen(answers <-chan downing.Answer) {
-	for {
-		select {
-		case a, open := <-answers:
-			if !open {
-				return
-			}
-			n, err := decodeNews(a.Payload)
-			if err != nil || a.Unserved {
-				continue
-			}
-			l.heard(a.From, n)
-			if n.kind == newsRuns && n.next > 0 {
-				_ = l.tell(a.From, news{kind: newsWhere, next: n.next}) // what is not known is asked for again anyway
-			}
-		case <-l.ctx.Done():
-			return
-		}
-	}
-}
-
-// seek asks everybody, again and again, while a location is not known or doubted.
-func (l *Locator) seek() {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval, pause.RandomizationFactor = time.Second, askAtMost, 0
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	var last time.Time
-	for {
-		missing, changed := l.missing()
-		if !missing {
-			timer.Stop()
-		}
-		select {
-		case <-changed:
-			pause.Reset()
-			timer.Reset(pause.NextBackOff())
-			continue
-		case <-l.anew:
-			pause.Reset()
-			if left := gather - time.Since(last); left > 0 {
-				timer.Reset(left)
-				continue
-			}
-		case <-timer.C:
-		case <-l.ctx.Done():
-			return
-		}
-		last = time.Now()
-		timer.Reset(pause.NextBackOff())
-		_ = l.tell("", news{kind: newsWhere}) // it is asked again
-	}
-}
-
-// missing reports whether a location is not known, or doubted.
-func (l *Locator) missing() (missing bool, changed <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, changed := l.at.Get()
-	for s := range at {
-		missing = missing || !at[s].Known() || l.doubted[s]
-	}
-	return missing, changed
-}
-
 // look drops locations whose member is gone.
 func (l *Locator) look() {
 	peers := l.o.Cluster.Peers()
@@ -359,41 +211,6 @@ func (l *Locator) update(f func(slot int, at Location) Location) (changed bool) 
 		l.o.Changed()
 	}
 	return changed
-}
-
-// asked takes in what another member tells or asks.
-func (l *Locator) asked(q downing.Question) {
-	n, err := decodeNews(q.Payload)
-	if err != nil {
-		l.o.Log.Debug("sbr: a location was not understood", "what", l.o.What, "from", downing.NameOf(q.From), "error", err)
-		return
-	}
-	if n.kind != newsWhere {
-		l.heard(q.From, n)
-		return
-	}
-	if a := l.ownRuns(n.next); len(a.entries) > 0 {
-		if err := q.Answer(a.encode()); err != nil {
-			l.o.Log.Debug("sbr: a locator could not answer", "what", l.o.What, "error", err)
-		}
-	}
-}
-
-// ownRuns lists what this member runs, from a slot on, as much as one message carries.
-func (l *Locator) ownRuns(from int) news {
-	a := news{kind: newsRuns, endpoint: l.o.Endpoint}
-	list, _ := l.at.Get()
-	self := l.o.Cluster.Peers().Self
-	for s := min(from, len(list)); s < len(list); s++ {
-		if list[s].Known() && list[s].ID == self {
-			a.entries = append(a.entries, entry{s, list[s].Token})
-		}
-	}
-	if n := a.fit(); n < len(a.entries) {
-		a.next = a.entries[n].slot
-		a.entries = a.entries[:n]
-	}
-	return a
 }
 
 // heard takes in news of runs, and reports whether they changed anything. Those of an older run than the newest are old.

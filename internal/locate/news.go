@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -22,12 +23,12 @@ const maxSlots = 4096
 type kind byte
 
 const (
-	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all that it runs, or those
-	// before next if that is not zero.
+	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all that it was asked for, or
+	// those before next if that is not zero.
 	newsRuns kind = iota + 1
 	// newsEnded: the runs of the slots are over, or must end.
 	newsEnded
-	// newsWhere asks for newsRuns, from the slot next on.
+	// newsWhere asks for newsRuns, from the slot next on: of the slots that are listed, or of all if none is.
 	newsWhere
 )
 
@@ -48,6 +49,12 @@ type entry struct {
 }
 
 func (e entry) compare(other entry) int { return cmp.Compare(e.slot, other.slot) }
+
+// asks reports whether a newsWhere asks for a slot.
+func (n *news) asks(slot int) bool {
+	_, listed := slices.BinarySearchFunc(n.entries, entry{slot: slot}, entry.compare)
+	return listed || len(n.entries) == 0
+}
 
 // encode writes slots and tokens by their distance from those before.
 func (n *news) encode() []byte {
