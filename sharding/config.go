@@ -26,8 +26,8 @@ const (
 	MaxState  = message.MaxState
 )
 
-// Config says what runs, and by which rules. Start from DefaultConfig and set Type, Shards and Run. Apart from Run and Endpoint all members use the same
-// values.
+// Config says what runs, and by which rules. Start from DefaultConfig and set Type, Shards and Run. Apart
+// from Run and Endpoint all members use the same values.
 type Config struct {
 	// Type names the shards: 1 to 40 of a-z, 0-9, '.', '_' and '-'. Required.
 	Type string
@@ -35,11 +35,12 @@ type Config struct {
 	Shards []string
 	// Role: only members with this role run shards. Empty: all.
 	Role string
-	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here after RestartAfter.
-	// Nil: this member runs no shards and knows who does, to send requests to them.
+	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or panics,
+	// it is run again here after RestartAfter. Nil: this member runs no shards and knows who does, to send
+	// requests to them.
 	Run func(ctx context.Context, s *Shard) error
-	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080"; Owner tells it to them. At most
-	// singleton.MaxEndpoint bytes. Empty: callers have to know.
+	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080"; Owner
+	// tells it to them. At most singleton.MaxEndpoint bytes. Empty: callers have to know.
 	Endpoint string
 
 	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default 1.25.
@@ -48,8 +49,8 @@ type Config struct {
 	MaxMoves int
 	// MaxRecoveries is how many shards of members that leave or are gone may move at once. Default 100.
 	MaxRecoveries int
-	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor; MaxMoves and MaxRecoveries hold all the same. All
-	// members use the same one. Nil: rendezvous hashing.
+	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor; MaxMoves
+	// and MaxRecoveries hold all the same. All members use the same one. Nil: rendezvous hashing.
 	Target allocation.Target
 
 	// HandOverRetryInterval, NumberOfRetries and RemovalMargin are as those of a singleton.
@@ -106,7 +107,9 @@ func (c Config) withDefaults(p downing.Config) Config {
 }
 
 func (c *Config) allocation() allocation.Config {
-	return allocation.Config{LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries, Target: c.Target}
+	return allocation.Config{
+		LoadFactor: c.LoadFactor, MaxMoves: max(c.MaxMoves, 0), MaxRecoveries: c.MaxRecoveries, Target: c.Target,
+	}
 }
 
 // settings are those that singletons and shards have in common.
@@ -125,7 +128,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'", c.Type, maxType))
 	}
 	if len(c.Endpoint) > singleton.MaxEndpoint {
-		errs = append(errs, fmt.Errorf("sharding: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), singleton.MaxEndpoint))
+		errs = append(errs, fmt.Errorf("sharding: the endpoint has %d bytes: at most %d are told",
+			len(c.Endpoint), singleton.MaxEndpoint))
 	}
 	if len(c.Shards) > MaxShards {
 		errs = append(errs, fmt.Errorf("sharding: there are %d shards: there may be %d", len(c.Shards), MaxShards))
@@ -139,7 +143,8 @@ func (c Config) Validate() error {
 // maxType keeps the coordinator's name, a singleton's, within its limit.
 const maxType = 40
 
-// topic is where the members talk about shards of a type, locatorTopic where they tell who runs what, coordinatorName the singleton that orders them.
+// topic is where the members talk about shards of a type, locatorTopic where they tell who runs what,
+// coordinatorName the singleton that orders them.
 func topic(kind string) string           { return "shards." + kind }
 func locatorTopic(kind string) string    { return "where." + kind }
 func coordinatorName(kind string) string { return "shards." + kind }

@@ -15,8 +15,8 @@
 // allocation). When membership changes shards move one at a time; those of a member that leaves or is gone at once. Who takes a shard over asks the one that had it
 // to hand over, as with a singleton: it stops, and answers with its state.
 //
-// Whoever starts a shard tells all members, and where it is reached. A Manager without Run runs nothing and knows that, too. A Transport sends HTTP requests
-// there, and holds them back while their shard moves.
+// Whoever starts a shard tells all members, and where it is reached. A Manager without Run runs nothing and
+// knows that, too. A Transport sends HTTP requests there, and holds them back while their shard moves.
 //
 // # Guarantees
 //
@@ -36,6 +36,7 @@
 //
 // # Assumptions
 //
-//   - All members that have the manager use the same Config, apart from Run and Endpoint. One with other Shards is named in the log and gets none.
+//   - All members that have the manager use the same Config, apart from Run and Endpoint. One with other
+//     Shards is named in the log and gets none.
 //   - Those of package singleton.
 package sharding

@@ -95,8 +95,9 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	return m, err
 }
 
-// Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that lacks Config.Role or Config.Run runs nothing and
-// knows who does. Errors: ErrStarted, ErrLease, and those of singleton.Manager's Start.
+// Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that
+// lacks Config.Role or Config.Run runs nothing and knows who does. Errors: ErrStarted, ErrLease, and those of
+// singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
 	if err := m.driver.Begin(ctx, m.prepare); err != nil {
 		return err
@@ -115,8 +116,9 @@ func (m *Manager) Start(ctx context.Context) error {
 func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	m.hosts = m.cfg.Run != nil && self.HasRole(m.cfg.Role) // otherwise the host answers that nothing runs here
 	locator, err := locate.New(locate.Options{
-		Cluster: m.cluster, Topic: locatorTopic(m.cfg.Type), What: "shards of " + m.cfg.Type, Slots: len(m.cfg.Shards),
-		Endpoint: m.cfg.Endpoint, Log: m.cfg.Logger, Changed: func() { m.driver.Inbox.Post(func() {}) }, // publish tells it
+		Cluster: m.cluster, Topic: locatorTopic(m.cfg.Type), What: "shards of " + m.cfg.Type,
+		Slots: len(m.cfg.Shards), Endpoint: m.cfg.Endpoint, Log: m.cfg.Logger,
+		Changed: func() { m.driver.Inbox.Post(func() {}) }, // publish tells it
 	})
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 )
 
-// collect returns a member's series of runs and shards whose label name is "orders", by name, cause and state; those that are 0 are left out. Of a
-// histogram it is the number of measurements.
+// collect returns a member's series of runs and shards whose label name is "orders", by name, cause and
+// state; those that are 0 are left out. Of a histogram it is the number of measurements.
 func collect(t *testing.T, r *sdkmetric.ManualReader) map[string]int {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, r.Collect(t.Context(), &all))

@@ -34,7 +34,8 @@ const (
 	Moving State = "moving"
 )
 
-// Owner says who runs a shard, as far as is known here. It changes when a run starts and when one ends; its owner may have just stopped.
+// Owner says who runs a shard, as far as is known here. It changes when a run starts and when one ends; its
+// owner may have just stopped.
 type Owner struct {
 	Shard string
 	// ID is the member's incarnation, Name its name. Empty: nobody, or it is not known.
@@ -46,8 +47,8 @@ type Owner struct {
 	State    State
 }
 
-// ShardOf returns the shard of Numbered(n) that a key belongs to: the 64-bit xxHash (XXH64, seed 0) of its bytes, modulo n, in decimal. That never
-// changes, and is the same in every language. n must be at least 1.
+// ShardOf returns the shard of Numbered(n) that a key belongs to: the 64-bit xxHash (XXH64, seed 0) of its
+// bytes, modulo n, in decimal. That never changes, and is the same in every language. n must be at least 1.
 func ShardOf(key string, n int) string {
 	return strconv.FormatUint(xxhash.Sum64String(key)%uint64(n), 10)
 }
@@ -62,8 +63,8 @@ func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	return owners[i], true
 }
 
-// Wait returns who runs a shard as soon as that is known. Call it after Start. Errors: one that wraps ErrNoShard, one that wraps the cause of ctx, and one
-// that says that the manager was stopped.
+// Wait returns who runs a shard as soon as that is known. Call it after Start. Errors: one that wraps
+// ErrNoShard, one that wraps the cause of ctx, and one that says that the manager was stopped.
 func (m *Manager) Wait(ctx context.Context, shard string) (Owner, error) {
 	p, err := m.place(shard)
 	if err != nil {
@@ -187,14 +188,17 @@ func (m *Manager) measure() error {
 	}
 	m.shown, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		l, _ := m.listing.Get()
-		counts := map[coordinator.State]int{
-			coordinator.Running: l.Running, coordinator.Moving: l.Moving, coordinator.Waiting: l.Waiting, coordinator.Unowned: l.Unowned,
+		if !l.Coordinator {
+			return nil
 		}
-		for state, n := range counts {
-			if l.Coordinator {
-				o.ObserveInt64(shards, int64(n), metric.WithAttributes(attribute.String("name", m.cfg.Type), attribute.String("state", string(state))))
-			}
+		show := func(state coordinator.State, n int) {
+			o.ObserveInt64(shards, int64(n), metric.WithAttributes(
+				attribute.String("name", m.cfg.Type), attribute.String("state", string(state))))
 		}
+		show(coordinator.Running, l.Running)
+		show(coordinator.Moving, l.Moving)
+		show(coordinator.Waiting, l.Waiting)
+		show(coordinator.Unowned, l.Unowned)
 		return nil
 	}, shards)
 	return err

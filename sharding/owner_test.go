@@ -50,7 +50,8 @@ func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
 	})
 }
 
-// Whoever is called the owner has begun to run the shard, under the token that is told; so has a member that comes late.
+// Whoever is called the owner has begun to run the shard, under the token that is told; so has a member that
+// comes late.
 func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 	eachWay(t, 3, 24, func(t *testing.T, c *crew) {
 		time.Sleep(time.Minute)

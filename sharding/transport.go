@@ -18,11 +18,13 @@ var (
 	ErrNoEndpoint = locate.ErrNoEndpoint
 )
 
-// Transport is an http.RoundTripper that sends each request to the member that runs its shard. Of the request's URL only path and query count.
+// Transport is an http.RoundTripper that sends each request to the member that runs its shard. Of the
+// request's URL only path and query count.
 //
-// While a shard moves its requests wait, in bounded number and time. So does a request that could not be sent because nobody listens there any more, and one
-// that was answered with http.StatusMisdirectedRequest (421), by which a member says that the shard does not run there and that nothing was done. One that
-// was handled, or may have been, is never sent twice. Start from NewTransport.
+// While a shard moves its requests wait, in bounded number and time. So does a request that could not be sent
+// because nobody listens there any more, and one that was answered with http.StatusMisdirectedRequest (421),
+// by which a member says that the shard does not run there and that nothing was done. One that was handled,
+// or may have been, is never sent twice. Start from NewTransport.
 type Transport struct {
 	// Manager knows who runs what. Required, and started; once it has stopped nothing new is learnt.
 	Manager *Manager
@@ -32,7 +34,8 @@ type Transport struct {
 	Base http.RoundTripper
 	// MaxWaiting is how many requests may wait for one shard. Default 100.
 	MaxWaiting int
-	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. Larger ones are sent to the first. Default 64 KiB.
+	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. Larger
+	// ones are sent to the first. Default 64 KiB.
 	MaxBody int64
 	// MaxWait bounds how long a request waits; the request's context may end it earlier. Default 30 s.
 	MaxWait time.Duration
@@ -48,7 +51,8 @@ func NewTransport(m *Manager, shard func(r *http.Request) string) *Transport {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. Errors wrap ErrNoShard, ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of Base.
+// RoundTrip implements http.RoundTripper. Errors wrap ErrNoShard, ErrBusy, ErrNowhere or ErrNoEndpoint, or
+// are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	shard := t.Shard(r)
 	to, err := t.Manager.place(shard)

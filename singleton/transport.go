@@ -19,9 +19,10 @@ var (
 
 // Transport is an http.RoundTripper that sends each request to wherever a singleton runs. Of the request's URL only path and query count.
 //
-// While the singleton is handed over requests wait, in bounded number and time. So does a request that could not be sent because nobody listens there any
-// more, and one that was answered with http.StatusMisdirectedRequest (421), by which a member says that the singleton does not run there and that nothing
-// was done. One that was handled, or may have been, is never sent twice. Start from NewTransport.
+// While the singleton is handed over requests wait, in bounded number and time. So does a request that could
+// not be sent because nobody listens there any more, and one that was answered with
+// http.StatusMisdirectedRequest (421), by which a member says that the singleton does not run there and that
+// nothing was done. One that was handled, or may have been, is never sent twice. Start from NewTransport.
 type Transport struct {
 	// Locator finds the singleton. Required.
 	Locator *Locator

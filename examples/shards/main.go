@@ -1,14 +1,14 @@
-// Command shards is an example: a service that counts, whose counters live in 64 shards spread over its members, behind
-// HTTP. Any member takes a request and sends it to the one that runs the shard of its key. Members may be added and
-// stopped while it serves: no request fails, and no count is lost.
+// Command shards is an example: a service that counts, whose counters live in 64 shards spread over its
+// members, behind HTTP. Any member takes a request and sends it to the one that runs the shard of its key.
+// Members may be added and stopped while it serves: no request fails, and no count is lost.
 //
 //	shards -name n1 -bind 127.0.0.1:7946 -front 127.0.0.1:8081 -lease /tmp/counters.lease
 //	shards -name n2 -bind 127.0.0.1:7947 -front 127.0.0.1:8082 -lease /tmp/counters.lease -join 127.0.0.1:7946
 //	curl -X POST 127.0.0.1:8082/count/apples
 //	1
 //
-// Interrupt one (Ctrl-C): its shards move with their counts. A member that crashes loses those that it had: a real
-// service keeps them in a store, and has it refuse older tokens (package lease/fence).
+// Interrupt one (Ctrl-C): its shards move with their counts. A member that crashes loses those that it had: a
+// real service keeps them in a store, and has it refuse older tokens (package lease/fence).
 package main
 
 import (
@@ -46,8 +46,8 @@ func main() {
 	flag.StringVar(&o.back, "back", "127.0.0.1:0", "`address` for the other members")
 	flag.StringVar(&o.lease, "lease", "counters.lease", "`file` of the lease, the same for all members")
 	join := flag.String("join", "", "`addresses` of other members' Serf nodes, with commas between them")
-	flag.DurationVar(&o.stableAfter, "stable-after", 20*time.Second, "how long a partition must last until it is decided")
-	flag.DurationVar(&o.linger, "linger", 2*time.Second, "how long to redirect others after the shards have moved")
+	flag.DurationVar(&o.stableAfter, "stable-after", 20*time.Second, "how long a partition lasts before a decision")
+	flag.DurationVar(&o.linger, "linger", 2*time.Second, "how long to redirect others once the shards have moved")
 	flag.Parse()
 	if *join != "" {
 		o.join = strings.Split(*join, ",")

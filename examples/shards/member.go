@@ -121,7 +121,8 @@ func serve(l net.Listener, h http.Handler) *http.Server {
 func (m *member) router() http.Handler {
 	to := sharding.NewTransport(m.shards, func(r *http.Request) string { return shardOf(r.URL.Path) })
 	mux := http.NewServeMux()
-	mux.Handle("POST /count/{key}", &httputil.ReverseProxy{Transport: to, Rewrite: func(*httputil.ProxyRequest) {}})
+	proxy := &httputil.ReverseProxy{Transport: to, Rewrite: func(*httputil.ProxyRequest) {}}
+	mux.Handle("POST /count/{key}", proxy)
 	return mux
 }
 
@@ -134,5 +135,6 @@ func (m *member) stop(ctx context.Context) error {
 	case <-time.After(m.linger):
 	case <-ctx.Done():
 	}
-	return errors.Join(append(errs, m.back.Shutdown(ctx), m.node.Leave(), m.provider.Stop(ctx), m.node.Shutdown())...)
+	errs = append(errs, m.back.Shutdown(ctx), m.node.Leave(), m.provider.Stop(ctx), m.node.Shutdown())
+	return errors.Join(errs...)
 }

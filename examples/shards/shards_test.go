@@ -133,7 +133,8 @@ func (s *service) counted() (sum uint64) {
 	return sum
 }
 
-// A member is stopped and a new one added while clients send 200 requests a second: every one is answered, and counted once.
+// A member is stopped and a new one added while clients send 200 requests a second: every one is answered,
+// and counted once.
 func TestPlannedChange_NoRequestIsLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes several seconds of real time: left out by -short")

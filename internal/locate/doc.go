@@ -1,6 +1,6 @@
-// Package locate tells callers where runs are, of a singleton or of each shard of a type, and sends HTTP requests to
-// them. A member that runs something tells all others when it starts and when it stops; where that is not known, or
-// was of no use to a caller, everybody is asked.
+// Package locate tells callers where runs are, of a singleton or of each shard of a type, and sends HTTP
+// requests to them. A member that runs something tells all others when it starts and when it stops; where
+// that is not known, or was of no use to a caller, everybody is asked.
 //
 // # Guarantees
 //
@@ -10,7 +10,8 @@
 //
 // # Non-guarantees
 //
-//   - A location may be late, or wrong, for as long as messages take: whoever is asked has to look for itself.
+//   - A location may be late, or wrong, for as long as messages take: whoever is asked has to look for
+//     itself.
 //
 // # Assumptions
 //

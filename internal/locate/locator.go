@@ -112,15 +112,15 @@ func (s Slot) At() Location {
 	return at[s.slot]
 }
 
-// Changes tells all locations, now and after each change, as of makes something of them, until ctx ends or the
-// locator is closed; then the channel is closed. Who reads slowly gets the newest only.
+// Changes tells all locations, now and after each change, as of makes something of them, until ctx ends or
+// the locator is closed; then the channel is closed. Who reads slowly gets the newest only.
 func Changes[T any](ctx context.Context, l *Locator, of func([]Location) T) <-chan T {
 	return drive.Changes(ctx, &l.at, l.ctx.Done(), of)
 }
 
-// Wait returns where it runs as soon as that is known, and differs from what the caller has tried in vain (its token,
-// zero: none). While that takes long, everybody is asked. The error wraps the cause of ctx, or says that the locator was
-// closed.
+// Wait returns where it runs as soon as that is known, and differs from what the caller has tried in vain
+// (its token, zero: none). While that takes long, everybody is asked. The error wraps the cause of ctx, or
+// says that the locator was closed.
 func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
 	pause := askFirst
 	ask := time.NewTimer(pause)
@@ -213,7 +213,8 @@ func (l *Locator) update(f func(slot int, at Location) Location) (changed bool) 
 	return changed
 }
 
-// heard takes in news of runs, and reports whether they changed anything. Those of an older run than the newest are old.
+// heard takes in news of runs, and reports whether they changed anything. Those of an older run than the
+// newest are old.
 func (l *Locator) heard(from sbr.ID, n news) (changed bool) {
 	tokens := make(map[int]uint64, len(n.entries))
 	for _, e := range n.entries {

@@ -168,7 +168,8 @@ func TestLocator_AnswersInParts(t *testing.T) {
 	})
 }
 
-// Where nobody wants to know, it is asked seldom: many members miss the same. A caller who waits makes it quicker.
+// Where nobody wants to know, it is asked seldom: many members miss the same. A caller who waits makes it
+// quicker.
 func TestLocator_AsksSoonForThoseWhoWait(t *testing.T) {
 	in(t, 2, func(t *testing.T, d *deserted, l *Locator) {
 		l.heard("n2#b", news{kind: newsRuns, entries: []entry{{0, 1}}})

@@ -14,8 +14,8 @@ import (
 const (
 	// answerTimeout is how long the answer to a request may take.
 	answerTimeout = 2 * time.Second
-	// askFirst and askAtMost bound the pause between two requests while something is not known: each costs the whole
-	// cluster a message. askAtLeast does where a caller cannot wait.
+	// askFirst and askAtMost bound the pause between two requests while something is not known: each costs the
+	// whole cluster a message. askAtLeast does where a caller cannot wait.
 	askFirst   = time.Second
 	askAtMost  = 30 * time.Second
 	askAtLeast = 250 * time.Millisecond
@@ -89,8 +89,8 @@ func (l *Locator) tellLater(n news, untold map[int]change) {
 	wake(l.news)
 }
 
-// tell sends one message, to everybody if to is empty, and takes in what is answered. It is called by what Close waits
-// for.
+// tell sends one message, to everybody if to is empty, and takes in what is answered. It is called by what
+// Close waits for.
 func (l *Locator) tell(to sbr.ID, n news) error {
 	answers, err := l.o.Cluster.Ask(l.o.Topic, to, n.encode(), answerTimeout)
 	if err != nil {
@@ -124,8 +124,8 @@ func (l *Locator) listen(answers <-chan downing.Answer) {
 	}
 }
 
-// seek asks everybody while a location is not known or doubted: soon after the start, and where a caller wants to know;
-// otherwise seldom, for news that was lost.
+// seek asks everybody while a location is not known or doubted: soon after the start, and where a caller
+// wants to know; otherwise seldom, for news that was lost.
 func (l *Locator) seek() {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = askFirst, askAtMost // at random, for not all to ask at once
@@ -197,7 +197,8 @@ func (l *Locator) ask(to sbr.ID, from int) {
 func (l *Locator) asked(q downing.Question) {
 	n, err := decodeNews(q.Payload)
 	if err != nil {
-		l.o.Log.Debug("sbr: a location was not understood", "what", l.o.What, "from", downing.NameOf(q.From), "error", err)
+		l.o.Log.Debug("sbr: a location was not understood",
+			"what", l.o.What, "from", downing.NameOf(q.From), "error", err)
 		return
 	}
 	if n.kind != newsWhere {

@@ -57,9 +57,10 @@ const (
 	retryAtMost = time.Second
 )
 
-// RoundTrip sends a request to where a slot runs, and waits in q while that is not known. A request that reached nobody,
-// or was answered with 421 (Misdirected Request), was not handled: it waits for the next location, or a moment for the
-// same one. Errors wrap ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of Base.
+// RoundTrip sends a request to where a slot runs, and waits in q while that is not known. A request that
+// reached nobody, or was answered with 421 (Misdirected Request), was not handled: it waits for the next
+// location, or a moment for the same one. Errors wrap ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of
+// Base.
 func (o Limits) RoundTrip(r *http.Request, to Slot, q *Queue) (*http.Response, error) {
 	body, again, err := o.keep(r)
 	if err != nil {
@@ -105,8 +106,8 @@ func (o Limits) base() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// keep reads a small body, so that it can be sent again. body is nil where the request's own is sent, and again false
-// where that can be done once.
+// keep reads a small body, so that it can be sent again. body is nil where the request's own is sent, and
+// again false where that can be done once.
 func (o Limits) keep(r *http.Request) (body []byte, again bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
@@ -180,8 +181,8 @@ func discard(body io.ReadCloser) {
 	_ = body.Close()
 }
 
-// unhandled reports whether a request has certainly changed nothing: no connection was made, or the member that got it
-// says that what it is for does not run there.
+// unhandled reports whether a request has certainly changed nothing: no connection was made, or the member
+// that got it says that what it is for does not run there.
 func unhandled(resp *http.Response, err error) bool {
 	if err == nil {
 		return resp.StatusCode == http.StatusMisdirectedRequest

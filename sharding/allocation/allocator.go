@@ -113,13 +113,14 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Target says which member each shard should be on, in place of this package's rule: by zones, by weights, or by name. shards are all shards, by name; members
-// those that can be given shards, by name, at least one; owners has the member that each shard runs on, or is on its way to, if it still is there. The
-// result has a member's ID by shard. A shard that is missing there, or whose member is none of those given, stays where it runs; if it runs nowhere, or its
-// owner leaves, the rule of this package finds a member.
+// Target says which member each shard should be on, in place of this package's rule: by zones, by weights, or
+// by name. shards are all shards, by name; members those that can be given shards, by name, at least one;
+// owners has the member that each shard runs on, or is on its way to, if it still is there. The result has a
+// member's ID by shard. A shard that is missing there, or whose member is none of those given, stays where it
+// runs; if it runs nowhere, or its owner leaves, the rule of this package finds a member.
 //
-// It must be a function of its arguments alone, since the coordinator may be on any member; a result that changes without them moves shards for ever. It must
-// not block, nor change or keep what it is given.
+// It must be a function of its arguments alone, since the coordinator may be on any member; a result that
+// changes without them moves shards for ever. It must not block, nor change or keep what it is given.
 type Target func(shards []string, members []Member, owners map[string]sbr.ID) map[string]sbr.ID
 
 // Config says how evenly shards are spread and how many change their place at once. Its zero value is not valid: start from

@@ -53,7 +53,8 @@ func TestTarget_IsFollowed(t *testing.T) {
 	require.Equal(t, current, again)
 }
 
-// Shards whose target leaves or comes back move, no more at once than the limits allow, and not while anybody is unreachable.
+// Shards whose target leaves or comes back move, no more at once than the limits allow, and not while anybody
+// is unreachable.
 func TestTarget_WithinTheLimits(t *testing.T) {
 	a, members := targeted(t, allocation.DefaultConfig()), zones()
 	current, _ := settle(t, a, members, nil)

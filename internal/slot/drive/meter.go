@@ -20,15 +20,16 @@ func Meter(c Cluster) metric.Meter {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
-	return p.Meter("github.com/serf-sbr/serf-sbr/singleton", metric.WithInstrumentationVersion(downing.Version()))
+	const scope = "github.com/serf-sbr/serf-sbr/singleton"
+	return p.Meter(scope, metric.WithInstrumentationVersion(downing.Version()))
 }
 
 // causes are why a run ends; one that ends by itself has returned.
 const returned = "returned"
 
 var causes = []string{
-	string(slot.CauseHandOver), string(slot.CauseOrdered), string(slot.CauseResigned), string(slot.CauseLeaseLost),
-	string(slot.CauseUnsure), string(slot.CauseDown), returned,
+	string(slot.CauseHandOver), string(slot.CauseOrdered), string(slot.CauseResigned),
+	string(slot.CauseLeaseLost), string(slot.CauseUnsure), string(slot.CauseDown), returned,
 }
 
 // meters measure the runs of one driver. They are safe for concurrent use.
@@ -51,7 +52,7 @@ func newMeters(meter metric.Meter, kind, name string) (*meters, error) {
 	m.ends, errs[1] = meter.Int64Counter("sbr.run.ends", metric.WithUnit("{run}"),
 		metric.WithDescription("Runs that have ended on this member, by cause."))
 	m.stops, errs[2] = meter.Float64Histogram("sbr.run.stop.duration", metric.WithUnit("s"),
-		metric.WithDescription("From the end of a run's context until its function has returned: nothing runs elsewhere meanwhile."),
+		metric.WithDescription("From the end of a run's context until its function returned: nothing runs meanwhile."),
 		metric.WithExplicitBucketBoundaries(.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60))
 	active, err := meter.Int64ObservableGauge("sbr.run.active", metric.WithUnit("{run}"),
 		metric.WithDescription("Runs of a singleton or of shards on this member."))

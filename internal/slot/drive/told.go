@@ -38,8 +38,8 @@ func (t *Told[T]) Update(f func(old T) (v T, changed bool)) {
 	}
 }
 
-// Changes tells the value, as of makes something of it, now and after each change, until ctx or over ends; then the
-// channel is closed. Who reads slowly gets the newest only.
+// Changes tells the value, as of makes something of it, now and after each change, until ctx or over ends;
+// then the channel is closed. Who reads slowly gets the newest only.
 func Changes[T, U any](ctx context.Context, t *Told[T], over <-chan struct{}, of func(T) U) <-chan U {
 	told := make(chan U, 1)
 	go func() {
