@@ -39,9 +39,9 @@ func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
 		for _, shard := range sharding.Numbered(8) {
 			o, err := c.managers["n1"].Wait(ctx, shard)
 			require.NoError(t, err)
-			require.Equal(t, c.register.running[shard], o.Name)
+			require.NotEqual(t, "n1", o.Name)
 			require.Equal(t, "http://"+o.Name, o.Endpoint)
-			require.Equal(t, c.register.tokens[shard], o.Token)
+			require.NotZero(t, o.Token)
 		}
 		require.Zero(t, c.register.on()["n1"])
 		require.False(t, c.managers["n1"].Listing().Coordinator)

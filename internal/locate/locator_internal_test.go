@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,20 @@ func (d *deserted) Ask(_ string, _ sbr.ID, payload []byte, _ time.Duration) (<-c
 	return answers, nil
 }
 
+// asks are when it was asked, and what it was asked last.
+func (d *deserted) asks() (at []time.Time, last news) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.asked), d.last
+}
+
+// says is what it was told.
+func (d *deserted) says() []news {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.told)
+}
+
 func (d *deserted) setBusy(busy bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +115,9 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 func TestLocator_AsksAgain(t *testing.T) {
 	in(t, 1, func(t *testing.T, d *deserted, l *Locator) {
 		time.Sleep(time.Hour)
-		require.Greater(t, len(d.asked), 80)
-		require.WithinDuration(t, time.Now(), d.asked[len(d.asked)-1], 2*askAtMost)
+		asks, _ := d.asks()
+		require.Greater(t, len(asks), 80)
+		require.WithinDuration(t, time.Now(), asks[len(asks)-1], 2*askAtMost)
 	})
 }
 
@@ -110,12 +126,13 @@ func TestLocator_ManyCallersAskOnce(t *testing.T) {
 	in(t, 1, func(t *testing.T, d *deserted, l *Locator) {
 		l.heard("n2#b", news{kind: newsRuns, entries: []entry{{0, 1}}})
 		time.Sleep(time.Minute)
-		before := len(d.asked)
+		before, _ := d.asks()
 		for range 100 {
 			l.Slot(0).Refresh()
 			time.Sleep(time.Millisecond)
 		}
-		require.Len(t, d.asked, before+1)
+		after, _ := d.asks()
+		require.Len(t, after, len(before)+1)
 	})
 }
 
@@ -130,11 +147,12 @@ func TestLocator_TellsWhatBelongsTogether(t *testing.T) {
 		}
 		l.Ended("n1#a", 299, 301<<18)
 		time.Sleep(time.Second)
-		require.Len(t, d.told, 1, "the first at once")
+		require.Len(t, d.says(), 1, "the first at once")
 		d.setBusy(false)
 		time.Sleep(time.Second)
 		told := make(map[int]kind)
-		for _, n := range d.told[1:] {
+		said := d.says()
+		for _, n := range said[1:] {
 			for _, e := range n.entries {
 				told[e.slot] = n.kind
 			}
@@ -142,7 +160,7 @@ func TestLocator_TellsWhatBelongsTogether(t *testing.T) {
 		require.Len(t, told, 300)
 		require.Equal(t, newsRuns, told[298])
 		require.Equal(t, newsEnded, told[299])
-		require.Less(t, len(d.told), 6)
+		require.Less(t, len(said), 6)
 	})
 }
 
@@ -174,14 +192,15 @@ func TestLocator_AsksSoonForThoseWhoWait(t *testing.T) {
 	in(t, 2, func(t *testing.T, d *deserted, l *Locator) {
 		l.heard("n2#b", news{kind: newsRuns, entries: []entry{{0, 1}}})
 		time.Sleep(10 * time.Minute) // slot 1 runs nowhere
-		seldom := len(d.asked)
-		require.Less(t, seldom, 40)
+		seldom, _ := d.asks()
+		require.Less(t, len(seldom), 40)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := l.Slot(1).Wait(ctx, 0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.GreaterOrEqual(t, len(d.asked), seldom+3)
-		require.Equal(t, []entry{{slot: 1}}, d.last.entries)
+		asks, last := d.asks()
+		require.GreaterOrEqual(t, len(asks), len(seldom)+3)
+		require.Equal(t, []entry{{slot: 1}}, last.entries)
 	})
 }
 
