@@ -52,6 +52,31 @@ type Status struct {
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
 	// SuspendedBecause says what it was.
 	SuspendedBecause string `json:"suspended-because,omitempty"`
+	// Singletons are the programs that are attached to the agent (sbr run --singleton), by name. A Provider
+	// knows of none.
+	Singletons []SingletonStatus `json:"singletons,omitempty"`
+}
+
+// SingletonStatus is one program that is attached to an agent, and the singleton that it is run for.
+type SingletonStatus struct {
+	Name string `json:"name"`
+	// Phase is what the agent's member does: see package singleton.
+	Phase string `json:"phase"`
+	// Token is that of the run here; zero where nothing runs here.
+	Token uint64 `json:"token"`
+	// Holder is the member that runs it, and HolderToken its token, as far as is known.
+	Holder      string `json:"holder"`
+	HolderToken uint64 `json:"holder-token"`
+	// WaitingFor are members that have not agreed yet; Margin is what is left of the removal margin, in words.
+	WaitingFor []string `json:"waiting-for"`
+	Margin     string   `json:"margin"`
+	// LeaseHolder holds the lease that is waited for; empty where it is not, or nobody is known to.
+	LeaseHolder string `json:"lease-holder,omitempty"`
+	// Attached: the program's side is here. Otherwise its program is being stopped.
+	Attached bool `json:"attached"`
+	PID      int  `json:"pid"`
+	// Last is the newest sentence about it.
+	Last string `json:"last"`
 }
 
 // ReportStatus is one pair of members of which the first cannot reach the second.

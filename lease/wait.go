@@ -41,6 +41,7 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 		var end error
 		if OutcomeOf(err) == sbr.Held {
 			begin()
+			l.tellHeld(err)
 			failures, end = 0, l.untilFree(ctx, &p, changed)
 		} else {
 			failures++
@@ -49,6 +50,13 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 		if end != nil {
 			return nil, fmt.Errorf("%w: %w", err, end)
 		}
+	}
+}
+
+// tellHeld tells who holds the lease, by the error of an Acquire.
+func (l *Lease) tellHeld(err error) {
+	if held, ok := errors.AsType[*HeldError](err); ok && l.opts.OnHeld != nil {
+		l.opts.OnHeld(held.Record)
 	}
 }
 

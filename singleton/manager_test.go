@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
@@ -308,4 +309,28 @@ func TestRest_NothingStartsAfterAStandstill(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestStatus_SaysWhoHoldsTheLease(t *testing.T) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
+		store := leasetest.NewMemory()
+		c := newCrew(t, cl, func(name string, cfg *singleton.Config) { cfg.Store = store.View(name) })
+		cl.Form(1)
+		settings := cl.Member("n1").Provider.Config().Lease
+		somebody, err := lease.New(store.View("somebody"), "somebody", settings, lease.Options{})
+		require.NoError(t, err)
+		defer somebody.Close()
+		_, err = somebody.Acquire(t.Context(), lease.Proposal{})
+		require.NoError(t, err)
+		c.start("n1")
+		defer c.stop()
+		status := func() singleton.Status { return c.managers["n1"].Status() }
+		c.Eventually(time.Minute, "it does not wait", func() bool { return status().LeaseHolder == "somebody" })
+		require.Equal(t, "acquiring", status().Phase)
+		require.Equal(t, "waiting for the lease payments-singleton-backup, which is held by somebody", status().Last)
+
+		require.NoError(t, somebody.Release(t.Context()))
+		c.runsOn("n1", time.Minute)
+		require.Empty(t, status().LeaseHolder)
+	})
 }

@@ -34,6 +34,8 @@ type Status struct {
 	Token uint64 `json:"token"`
 	// WaitingFor are the members whose consent is missing, by name.
 	WaitingFor []string `json:"waiting-for,omitempty"`
+	// LeaseHolder holds the lease that is waited for. Empty: it is not waited for, or nobody is known to.
+	LeaseHolder string `json:"lease-holder,omitempty"`
 	// Margin is how long the removal margin still lasts that is waited for.
 	Margin time.Duration `json:"margin,omitempty"`
 	// Resigned: the singleton is never run here again.
@@ -52,7 +54,7 @@ func (m *Manager) Status() Status {
 // publish renews what Status says.
 func (m *Manager) publish() {
 	s := m.machine.Status()
-	next := Status{Name: m.cfg.Name, Resigned: s.Resigned, Last: m.last}
+	next := Status{Name: m.cfg.Name, Resigned: s.Resigned, Last: m.last, LeaseHolder: m.driver.LeaseHolder(0)}
 	next.Phase, next.Token = m.machine.Phase().String(), m.machine.Token()
 	for _, id := range s.Asked {
 		next.WaitingFor = append(next.WaitingFor, downing.NameOf(id))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
+	"github.com/serf-sbr/serf-sbr/downing"
 )
 
 const singletonsHelp = `Singletons asks a running sbr agent which programs are attached to it (sbr run --singleton), what its member does for them, and where they
@@ -35,7 +35,7 @@ func newSingletons(s streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var all []programs.Singleton
+		var all []downing.SingletonStatus
 		if err := json.Unmarshal(data, &all); err != nil {
 			return client.notAnAgent("something that is not a list of singletons")
 		}
@@ -48,12 +48,13 @@ func newSingletons(s streams) *cobra.Command {
 	return c
 }
 
-func singletonsTable(all []programs.Singleton, p painter) string {
+func singletonsTable(all []downing.SingletonStatus, p painter) string {
 	if len(all) == 0 {
 		return "no program is attached\n"
 	}
 	rows := [][]string{{"SINGLETON", "PID", "PHASE", "TOKEN", "RUNS ON", "WAITING FOR"}}
-	for _, e := range all {
+	for i := range all {
+		e := &all[i]
 		token := "-"
 		if e.Token != 0 {
 			token = fmt.Sprint(e.Token)
@@ -62,13 +63,40 @@ func singletonsTable(all []programs.Singleton, p painter) string {
 		if !e.Attached {
 			phase += ", detached"
 		}
-		waiting := clean(strings.Join(e.WaitingFor, ","))
-		if e.Margin != "" {
-			waiting = strings.TrimPrefix(waiting+", removal margin "+clean(e.Margin), ", ")
-		}
 		rows = append(rows, []string{
-			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(p.yellow(waiting), "-"),
+			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(p.yellow(singletonWaits(e)), "-"),
 		})
 	}
 	return table(rows...)
+}
+
+// singletonWaits says what the member waits for before it may run it; empty: for nothing.
+func singletonWaits(e *downing.SingletonStatus) string {
+	var all []string
+	if len(e.WaitingFor) > 0 {
+		all = append(all, strings.Join(e.WaitingFor, ","))
+	}
+	if e.Margin != "" {
+		all = append(all, "removal margin "+e.Margin)
+	}
+	if e.LeaseHolder != "" {
+		all = append(all, "the lease, held by "+e.LeaseHolder)
+	}
+	return clean(strings.Join(all, ", "))
+}
+
+// singletonText is a singleton in one line: where it runs, and what is waited for.
+func singletonText(e *downing.SingletonStatus) string {
+	text := clean(e.Name) + ": runs nowhere, as far as is known"
+	switch {
+	case e.Token != 0:
+		text = fmt.Sprintf("%s: runs here, token %d", clean(e.Name), e.Token)
+	case e.Holder != "":
+		text = fmt.Sprintf("%s: runs on %s, token %d", clean(e.Name), clean(e.Holder), e.HolderToken)
+	}
+	text += ", " + clean(e.Phase)
+	if waits := singletonWaits(e); waits != "" {
+		text += ", waits for " + waits
+	}
+	return text
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-const statusHelp = `Status asks a running sbr agent how it is: what its member sees, who leads, when it decides, who holds the lease, the last verdict.
+const statusHelp = `Status asks a running sbr agent how it is: what its member sees, who leads, when it decides, who holds the lease, the last verdict,
+and where the singletons run whose programs are attached to it.
 With -o json it prints the agent's answer as it came.
 
 With --watch it asks every second: on a terminal it draws the answer anew, elsewhere it prints one line (or one object) for each change.
@@ -132,6 +133,9 @@ func statusText(a *agentAnswer, p painter) string {
 	row("leader", "%s", leaderText(a))
 	row("lease", "%s", leaseText(a))
 	verdictText(row, a)
+	for i := range a.Singletons {
+		row("singleton", "%s", singletonText(&a.Singletons[i]))
+	}
 	row("rules", "digest %s, version %s", clean(a.ConfigDigest), clean(a.Version))
 	for _, warning := range statusWarnings(a) {
 		fmt.Fprintln(&b, p.yellow("warning: "+warning))

@@ -40,6 +40,7 @@ func (s source) Status() downing.Status {
 	if st.Verdict.Survivors == nil {
 		st.Verdict.Survivors, st.Verdict.Down = []string{}, []string{}
 	}
+	st.Singletons = s.programs.Singletons()
 	return st
 }
 

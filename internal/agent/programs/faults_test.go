@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/agent/programs"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	turns "github.com/serf-sbr/serf-sbr/internal/program"
@@ -314,7 +313,7 @@ func TestList_SaysWhatRunsWhere(t *testing.T) {
 		require.Equal(t, "backup", here.Name)
 		require.True(t, here.Attached)
 		require.Positive(t, here.PID)
-		require.Equal(t, programs.Singleton{Name: "backup", Phase: "idle", Holder: "n1", HolderToken: here.Token, WaitingFor: []string{}, Attached: true, PID: here.PID, Last: there.Last}, there)
+		require.Equal(t, downing.SingletonStatus{Name: "backup", Phase: "idle", Holder: "n1", HolderToken: here.Token, WaitingFor: []string{}, Attached: true, PID: here.PID, Last: there.Last}, there)
 	})
 }
 

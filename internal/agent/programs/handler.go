@@ -130,32 +130,15 @@ func (h *Host) farewell() attach.Bye {
 	return attach.Bye{Why: "detached"}
 }
 
-// Singleton is one entry of the list.
-type Singleton struct {
-	Name string `json:"name"`
-	// Phase is that of the member's manager.
-	Phase string `json:"phase"`
-	// Token is that of the run here; zero where nothing runs here.
-	Token uint64 `json:"token"`
-	// Holder is the member that runs it, and HolderToken its token, as far as is known.
-	Holder      string `json:"holder"`
-	HolderToken uint64 `json:"holder-token"`
-	// WaitingFor are members that have not agreed yet; Margin is what is left of the removal margin, in words.
-	WaitingFor []string `json:"waiting-for"`
-	Margin     string   `json:"margin"`
-	// Attached: the program's side is here. Otherwise its program is being stopped.
-	Attached bool `json:"attached"`
-	PID      int  `json:"pid"`
-	// Last is the newest sentence about it.
-	Last string `json:"last"`
-}
-
 // Singletons are those that have a program here, by name.
-func (h *Host) Singletons() []Singleton {
-	list := []Singleton{}
+func (h *Host) Singletons() []downing.SingletonStatus {
+	list := []downing.SingletonStatus{}
 	for _, s := range h.all() {
 		st := s.manager.Status()
-		e := Singleton{Name: s.attach.Singleton, Phase: st.Phase, Token: st.Token, WaitingFor: st.WaitingFor, Attached: s.session.ctx.Err() == nil, PID: s.attach.PID, Last: st.Last}
+		e := downing.SingletonStatus{
+			Name: s.attach.Singleton, Phase: st.Phase, Token: st.Token, WaitingFor: st.WaitingFor,
+			LeaseHolder: st.LeaseHolder, Attached: s.session.ctx.Err() == nil, PID: s.attach.PID, Last: st.Last,
+		}
 		if e.WaitingFor == nil {
 			e.WaitingFor = []string{}
 		}

@@ -173,11 +173,22 @@ const words = (() => {
       l.name ? {
         label: `Lease ${clean(l.name)} (${clean(l.kind)})`, value: `held by ${l.holder ? clean(nameOf(l.holder)) : "nobody"}, token ${number(l.token)}`,
       } : {label: "Lease", value: "none: the strategy needs none"},
+      ...(s.singletons || []).map(singleton),
       answer("Live", r.health.live), answer("Ready", r.health.ready),
       {label: "Incarnation", value: clean(s.incarnation), code: true},
       {label: "Configuration digest", value: clean(s["config-digest"]), code: true, bad: Boolean(s.disagree)},
       {label: "Version", value: clean(s.version)},
     ];
+  }
+
+  // singleton says where one runs whose program is attached to the agent, and what its member waits for.
+  function singleton(e) {
+    let where = e.holder ? `runs on ${clean(e.holder)}` : "runs nowhere, as far as is known";
+    if (e.token) where = "runs here";
+    const waits = (e["waiting-for"] || []).map(clean);
+    if (e.margin) waits.push(`removal margin ${line(e.margin)}`);
+    if (e["lease-holder"]) waits.push(`the lease, held by ${clean(nameOf(e["lease-holder"]))}`);
+    return {label: `Singleton ${clean(e.name)}`, value: [where, line(e.phase), ...(waits.length ? [`waits for ${waits.join(", ")}`] : [])].join(", ")};
   }
 
   function verdict({s}) {

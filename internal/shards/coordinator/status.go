@@ -98,13 +98,19 @@ func (m *Machine) stateOf(h *shard) State {
 	switch {
 	case len(h.claims) == 0:
 		return Unowned
-	case h.order.number > 0 && !h.order.loud:
+	case h.order.number > 0 && !h.order.loud && !h.acquires():
 		return Moving
 	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == slot.Active && !m.gone(h.claims[0].id):
 		return Running
 	default:
 		return Waiting
 	}
+}
+
+// acquires reports whether the member that a shard is on its way to asks for its lease, which somebody else may hold.
+func (h *shard) acquires() bool {
+	c := h.claim(h.order.to)
+	return c != nil && c.phase == slot.Acquiring
 }
 
 // tellSoon has all members told who owns what.

@@ -356,13 +356,17 @@ func (d *Driver[M]) carry(m Machine, effects []slot.Effect) {
 		case slot.GiveUp:
 			d.GaveUp(e)
 		case slot.Explain:
-			level := d.Log.Info
-			if e.Topic == slot.TopicStuck {
-				level = d.Log.Warn
-			}
-			level("sbr: "+e.Text, append([]any{"topic", string(e.Topic)}, d.Explained(e)...)...)
+			d.explain(e)
 		}
 	}
+}
+
+func (d *Driver[M]) explain(e slot.Explain) {
+	level := d.Log.Info
+	if e.Topic == slot.TopicStuck {
+		level = d.Log.Warn
+	}
+	level("sbr: "+e.Text, append([]any{"topic", string(e.Topic)}, d.Explained(e)...)...)
 }
 
 // ask sends a question, and takes in answers for as long as it is open: longer than until it is repeated, so

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -45,7 +46,8 @@ type running struct {
 	begun  time.Time
 	told   time.Time // when it was asked to end
 	lease  *leasing
-	opened lease.Store // nil: it is the embedder's
+	opened lease.Store            // nil: it is the embedder's
+	holder atomic.Pointer[string] // who holds the lease that is waited for; nil: it is not waited for, or free
 }
 
 // OpenLease opens the lease of a slot, unless it is open.
@@ -68,7 +70,8 @@ func (d *Driver[M]) OpenLease(ctx context.Context, shard int) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	l, err := lease.New(store, owner, o.Settings, lease.Options{Use: o.Use(shard), Logger: o.Log})
+	l, err := lease.New(store, owner, o.Settings, lease.Options{Use: o.Use(shard), Logger: o.Log,
+		OnHeld: func(is lease.Record) { d.Inbox.Post(func() { d.leaseHeld(shard, is.Holder) }) }})
 	if err != nil {
 		d.closeLease(r)
 		return fmt.Errorf("%s: %w", name, err)
@@ -94,7 +97,10 @@ const openTimeout = 5 * time.Second
 func (d *Driver[M]) acquire(e slot.AcquireLease) {
 	ctx, cancel := context.WithTimeout(d.ctx, openTimeout)
 	defer cancel()
-	tell := func(e slot.Event) { d.Step(d.Machine, e) }
+	tell := func(x slot.Event) {
+		d.runs[e.Shard].holder.Store(nil)
+		d.Step(d.Machine, x)
+	}
 	if err := d.OpenLease(ctx, e.Shard); err != nil {
 		d.Inbox.Post(func() { tell(slot.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Why: err.Error()}) })
 		return
@@ -103,12 +109,34 @@ func (d *Driver[M]) acquire(e slot.AcquireLease) {
 }
 
 func (d *Driver[M]) release(e slot.ReleaseLease) {
-	done := func() { d.Step(d.Machine, slot.LeaseReleased(e)) }
+	done := func() {
+		d.runs[e.Shard].holder.Store(nil)
+		d.Step(d.Machine, slot.LeaseReleased(e))
+	}
 	if l := d.runs[e.Shard].lease; l != nil {
 		l.Release(done)
 	} else {
 		d.Inbox.Post(done)
 	}
+}
+
+// leaseHeld takes in that a slot waits for a lease that somebody holds, and says so once of each holder.
+func (d *Driver[M]) leaseHeld(shard int, holder string) {
+	at := &d.runs[shard]
+	if was := at.holder.Load(); was == nil || *was != holder {
+		at.holder.Store(&holder)
+		d.explain(slot.Explain{Topic: slot.TopicWaiting, Shard: shard, Text: fmt.Sprintf(
+			"waiting for the lease %s, which is held by %s", d.Lease.Name(shard), holder)})
+	}
+}
+
+// LeaseHolder is who holds the lease that a slot waits for; empty: it waits for none, or nobody is known to. It is
+// safe for concurrent use.
+func (d *Driver[M]) LeaseHolder(shard int) string {
+	if holder := d.runs[shard].holder.Load(); holder != nil {
+		return *holder
+	}
+	return ""
 }
 
 // trustUntil renews how long runs without a lease are trusted.

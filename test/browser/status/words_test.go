@@ -35,6 +35,7 @@ type view struct {
 		Links []link
 	}
 	Groups []struct{ Kind, Title string }
+	Facts  []struct{ Label, Value string }
 }
 
 type countdown struct {
@@ -81,6 +82,27 @@ var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 func (s *source) at(since, deadline time.Time) *source {
 	s.status.SuspendedSince, s.status.Deadline = &since, &deadline
 	return s
+}
+
+func TestSingletons(t *testing.T) {
+	p := wordsPage(t)
+	s := whole(2)
+	s.status.Singletons = []downing.SingletonStatus{
+		{Name: "backup", Phase: "active", Token: 9, Holder: "n1", HolderToken: 9},
+		{Name: "index", Phase: "acquiring", LeaseHolder: "n2#8d2m4c/1"},
+		{Name: "mailer", Phase: "taking", Holder: "n2", HolderToken: 4, WaitingFor: []string{"n2"}, Margin: "7s"},
+	}
+	said := make(map[string]string)
+	for _, f := range seen(t, p, s).Facts {
+		if name, ok := strings.CutPrefix(f.Label, "Singleton "); ok {
+			said[name] = f.Value
+		}
+	}
+	require.Equal(t, map[string]string{
+		"backup": "runs here, active",
+		"index":  "runs nowhere, as far as is known, acquiring, waits for the lease, held by n2",
+		"mailer": "runs on n2, taking, waits for n2, removal margin 7s",
+	}, said)
 }
 
 func TestHeadline(t *testing.T) {
