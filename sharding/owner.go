@@ -32,19 +32,24 @@ const (
 	Running State = "running"
 	// Moving: nobody is known to run it, or its owner still does and has to hand over.
 	Moving State = "moving"
+	// Unowned and Waiting are told by a Table of the coordinator's member alone, of shards that are Moving
+	// elsewhere. Unowned: nobody runs it, or was told to. Waiting: for a removal margin, for a lease, or for a
+	// member that does not answer or does not stop.
+	Unowned State = "unowned"
+	Waiting State = "waiting"
 )
 
 // Owner says who runs a shard, as far as is known here. It changes when a run starts and when one ends; its
 // owner may have just stopped.
 type Owner struct {
-	Shard string
+	Shard string `json:"shard"`
 	// ID is the member's incarnation, Name its name. Empty: nobody, or it is not known.
-	ID   sbr.ID
-	Name string
+	ID   sbr.ID `json:"incarnation"`
+	Name string `json:"member"`
 	// Endpoint is what Config.Endpoint says there, Token the run's.
-	Endpoint string
-	Token    uint64
-	State    State
+	Endpoint string `json:"endpoint"`
+	Token    uint64 `json:"token"`
+	State    State  `json:"state"`
 }
 
 // ShardOf returns the shard of Numbered(n) that a key belongs to: the 64-bit xxHash (XXH64, seed 0) of its

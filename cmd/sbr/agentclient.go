@@ -104,7 +104,7 @@ func (a *agentFlags) client() (*agentClient, error) {
 		return nil, badInput{err}
 	}
 	// Without a proxy: an agent is next to whoever asks, and its token is for nobody else.
-	return &agentClient{url: base, token: token, timeout: a.timeout, http: &http.Client{
+	return &agentClient{who: "agent", url: base, token: token, timeout: a.timeout, http: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // an agent never sends anybody away
 	}}, nil
@@ -184,8 +184,9 @@ func readRoots(path string) (*x509.CertPool, error) {
 // maxStatus is far more than the status of the largest cluster.
 const maxStatus = 16 << 20
 
-// agentClient asks one agent.
+// agentClient asks one agent, or what answers in the same way.
 type agentClient struct {
+	who     string // "agent"
 	url     string // without /status
 	token   string
 	timeout time.Duration
@@ -263,19 +264,22 @@ func (c *agentClient) notAnAgent(format string, args ...any) error {
 	return fmt.Errorf("%s answers with "+format+": is another service on this port?", append([]any{c.url}, args...)...)
 }
 
+// tokenHint says whose token is meant.
+const tokenHint = ", the file that the agent's http.token-file names"
+
 // refused says what an answer other than 200 means.
 func (c *agentClient) refused(r *http.Response, body []byte) error {
 	switch {
 	case r.StatusCode == http.StatusOK:
 		return nil
 	case r.StatusCode == http.StatusUnauthorized && c.token == "":
-		return fmt.Errorf("%s wants a token: give --token-file, the file that the agent's http.token-file names", c.url)
+		return fmt.Errorf("%s wants a token: give --token-file%s", c.url, c.ofAgent(tokenHint))
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%s refuses the token (%s): give --token-file, the file that the agent's http.token-file names", c.url, r.Status)
+		return fmt.Errorf("%s refuses the token (%s): give --token-file%s", c.url, r.Status, c.ofAgent(tokenHint))
 	case r.StatusCode == http.StatusBadRequest && bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // as Go's server says it
 		return fmt.Errorf("%s speaks TLS only: use https:// and, for a certificate authority of your own, --ca-file", c.url)
 	case r.StatusCode >= http.StatusInternalServerError:
-		return fmt.Errorf("%s does not work: it answers %s; look into the agent's log", c.url, r.Status)
+		return fmt.Errorf("%s does not work: it answers %s; look into the %s's log", c.url, r.Status, c.who)
 	default:
 		return c.notAnAgent("%s", r.Status)
 	}
@@ -300,16 +304,24 @@ func (c *agentClient) unreachable(err error) error {
 	case errors.As(err, &record) || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		return fmt.Errorf("%s does not speak TLS: use http://", c.url)
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("no agent answers at %s: the host %q is unknown", c.url, dns.Name)
+		return fmt.Errorf("no %s answers at %s: the host %q is unknown", c.who, c.url, dns.Name)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no agent answers at %s: no answer within %v", c.url, c.timeout)
+		return fmt.Errorf("no %s answers at %s: no answer within %v", c.who, c.url, c.timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent answers at %s: %w: is sbr agent running, and http.listen set?", c.url, errNobodyListens)
+		return fmt.Errorf("no %s answers at %s: %w%s", c.who, c.url, errNobodyListens, c.ofAgent(": is sbr agent running, and http.listen set?"))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("no agent answers at %s: the connection was closed without an answer", c.url)
+		return fmt.Errorf("no %s answers at %s: the connection was closed without an answer", c.who, c.url)
 	default:
-		return fmt.Errorf("no agent answers at %s: %s", c.url, innermost(err))
+		return fmt.Errorf("no %s answers at %s: %s", c.who, c.url, innermost(err))
 	}
+}
+
+// ofAgent is a hint that is true of an sbr agent only.
+func (c *agentClient) ofAgent(hint string) string {
+	if c.who != "agent" {
+		return ""
+	}
+	return hint
 }
 
 // innermost leaves out what the layers above say: the address is known.

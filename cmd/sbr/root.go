@@ -65,6 +65,7 @@ func newRoot(s streams) *cobra.Command {
 		newRun(s),
 		newSupervise(),
 		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaConfig(s), newSchemaScenario(s)),
+		newShards(s),
 		newShrink(s),
 		newSimulate(s),
 		newSingletons(s),

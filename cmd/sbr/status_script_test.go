@@ -18,7 +18,7 @@ import (
 // agentDate is the clock of the agents in scripts.
 const agentDate = "Sat, 21 Nov 2026 17:11:00 GMT"
 
-// fakeAgent KIND FILE starts a server in the place of an agent, whose status is what the file holds when it is asked. SBR_URL is its address, and
+// fakeAgent KIND FILE starts a server in the place of an agent, whose status (and table of shards) is what the file holds when it is asked. SBR_URL is its address, and
 // the file CA.pem its certificate. Kinds: plain, tls, token (it wants the token of the file "token"), and those that are broken in some way.
 func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 || neg {
@@ -39,7 +39,7 @@ func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 		if r.URL.Path == "/down" && r.Method == http.MethodPost && fakeDown(ts, w, r) {
 			return
 		}
-		if r.URL.Path != "/status" || r.Method != http.MethodGet {
+		if r.URL.Path != "/status" && r.URL.Path != "/shards" || r.Method != http.MethodGet {
 			http.NotFound(w, r)
 			return
 		}

@@ -6,6 +6,7 @@
 //	shards -name n2 -bind 127.0.0.1:7947 -front 127.0.0.1:8082 -lease /tmp/counters.lease -join 127.0.0.1:7946
 //	curl -X POST 127.0.0.1:8082/count/apples
 //	1
+//	sbr shards --url http://127.0.0.1:8081
 //
 // Interrupt one (Ctrl-C): its shards move with their counts. A member that crashes loses those that it had: a
 // real service keeps them in a store, and has it refuse older tokens (package lease/fence).

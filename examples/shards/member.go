@@ -117,12 +117,14 @@ func serve(l net.Listener, h http.Handler) *http.Server {
 	return s
 }
 
-// router takes requests of clients, and sends each to the member that runs its shard.
+// router takes requests of clients, and sends each to the member that runs its shard. It
+// tells where the shards are as well.
 func (m *member) router() http.Handler {
 	to := sharding.NewTransport(m.shards, func(r *http.Request) string { return shardOf(r.URL.Path) })
 	mux := http.NewServeMux()
 	proxy := &httputil.ReverseProxy{Transport: to, Rewrite: func(*httputil.ProxyRequest) {}}
 	mux.Handle("POST /count/{key}", proxy)
+	mux.Handle("GET /shards", sharding.Handler(m.shards)) // for sbr shards
 	return mux
 }
 

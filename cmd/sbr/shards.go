@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/serf-sbr/serf-sbr/sharding"
+)
+
+const shardsHelp = `Shards asks a Go service that runs shards (package sharding) which member runs each of them, where it is reached, and under which token. The
+service has to serve sharding.Handler at /shards below the --url. An sbr agent runs no shards.
+
+The state is running, or moving: nobody is known to run it, or its member has to hand over. The member that coordinates says more: unowned (nobody was told
+to run it), waiting (for a removal margin, for a lease, or for a member that does not answer or does not stop). A member that waits for a lease says who
+holds it.
+
+Exit statuses: 0 the service answered; 1 it did not; 2 bad usage.`
+
+func newShards(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "shards --url URL", Short: "list which member runs which shard", Long: shardsHelp, Args: cobra.NoArgs,
+		Example: "  sbr shards --url http://127.0.0.1:8081\n  sbr shards --url https://orders.example.com --ca-file ca.pem -o json",
+	}
+	flags, output := addAgentURL(c), addFormat(c)
+	c.Flags().Lookup("url").Usage = "where the service serves /shards"
+	c.Flags().Lookup("token-file").Usage = "file with a token, which is sent as Authorization: Bearer"
+	c.RunE = verb(func() error {
+		if flags.url == "" {
+			return badInput{seeHelp(c, fmt.Errorf("--url is missing: where the service serves /shards"))}
+		}
+		client, err := flags.client()
+		if err != nil {
+			return err
+		}
+		client.who = "service"
+		data, _, err := client.get(c.Context(), "/shards")
+		if err != nil {
+			return err
+		}
+		var all []sharding.Table
+		if err := json.Unmarshal(data, &all); err != nil {
+			return client.notAnAgent("something that is not a list of shards")
+		}
+		return s.show(*output, json.RawMessage(data), func(p painter) string { return shardsTable(all, p) })
+	})
+	return c
+}
+
+func shardsTable(all []sharding.Table, p painter) string {
+	rows := [][]string{{"TYPE", "SHARD", "MEMBER", "ENDPOINT", "TOKEN", "STATE"}}
+	for _, t := range all {
+		for i := range t.Shards {
+			r := &t.Shards[i]
+			token, state := "-", clean(string(r.State))
+			if r.Token != 0 {
+				token = fmt.Sprint(r.Token)
+			}
+			if r.To != "" {
+				state += " to " + clean(r.To)
+			}
+			if r.LeaseHolder != "" {
+				state += ", its lease is held by " + clean(r.LeaseHolder)
+			}
+			if r.State != sharding.Running {
+				state = p.yellow(state)
+			}
+			rows = append(rows, []string{
+				clean(t.Type), clean(r.Shard), cmp.Or(clean(r.Name), "-"), cmp.Or(clean(r.Endpoint), "-"), token, state,
+			})
+		}
+	}
+	return table(rows...)
+}

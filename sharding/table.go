@@ -1,0 +1,66 @@
+package sharding
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Table is who runs what of one type, as far as the member knows that is asked.
+type Table struct {
+	Type string `json:"type"`
+	// Coordinator is the member that says who runs what, by name: there Waiting and Unowned are told apart
+	// from Moving. Empty: it is not known.
+	Coordinator string `json:"coordinator"`
+	Shards      []Row  `json:"shards"`
+}
+
+// Row is one shard.
+type Row struct {
+	Owner
+	// To is the member that the shard is on its way to, by name; the coordinator's member knows.
+	To string `json:"to,omitempty"`
+	// LeaseHolder holds the lease that the member that is asked waits for, to run the shard. Empty: it does
+	// not wait for one, or nobody is known to hold it.
+	LeaseHolder string `json:"lease-holder,omitempty"`
+}
+
+// Table returns who runs what, by shard.
+func (m *Manager) Table() Table {
+	t := Table{Type: m.cfg.Type, Shards: make([]Row, len(m.cfg.Shards))}
+	if l := m.single.Locator(); l != nil {
+		t.Coordinator = l.Location().Name
+	}
+	owners, _ := m.owners.Get()
+	listing, _ := m.listing.Get()
+	for s := range owners {
+		t.Shards[s] = Row{Owner: owners[s], LeaseHolder: m.driver.LeaseHolder(s)}
+		if !listing.Coordinator || owners[s].State == Running {
+			continue
+		}
+		l := &listing.Shards[s]
+		t.Shards[s].To = l.To
+		if State(l.State) != Running { // it will be told by the run itself
+			t.Shards[s].State = State(l.State)
+		}
+	}
+	return t
+}
+
+// Handler answers with the tables of some types as JSON, which sbr shards asks for at the path /shards. It
+// lets everybody in: serve it where only operators come, or behind what checks who asks.
+func Handler(managers ...*Manager) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "nothing can be changed here: use GET", http.StatusMethodNotAllowed)
+			return
+		}
+		tables := make([]Table, len(managers))
+		for i, m := range managers {
+			tables[i] = m.Table()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(tables) // whoever went away does not want it
+	})
+}

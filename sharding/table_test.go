@@ -1,0 +1,90 @@
+package sharding_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
+	"github.com/serf-sbr/serf-sbr/sharding"
+)
+
+// Somebody else holds the lease of the shard 2: who waits for it says so, and the others know that it
+// does not run.
+func TestTable_SaysWhoHoldsALease(t *testing.T) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
+		c := newCrew(t, cl, 4)
+		store := leasetest.NewMemory()
+		c.leases = map[string]*leasetest.Memory{"payments-shard-orders-2": store}
+		var lines bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&lines, nil))
+		c.change = func(_ string, cfg *sharding.Config) { cfg.Logger = log }
+		cl.Form(2)
+		somebody, err := lease.New(store.View("somebody"), "somebody", cl.Member("n1").Provider.Config().Lease, lease.Options{})
+		require.NoError(t, err)
+		defer somebody.Close()
+		_, err = somebody.Acquire(t.Context(), lease.Proposal{})
+		require.NoError(t, err)
+		c.start("n1")
+		c.start("n2")
+		c.Eventually(time.Minute, "not three of four run", func() bool { return c.register.all() == 3 })
+		time.Sleep(time.Minute)
+
+		waits := 0
+		for name, m := range c.managers {
+			table := m.Table()
+			require.Equal(t, "n1", table.Coordinator)
+			for _, r := range table.Shards {
+				switch {
+				case r.Shard != "2":
+					require.Equal(t, sharding.Running, r.State)
+					require.Equal(t, "http://"+r.Name, r.Endpoint)
+					require.Empty(t, r.LeaseHolder)
+				case r.LeaseHolder != "":
+					require.Equal(t, "somebody", r.LeaseHolder)
+					waits++
+				}
+			}
+			require.Empty(t, table.Shards[2].Name)
+			require.Equal(t, map[string]sharding.State{"n1": sharding.Waiting, "n2": sharding.Moving}[name], table.Shards[2].State)
+		}
+		require.Equal(t, 1, waits)
+
+		require.NoError(t, somebody.Release(t.Context()))
+		c.settles(time.Minute)
+		time.Sleep(time.Minute)
+		for _, m := range c.managers {
+			require.Equal(t, sharding.Running, m.Table().Shards[2].State)
+			require.Empty(t, m.Table().Shards[2].LeaseHolder)
+		}
+		c.stop()
+		require.Contains(t, lines.String(), "waiting for the lease payments-shard-orders-2, which is held by somebody")
+	})
+}
+
+func TestHandler(t *testing.T) {
+	m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"b", "a"}})
+	require.NoError(t, err)
+	ask := func(method string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		sharding.Handler(m).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/shards", nil))
+		return w
+	}
+	answer := ask(http.MethodGet)
+	require.Equal(t, "application/json", answer.Header().Get("Content-Type"))
+	var tables []sharding.Table
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &tables))
+	require.Equal(t, []sharding.Table{m.Table()}, tables)
+	require.Equal(t, []sharding.Row{
+		{Owner: sharding.Owner{Shard: "a", State: sharding.Moving}}, {Owner: sharding.Owner{Shard: "b", State: sharding.Moving}},
+	}, tables[0].Shards)
+	require.Equal(t, http.StatusMethodNotAllowed, ask(http.MethodPost).Code)
+}
