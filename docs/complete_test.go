@@ -69,7 +69,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 // A label of a metric and the attribute of a span that say the same have one name.
 func TestLabelsAreNamedLikeAttributes(t *testing.T) {
 	metricsOnly := map[string]bool{
-		"callback": true, "for": true, "kind": true, "name": true, "state": true,
+		"callback": true, "for": true, "state": true,
 		"goversion": true, "revision": true, "version": true,
 	}
 	_, spans, _ := strings.Cut(text(t, "telemetry.md"), "## Traces")

@@ -14,13 +14,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
+// scope is that of metrics and traces.
+const scope = "github.com/serf-sbr/serf-sbr/singleton"
+
 // Meter is where singletons and shards have their metrics.
 func Meter(c Cluster) metric.Meter {
 	p := c.Config().Meter
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
-	const scope = "github.com/serf-sbr/serf-sbr/singleton"
 	return p.Meter(scope, metric.WithInstrumentationVersion(downing.Version()))
 }
 
@@ -74,16 +76,14 @@ func (m *meters) start() {
 	m.starts.Add(context.Background(), 1, m.plain)
 }
 
-// end counts the end of a run. stopping is when its context ended; zero: it returned by itself.
-func (m *meters) end(r *Run, stopping time.Time) {
+// end counts the end of a run.
+func (m *meters) end(r *Run) {
 	m.active.Add(-1)
-	cause, ok := errors.AsType[slot.Cause](r.Cause())
-	if !ok || stopping.IsZero() {
-		m.ends.Add(context.Background(), 1, m.ended[returned])
-		return
+	cause, told := r.ending()
+	m.ends.Add(context.Background(), 1, m.ended[cause])
+	if !told.IsZero() {
+		m.stops.Record(context.Background(), time.Since(told).Seconds(), m.plain)
 	}
-	m.ends.Add(context.Background(), 1, m.ended[string(cause)])
-	m.stops.Record(context.Background(), time.Since(stopping).Seconds(), m.plain)
 }
 
 // close shows nothing any more. nil: nothing was shown.

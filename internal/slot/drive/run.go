@@ -44,9 +44,11 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when nothing of it is left
+	begun  time.Time
 
 	mu   sync.Mutex
 	left []byte
+	told time.Time // when it was asked to end; zero: it was not
 }
 
 // Begin gives the run its context, which ends with parent or by Stop. Where the run may not work already,
@@ -54,7 +56,7 @@ type Run struct {
 // slot.CauseLeaseLost or slot.CauseUnsure.
 func (r *Run) Begin(parent context.Context) error {
 	r.ctx, r.cancel = context.WithCancelCause(parent)
-	r.over = make(chan struct{})
+	r.over, r.begun = make(chan struct{}), time.Now()
 	err := r.mayWork()
 	if err != nil {
 		r.cancel(nil)
@@ -72,7 +74,23 @@ func (r *Run) Start(f func(context.Context) error, ended func(error)) {
 }
 
 // Stop ends the run's context, with a cause and what has led to it.
-func (r *Run) Stop(cause slot.Cause, why string) { r.cancel(fmt.Errorf("%w: %s", cause, why)) }
+func (r *Run) Stop(cause slot.Cause, why string) {
+	r.mu.Lock()
+	r.told = time.Now()
+	r.mu.Unlock()
+	r.cancel(fmt.Errorf("%w: %s", cause, why))
+}
+
+// ending is why the run ended, and when it was asked to; one that ends by itself has returned, and the time is
+// zero.
+func (r *Run) ending() (cause string, told time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := errors.AsType[slot.Cause](r.Cause()); ok {
+		return string(c), r.told
+	}
+	return returned, time.Time{}
+}
 
 // Cause is why the run's context has ended; nil: it has not.
 func (r *Run) Cause() error { return context.Cause(r.ctx) }

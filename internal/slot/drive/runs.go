@@ -43,8 +43,6 @@ type LeaseOptions struct {
 // running is what a driver has of one slot.
 type running struct {
 	run    *Run // nil: nothing runs
-	begun  time.Time
-	told   time.Time // when it was asked to end
 	lease  *leasing
 	opened lease.Store            // nil: it is the embedder's
 	holder atomic.Pointer[string] // who holds the lease that is waited for; nil: it is not waited for, or free
@@ -160,11 +158,12 @@ func (d *Driver[M]) start(e slot.Start) {
 		d.notStarted(r, err)
 		return
 	}
-	at.run, at.begun, at.told = r, time.Now(), time.Time{}
+	at.run = r
 	d.meters.start()
 	d.Happened(Started, r, "")
 	r.Start(func(ctx context.Context) error { return f(fence.WithToken(ctx, r.Token)) }, func(err error) {
 		d.Inbox.Post(func() { d.ended(r, err) })
+		d.trace(r) // nobody waits for it
 	})
 }
 
@@ -185,7 +184,6 @@ func (d *Driver[M]) stop(e slot.Stop) {
 		return
 	}
 	at.run.Stop(e.Cause, e.Why)
-	at.told = time.Now()
 	if r := at.run; d.StopTimeout > 0 {
 		d.workers.Go(func() { d.remind(r) })
 	}
@@ -195,9 +193,9 @@ func (d *Driver[M]) stop(e slot.Stop) {
 // ended takes in that a function has returned.
 func (d *Driver[M]) ended(r *Run, err error) {
 	at := &d.runs[r.Shard]
-	took := time.Since(at.begun)
+	took := time.Since(r.begun)
 	at.run = nil
-	d.meters.end(r, at.told)
+	d.meters.end(r)
 	e := d.Ended(r, err, took)
 	e.Shard, e.Run, e.State = r.Shard, r.Number, r.Left()
 	if err != nil {
