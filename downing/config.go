@@ -102,8 +102,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Meter takes the metrics. Nil: OpenTelemetry's global provider.
 	Meter metric.MeterProvider
-	// Tracer takes a trace of each partition, and of each run of a singleton or of a shard. Nil: OpenTelemetry's
-	// global provider. It is flushed before a member that is down exits.
+	// Tracer takes a trace of each partition, and of each run of a singleton or of a shard. Nil:
+	// OpenTelemetry's global provider. It is flushed before a member that is down exits.
 	Tracer trace.TracerProvider
 	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not
 	// block. One that blocks for 20 s is taken for a resolver that failed, and downs the member.

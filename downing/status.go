@@ -67,7 +67,8 @@ type SingletonStatus struct {
 	// Holder is the member that runs it, and HolderToken its token, as far as is known.
 	Holder      string `json:"holder"`
 	HolderToken uint64 `json:"holder-token"`
-	// WaitingFor are members that have not agreed yet; Margin is what is left of the removal margin, in words.
+	// WaitingFor are members that have not agreed yet; Margin is what is left of the removal margin, in
+	// words.
 	WaitingFor []string `json:"waiting-for"`
 	Margin     string   `json:"margin"`
 	// LeaseHolder holds the lease that is waited for; empty where it is not, or nobody is known to.

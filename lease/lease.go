@@ -21,8 +21,8 @@ type Options struct {
 	Pace Pace
 	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must not block. May be nil.
 	OnWatch func(error)
-	// OnHeld is called by AcquireWait whenever it was told that somebody holds the lease, with what was told: at least once in a
-	// heartbeat interval. It must not block. May be nil.
+	// OnHeld is called by AcquireWait whenever it was told that somebody holds the lease, with what was told.
+	// It must not block. May be nil.
 	OnHeld func(Record)
 	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record serves one use: New refuses
 	// another one in this process (ErrInUse), until all leases of the first are closed. Several members of one use may live in one

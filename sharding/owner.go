@@ -33,8 +33,8 @@ const (
 	// Moving: nobody is known to run it, or its owner still does and has to hand over.
 	Moving State = "moving"
 	// Unowned and Waiting are told by a Table of the coordinator's member alone, of shards that are Moving
-	// elsewhere. Unowned: nobody runs it, or was told to. Waiting: for a removal margin, for a lease, or for a
-	// member that does not answer or does not stop.
+	// elsewhere. Unowned: nobody runs it, or was told to. Waiting: for a removal margin, for a lease, or for
+	// a member that does not answer or does not stop.
 	Unowned State = "unowned"
 	Waiting State = "waiting"
 )

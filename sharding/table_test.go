@@ -20,7 +20,8 @@ import (
 // Somebody else holds the lease of the shard 2: who waits for it says so, and the others know that it
 // does not run.
 func TestTable_SaysWhoHoldsALease(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
+	quick := clustertest.Options{Config: clustertest.Quick}
+	clustertest.Virtual(t, quick, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, 4)
 		store := leasetest.NewMemory()
 		c.leases = map[string]*leasetest.Memory{"payments-shard-orders-2": store}
@@ -28,7 +29,8 @@ func TestTable_SaysWhoHoldsALease(t *testing.T) {
 		log := slog.New(slog.NewTextHandler(&lines, nil))
 		c.change = func(_ string, cfg *sharding.Config) { cfg.Logger = log }
 		cl.Form(2)
-		somebody, err := lease.New(store.View("somebody"), "somebody", cl.Member("n1").Provider.Config().Lease, lease.Options{})
+		settings := cl.Member("n1").Provider.Config().Lease
+		somebody, err := lease.New(store.View("somebody"), "somebody", settings, lease.Options{})
 		require.NoError(t, err)
 		defer somebody.Close()
 		_, err = somebody.Acquire(t.Context(), lease.Proposal{})
@@ -54,7 +56,8 @@ func TestTable_SaysWhoHoldsALease(t *testing.T) {
 				}
 			}
 			require.Empty(t, table.Shards[2].Name)
-			require.Equal(t, map[string]sharding.State{"n1": sharding.Waiting, "n2": sharding.Moving}[name], table.Shards[2].State)
+			state := map[string]sharding.State{"n1": sharding.Waiting, "n2": sharding.Moving}[name]
+			require.Equal(t, state, table.Shards[2].State)
 		}
 		require.Equal(t, 1, waits)
 
@@ -66,7 +69,8 @@ func TestTable_SaysWhoHoldsALease(t *testing.T) {
 			require.Empty(t, m.Table().Shards[2].LeaseHolder)
 		}
 		c.stop()
-		require.Contains(t, lines.String(), "waiting for the lease payments-shard-orders-2, which is held by somebody")
+		require.Contains(t, lines.String(),
+			"waiting for the lease payments-shard-orders-2, which is held by somebody")
 	})
 }
 
@@ -84,7 +88,8 @@ func TestHandler(t *testing.T) {
 	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &tables))
 	require.Equal(t, []sharding.Table{m.Table()}, tables)
 	require.Equal(t, []sharding.Row{
-		{Owner: sharding.Owner{Shard: "a", State: sharding.Moving}}, {Owner: sharding.Owner{Shard: "b", State: sharding.Moving}},
+		{Owner: sharding.Owner{Shard: "a", State: sharding.Moving}},
+		{Owner: sharding.Owner{Shard: "b", State: sharding.Moving}},
 	}, tables[0].Shards)
 	require.Equal(t, http.StatusMethodNotAllowed, ask(http.MethodPost).Code)
 }

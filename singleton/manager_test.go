@@ -312,7 +312,8 @@ func TestRest_NothingStartsAfterAStandstill(t *testing.T) {
 }
 
 func TestStatus_SaysWhoHoldsTheLease(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
+	quick := clustertest.Options{Config: clustertest.Quick}
+	clustertest.Virtual(t, quick, func(t *testing.T, cl *clustertest.Cluster) {
 		store := leasetest.NewMemory()
 		c := newCrew(t, cl, func(name string, cfg *singleton.Config) { cfg.Store = store.View(name) })
 		cl.Form(1)
@@ -325,9 +326,11 @@ func TestStatus_SaysWhoHoldsTheLease(t *testing.T) {
 		c.start("n1")
 		defer c.stop()
 		status := func() singleton.Status { return c.managers["n1"].Status() }
-		c.Eventually(time.Minute, "it does not wait", func() bool { return status().LeaseHolder == "somebody" })
+		waits := func() bool { return status().LeaseHolder == "somebody" }
+		c.Eventually(time.Minute, "it does not wait", waits)
 		require.Equal(t, "acquiring", status().Phase)
-		require.Equal(t, "waiting for the lease payments-singleton-backup, which is held by somebody", status().Last)
+		require.Equal(t,
+			"waiting for the lease payments-singleton-backup, which is held by somebody", status().Last)
 
 		require.NoError(t, somebody.Release(t.Context()))
 		c.runsOn("n1", time.Minute)

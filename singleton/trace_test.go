@@ -44,7 +44,8 @@ func TestTrace_OfARunThatIsHandedOver(t *testing.T) {
 			for _, a := range run.Attributes {
 				got[string(a.Key)] = a.Value.String()
 			}
-			want["sbr.system"], want["sbr.member"], want["sbr.incarnation"] = "payments", name, got["sbr.incarnation"]
+			want["sbr.system"], want["sbr.member"] = "payments", name
+			want["sbr.incarnation"] = got["sbr.incarnation"]
 			want["sbr.kind"], want["sbr.name"], want["sbr.run"] = "singleton", "backup", "singleton backup"
 			want["sbr.run.token"] = got["sbr.run.token"]
 			require.Equal(t, want, got)

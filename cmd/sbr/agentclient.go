@@ -275,7 +275,8 @@ func (c *agentClient) refused(r *http.Response, body []byte) error {
 	case r.StatusCode == http.StatusUnauthorized && c.token == "":
 		return fmt.Errorf("%s wants a token: give --token-file%s", c.url, c.ofAgent(tokenHint))
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%s refuses the token (%s): give --token-file%s", c.url, r.Status, c.ofAgent(tokenHint))
+		hint := c.ofAgent(tokenHint)
+		return fmt.Errorf("%s refuses the token (%s): give --token-file%s", c.url, r.Status, hint)
 	case r.StatusCode == http.StatusBadRequest && bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // as Go's server says it
 		return fmt.Errorf("%s speaks TLS only: use https:// and, for a certificate authority of your own, --ca-file", c.url)
 	case r.StatusCode >= http.StatusInternalServerError:
@@ -308,7 +309,8 @@ func (c *agentClient) unreachable(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no %s answers at %s: no answer within %v", c.who, c.url, c.timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no %s answers at %s: %w%s", c.who, c.url, errNobodyListens, c.ofAgent(": is sbr agent running, and http.listen set?"))
+		hint := c.ofAgent(": is sbr agent running, and http.listen set?")
+		return fmt.Errorf("no %s answers at %s: %w%s", c.who, c.url, errNobodyListens, hint)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("no %s answers at %s: the connection was closed without an answer", c.who, c.url)
 	default:

@@ -10,19 +10,23 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
-const shardsHelp = `Shards asks a Go service that runs shards (package sharding) which member runs each of them, where it is reached, and under which token. The
-service has to serve sharding.Handler at /shards below the --url. An sbr agent runs no shards.
+const shardsHelp = `Shards asks a Go service that runs shards (package sharding) which member runs each of them, where
+it is reached, and under which token. The service has to serve sharding.Handler at /shards below the --url. An sbr
+agent runs no shards.
 
-The state is running, or moving: nobody is known to run it, or its member has to hand over. The member that coordinates says more: unowned (nobody was told
-to run it), waiting (for a removal margin, for a lease, or for a member that does not answer or does not stop). A member that waits for a lease says who
-holds it.
+The state is running, or moving: nobody is known to run it, or its member has to hand over. The member that
+coordinates says more: unowned (nobody was told to run it), waiting (for a removal margin, for a lease, or for
+a member that does not answer or does not stop). A member that waits for a lease says who holds it.
 
 Exit statuses: 0 the service answered; 1 it did not; 2 bad usage.`
 
+const shardsExample = `  sbr shards --url http://127.0.0.1:8081
+  sbr shards --url https://orders.example.com --ca-file ca.pem -o json`
+
 func newShards(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "shards --url URL", Short: "list which member runs which shard", Long: shardsHelp, Args: cobra.NoArgs,
-		Example: "  sbr shards --url http://127.0.0.1:8081\n  sbr shards --url https://orders.example.com --ca-file ca.pem -o json",
+		Use: "shards --url URL", Short: "list which member runs which shard", Long: shardsHelp,
+		Example: shardsExample, Args: cobra.NoArgs,
 	}
 	flags, output := addAgentURL(c), addFormat(c)
 	c.Flags().Lookup("url").Usage = "where the service serves /shards"
@@ -44,7 +48,8 @@ func newShards(s streams) *cobra.Command {
 		if err := json.Unmarshal(data, &all); err != nil {
 			return client.notAnAgent("something that is not a list of shards")
 		}
-		return s.show(*output, json.RawMessage(data), func(p painter) string { return shardsTable(all, p) })
+		text := func(p painter) string { return shardsTable(all, p) }
+		return s.show(*output, json.RawMessage(data), text)
 	})
 	return c
 }
@@ -67,9 +72,8 @@ func shardsTable(all []sharding.Table, p painter) string {
 			if r.State != sharding.Running {
 				state = p.yellow(state)
 			}
-			rows = append(rows, []string{
-				clean(t.Type), clean(r.Shard), cmp.Or(clean(r.Name), "-"), cmp.Or(clean(r.Endpoint), "-"), token, state,
-			})
+			member, endpoint := cmp.Or(clean(r.Name), "-"), cmp.Or(clean(r.Endpoint), "-")
+			rows = append(rows, []string{clean(t.Type), clean(r.Shard), member, endpoint, token, state})
 		}
 	}
 	return table(rows...)

@@ -64,7 +64,8 @@ func singletonsTable(all []downing.SingletonStatus, p painter) string {
 			phase += ", detached"
 		}
 		rows = append(rows, []string{
-			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"), cmp.Or(p.yellow(singletonWaits(e)), "-"),
+			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"),
+			cmp.Or(p.yellow(singletonWaits(e)), "-"),
 		})
 	}
 	return table(rows...)

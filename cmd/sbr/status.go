@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-const statusHelp = `Status asks a running sbr agent how it is: what its member sees, who leads, when it decides, who holds the lease, the last verdict,
-and where the singletons run whose programs are attached to it.
+const statusHelp = `Status asks a running sbr agent how it is: what its member sees, who leads, when it decides, who holds
+the lease, the last verdict, and where the singletons run whose programs are attached to it.
 With -o json it prints the agent's answer as it came.
 
 With --watch it asks every second: on a terminal it draws the answer anew, elsewhere it prints one line (or one object) for each change.

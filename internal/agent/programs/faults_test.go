@@ -313,7 +313,10 @@ func TestList_SaysWhatRunsWhere(t *testing.T) {
 		require.Equal(t, "backup", here.Name)
 		require.True(t, here.Attached)
 		require.Positive(t, here.PID)
-		require.Equal(t, downing.SingletonStatus{Name: "backup", Phase: "idle", Holder: "n1", HolderToken: here.Token, WaitingFor: []string{}, Attached: true, PID: here.PID, Last: there.Last}, there)
+		require.Equal(t, downing.SingletonStatus{
+			Name: "backup", Phase: "idle", Holder: "n1", HolderToken: here.Token, WaitingFor: []string{},
+			Attached: true, PID: here.PID, Last: there.Last,
+		}, there)
 	})
 }
 

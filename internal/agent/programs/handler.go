@@ -137,7 +137,8 @@ func (h *Host) Singletons() []downing.SingletonStatus {
 		st := s.manager.Status()
 		e := downing.SingletonStatus{
 			Name: s.attach.Singleton, Phase: st.Phase, Token: st.Token, WaitingFor: st.WaitingFor,
-			LeaseHolder: st.LeaseHolder, Attached: s.session.ctx.Err() == nil, PID: s.attach.PID, Last: st.Last,
+			LeaseHolder: st.LeaseHolder, Attached: s.session.ctx.Err() == nil, PID: s.attach.PID,
+			Last: st.Last,
 		}
 		if e.WaitingFor == nil {
 			e.WaitingFor = []string{}

@@ -107,7 +107,8 @@ func (m *Machine) stateOf(h *shard) State {
 	}
 }
 
-// acquires reports whether the member that a shard is on its way to asks for its lease, which somebody else may hold.
+// acquires reports whether the member that a shard is on its way to asks for its lease, which somebody else
+// may hold.
 func (h *shard) acquires() bool {
 	c := h.claim(h.order.to)
 	return c != nil && c.phase == slot.Acquiring

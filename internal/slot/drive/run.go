@@ -81,8 +81,8 @@ func (r *Run) Stop(cause slot.Cause, why string) {
 	r.cancel(fmt.Errorf("%w: %s", cause, why))
 }
 
-// ending is why the run ended, and when it was asked to; one that ends by itself has returned, and the time is
-// zero.
+// ending is why the run ended, and when it was asked to; one that ends by itself has returned, and the time
+// is zero.
 func (r *Run) ending() (cause string, told time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

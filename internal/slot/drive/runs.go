@@ -45,7 +45,7 @@ type running struct {
 	run    *Run // nil: nothing runs
 	lease  *leasing
 	opened lease.Store            // nil: it is the embedder's
-	holder atomic.Pointer[string] // who holds the lease that is waited for; nil: it is not waited for, or free
+	holder atomic.Pointer[string] // who holds the lease that is waited for; nil: none is, or it is free
 }
 
 // OpenLease opens the lease of a slot, unless it is open.
@@ -128,8 +128,8 @@ func (d *Driver[M]) leaseHeld(shard int, holder string) {
 	}
 }
 
-// LeaseHolder is who holds the lease that a slot waits for; empty: it waits for none, or nobody is known to. It is
-// safe for concurrent use.
+// LeaseHolder is who holds the lease that a slot waits for; empty: it waits for none, or nobody is known to.
+// It is safe for concurrent use.
 func (d *Driver[M]) LeaseHolder(shard int) string {
 	if holder := d.runs[shard].holder.Load(); holder != nil {
 		return *holder

@@ -27,13 +27,14 @@ func (d *Driver[M]) trace(r *Run) {
 	tracer := p.Tracer(scope, trace.WithInstrumentationVersion(downing.Version()))
 	ended := time.Now()
 	cause, told := r.ending()
-	ctx, span := tracer.Start(context.Background(), "sbr.run", trace.WithNewRoot(), trace.WithTimestamp(r.begun),
-		trace.WithAttributes(
+	ctx, span := tracer.Start(context.Background(), "sbr.run", trace.WithNewRoot(),
+		trace.WithTimestamp(r.begun), trace.WithAttributes(
 			attribute.String("sbr.system", d.Cluster.Config().System),
-			attribute.String("sbr.member", downing.NameOf(d.Self)), attribute.String("sbr.incarnation", string(d.Self)),
-			attribute.String("sbr.kind", d.Kind), attribute.String("sbr.name", d.Instance), attribute.String("sbr.run", r.Of),
-			attribute.Int64("sbr.run.token", int64(r.Token)), attribute.String("sbr.from", r.From),
-			attribute.String("sbr.cause", cause)))
+			attribute.String("sbr.member", downing.NameOf(d.Self)),
+			attribute.String("sbr.incarnation", string(d.Self)),
+			attribute.String("sbr.kind", d.Kind), attribute.String("sbr.name", d.Instance),
+			attribute.String("sbr.run", r.Of), attribute.Int64("sbr.run.token", int64(r.Token)),
+			attribute.String("sbr.from", r.From), attribute.String("sbr.cause", cause)))
 	if !told.IsZero() {
 		_, stop := tracer.Start(ctx, "sbr.run.stop", trace.WithTimestamp(told))
 		stop.End(trace.WithTimestamp(ended))

@@ -90,7 +90,7 @@ func TestSingletons(t *testing.T) {
 	s.status.Singletons = []downing.SingletonStatus{
 		{Name: "backup", Phase: "active", Token: 9, Holder: "n1", HolderToken: 9},
 		{Name: "index", Phase: "acquiring", LeaseHolder: "n2#8d2m4c/1"},
-		{Name: "mailer", Phase: "taking", Holder: "n2", HolderToken: 4, WaitingFor: []string{"n2"}, Margin: "7s"},
+		{Name: "mailer", Phase: "taking", Holder: "n2", WaitingFor: []string{"n2"}, Margin: "7s"},
 	}
 	said := make(map[string]string)
 	for _, f := range seen(t, p, s).Facts {
