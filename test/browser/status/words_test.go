@@ -177,7 +177,8 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"waiting for a free lease", "", with(whole(5).lose(2).waits(), func(s *source) { s.status.Lease.Holder = "" }), "bad",
-			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.", "When last heard of, nobody held it.",
+			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.",
+			"Lease holder at the last successful read: none.",
 		},
 		{
 			"waiting for its own lease", "", with(whole(5).waits(), func(s *source) { s.status.Lease.Holder = s.status.Incarnation }),
