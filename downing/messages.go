@@ -303,14 +303,19 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 	})
 }
 
-// tellOnce sends the message once and collects answers for the time of one query. A member answers the
-// payload that names it.
+// tellings is how often a message is sent in the time of one query to members that do not answer.
+const tellings = 4
+
+// tellOnce sends the message and collects answers for the time of one query. A member answers the payload that names
+// it. A broadcast is passed on a few times only, at random: where most members are unreachable it is likely to miss one,
+// so it is sent a few times more while somebody has not answered.
 func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done, over := make(chan sbr.ID), make(chan struct{})
 	defer close(over)
-	round := time.NewTimer(wire.QueryTime)
+	round, again := time.NewTimer(wire.QueryTime), time.NewTicker(wire.QueryTime/tellings)
 	defer round.Stop()
-	e.exchange(kind, payloads, func(from string, a wire.Message) {
+	defer again.Stop()
+	hear := func(from string, a wire.Message) {
 		if a.Kind != wire.KindDone || from != "" && from != NameOf(a.From) {
 			return
 		}
@@ -318,9 +323,12 @@ func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]
 		case done <- a.From:
 		case <-over:
 		}
-	})
+	}
+	e.exchange(kind, payloads, hear)
 	for len(waiting) > 0 {
 		select {
+		case <-again.C:
+			e.exchange(kind, payloads, hear)
 		case id := <-done:
 			e.rec.add(countHeard, string(wire.KindDone))
 			delete(waiting, id)

@@ -72,6 +72,15 @@ func (r *Resolver) stableAfter() time.Duration {
 	return r.cfg.StableAfter
 }
 
+// leaseDeadline is how long a side tries to learn the lease's fate. Under Auto a side decides sooner, and so does one
+// that tries in vain: stable-after, but long enough for two tries that time out, and never more than LeaseDeadline.
+func (r *Resolver) leaseDeadline() time.Duration {
+	if r.cfg.StableAfter == Auto {
+		return min(r.cfg.LeaseDeadline, max(r.stable, 2*r.cfg.LeaseTimeout+r.cfg.LeaseRetry))
+	}
+	return r.cfg.LeaseDeadline
+}
+
 // unstableAfter is down-all-when-unstable in force. Zero: off.
 func (r *Resolver) unstableAfter() time.Duration {
 	if r.cfg.DownAllWhenUnstable == Auto {

@@ -88,7 +88,7 @@ func (r *Resolver) contactRead(err string) {
 func (r *Resolver) othersHaveContact() {
 	r.contact.others, r.contact.othersAt = true, r.now
 	if rc := r.race; rc != nil && rc.target == "" && rc.deadline != 0 {
-		rc.deadline = max(rc.deadline, r.now+r.cfg.LeaseDeadline)
+		rc.deadline = max(rc.deadline, r.now+r.leaseDeadline())
 	}
 }
 
@@ -96,7 +96,7 @@ func (r *Resolver) readFailed(why string) {
 	c := &r.contact
 	if !r.isSilent(r.now) {
 		c.since = c.began
-		r.explain(TopicLease, "the lease store gives no answer (%s): the deadline of %v runs", why, r.cfg.LeaseDeadline)
+		r.explain(TopicLease, "the lease store gives no answer (%s): the deadline of %v runs", why, r.leaseDeadline())
 	}
 	c.inflight, c.heard, c.silent, c.failedAt, c.lastError = 0, false, true, r.now, why
 	c.notBefore = r.now + r.cfg.LeaseRetry
@@ -127,7 +127,7 @@ func (r *Resolver) silenceOver() time.Duration {
 	if r.contact.others {
 		from = max(from, r.contact.othersAt)
 	}
-	return from + r.cfg.LeaseDeadline
+	return from + r.leaseDeadline()
 }
 
 // resumeSilence starts a race in the middle of the silence of the store. If its deadline is over, there is only the
@@ -143,7 +143,7 @@ func (r *Resolver) resumeSilence() {
 		return
 	}
 	r.explain(TopicLease, "the lease store has given no answer for %v (%s), and the deadline is %v",
-		r.now-c.since, c.lastError, r.cfg.LeaseDeadline)
+		r.now-c.since, c.lastError, r.leaseDeadline())
 	rc.deadline = r.now + r.cfg.PassOnStep
 	rc.inflight, rc.answerBy, rc.notBefore = c.inflight, c.answerBy, max(rc.notBefore, rc.deadline)
 	if c.failedAt > over {

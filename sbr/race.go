@@ -86,7 +86,7 @@ func (r *Resolver) raceAt() time.Duration {
 func (r *Resolver) tryLease() {
 	rc := r.race
 	if rc.deadline == 0 {
-		rc.deadline = r.now + r.cfg.LeaseDeadline
+		rc.deadline = r.now + r.leaseDeadline()
 	}
 	if !r.knowsRecord() {
 		r.startAttempt()
@@ -169,7 +169,7 @@ func (r *Resolver) takeOver() []ID {
 func (r *Resolver) onLeaseAnswer(e LeaseAnswer) {
 	mine := r.race != nil && r.race.inflight == e.Attempt
 	if mine {
-		r.race.answered(r.now, &r.cfg, e.Outcome != Unknown)
+		r.race.answered(r.now, r.leaseDeadline(), e.Outcome != Unknown)
 	}
 	switch e.Outcome {
 	case Granted:
@@ -199,7 +199,7 @@ func (r *Resolver) raceRead(e LeaseRead) {
 		// A store that is behind what this member knows is no answer: wait for the correction, but not for ever.
 		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
 	default:
-		rc.answered(r.now, &r.cfg, true)
+		rc.answered(r.now, r.leaseDeadline(), true)
 		rc.notBefore = max(rc.notBefore, r.now)
 	}
 }
@@ -243,7 +243,7 @@ func (r *Resolver) denied() {
 // instead: not knowing is retried inside the deadline, never read as granted, and not as denied either.
 func (r *Resolver) attemptUnknown(why string) {
 	rc := r.race
-	rc.answered(r.now, &r.cfg, false)
+	rc.answered(r.now, r.leaseDeadline(), false)
 	news := why != rc.lastErr
 	rc.lastErr = why
 	rc.notBefore = r.now + r.cfg.LeaseRetry
@@ -262,13 +262,13 @@ func (r *Resolver) attemptUnknown(why string) {
 }
 
 // answered ends an attempt. A store that answers is no unknown store: the time to learn the fate begins anew.
-func (rc *race) answered(now time.Duration, cfg *Config, heard bool) {
+func (rc *race) answered(now, deadline time.Duration, heard bool) {
 	rc.inflight, rc.heard = 0, heard
 	if heard {
 		rc.suspended = false
 	}
 	if heard || rc.deadline == 0 {
-		rc.deadline = now + cfg.LeaseDeadline
+		rc.deadline = now + deadline
 	}
 }
 
@@ -276,14 +276,14 @@ func (rc *race) answered(now time.Duration, cfg *Config, heard bool) {
 func (r *Resolver) giveUp() {
 	rc := r.race
 	if rc.target != "" {
-		r.endRequest("the lease store gave no answer within %v (%s)", r.cfg.LeaseDeadline, rc.lastErr)
+		r.endRequest("the lease store gave no answer within %v (%s)", r.leaseDeadline(), rc.lastErr)
 		return
 	}
 	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
 		rc.suspended = true
 		rc.deadline = r.now + r.cfg.SuspendTimeout
 		r.explain(TopicLease, "no member here got an answer from the lease store within %v (%s): suspended for at most %v",
-			r.cfg.LeaseDeadline, rc.lastErr, r.cfg.SuspendTimeout)
+			r.leaseDeadline(), rc.lastErr, r.cfg.SuspendTimeout)
 		r.tryLease()
 		return
 	}

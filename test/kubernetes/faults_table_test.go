@@ -45,11 +45,11 @@ func faultTable() []row {
 		// one; a heartbeat has more.
 		{deadBefore.once(), [stepCount]string{
 			"unknown; free 1 | unknown; A 2 | granted; A 2", "unknown; absent | unknown; A 1 | granted; A 1",
-			"unknown; free 1 | unknown; A 2 | granted; A 2", "kept; A 2", "unknown; A 2", "catches up; B 3",
+			"unknown; free 1 | unknown; A 2 | granted; A 2", "kept; A 2", "unknown; A 2 | released; free 2", "catches up; B 3",
 		}},
 		{deadBefore.forGood(), cutOff},
 		{deadAfter.once(), [stepCount]string{
-			"unknown; free 1 | unknown; A 2 | granted; A 2", "unknown; A 1 | granted; A 1", "unknown; A 2 | granted; A 2", "kept; A 2", "unknown; free 2", "catches up; B 3",
+			"unknown; free 1 | unknown; A 2 | granted; A 2", "unknown; A 1 | granted; A 1", "unknown; A 2 | granted; A 2", "kept; A 2", "unknown; free 2 | released; free 2", "catches up; B 3",
 		}},
 		{deadAfter.forGood(), unheard},
 		{resetBefore.once(), recovers},
