@@ -87,7 +87,7 @@ func (e *engine) weigh(refresh bool) {
 func (e *engine) probe() {
 	e.probing = e.ping(e.tracker.Probes(), func(map[sbr.ID]pong) {
 		e.rounds++
-		e.weigh(e.rounds%2 == 0)
+		e.weigh(e.tracker.Repeats(e.rounds))
 		e.probing = false
 	})
 }

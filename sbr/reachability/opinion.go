@@ -22,6 +22,13 @@ type Opinion struct {
 	Bad, Good []sbr.ID
 }
 
+// small is up to how many members a broadcast of Serf's is sent so few times that a small side is likely to miss it.
+const small = 16
+
+// Repeats reports whether the reports are to be told again after that round of probes: each second one, and in a small
+// cluster each.
+func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || len(t.ring) < small }
+
 // Form weighs everything heard until now. With refresh it tells the others again what it has told them before:
 // reports expire.
 func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {

@@ -147,7 +147,7 @@ func (p *process) probe(event uint64) {
 	}
 	p.send(p.tracker.Probes(), func() {
 		p.rounds++
-		p.observe(p.rounds%2 == 0)
+		p.observe(p.tracker.Repeats(p.rounds))
 	})
 	p.arouse()
 }
