@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -70,4 +71,29 @@ func (s *Store) missing(ctx context.Context) ([]string, error) {
 		}
 	}
 	return missing, nil
+}
+
+// Risks says what would lose a write that the server acknowledged: a sentence each, with the way out. The store asks for
+// majority and journal with each write, whatever the server's defaults are.
+func (s *Store) Risks(ctx context.Context) ([]string, error) {
+	var hello struct {
+		Set      string   `bson:"setName"`
+		Router   string   `bson:"msg"`
+		Hosts    []string `bson:"hosts"`
+		Arbiters []string `bson:"arbiters"`
+	}
+	if err := s.records.Database().RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
+		return nil, s.wrap(err)
+	}
+	switch {
+	case hello.Router == "isdbgrid": // of the shards behind it a client sees nothing
+		return []string{"this is a router of a sharded cluster: look at the replica set that keeps the collection"}, nil
+	case hello.Set == "":
+		return []string{"the server is no replica set: whoever loses its disk loses the verdicts, and there is no stream of changes: " +
+			"run a replica set of three"}, nil
+	case len(hello.Hosts) < 3:
+		return []string{fmt.Sprintf("the replica set %s has %d members with data (and %d arbiters): a failover can lose verdicts, or be "+
+			"impossible: run three with data", hello.Set, len(hello.Hosts), len(hello.Arbiters))}, nil
+	}
+	return nil, nil
 }

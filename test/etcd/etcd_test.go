@@ -160,3 +160,24 @@ func TestRights(t *testing.T) {
 	assert.ErrorIs(t, s.Watch(t.Context(), func(lease.Snapshot) {}), lease.ErrRefused)
 	assert.ErrorIs(t, c.store(t, key).Watch(t.Context(), nil), lease.ErrRefused, "without a user")
 }
+
+// What would lose a verdict, or stop the store, is said to who asks.
+func TestRisks(t *testing.T) {
+	alone := newCluster(t, 1, "--quota-backend-bytes=16777216")
+	risks, err := alone.store(t, newKey(t)).Risks(t.Context())
+	require.NoError(t, err)
+	require.Len(t, risks, 1)
+	assert.Contains(t, risks[0], "etcd has one member")
+
+	client := alone.client(t)
+	defer func() { _ = client.Close() }()
+	require.NoError(t, fill(t.Context(), client))
+	risks, err = alone.store(t, newKey(t)).Risks(t.Context())
+	require.NoError(t, err)
+	require.Len(t, risks, 2)
+	assert.Contains(t, risks[1], "no write is taken")
+
+	risks, err = newCluster(t, 3).store(t, newKey(t)).Risks(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, risks)
+}

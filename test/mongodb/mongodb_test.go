@@ -152,6 +152,10 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	assert.ErrorIs(t, store.Watch(t.Context(), func(lease.Snapshot) {}), errors.ErrUnsupported, "FerretDB has no change streams")
 
 	require.NoError(t, store.Preflight(t.Context()))
+	risks, err := store.Risks(t.Context())
+	require.NoError(t, err)
+	require.Len(t, risks, 1)
+	assert.Contains(t, risks[0], "no replica set")
 	nowhere := s.store(t, "absent")
 	assert.ErrorIs(t, nowhere.Preflight(t.Context()), lease.ErrRefused)
 	assert.ErrorContains(t, nowhere.Preflight(t.Context()), `createCollection("absent")`)
