@@ -3,8 +3,6 @@ package etcd_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +16,13 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 
 // cluster is a running etcd cluster.
 type cluster struct {
 	t       testing.TB
-	thread  *process.Thread
+	place   servers.Place
 	program string
 	folder  string
 	members []*member
@@ -37,9 +36,6 @@ type member struct {
 	server       *process.Process
 }
 
-// startTries is how often a cluster is started whose ports somebody else took.
-const startTries = 5
-
 // durable is an argument that has the server write to the disk before it answers, as in production.
 const durable = "--unsafe-no-fsync=false"
 
@@ -51,7 +47,7 @@ func newCluster(t testing.TB, size int, args ...string) *cluster {
 	}
 	program, err := buildcache.Etcd.Ensure(t.Context(), os.Stderr)
 	require.NoError(t, err)
-	c := &cluster{t: t, thread: process.NewThread(), program: program, folder: t.TempDir(), args: args}
+	c := &cluster{t: t, place: servers.Loopback(), program: program, folder: t.TempDir(), args: args}
 	t.Cleanup(c.stop)
 	if !slices.Contains(args, durable) {
 		c.args = append(c.args, "--unsafe-no-fsync")
@@ -60,7 +56,7 @@ func newCluster(t testing.TB, size int, args ...string) *cluster {
 		c.members = nil
 		for i := range size {
 			name := fmt.Sprintf("m%d-%d", try, i)
-			c.members = append(c.members, &member{name: name, client: "http://" + freeAddress(t), peer: "http://" + freeAddress(t)})
+			c.members = append(c.members, &member{name: name, client: c.freeURL(t), peer: c.freeURL(t)})
 		}
 		for _, m := range c.members {
 			c.start(m)
@@ -71,15 +67,22 @@ func newCluster(t testing.TB, size int, args ...string) *cluster {
 		for _, m := range c.members {
 			m.server.Kill()
 		}
-		require.Less(t, try, startTries, "%v", err)
+		require.Less(t, try, servers.StartTries, "%v", err)
 	}
+}
+
+func (c *cluster) freeURL(t testing.TB) string {
+	t.Helper()
+	address, err := c.place.FreeAddress()
+	require.NoError(t, err)
+	return "http://" + address
 }
 
 func (c *cluster) stop() {
 	for _, m := range c.members {
 		m.server.Kill()
 	}
-	c.thread.Close()
+	c.place.Thread.Close()
 }
 
 // start starts a member, with the data that it had.
@@ -89,7 +92,7 @@ func (c *cluster) start(m *member) {
 	for i, other := range c.members {
 		peers[i] = other.name + "=" + other.peer
 	}
-	server, err := process.Start(c.thread, process.Command{
+	server, err := process.Start(c.place.Thread, process.Command{
 		Name: "etcd " + m.name, Program: c.program, Log: filepath.Join(c.folder, m.name+".log"),
 		Args: append([]string{
 			"--name=" + m.name, "--data-dir=" + filepath.Join(c.folder, m.name),
@@ -151,18 +154,4 @@ func (c *cluster) failover(t testing.TB) {
 		}
 	}
 	require.Fail(t, "the cluster has no leader")
-}
-
-// freeAddress returns an address on loopback that nobody listens on, from below the ephemeral range.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			require.NoError(t, l.Close())
-			return address
-		}
-	}
-	require.Fail(t, "no free port")
-	return ""
 }

@@ -138,7 +138,7 @@ func TestNewAddress_SameNameIsAMemberAgain(t *testing.T) {
 	needsRoot(t)
 	o.SBR, o.Own = sbrPath(t), true
 	l, api := newLab(t, five...)
-	c, err := cluster.Start(t.Context(), l, api, o)
+	c, err := cluster.Start(t.Context(), l, cluster.Kubernetes(api), o)
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	r := &rig{Cluster: c, t: t, lab: l, api: api}

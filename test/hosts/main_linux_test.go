@@ -168,7 +168,7 @@ func bootRig(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.O
 	r.lab, r.api = newLab(t, o.Hosts...)
 	more(r, &o)
 	var err error
-	r.Cluster, err = cluster.Start(t.Context(), r.lab, r.api, o)
+	r.Cluster, err = cluster.Start(t.Context(), r.lab, cluster.Kubernetes(r.api), o)
 	require.NoError(t, err)
 	t.Cleanup(r.Stop)
 	return r

@@ -10,6 +10,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 
 // startTimeout is a bound for a machine under load; alone it takes 3 seconds.
@@ -27,14 +28,17 @@ type Options struct {
 	// Dir keeps data, logs and kubeconfigs, also after Stop. Empty: a temporary folder that Stop removes.
 	Dir string
 	// Place is where the programs run. Nil: on loopback.
-	Place *Place
+	Place *servers.Place
+	// EtcdAlone leaves out the API server.
+	EtcdAlone bool
 }
 
 // Cluster is a running etcd and kube-apiserver. Its methods may be called from several goroutines.
 type Cluster struct {
 	dir     *folder
 	bin     Binaries
-	place   Place
+	alone   bool // etcd without an API server
+	place   servers.Place
 	thread  *process.Thread // of its own; nil: the place has one
 	admin   *client
 	kube    string
@@ -60,9 +64,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin}
+	c := &Cluster{dir: dir, bin: bin, alone: opts.EtcdAlone}
 	if opts.Place == nil {
-		c.place = loopback()
+		c.place = servers.Loopback()
 		c.thread = c.place.Thread
 	} else {
 		c.place = *opts.Place
@@ -84,7 +88,7 @@ func (o Options) programs(ctx context.Context) (b Binaries, err error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	if b.Etcd, err = buildcache.Etcd.Ensure(ctx, o.Progress); err != nil {
+	if b.Etcd, err = buildcache.Etcd.Ensure(ctx, o.Progress); err != nil || o.EtcdAlone {
 		return b, err
 	}
 	b.APIServer, err = buildcache.APIServer.Ensure(ctx, o.Progress)
@@ -95,11 +99,14 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := onFreshPorts(func() error { return c.startEtcd(ctx) }); err != nil {
 		return err
 	}
+	if c.alone {
+		return nil
+	}
 	if err := c.writeServingFiles(); err != nil {
 		return err
 	}
 	return onFreshPorts(func() error {
-		address, err := c.place.freeAddress()
+		address, err := c.place.FreeAddress()
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 
 func TestPorts_LostRaceIsTold(t *testing.T) {
@@ -51,7 +52,7 @@ func TestOnFreshPorts_TriesAgainOnlyAfterALostRace(t *testing.T) {
 		return &exitError{p}
 	}
 	require.ErrorContains(t, onFreshPorts(lost), "lost the race")
-	require.Equal(t, startTries, calls)
+	require.Equal(t, servers.StartTries, calls)
 
 	other := errors.New("other")
 	require.ErrorIs(t, onFreshPorts(func() error { return other }), other)

@@ -10,11 +10,11 @@ import (
 )
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
-	client, err := c.place.freeAddress()
+	client, err := c.place.FreeAddress()
 	if err != nil {
 		return err
 	}
-	peer, err := c.place.freeAddress()
+	peer, err := c.place.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -25,6 +25,9 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	}
 	return c.StartEtcd(ctx)
 }
+
+// EtcdURL is the address of etcd. It stays the same over a restart.
+func (c *Cluster) EtcdURL() string { return c.store }
 
 func (c *Cluster) etcdData() string { return c.dir.file("etcd") }
 

@@ -29,10 +29,12 @@ func (c *Cluster) SnapshotEtcd() (folder string, err error) {
 	return folder, nil
 }
 
-// RestoreEtcd replaces what etcd has stored by a snapshot, and returns when the API server is ready: both are
-// killed and started again, as one restores a control plane. The snapshot can be restored again.
+// RestoreEtcd replaces what etcd has stored by a snapshot, and returns when the API server, if there is one, is
+// ready: both are killed and started again, as one restores a control plane. The snapshot can be restored again.
 func (c *Cluster) RestoreEtcd(ctx context.Context, folder string) error {
-	c.KillAPIServer()
+	if !c.alone {
+		c.KillAPIServer()
+	}
 	c.KillEtcd()
 	err := os.RemoveAll(c.etcdData())
 	if err == nil {
@@ -43,7 +45,7 @@ func (c *Cluster) RestoreEtcd(ctx context.Context, folder string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.StartEtcd(ctx); err != nil {
+	if err := c.StartEtcd(ctx); err != nil || c.alone {
 		return err
 	}
 	return c.StartAPIServer(ctx)

@@ -34,12 +34,12 @@ func BenchmarkCosts(b *testing.B) {
 		b.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 		return client.Database("sbr").Collection(collection)
 	}
-	shared := records(b, s.address)
+	shared := records(b, s.Address())
 	costs.Run(b, &costs.Target{
-		Address: s.address,
+		Address: s.Address(),
 		Open: func(b *testing.B, at, name string) lease.Store {
 			c := shared
-			if at != s.address {
+			if at != s.Address() {
 				c = records(b, at)
 			}
 			store, err := mongodb.New(c, name)

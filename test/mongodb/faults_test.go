@@ -18,7 +18,7 @@ func TestFaultMatrix(t *testing.T) {
 	s := newServer(t)
 	collection := s.newCollection(t)
 	faults.Matrix(t, &faults.Target{
-		Address: s.address,
+		Address: s.Address(),
 		Polls:   true, // it has no change streams
 		Open: func(t *faults.T, at, name string) lease.Store {
 			client, err := mongo.Connect(mongodb.Options("mongodb://"+at+"/?directConnection=true", 5*time.Second))
@@ -30,8 +30,8 @@ func TestFaultMatrix(t *testing.T) {
 		},
 		Wholes: map[string]faults.Whole{
 			faults.Killed: {
-				Begin: func() error { s.process.Kill(); return nil },
-				End:   func() error { s.start(t); return s.healthy(t) },
+				Begin: func() error { s.Kill(); return nil },
+				End:   func() error { return s.Start(t.Context()) },
 			},
 		},
 	})

@@ -165,7 +165,7 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, one, other)
 
-	s.process.Kill()
+	s.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = store.Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
@@ -176,10 +176,10 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 func TestFactory(t *testing.T) {
 	s := newServer(t)
 	file := filepath.Join(t.TempDir(), "uri")
-	require.NoError(t, os.WriteFile(file, []byte(s.uri()+"\n"), 0o600))
-	t.Setenv(mongodb.URIVariable, s.uri())
+	require.NoError(t, os.WriteFile(file, []byte(s.URI()+"\n"), 0o600))
+	t.Setenv(mongodb.URIVariable, s.URI())
 	for name, set := range map[string]map[string]string{
-		"a URI": {"uri": s.uri(), "database": "sbr"}, "in a file": {"uri-file": file, "database": "sbr"}, "in the environment": {"database": "sbr"},
+		"a URI": {"uri": s.URI(), "database": "sbr"}, "in a file": {"uri-file": file, "database": "sbr"}, "in the environment": {"database": "sbr"},
 	} {
 		store, err := open(t, set)
 		require.NoError(t, err, name)
@@ -193,8 +193,8 @@ func TestFactory(t *testing.T) {
 	t.Setenv(mongodb.URIVariable, "")
 	for says, set := range map[string]map[string]string{
 		"set lease.mongodb.uri-file": {"database": "sbr"},
-		"both uri and uri-file":      {"database": "sbr", "uri": s.uri(), "uri-file": file},
-		"database is required":       {"uri": s.uri()},
+		"both uri and uri-file":      {"database": "sbr", "uri": s.URI(), "uri-file": file},
+		"database is required":       {"uri": s.URI()},
 		"uri-file: open":             {"database": "sbr", "uri-file": file + "x"},
 		"is not valid":               {"database": "sbr", "uri": "mongodb://sbr:secret@:x:y"},
 		"scheme must be":             {"database": "sbr", "uri": "http://sbr:secret@mongo"},

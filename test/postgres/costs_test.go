@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func BenchmarkCosts(b *testing.B) {
 	database := s.database(b)
 	url := func(at string) string { return fmt.Sprintf("postgres://owner@%s/%s", at, database) }
 	costs.Run(b, &costs.Target{
-		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)),
+		Address: s.Address(),
 		Open: func(b *testing.B, at, name string) lease.Store { // as a configuration opens it: all share their connections
 			b.Setenv(postgres.URLVariable, url(at))
 			store, err := lease.Open(b.Context(), postgres.Key, lease.Spec{System: name, Decode: func(any) error { return nil }})
@@ -44,7 +43,7 @@ func BenchmarkCosts(b *testing.B) {
 			}
 		},
 		Written: func(b *testing.B) (n int) {
-			require.NoError(b, newPool(b, url(net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))).QueryRow(b.Context(),
+			require.NoError(b, newPool(b, url(s.Address())).QueryRow(b.Context(),
 				"SELECT txid_snapshot_xmax(txid_current_snapshot())").Scan(&n)) // only transactions that write have a number
 			return n
 		},

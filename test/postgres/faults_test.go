@@ -3,8 +3,6 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +17,7 @@ import (
 func TestFaultMatrix(t *testing.T) {
 	s := newServer(t)
 	database := s.database(t)
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	address := s.Address()
 	faults.Matrix(t, &faults.Target{
 		Address: address,
 		Open: func(t *faults.T, at, name string) lease.Store {
@@ -38,7 +36,7 @@ func TestFaultMatrix(t *testing.T) {
 		},
 		Wholes: map[string]faults.Whole{
 			faults.Killed: {
-				Begin: func() error { s.process.Kill(); return nil },
+				Begin: func() error { s.Kill(); return nil },
 				End:   func() error { s.restart(t); return nil },
 			},
 			faults.Withdrawn: {

@@ -2,11 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +35,10 @@ func TestPage(t *testing.T) {
 		c = exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount-proc"}, c.Args...)...)
 	}
 	c.Dir, c.WaitDelay = folder, time.Second
-	c.Env = append(os.Environ(), "PATH="+strings.Join([]string{bin, programs(t), os.Getenv("PATH")}, string(os.PathListSeparator)),
-		"PGHOST=127.0.0.1", "PGPORT="+strconv.Itoa(s.port), "PGUSER=owner", "PGDATABASE=postgres", "SBR_POSTGRES_URL="+s.url("sbr", "postgres"))
+	_, port, err := net.SplitHostPort(s.Address())
+	require.NoError(t, err)
+	c.Env = append(os.Environ(), "PATH="+strings.Join([]string{bin, s.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)),
+		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER=owner", "PGDATABASE=postgres", "SBR_POSTGRES_URL="+s.URL("sbr", "postgres"))
 	out, err := c.CombinedOutput()
 	if err != nil {
 		logs, _ := filepath.Glob(filepath.Join(folder, "*.log"))

@@ -21,10 +21,10 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", bin+string(os.PathListSeparator)+programs(t)+string(os.PathListSeparator)+env.Getenv("PATH"))
-			env.Setenv("OWNER", s.url("owner", "postgres"))
-			env.Setenv("MEMBER", s.url("sbr", "postgres"))
-			return os.WriteFile(filepath.Join(env.WorkDir, "url"), []byte(s.url("sbr", "postgres")+"\n"), 0o600)
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+s.Programs+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("OWNER", s.URL("owner", "postgres"))
+			env.Setenv("MEMBER", s.URL("sbr", "postgres"))
+			return os.WriteFile(filepath.Join(env.WorkDir, "url"), []byte(s.URL("sbr", "postgres")+"\n"), 0o600)
 		},
 	})
 }

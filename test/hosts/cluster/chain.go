@@ -14,13 +14,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
-	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without a token: there is no lease.
@@ -32,12 +29,12 @@ type Entry struct {
 	Verdict       *sbr.Verdict
 }
 
-// Chain is every state of the lease, in order, heard of from the API server while it is there.
+// Chain is every state of the lease, in order, heard of from the store while it is there. A lease that moves is in two of them, one after the
+// other: it is one chain.
 type Chain struct {
-	client *http.Client
-	url    string
-	stop   context.CancelFunc
-	done   chan struct{}
+	ctx  context.Context //nolint:containedctx // ends what follows
+	stop context.CancelFunc
+	done sync.WaitGroup
 
 	mu        sync.Mutex
 	entries   []Entry
@@ -45,42 +42,62 @@ type Chain struct {
 	relist    bool // what the store numbers may begin anew: what has been seen says nothing of what there is
 }
 
-// follow watches as administrator, on the lease store's own host: no cut is between.
-func follow(l *lab.Lab, api *kubetest.Cluster, namespace string) (*Chain, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", api.AdminKubeconfig())
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
-	config.Dial = l.Store().DialContext
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &Chain{
-		client: client, stop: cancel, done: make(chan struct{}),
-		url: api.URL() + "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases?watch=true&fieldSelector=metadata.name%3D" + leaseName,
-	}
-	go c.run(ctx)
-	return c, nil
+func newChain() *Chain {
+	c := &Chain{}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
 }
 
-// end stops watching.
+// follow takes in what becomes of the lease in a place.
+func (c *Chain) follow(k *keep) {
+	c.done.Go(func() {
+		defer k.close()
+		if k.watch != nil {
+			c.run(k.watch)
+			return
+		}
+		// A state that was skipped is a gap in the tokens, which verifyChain finds.
+		pace := lease.Pace{RetryMax: time.Second, Beside: time.Second, Poll: pollEvery / 2}
+		_ = lease.Follow(c.ctx, k.record, pace, nil, func(s lease.Snapshot) { c.takeRecord(&s) })
+	})
+}
+
+// end stops following.
 func (c *Chain) end() {
 	c.stop()
-	<-c.done
-	c.client.CloseIdleConnections()
+	c.done.Wait()
 }
 
-func (c *Chain) run(ctx context.Context) {
-	defer close(c.done)
-	version := ""
+func (c *Chain) takeRecord(s *lease.Snapshot) {
+	r := &s.Record
+	switch {
+	case r.Moved.Reserved: // it has not been here yet
+	case s.Version != "":
+		e := Entry{Seen: time.Now(), Holder: r.Holder, Token: r.Token, Verdict: r.Verdict}
+		if e.Holder != "" {
+			e.Written = r.Acquired
+		}
+		c.add(e)
+	case len(c.Entries()) > 0: // else nothing was written yet
+		c.add(Entry{Seen: time.Now()})
+	}
+}
+
+// kubeWatch watches a Lease object of Kubernetes as administrator, on the store's own host: no cut is between.
+type kubeWatch struct {
+	client *http.Client
+	url    string
+}
+
+func (c *Chain) run(w *kubeWatch) {
+	defer w.client.CloseIdleConnections()
+	version, ctx := "", c.ctx
 	for ctx.Err() == nil {
 		var err error
 		if c.takeRelist() {
 			version = ""
 		}
-		if version, err = c.listen(ctx, version); errors.Is(err, errExpired) {
+		if version, err = c.listen(ctx, w, version); errors.Is(err, errExpired) {
 			version = "" // from what there is now: a verdict that was missed leaves a gap in the tokens, which verifyChain finds
 		}
 		timer := time.NewTimer(pollEvery)
@@ -96,12 +113,12 @@ func (c *Chain) run(ctx context.Context) {
 var errExpired = errors.New("cluster: the past is forgotten")
 
 // listen takes in what one watch tells and returns from where the next has to go on.
-func (c *Chain) listen(ctx context.Context, version string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"&resourceVersion="+version, nil)
+func (c *Chain) listen(ctx context.Context, w *kubeWatch, version string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"&resourceVersion="+version, nil)
 	if err != nil {
 		return version, err
 	}
-	response, err := c.client.Do(request)
+	response, err := w.client.Do(request)
 	if err != nil {
 		return version, err
 	}
@@ -147,9 +164,13 @@ func (c *Chain) take(o *coordinationv1.Lease) error {
 		Token   uint64       `json:"token"`
 		Holder  string       `json:"holder"`
 		Verdict *sbr.Verdict `json:"verdict"`
+		Moved   lease.Moved  `json:"moved"`
 	}
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
 		return fmt.Errorf("cluster: annotation of the lease: %w", err)
+	}
+	if record.Moved.Reserved { // it has not been here yet
+		return nil
 	}
 	e := Entry{Seen: time.Now(), Holder: record.Holder, Token: record.Token, Verdict: record.Verdict}
 	if o.Spec.AcquireTime != nil && e.Holder != "" {

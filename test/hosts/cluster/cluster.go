@@ -25,10 +25,11 @@ const leaseName = System + "-sbr"
 // Cluster is a running cluster. Its methods may be called from several goroutines.
 type Cluster struct {
 	lab       *lab.Lab
-	api       *kubetest.Cluster
 	options   Options
 	namespace string
-	account   *kubetest.Account
+	account   *kubetest.Account // nil where the lease is not in Kubernetes
+	store     *Store
+	keep      *keep
 	chain     *Chain
 	sampler   *sampler
 
@@ -38,18 +39,11 @@ type Cluster struct {
 
 // Start starts the processes on the hosts of a lab, which must not run anything else; those that the lab does not have are added. It does
 // not wait: WaitWhole does. The caller stops it before the lab is closed.
-func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*Cluster, error) {
+func Start(ctx context.Context, l *lab.Lab, store *Store, o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{lab: l, api: api, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
-	var err error
-	if c.account, err = api.LeastPrivilegeAccount(ctx, c.namespace, leaseName); err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
-	if err := c.allow(ctx, api, slices.Concat(o.Singleton.leases(), o.Shards.leases())); err != nil {
-		return nil, err
-	}
+	c := &Cluster{lab: l, store: store, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
 	for _, name := range slices.Concat(o.Hosts, o.Later) {
 		if l.Host(name) == nil {
 			if _, err := l.AddHost(ctx, name); err != nil {
@@ -57,9 +51,12 @@ func Start(ctx context.Context, l *lab.Lab, api *kubetest.Cluster, o Options) (*
 			}
 		}
 	}
-	if c.chain, err = follow(l, api, c.namespace); err != nil {
+	var err error
+	if c.keep, err = store.open(ctx, c); err != nil {
 		return nil, err
 	}
+	c.chain = newChain()
+	c.chain.follow(c.keep)
 	for i, name := range o.Hosts {
 		if i > 0 && o.Stagger > 0 {
 			time.Sleep(o.Stagger)

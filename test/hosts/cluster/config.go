@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
@@ -19,6 +20,8 @@ const (
 	gossipPort = 7946
 	rpcAddress = "127.0.0.1:7373"
 	pageURL    = "http://127.0.0.1:7380"
+
+	majorityBlock = "lease-majority"
 )
 
 // note is what the hooks write: one line each time, with the time at which they run.
@@ -26,16 +29,17 @@ const note = `printf '%s\t%s\t%s\t%s\t%s\n' "$SBR_EVENT" "$(date +%s.%N)" "$SBR_
 
 // place is what the configuration of one member says of where it is.
 type place struct {
-	host, bind            string
-	others                []string
-	hooks                 string // the file that they write to
-	namespace, kubeconfig string // of the lease
+	host, bind string
+	others     []string
+	hooks      string // the file that they write to
+	kind       string // lease-implementation
+	section    map[string]any
 }
 
 // sbrYAML is the configuration of one member. It is JSON, which is YAML too.
 func (o *Options) sbrYAML(p place) ([]byte, error) {
 	hook := []string{"/bin/sh", "-c", note, p.hooks}
-	lease := map[string]any{"kubernetes": map[string]any{"namespace": p.namespace, "kubeconfig": p.kubeconfig}}
+	lease := map[string]any{p.kind: p.section}
 	maps.Copy(lease, o.Settings.Lease)
 	content := map[string]any{
 		"system": System,
@@ -43,10 +47,10 @@ func (o *Options) sbrYAML(p place) ([]byte, error) {
 		"serf":   o.serfBlock(p),
 		"hooks":  map[string]any{"on-suspend": hook, "on-resume": hook, "on-down": hook},
 	}
-	if o.Settings.Resolver != nil {
-		content["split-brain-resolver"] = o.Settings.Resolver
+	if resolver := o.resolverBlock(p.kind); resolver != nil {
+		content["split-brain-resolver"] = resolver
 	}
-	if block := o.Singleton.block(); block != nil {
+	if block := o.Singleton.block(p.kind); block != nil {
 		content["singleton"] = block
 	}
 	raw, err := json.MarshalIndent(content, "", "  ")
@@ -54,6 +58,19 @@ func (o *Options) sbrYAML(p place) ([]byte, error) {
 		return nil, fmt.Errorf("cluster: sbr.yaml: %w", err)
 	}
 	return raw, nil
+}
+
+// resolverBlock is the block split-brain-resolver; nil: there is none.
+func (o *Options) resolverBlock(kind string) map[string]any {
+	if kind == kubernetes.Key { // the default
+		return o.Settings.Resolver
+	}
+	majority, _ := o.Settings.Resolver[majorityBlock].(map[string]any)
+	if majority = maps.Clone(majority); majority == nil {
+		majority = make(map[string]any)
+	}
+	majority["lease-implementation"] = kind
+	return o.Settings.With(majorityBlock, majority).Resolver
 }
 
 func (o *Options) serfBlock(p place) map[string]any {
@@ -91,7 +108,7 @@ func (o *Options) tags(host string) map[string]string {
 func (c *Cluster) writeConfig(h *lab.Host) (string, error) {
 	raw, err := c.options.sbrYAML(place{
 		host: h.Name(), bind: h.At(gossipPort), others: c.othersThan(h), hooks: h.File("hooks.txt"),
-		namespace: c.namespace, kubeconfig: c.account.Kubeconfig(),
+		kind: c.store.Kind, section: c.keep.section,
 	})
 	if err != nil {
 		return "", err

@@ -12,7 +12,8 @@ import (
 )
 
 var onN1 = place{
-	host: "n1", bind: "10.0.0.1:7946", others: []string{"10.0.0.2:7946"}, hooks: "/dir/hooks.txt", namespace: "ns", kubeconfig: "/kubeconfig",
+	host: "n1", bind: "10.0.0.1:7946", others: []string{"10.0.0.2:7946"}, hooks: "/dir/hooks.txt",
+	kind: "kubernetes", section: map[string]any{"namespace": "ns", "kubeconfig": "/kubeconfig"},
 }
 
 func parsed(t *testing.T, o Options) *config.File {
@@ -48,6 +49,25 @@ func TestSbrYAML_BesideAStockAgent(t *testing.T) {
 func TestSbrYAML_WithoutSettingsAreTheDefaults(t *testing.T) {
 	f := parsed(t, Options{})
 	require.Equal(t, config.Default().SplitBrainResolver, f.SplitBrainResolver)
+}
+
+func TestSbrYAML_AnotherStore(t *testing.T) {
+	elsewhere := onN1
+	elsewhere.kind, elsewhere.section = "etcd", map[string]any{"endpoints": []string{"http://10.0.0.6:20000"}}
+	for _, o := range []Options{{}, {Settings: Fast(), Singleton: &Singleton{Name: "backup", Guard: ByBoth}}} {
+		raw, err := o.sbrYAML(elsewhere)
+		require.NoError(t, err)
+		f, err := config.Parse("sbr.yaml", raw)
+		require.NoError(t, err)
+		kind, err := f.LeaseStore()
+		require.NoError(t, err)
+		require.Equal(t, "etcd", kind)
+		if o.Singleton != nil {
+			require.Equal(t, "etcd", f.Singleton.UseLease)
+			require.Equal(t, time.Second, f.SplitBrainResolver.LeaseMajority.AcquireLeaseDelayForMinority)
+		}
+	}
+	require.NotContains(t, Fast().Resolver[majorityBlock], "lease-implementation")
 }
 
 func TestSbrYAML_Singleton(t *testing.T) {

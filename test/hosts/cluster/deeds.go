@@ -3,25 +3,22 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
 	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // What operators and platforms do to a cluster, to its store and to its rights.
 
-// Account is what the members ask the lease store as: its rights and its token can be taken away.
+// Account is what the members ask Kubernetes as: its rights and its token can be taken away. Of another store it
+// is nil.
 func (c *Cluster) Account() *kubetest.Account { return c.account }
 
 // tidyUp is what an operator does on a host: each member that the stock agent there calls failed is removed.
@@ -81,64 +78,37 @@ func (m *Member) LoseState() error {
 	return nil
 }
 
-func (c *Cluster) leasesPath() string {
-	return "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases"
-}
-
-// ask sends a request about the lease as administrator and returns the status code.
-func (c *Cluster) ask(ctx context.Context, method, path string, body, answer any) (int, error) {
-	code, raw, err := c.api.Do(ctx, method, path, body)
-	if err == nil && code < 300 && answer != nil {
-		err = json.Unmarshal(raw, answer)
-	}
-	if err == nil && code >= 300 && code != http.StatusNotFound && code != http.StatusConflict {
-		err = fmt.Errorf("%s %s: %d %s", method, path, code, bytes.TrimSpace(raw))
-	}
-	if err != nil {
-		return code, fmt.Errorf("cluster: the lease: %w", err)
-	}
-	return code, nil
-}
-
-// Record is the lease as it is; nil: there is none.
-func (c *Cluster) Record(ctx context.Context) (*coordinationv1.Lease, error) {
-	var l coordinationv1.Lease
-	code, err := c.ask(ctx, http.MethodGet, c.leasesPath()+"/"+leaseName, nil, &l)
-	if err != nil || code == http.StatusNotFound {
-		return nil, err
-	}
-	return &l, nil
+// Record is the lease as it is; the zero record: there is none.
+func (c *Cluster) Record(ctx context.Context) (lease.Record, error) {
+	now, err := c.keep.record.Read(ctx)
+	return now.Record, err
 }
 
 // DeleteRecord is `kubectl delete lease`. There may be none.
 func (c *Cluster) DeleteRecord(ctx context.Context) error {
 	c.chain.forget(false)
-	_, err := c.ask(ctx, http.MethodDelete, c.leasesPath()+"/"+leaseName, nil, nil)
-	return err
+	if err := c.keep.remove(ctx); err != nil {
+		return fmt.Errorf("cluster: the lease: %w", err)
+	}
+	return nil
 }
 
 // replaceTries bounds how often members may write between the reading and the replacing.
 const replaceTries = 20
 
 // ReplaceRecord puts an earlier state in the place of the lease, as `kubectl replace` does; where there is
-// none it is made anew, under another uid. Without an earlier state the lease is deleted.
-func (c *Cluster) ReplaceRecord(ctx context.Context, earlier *coordinationv1.Lease) error {
-	if earlier == nil {
+// none it is made anew. Without an earlier state the lease is deleted.
+func (c *Cluster) ReplaceRecord(ctx context.Context, earlier lease.Record) error {
+	if earlier.Token == 0 {
 		return c.DeleteRecord(ctx)
 	}
 	c.chain.forget(false)
 	for range replaceTries {
-		now, err := c.Record(ctx)
+		now, err := c.keep.record.Read(ctx)
 		if err != nil {
 			return err
 		}
-		next, method, path := earlier.DeepCopy(), http.MethodPost, c.leasesPath()
-		next.APIVersion, next.Kind, next.ResourceVersion, next.UID = "coordination.k8s.io/v1", "Lease", "", ""
-		if now != nil {
-			method, path = http.MethodPut, path+"/"+leaseName
-			next.ResourceVersion, next.UID = now.ResourceVersion, now.UID
-		}
-		if code, err := c.ask(ctx, method, path, next, nil); err != nil || code < 300 {
+		if _, err = c.keep.record.Write(ctx, earlier, now.Version); !errors.Is(err, lease.ErrConflict) {
 			return err
 		}
 	}
@@ -148,5 +118,5 @@ func (c *Cluster) ReplaceRecord(ctx context.Context, earlier *coordinationv1.Lea
 // RestoreStore lets etcd go back to a snapshot, the API server with it, and returns when they answer again.
 func (c *Cluster) RestoreStore(ctx context.Context, snapshot string) error {
 	c.chain.forget(true)
-	return c.api.RestoreEtcd(ctx, snapshot)
+	return c.store.API.RestoreEtcd(ctx, snapshot)
 }

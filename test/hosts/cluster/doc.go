@@ -1,7 +1,8 @@
 // Package cluster runs a Serf cluster under `sbr agent` on the hosts of a lab, and judges it from outside: by exit statuses, by what the
 // hooks wrote, by every change of the lease object, and by what each agent says of itself.
 //
-//	c, err := cluster.Start(ctx, l, api, cluster.Options{Hosts: []string{"n1", "n2", "n3"}, Settings: cluster.Fast()})
+//	store, err := cluster.StartStore(ctx, l, "api", "postgres", os.Stderr)
+//	c, err := cluster.Start(ctx, l, store, cluster.Options{Hosts: []string{"n1", "n2", "n3"}, Settings: cluster.Fast()})
 //	err = c.WaitWhole(ctx)
 //	err = l.Partition([]string{"n1", "n2"}, []string{"n3"})
 //	up, err := c.WaitOneSide(ctx)

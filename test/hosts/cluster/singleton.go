@@ -50,7 +50,7 @@ const runAgain = 300 * time.Millisecond
 func (s *Singleton) lease() string { return System + "-singleton-" + s.Name }
 
 // block is the block singleton of sbr.yaml; nil: there is none.
-func (s *Singleton) block() map[string]any {
+func (s *Singleton) block(kind string) map[string]any {
 	if s == nil || s.Guard == ByLease {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *Singleton) block() map[string]any {
 		block = make(map[string]any)
 	}
 	if s.Guard == ByBoth {
-		block["use-lease"] = "kubernetes"
+		block["use-lease"] = kind
 	}
 	return block
 }
@@ -102,7 +102,7 @@ func (c *Cluster) startRun(h *lab.Host) (*lab.Supervisor, error) {
 	}
 	args := []string{"run", "--stop-timeout", cmp.Or(s.StopTimeout, 2*time.Second).String(), "--log-format", "json"}
 	if s.Guard == ByLease {
-		args = append(args, "--lease", "kubernetes:"+s.lease(), "--namespace", c.namespace, "--kubeconfig", c.account.Kubeconfig(), "--config", h.File("sbr.yaml"))
+		args = append(args, "--lease", c.store.Kind+":"+s.lease(), "--config", h.File("sbr.yaml"))
 	} else {
 		args = append(args, "--singleton", s.Name)
 	}

@@ -23,5 +23,5 @@
 //
 // # Assumptions
 //
-//   - The configuration names a lease in Kubernetes.
+//   - The configuration names a lease in Kubernetes, etcd, PostgreSQL or MongoDB.
 package main

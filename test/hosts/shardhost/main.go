@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes" // where the leases are
+	_ "github.com/serf-sbr/serf-sbr/lease/etcd" // where the leases are
+	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	_ "github.com/serf-sbr/serf-sbr/lease/mongodb"
+	_ "github.com/serf-sbr/serf-sbr/lease/postgres"
 )
 
 // The exit statuses besides downing.ExitDowned.

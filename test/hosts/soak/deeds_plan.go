@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/lease/etcd"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
 // What operators and platforms do meanwhile.
@@ -52,6 +55,18 @@ var families = []family{forcedFamily, recordFamily, linksFamily}
 
 // forgets reports whether the store is made to forget something.
 func (k kind) forgets() bool { return k == leaseDeleted || k == leaseReplaced || k == etcdRestored }
+
+// refuses says why a store of a kind cannot have a fault; empty: it can.
+func refuses(store string, k kind) string {
+	switch {
+	case k == rightsTaken && store != kubernetes.Key:
+		return store + " has no accounts here whose rights could be taken away"
+	case k == etcdRestored && store != kubernetes.Key && store != etcd.Key:
+		return store + " has no etcd that could be restored"
+	default:
+		return ""
+	}
+}
 
 // forgets returns the fault that makes the store forget something; nil: there is none.
 func (p *plan) forgets() *fault {

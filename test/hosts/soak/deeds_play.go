@@ -10,8 +10,7 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
@@ -25,8 +24,8 @@ const (
 
 // past is what the store held when a round began.
 type past struct {
-	record   *coordinationv1.Lease
-	snapshot string // of etcd; empty: none was taken
+	record   lease.Record // the zero one: there was none
+	snapshot string       // of etcd; empty: none was taken
 }
 
 // remember takes down what the store holds: see fault.Back.
@@ -37,7 +36,7 @@ func (s *stage) remember(ctx context.Context, p *plan) error {
 		return err
 	}
 	if p.Family == recordFamily || p.has(etcdRestored) != nil {
-		if now.snapshot, err = s.api.SnapshotEtcd(); err != nil {
+		if now.snapshot, err = s.store.API.SnapshotEtcd(); err != nil {
 			return err
 		}
 	}

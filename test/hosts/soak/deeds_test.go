@@ -38,6 +38,38 @@ func TestForcedPlan_EachShapeWithEachStableAfter(t *testing.T) {
 	require.Positive(t, count[debianMode])
 }
 
+// What a store cannot have is left out of its rounds, and nothing else.
+func TestPlan_LeavesOutWhatAStoreCannotHave(t *testing.T) {
+	refused := func(store string) (all []kind) {
+		for _, k := range deeds {
+			if refuses(store, k) != "" {
+				all = append(all, k)
+			}
+		}
+		return all
+	}
+	for store, want := range map[string][]kind{
+		"kubernetes": nil, "etcd": {rightsTaken},
+		"postgres": {rightsTaken, etcdRestored}, "mongodb": {rightsTaken, etcdRestored},
+	} {
+		require.Equal(t, want, refused(store), store)
+		o := options{seed: 1, store: store}
+		left := 0
+		for round := 1; round <= 300; round++ {
+			p, whole := o.plan(round), newMixedPlan(1, round)
+			for _, k := range want {
+				require.Nil(t, p.has(k))
+			}
+			left += len(whole.Faults) - len(p.Faults)
+		}
+		require.Equal(t, len(want) > 0, left > 0)
+	}
+	_, err := parseOptions([]string{"--family", "record", "--store", "postgres"}, new(bytes.Buffer))
+	require.ErrorContains(t, err, "no etcd")
+	_, err = parseOptions([]string{"--store", "file"}, new(bytes.Buffer))
+	require.ErrorContains(t, err, "kubernetes")
+}
+
 func TestRecordPlan_EachWayToForgetAtEachMoment(t *testing.T) {
 	type combination struct {
 		kind kind

@@ -1,10 +1,12 @@
 //go:build linux
 
 // Soak plays random rounds of faults on real hosts: five network namespaces, a stock serf agent with `sbr agent` on each (in some rounds
-// Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them.
+// Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them,
+// or another lease store.
 //
 //	go run -C test ./hosts/soak --rounds 200 --seed 1 --parallel 5
 //	go run -C test ./hosts/soak --seed 1 --round 17
+//	go run -C test ./hosts/soak --rounds 30 --seed 1 --store postgres
 //	go run -C test ./hosts/soak --rounds 100 --seed 1 --singleton
 //	go run -C test ./hosts/soak --rounds 300 --seed 1 --planned
 //	go run -C test ./hosts/soak --rounds 100 --seed 1 --shards
@@ -18,6 +20,9 @@
 // that forgets. With --family all rounds are about one such deed, or about cuts of single links, with how many members are up of those that
 // can all reach each other.
 //
+// With --store the lease is in PostgreSQL, etcd, or FerretDB (mongodb). What such a store cannot have is left out
+// of its rounds, and named.
+//
 // With --singleton a program runs under `sbr run` on one of the hosts and writes to a ledger. Rounds in which hosts stand still, crash or are updated come in
 // between; which host is hit may follow from where the program runs.
 //
@@ -30,7 +35,7 @@
 //   - At the end of the cut exactly one side is up. Nobody may be where the store could not be reached or did not answer, where a side was
 //     killed or stopped, and where the view never became stable; everybody may be where the cut healed in time.
 //   - No incarnation that was downed works again. Losers that start again in the cut are not ready while they are cut off from those who are up.
-//   - The chain of verdicts, read from the lease object by a watch, is unbroken: tokens grow by one, nobody who was downed holds the lease or
+//   - The chain of verdicts, read from the lease by a watch (in FerretDB by asking 20 times a second), is unbroken: tokens grow by one, nobody who was downed holds the lease or
 //     survives a later verdict. The record goes back only where the round made the store forget it.
 //   - `sbr agent` never ends with status 2. Each process that was downed ran its hook once and ended with status 70, and no other did.
 //   - After the heal all five are members within two minutes. At a clean cut a loser is down within the computed bound.

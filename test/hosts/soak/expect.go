@@ -11,7 +11,7 @@ func (p *plan) nobodyAllowed() string {
 		return "" // a largest group always stays
 	case p.has(storeAll) != nil:
 		return "the store is cut off from everyone"
-	case p.has(apiKilled) != nil || p.has(etcdPaused) != nil || p.has(rightsTaken) != nil:
+	case p.has(storeKilled) != nil || p.has(storePaused) != nil || p.has(rightsTaken) != nil:
 		return "the store does not answer for a while"
 	case p.forgets() != nil && p.forgets().When == "":
 		return "the store forgets while members are suspects: it is not raced for until it is told again"

@@ -42,7 +42,7 @@ func (s *soak) run(ctx context.Context) error {
 	var workers tasks
 	for i := range min(s.options.parallel, len(s.todo)) {
 		workers.start(func() error {
-			// API servers that start at once take each other's time.
+			// Stores that start at once take each other's time.
 			if !sleep(ctx, time.Duration(i)*startApart) {
 				return nil
 			}
@@ -125,7 +125,7 @@ func (s *soak) work(ctx context.Context, number int) (err error) {
 
 // open builds a stage and waits until its cluster is whole.
 func (s *soak) open(ctx context.Context, k stageKind, name string) (*stage, error) {
-	st, err := newStage(ctx, s.programs, k, filepath.Join(s.options.logs, name))
+	st, err := newStage(ctx, s.programs, s.options.store, k, filepath.Join(s.options.logs, name))
 	if err != nil {
 		return nil, err
 	}

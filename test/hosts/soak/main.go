@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
@@ -45,6 +46,7 @@ type options struct {
 	singleton, shards bool
 	planned           bool
 	family            family
+	store             string
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
@@ -58,6 +60,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
+	f.StringVar(&o.store, "store", cluster.Stores[0], "where the lease is kept: "+strings.Join(cluster.Stores, ", "))
 	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), record (the store forgets) or links (cuts that are not clean)", func(text string) error {
 		if o.family = family(text); !slices.Contains(families, o.family) {
 			return fmt.Errorf("%q: there are %q", text, families)
@@ -85,6 +88,10 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = errors.New("--rounds and --parallel must be at least 1")
 	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
+	case !slices.Contains(cluster.Stores, o.store):
+		err = fmt.Errorf("--store %s: there are %q", o.store, cluster.Stores)
+	case o.family == recordFamily && refuses(o.store, etcdRestored) != "":
+		err = fmt.Errorf("--family %s: %s", recordFamily, refuses(o.store, etcdRestored))
 	case o.family != mixed && (o.singleton || o.shards || o.planned):
 		err = errors.New("--family is about rounds without --singleton, --planned and --shards")
 	}
@@ -103,8 +110,15 @@ func (o *options) numbers() []int {
 	return all
 }
 
-// plan is that of a round.
+// plan is that of a round, without the faults that the store cannot have.
 func (o *options) plan(round int) plan {
+	p := o.whole(round)
+	p.Faults = slices.DeleteFunc(p.Faults, func(f fault) bool { return refuses(o.store, f.Kind) != "" })
+	return p
+}
+
+// whole is the plan as it is in Kubernetes.
+func (o *options) whole(round int) plan {
 	switch {
 	case o.singleton:
 		return newSinglePlan(o.seed, round)
@@ -158,6 +172,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "soak: %v\n", err)
 		return exitBad
 	}
+	for _, k := range deeds {
+		if why := refuses(o.store, k); why != "" {
+			fmt.Fprintf(stderr, "soak: rounds are played without %q: %s\n", k, why)
+		}
+	}
 	s, err := playAll(ctx, o, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "soak: %v\n", err)
@@ -186,6 +205,7 @@ func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary,
 	if err != nil {
 		return summary{}, err
 	}
+	p.versions = append(p.versions, "lease in "+o.store)
 	start, done := time.Now(), 0
 	s := newSoak(o, p, nil)
 	total := len(s.todo)

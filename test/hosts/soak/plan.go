@@ -46,15 +46,15 @@ func (s shape) clean() bool {
 type kind string
 
 const (
-	storeSome  kind = "store cut off for some"
-	storeSide  kind = "store cut off for one side"
-	storeAll   kind = "store cut off for everyone"
-	pause      kind = "SIGSTOP"
-	kill       kind = "kill -9"
-	apiKilled  kind = "API server killed"
-	etcdPaused kind = "etcd paused"
-	healEarly  kind = "healed in the race"
-	secondCut  kind = "second cut"
+	storeSome   kind = "store cut off for some"
+	storeSide   kind = "store cut off for one side"
+	storeAll    kind = "store cut off for everyone"
+	pause       kind = "SIGSTOP"
+	kill        kind = "kill -9"
+	storeKilled kind = "store killed" // of Kubernetes the API server
+	storePaused kind = "store paused" // of Kubernetes etcd
+	healEarly   kind = "healed in the race"
+	secondCut   kind = "second cut"
 )
 
 // target is which of a host's processes a fault hits.
@@ -77,7 +77,7 @@ func (s span) String() string { return time.Duration(s).String() }
 // fault is one thing that goes wrong besides the cut.
 type fault struct {
 	Kind kind `json:"kind"`
-	// At counts from the cut, or from When; For is how long an API server, etcd or the rights are away.
+	// At counts from the cut, or from When; For is how long the store or the rights are away.
 	At   span   `json:"at"`
 	When moment `json:"when,omitempty"`
 	// Back is to the beginning of which round a store goes back that forgets: 0 this one, 1 the one before.
@@ -227,7 +227,7 @@ func (d dice) faults(p *plan) {
 // ofStore reports whether a fault keeps some or all from the store.
 func (f *fault) ofStore() bool {
 	switch f.Kind {
-	case storeSome, storeSide, storeAll, apiKilled, etcdPaused:
+	case storeSome, storeSide, storeAll, storeKilled, storePaused:
 		return true
 	default:
 		return false
@@ -251,9 +251,9 @@ func (d dice) fault(p *plan) fault {
 	case x < 66:
 		return fault{Kind: kill, At: d.moment(), Hosts: d.some(1), Target: d.target(p)}
 	case x < 74:
-		return fault{Kind: apiKilled, At: d.moment(), For: d.between(time.Second, 6*time.Second)}
+		return fault{Kind: storeKilled, At: d.moment(), For: d.between(time.Second, 6*time.Second)}
 	case x < 82:
-		return fault{Kind: etcdPaused, At: d.moment(), For: d.between(time.Second, 8*time.Second)}
+		return fault{Kind: storePaused, At: d.moment(), For: d.between(time.Second, 8*time.Second)}
 	case x < 90:
 		return fault{Kind: healEarly, At: max(d.moment(), span(time.Second))}
 	default:

@@ -74,7 +74,7 @@ func TestNewPlan_IsSound(t *testing.T) {
 	}
 	for _, k := range []any{
 		moduleMode, debianMode, ownMode, halves, lone, threeWay, isolated, bridge, oneWay, flapping, loss,
-		storeSome, storeSide, storeAll, pause, kill, apiKilled, etcdPaused, healEarly, secondCut,
+		storeSome, storeSide, storeAll, pause, kill, storeKilled, storePaused, healEarly, secondCut,
 	} {
 		require.Greater(t, count[k], 150, k)
 	}
@@ -90,7 +90,7 @@ func TestNobodyAllowed(t *testing.T) {
 		{"a clean cut", plan{Shape: halves, Sides: cut}, ""},
 		{"a side without the store", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: storeSide, Hosts: cut[0]}}}, ""},
 		{"nobody has the store", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: storeAll, Hosts: hosts}}}, "cut off from everyone"},
-		{"etcd stands still", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: etcdPaused}}}, "does not answer"},
+		{"etcd stands still", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: storePaused}}}, "does not answer"},
 		{"unrest", plan{Shape: flapping, Sides: cut}, "unrest"},
 		{"one is killed", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: kill, Hosts: []string{"n4"}}}}, ""},
 		{"a side stands still and goes on", plan{Shape: halves, Sides: cut, Faults: []fault{{Kind: pause, Hosts: cut[1], Target: agent}}}, ""},

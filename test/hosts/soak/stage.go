@@ -14,7 +14,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
-	"github.com/serf-sbr/serf-sbr/test/kubetest"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -60,7 +59,7 @@ func (p *plan) kind() stageKind {
 type stage struct {
 	kind    stageKind
 	lab     *lab.Lab
-	api     *kubetest.Cluster
+	store   *cluster.Store
 	cluster *cluster.Cluster
 	ledger  *cluster.Ledger // nil where nothing writes to one
 	load    load            // the same
@@ -74,13 +73,13 @@ type stage struct {
 }
 
 // newStage builds a stage; its logs are in dir.
-func newStage(ctx context.Context, p *programs, k stageKind, dir string) (*stage, error) {
+func newStage(ctx context.Context, p *programs, store string, k stageKind, dir string) (*stage, error) {
 	l, err := lab.New(ctx, lab.Options{Hosts: hosts, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{kind: k, lab: l, frozen: make(map[string]*lab.Standstill)}
-	if s.api, err = l.StartAPI(ctx, "api", os.Stderr); err != nil {
+	if s.store, err = cluster.StartStore(ctx, l, "store", store, os.Stderr); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode, Settings: settings(k.stable)}
@@ -92,7 +91,7 @@ func newStage(ctx context.Context, p *programs, k stageKind, dir string) (*stage
 			return nil, errors.Join(err, l.Close())
 		}
 	}
-	if s.cluster, err = cluster.Start(ctx, l, s.api, o); err != nil {
+	if s.cluster, err = cluster.Start(ctx, l, s.store, o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
@@ -213,10 +212,10 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 		return s.depart(ctx, f)
 	case crash, runKilled, programKilled:
 		return s.hurt(ctx, f)
-	case apiKilled:
-		return s.away(ctx, f, func() error { s.api.KillAPIServer(); return nil }, func() error { return s.api.StartAPIServer(ctx) })
-	case etcdPaused:
-		return s.away(ctx, f, s.api.PauseEtcd, s.api.ContinueEtcd)
+	case storeKilled:
+		return s.away(ctx, f, func() error { s.store.Kill(); return nil }, func() error { return s.store.Start(ctx) })
+	case storePaused:
+		return s.away(ctx, f, func() error { return s.store.Pause(ctx) }, s.store.Continue)
 	default:
 		return fmt.Errorf("a fault %q", f.Kind)
 	}

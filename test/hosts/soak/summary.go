@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
 // quick bounds the 99th percentile of the double-active time of losers that reach the store.
@@ -130,7 +132,7 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
 	}
 	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool { return len(p.Faults) == 0 })))
-	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, apiKilled, etcdPaused, healEarly, secondCut}, deeds...) {
+	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, storeKilled, storePaused, healEarly, secondCut}, deeds...) {
 		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
 	}
 	return s
@@ -193,6 +195,9 @@ func command(o *options, round int) string {
 		text += " --planned"
 	case o.family != mixed:
 		text += " --family " + string(o.family)
+	}
+	if o.store != "" && o.store != cluster.Stores[0] {
+		text += " --store " + o.store
 	}
 	return text
 }
