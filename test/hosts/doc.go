@@ -3,7 +3,8 @@
 //
 //   - cut clusters in every way and hold the outcome against the promises, for `sbr agent` beside a stock Serf agent (two flavours) and as a
 //     node of its own (TestPartition_… and the others);
-//   - start clusters that have to find themselves again (TestStarts_…), and upgrade one with a cut in the middle (TestUpgrade_…);
+//   - start clusters that have to find themselves again (TestStarts_…), and upgrade one with a cut in the middle
+//     (TestUpgrade_…), or take its lease to another store (TestMove_…);
 //   - run a program in exactly one place, by `sbr run`, and hold what it has written to a real resource against that (TestSingleton_…);
 //   - run shards in an application of their own, shardhost, and do the same (TestShards_…);
 //   - play the scenario files of the simulator, as far as they can be played in real time (TestScenarios).

@@ -116,8 +116,17 @@ func needsRoot(t *testing.T) {
 	require.NoError(t, lab.Check())
 }
 
-// newLab is a lab with an API server; its logs are kept and named when the test fails.
+// newLab is a lab with an API server.
 func newLab(t *testing.T, hosts ...string) (*lab.Lab, *kubetest.Cluster) {
+	t.Helper()
+	l := newHosts(t, hosts...)
+	api, err := l.StartAPI(t.Context(), "api", os.Stderr)
+	require.NoError(t, err)
+	return l, api
+}
+
+// newHosts is a lab; its logs are kept and named when the test fails.
+func newHosts(t *testing.T, hosts ...string) *lab.Lab {
 	t.Helper()
 	needsRoot(t)
 	l, err := lab.New(t.Context(), lab.Options{Hosts: hosts})
@@ -129,9 +138,7 @@ func newLab(t *testing.T, hosts ...string) (*lab.Lab, *kubetest.Cluster) {
 		}
 		require.NoError(t, l.Close())
 	})
-	api, err := l.StartAPI(t.Context(), "api", os.Stderr)
-	require.NoError(t, err)
-	return l, api
+	return l
 }
 
 // newRig starts a cluster and returns when it is whole.
@@ -152,6 +159,20 @@ func newRigWith(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluste
 func bootRig(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.Options)) *rig {
 	t.Helper()
 	needsRoot(t)
+	o = m.filled(t, o)
+	r := &rig{t: t}
+	r.lab, r.api = newLab(t, o.Hosts...)
+	more(r, &o)
+	var err error
+	r.Cluster, err = cluster.Start(t.Context(), r.lab, cluster.Kubernetes(r.api), o)
+	require.NoError(t, err)
+	t.Cleanup(r.Stop)
+	return r
+}
+
+// filled are the options with the programs of the mode.
+func (m mode) filled(t *testing.T, o cluster.Options) cluster.Options {
+	t.Helper()
 	o.Own, o.Flavour = m.own, m.flavour
 	if o.SBR == "" {
 		o.SBR = sbrPath(t)
@@ -164,14 +185,7 @@ func bootRig(t *testing.T, m mode, o cluster.Options, more func(*rig, *cluster.O
 	if o.Hosts == nil {
 		o.Hosts = five
 	}
-	r := &rig{t: t}
-	r.lab, r.api = newLab(t, o.Hosts...)
-	more(r, &o)
-	var err error
-	r.Cluster, err = cluster.Start(t.Context(), r.lab, cluster.Kubernetes(r.api), o)
-	require.NoError(t, err)
-	t.Cleanup(r.Stop)
-	return r
+	return o
 }
 
 func (r *rig) within(d time.Duration) context.Context {

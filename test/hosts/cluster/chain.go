@@ -71,7 +71,7 @@ func (c *Chain) end() {
 func (c *Chain) takeRecord(s *lease.Snapshot) {
 	r := &s.Record
 	switch {
-	case r.Moved.Reserved: // it has not been here yet
+	case r.Moved.Away(): // it is elsewhere: who follows that tells
 	case s.Version != "":
 		e := Entry{Seen: time.Now(), Holder: r.Holder, Token: r.Token, Verdict: r.Verdict}
 		if e.Holder != "" {
@@ -169,7 +169,7 @@ func (c *Chain) take(o *coordinationv1.Lease) error {
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
 		return fmt.Errorf("cluster: annotation of the lease: %w", err)
 	}
-	if record.Moved.Reserved { // it has not been here yet
+	if record.Moved.Away() { // it is elsewhere: who follows that tells
 		return nil
 	}
 	e := Entry{Seen: time.Now(), Holder: record.Holder, Token: record.Token, Verdict: record.Verdict}

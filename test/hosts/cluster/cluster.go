@@ -83,7 +83,7 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 			return nil, err
 		}
 	}
-	config, err := c.writeConfig(h)
+	config, err := c.writeConfig(h, configFile, c.store.Kind, c.keep)
 	if err != nil {
 		return nil, err
 	}

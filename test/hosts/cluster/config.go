@@ -105,15 +105,16 @@ func (o *Options) tags(host string) map[string]string {
 	return map[string]string{downing.TagRole: strings.Join(o.Roles[host], ",")}
 }
 
-func (c *Cluster) writeConfig(h *lab.Host) (string, error) {
+// writeConfig writes the configuration of a host's member, with the lease in a place of a store.
+func (c *Cluster) writeConfig(h *lab.Host, name, kind string, k *keep) (string, error) {
 	raw, err := c.options.sbrYAML(place{
 		host: h.Name(), bind: h.At(gossipPort), others: c.othersThan(h), hooks: h.File("hooks.txt"),
-		kind: c.store.Kind, section: c.keep.section,
+		kind: kind, section: k.section,
 	})
 	if err != nil {
 		return "", err
 	}
-	path := h.File("sbr.yaml")
+	path := h.File(name)
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		return "", fmt.Errorf("cluster: %w", err)
 	}

@@ -102,7 +102,7 @@ func (c *Cluster) startRun(h *lab.Host) (*lab.Supervisor, error) {
 	}
 	args := []string{"run", "--stop-timeout", cmp.Or(s.StopTimeout, 2*time.Second).String(), "--log-format", "json"}
 	if s.Guard == ByLease {
-		args = append(args, "--lease", c.store.Kind+":"+s.lease(), "--config", h.File("sbr.yaml"))
+		args = append(args, "--lease", c.store.Kind+":"+s.lease(), "--config", h.File(configFile))
 	} else {
 		args = append(args, "--singleton", s.Name)
 	}
