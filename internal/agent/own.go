@@ -240,6 +240,7 @@ const (
 	joinFirst = 200 * time.Millisecond
 	joinMost  = 5 * time.Second
 	joinAgain = 30 * time.Second
+	joinEnd   = 500 * time.Millisecond
 )
 
 // keepJoining joins until it has found others, and goes on seldom: two parts of a cluster that started apart find each other by nothing else.
@@ -299,7 +300,15 @@ func (o *own) close() {
 	case o.bound != nil:
 		_ = o.bound.Shutdown()
 	}
-	o.joining.Wait()
+	joined := make(chan struct{})
+	go func() {
+		o.joining.Wait()
+		close(joined)
+	}()
+	select {
+	case <-joined:
+	case <-time.After(joinEnd): // nothing interrupts a join that is under way: ten seconds for each address
+	}
 }
 
 // serfLogger hands the lines of Serf and memberlist on, with the level that stands in them: "[WARN] serf: …".

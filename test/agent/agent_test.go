@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
+	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +67,25 @@ func TestRun_NotReadyAlone(t *testing.T) {
 	})
 	code, _ := few.get("/healthz/live")
 	require.Equal(t, http.StatusOK, code, "waiting is no reason to be started again")
+}
+
+// A node ends at once although it joins somebody who does not answer: one that is downed in a partition does.
+func TestRun_EndsWhileItJoins(t *testing.T) {
+	home(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	n := start(t, fmt.Sprintf("system: payments\nserf: {node: n1, bind: '127.0.0.1:0', join: ['%s']}\n"+
+		"http: {listen: '127.0.0.1:0'}", silent.Addr()))
+	joining, err := silent.Accept()
+	require.NoError(t, err)
+	defer joining.Close() // what is left of the join ends
+	n.leave()
+	asked := time.Now()
+	status, err := n.ends()
+	require.NoError(t, err)
+	require.Zero(t, status)
+	require.Less(t, time.Since(asked), 8*time.Second, "it waits for no answer: that takes ten seconds")
 }
 
 // The gossip key was changed on one side of a cut: those who wait on the other one are told why they find nobody, and not that all are gone.
