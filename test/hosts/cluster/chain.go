@@ -22,15 +22,16 @@ import (
 
 // Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without a token: there is no lease.
 type Entry struct {
-	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free lease.
+	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free lease in
+	// Kubernetes.
 	Seen, Written time.Time
 	Holder        string
 	Token         uint64
 	Verdict       *sbr.Verdict
 }
 
-// Chain is every state of the lease, in order, heard of from the store while it is there. A lease that moves is in two of them, one after the
-// other: it is one chain.
+// Chain is every state of the lease, in order, heard of from the store while it is there. A lease that moves is in
+// two of them, one after the other: it is one chain.
 type Chain struct {
 	ctx  context.Context //nolint:containedctx // ends what follows
 	stop context.CancelFunc
@@ -73,17 +74,14 @@ func (c *Chain) takeRecord(s *lease.Snapshot) {
 	switch {
 	case r.Moved.Away(): // it is elsewhere: who follows that tells
 	case s.Version != "":
-		e := Entry{Seen: time.Now(), Holder: r.Holder, Token: r.Token, Verdict: r.Verdict}
-		if e.Holder != "" {
-			e.Written = r.Acquired
-		}
-		c.add(e)
+		// A free record says when it was acquired, too, and the state in between may have been skipped.
+		c.add(Entry{Seen: time.Now(), Written: r.Acquired, Holder: r.Holder, Token: r.Token, Verdict: r.Verdict})
 	case len(c.Entries()) > 0: // else nothing was written yet
 		c.add(Entry{Seen: time.Now()})
 	}
 }
 
-// kubeWatch watches a Lease object of Kubernetes as administrator, on the store's own host: no cut is between.
+// kubeWatch watches a Lease object as administrator, on the store's own host: no cut is between.
 type kubeWatch struct {
 	client *http.Client
 	url    string

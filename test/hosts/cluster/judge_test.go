@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -163,4 +164,26 @@ func TestOptions_ReportsEverythingAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "path of sbr")
 	require.ErrorContains(t, err, "path of serf")
 	require.NoError(t, (&Options{Hosts: []string{"a"}, SBR: "sbr", Own: true}).validate())
+}
+
+// A lease that moves is one chain: a record with a mark is not the lease. A state that was skipped is dated all
+// the same.
+func TestChain_FollowsRecords(t *testing.T) {
+	c := newChain()
+	defer c.end()
+	take := func(version lease.Version, r lease.Record) {
+		c.takeRecord(&lease.Snapshot{Version: version, Record: r})
+	}
+	second := verdict(2, "a", []sbr.ID{"a"}, []sbr.ID{"b"})
+	take("", lease.Record{}) // nothing was written yet
+	take("1", lease.Record{Token: 1, Holder: "a"})
+	take("2", lease.Record{Token: 1, Holder: "a", Moved: lease.Moved{Store: "new"}})
+	take("1", lease.Record{Moved: lease.Moved{Store: "old", Reserved: true}})
+	take("2", lease.Record{Token: 1, Holder: "a"})
+	take("3", lease.Record{Token: 2, Acquired: noon, Verdict: second}) // it was held in between
+	require.Len(t, c.Entries(), 2)
+	require.NoError(t, c.Verify())
+	require.Equal(t, noon, c.Verdicts()[0].Written)
+	take("", lease.Record{})
+	require.ErrorIs(t, c.Verify(), ErrBroken, "nobody said that it was deleted")
 }
