@@ -238,6 +238,7 @@ func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
 		require.NoError(t, c.Net.Partition(groups...))
 		c.requireOneSide(groups, 2*time.Minute)
 		require.Equal(t, groups[0], c.Up())
+		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil }) // losers can be down before it
 		require.Equal(t, "n3", downing.NameOf(c.Store.Snapshot().Record.Verdict.DecidedBy))
 	})
 }
