@@ -52,7 +52,7 @@ race: kube browser postgres ## Run all tests with the race detector
 	CGO_ENABLED=1 $(GO) -C test test -race -timeout 40m $(HARNESS)
 
 .PHONY: e2e
-e2e: kube build hosts ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
+e2e: kube build hosts postgres ## Run real agents on hosts of their own (network namespaces, as root) and cut them with dropped packets
 	SBR_E2E=1 $(GO) -C test test -count=1 -p 1 -parallel 6 -timeout 40m ./hosts ./hosts/lab
 
 .PHONY: soak
