@@ -149,7 +149,7 @@ func (c *cell) gives(p *Party) {
 func (c *cell) begin() {
 	WatchOver(c.T, c.a, c.b)
 	if c.whole != nil {
-		c.whole.ready.arrive(c.step)
+		c.whole.ready.Arrive(c.step)
 		c.await(c.whole.happened)
 	}
 	c.mu.Lock()
@@ -160,7 +160,7 @@ func (c *cell) begin() {
 // judged ends a fault of the whole server, which must be over before an observer can look.
 func (c *cell) judged() {
 	if c.whole != nil {
-		c.whole.outcomes.arrive(c.step)
+		c.whole.outcomes.Arrive(c.step)
 		c.await(c.whole.over)
 		c.healed = true
 	}

@@ -108,12 +108,12 @@ func (m *matrix) strike(t *testing.T, r *row, whole Whole) {
 		all.Go(func() { run.do(t.Context(), nil) })
 	}
 	for _, phase := range []struct {
-		gate *gate
+		gate *Gate
 		do   func() error
 		done chan struct{}
 	}{{e.ready, whole.Begin, e.happened}, {e.outcomes, whole.End, e.over}} {
 		select {
-		case <-phase.gate.open:
+		case <-phase.gate.Open:
 		case <-t.Context().Done():
 		}
 		require.NoError(t, phase.do(), r.Name)
@@ -167,32 +167,34 @@ func (r *cellRun) check(t *testing.T) {
 
 // event is a fault of the whole server: it happens when all cells of its row are ready, and is over when each has an outcome.
 type event struct {
-	ready, outcomes *gate
+	ready, outcomes *Gate
 	happened, over  chan struct{}
 }
 
 func newEvent() *event {
-	return &event{ready: newGate(), outcomes: newGate(), happened: make(chan struct{}), over: make(chan struct{})}
+	return &event{ready: NewGate(), outcomes: NewGate(), happened: make(chan struct{}), over: make(chan struct{})}
 }
 
 // leave is for a cell that is over: nobody waits for one that has failed.
 func (e *event) leave(step string) {
-	e.ready.arrive(step)
-	e.outcomes.arrive(step)
+	e.ready.Arrive(step)
+	e.outcomes.Arrive(step)
 }
 
-// gate opens when every step has arrived.
-type gate struct {
-	open chan struct{}
+// Gate opens when every step has arrived.
+type Gate struct {
+	// Open is closed then.
+	Open chan struct{}
 
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-func newGate() *gate { return &gate{open: make(chan struct{}), seen: map[string]bool{}} }
+// NewGate returns a gate that is shut.
+func NewGate() *Gate { return &Gate{Open: make(chan struct{}), seen: map[string]bool{}} }
 
-// arrive may be called any number of times.
-func (g *gate) arrive(step string) {
+// Arrive may be called any number of times.
+func (g *Gate) Arrive(step string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.seen[step] {
@@ -200,6 +202,6 @@ func (g *gate) arrive(step string) {
 	}
 	g.seen[step] = true
 	if len(g.seen) == len(steps) {
-		close(g.open)
+		close(g.Open)
 	}
 }

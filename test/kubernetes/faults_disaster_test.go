@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/test/faults"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -14,7 +15,7 @@ type disaster struct {
 	begin, end func() error
 	err        error
 	// Each opens when all cells have come to it: prepared; with a request on the way; with an outcome.
-	prepared, underWay, outcomes *gate
+	prepared, underWay, outcomes *faults.Gate
 	// The heartbeat comes when it comes: the others start when it has.
 	start    chan struct{}
 	starts   sync.Once
@@ -24,7 +25,7 @@ type disaster struct {
 
 func newDisaster(begin, end func() error) *disaster {
 	return &disaster{
-		begin: begin, end: end, prepared: newGate(), underWay: newGate(), outcomes: newGate(),
+		begin: begin, end: end, prepared: faults.NewGate(), underWay: faults.NewGate(), outcomes: faults.NewGate(),
 		start: make(chan struct{}), happened: make(chan struct{}), over: make(chan struct{}),
 	}
 }
@@ -32,12 +33,12 @@ func newDisaster(begin, end func() error) *disaster {
 // run is the disaster; it returns when all is well again, or sets err.
 func (d *disaster) run(ctx context.Context) {
 	for _, phase := range []struct {
-		gate *gate
+		gate *faults.Gate
 		do   func() error
 		done chan struct{}
 	}{{d.underWay, d.begin, d.happened}, {d.outcomes, d.end, d.over}} {
 		select {
-		case <-phase.gate.open:
+		case <-phase.gate.Open:
 		case <-ctx.Done():
 			d.err = context.Cause(ctx)
 			return
@@ -51,9 +52,9 @@ func (d *disaster) run(ctx context.Context) {
 
 // ready keeps the cell back until its request can be one of those that are on the way.
 func (d *disaster) ready(c *cell) {
-	d.prepared.arrive(c.step.name)
+	d.prepared.Arrive(c.step.name)
 	if c.step.name == "heartbeat" {
-		c.await(d.prepared.open)
+		c.await(d.prepared.Open)
 		return
 	}
 	c.await(d.start)
@@ -61,8 +62,8 @@ func (d *disaster) ready(c *cell) {
 
 // leave is for a cell that is over: nobody waits for one that has failed.
 func (d *disaster) leave(c *cell) {
-	for _, g := range []*gate{d.prepared, d.underWay, d.outcomes} {
-		g.arrive(c.step.name)
+	for _, g := range []*faults.Gate{d.prepared, d.underWay, d.outcomes} {
+		g.Arrive(c.step.name)
 	}
 	if c.step.name == "heartbeat" {
 		d.starts.Do(func() { close(d.start) })
@@ -70,7 +71,7 @@ func (d *disaster) leave(c *cell) {
 }
 
 func (d *disaster) strike(c *cell, _ string) kubetest.Fault {
-	d.underWay.arrive(c.step.name)
+	d.underWay.Arrive(c.step.name)
 	if c.step.name == "heartbeat" {
 		d.starts.Do(func() { close(d.start) })
 	}
@@ -83,7 +84,7 @@ func (d *disaster) strike(c *cell, _ string) kubetest.Fault {
 
 // judged waits for the end of the disaster: nobody can look into the store before.
 func (d *disaster) judged(c *cell) {
-	d.outcomes.arrive(c.step.name)
+	d.outcomes.Arrive(c.step.name)
 	c.await(d.over)
 }
 
@@ -92,28 +93,5 @@ func (c *cell) await(event <-chan struct{}) {
 	case <-event:
 	case <-c.ctx.Done():
 		require.FailNow(c, "waited too long")
-	}
-}
-
-// gate opens when every step has arrived.
-type gate struct {
-	open chan struct{}
-
-	mu   sync.Mutex
-	seen map[string]bool
-}
-
-func newGate() *gate { return &gate{open: make(chan struct{}), seen: map[string]bool{}} }
-
-// arrive may be called any number of times.
-func (g *gate) arrive(step string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.seen[step] {
-		return
-	}
-	g.seen[step] = true
-	if len(g.seen) == stepCount {
-		close(g.open)
 	}
 }
