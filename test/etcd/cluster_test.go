@@ -138,20 +138,22 @@ func (c *cluster) client(t testing.TB) *clientv3.Client {
 	return client
 }
 
-// failover kills the leader and returns when the others answer. The dead one is started again.
-func (c *cluster) failover(t testing.TB) {
+// failover stops the leader, and returns when another one leads and answers. Then the stopped one goes on.
+func (c *cluster) failover(t testing.TB, stop, goOn func(leader *member)) {
 	t.Helper()
 	client := c.client(t)
 	defer client.Close()
-	for _, m := range c.members {
-		status, err := client.Status(t.Context(), m.client)
-		require.NoError(t, err)
-		if status.Leader == status.Header.MemberId {
-			m.server.Kill()
-			require.NoError(t, c.healthy())
-			c.start(m)
-			return
-		}
+	leads := func(m *member) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		status, err := client.Status(ctx, m.client)
+		return err == nil && status.Leader == status.Header.MemberId
 	}
-	require.Fail(t, "the cluster has no leader")
+	old := slices.IndexFunc(c.members, leads)
+	require.GreaterOrEqual(t, old, 0, "the cluster has no leader")
+	stop(c.members[old])
+	others := slices.Delete(slices.Clone(c.members), old, old+1)
+	require.Eventually(t, func() bool { return slices.ContainsFunc(others, leads) }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, c.healthy())
+	goOn(c.members[old])
 }

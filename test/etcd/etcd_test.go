@@ -59,14 +59,28 @@ func TestConformance_OneMember(t *testing.T) {
 	})
 }
 
-// The leader is killed in the middle: what was answered before is not forgotten.
+// The leader is killed, or paused, in the middle: what was answered before is not forgotten. One that goes on after a pause still takes
+// itself for the leader, and has requests waiting.
 func TestConformance_Failover(t *testing.T) {
-	c := newCluster(t, 3)
-	leasetest.RunLease(t, func(t *testing.T) leasetest.Harness {
-		h := c.harness(t)
-		h.Failover = c.failover
-		return h
-	})
+	for name, failover := range map[string]func(*cluster, testing.TB){
+		"killed": func(c *cluster, t testing.TB) {
+			c.failover(t, func(m *member) { m.server.Kill() }, c.start)
+		},
+		"paused": func(c *cluster, t testing.TB) {
+			c.failover(t,
+				func(m *member) { require.NoError(t, m.server.Pause(t.Context())) },
+				func(m *member) { require.NoError(t, m.server.Resume()) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3)
+			leasetest.RunLease(t, func(t *testing.T) leasetest.Harness {
+				h := c.harness(t)
+				h.Failover = func(t testing.TB) { failover(c, t) }
+				return h
+			})
+		})
+	}
 }
 
 func TestNew_NamesWhatIsMissing(t *testing.T) {
