@@ -95,6 +95,8 @@ func (m *member) serfConfig() (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.NodeName = m.name
 	conf.LogOutput, conf.MemberlistConfig.LogOutput = io.Discard, io.Discard
+	// A member that leaves waits for so long, twice, until its leave has been passed on: in vain, when all leave at once.
+	conf.BroadcastTimeout = 500 * time.Millisecond
 	host, port, err := net.SplitHostPort(m.bind)
 	if err != nil {
 		return nil, err
@@ -133,10 +135,12 @@ func (m *member) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	errs := []error{m.front.Shutdown(ctx), m.shards.Stop(ctx)}
+	lingered := time.After(m.linger)
+	errs = append(errs, m.node.Leave())
 	select { // some may not have heard yet where the shards are: they are told that they are not here
-	case <-time.After(m.linger):
+	case <-lingered:
 	case <-ctx.Done():
 	}
-	errs = append(errs, m.back.Shutdown(ctx), m.node.Leave(), m.provider.Stop(ctx), m.node.Shutdown())
+	errs = append(errs, m.back.Shutdown(ctx), m.provider.Stop(ctx), m.node.Shutdown())
 	return errors.Join(errs...)
 }
