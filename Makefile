@@ -64,10 +64,11 @@ soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), 
 starts: kube build hosts ## Start clusters on such hosts after power loss, lost disks, lost rights …, TIMES times each (5), in both modes (RUN=TestStarts/islands)
 	SBR_E2E=all $(GO) -C test test -count=$(TIMES) -parallel 3 -timeout 180m -v -run '$(RUN)' ./hosts
 
-# What the hosts need: ip and nft.
+# What the hosts need: ip and nft, and for one test systemd, which boots on a host.
 .PHONY: hosts
 hosts:
-	@{ command -v ip && command -v nft; } > /dev/null || { apt-get update -qq && apt-get install -y --no-install-recommends iproute2 nftables; }
+	@{ command -v ip && command -v nft && command -v systemctl; } > /dev/null || \
+		{ apt-get update -qq && apt-get install -y --no-install-recommends iproute2 nftables systemd; }
 
 .PHONY: deploy
 deploy: ## Build what checks deploy/ and packs a release, once, into .cache/

@@ -7,9 +7,11 @@
 //     (TestUpgrade_…), or take its lease to another store (TestMove_…);
 //   - run a program in exactly one place, by `sbr run`, and hold what it has written to a real resource against that (TestSingleton_…);
 //   - run shards in an application of their own, shardhost, and do the same (TestShards_…);
+//   - send requests to examples/shards while it is changed, loses a member and stops (TestExample_…);
+//   - boot systemd on a host, and end the agent that an application is bound to (TestUnit_…);
 //   - play the scenario files of the simulator, as far as they can be played in real time (TestScenarios).
 //
-// They run with SBR_E2E=1, as root, with iproute2 and nftables: `make e2e` sees to all of that. SBR_E2E=all plays every scenario file, and every start:
+// They run with SBR_E2E=1, as root, with iproute2, nftables and systemd: `make e2e` sees to all of that. SBR_E2E=all plays every scenario file, and every start:
 // make e2e leaves out those that fail with the rules as they are built today, and names them with the reason.
 //
 // # Guarantees
