@@ -283,9 +283,12 @@ func (r *Resolver) onObservations(e Observations) {
 // clean reports whether members that can be reached report only members that cannot: then nobody is heard beside those that
 // can be reached, no link between two of them is broken, and who goes down does not depend on the reports.
 func (r *Resolver) clean(reports []Report) bool {
-	for _, report := range reports {
+	for i, report := range reports {
 		if s := r.get(report.Subject); s == nil || !s.Unreachable {
 			return false
+		}
+		if i > 0 && report.Observer == reports[i-1].Observer {
+			continue // reports are in the order of their observers
 		}
 		if o := r.get(report.Observer); o == nil || o.Unreachable {
 			return false

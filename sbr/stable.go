@@ -123,7 +123,8 @@ func (r *Resolver) decision() Decision {
 // the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
 func (r *Resolver) downWhenUnstable() {
 	r.settled()
-	if !r.armed || r.now < r.unstableAt() {
+	// The second condition follows from the third, whose answer takes the whole view.
+	if !r.armed || r.now < r.firstChange+r.stableAfter()+r.unstableAfter() || r.now < r.unstableAt() {
 		return
 	}
 	if NeedsLease(r.strategy) {

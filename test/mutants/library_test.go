@@ -54,7 +54,7 @@ func TestLibrary_EveryCheckerIsShownToFire(t *testing.T) {
 	}
 }
 
-// checkerNames are the promises in the calls of World.violate, and where one of them is.
+// checkerNames are the promises in the calls of World.violate and slot.broken, and where one of them is.
 func checkerNames(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	named := make(map[string]string)
@@ -72,14 +72,17 @@ func checkerNames(t *testing.T, dir string) map[string]string {
 				return true
 			}
 			f, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || f.Sel.Name != "violate" {
-				return true
+			promise, literal := call.Args[0].(*ast.BasicLit)
+			switch {
+			case !ok:
+			case f.Sel.Name == "broken":
+				require.True(t, literal, "%s: the promise must be written out, so that it can be found", path)
+				named["X"+promise.Value], named["Y"+promise.Value] = path, path
+			case f.Sel.Name == "violate" && literal: // slot.broken alone puts a name together
+				name, err := strconv.Unquote(promise.Value)
+				require.NoError(t, err)
+				named[name] = path
 			}
-			promise, ok := call.Args[0].(*ast.BasicLit)
-			require.True(t, ok, "%s: the promise must be written out, so that it can be found", path)
-			name, err := strconv.Unquote(promise.Value)
-			require.NoError(t, err)
-			named[name] = path
 			return true
 		})
 		return nil

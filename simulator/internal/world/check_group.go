@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -19,12 +20,16 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 		if h.reported = nil; p.clean(e.Reports) {
 			return
 		}
-		h.reported = make(map[sbr.Report]time.Duration)
-		for _, r := range e.Reports {
-			h.reported[r] = p.clock()
-			if at, stood := before[r]; stood {
-				h.reported[r] = at
+		h.reported = make([]standing, 0, len(e.Reports))
+		for _, r := range e.Reports { // both lists are in order
+			now := standing{r, p.clock()}
+			for len(before) > 0 && before[0].compare(&now) < 0 {
+				before = before[1:]
 			}
+			if len(before) > 0 && before[0].Report == r {
+				now = before[0]
+			}
+			h.reported = append(h.reported, now)
 		}
 	case sbr.Reachability:
 		h.missing(p, e.ID, e.Unreachable)
@@ -35,6 +40,16 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 			h.missing(p, m.ID, false)
 		}
 	}
+}
+
+// standing is a report that stands since then without a gap.
+type standing struct {
+	sbr.Report
+	since time.Duration
+}
+
+func (r *standing) compare(o *standing) int {
+	return cmp.Or(cmp.Compare(r.Observer, o.Observer), cmp.Compare(r.Subject, o.Subject))
 }
 
 func (h *watch) missing(p *process, id sbr.ID, unreachable bool) {
@@ -56,16 +71,15 @@ func (p *process) binding() map[link]bool {
 	if p.clock()-h.viewed >= after {
 		return p.brokenLinks(h.reports, p.misses)
 	}
-	lasts := func(at time.Duration, stands bool) bool { return stands && p.clock()-at >= after }
 	var reports []sbr.Report
-	for _, r := range h.reports {
-		if at, stands := h.reported[r]; lasts(at, stands) {
-			reports = append(reports, r)
+	for _, r := range h.reported {
+		if p.clock()-r.since >= after {
+			reports = append(reports, r.Report)
 		}
 	}
 	return p.brokenLinks(reports, func(id sbr.ID) bool {
 		at, missing := h.missed[id]
-		return lasts(at, missing)
+		return missing && p.clock()-at >= after
 	})
 }
 

@@ -32,10 +32,10 @@ func (p *process) carry(e sbr.Effect) {
 		p.remove(e.IDs)
 	case sbr.Suspend:
 		p.w.stirred()
-		p.w.explained(p, "suspended", e.Reason)
+		p.w.note(p, "suspended", "%s", e.Reason)
 	case sbr.Resume:
 		p.w.stirred()
-		p.w.explained(p, "resumed", e.Reason)
+		p.w.note(p, "resumed", "%s", e.Reason)
 	case sbr.DownSelf:
 		p.down(e.Reason)
 	case sbr.AnswerDownRequest:
@@ -44,7 +44,7 @@ func (p *process) carry(e sbr.Effect) {
 		if e.Decision != nil {
 			p.node.last = e.Decision
 		}
-		p.w.explained(p, string(e.What), e.Text)
+		p.w.note(p, string(e.What), "%s", e.Text)
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *process) down(reason string) {
 	p.stage = stageDowned
 	p.w.look()
 	p.w.stirred()
-	p.w.explained(p, "down", reason)
+	p.w.note(p, "down", "%s", reason)
 	p.eachSlotMember(func(t *slotMember) {
 		t.step(0, core.Downed{Why: reason})
 		t.downed()

@@ -72,3 +72,8 @@ func (w *World) Trace() (all []Entry) {
 	}
 	return all
 }
+
+// detects notes what one process finds out about another one.
+func detects(w *World, by, of int, bad bool) {
+	w.note(w.procs[by], "detects", "%s %s", w.procs[of], either(bad, "failed", "alive"))
+}

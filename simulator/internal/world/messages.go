@@ -89,12 +89,7 @@ func (m *delivery) act() {
 
 func (p *process) tellVerdict(e sbr.TellVerdict) {
 	v := &e.Verdict // a resolver never changes the lists of a verdict, so all may share them
-	p.w.trace.mix(p.w.now, p, "tells")
-	p.w.trace.number(v.Token)
-	p.w.trace.ids(e.Targets)
-	if p.w.wordy() {
-		p.w.say(p, "tells", "verdict %d to %v", v.Token, names(e.Targets))
-	}
+	p.w.note(p, "tells", "verdict %d to %v", v.Token, names(e.Targets))
 	m := wire.Telling(p.id, v)
 	p.tell(e.Targets, &m)
 }

@@ -24,7 +24,7 @@ func (p *process) observe(refresh bool) {
 	}
 	for _, c := range o.Changed {
 		p.w.stirred()
-		p.w.detected(p, p.w.byID[c.ID], c.Unreachable)
+		p.w.note(p, "detects", "%s %s", p.w.byID[c.ID], either(c.Unreachable, "failed", "alive"))
 		p.step(c)
 	}
 	if o.Observed {

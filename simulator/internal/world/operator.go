@@ -64,7 +64,7 @@ func (n *Node) DownBy(by *Node) {
 // answerOperator ends a request.
 func (p *process) answerOperator(e sbr.AnswerDownRequest) {
 	p.request = ""
-	p.w.explained(p, "request", e.Outcome.String()+": "+e.Text)
+	p.w.note(p, "request", "%s", e.Outcome.String()+": "+e.Text)
 }
 
 // evict removes a member that is called failed here, and tells the others.

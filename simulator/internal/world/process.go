@@ -159,6 +159,9 @@ func address(n int) string {
 	}
 }
 
+// String is for traces.
+func (p *process) String() string { return string(p.id) }
+
 // runs reports whether the process takes part, or would if it were not paused.
 func (p *process) runs() bool { return p.stage == stageRunning }
 
@@ -268,7 +271,7 @@ func (p *process) run() {
 		p.startTicks()
 	}
 	p.w.account()
-	p.w.started(p)
+	p.w.note(p, "start", "has read token %d", p.self.Seen)
 	p.settle(nil)
 	p.startSlots()
 	p.client.wake()

@@ -28,12 +28,12 @@ func (p *process) openLease() {
 }
 
 func (p *process) readLease(e sbr.ReadLease) {
-	p.w.tried(p, "reads", e.Attempt)
+	p.w.note(p, "reads", "attempt %d", e.Attempt)
 	p.client.begin(lease.ReadOp{}, func(f lease.Finished) { p.leaseRead(e.Attempt, f) })
 }
 
 func (p *process) restoreVerdict(e sbr.RestoreVerdict) {
-	p.w.tried(p, "restores", e.Attempt)
+	p.w.note(p, "restores", "attempt %d", e.Attempt)
 	p.client.begin(lease.Restoration(e.Verdict, p.w.nonce()), func(f lease.Finished) { p.leaseRead(e.Attempt, f) })
 }
 
@@ -72,7 +72,7 @@ func (p *process) acquireLease(e sbr.AcquireLease) {
 }
 
 func (p *process) releaseLease(e sbr.ReleaseLease) {
-	p.w.tried(p, "releases", e.Attempt)
+	p.w.note(p, "releases", "attempt %d", e.Attempt)
 	p.client.begin(lease.ReleaseOp{}, func(f lease.Finished) {
 		p.step(sbr.LeaseReleased{Attempt: e.Attempt, Done: f.Err == nil || errors.Is(f.Err, lease.ErrNotHeld)})
 	})

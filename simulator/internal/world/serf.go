@@ -158,7 +158,7 @@ func (p *process) gone(s *process, ended bool) {
 	if p.runs() {
 		w.stirred()
 	}
-	w.forgot(p, s)
+	w.note(p, "forgets", "%s", s)
 	p.tracker.Remove(s.id)
 	p.step(sbr.MemberGone{ID: s.id, Ended: ended})
 	p.observeSoon()

@@ -83,7 +83,7 @@ func (t *shardHost) coordinate(r *run) {
 		case !t.works():
 			r.end(core.RunEnded{Run: r.number, Again: true, Rest: time.Second, Why: "nothing drives it any more"})
 		case r.token < 1 || r.token > message.MaxTerm:
-			t.set.broken(6, "%s cannot coordinate %s: the token %d is no term", t.p.id, t, r.token)
+			t.set.w.violate("Y6", "%s cannot coordinate %s: the token %d is no term", t.p.id, t, r.token)
 		default:
 			t.machines[coordinatorMachine] = t.set.coordinator(t.p.id, r.token, t.p.clock())
 			t.look()
@@ -128,7 +128,7 @@ func (t *shardHost) ask(to sbr.ID, m message.Message, byCoordinator bool) {
 func (t *shardHost) answer(ref uint64, m message.Message) {
 	q := t.requests.open(ref)
 	if q == nil {
-		t.set.broken(6, "%s answers a question about %s that nobody has asked, or twice", t.p.id, t)
+		t.set.w.violate("Y6", "%s answers a question about %s that nobody has asked, or twice", t.p.id, t)
 		return
 	}
 	t.p.w.note(t.p, "answers", "%s: %s to %s, number %d", t.set.Name, m.Kind.String(), q.by.p.id, m.Number)
@@ -139,7 +139,7 @@ func (t *shardHost) answer(ref uint64, m message.Message) {
 func (t *shardHost) written(m *message.Message) []byte {
 	wire := message.Append(nil, m)
 	if len(wire) > message.MaxSize {
-		t.set.broken(6, "%s says more about %s than one message carries: %d bytes, %s", t.p.id, t, len(wire), m.Kind.String())
+		t.set.w.violate("Y6", "%s says more about %s than one message carries: %d bytes, %s", t.p.id, t, len(wire), m.Kind.String())
 	}
 	return wire
 }

@@ -29,50 +29,6 @@ func (w *World) say(p *process, kind, format string, args ...any) {
 	}
 }
 
-// The notes below are about what happens often: they cost no words where nobody wants any.
-
-func (w *World) started(p *process) {
-	w.trace.mix(w.now, p, "start")
-	w.trace.number(p.self.Seen)
-	if w.wordy() {
-		w.say(p, "start", "has read token %d", p.self.Seen)
-	}
-}
-
-func (w *World) detected(p, s *process, bad bool) {
-	word := either(bad, "failed", "alive")
-	w.trace.mix(w.now, p, "detects")
-	w.trace.number(uint64(s.index))
-	w.trace.text(word)
-	if w.wordy() {
-		w.say(p, "detects", "%s %s", s.id, word)
-	}
-}
-
-func (w *World) forgot(p, s *process) {
-	w.trace.mix(w.now, p, "forgets")
-	w.trace.number(uint64(s.index))
-	if w.wordy() {
-		w.say(p, "forgets", "%s", s.id)
-	}
-}
-
-func (w *World) explained(p *process, kind, text string) {
-	w.trace.mix(w.now, p, kind)
-	w.trace.text(text)
-	if w.wordy() {
-		w.say(p, kind, "%s", text)
-	}
-}
-
-func (w *World) tried(p *process, kind string, attempt uint64) {
-	w.trace.mix(w.now, p, kind)
-	w.trace.number(attempt)
-	if w.wordy() {
-		w.say(p, kind, "attempt %d", attempt)
-	}
-}
-
 func (w *World) notePartition() {
 	w.trace.mix(w.now, nil, "partition")
 	for _, g := range w.net.group {
@@ -131,6 +87,8 @@ func (t *trace) argument(a any) {
 		t.text(string(a))
 	case names:
 		t.ids(a)
+	case *process:
+		t.number(uint64(a.index))
 	case int:
 		t.number(uint64(a))
 	case uint64:

@@ -19,7 +19,7 @@ type watch struct {
 	indirect []sbr.ID
 	reports  []sbr.Report
 	// reported and missed are since when a report, and a member's being unreachable, stand without a gap.
-	reported map[sbr.Report]time.Duration
+	reported []standing // in the order of the reports
 	missed   map[sbr.ID]time.Duration
 	// size is how many members there were when nobody was unreachable, for stable-after: auto.
 	size int
@@ -83,7 +83,8 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 			if p.r.Suspects() == 0 || p.clean(before) && p.clean(e.Reports) {
 				return false, false
 			}
-			return false, !slices.Equal(p.wouldDown(before), p.wouldDown(e.Reports))
+			before, after := p.confirmed(before, p.misses), p.confirmed(e.Reports, p.misses)
+			return false, !slices.Equal(before, after) && !slices.Equal(p.wouldDown(before), p.wouldDown(after))
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
@@ -123,33 +124,34 @@ func (p *process) misses(id sbr.ID) bool {
 
 // confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
 func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool) []sbr.Report {
-	said := make(map[sbr.Report]bool)
-	for _, r := range reports {
-		said[r] = true
-	}
 	return slices.DeleteFunc(slices.Clone(reports), func(r sbr.Report) bool {
 		_, known := p.r.Member(r.Observer)
 		_, knownToo := p.r.Member(r.Subject)
-		return known && knownToo && !unreachable(r.Observer) && !unreachable(r.Subject) && !said[sbr.Report{Observer: r.Subject, Subject: r.Observer}]
+		return known && knownToo && !unreachable(r.Observer) && !unreachable(r.Subject) &&
+			!slices.Contains(reports, sbr.Report{Observer: r.Subject, Subject: r.Observer})
 	})
 }
 
 // clean says that members which p reaches report only members which it does not reach: then who goes down does not depend on
 // the reports.
 func (p *process) clean(reports []sbr.Report) bool {
-	for _, r := range reports {
-		a, known := p.r.Member(r.Observer)
-		b, knownToo := p.r.Member(r.Subject)
-		if !known || !knownToo || a.Unreachable || !b.Unreachable {
+	for i, r := range reports {
+		if b, known := p.r.Member(r.Subject); !known || !b.Unreachable {
+			return false
+		}
+		if i > 0 && r.Observer == reports[i-1].Observer {
+			continue // reports are in the order of their observers
+		}
+		if a, known := p.r.Member(r.Observer); !known || a.Unreachable {
 			return false
 		}
 	}
 	return true
 }
 
-// wouldDown lists the members that p would down if it had to decide.
-func (p *process) wouldDown(reports []sbr.Report) []sbr.ID {
-	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: p.confirmed(reports, p.misses)}, p.node.rules
+// wouldDown lists the members that p would down if it had to decide by reports that are confirmed.
+func (p *process) wouldDown(confirmed []sbr.Report) []sbr.ID {
+	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: confirmed}, p.node.rules
 	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
 }
 
