@@ -47,7 +47,7 @@ func agrees(t *testing.T, r *Result) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, at, last, "in order")
 		if last = at; c.State != "" {
-			states[c.Node] = c.State
+			states[*c.Node] = c.State
 		}
 		if c.Holder != nil {
 			holder = *c.Holder
@@ -98,8 +98,8 @@ steps:
 	require.Equal(t, []string{"n1", "n2", "n7", "n8", "n9", "n40", "n70"}, r.History.Watched)
 	seen, said := make(map[string]bool), make(map[string]bool)
 	for _, c := range r.History.Changes {
-		if c.Sees != "" {
-			seen[c.Node] = true
+		if c.Sees != nil {
+			seen[*c.Node] = true
 		}
 	}
 	for _, e := range r.Events {
@@ -141,7 +141,9 @@ steps:
 	} {
 		require.Contains(t, lines, want)
 	}
-	require.True(t, slices.ContainsFunc(r.History.Changes, func(c Change) bool { return c.Node == "n1" && c.Sees == "n9" && c.As == "failed" }))
+	require.True(t, slices.ContainsFunc(r.History.Changes, func(c Change) bool {
+		return c.As == "failed" && *c.Node == "n1" && *c.Sees == "n9"
+	}))
 	require.True(t, slices.ContainsFunc(r.History.Changes, func(c Change) bool { return c.Holder != nil && *c.Holder == "n1" }))
 	require.Equal(t, map[string]string{"n3": "n9"}, r.History.Formerly)
 }

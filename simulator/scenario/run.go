@@ -50,15 +50,15 @@ type Result struct {
 // Coverage counts the transitions that resolvers take; the zero Coverage is ready for use.
 type Coverage = world.Coverage
 
-// Event is one thing that happened in a run.
-type Event struct {
-	// At is when, as Go writes durations.
-	At string `json:"at"`
-	// Node is where; empty for what happened to the world.
-	Node   string `json:"node"`
-	Kind   string `json:"kind"`
-	Detail string `json:"detail"`
-}
+// What a run records.
+type (
+	// Event is one thing that happened.
+	Event = world.Event
+	// History is what changed, as far as Event does not say it.
+	History = world.History
+	// Change is one thing that is so from a moment on.
+	Change = world.Change
+)
 
 // Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
 // The scenario must not be changed any more. Any number of goroutines may play it at the same time.
@@ -151,9 +151,8 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	if played.observed.Measure {
 		r.measured(w.Activity())
 	}
-	if h := w.History(); h != nil {
-		r.Events = append(ready.s.draws(seed), events(h)...)
-		r.History = historyOf(h, w.Activity())
+	if r.History = w.History(); r.History != nil {
+		r.Events = append(ready.s.draws(seed), w.Events()...)
 	}
 	return r
 }
@@ -212,16 +211,6 @@ func (s *Scenario) draws(seed uint64) []Event {
 	_, drawn := s.drawn(seed)
 	for _, d := range drawn {
 		all = append(all, Event{At: time.Duration(0).String(), Kind: "drawn", Detail: fmt.Sprintf("%s: %v of %v", d.place, d.at, d.from)})
-	}
-	return all
-}
-
-func events(h *world.History) (all []Event) {
-	for _, c := range h.Changes {
-		if said, ok := c.What.(world.Said); ok {
-			node, _, _ := strings.Cut(string(said.By), "#") // the incarnation is said where it matters
-			all = append(all, Event{At: c.At.String(), Node: node, Kind: said.Kind, Detail: said.Text})
-		}
 	}
 	return all
 }

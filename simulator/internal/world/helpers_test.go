@@ -3,7 +3,6 @@ package world
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -40,37 +39,10 @@ func (w *World) Violations() []Violation { return w.violations }
 // Story returns the trace as text.
 func (w *World) Story() string {
 	var b strings.Builder
-	for _, e := range w.Trace() {
-		b.WriteString(e.String())
-		b.WriteByte('\n')
+	for _, e := range w.Events() {
+		fmt.Fprintf(&b, "%9s %-6s %-10s %s\n", e.At, e.Node, e.Kind, e.Detail)
 	}
 	return b.String()
-}
-
-// String is one line of a trace.
-func (e Entry) String() string {
-	return fmt.Sprintf("%9.3fs %-6s %-10s %s", e.At.Seconds(), e.Node, e.Kind, e.Detail)
-}
-
-// Entry is one thing that happened in a world.
-type Entry struct {
-	At     time.Duration
-	Node   string // empty: the world, not one node
-	Kind   string
-	Detail string
-}
-
-// Trace returns what happened, in order; empty without Options.Trace.
-func (w *World) Trace() (all []Entry) {
-	if w.history == nil {
-		return nil
-	}
-	for _, c := range w.history.h.Changes {
-		if said, ok := c.What.(Said); ok {
-			all = append(all, Entry{At: c.At, Node: string(said.By), Kind: said.Kind, Detail: said.Text})
-		}
-	}
-	return all
 }
 
 // detects notes what one process finds out about another one.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -35,24 +36,17 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 func TestHistory_Views(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		w := recorded(t, seed, true)
-		sights, failures := make(map[[2]int]Sight), 0
-		for o := range w.nodes {
-			for s := range w.nodes {
-				sights[[2]int{o, s}] = Alive
-			}
-		}
+		sights, failures := make(map[[2]string]string), 0
 		for _, c := range w.History().Changes {
-			switch v := c.What.(type) {
-			case Viewed:
-				sights[[2]int{v.Observer, v.Subject}] = v.Sight
-				if v.Sight == Failed {
+			switch {
+			case c.As != "":
+				sights[[2]string{*c.Node, *c.Sees}] = c.As
+				if c.As == seesFailed {
 					failures++
 				}
-			case Lived:
-				for s := range w.nodes {
-					if v.Life == Booting {
-						sights[[2]int{v.Node, s}] = Unknown
-					}
+			case c.State == stateStarting:
+				for _, s := range w.nodes {
+					sights[[2]string{*c.Node, s.Name}] = seesUnknown
 				}
 			}
 		}
@@ -62,16 +56,13 @@ func TestHistory_Views(t *testing.T) {
 				if i == j || !o.Up() {
 					continue
 				}
-				want := Unknown
+				want := seesUnknown
 				if o.proc.knows(s.proc) {
-					want = Alive
-					if o.proc.peer(s.proc).status == failed {
-						want = Failed
-					}
+					want = either(o.proc.peer(s.proc).status == failed, seesFailed, seesAlive)
 				}
-				got := sights[[2]int{i, j}]
-				if got == Missed {
-					got = Alive // as far as the membership knows
+				got := cmp.Or(sights[[2]string{o.Name, s.Name}], seesAlive)
+				if got == seesMissed {
+					got = seesAlive // as far as the membership knows
 				}
 				require.Equal(t, want, got, "seed %d: %s of %s", seed, o.Name, s.Name)
 			}
@@ -91,13 +82,13 @@ func TestHistory_RestartSeesAnew(t *testing.T) {
 		w.Nodes()[2].Restart()
 	})
 	w.Run(10 * time.Second)
-	var seen []int
+	var seen []string
 	for _, c := range w.History().Changes {
-		if v, ok := c.What.(Viewed); ok && v.Observer == 2 && v.Sight == Alive && !v.Former {
-			seen = append(seen, v.Subject)
+		if c.As == seesAlive && *c.Node == "n3" {
+			seen = append(seen, *c.Sees)
 		}
 	}
-	require.ElementsMatch(t, []int{0, 1, 3, 4}, seen)
+	require.ElementsMatch(t, []string{"n1", "n2", "n4", "n5"}, seen)
 }
 
 func TestHistory_IsBounded(t *testing.T) {
@@ -106,10 +97,10 @@ func TestHistory_IsBounded(t *testing.T) {
 	r.settle()
 	before := len(r.h.Changes)
 	r.size = maxHistory - 1
-	r.add(Held{1})
+	r.add(Change{Holder: r.name(1)})
 	require.Len(t, r.h.Changes, before+1)
 	require.False(t, w.History().Truncated)
-	r.add(Held{2})
+	r.add(Change{Holder: r.name(2)})
 	require.Len(t, r.h.Changes, before+1)
 	require.True(t, w.History().Truncated)
 }

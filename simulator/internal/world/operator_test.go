@@ -153,7 +153,7 @@ func TestMessages_CarrySuspects(t *testing.T) {
 
 // asked is what the trace says of operators' requests.
 func asked(w *World) (lines []string) {
-	for _, e := range w.Trace() {
+	for _, e := range w.Events() {
 		if e.Kind == "request" {
 			lines = append(lines, e.Node+": "+e.Detail)
 		}
@@ -180,10 +180,10 @@ func TestDownBy_Refused(t *testing.T) {
 	})
 	w.Run(3 * time.Minute)
 	require.Equal(t, []string{
-		"n1#1: to down n4#1", "n1#1: to down n5: refused: an earlier request is not decided yet",
-		"n2#1: to down m1: refused: 0 members here are called so", ": to down n2: nobody answers on m1", ": to down n2: nobody answers on n3",
-		"n5#1: to down n2: refused: this member leaves its cluster",
-		"n1#1: held: the lease store gave no answer within 15s (no answer in time)",
+		"n1: to down n4#1", "n1: to down n5: refused: an earlier request is not decided yet",
+		"n2: to down m1: refused: 0 members here are called so", ": to down n2: nobody answers on m1", ": to down n2: nobody answers on n3",
+		"n5: to down n2: refused: this member leaves its cluster",
+		"n1: held: the lease store gave no answer within 15s (no answer in time)",
 	}, asked(w))
 	require.Empty(t, w.Down())
 	require.Empty(t, w.Finish(), w.Story())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -67,6 +68,33 @@ type StoreFault struct {
 func (f StoreFault) String() string {
 	return fmt.Sprintf("%s, requests lost %g, answers lost %g, conflicts %g, late %g by %v, slow %v",
 		f.Access, f.LoseRequests, f.LoseAnswers, f.Conflicts, f.Late, f.LateBy, f.Slow)
+}
+
+// words say what the fault does; nothing of none.
+func (f StoreFault) words() string {
+	var parts []string
+	share := func(what string, p float64) {
+		switch {
+		case p >= 1:
+			parts = append(parts, what)
+		case p > 0:
+			parts = append(parts, fmt.Sprintf("%s (%.0f %%)", what, 100*p))
+		}
+	}
+	switch f.Access {
+	case Silent:
+		parts = append(parts, "unreachable")
+	case Refused:
+		parts = append(parts, "refuses")
+	}
+	share("loses requests", f.LoseRequests)
+	share("loses answers", f.LoseAnswers)
+	share("conflicts", f.Conflicts)
+	share("late writes", f.Late)
+	if f.Slow > 0 {
+		parts = append(parts, fmt.Sprintf("slow by %v", 2*f.Slow))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // SetStore changes how the nodes, by index, reach the store; without nodes it is about all.
