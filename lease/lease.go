@@ -115,7 +115,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	root, stop := context.WithCancelCause(context.Background())
 	return &Lease{
 		store: store, owner: owner, settings: s, opts: o, clock: o.Clock, log: o.Logger.With("owner", owner),
-		root: root, stop: stop, unclaim: sync.OnceFunc(unclaim),
+		root: root, stop: stop, unclaim: unclaim,
 		machine: NewMachine(owner, s, window, DefaultBackoff(s, mathrand.N[time.Duration])),
 		calls:   map[OpID]*call{}, requests: map[RequestID]context.CancelCauseFunc{},
 	}, nil

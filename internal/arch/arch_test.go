@@ -43,7 +43,7 @@ var rules = []rule{
 	{
 		folder:   "lease",
 		patterns: []string{"./lease", "./lease/memory"},
-		allow:    []string{module + "/lease", module + "/sbr"},
+		allow:    []string{module + "/lease", module + "/sbr", module + "/internal/shared"},
 		deny:     []string{module + "/lease/kubernetes", module + "/lease/leasetest"},
 	},
 	{

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/serf-sbr/serf-sbr/internal/shared"
 )
 
 const (
@@ -64,15 +66,7 @@ func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error
 }
 
 // clients are the HTTP clients of this process by what they are made of, so that all stores of one configuration share a connection.
-var clients = struct {
-	sync.Mutex
-	of map[string]*sharedClient
-}{of: map[string]*sharedClient{}}
-
-type sharedClient struct {
-	*http.Client
-	users int
-}
+var clients shared.Values[string, *http.Client]
 
 // sharedHTTPClient is newHTTPClient for all who come with an equal cfg. release gives it up; the last one drops its idle connections.
 func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, release func(), err error) {
@@ -81,25 +75,8 @@ func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, 
 		c, err = newHTTPClient(cfg, request)
 		return c, func() { closeIdle(c.Transport) }, err
 	}
-	clients.Lock()
-	defer clients.Unlock()
-	s := clients.of[key]
-	if s == nil {
-		if c, err = newHTTPClient(cfg, request); err != nil {
-			return nil, nil, err
-		}
-		s = &sharedClient{Client: c}
-		clients.of[key] = s
-	}
-	s.users++
-	return s.Client, sync.OnceFunc(func() {
-		clients.Lock()
-		defer clients.Unlock()
-		if s.users--; s.users == 0 {
-			delete(clients.of, key)
-			closeIdle(s.Transport)
-		}
-	}), nil
+	open := func() (*http.Client, error) { return newHTTPClient(cfg, request) }
+	return clients.Use(key, open, func(c *http.Client) { closeIdle(c.Transport) })
 }
 
 // configKey is equal for configurations that make equal clients. ok is false where functions decide that.

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/serf-sbr/serf-sbr/internal/shared"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -103,40 +103,15 @@ func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 }
 
 // pools are those of Factory, by what they are made from.
-var pools = struct {
-	sync.Mutex
-	of map[string]*shared
-}{of: map[string]*shared{}}
-
-type shared struct {
-	pool   *pgxpool.Pool
-	stores int
-}
+var pools shared.Values[string, *pgxpool.Pool]
 
 // share returns the pool for a URL. end says that one store less uses it.
 func share(url string, timeout time.Duration) (pool *pgxpool.Pool, end func(), err error) {
-	pools.Lock()
-	defer pools.Unlock()
-	key := timeout.String() + " " + url
-	p := pools.of[key]
-	if p == nil {
+	return pools.Use(timeout.String()+" "+url, func() (*pgxpool.Pool, error) {
 		c, err := Config(url, timeout)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		p = &shared{}
-		if p.pool, err = pgxpool.NewWithConfig(context.Background(), c); err != nil {
-			return nil, nil, err
-		}
-		pools.of[key] = p
-	}
-	p.stores++
-	return p.pool, sync.OnceFunc(func() {
-		pools.Lock()
-		defer pools.Unlock()
-		if p.stores--; p.stores == 0 {
-			delete(pools.of, key)
-			p.pool.Close()
-		}
-	}), nil
+		return pgxpool.NewWithConfig(context.Background(), c)
+	}, (*pgxpool.Pool).Close)
 }

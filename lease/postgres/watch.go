@@ -11,22 +11,26 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/serf-sbr/serf-sbr/internal/shared"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 // Watch implements lease.Watcher. All watches over one pool share one connection beside it, which listens.
 // What it hears is a hint: the row is read through the pool.
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
-	ear := listen(s.pool, s.name)
-	defer ear.close()
+	open := func() (*listener, error) { return listen(s.pool), nil }
+	l, end, _ := listeners.Use(s.pool, open, (*listener).stop)
+	defer end()
+	hint := l.join(s.name)
+	defer l.leave(hint)
 	var last *lease.Version
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-ear.hint: // the first one once it listens: nothing is missed
-		case <-ear.of.ended:
-			return s.wrap(ear.of.err)
+		case <-hint: // the first one once it listens: nothing is missed
+		case <-l.Done():
+			return s.wrap(context.Cause(l))
 		}
 		now, err := s.readWithin(ctx)
 		if err != nil {
@@ -54,102 +58,84 @@ func patience(pool *pgxpool.Pool) time.Duration {
 }
 
 // listeners has the one of each pool that is watched.
-var listeners = struct {
-	sync.Mutex
-	of map[*pgxpool.Pool]*listener
-}{of: map[*pgxpool.Pool]*listener{}}
+var listeners shared.Values[*pgxpool.Pool, *listener]
 
-// listener is one connection that listens for all watches over one pool. listeners.Mutex guards ears and ready.
+// listener is one connection that listens for all watches over one pool: a context that ends with it, by the reason.
 type listener struct {
-	ears  map[*ear]struct{}
+	context.Context
+	end     context.CancelCauseFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	hints map[chan struct{}]string // each watch's, with the name that it waits for
 	ready bool
-	stop  context.CancelFunc
-	ended chan struct{} // closed after err was set
-	err   error
 }
 
-// ear is what one watch hears.
-type ear struct {
-	name string
-	pool *pgxpool.Pool
-	of   *listener
-	hint chan struct{}
+func listen(pool *pgxpool.Pool) *listener {
+	l := &listener{hints: map[chan struct{}]string{}}
+	l.Context, l.end = context.WithCancelCause(context.Background())
+	l.running.Go(func() {
+		err := l.hear(pool.Config().ConnConfig, patience(pool))
+		if l.Err() == nil { // not stopped: the next watch starts another one
+			listeners.Forget(pool)
+		}
+		l.end(err)
+	})
+	return l
 }
 
-// listen joins the listener of the pool, or starts it.
-func listen(pool *pgxpool.Pool, name string) *ear {
-	listeners.Lock()
-	defer listeners.Unlock()
-	l := listeners.of[pool]
-	if l == nil {
-		ctx, stop := context.WithCancel(context.Background())
-		l = &listener{ears: map[*ear]struct{}{}, stop: stop, ended: make(chan struct{})}
-		listeners.of[pool] = l
-		go l.run(ctx, pool)
-	}
-	e := &ear{name: name, pool: pool, of: l, hint: make(chan struct{}, 1)}
-	l.ears[e] = struct{}{}
+func (l *listener) stop() {
+	l.end(nil)
+	l.running.Wait()
+}
+
+func (l *listener) join(name string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	hint := make(chan struct{}, 1)
+	l.hints[hint] = name
 	if l.ready {
-		e.hint <- struct{}{}
+		hint <- struct{}{}
 	}
-	return e
+	return hint
 }
 
-// close ends the listener with its last ear.
-func (e *ear) close() {
-	listeners.Lock()
-	delete(e.of.ears, e)
-	last := len(e.of.ears) == 0
-	if last && listeners.of[e.pool] == e.of {
-		delete(listeners.of, e.pool)
-	}
-	listeners.Unlock()
-	if last {
-		e.of.stop()
-		<-e.of.ended
-	}
+func (l *listener) leave(hint chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.hints, hint)
 }
 
 // tell gives a hint to all whose name begins so.
 func (l *listener) tell(name string) {
-	listeners.Lock()
-	defer listeners.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.ready = true
-	for e := range l.ears {
-		if strings.HasPrefix(e.name, name) {
+	for hint, of := range l.hints {
+		if strings.HasPrefix(of, name) {
 			select {
-			case e.hint <- struct{}{}:
+			case hint <- struct{}{}:
 			default: // it has one
 			}
 		}
 	}
 }
 
-func (l *listener) run(ctx context.Context, pool *pgxpool.Pool) {
-	l.err = l.hear(ctx, pool.Config().ConnConfig, patience(pool))
-	listeners.Lock()
-	if listeners.of[pool] == l {
-		delete(listeners.of, pool) // the next watch starts another one
-	}
-	listeners.Unlock()
-	close(l.ended)
-}
-
 // hear connects, and passes on what it hears until that fails.
-func (l *listener) hear(ctx context.Context, config *pgx.ConnConfig, patience time.Duration) error {
-	bounded, cancel := context.WithTimeout(ctx, patience)
+func (l *listener) hear(config *pgx.ConnConfig, patience time.Duration) error {
+	bounded, cancel := context.WithTimeout(l, patience)
 	defer cancel()
 	c, err := pgx.ConnectConfig(bounded, config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	defer func() { _ = c.Close(context.WithoutCancel(l)) }()
 	if _, err := c.Exec(bounded, "LISTEN "+channel); err != nil {
 		return err
 	}
 	l.tell("") // all read once
 	for {
-		word, err := next(ctx, c, patience)
+		word, err := next(l, c, patience)
 		if err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
