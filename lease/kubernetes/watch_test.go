@@ -77,7 +77,7 @@ func TestWatch_NeverEndsOnAnOldState(t *testing.T) {
 		if i%50 == 20 {
 			f.Remove(testName)
 		}
-		f.Put(testName, object{"spec": object{"holderIdentity": strconv.Itoa(i)}})
+		f.Put(testName, object{"spec": object{"holderIdentity": strconv.Itoa(i), "leaseTransitions": i}})
 		time.Sleep(time.Millisecond)
 	}
 	close(stop)
