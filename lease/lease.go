@@ -57,9 +57,8 @@ type Lease struct {
 	// held is the present time of holding the lease, as far as an Acquire has been told of it. Nil: none.
 	held     *hold
 	requests map[RequestID]context.CancelCauseFunc
-	// alarm wakes the machine at wakesAt. Nil: nothing is due.
-	alarm   context.CancelFunc
-	wakesAt time.Time
+	// alarm wakes the machine. Nil: nothing is due.
+	alarm *alarm
 	// unclaim ends the use of the record.
 	unclaim func()
 }
@@ -226,6 +225,12 @@ func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
 func (l *Lease) Close() {
 	l.step(Closed{})
 	l.stop(ErrClosed)
+	l.mu.Lock()
+	if l.alarm != nil {
+		l.alarm.stop()
+		l.alarm = nil
+	}
+	l.mu.Unlock()
 	l.running.Wait()
 	l.unclaim()
 }
@@ -371,31 +376,58 @@ func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s S
 	}
 }
 
+// alarm is a Tick to come.
+type alarm struct {
+	at   time.Time
+	stop func()
+}
+
 // wake sets the alarm for what is due next. Called under mu.
 func (l *Lease) wake() {
 	at, ok := l.machine.Deadline()
 	switch {
-	case l.alarm != nil && ok && !at.Before(l.wakesAt):
+	case l.alarm != nil && ok && !at.Before(l.alarm.at):
 		return // it finds nothing to do, and sets the next one
 	case l.alarm != nil:
-		l.alarm()
+		l.alarm.stop()
 		l.alarm = nil
 	}
 	if !ok || l.root.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(l.root)
-	l.alarm, l.wakesAt = cancel, at
-	l.running.Go(func() {
-		defer cancel()
-		if sleep(ctx, l.clock, at.Sub(l.clock.Now())) != nil {
-			return
-		}
+	a := &alarm{at: at}
+	l.alarm = a
+	a.stop = l.after(at.Sub(l.clock.Now()), func() {
 		l.mu.Lock()
-		if l.wakesAt.Equal(at) && ctx.Err() == nil {
+		if l.alarm == a {
 			l.alarm = nil
 		}
 		l.mu.Unlock()
 		l.step(Tick{})
 	})
+}
+
+// after calls f when d is over, unless it is stopped. It starts a goroutine for the time of f alone, where the clock lets it: each
+// request sets alarms, and to start a goroutine for one of them takes longer than all else that is done for it here.
+func (l *Lease) after(d time.Duration, f func()) (stop func()) {
+	if _, ok := l.clock.(systemClock); ok {
+		l.running.Add(1)
+		t := time.AfterFunc(d, func() {
+			defer l.running.Done()
+			f()
+		})
+		return func() {
+			if t.Stop() {
+				l.running.Done()
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(l.root)
+	l.running.Go(func() {
+		defer cancel()
+		if sleep(ctx, l.clock, d) == nil {
+			f()
+		}
+	})
+	return cancel
 }

@@ -2,6 +2,7 @@ package costs
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
@@ -21,8 +22,8 @@ type Target struct {
 	Address string
 	// Open returns a store of the record of that name on the server at that address.
 	Open func(b *testing.B, at, name string) lease.Store
-	// Bare returns the same conditional write by the bare driver: each call of it is one.
-	Bare func(b *testing.B, at, name string) func(context.Context) error
+	// Bare returns the same conditional write by the bare driver: each call of it is one, of such a text as a lease writes.
+	Bare func(b *testing.B, at, name, text string) func(context.Context) error
 	// Written is how many writes the server has seen.
 	Written func(b *testing.B) int
 	// Requests is how many requests A's client has sent; nil: they are counted as round trips.
@@ -79,19 +80,30 @@ func newLease(b *testing.B, s lease.Store, owner string, settings lease.Settings
 // acquire compares a warm acquire with the bare conditional write, in turn, and counts its round trips.
 func (t *Target) acquire(b *testing.B) {
 	l := newLease(b, t.Open(b, t.Address, "acquire"), "a", lease.DefaultSettings())
-	bare := t.Bare(b, t.Address, "bare")
+	bare := t.Bare(b, t.Address, "bare", text(b))
 	proxy := t.proxied(b)
 	counted := newLease(b, t.Open(b, proxy.Address(), "counted"), "a", lease.DefaultSettings())
 	for _, warm := range []*lease.Lease{l, counted} {
 		take(b, warm)
 	}
 	var acquires, writes []time.Duration
+	acquire := func() {
+		acquires = append(acquires, timed(b, func(ctx context.Context) error { _, err := l.Acquire(ctx, lease.Proposal{}); return err }))
+		require.NoError(b, l.Release(b.Context()))
+	}
+	write := func() { writes = append(writes, timed(b, bare)) }
 	turns, requests := 0, t.requests(proxy)
 	for b.Loop() {
+		for i := range samples { // what comes first finds the server, and this process, in another state
+			if i%2 == 0 {
+				acquire()
+				write()
+			} else {
+				write()
+				acquire()
+			}
+		}
 		for range samples {
-			acquires = append(acquires, timed(b, func(ctx context.Context) error { _, err := l.Acquire(ctx, lease.Proposal{}); return err }))
-			require.NoError(b, l.Release(b.Context()))
-			writes = append(writes, timed(b, bare))
 			before := requests()
 			_, err := counted.Acquire(b.Context(), lease.Proposal{})
 			require.NoError(b, err)
@@ -103,6 +115,16 @@ func (t *Target) acquire(b *testing.B) {
 	b.ReportMetric(millis(quantile(acquires, 50)), "ms/acquire-p50")
 	b.ReportMetric(millis(quantile(writes, 50)), "ms/bare-write-p50")
 	b.ReportMetric(float64(quantile(acquires, 50))/float64(quantile(writes, 50)), "x-bare-write")
+}
+
+// text is the record of a lease that is held.
+func text(b *testing.B) string {
+	settings := lease.DefaultSettings()
+	text, err := lease.MarshalRecord(lease.Record{
+		Holder: "a", Token: 1, Nonce: rand.Text(), TTL: settings.HeartbeatTimeout, Acquired: time.Now(), Renewed: time.Now(),
+	})
+	require.NoError(b, err)
+	return string(text)
 }
 
 func take(b *testing.B, l *lease.Lease) {

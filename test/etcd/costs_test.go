@@ -50,12 +50,12 @@ func BenchmarkCosts(b *testing.B) {
 			require.NoError(b, err)
 			return store
 		},
-		Bare: func(b *testing.B, at, name string) func(context.Context) error {
+		Bare: func(b *testing.B, at, name, text string) func(context.Context) error {
 			client := dial(b, at)
 			var revision int64
 			return func(ctx context.Context) error {
 				done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(name), "=", revision)).
-					Then(clientv3.OpPut(name, `{"holder":"a","token":1,"nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAA","ttl":120000}`)).Commit()
+					Then(clientv3.OpPut(name, text)).Commit()
 				if err == nil {
 					require.True(b, done.Succeeded)
 					revision = done.Header.Revision

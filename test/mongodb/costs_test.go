@@ -46,15 +46,15 @@ func BenchmarkCosts(b *testing.B) {
 			require.NoError(b, err)
 			return store
 		},
-		Bare: func(b *testing.B, at, name string) func(context.Context) error {
-			c, version := records(b, at), 0
+		Bare: func(b *testing.B, at, name, text string) func(context.Context) error {
+			c, version, fields := records(b, at), 0, bson.M{}
+			require.NoError(b, bson.UnmarshalExtJSON([]byte(text), false, &fields))
 			_, err := c.InsertOne(b.Context(), bson.M{"_id": name, "version": "0"})
 			require.NoError(b, err)
 			return func(ctx context.Context) error {
 				version++
-				_, err := c.ReplaceOne(ctx, bson.M{"_id": name, "version": strconv.Itoa(version - 1)}, bson.M{
-					"version": strconv.Itoa(version), "holder": "a", "token": 1, "nonce": "AAAAAAAAAAAAAAAAAAAAAAAAAA", "ttl": 120000,
-				})
+				fields["version"] = strconv.Itoa(version)
+				_, err := c.ReplaceOne(ctx, bson.M{"_id": name, "version": strconv.Itoa(version - 1)}, fields)
 				return err
 			}
 		},

@@ -30,7 +30,7 @@ func BenchmarkCosts(b *testing.B) {
 			b.Cleanup(func() { _ = store.(*postgres.Store).Close() })
 			return store
 		},
-		Bare: func(b *testing.B, at, name string) func(context.Context) error {
+		Bare: func(b *testing.B, at, name, text string) func(context.Context) error {
 			pool := newPool(b, url(at))
 			_, err := pool.Exec(b.Context(), "INSERT INTO sbr_lease (name, version, record) VALUES ($1, '0', '{}')", name)
 			require.NoError(b, err)
@@ -38,7 +38,7 @@ func BenchmarkCosts(b *testing.B) {
 			return func(ctx context.Context) error {
 				version++
 				_, err := pool.Exec(ctx, "UPDATE sbr_lease SET version = $2, record = $3::jsonb WHERE name = $1 AND version = $4", pgx.QueryExecModeExec,
-					name, strconv.Itoa(version), `{"holder": "a", "token": 1, "nonce": "AAAAAAAAAAAAAAAAAAAAAAAAAA", "ttl": 120000}`, strconv.Itoa(version-1))
+					name, strconv.Itoa(version), text, strconv.Itoa(version-1))
 				return err
 			}
 		},
