@@ -55,7 +55,8 @@ func TestEntryPointsAreShownByExamples(t *testing.T) {
 
 // plumbing is called by fmt, errors, or the package that an interface belongs to.
 var plumbing = map[string]bool{
-	"String": true, "Error": true, "Unwrap": true, "Timeout": true, "Window": true, "Location": true, "Identity": true, "DryRun": true, "NewTimer": true, "Now": true,
+	"String": true, "Error": true, "Unwrap": true, "Timeout": true, "Window": true, "Location": true, "Identity": true, "DryRun": true, "Announce": true,
+	"NewTimer": true, "Now": true,
 	"MarshalText": true, "UnmarshalText": true, "MarshalJSON": true, "UnmarshalJSON": true,
 }
 

@@ -55,6 +55,7 @@ type engine struct {
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
 	tells    sync.WaitGroup
+	notices  sync.WaitGroup
 	looped   chan struct{}
 
 	// For the watchdog.
@@ -272,6 +273,7 @@ func (e *engine) release(ctx context.Context) error {
 		if n, ok := e.node.(*beside); ok {
 			resigned = n.part(ctx, e.life.isOver(), e.cfg.KeepTags)
 		}
+		e.notices.Wait() // the last one may be that this member is down
 		e.cancel()
 		e.workers.Wait()
 		e.talk.work.Wait()

@@ -139,6 +139,8 @@ var (
 		"How often the lease was lost while this member held it.", plain)
 	countWatchFailures = counter("sbr.lease.watch.failures", "{failure}",
 		"Interruptions of the watch of the lease.", plain)
+	countUnshown = counter("sbr.lease.unshown", "{event}",
+		"What was to be shown beside the lease (Events in Kubernetes), and could not.", plain)
 	countBackwards = counter("sbr.lease.backwards", "{time}",
 		"How often the lease held less than this member knew: it was deleted, emptied or restored.", plain)
 	countConflicts = counter("sbr.lease.conflicts", "{conflict}",

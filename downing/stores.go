@@ -226,6 +226,44 @@ func (e *engine) judgeRights(err error) {
 	}
 }
 
+// announceWithin is how long an announcement may take before it is lost. A member that stops, or is down,
+// waits for its last one.
+const announceWithin = 2 * time.Second
+
+// announceAtStore shows, where people look at the lease, what they ask about first: who is suspended, what
+// was decided, who is down. They are few, and nothing but the very end waits for them. Loop only.
+func (e *engine) announceAtStore(o *Occurrence) {
+	store, ok := e.cfg.Store.(lease.Announcer)
+	reason, text := "", o.Member+": "+o.Text
+	switch {
+	case !ok:
+		return
+	case o.Kind == OccurredSuspended && e.isNews("announced", o.Incident): // whoever flaps says it once
+		reason = "Suspended"
+	case o.Kind == OccurredVerdict && o.Verdict.DecidedBy == e.self.ID: // all others learn the same
+		reason, text = "Verdict", text+" (down: "+someOf(o.Verdict.Down)+")"
+	case o.Kind == OccurredDown:
+		reason = "Downed"
+	default:
+		return
+	}
+	e.spawn(&e.notices, func() {
+		ctx, cancel := context.WithTimeout(e.ctx, announceWithin)
+		defer cancel()
+		err := store.Announce(ctx, reason, text, reason != "Verdict")
+		if err != nil {
+			e.rec.add(countUnshown)
+		}
+		if errors.Is(err, lease.ErrRefused) {
+			e.inbox.Post(func() {
+				if e.isNews("unshown", oneLine(err)) {
+					e.log.Warn("sbr: suspensions and verdicts are not shown beside the lease", "error", oneLine(err))
+				}
+			})
+		}
+	})
+}
+
 // Two sides that ask for the lease in two stores would both get it. So the identity of each member's store
 // travels in a tag. A member whose store is not the cluster's is suspended and writes nothing, whatever
 // happens: in a cut it goes by what the others of its side get, or down. What is not known is not compared:

@@ -3,7 +3,9 @@ package downing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -181,4 +184,110 @@ func TestStores_UnknownIsNotCompared(t *testing.T) {
 		c.requireAstray()
 		require.Empty(t, c.provider("n2").Status().Lease.Store)
 	})
+}
+
+// board is a store that shows what it is told, unless it fails.
+type board struct {
+	lease.Store
+	fails func(context.Context) error
+	mu    *sync.Mutex
+	shown *[]string
+}
+
+func (b board) Announce(ctx context.Context, reason, text string, warning bool) error {
+	if err := b.fails(ctx); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*b.shown = append(*b.shown, fmt.Sprintf("%s %s %v", reason, text, warning))
+	return nil
+}
+
+// boards are what is shown, by the first word, with the metrics and the logs of those who show it.
+type boards struct {
+	*meters
+	logs
+	mu  sync.Mutex
+	all []string
+}
+
+func (b *boards) of(reason string) (texts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range slices.Sorted(slices.Values(b.all)) {
+		if text, is := strings.CutPrefix(s, reason+" "); is {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// announcing runs f with a store like that. fails says what becomes of each announcement.
+func announcing(t *testing.T, fails func(context.Context) error, f func(t *testing.T, c *cluster, b *boards)) {
+	b := &boards{meters: newMeters(t), logs: make(logs)}
+	config := func(name string, c *downing.Config) {
+		b.meters.config(name, c)
+		b.logs.config(name, c)
+		c.Store = board{c.Store, fails, &b.mu, &b.all}
+	}
+	virtual(t, config, func(t *testing.T, c *cluster) { f(t, c, b) })
+}
+
+var most, rest = []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
+
+// What an operator asks about first is shown beside the lease: who is suspended, the verdict once, and who is down,
+// although that is the last thing that it does.
+func TestStores_Announce(t *testing.T) {
+	slow := func(ctx context.Context) error { return sleep.For(ctx, time.Second) }
+	announcing(t, slow, func(t *testing.T, c *cluster, b *boards) {
+		c.Form(5)
+		require.Empty(t, b.all, "all is well")
+		require.NoError(t, c.Net.Partition(most, rest))
+		time.Sleep(2 * time.Minute)
+		require.Len(t, b.of("Suspended"), 5, "%q", b.all)
+		require.Regexp(t, `^n1: suspended: .* true$`, b.of("Suspended")[0])
+		require.Len(t, b.of("Verdict"), 1, "%q", b.all)
+		require.Regexp(t, `^n1: verdict 1 by n1: 3 survivors, 2 down: .* \(down: n4, n5\) false$`, b.of("Verdict")[0])
+		require.Len(t, b.of("Downed"), 2, "%q", b.all)
+		require.Regexp(t, `^n4: down: .* true$`, b.of("Downed")[0])
+		b.require("n1", "sbr.lease.unshown = 0")
+	})
+}
+
+// Who is suspended again and again in one incident says so once.
+func TestStores_AnnounceFlapping(t *testing.T) {
+	announcing(t, func(context.Context) error { return nil }, func(t *testing.T, c *cluster, b *boards) {
+		c.Form(5)
+		for range 5 {
+			require.NoError(t, c.Net.Partition(most, rest))
+			time.Sleep(10 * time.Second)
+			c.Net.Heal()
+			time.Sleep(20 * time.Second)
+		}
+		b.require("n1", "sbr.suspensions{cause=resolver} > 1")
+		require.Len(t, b.of("Suspended"), 5, "%q", b.all)
+	})
+}
+
+// A store that shows nothing changes nothing: it is away, or refuses, which the log says once.
+func TestStores_AnnounceInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails func(context.Context) error
+		says  int
+	}{
+		"refused": {func(context.Context) error { return fmt.Errorf("%w: no right", lease.ErrRefused) }, 1},
+		"away":    {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			announcing(t, c.fails, func(t *testing.T, k *cluster, b *boards) {
+				k.Form(5)
+				require.NoError(t, k.Net.Partition(most, rest))
+				k.requireOneSide([][]string{most}, time.Minute)
+				time.Sleep(time.Minute)
+				b.meters.require("n1", "sbr.lease.unshown = 2")
+				require.Len(t, b.logs["n1"].With("not shown beside the lease"), c.says)
+			})
+		})
+	}
 }

@@ -86,6 +86,13 @@ type Identified interface {
 // Located is a Store that can say where its record is. Two Stores of one record answer the same; two of different records never do.
 type Located interface{ Location() string }
 
+// Announcer is a Store that can show people, where they look at its record, what happens to those who share it.
+type Announcer interface {
+	// Announce shows what happened, as one word (CamelCase) and as a sentence; warning says that somebody should
+	// look. What fails is lost, and changes nothing else. An error that wraps ErrRefused says that this user may not.
+	Announce(ctx context.Context, reason, text string, warning bool) error
+}
+
 // Watcher is a Store that can report changes as they happen.
 type Watcher interface {
 	// Watch opens one stream: it calls fn, one call at a time, with the present record and again after each change. A record that does

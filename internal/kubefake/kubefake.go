@@ -34,6 +34,7 @@ type API struct {
 	Revision  int
 	Leases    map[string]Object
 	Events    []fakeEvent
+	Announced []Object // the Events of core/v1
 	changed   chan struct{}
 	calls     []string
 	Forbidden map[string]bool
@@ -185,11 +186,31 @@ func (f *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteJSON(w, 200, Object{"kind": "Namespace", "metadata": Object{"name": parts[3], "uid": "uid-of-" + parts[3]}})
 		return
 	}
+	if strings.HasSuffix(r.URL.Path, "/events") { // /api/v1/namespaces/NS/events
+		f.announce(w, r)
+		return
+	}
 	status, answer := f.execute(verb, parts[4], name, r)
 	if after != nil && after(r) {
 		panic(http.ErrAbortHandler)
 	}
 	WriteJSON(w, status, answer)
+}
+
+func (f *API) announce(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var event Object
+	switch err := json.NewDecoder(r.Body).Decode(&event); {
+	case err != nil:
+		WriteJSON(w, 400, Object{"kind": "Status", "code": 400, "message": err.Error()})
+	case f.Forbidden["events"]:
+		_, answer := Failure(403, "Forbidden", "events", "", `events is forbidden: User "u" cannot create resource "events"`)
+		WriteJSON(w, 403, answer)
+	default:
+		f.Announced = append(f.Announced, event)
+		WriteJSON(w, 201, event)
+	}
 }
 
 func (f *API) execute(verb, namespace, name string, r *http.Request) (int, Object) {

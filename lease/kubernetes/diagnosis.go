@@ -58,6 +58,7 @@ const (
 	checkCredentials   = "credentials"
 	checkResource      = "resource"
 	checkRights        = "right to "
+	checkEvents        = "events"
 	checkLease         = "lease"
 	checkPreflight     = "dry run"
 	checkRoundTrip     = "round trip"

@@ -105,7 +105,7 @@ func serves(list *metav1.APIResourceList) bool {
 // rights asks for each verb by itself. It goes on whatever the answer, since the dry run tries the real thing.
 func (d *doctor) rights(ctx context.Context) bool {
 	for _, right := range d.neededRights() {
-		review, err := d.allowed(ctx, right.verb)
+		review, err := d.allowed(ctx, right.verb, d.cfg.api().Group(), resource, d.store.client.name)
 		check := checkRights + right.verb
 		fix := fmt.Sprintf("add the verb %q for %s/%s %q to the Role: sbr manifests prints it", right.verb, d.cfg.api().Group(), resource, d.store.client.name)
 		switch {
@@ -118,6 +118,10 @@ func (d *doctor) rights(ctx context.Context) bool {
 		default:
 			d.add(check, Failed, fix, "denied%s", reasonOf(review))
 		}
+	}
+	if review, err := d.allowed(ctx, "create", "", "events", ""); err == nil && !review.Status.Allowed {
+		d.add(checkEvents, Warning, "add the verb \"create\" for events to the Role: sbr manifests prints it",
+			"may not be written: kubectl describe will not show suspensions and verdicts%s", reasonOf(review))
 	}
 	return true
 }
@@ -136,11 +140,11 @@ func (d *doctor) neededRights() []right {
 	return append(needed, right{"create", true})
 }
 
-func (d *doctor) allowed(ctx context.Context, verb string) (*authzv1.SelfSubjectAccessReview, error) {
+func (d *doctor) allowed(ctx context.Context, verb, group, resource, name string) (*authzv1.SelfSubjectAccessReview, error) {
 	review := &authzv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authzv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authzv1.ResourceAttributes{
-			Namespace: d.store.client.namespace, Verb: verb, Group: d.cfg.api().Group(), Version: "v1", Resource: resource, Name: d.store.client.name,
+			Namespace: d.store.client.namespace, Verb: verb, Group: group, Version: "v1", Resource: resource, Name: name,
 		}},
 	}
 	code, _, err := d.ask(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, review)

@@ -64,5 +64,6 @@
 //   - The rights, natively: get, watch, create, update and patch with resourceNames: [NAME]. For a custom resource: get, watch, create
 //     and patch, likewise; it is created by a POST to the path that names it, since a PUT would not, and the server judges that path.
 //     (It does not compare it with the name in the body, so the right to create is a little wider than it looks.) A lease that was
-//     made beforehand needs only get, watch and patch. No right on any other object is used. Package manifest prints all this.
+//     made beforehand needs only get, watch and patch. Beside the lease two rights help, and are not needed: get on its
+//     namespace (Identity) and create on Events (Announce). Package manifest prints all this.
 package kubernetes

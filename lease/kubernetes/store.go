@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ type Store struct {
 	client *client
 	log    *slog.Logger
 	odd    anomalyLog
+	uid    atomic.Value // of the lease as it was seen last, a types.UID
 }
 
 var (
@@ -30,6 +32,7 @@ var (
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
 	_ lease.Limiter    = (*Store)(nil)
+	_ lease.Announcer  = (*Store)(nil)
 )
 
 // New returns the store that cfg describes. It makes no request: Preflight does.
@@ -164,6 +167,7 @@ func mergePatch(d draft, uid types.UID, version string) ([]byte, error) {
 
 func (s *Store) snapshot(o object) (lease.Snapshot, error) {
 	s.odd.note(s, o)
+	s.uid.Store(o.GetUID())
 	r, err := s.client.dialect.decode(o)
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate %s %s %s-)",
@@ -223,16 +227,18 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 		err = errNoUID
 	}
 	if err != nil {
-		return "", fmt.Errorf("lease %s: which store it is: %w%s", s, err, s.identityAdvice(err))
+		return "", fmt.Errorf("lease %s: which store it is: %w%s", s, err, s.roleAdvice(err, "get", "namespaces"))
 	}
 	return "kubernetes:" + namespace.Metadata.UID, nil
 }
 
 var errNoUID = errors.New("the answer is no stored namespace: it has no uid")
 
-func (s *Store) identityAdvice(err error) string {
+// roleAdvice is advice about what a Role allows beside the lease.
+func (s *Store) roleAdvice(err error, verb, resource string) string {
 	if !isForbidden(err) {
 		return s.advice(err)
 	}
-	return fmt.Sprintf(" (a Role in namespace %s must allow get on resource namespaces: sbr manifests prints it)", s.client.namespace)
+	return fmt.Sprintf(" (a Role in namespace %s must allow %s on resource %s: sbr manifests prints it)",
+		s.client.namespace, verb, resource)
 }

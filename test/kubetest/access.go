@@ -75,6 +75,8 @@ func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease stri
 		"verbs": []string{"get", "watch", "update", "patch", "create"},
 	}, {
 		"apiGroups": []string{""}, "resources": []string{"namespaces"}, "verbs": []string{"get"},
+	}, {
+		"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create"},
 	}}
 	steps := []struct {
 		path   string

@@ -41,8 +41,9 @@ func build(o Options) ([]document, error) {
 
 func (o Options) role(name string) document {
 	verbs := []string{"get", "watch", "patch"}
-	comment := fmt.Sprintf("What a member may do: read the lease %s, hear of its changes, change it, and nothing else but read which\n"+
-		"namespace this is: members whose leases are in different clusters or namespaces find out by its uid.", name)
+	comment := fmt.Sprintf("What a member may do: read the lease %s, hear of its changes, change it, write Events (kubectl\n"+
+		"describe lease shows them), and nothing else but read which namespace this is: members whose leases are in\n"+
+		"different clusters or namespaces find out by its uid.", name)
 	switch {
 	case !o.Create:
 		comment += "\nIt may not create the lease: that has to be made beforehand."
@@ -61,6 +62,8 @@ func (o Options) role(name string) document {
 			APIGroups: []string{o.API.Group()}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: verbs,
 		}, {
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}, // in a Role that is its own one alone
+		}, {
+			APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"},
 		}},
 	}}
 }

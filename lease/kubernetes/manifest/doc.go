@@ -5,7 +5,7 @@
 //	o.System, o.Namespace, o.ServiceAccount = "payments", "team-a", "payments"
 //	err := manifest.Write(os.Stdout, o) // kubectl apply -f -
 //
-// The Role names the one lease (resourceNames) and nothing else. Members may get, watch and patch it. By default
+// The Role names the one lease (resourceNames) and, beside it, what helps: its namespace, and Events. Members may get, watch and patch it. By default
 // they may create it as well (Options.Create), so that one that was deleted is made again; without that right somebody has to.
 //
 // For a custom resource the server judges the right to create by the name in the request's path, but stores the object under the

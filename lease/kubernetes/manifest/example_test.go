@@ -20,8 +20,9 @@ func ExampleWrite() {
 	}
 	// Output:
 	// ---
-	// # What a member may do: read the lease payments-sbr, hear of its changes, change it, and nothing else but read which
-	// # namespace this is: members whose leases are in different clusters or namespaces find out by its uid.
+	// # What a member may do: read the lease payments-sbr, hear of its changes, change it, write Events (kubectl
+	// # describe lease shows them), and nothing else but read which namespace this is: members whose leases are in
+	// # different clusters or namespaces find out by its uid.
 	// # It may create the lease as well: one that was deleted is made again. That is a PUT, which takes create and update;
 	// # the right to a POST could not be limited to one name.
 	// apiVersion: rbac.authorization.k8s.io/v1
@@ -37,6 +38,9 @@ func ExampleWrite() {
 	//   - apiGroups: [""]
 	//     resources: [namespaces]
 	//     verbs: [get]
+	//   - apiGroups: [""]
+	//     resources: [events]
+	//     verbs: [create]
 	// ---
 	// # Gives these rights to the service account payments, which the members run as.
 	// apiVersion: rbac.authorization.k8s.io/v1
