@@ -209,8 +209,8 @@ func fromFile(f *config.File) Config {
 	c.System, c.Provider = f.System, f.DowningProvider
 	c.Strategy, c.Strategies = r.ActiveStrategy, r.Settings()
 	c.Resolver = f.Resolver()
-	c.Probe = r.Reachability()
-	c.Lease = f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
+	c.Probe = r.Probe
+	c.Lease = f.Lease.Settings(r.LeaseMajority.LeaseImplementation)
 	c.LeaseName = f.LeaseName()
 	c.LeaseImplementation = r.LeaseMajority.LeaseImplementation
 	c.LeaseDecode = f.LeaseBlock(c.LeaseImplementation)

@@ -12,7 +12,7 @@ import (
 type KeepMajority struct {
 	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
 	// everybody.
-	Role string
+	Role string `yaml:"role"`
 }
 
 var _ sbr.Strategy = KeepMajority{}

@@ -15,10 +15,10 @@ import (
 type KeepReferee struct {
 	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up or
 	// leaving.
-	Address string
+	Address string `yaml:"address"`
 	// DownAllIfLessThanNodes downs everybody when the referee's side has fewer counted members than this.
 	// Zero and one: no limit. Default: 1.
-	DownAllIfLessThanNodes int
+	DownAllIfLessThanNodes int `yaml:"down-all-if-less-than-nodes"`
 }
 
 var _ sbr.Strategy = KeepReferee{}

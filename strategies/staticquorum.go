@@ -14,10 +14,10 @@ import (
 type StaticQuorum struct {
 	// QuorumSize is the smallest number of reachable counted members that may go on, at least 1. There is no
 	// default.
-	QuorumSize int
+	QuorumSize int `yaml:"quorum-size"`
 	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
 	// everybody.
-	Role string
+	Role string `yaml:"role"`
 }
 
 var _ sbr.Strategy = StaticQuorum{}

@@ -93,7 +93,7 @@ func (l *leaseFlags) target() (*target, error) {
 	k := &t.config.Lease.Kubernetes
 	k.Kubeconfig, k.Context = cmp.Or(l.kubeconfig, k.Kubeconfig), cmp.Or(l.context, k.Context)
 	k.Namespace, k.API = cmp.Or(l.namespace, k.Namespace), cmp.Or(l.api, k.API)
-	t.settings, t.spec.Decode = t.config.LeaseSettings(t.implementation), t.config.LeaseBlock(t.implementation)
+	t.settings, t.spec.Decode = t.config.Lease.Settings(t.implementation), t.config.LeaseBlock(t.implementation)
 	t.spec.Settings = t.settings
 	return t, nil
 }

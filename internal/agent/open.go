@@ -214,7 +214,7 @@ func (a *agent) singleton(name string) (singleton.Config, error) {
 		return c, nil
 	}
 	c.UseLease, c.LeaseName = f.Singleton.UseLease, f.SingletonLeaseName(name)
-	c.LeaseDecode, c.Lease = f.SingletonLease(name), f.LeaseSettings(f.Singleton.UseLease)
+	c.LeaseDecode, c.Lease = f.SingletonLease(name), f.Lease.Settings(f.Singleton.UseLease)
 	return c, nil
 }
 

@@ -50,7 +50,7 @@ func TestDefault_NeedsOnlyASystem(t *testing.T) {
 	require.NoError(t, f.Validate())
 	require.Equal(t, sbr.DefaultConfig(), f.Resolver())
 	require.Equal(t, "payments-sbr", f.LeaseName())
-	s, err := f.Strategy()
+	s, err := f.SplitBrainResolver.Strategy()
 	require.NoError(t, err)
 	require.Equal(t, strategies.DefaultSettings().LeaseMajority, s)
 }
@@ -90,7 +90,7 @@ serf: {profile: wan}
 	want.Watched = false
 	require.Equal(t, want, f.Resolver())
 	require.Equal(t, "mine", f.LeaseName())
-	s, err := f.Strategy()
+	s, err := f.SplitBrainResolver.Strategy()
 	require.NoError(t, err)
 	require.Equal(t, strategies.LeaseMajority{
 		Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second, IndirectlyConnected: strategies.DownIndirectlyConnected,
@@ -130,7 +130,7 @@ func TestLeaseSettings_OverridesFallBack(t *testing.T) {
 		{"unknown implementation", "{heartbeat-timeout: 100s, kubernetes: {heartbeat-timeout: 60s}}", "memory", "1m40s 10s 5s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := parse(t, "system: s\nlease: "+tc.lease).LeaseSettings(tc.implementation)
+			s := parse(t, "system: s\nlease: "+tc.lease).Lease.Settings(tc.implementation)
 			require.Equal(t, tc.want, s.HeartbeatTimeout.String()+" "+s.HeartbeatInterval.String()+" "+s.OperationTimeout.String())
 		})
 	}

@@ -12,16 +12,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // deadlineOperations is how many lease operations fit into the decision deadline.
 const deadlineOperations = 3
-
-// Strategy returns the active strategy with its settings.
-func (f *File) Strategy() (sbr.Strategy, error) { return f.SplitBrainResolver.Strategy() }
 
 // Strategy returns the active strategy with its settings.
 func (r *SplitBrainResolver) Strategy() (sbr.Strategy, error) {
@@ -31,10 +27,8 @@ func (r *SplitBrainResolver) Strategy() (sbr.Strategy, error) {
 // Settings returns the settings of all strategies.
 func (r *SplitBrainResolver) Settings() strategies.Settings {
 	return strategies.Settings{
-		StaticQuorum: strategies.StaticQuorum(r.StaticQuorum),
-		KeepMajority: strategies.KeepMajority(r.KeepMajority),
-		KeepOldest:   strategies.KeepOldest{DownIfAlone: bool(r.KeepOldest.DownIfAlone), Role: r.KeepOldest.Role},
-		KeepReferee:  strategies.KeepReferee(r.KeepReferee),
+		StaticQuorum: r.StaticQuorum, KeepMajority: r.KeepMajority, KeepReferee: r.KeepReferee,
+		KeepOldest: strategies.KeepOldest{DownIfAlone: bool(r.KeepOldest.DownIfAlone), Role: r.KeepOldest.Role},
 		LeaseMajority: strategies.LeaseMajority{
 			Role: r.LeaseMajority.Role, AcquireLeaseDelayForMinority: r.LeaseMajority.AcquireLeaseDelayForMinority,
 			IndirectlyConnected: r.IndirectlyConnected,
@@ -45,23 +39,19 @@ func (r *SplitBrainResolver) Settings() strategies.Settings {
 // NeedsLease reports whether the active strategy asks for the lease. False for an unknown strategy.
 func (r *SplitBrainResolver) NeedsLease() bool {
 	s, err := r.Strategy()
-	if err != nil {
-		return false
-	}
-	n, ok := s.(interface{ NeedsLease() bool })
-	return ok && n.NeedsLease()
+	return err == nil && sbr.NeedsLease(s)
 }
 
 // Resolver returns the rules of the resolver.
 func (f *File) Resolver() sbr.Config {
-	c := f.SplitBrainResolver.Resolver(f.LeaseSettings(f.SplitBrainResolver.LeaseMajority.LeaseImplementation))
+	c := f.SplitBrainResolver.Resolver(f.Lease.Settings(f.SplitBrainResolver.LeaseMajority.LeaseImplementation))
 	return f.over(c, "")
 }
 
 // over gives rules the failure detector of a profile; empty: serf.profile.
 func (f *File) over(c sbr.Config, profile string) sbr.Config {
 	if gossip, ok := timing.Profile(cmp.Or(profile, f.Serf.Profile)); ok && c.StableAfter == sbr.Auto {
-		c.StableFor = timing.StableFor(gossip, f.SplitBrainResolver.Reachability())
+		c.StableFor = timing.StableFor(gossip, f.SplitBrainResolver.Probe)
 	}
 	return c
 }
@@ -73,7 +63,7 @@ func (r *SplitBrainResolver) Resolver(times lease.Settings) sbr.Config {
 	switch c.StableAfter = time.Duration(r.StableAfter); {
 	case c.StableAfter != sbr.Auto:
 	case r.NeedsLease():
-		c.StableFor = timing.StableFor(timing.LAN(), r.Reachability())
+		c.StableFor = timing.StableFor(timing.LAN(), r.Probe)
 	default:
 		c.StableAfter = sbr.DefaultConfig().StableAfter
 	}
@@ -106,25 +96,12 @@ func (r *SplitBrainResolver) unstable(stableAfter time.Duration) time.Duration {
 	}
 }
 
-// Reachability returns the settings of the own probes.
-func (r *SplitBrainResolver) Reachability() reachability.Settings {
-	p := r.Probe
-	return reachability.Settings{
-		Interval: p.Interval, Timeout: p.Timeout, Tries: p.Tries, Neighbours: p.Neighbours, Budget: p.Budget,
-	}
-}
-
 // LeaseName is lease-name, or <system>-sbr if that is blank.
 func (f *File) LeaseName() string {
 	if name := strings.TrimSpace(f.SplitBrainResolver.LeaseMajority.LeaseName); name != "" {
 		return name
 	}
 	return f.System + "-sbr"
-}
-
-// LeaseSettings returns the times of a lease implementation, with the heartbeat interval computed.
-func (f *File) LeaseSettings(implementation string) lease.Settings {
-	return f.Lease.Settings(implementation)
 }
 
 // Settings returns the times of a lease implementation, with the heartbeat interval computed: what its own block sets, then what
@@ -177,10 +154,10 @@ func (l *Lease) blocks() []leaseBlock {
 // The warnings are those of the settings as well; they are never nil.
 func (f *File) Times(members int, profile string) (timing.Input, timing.Report) {
 	r := &f.SplitBrainResolver
-	rules, times := f.over(f.Resolver(), profile), f.LeaseSettings(r.LeaseMajority.LeaseImplementation)
+	rules, times := f.over(f.Resolver(), profile), f.Lease.Settings(r.LeaseMajority.LeaseImplementation)
 	gossip, _ := timing.Profile(cmp.Or(profile, f.Serf.Profile)) // validated
 	in := timing.Input{
-		Members: members, Gossip: gossip, Probes: r.Reachability(),
+		Members: members, Gossip: gossip, Probes: r.Probe,
 		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto, Unstable: rules.UnstableIn(members),
 		Lease: r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline, LeaseRetry: rules.LeaseRetry,
@@ -203,7 +180,7 @@ func (f *File) LeaseStore() (string, error) {
 	switch {
 	case f.DowningProvider != ProviderResolver || !f.SplitBrainResolver.NeedsLease():
 		return "", nil
-	case f.leaseNamed || f.Lease.Kubernetes != (KubernetesLease{}) || os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+	case f.leaseNamed || f.Lease.Kubernetes != (kubernetesLease{}) || os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		return m.LeaseImplementation, nil
 	}
 	return "", strictyaml.Problem{Name: f.name, Path: implementationKey, Text: "is not set, and this is no pod: write kubernetes " +

@@ -27,8 +27,8 @@ func (f *File) Effective() []byte {
 			*own.times = f.Lease.effective(own.implementation)
 		}
 	}
-	if !f.Serf.OwnNode() && f.Serf.RPC == "" {
-		e.Serf.RPC = defaultRPC
+	if !f.Serf.OwnNode() {
+		e.Serf.RPC = f.Serf.RPCAddress()
 	}
 	return marshal(&e)
 }
@@ -122,7 +122,7 @@ func (f *File) digestRules(line func(key string, value any)) {
 // digestLease covers which lease it is and how it is judged.
 func (f *File) digestLease(line func(key string, value any)) {
 	m, rules := &f.SplitBrainResolver.LeaseMajority, f.Resolver()
-	times := f.LeaseSettings(m.LeaseImplementation)
+	times := f.Lease.Settings(m.LeaseImplementation)
 	line("lease-implementation", m.LeaseImplementation)
 	line("lease-name", f.LeaseName())
 	switch m.LeaseImplementation {

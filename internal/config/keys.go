@@ -38,7 +38,7 @@ func Keys() (keys []Key) {
 			case rest == "inline":
 				list(field.Type, at, values)
 				continue
-			case name == "":
+			case name == "" || name == "-":
 				continue
 			}
 			k := Key{Path: strings.TrimPrefix(at+"."+name, "."), Block: isBlock(field.Type)}

@@ -18,16 +18,11 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	return Read(path, f)
-}
-
-// Read reads and validates a configuration; name stands for it in errors.
-func Read(name string, from io.Reader) (*File, error) {
-	data, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Parse(name, data)
+	return Parse(path, data)
 }
 
 // Parse decodes data over Default and validates the result. The error is strictyaml.Problems; name stands in front of each.

@@ -127,7 +127,7 @@ func (c *checker) probe(path string, r *SplitBrainResolver) {
 	if p.Tries < 0 {
 		c.Add(path+".tries", "is %d: it must not be negative", p.Tries)
 	}
-	c.lines(strings.TrimSuffix(path, ".probe"), r.Reachability().Validate())
+	c.lines(strings.TrimSuffix(path, ".probe"), r.Probe.Validate())
 }
 
 // dnsLabel is what Kubernetes takes for the name of a namespace.
@@ -309,7 +309,7 @@ func (c *checker) http(h *HTTP) {
 	}
 }
 
-func (c *checker) hooks(h *Hooks) {
+func (c *checker) hooks(h *hooks) {
 	c.hook("hooks.on-suspend", h.OnSuspend)
 	c.hook("hooks.on-resume", h.OnResume)
 	c.hook("hooks.on-down", h.OnDown)
@@ -364,7 +364,7 @@ func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...an
 		"down-all-when-indirectly-connected", "has no effect with indirectly-connected: %s: the lease makes any group safe",
 		strategies.KeepLargestGroup)
 	implementation := f.SplitBrainResolver.LeaseMajority.LeaseImplementation
-	warn(f.LeaseSettings(implementation).HeartbeatTimeout == lease.Infinite, "heartbeat-timeout",
+	warn(f.Lease.Settings(implementation).HeartbeatTimeout == lease.Infinite, "heartbeat-timeout",
 		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")
 	switch implementation {
 	case ImplementationFile:

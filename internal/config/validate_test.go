@@ -126,7 +126,7 @@ func FuzzParse(f *testing.F) {
 		if err := c.Resolver().Validate(); err != nil {
 			t.Fatalf("accepted, but the resolver refuses it: %v", err)
 		}
-		if err := c.LeaseSettings(c.SplitBrainResolver.LeaseMajority.LeaseImplementation).Validate(); err != nil {
+		if err := c.Lease.Settings(c.SplitBrainResolver.LeaseMajority.LeaseImplementation).Validate(); err != nil {
 			t.Fatalf("accepted, but the lease refuses it: %v", err)
 		}
 		again, err := config.Parse("g", c.Effective())

@@ -14,21 +14,21 @@ import (
 // Settings are the settings of direct probes. Start from DefaultSettings.
 type Settings struct {
 	// Interval is the time between two rounds of probes.
-	Interval time.Duration
+	Interval time.Duration `yaml:"interval"`
 	// Timeout is how long a probe may take. It must be shorter than Interval.
-	Timeout time.Duration
+	Timeout time.Duration `yaml:"timeout"`
 	// Tries is how many probes in a row must fail before a subject counts as unreachable by this observer. At
 	// least 1.
-	Tries int
+	Tries int `yaml:"tries"`
 	// Neighbours is how many members each one probes in every round, and how many observers must agree. Zero
 	// switches probes off: then only Serf's word counts.
-	Neighbours int
+	Neighbours int `yaml:"neighbours"`
 	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least Neighbours.
-	Budget int
+	Budget int `yaml:"budget"`
 	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all that
 	// they miss: sbr.KeepsLargestGroup of the strategy. Without it the reports of observers that are agreed to
 	// be cut off do not count (design deviation 11).
-	AllHeard bool
+	AllHeard bool `yaml:"-"`
 }
 
 // DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member, and one or

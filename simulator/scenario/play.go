@@ -26,7 +26,7 @@ func (s *Scenario) options() (world.Options, error) {
 	o.Resolver, o.Strategy = r.Resolver(times), strategy
 	o.Network = cl.Network
 	o.Serf, o.Times = cl.Detection.options()
-	o.Probe = r.Reachability()
+	o.Probe = r.Probe
 	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
 	if o.Store.TTL == lease.Infinite {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow

@@ -178,7 +178,7 @@ func (g *generator) fields(t reflect.Type, at string, keys object) {
 		case rest == "inline":
 			g.fields(f.Type, at, keys)
 			continue
-		case !f.IsExported():
+		case !f.IsExported() || key == "-":
 			continue
 		}
 		place := strings.TrimPrefix(at+"."+key, ".")

@@ -77,7 +77,7 @@ func (p *player) config(proc *process) downing.Config {
 	c := downing.DefaultConfig()
 	c.System = p.s.Cluster.System
 	c.Strategy, c.Strategies = r.ActiveStrategy, r.Settings()
-	c.Resolver, c.Probe, c.Lease = r.Resolver(times), r.Reachability(), times
+	c.Resolver, c.Probe, c.Lease = r.Resolver(times), r.Probe, times
 	c.Store = &connection{view: proc.view, gate: &proc.gate}
 	c.Exit = func(int) {}
 	c.Pause = func() { proc.gate.pass() }

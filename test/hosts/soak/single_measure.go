@@ -89,7 +89,7 @@ func (s *stage) singleBound() (time.Duration, error) {
 	in, _ := f.Times(len(hosts), "")
 	bound := boundOf(in, f.Margin(), s.kind.guard)
 	if s.kind.shards > 0 && s.kind.guard == cluster.ByBoth {
-		bound += f.LeaseSettings(config.ImplementationKubernetes).HeartbeatTimeout // first the coordinator's, then that of the shard
+		bound += f.Lease.Settings(config.ImplementationKubernetes).HeartbeatTimeout // first the coordinator's, then that of the shard
 	}
 	return bound, nil
 }
