@@ -182,7 +182,7 @@ func drawInto(t *rapid.T, path string, v reflect.Value) {
 		f, name := v.Field(i), path+"."+v.Type().Field(i).Name
 		if f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[strictyaml.OnOffDuration]() {
 			drawInto(t, name, f)
-		} else if rapid.IntRange(0, 3).Draw(t, name+"?") == 0 {
+		} else if v.Type().Field(i).Tag.Get("yaml") != "-" && rapid.IntRange(0, 3).Draw(t, name+"?") == 0 {
 			drawField(t, name, f)
 		}
 	}
