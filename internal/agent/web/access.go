@@ -47,31 +47,28 @@ func (t *token) read() (string, error) {
 	return secret, nil
 }
 
-// guard lets requests in that bring the token, and those for the health.
-func (t *token) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == pathLive || r.URL.Path == pathReady {
-			next.ServeHTTP(w, r)
-			return
-		}
-		want, err := t.read()
-		if t.unreadable.Swap(err != nil) != (err != nil) && err != nil {
-			t.log.Error("sbr: nobody is let in to the status page while the token cannot be read", "error", err)
-		}
-		if err != nil {
-			http.Error(w, "the token cannot be read, so nobody is let in: see the log of the agent", http.StatusServiceUnavailable)
-			return
-		}
-		given, ok := credential(r.Header.Values("Authorization"))
-		if !ok || !equal(given, want) {
-			// A browser cannot send a bearer token by itself; it asks its user for a password.
-			w.Header().Add("WWW-Authenticate", `Bearer realm="sbr"`)
-			w.Header().Add("WWW-Authenticate", `Basic realm="sbr: any name, and the token as password", charset="UTF-8"`)
-			http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or any user with the token as password", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// admits lets requests in that bring the token, and those for the health. It answers the others.
+func (t *token) admits(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path == pathLive || r.URL.Path == pathReady {
+		return true
+	}
+	want, err := t.read()
+	if t.unreadable.Swap(err != nil) != (err != nil) && err != nil {
+		t.log.Error("sbr: nobody is let in to the status page while the token cannot be read", "error", err)
+	}
+	if err != nil {
+		http.Error(w, "the token cannot be read, so nobody is let in: see the log of the agent", http.StatusServiceUnavailable)
+		return false
+	}
+	given, ok := credential(r.Header.Values("Authorization"))
+	if !ok || !equal(given, want) {
+		// A browser cannot send a bearer token by itself; it asks its user for a password.
+		w.Header().Add("WWW-Authenticate", `Bearer realm="sbr"`)
+		w.Header().Add("WWW-Authenticate", `Basic realm="sbr: any name, and the token as password", charset="UTF-8"`)
+		http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or any user with the token as password", http.StatusUnauthorized)
+		return false
+	}
+	return true
 }
 
 // credential is the token in the Authorization header: that of Bearer, or the password of Basic. Two headers are none.

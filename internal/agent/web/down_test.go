@@ -63,9 +63,6 @@ func TestDown(t *testing.T) {
 	require.Equal(t, 405, status)
 	require.Contains(t, body, "members are downed here, by sbr down: use POST")
 	require.Equal(t, "POST", h.Get("Allow"))
-	_, bare := served(t, Options{Source: whole(3)})
-	status, _ = posted(t, bare+"/down", n4)
-	require.Equal(t, 405, status, "no such path")
 }
 
 // Where others than this machine reach the address, a token is needed: without one configured nobody downs anybody.

@@ -24,76 +24,47 @@ type route struct {
 	post string
 }
 
-// handler puts the paths behind what every request has to pass.
+// headers are on every answer, refusals included.
+var headers = map[string]string{
+	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+	"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store",
+}
+
+// handler puts the paths behind what every request has to pass: nothing is changed but at the paths that are for it; a loopback address has
+// no other name (a web site whose name leads here could read the answers); and the token, where there is one.
 func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	routes := map[string]route{
-		"/":       {Handler: http.HandlerFunc(s.page)},
-		"/status": {Handler: s.json(func() any { return o.Source.Status() })},
-		"/events": {Handler: http.HandlerFunc(s.events)},
-		pathLive:  {Handler: s.health(func(h Health) Check { return h.Live })},
-		pathReady: {Handler: s.health(func(h Health) Check { return h.Ready })},
+		"/":           {Handler: http.HandlerFunc(s.page)},
+		"/status":     {Handler: s.json(func() any { return o.Source.Status() })},
+		"/events":     {Handler: http.HandlerFunc(s.events)},
+		pathLive:      {Handler: s.health(func(h Health) Check { return h.Live })},
+		pathReady:     {Handler: s.health(func(h Health) Check { return h.Ready })},
+		"/metrics":    {Handler: o.Metrics},
+		"/singletons": {Handler: s.json(o.Singletons)},
+		"/run":        {o.Programs, "programs are attached here, by sbr run: use POST"},
+		"/down":       {s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"},
 	}
-	if o.Metrics != nil {
-		routes["/metrics"] = route{Handler: o.Metrics}
-	}
-	if o.Singletons != nil {
-		routes["/singletons"] = route{Handler: s.json(o.Singletons)}
-	}
-	if o.Programs != nil {
-		routes["/run"] = route{o.Programs, "programs are attached here, by sbr run: use POST"}
-	}
-	if o.Down != nil {
-		routes["/down"] = route{s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"}
-	}
-	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		is, ok := routes[r.URL.Path]
-		if !ok {
-			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
-			return
-		}
-		is.ServeHTTP(w, r)
-	})
-	if guard != nil {
-		h = guard.guard(h)
-	}
-	if loopback {
-		h = ownHost(h)
-	}
-	return readOnly(h, routes)
-}
-
-// readOnly lets nobody change anything but at the paths that are for it. Its headers are on every answer, refusals included.
-func readOnly(next http.Handler, routes map[string]route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Cache-Control", "no-store")
+		for key, value := range headers {
+			w.Header().Set(key, value)
+		}
+		is := routes[r.URL.Path]
 		allowed, use := []string{http.MethodGet, http.MethodHead}, "nothing can be changed here: use GET"
-		if post := routes[r.URL.Path].post; post != "" {
-			allowed, use = []string{http.MethodPost}, post
+		if is.post != "" {
+			allowed, use = []string{http.MethodPost}, is.post
 		}
-		if !slices.Contains(allowed, r.Method) {
-			h.Set("Allow", strings.Join(allowed, ", "))
+		switch {
+		case !slices.Contains(allowed, r.Method):
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			http.Error(w, use, http.StatusMethodNotAllowed)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// ownHost refuses requests that came to a loopback address under another name: a web site whose name leads here could read the answers.
-func ownHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !loopbackHost(r.Host) {
+		case loopback && !loopbackHost(r.Host):
 			http.Error(w, fmt.Sprintf("this address answers to localhost only, not to %q", r.Host), http.StatusMisdirectedRequest)
-			return
+		case guard != nil && !guard.admits(w, r):
+		case is.Handler == nil:
+			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
+		default:
+			is.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -36,7 +36,6 @@ func TestPaths(t *testing.T) {
 		{"the status", "GET", well + "/status", 200, `"state": "up"`, "application/json"},
 		{"the status ignores a query", "GET", well + "/status?x=1", 200, `"state": "up"`, "application/json"},
 		{"the metrics", "GET", well + "/metrics", 200, "sbr_up 1\n", "text/plain; charset=utf-8"},
-		{"no metrics", "GET", ill + "/metrics", 404, "no such page", "text/plain; charset=utf-8"},
 		{"alive", "GET", well + "/healthz/live", 200, "ok\n", "text/plain; charset=utf-8"},
 		{"ready", "GET", well + "/healthz/ready", 200, "ok\n", "text/plain; charset=utf-8"},
 		{"not alive, in one line", "GET", ill + "/healthz/live", 503, "down: verdict 4 by n1\n", "text/plain; charset=utf-8"},
@@ -50,7 +49,6 @@ func TestPaths(t *testing.T) {
 		{"no POST", "POST", well + "/status", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no DELETE", "DELETE", well + "/", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no OPTIONS", "OPTIONS", well + "/events", 405, "nothing can be changed", "text/plain; charset=utf-8"},
-		{"no programs", "POST", ill + "/run", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no POST to nowhere", "POST", well + "/nowhere", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 		{"no PUT of health", "PUT", well + "/healthz/live", 405, "nothing can be changed", "text/plain; charset=utf-8"},
 	} {

@@ -141,7 +141,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Options are what New needs. Listen and Source are required.
+// Options are what New needs: all but TLSCert, TLSKey, TokenFile and Logger.
 type Options struct {
 	// Listen is host:port. Port 0 takes a free one, an empty host every address of the machine.
 	Listen string
@@ -149,15 +149,12 @@ type Options struct {
 	TLSCert, TLSKey string
 	// TokenFile holds the token that every request but those for the health must bring. It is read anew for each request. Empty: everybody is let in.
 	TokenFile string
-	// Source is what is shown.
-	Source Source
-	// Metrics answers /metrics. Nil: there is no such path.
-	Metrics http.Handler
-	// Programs takes POST requests at /run. Nil: there is no such path.
-	Programs http.Handler
-	// Singletons is what /singletons shows. Nil: there is no such path.
+	// Source is what is shown, Singletons what /singletons shows.
+	Source     Source
 	Singletons func() any
-	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token. Nil: there is no such path.
+	// Metrics answers /metrics, Programs the POST requests at /run.
+	Metrics, Programs http.Handler
+	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token.
 	Down func(ctx context.Context, member, reason string) error
 	// Logger is told what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
