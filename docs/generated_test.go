@@ -27,7 +27,7 @@ func TestConfigurationPageIsCurrent(t *testing.T) {
 
 func configurationPage() string {
 	var b strings.Builder
-	b.WriteString("<!-- made by make generate from internal/config/keys.go -->\n\n# Configuration keys\n\n" +
+	b.WriteString("<!-- made by make generate from internal/config/keys.yaml -->\n\n# Configuration keys\n\n" +
 		"Every key of `sbr.yaml`. How to write one, and what to choose: [configure](configure.md). " +
 		"`sbr config init` prints a file with the same texts, `sbr schema config` the JSON Schema for an editor.\n")
 	row := func(k config.Key) {

@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// File is a whole sbr.yaml. Start from Default; the zero File does not validate. What each key means is said in
-// keys.go, where the template, the schema and the docs take it from.
+// File is a whole sbr.yaml. Start from Default; the zero File does not validate. keys.yaml says what each key
+// means.
 type File struct {
 	System             string             `yaml:"system"`
 	DowningProvider    string             `yaml:"downing-provider"`

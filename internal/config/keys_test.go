@@ -10,9 +10,9 @@ import (
 
 // Each key has a text, and each text belongs to a key: people read them in the template, in their editor and in the docs.
 func TestKeys_EachHasAText(t *testing.T) {
-	left := maps.Clone(texts)
+	left := maps.Clone(texts())
 	for _, k := range Keys() {
-		require.Regexp(t, `^\S.{9,}[.]$`, k.Text, "%s: keys.go says what each key means", k.Path)
+		require.Regexp(t, `^\S.{9,}[.]$`, k.Text, "%s: keys.yaml says what each key means", k.Path)
 		delete(left, k.Path)
 	}
 	require.Empty(t, left, "texts of keys that do not exist")
