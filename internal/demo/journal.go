@@ -14,18 +14,14 @@ import (
 
 // Event is one line of the timeline.
 type Event struct {
-	// At is the time since the demonstration began.
-	At Span `json:"at"`
-	// Node is the member it happened to; empty for what was done to the world.
-	Node string `json:"node"`
-	// Kind is a downing.Occurred constant, an sbr.Topic, or "world".
-	Kind string `json:"kind"`
-	// Detail says it in words.
+	At     span   `json:"at"`   // since the demonstration began
+	Node   string `json:"node"` // the member it happened to; empty for what was done to the world
+	Kind   string `json:"kind"` // a downing.Occurred constant, an sbr.Topic, or "world"
 	Detail string `json:"detail"`
 }
 
-// KindWorld marks what the demonstration itself does.
-const KindWorld = "world"
+// kindWorld marks what the demonstration itself does.
+const kindWorld = "world"
 
 // gather is how long changes of one member's view are collected into one line.
 const gather = 300 * time.Millisecond
@@ -54,14 +50,14 @@ func newJournal(show func(Event)) *journal {
 func (j *journal) world(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.write(time.Now(), "", KindWorld, fmt.Sprintf(format, args...))
+	j.write(time.Now(), "", kindWorld, fmt.Sprintf(format, args...))
 }
 
 func (j *journal) write(at time.Time, node, kind, detail string) {
 	if j.closed {
 		return
 	}
-	e := Event{At: Span(at.Sub(j.began)), Node: node, Kind: kind, Detail: detail}
+	e := Event{At: span(at.Sub(j.began)), Node: node, Kind: kind, Detail: detail}
 	j.events = append(j.events, e)
 	if j.show != nil {
 		j.show(e)
@@ -156,9 +152,9 @@ func (j *journal) conclude(res *Result, cut time.Time, sides [][]string, paused 
 	}
 	res.Passed = up == 1
 	if !last.IsZero() {
-		res.ResolvedAfter = Span(last.Sub(cut))
+		res.ResolvedAfter = span(last.Sub(cut))
 		if !j.granted.IsZero() {
-			res.DoubleActive = Span(max(last.Sub(j.granted), 0))
+			res.DoubleActive = span(max(last.Sub(j.granted), 0))
 		}
 	}
 }

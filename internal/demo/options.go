@@ -11,29 +11,20 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// MaxNodes bounds the cluster: beyond it one process no longer keeps Serf's timing.
-const MaxNodes = 50
+// maxNodes bounds the cluster: beyond it one process no longer keeps Serf's timing.
+const maxNodes = 50
 
-// Options say what is shown. Start from DefaultOptions.
+// Options say what is shown; the flags of sbr demo explain them. Start from DefaultOptions.
 type Options struct {
-	// Nodes is the size of the cluster. Zero: the sum of Split.
-	Nodes int
-	// Split are the sizes of the sides: n1 and the following are the first side, and so on.
-	Split []int
-	// Strategy is the key of the active strategy.
-	Strategy string
-	// StableAfter is shorter than the default of 20 s, so that nobody has to wait for the point of it.
-	StableAfter time.Duration
-	// Defaults takes the default times of everything, Serf included; then StableAfter counts for nothing.
-	Defaults bool
-	// Pause names a member that stands still from shortly after the cut until everything is over. Empty: none.
-	Pause string
-	// Kubeconfig is the file of a real API server for the lease. Empty: a lease in memory.
-	Kubeconfig string
-	// Namespace is where the lease lives in Kubernetes. Empty: as the kubeconfig says.
-	Namespace string
-	// System names the cluster and, with "-sbr", the lease.
-	System string
+	Nodes       int   // zero: the sum of Split
+	Split       []int // n1 and the following are the first side, and so on
+	Strategy    string
+	StableAfter time.Duration // counts for nothing with Defaults
+	Defaults    bool
+	Pause       string // empty: nobody
+	Kubeconfig  string // empty: the lease is in memory
+	Namespace   string
+	System      string
 }
 
 // DefaultOptions is five nodes cut into three and two.
@@ -69,7 +60,7 @@ func (o *Options) Validate() error {
 	check(len(o.Split) > 1, "split needs at least two sides, as in 3/2")
 	split := strings.ReplaceAll(strings.Trim(fmt.Sprint(o.Split), "[]"), " ", "/")
 	check(len(names) == o.Nodes, "split %s makes %d nodes, but there are %d: the sides must add up", split, len(names), o.Nodes)
-	check(o.Nodes <= MaxNodes, "%d nodes are too many for one process: at most %d", o.Nodes, MaxNodes)
+	check(o.Nodes <= maxNodes, "%d nodes are too many for one process: at most %d", o.Nodes, maxNodes)
 	check(slices.Contains(keys, strings.ToLower(o.Strategy)), "unknown strategy %q: known are %s", o.Strategy, strings.Join(keys, ", "))
 	check(o.StableAfter >= time.Second, "stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
 	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are n1 to n%d", o.Pause, o.Nodes)

@@ -12,7 +12,7 @@ import (
 
 // Colours of the timeline, by kind.
 var colours = map[string]string{
-	KindWorld:               "\x1b[1m",
+	kindWorld:               "\x1b[1m",
 	downing.OccurredDown:    "\x1b[31m",
 	downing.OccurredGranted: "\x1b[32m",
 	downing.OccurredVerdict: "\x1b[32m",
@@ -46,7 +46,7 @@ func (r *Result) Table() string {
 	row("survivors", "%s", none(r.Survivors))
 	row("downed", "%s", none(r.Down))
 	row("time to resolution", "%v from the cut to the last member down", r.ResolvedAfter)
-	if r.UsesLease {
+	if r.usesLease {
 		row("double-active time", "%v from the verdict to the last member down", r.DoubleActive)
 		row("lease", "%s, holder %s, token %d", r.Lease.Name, cmp.Or(r.Lease.Holder, "nobody"), r.Lease.Token)
 		row("verdict", "%d by %s: %s", r.Verdict.Token, cmp.Or(r.Verdict.DecidedBy, "nobody"), r.Verdict.Reason)
@@ -59,17 +59,15 @@ func (r *Result) Table() string {
 	return w.String()
 }
 
-// Span is a time that is shown rounded.
-type Span time.Duration
+// span is a time that is shown rounded to what people want to know.
+type span time.Duration
 
-// String rounds to what people want to know.
-func (s Span) String() string {
-	d := time.Duration(s)
-	if d < time.Second {
-		return d.Round(10 * time.Microsecond).String()
+func (s span) String() string {
+	to := time.Millisecond
+	if time.Duration(s) < time.Second {
+		to = 10 * time.Microsecond
 	}
-	return d.Round(time.Millisecond).String()
+	return time.Duration(s).Round(to).String()
 }
 
-// MarshalText writes what String does.
-func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (s span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

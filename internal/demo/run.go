@@ -34,15 +34,15 @@ type Result struct {
 	// Survivors and Down are names in order.
 	Survivors []string `json:"survivors"`
 	Down      []string `json:"down"`
-	// ResolvedAfter is the time from the cut to the downing of the last loser.
-	ResolvedAfter Span `json:"resolved-after"`
-	// DoubleActive is how long members of two sides were up after the verdict was written, zero if they never were.
-	DoubleActive Span `json:"double-active"`
-	// UsesLease says whether the strategy asks for the lease.
-	UsesLease bool                  `json:"-"`
-	Lease     downing.LeaseStatus   `json:"lease"`
-	Verdict   downing.VerdictStatus `json:"verdict"`
-	Events    []Event               `json:"events"`
+	// ResolvedAfter is the time from the cut to the downing of the last loser, DoubleActive how long members of
+	// two sides were up after the verdict was written: zero if they never were.
+	ResolvedAfter span                  `json:"resolved-after"`
+	DoubleActive  span                  `json:"double-active"`
+	Lease         downing.LeaseStatus   `json:"lease"`
+	Verdict       downing.VerdictStatus `json:"verdict"`
+	Events        []Event               `json:"events"`
+
+	usesLease bool // the strategy asks for it
 }
 
 // Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed member knock.
@@ -180,26 +180,19 @@ func (c *cluster) knock(ctx context.Context) error {
 		return err
 	}
 	err = c.wait(ctx, "the new incarnation is admitted", func() bool { return c.listed(loser) })
-	if err != nil {
-		return err
+	if err == nil {
+		c.log.world("%s is a member again", loser)
 	}
-	c.log.world("%s is a member again", loser)
-	return nil
+	return err
 }
 
 // listed reports whether any survivor lists the node as alive.
 func (c *cluster) listed(name string) bool {
-	for _, up := range c.upNames() {
-		if up == name {
-			continue
-		}
-		for _, m := range c.nodes[up].serf.Members() {
-			if m.Name == name && m.Status == serf.StatusAlive {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.upNames(), func(up string) bool {
+		return up != name && slices.ContainsFunc(c.nodes[up].serf.Members(), func(m serf.Member) bool {
+			return m.Name == name && m.Status == serf.StatusAlive
+		})
+	})
 }
 
 func (c *cluster) upNames() []string { return slices.DeleteFunc(slices.Clone(c.names), c.isDown) }
@@ -210,7 +203,7 @@ func (c *cluster) result() *Result {
 	strategy, err := strategies.New(c.opt.Strategy, strategies.Settings{
 		StaticQuorum: strategies.StaticQuorum{QuorumSize: 1}, KeepReferee: strategies.KeepReferee{Address: "n1"},
 	})
-	res.UsesLease = err == nil && sbr.NeedsLease(strategy)
+	res.usesLease = err == nil && sbr.NeedsLease(strategy)
 	for _, n := range c.upNames() {
 		if s := c.nodes[n].provider.Status(); s.Verdict.Token >= res.Verdict.Token {
 			res.Lease, res.Verdict = s.Lease, s.Verdict
@@ -268,7 +261,9 @@ func (c *cluster) config(name string) (downing.Config, error) {
 	cfg.Strategies.KeepReferee.Address = "n1"
 	cfg.Resolver.MinMembers = c.opt.Nodes
 	if !c.opt.Defaults {
-		shorten(&cfg, c.opt.StableAfter)
+		for _, t := range shortened(&cfg, c.opt.StableAfter) {
+			*t.of = t.here
+		}
 	}
 	cfg.Exit = func(int) {}
 	cfg.Logger = slog.New(slog.DiscardHandler)
@@ -311,38 +306,34 @@ func (c *cluster) start(ctx context.Context, name string) error {
 	return c.join(n.serf, name)
 }
 
-// shorten takes the time out of the settings that a demonstration would spend waiting.
-func shorten(cfg *downing.Config, stableAfter time.Duration) {
-	cfg.Resolver.StableAfter = stableAfter
-	cfg.Resolver.DownAllWhenUnstable = 4 * stableAfter
-	cfg.Resolver.SettleAfter = time.Second
-	cfg.Grace = 5 * time.Second
-	cfg.TellFor = 2 * time.Second
+// shortened are the settings that a demonstration would spend waiting, and what they are here.
+func shortened(cfg *downing.Config, stableAfter time.Duration) []shortTime {
+	r := &cfg.Resolver
+	return []shortTime{
+		{"stable-after", &r.StableAfter, stableAfter}, {"down-all-when-unstable", &r.DownAllWhenUnstable, 4 * stableAfter},
+		{"settle-after", &r.SettleAfter, time.Second}, {"grace", &cfg.Grace, 5 * time.Second}, {"telling", &cfg.TellFor, 2 * time.Second},
+	}
+}
+
+type shortTime struct {
+	name string
+	of   *time.Duration
+	here time.Duration
 }
 
 // times says which ones are not the defaults.
-func times(cfg *downing.Config, defaults bool) string {
-	if defaults {
-		return fmt.Sprintf("with the default times, stable-after %v among them", cfg.Resolver.StableAfter)
-	}
+func (c *cluster) times() string {
 	usual := downing.DefaultConfig()
+	if c.opt.Defaults {
+		return fmt.Sprintf("with the default times, stable-after %v among them", usual.Resolver.StableAfter)
+	}
 	var all []string
-	for _, t := range []struct {
-		name      string
-		is, usual time.Duration
-	}{
-		{"stable-after", cfg.Resolver.StableAfter, usual.Resolver.StableAfter},
-		{"down-all-when-unstable", cfg.Resolver.DownAllWhenUnstable, usual.Resolver.DownAllWhenUnstable},
-		{"settle-after", cfg.Resolver.SettleAfter, usual.Resolver.SettleAfter},
-		{"grace", cfg.Grace, usual.Grace},
-		{"telling", cfg.TellFor, usual.TellFor},
-	} {
-		if t.is != t.usual {
-			all = append(all, fmt.Sprintf("%s %v (%v)", t.name, t.is, t.usual))
+	for _, t := range shortened(&usual, c.opt.StableAfter) {
+		if t.here != *t.of {
+			all = append(all, fmt.Sprintf("%s %v (%v)", t.name, t.here, *t.of))
 		}
 	}
-	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones",
-		strings.Join(all, ", "))
+	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones", strings.Join(all, ", "))
 }
 
 // quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
@@ -377,18 +368,17 @@ func (c *cluster) join(s *serf.Serf, name string) error {
 }
 
 func (c *cluster) startAll(ctx context.Context) error {
-	cfg, err := c.config("")
-	if err != nil {
+	if _, err := c.store(); err != nil {
 		return err
 	}
 	c.log.world("starting %d Serf nodes, strategy %s", c.opt.Nodes, c.opt.Strategy)
-	c.log.world("%s", times(&cfg, c.opt.Defaults))
+	c.log.world("%s", c.times())
 	for _, name := range c.names {
 		if err := c.start(ctx, name); err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
 	}
-	err = c.wait(ctx, "all members see each other", func() bool {
+	err := c.wait(ctx, "all members see each other", func() bool {
 		for _, n := range c.nodes {
 			if s := n.provider.Status(); s.State != sbr.StateUp || len(s.Members) != c.opt.Nodes {
 				return false
