@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 // contender is one `sbr run` of several that share a lease and a log.
@@ -69,7 +71,7 @@ func (p *contender) processes() (pids []int) {
 		return len(pids) == 2 && strings.HasSuffix(string(text), "\n")
 	}, 20*time.Second, time.Millisecond)
 	for _, pid := range pids { // one of them is the supervisor's child, the other one's parent has ended or is the first
-		if parent := parentOf(p.t, pid); parentOf(p.t, parent) == p.cmd.Process.Pid {
+		if parent := parentOf(pid); parentOf(parent) == p.cmd.Process.Pid {
 			return append(pids, parent)
 		}
 	}
@@ -77,31 +79,11 @@ func (p *contender) processes() (pids []int) {
 	return nil
 }
 
-func statOf(pid int) []string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return []string{"X", "0"}
-	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-}
+func parentOf(pid int) int { _, parent := process.Stat(pid); return parent }
 
-func parentOf(t *testing.T, pid int) int {
-	t.Helper()
-	parent, err := strconv.Atoi(statOf(pid)[1])
-	require.NoError(t, err)
-	return parent
-}
+func stateOf(pid int) string { state, _ := process.Stat(pid); return state }
 
-func dead(pid int) bool { return strings.Contains("ZX", statOf(pid)[0]) }
-
-func allDead(pids []int) bool {
-	for _, pid := range pids {
-		if !dead(pid) {
-			return false
-		}
-	}
-	return true
-}
+func allDead(pids []int) bool { return !slices.ContainsFunc(pids, process.Running) }
 
 func freeze(t *testing.T, pids ...int) {
 	t.Helper()
@@ -109,7 +91,7 @@ func freeze(t *testing.T, pids ...int) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return statOf(pid)[0] == "T" }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return stateOf(pid) == "T" }, 10*time.Second, time.Millisecond)
 	}
 }
 
@@ -149,7 +131,7 @@ func TestRun_Paused(t *testing.T) {
 	ended := time.Since(began)
 	tokens(t, dir, "2")
 	t.Logf("after the pause: ended %v, started elsewhere %v", ended, time.Since(began))
-	require.Equal(t, "T", statOf(a.cmd.Process.Pid)[0])
+	require.Equal(t, "T", stateOf(a.cmd.Process.Pid))
 	require.Zero(t, after(tokens(t, dir, "2"), "1", "2"))
 
 	// It goes on, and waits for its next turn.

@@ -23,21 +23,21 @@ func childAttributes() *syscall.SysProcAttr {
 
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-func isPaused(pid int) bool {
+func isPaused(pid int) bool { state, _ := Stat(pid); return state == "T" }
+
+// Stat returns the state of a process, one letter, and its parent; X for one that is gone. It exists on Linux only.
+func Stat(pid int) (state string, parent int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return "X", 0
 	}
 	// The program's name stands in brackets before the state and may hold anything.
-	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
-	return bytes.HasPrefix(state, []byte("T"))
+	_, _ = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent) // the kernel wrote it
+	return state, parent
 }
 
 // Running reports whether any process of that number runs. A zombie does not: whoever inherits it may take its time. It exists on Linux only.
-func Running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !bytes.Contains(stat, []byte(") Z "))
-}
+func Running(pid int) bool { state, _ := Stat(pid); return state != "X" && state != "Z" }
 
 // Children returns the numbers of the processes that this one has started, or adopted, and that nobody has waited for. It exists on Linux only.
 func Children() (pids []int, err error) {

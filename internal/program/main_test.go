@@ -5,7 +5,6 @@ package program_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -126,14 +125,6 @@ func started(t *testing.T, file string, n int) (pids []int) {
 	return pids
 }
 
-func stateOf(pid int) string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
-}
-
 // ended waits for the end of the whole tree, and proves it for each of the pids. It returns how long that took.
 func ended(t *testing.T, p *program.Program, pids []int) time.Duration {
 	t.Helper()
@@ -158,21 +149,13 @@ func freeze(t *testing.T, pid int) {
 	require.Eventually(t, func() bool { return stateOf(pid) == "T" }, 10*time.Second, time.Millisecond)
 }
 
-func parentOf(t *testing.T, pid int) int {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
-	parent, err := strconv.Atoi(strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[1])
-	require.NoError(t, err)
-	return parent
-}
+func stateOf(pid int) string { state, _ := process.Stat(pid); return state }
+
+func parentOf(pid int) int { _, parent := process.Stat(pid); return parent }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	defer file.Close()
-	text, err := io.ReadAll(file)
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(text)
 }

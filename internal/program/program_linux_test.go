@@ -170,7 +170,7 @@ func TestStop_AStandstillIsNotCounted(t *testing.T) {
 	started(t, file, 1)
 	p.Stop("the test says so", syscall.SIGTERM)
 	require.Eventually(t, func() bool { _, err := os.Stat(file + ".told"); return err == nil }, 10*time.Second, time.Millisecond)
-	supervisor, began := parentOf(t, p.Pid()), time.Now()
+	supervisor, began := parentOf(p.Pid()), time.Now()
 	freeze(t, supervisor)
 	freeze(t, p.Pid())
 	require.Eventually(t, func() bool { return time.Since(began) > o.StopTimeout+100*time.Millisecond }, time.Minute, 10*time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -45,9 +47,10 @@ func (s *script) Next(ctx context.Context) (*program.Turn, error) {
 func (s *script) done(e program.End) {
 	s.ends = append(s.ends, e)
 	text, _ := os.ReadFile(s.pids)
-	for pid := range strings.FieldsSeq(string(text)) {
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		require.True(s.t, err != nil || strings.Contains(string(stat), ") Z "), "process %s still runs", pid)
+	for word := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(word)
+		require.NoError(s.t, err)
+		require.False(s.t, process.Running(pid), "process %d still runs", pid)
 	}
 }
 
@@ -152,7 +155,7 @@ func TestRun_Validity(t *testing.T) {
 	began := time.Now()
 	end := began.Add(3 * time.Second)
 	first.Valid = func() time.Time { // extended until the end is reached
-		return min2(time.Now().Add(time.Second), end)
+		return time.Now().Add(min(time.Second, time.Until(end)))
 	}
 	s := &script{turns: []*program.Turn{first.Turn}, after: program.ErrElsewhere}
 	run, _ := play(t, s, obstinate)
@@ -160,13 +163,6 @@ func TestRun_Validity(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "the permit expired and was not renewed", s.ends[0].Why)
 	require.WithinRange(t, time.Now(), end, end.Add(2*time.Second))
-}
-
-func min2(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // A turn that is over before the program could start is given back, and another one waited for.

@@ -76,10 +76,10 @@ func TestTree_IsEndedWhole(t *testing.T) {
 			program.Status{Code: 5},
 		},
 		"its supervisor is killed, and the parent ends it": {stubborn, 10 * time.Second, func(t *testing.T, p *program.Program) {
-			require.NoError(t, syscall.Kill(parentOf(t, p.Pid()), syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(parentOf(p.Pid()), syscall.SIGKILL))
 		}, 0, time.Minute, killed("its supervisor was killed")},
 		"killed, while its supervisor stands still": {stubborn, 10 * time.Second, func(t *testing.T, p *program.Program) {
-			freeze(t, parentOf(t, p.Pid()))
+			freeze(t, parentOf(p.Pid()))
 			kill(t, p)
 		}, 0, 5 * time.Second, killed("its supervisor was killed")},
 	} {
@@ -120,7 +120,7 @@ func TestParent_Killed(t *testing.T) {
 	o.StopTimeout = 300 * time.Millisecond
 	parent := startParent(t, o, 0)
 	pids := started(t, file, stubbornProcesses)
-	pids = append(pids, parentOf(t, pids[0]))
+	pids = append(pids, parentOf(pids[0]))
 	require.NoError(t, parent.Process.Kill())
 	t.Logf("%d processes, the supervisor included, ended %v after sbr run was killed", len(pids), gone(t, pids, 10*time.Second))
 }
@@ -149,7 +149,7 @@ while :; do sleep 0.01; done`)
 	began := time.Now()
 	parent := startParent(t, o, left)
 	pids := started(t, file, 1)
-	supervisor := parentOf(t, pids[0])
+	supervisor := parentOf(pids[0])
 	for _, pid := range []int{parent.Process.Pid, supervisor, pids[0]} {
 		freeze(t, pid)
 	}

@@ -1,8 +1,7 @@
-//go:build unix
-
 package hook
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 var facts = Facts{
@@ -133,8 +134,8 @@ func TestRun_TheFileChanged(t *testing.T) {
 		"not executable":   {func(path string) error { return os.Chmod(path, 0o600) }, "permission denied"},
 		"not a program":    {func(path string) error { return os.WriteFile(path, []byte("\x00\x01"), 0o700) }, "exec format error"},
 		"no such shell":    {func(path string) error { return os.WriteFile(path, []byte("#!/absent\n"), 0o700) }, "no such file"},
-		"is a folder now":  {func(path string) error { return joined(os.Remove(path), os.Mkdir(path, 0o700)) }, "permission denied"},
-		"points to itself": {func(path string) error { return joined(os.Remove(path), os.Symlink(path, path)) }, "too many levels"},
+		"is a folder now":  {func(path string) error { return cmp.Or(os.Remove(path), os.Mkdir(path, 0o700)) }, "permission denied"},
+		"points to itself": {func(path string) error { return cmp.Or(os.Remove(path), os.Symlink(path, path)) }, "too many levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := script(t, "exit 0")
@@ -144,15 +145,6 @@ func TestRun_TheFileChanged(t *testing.T) {
 			require.Contains(t, j.one(t, "sbr: hook failed")["problem"], tc.says)
 		})
 	}
-}
-
-func joined(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // A command that hangs is ended with its children, also with one that does not listen to SIGTERM and holds no output.
@@ -166,7 +158,7 @@ func TestRun_ChildrenAreEnded(t *testing.T) {
 	r.Down(ctx, facts)
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return ended(pid) }, waitMost, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !process.Running(pid) }, waitMost, 10*time.Millisecond)
 }
 
 // A child that is cleaning up after SIGTERM gets its second, though the command itself is gone at once.
@@ -182,16 +174,6 @@ func TestRun_ChildrenHaveASecond(t *testing.T) {
 	appears(t, filepath.Join(dir, "cleaned"))
 }
 
-// ended says whether a process is gone, or waits for its parent to notice.
-func ended(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return syscall.Kill(pid, 0) != nil
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "Z")
-}
-
 // A command that leaves a process behind, with its output open, is done when it ends itself; what it left lives on.
 func TestRun_LeavesAProcessBehind(t *testing.T) {
 	dir := t.TempDir()
@@ -199,7 +181,7 @@ func TestRun_LeavesAProcessBehind(t *testing.T) {
 	within(t, waitMost, func() { r.Down(t.Context(), facts) })
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
-	require.False(t, ended(pid))
+	require.True(t, process.Running(pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	require.EqualValues(t, 0, j.one(t, "sbr: hook ended")["exit-status"])
 	j.one(t, "sbr: hook ended, but a process that it started keeps its output open: no more of it is read")
@@ -389,9 +371,6 @@ hooks.on-down: "a\x00": an argument cannot hold a zero byte`)
 
 // Runs leave no file open.
 func TestRun_NoFileStaysOpen(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
-	}
 	app := exec.Command("sleep", "1000")
 	require.NoError(t, app.Start())
 	defer app.Wait()
