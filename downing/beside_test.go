@@ -92,6 +92,9 @@ func TestBeside_SilentAgent_GoesDown(t *testing.T) {
 				require.LessOrEqual(t, took, downing.DefaultConfig().AgentTimeout+2*downing.DefaultConfig().PollInterval+2*time.Second)
 				require.Contains(t, b.provider("n1").Reason(), "the Serf agent did not answer for 15s: time-out")
 				<-b.provider("n1").Done()
+				for _, m := range b.provider("n1").Status().Members {
+					require.Equal(t, m.Name != "n1", m.Reachable && m.Status == sbr.Up.String(), "it calls itself reachable")
+				}
 				b.Eventually(2*time.Minute, "it is not removed", func() bool { return len(b.provider("n2").Status().Members) == 2 })
 				require.Equal(t, []string{"n2", "n3"}, b.Up())
 			})

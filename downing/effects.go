@@ -51,6 +51,7 @@ func (e *engine) carry(effects []sbr.Effect) {
 			e.occur(e.asking(&eff.Verdict))
 			e.spawn(&e.workers, func() { e.acquireLease(eff) })
 		case sbr.ReleaseLease:
+			e.releasing = true
 			e.spawn(&e.tells, func() { e.releaseLease(eff) })
 		case sbr.RecordLeave:
 			e.recordLeave(eff)
@@ -229,6 +230,7 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	defer cancel()
 	err := e.lease.Release(ctx)
 	e.inbox.Post(func() {
+		e.releasing = false
 		e.step(sbr.LeaseReleased{Attempt: eff.Attempt, Done: err == nil || errors.Is(err, lease.ErrNotHeld)})
 	})
 }
@@ -240,7 +242,11 @@ func (e *engine) watch() {
 	_ = e.lease.Watch(e.ctx, func(rec lease.Record) {
 		e.rec.set(func(now *readings) { now.answered = time.Now() })
 		r := recordOf(rec)
-		e.inbox.Post(func() { e.step(sbr.LeaseObserved{Record: r}) })
+		e.inbox.Post(func() {
+			if !e.releasing || r.Holder != "" || r.Verdict == nil || r.Verdict.Token > e.resolver.Verdict().Token {
+				e.step(sbr.LeaseObserved{Record: r})
+			} // else this member's own release: the answer to it says so
+		})
 	})
 }
 

@@ -100,6 +100,7 @@ type engine struct {
 	leaveBy       time.Time // when it must have left: it may be recorded
 	inheriting    bool      // the record is being handed to who is here
 	bootstrapping bool      // an operator's word is being written
+	releasing     bool      // the answer to the release of the lease is not here
 	ended         bool
 	operator      chan<- error // who asked for a member to go down waits here for the answer
 

@@ -139,6 +139,20 @@ func (l logs) kinds(member string) (out []string) {
 	return out
 }
 
+// The watch may show the free lease before the answer to its release is here.
+func TestLog_ReleaseThatTheWatchSeesFirst(t *testing.T) {
+	l := make(logs)
+	virtual(t, l.config, func(t *testing.T, c *cluster) {
+		c.Form(3)
+		c.Store.View("n1").SetDelay(storeDelay)
+		c.Store.View("n2").SetDelay(storeDelay)
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
+		time.Sleep(3 * time.Minute)
+		require.Len(t, append(l["n1"].With("topic=lease-released "), l["n2"].With("topic=lease-released ")...), 1)
+	})
+}
+
 // A Serf agent that does not answer is called that, and not a resolver that failed.
 func TestLog_SilentAgent(t *testing.T) {
 	l := make(logs)

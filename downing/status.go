@@ -138,6 +138,9 @@ func (e *engine) show(st Status) {
 	defer e.mu.Unlock()
 	if !e.halted.Load() {
 		e.status = st
+		if st.State == sbr.StateDown {
+			e.showDown()
+		}
 	}
 }
 

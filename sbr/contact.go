@@ -143,7 +143,7 @@ func (r *Resolver) resumeSilence() {
 		return
 	}
 	r.explain(TopicLease, "the lease store has given no answer for %v (%s), and the deadline is %v",
-		r.now-c.since, c.lastError, r.leaseDeadline())
+		(r.now - c.since).Round(100*time.Millisecond), c.lastError, r.leaseDeadline())
 	rc.deadline = r.now + r.cfg.PassOnStep
 	rc.inflight, rc.answerBy, rc.notBefore = c.inflight, c.answerBy, max(rc.notBefore, rc.deadline)
 	if c.failedAt > over {

@@ -50,7 +50,8 @@ func newAgent(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		slog.SetDefault(log()) // and with it what libraries write by package log
+		slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries write by package log: they return the error as well
+		slog.SetDefault(log())
 		return runAgent(c.Context(), agent.Options{File: f, Logger: slog.Default(), Bootstrap: bootstrap})
 	})
 	return c

@@ -124,11 +124,13 @@ func statusText(a *agentAnswer, p painter) string {
 		row("  decides", "%s if nothing changes", within(*a.Deadline, a.now))
 	}
 	row("members", "%s", membersText(a))
-	if len(a.Unreachable) > 0 {
-		row("unreachable", "%s", p.red(namesText(a.Unreachable)))
+	downed := downedNames(a)
+	missing := slices.DeleteFunc(slices.Clone(a.Unreachable), func(name string) bool { return slices.Contains(downed, name) })
+	if len(missing) > 0 {
+		row("unreachable", "%s", p.red(namesText(missing)))
 	}
-	if names := downedNames(a); len(names) > 0 {
-		row("downed", "%s", p.yellow(namesText(names)))
+	if len(downed) > 0 {
+		row("downed", "%s", p.yellow(namesText(downed)))
 	}
 	row("leader", "%s", leaderText(a))
 	row("lease", "%s", leaseText(a))
