@@ -72,7 +72,7 @@ func (c *crew) agent(name string, change func(string, *singleton.Config)) *agent
 
 func (c *crew) agentOf(name string, member singleton.Cluster, change func(string, *singleton.Config)) *agent {
 	a := &agent{t: c.t, name: name, listener: &listener{conns: make(chan net.Conn), done: make(chan struct{}), peer: "127.0.0.1:41000"}}
-	a.host = programs.New(programs.Options{Cluster: member, Logger: clustertest.Logger(name), Configure: func(string) (singleton.Config, error) {
+	a.host = programs.New(programs.Options{Cluster: member, Logger: clustertest.Logger(name), Waiting: func() string { return "" }, Configure: func(string) (singleton.Config, error) {
 		cfg := singleton.DefaultConfig()
 		if change != nil {
 			change(name, &cfg)
@@ -210,7 +210,9 @@ func (p *program) supervise(ctx context.Context, t *turns.Turn) (why string) {
 		select {
 		case <-stop:
 			stop = nil
-			told(context.Cause(t.Stop).Error())
+			if t.Over.Err() == nil { // as package program: then there is no time for peace
+				told(context.Cause(t.Stop).Error())
+			}
 		case <-ended:
 			ended = nil
 			told("the test ends")
