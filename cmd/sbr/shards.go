@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -40,16 +39,7 @@ func newShards(s streams) *cobra.Command {
 			return err
 		}
 		client.who = "service"
-		data, _, err := client.get(c.Context(), "/shards")
-		if err != nil {
-			return err
-		}
-		var all []sharding.Table
-		if err := json.Unmarshal(data, &all); err != nil {
-			return client.notAnAgent("something that is not a list of shards")
-		}
-		text := func(p painter) string { return shardsTable(all, p) }
-		return s.show(*output, json.RawMessage(data), text)
+		return showList(c.Context(), s, client, "shards", *output, shardsTable)
 	})
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -31,21 +32,22 @@ func newSingletons(s streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		data, _, err := client.get(c.Context(), "/singletons")
-		if err != nil {
-			return err
-		}
-		var all []downing.SingletonStatus
-		if err := json.Unmarshal(data, &all); err != nil {
-			return client.notAnAgent("something that is not a list of singletons")
-		}
-		if *output == formatJSON { // as it came
-			_, err = s.out.Write(data)
-			return err
-		}
-		return s.show(*output, json.RawMessage(data), func(p painter) string { return singletonsTable(all, p) })
+		return showList(c.Context(), s, client, "singletons", *output, singletonsTable)
 	})
 	return c
+}
+
+// showList asks for a list, and shows it as a table or as it came.
+func showList[T any](ctx context.Context, s streams, client *agentClient, what, output string, text func([]T, painter) string) error {
+	data, _, err := client.get(ctx, "/"+what)
+	if err != nil {
+		return err
+	}
+	var all []T
+	if err := json.Unmarshal(data, &all); err != nil {
+		return client.notAnAgent("something that is not a list of %s", what)
+	}
+	return s.show(output, json.RawMessage(data), func(p painter) string { return text(all, p) })
 }
 
 func singletonsTable(all []downing.SingletonStatus, p painter) string {

@@ -26,13 +26,13 @@ const MaxPrograms = 32
 // margin is for whatever takes time between the end of a connection and the end of the program.
 const margin = 5 * time.Second
 
-// Options are what New needs. Cluster and Configure are required.
+// Options are what New needs; all but Logger are required.
 type Options struct {
 	// Cluster is this member's place.
 	Cluster singleton.Cluster
 	// Configure returns the rules of the singleton called name. Name, Run, Endpoint, StopTimeout and Logger are set by the Host.
 	Configure func(name string) (singleton.Config, error)
-	// Waiting says why no program can be attached yet; empty: it can. Nil: it always can.
+	// Waiting says why no program can be attached yet; empty: it can.
 	Waiting func() string
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
@@ -72,10 +72,8 @@ func refuse(status int, again bool, format string, args ...any) error {
 
 // enter makes a slot for a program, or says why not. A program that comes back ends the slot that it had before.
 func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, error) {
-	if h.opt.Waiting != nil {
-		if what := h.opt.Waiting(); what != "" {
-			return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
-		}
+	if what := h.opt.Waiting(); what != "" {
+		return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
 	}
 	if err := h.armed(ctx); err != nil {
 		return nil, err

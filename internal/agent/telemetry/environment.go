@@ -57,9 +57,9 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 
 // describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
 func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
-	attrs := []attribute.KeyValue{semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(rand.Text())}
-	if o.System != "" {
-		attrs = append(attrs, attribute.String("sbr.system", o.System))
+	attrs := []attribute.KeyValue{
+		semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(rand.Text()),
+		attribute.String("sbr.system", o.System),
 	}
 	if host, err := os.Hostname(); err == nil {
 		attrs = append(attrs, semconv.HostName(host))

@@ -29,11 +29,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// Options say who is measured. The zero Options is ready for use.
+// Options say who is measured.
 type Options struct {
 	// Version is the version of the program.
 	Version string
-	// System is the name of the cluster; every sbr_* series has it as the label system. Empty: no such label.
+	// System is the name of the cluster; every sbr_* series has it as the label system.
 	System string
 	// Logger is told what goes wrong. Nil: slog.Default().
 	Logger *slog.Logger
@@ -58,10 +58,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	quiet(o.Logger)
 	fetched := prometheus.NewRegistry() // not the global one, into which any library may put what it likes
-	ours := prometheus.Registerer(fetched)
-	if o.System != "" {
-		ours = prometheus.WrapRegistererWith(prometheus.Labels{"system": o.System}, fetched)
-	}
+	ours := prometheus.WrapRegistererWith(prometheus.Labels{"system": o.System}, fetched)
 	fetched.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	ours.MustRegister(buildInfo(o.Version))
 	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(), Handler: promhttp.HandlerFor(fetched,
