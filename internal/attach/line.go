@@ -12,14 +12,14 @@ import (
 // MaxLine is how long a line may be, in bytes. The longest message is far shorter.
 const MaxLine = 8 << 10
 
-// Message is FromProgram or FromAgent.
-type Message interface {
+// message is FromProgram or FromAgent.
+type message interface {
 	FromProgram | FromAgent
-	Validate() error
+	validate() error
 }
 
 // Append appends a message as a line.
-func Append[M Message](to []byte, m M) []byte {
+func Append[M message](to []byte, m M) []byte {
 	line, err := json.Marshal(m)
 	if err != nil {
 		panic(fmt.Sprintf("attach: a message cannot be written: %v", err)) // only types of this package are in it
@@ -27,11 +27,8 @@ func Append[M Message](to []byte, m M) []byte {
 	return append(append(to, line...), '\n')
 }
 
-// Decode reads one line. The error wraps ErrMessage.
-func Decode[M Message](line []byte) (m M, err error) {
-	if len(line) > MaxLine {
-		return m, fmt.Errorf("%w: a line of more than %d bytes", ErrMessage, MaxLine)
-	}
+// decode reads one line. The error wraps ErrMessage.
+func decode[M message](line []byte) (m M, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
@@ -40,14 +37,14 @@ func Decode[M Message](line []byte) (m M, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return m, fmt.Errorf("%w: more than one value in a line", ErrMessage)
 	}
-	return m, m.Validate()
+	return m, m.validate()
 }
 
 // Reader reads messages. It belongs to one goroutine.
-type Reader[M Message] struct{ lines *bufio.Scanner }
+type Reader[M message] struct{ lines *bufio.Scanner }
 
 // NewReader returns a reader of what comes from r.
-func NewReader[M Message](r io.Reader) *Reader[M] {
+func NewReader[M message](r io.Reader) *Reader[M] {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 512), MaxLine)
 	lines.Split(whole)
@@ -74,5 +71,5 @@ func (r *Reader[M]) Read() (m M, err error) {
 			return m, err
 		}
 	}
-	return Decode[M](r.lines.Bytes())
+	return decode[M](r.lines.Bytes())
 }

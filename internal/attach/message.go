@@ -175,8 +175,8 @@ func (c *check) text(what, s string) {
 
 func (c *check) one(n int) { c.that(n == 1, "%d messages in one line: exactly one is allowed", n) }
 
-// Validate returns the first problem; it wraps ErrMessage.
-func (m FromProgram) Validate() error {
+// validate returns the first problem; it wraps ErrMessage.
+func (m FromProgram) validate() error {
 	var c check
 	c.one(count(m.Attach != nil, m.Ping != 0, m.Ended != nil, m.Detach))
 	if a := m.Attach; a != nil {
@@ -202,8 +202,8 @@ func (c *check) ended(e *Ended) {
 	c.text("why", e.Why)
 }
 
-// Validate returns the first problem; it wraps ErrMessage.
-func (m FromAgent) Validate() error {
+// validate returns the first problem; it wraps ErrMessage.
+func (m FromAgent) validate() error {
 	var c check
 	c.one(count(m.Attached != nil, m.Start != nil, m.Stop != nil, m.Pong != nil, m.Where != nil, m.Bye != nil))
 	span := func(what string, d Duration) {
