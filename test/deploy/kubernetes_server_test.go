@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -20,7 +21,7 @@ import (
 // plurals are the kinds as they stand in a path.
 var plurals = map[string]string{
 	"ConfigMap": "configmaps", "Lease": "leases", "Namespace": "namespaces", "NetworkPolicy": "networkpolicies", "Pod": "pods",
-	"PodDisruptionBudget": "poddisruptionbudgets", "Role": "roles", "RoleBinding": "rolebindings", "Service": "services",
+	"PodDisruptionBudget": "poddisruptionbudgets", "PodMonitor": "podmonitors", "Role": "roles", "RoleBinding": "rolebindings", "Service": "services",
 	"ServiceAccount": "serviceaccounts", "StatefulSet": "statefulsets",
 }
 
@@ -119,7 +120,8 @@ func TestKubernetes_ServerSideDryRun(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	server := newAPIServer(t, cluster)
 	safe := restricted(t, cluster)
-	for _, layer := range append([]string{restartAll(t)}, layers...) {
+	installPodMonitor(t, cluster)
+	for _, layer := range append([]string{withComponents(t)}, layers...) {
 		if !filepath.IsAbs(layer) {
 			layer = filepath.Join(kubernetesDir, layer)
 		}
@@ -136,20 +138,58 @@ func TestKubernetes_ServerSideDryRun(t *testing.T) {
 	}
 }
 
-// restartAll is the sidecar with the component that the production overlay names and does not use.
-func restartAll(t *testing.T) string {
+// withComponents is the production overlay with the components that it names and does not use.
+func withComponents(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(kubernetesDir)))
 	path := filepath.Join(dir, "overlays", "production", "kustomization.yaml")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	used := strings.Replace(string(text), "# components:", "components:", 1)
+	used := strings.Replace(string(text), "# components: [", "components: [../../components/pod-monitor, ", 1)
 	require.NotEqual(t, string(text), used)
 	require.NoError(t, os.WriteFile(path, []byte(used), 0o600))
 	layer := filepath.Dir(path)
-	require.Contains(t, fmt.Sprint(render(t, layer)), "RestartAllContainers")
+	rendered := render(t, layer)
+	require.Contains(t, fmt.Sprint(rendered), "RestartAllContainers")
+	find(t, rendered, "PodMonitor")
 	return layer
+}
+
+// installPodMonitor installs what the Prometheus operator defines, as far as it is used here: the server refuses every
+// other field.
+func installPodMonitor(t *testing.T, cluster *kubetest.Cluster) {
+	t.Helper()
+	of := func(kind string, more object) object { more["type"] = kind; return more }
+	text := of("string", object{})
+	endpoint := of("object", object{"properties": object{
+		"port":     text,
+		"interval": of("string", object{"pattern": `^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`}),
+	}})
+	selector := of("object", object{"properties": object{
+		"matchLabels": of("object", object{"additionalProperties": text}),
+	}})
+	spec := of("object", object{"required": []string{"selector"}, "properties": object{
+		"selector": selector, "podMetricsEndpoints": of("array", object{"items": endpoint}),
+	}})
+	schema := of("object", object{"required": []string{"spec"}, "properties": object{"spec": spec}})
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	code, said, err := cluster.Do(t.Context(), http.MethodPost, definitions, object{
+		"metadata": object{"name": "podmonitors.monitoring.coreos.com"},
+		"spec": object{
+			"group": "monitoring.coreos.com", "scope": "Namespaced",
+			"names": object{"kind": "PodMonitor", "plural": "podmonitors", "singular": "podmonitor"},
+			"versions": []object{{
+				"name": "v1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": schema},
+			}},
+		},
+	})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, code, "%s", said)
+	require.Eventually(t, func() bool { // until it is served
+		code, said, err = cluster.Do(t.Context(), http.MethodGet, "/apis/monitoring.coreos.com/v1/podmonitors", nil)
+		return err == nil && code == http.StatusOK
+	}, 30*time.Second, 50*time.Millisecond, "%d %s", &code, &said)
 }
 
 // What is wrong is refused: the dry run above can fail.
