@@ -180,9 +180,10 @@ browser: ## Install Chromium for the tests, where there is none (apt-get, as roo
 
 # The tests start servers of their own; what the package starts is not touched.
 .PHONY: postgres
-postgres: ## Install PostgreSQL for the tests, where there is none (apt-get, as root; else set SBR_POSTGRES_BIN to the folder with initdb)
+postgres: ## Install PostgreSQL for the tests, where there is none (apt-get, as root; else set SBR_POSTGRES_BIN to the folder with initdb), and fetch a newer one by Maven's client
 	@ls $${SBR_POSTGRES_BIN:-/usr/lib/postgresql/*/bin}/initdb > /dev/null 2>&1 || $(APT) bash -c \
 		'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql'
+	@$(GO) run -C test ./buildcache/build postgres > /dev/null || echo "no second version of PostgreSQL: the tests do without"
 
 .PHONY: help
 help: ## List the targets

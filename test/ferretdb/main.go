@@ -1,7 +1,7 @@
 // Command ferretdb is the server of the tests of lease/mongodb: FerretDB, which speaks MongoDB's wire
-// protocol, over SQLite.
+// protocol, over SQLite or a database of PostgreSQL.
 //
-//	ferretdb -listen 127.0.0.1:27017 -data FOLDER
+//	ferretdb -listen 127.0.0.1:27017 -data FOLDER [-postgres URL]
 //
 // A MongoDB server updates one document atomically. FerretDB does not: it reads what matches, then writes,
 // and two clients can do so at the same time. So this program lets one command through at a time.
@@ -30,22 +30,27 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:27017", "address to listen on")
 	data := flag.String("data", "", "folder of the data")
+	postgres := flag.String("postgres", "", "URL of a database that keeps the data; empty: SQLite does")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *listen, *data); err != nil {
+	if err := run(ctx, *listen, *data, *postgres); err != nil {
 		log.Fatal("ferretdb: ", err)
 	}
 }
 
-func run(ctx context.Context, listen, data string) error {
+func run(ctx context.Context, listen, data, postgres string) error {
 	inner := filepath.Join(data, "ferretdb.sock")
 	_ = os.Remove(inner) // of one that was killed
-	server, err := ferretdb.New(&ferretdb.Config{
+	config := &ferretdb.Config{
 		Listener: ferretdb.ListenerConfig{Unix: inner},
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Handler:  "sqlite", SQLiteURL: "file:" + data + "/",
-	})
+	}
+	if postgres != "" {
+		config.Handler, config.PostgreSQLURL = "postgresql", postgres
+	}
+	server, err := ferretdb.New(config)
 	if err != nil {
 		return err
 	}

@@ -55,18 +55,22 @@ func (s *server) store(t testing.TB, collection string) *mongodb.Store {
 }
 
 func TestConformance(t *testing.T) {
-	s := newServer(t)
-	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		name := s.newCollection(t)
-		return leasetest.Harness{
-			Open: func(t testing.TB, _ string) lease.Store { return s.store(t, name) },
-			Delete: func(t testing.TB) {
-				_, err := s.collection(t, name).DeleteMany(t.Context(), bson.D{})
-				require.NoError(t, err)
-			},
-			Interrupt: s.restart,
-		}
-	})
+	for name, start := range map[string]func(testing.TB) *server{"SQLite": newServer, "PostgreSQL": newOverPostgres} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+				name := s.newCollection(t)
+				return leasetest.Harness{
+					Open: func(t testing.TB, _ string) lease.Store { return s.store(t, name) },
+					Delete: func(t testing.TB) {
+						_, err := s.collection(t, name).DeleteMany(t.Context(), bson.D{})
+						require.NoError(t, err)
+					},
+					Interrupt: s.restart,
+				}
+			})
+		})
+	}
 }
 
 // What FerretDB ignores is asked for all the same.

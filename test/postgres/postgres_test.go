@@ -30,12 +30,16 @@ func (s *server) harness(t testing.TB) leasetest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	s := newServer(t)
-	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		h := s.harness(t)
-		h.Interrupt = s.restart
-		return h
-	})
+	for name, start := range map[string]func(testing.TB) *server{"installed": newServer, "newest": newest} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+				h := s.harness(t)
+				h.Interrupt = s.restart
+				return h
+			})
+		})
+	}
 }
 
 // The primary is killed in the middle, and its synchronous standby is promoted: what was answered before is not forgotten.

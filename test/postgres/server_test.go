@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease/postgres"
+	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 
@@ -25,6 +28,22 @@ func newServer(t testing.TB) *server {
 		t.Skip("it starts a real server")
 	}
 	s := newFolder(t)
+	require.NoError(t, s.Init(t.Context()))
+	return s
+}
+
+// newest starts a server of the newest version, where that can be had.
+func newest(t testing.TB) *server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a real server")
+	}
+	folder, err := buildcache.NewestPostgres.Ensure(t.Context(), os.Stderr)
+	if err != nil {
+		t.Skipf("only one version of PostgreSQL is tried: %v", err) // make postgres has said so
+	}
+	s := newFolder(t)
+	s.Programs = filepath.Join(folder, "bin")
 	require.NoError(t, s.Init(t.Context()))
 	return s
 }

@@ -21,9 +21,9 @@ import (
 // FerretDB is a server that speaks MongoDB's protocol (test/ferretdb).
 type FerretDB struct{ server }
 
-// StartFerretDB starts one. An empty log is a file beside its data. The program is built first if it is
-// missing; progress is told.
-func StartFerretDB(ctx context.Context, p Place, log string, progress io.Writer) (*FerretDB, error) {
+// StartFerretDB starts one, over the database at a URL of PostgreSQL, or, if that is empty, SQLite. An empty
+// log is a file beside its data. The program is built first if it is missing; progress is told.
+func StartFerretDB(ctx context.Context, p Place, postgres, log string, progress io.Writer) (*FerretDB, error) {
 	program, err := buildcache.FerretDB.Ensure(ctx, progress)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func StartFerretDB(ctx context.Context, p Place, log string, progress io.Writer)
 	}
 	s := &FerretDB{server{place: p, folder: folder}}
 	s.server.command = func() (process.Command, error) {
-		args := []string{"-listen", s.address, "-data", folder}
+		args := []string{"-listen", s.address, "-data", folder, "-postgres", postgres}
 		return process.Command{Name: "ferretdb", Program: program, Args: args, Log: log}, nil
 	}
 	s.server.ping = s.ping

@@ -28,6 +28,14 @@ func main() {
 func build(ctx context.Context, names []string) error {
 	all := buildcache.Programs()
 	for _, name := range names {
+		if name == "postgres" { // which is fetched
+			path, err := buildcache.NewestPostgres.Ensure(ctx, os.Stderr)
+			if err != nil {
+				return err
+			}
+			fmt.Println(path)
+			continue
+		}
 		i := slices.IndexFunc(all, func(p buildcache.Program) bool { return p.String() == name })
 		if i < 0 {
 			return fmt.Errorf("build: there is no program %q; there are %v", name, all)

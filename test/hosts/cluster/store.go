@@ -200,7 +200,7 @@ func startPostgres(ctx context.Context, l *lab.Lab, host string) (*Store, error)
 func startMongoDB(ctx context.Context, l *lab.Lab, host string, progress io.Writer) (*Store, error) {
 	var server *servers.FerretDB
 	err := l.StartStore(ctx, host, func(h *lab.Host, place servers.Place) (end func() error, err error) {
-		if server, err = servers.StartFerretDB(ctx, place, h.File("ferretdb.log"), progress); err != nil {
+		if server, err = servers.StartFerretDB(ctx, place, "", h.File("ferretdb.log"), progress); err != nil {
 			return nil, err
 		}
 		return server.Close, nil
