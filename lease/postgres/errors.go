@@ -16,8 +16,9 @@ var (
 	// conflicts: the transaction was undone because of another one.
 	conflicts = []string{"40001", "40P01"}
 	// refusals: no right; a password or a role that is wrong; no such database, schema, table or column; a
-	// value that does not fit; a constraint; a limit of the program.
-	refusals = []string{"42", "28", "3D000", "3F000", "22", "23", "54"}
+	// value that does not fit; a constraint; a limit of the program; no space for the row (where there is none
+	// for the log, the server ends).
+	refusals = []string{"42", "28", "3D000", "3F000", "22", "23", "54", "53100"}
 )
 
 const (

@@ -33,7 +33,8 @@ var NewestPostgres = Jar{
 // fetchTimeout bounds what waits for a network.
 const fetchTimeout = 5 * time.Minute
 
-// Ensure returns the folder with what is packed in the archive, and fetches it first where it is missing. It says so on out.
+// Ensure returns the folder with what is packed in the archive, and fetches it first where it is missing. It
+// says so on out.
 func (j Jar) Ensure(ctx context.Context, out io.Writer) (string, error) {
 	if has := runtime.GOOS + "/" + runtime.GOARCH; has != j.platform {
 		return "", fmt.Errorf("buildcache: %s is for %s, and this is %s", j.artifact, j.platform, has)
@@ -59,8 +60,9 @@ func (j Jar) Ensure(ctx context.Context, out io.Writer) (string, error) {
 
 // fetch asks the client, which knows where archives are.
 func (j Jar) fetch(ctx context.Context, dir string) (archive []byte, err error) {
-	err = run(exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
-		"-Dartifact="+j.artifact, "-DoutputDirectory="+dir))
+	err = run(exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet",
+		"org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy", "-Dartifact="+j.artifact,
+		"-DoutputDirectory="+dir))
 	if err != nil {
 		return nil, err
 	}

@@ -106,10 +106,8 @@ func Page() string {
 // on are the stores that the row is played on.
 func (r row) on() string {
 	switch r.Name {
-	case Withdrawn:
+	case Withdrawn, Full:
 		return "etcd, PostgreSQL"
-	case Full:
-		return "etcd"
 	default:
 		return "etcd, PostgreSQL, MongoDB's protocol"
 	}

@@ -25,8 +25,8 @@ A is struck: its requests pass a proxy. Before an acquire the record is free und
 heartbeat or a release A holds it under token 2; a watch begins with B holding, and B takes it again while the fault lasts. A cell is what A was
 told, and what the record holds then: its holder, or free, and its token. "Refused" is an error that says for certain that nothing was written.
 
-MongoDB's protocol is FerretDB's, which has no change streams: its watch is a poll. It has no users here, and its disk and PostgreSQL's are
-not filled.
+MongoDB's protocol is FerretDB's, which has no change streams: its watch is a poll. It has no users here, and its disk is
+not filled. PostgreSQL's is that of the table alone, which root can mount: a server that has no space for its log ends.
 
 | fault | store | read | create | update | heartbeat | release | watch |
 |---|---|---|---|---|---|---|---|
