@@ -131,6 +131,8 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 
 		n4 := x.episode("n4")
 		require.Equal(t, "down", attr(n4.Attributes, "sbr.outcome"))
+		require.Equal(t, int64(2), attr(n4.Attributes, "sbr.side.reachable"), "before it was down")
+		require.Equal(t, int64(3), attr(n4.Attributes, "sbr.side.unreachable"))
 		require.Equal(t, codes.Error, n4.Status.Code)
 		require.Contains(t, n4.Status.Description, "does not list this member")
 		require.Len(t, events(&n4, "verdict"), 1)

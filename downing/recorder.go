@@ -200,10 +200,10 @@ func (r *recorder) open(cause string) *episode {
 }
 
 // id is the incident that is under way; empty if there is none.
-func (r *recorder) id() string {
+func (r *recorder) ids() (incident, trace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.incident()
+	return r.incident(), r.trace()
 }
 
 func (r *recorder) incident() string {
@@ -254,7 +254,7 @@ func (r *recorder) join(o *Occurrence) (repeated bool) {
 	}
 	switch o.Kind {
 	case OccurredGranted:
-		r.leased = [2]string{o.Incident}
+		r.leased = [2]string{o.Incident, o.Trace} // the watch may have brought the verdict before
 	case OccurredVerdict:
 		if o.Incident == r.leased[0] {
 			r.leased[1] = o.Trace
@@ -356,7 +356,7 @@ func (r *recorder) look(s *sbr.Snapshot, removing bool) {
 		return
 	case ep == nil || ep.outcome != "":
 		return
-	case cutOff > 0 && cutOff >= ep.cutOff:
+	case cutOff > ep.cutOff:
 		ep.reachable, ep.cutOff = reachable, cutOff
 	}
 	ep.downed, ep.listed = max(ep.downed, downed), downed

@@ -48,6 +48,8 @@ type Status struct {
 	// Incident is the id of the partition that is under way, as it stands in the log and in the trace; empty
 	// if there is none.
 	Incident string `json:"incident,omitempty"`
+	// Trace is the id of its trace, as on the lines of the log; empty before the verdict.
+	Trace string `json:"trace,omitempty"`
 	// SuspendedSince is when the first sign of the present trouble was seen; nil while there is none.
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
 	// SuspendedBecause says what it was.
@@ -230,7 +232,7 @@ func (e *engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st := e.status
-	st.Incident = e.rec.id() // what happened just now may be ahead of the rest
+	st.Incident, st.Trace = e.rec.ids() // what happened just now may be ahead of the rest
 	return st
 }
 

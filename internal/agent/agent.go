@@ -135,6 +135,9 @@ func (a *agent) sayExit(status int) {
 	if a.provider != nil {
 		s := a.provider.Status()
 		args = append(args, "member", s.Member, "incarnation", s.Incarnation, "incident", s.Incident)
+		if s.Trace != "" {
+			args = append(args, "trace", s.Trace)
+		}
 	}
 	a.log.Log(context.Background(), level, "sbr: the agent ends", args...)
 }

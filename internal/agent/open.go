@@ -143,8 +143,8 @@ func (a *agent) follow() {
 func (a *agent) facts(reason string) hook.Facts {
 	s := a.provider.Status()
 	return hook.Facts{
-		System: s.System, Member: s.Member, Incarnation: s.Incarnation, Incident: s.Incident, State: string(s.State), Reason: reason, At: time.Now(),
-		Token: s.Verdict.Token, Unreachable: s.Unreachable, Survivors: s.Verdict.Survivors, Down: s.Verdict.Down,
+		System: s.System, Member: s.Member, Incarnation: s.Incarnation, Incident: s.Incident, Trace: s.Trace,
+		State: string(s.State), Reason: reason, At: time.Now(), Token: s.Verdict.Token, Unreachable: s.Unreachable, Survivors: s.Verdict.Survivors, Down: s.Verdict.Down,
 	}
 }
 

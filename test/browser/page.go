@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -195,6 +196,16 @@ func Get[T any](p *Page, a chromedp.Action[T]) T {
 func Eval[T any](p *Page, expression string) T {
 	p.tb.Helper()
 	return Get(p, chromedp.Evaluate[T](expression))
+}
+
+// Picture is what the window shows, as WebP.
+func (p *Page) Picture() []byte {
+	p.tb.Helper()
+	r, err := chromedp.Call(p.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp})
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	return r.Data
 }
 
 // Await waits until an expression of JavaScript is true.

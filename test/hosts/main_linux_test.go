@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/test/browser"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
@@ -47,7 +48,7 @@ func run(m *testing.M) int {
 	} else if len(swept.Namespaces) > 0 {
 		fmt.Fprintf(os.Stderr, "hosts: removed what a killed run left: %d namespaces, %d processes\n", len(swept.Namespaces), swept.Processes)
 	}
-	return m.Run()
+	return browser.Main(m)
 }
 
 // programs are built once, by the first test that needs them.

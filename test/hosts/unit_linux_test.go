@@ -25,8 +25,8 @@ const (
 	unitTimeout = time.Minute
 )
 
-// bootScript boots systemd as the first process of namespaces of its own. Under $2 is what is laid over /usr and /etc; the cgroup $1 is the
-// root of what it sees.
+// bootScript boots systemd as the first process of namespaces of its own. Under $2 is what is laid over /usr
+// and /etc; the cgroup $1 is the root of what it sees.
 const bootScript = `mkdir "$1"
 echo $$ > "$1/cgroup.procs"
 exec unshare --pid --mount --cgroup --uts --ipc --fork --kill-child --mount-proc sh -euc '
@@ -37,7 +37,8 @@ exec unshare --pid --mount --cgroup --uts --ipc --fork --kill-child --mount-proc
 	mount -t overlay overlay -o "lowerdir=$0/etc:/etc" /etc
 	for folder in /run /tmp /var; do mount -t tmpfs -o mode=755 tmpfs $folder; done
 	mkdir -p -m 1777 /var/tmp /run/lock
-	exec env -i container=lab SYSTEMD_UNIT_PATH=/run/systemd/system:/etc/systemd/system SYSTEMD_LOG_TARGET=console \
+	exec env -i container=lab SYSTEMD_LOG_TARGET=console \
+		SYSTEMD_UNIT_PATH=/run/systemd/system:/etc/systemd/system \
 		/lib/systemd/systemd --system --unit=lab.target' "$2"`
 
 // machine is a host on which systemd runs, with the units of deploy/systemd.
@@ -54,7 +55,8 @@ func newMachine(t *testing.T, l *lab.Lab, name string) *machine {
 	m := &machine{t: t, host: l.Host(name), root: t.TempDir()}
 	repository, err := buildcache.Root()
 	require.NoError(t, err)
-	m.copy(filepath.Join(repository, "deploy/systemd/sbr-agent.service"), "etc/systemd/system/sbr-agent.service", 0o644)
+	const unit = "systemd/sbr-agent.service"
+	m.copy(filepath.Join(repository, "deploy", unit), "etc/systemd/system/sbr-agent.service", 0o644)
 	m.copy(sbrPath(t), "usr/bin/sbr", 0o755)
 	for _, file := range []string{"passwd", "group", "shadow", "gshadow"} {
 		m.copy("/etc/"+file, "etc/"+file, 0o600)
@@ -138,8 +140,8 @@ func (m *machine) await(what string, is func() bool) {
 
 func (m *machine) active(unit string) bool { return m.is(unit, "ActiveState") == "active" }
 
-// What is bound to the agent's unit starts once the agent is ready, and ends with it: under the real systemd, with the unit as it is
-// shipped, and the drop-in of the documentation.
+// What is bound to the agent's unit starts once the agent is ready, and ends with it: under the real systemd,
+// with the unit as it is shipped, and the drop-in of the documentation.
 func TestUnit_WhatIsBoundToTheAgentEndsWithIt(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, newHosts(t, "n1"), "n1")
@@ -161,17 +163,22 @@ serf:
 
 	agent, payments := "sbr-agent.service", "payments.service"
 	m.await("both start", func() bool { return m.active(agent) && m.active(payments) })
-	require.Less(t, m.time(agent, "ActiveEnter"), m.time(payments, "ExecMainStart"), "ready, and then what is bound to it")
+	require.Less(t, m.time(agent, "ActiveEnter"), m.time(payments, "ExecMainStart"), "what is bound comes after")
 	for _, tc := range []struct{ name, signal string }{{"killed", "KILL"}, {"frozen", "STOP"}} {
 		before := m.is(agent, "MainPID")
 		_, err := m.run("kill", "-"+tc.signal, before)
 		require.NoError(t, err)
 		since := m.now()
-		m.await(tc.name+": the application ends", func() bool { return m.is(payments, "ActiveState") == "inactive" })
-		m.await(tc.name+": the agent is started again", func() bool { return m.active(agent) && m.is(agent, "MainPID") != before })
-		ended := m.time(payments, "InactiveEnter")
-		t.Logf("%s: the application had ended %v later, and the agent was ready again after %v", tc.name, ended-since, m.time(agent, "ActiveEnter")-since)
-		require.Less(t, ended, m.time(agent, "ActiveEnter"), "it did not run without an agent that is ready")
+		m.await(tc.name+": the application ends", func() bool {
+			return m.is(payments, "ActiveState") == "inactive"
+		})
+		m.await(tc.name+": the agent is started again", func() bool {
+			return m.active(agent) && m.is(agent, "MainPID") != before
+		})
+		ended, again := m.time(payments, "InactiveEnter"), m.time(agent, "ActiveEnter")
+		t.Logf("%s: the application had ended after %v, and the agent was ready again after %v",
+			tc.name, ended-since, again-since)
+		require.Less(t, ended, again, "it did not run without an agent that is ready")
 		require.Equal(t, "success", m.is(payments, "Result"), "it was stopped in good order")
 		if tc.signal == "STOP" {
 			require.Greater(t, ended-since, 5*time.Second, "by the watchdog")
@@ -223,7 +230,8 @@ func dropIn(t *testing.T, name string) string {
 	require.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "deployment.md"))
 	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)```ini\n(# /etc/systemd/system/" + regexp.QuoteMeta(name) + "\n.*?)```").FindSubmatch(page)
+	path := regexp.QuoteMeta("# /etc/systemd/system/" + name)
+	block := regexp.MustCompile("(?s)```ini\n(" + path + "\n.*?)```").FindSubmatch(page)
 	require.NotNil(t, block, "docs/deployment.md has no %s", name)
 	return string(block[1])
 }

@@ -8,6 +8,7 @@
 //	SBR_MEMBER       the name of this member
 //	SBR_INCARNATION  which start of it
 //	SBR_INCIDENT     the id of the partition that it belongs to, as in the log and in the trace
+//	SBR_TRACE        the id of the trace, as in the log; empty before the verdict
 //	SBR_STATE        arming, up, suspended, waiting-for-lease or down
 //	SBR_REASON       why, one sentence
 //	SBR_AT           when, RFC 3339

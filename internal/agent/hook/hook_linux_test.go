@@ -19,7 +19,7 @@ import (
 )
 
 var facts = Facts{
-	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", Incident: "9db0", State: "down", Reason: "n1's side is the \"majority\"",
+	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", Incident: "9db0", Trace: "f1c3", State: "down", Reason: "n1's side is the \"majority\"",
 	At: time.Date(2026, 11, 21, 17, 10, 33, 5e8, time.FixedZone("", 3600)), Token: 6,
 	Survivors: []string{"n1#kq3v9x"}, Down: []string{"n4#p0r6ue"},
 }
@@ -40,9 +40,10 @@ SBR_REASON=n1's side is the "majority"
 SBR_STATE=down
 SBR_SYSTEM=payments
 SBR_TOKEN=6
+SBR_TRACE=f1c3
 `, appears(t, filepath.Join(dir, "env")))
 	require.Equal(t, dir+" a b $HOME;\n", appears(t, filepath.Join(dir, "args")), "no shell looks at the arguments")
-	require.JSONEq(t, `{"event": "down", "system": "payments", "member": "n4", "incarnation": "n4#p0r6ue", "incident": "9db0", "state": "down",
+	require.JSONEq(t, `{"event": "down", "system": "payments", "member": "n4", "incarnation": "n4#p0r6ue", "incident": "9db0", "trace": "f1c3", "state": "down",
 		"reason": "n1's side is the \"majority\"", "at": "2026-11-21T16:10:33.5Z", "token": 6,
 		"unreachable": [], "survivors": ["n1#kq3v9x"], "down": ["n4#p0r6ue"]}`, appears(t, filepath.Join(dir, "input")))
 	data, err := Facts{Reason: "a\nb"}.complete().input(suspend)
@@ -60,7 +61,7 @@ func TestFacts_NoTextKeepsTheCommandFromRunning(t *testing.T) {
 		"line breaks":                  "a\nSBR_EVENT=resume\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, j := start(t, Options{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 9 ]`)})
+			r, j := start(t, Options{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 10 ]`)})
 			f := facts
 			f.Reason = reason
 			r.Down(t.Context(), f)
@@ -106,7 +107,7 @@ func TestRun_EveryEnd(t *testing.T) {
 			if tc.problem != "" {
 				require.Contains(t, line["problem"], tc.problem)
 			}
-			for key, want := range map[string]string{"member": f.Member, "incarnation": f.Incarnation, "incident": f.Incident} {
+			for key, want := range map[string]string{"member": f.Member, "incarnation": f.Incarnation, "incident": f.Incident, "trace": f.Trace} {
 				require.Equal(t, want, line[key])
 			}
 		})

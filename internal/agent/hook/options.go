@@ -103,6 +103,8 @@ type Facts struct {
 	Incarnation string `json:"incarnation"`
 	// Incident is the id of the partition that it belongs to, as in the log and in the trace.
 	Incident string `json:"incident"`
+	// Trace is the id of the trace that it is part of; empty before the verdict.
+	Trace string `json:"trace"`
 	// State is that of downing.Status.
 	State string `json:"state"`
 	// Reason is one sentence.
@@ -119,7 +121,11 @@ type Facts struct {
 
 // log adds to each line whose it is.
 func (f *Facts) log(to *slog.Logger) *slog.Logger {
-	return to.With("member", f.Member, "incarnation", f.Incarnation, "incident", f.Incident)
+	to = to.With("member", f.Member, "incarnation", f.Incarnation, "incident", f.Incident)
+	if f.Trace != "" {
+		to = to.With("trace", f.Trace)
+	}
+	return to
 }
 
 func (f Facts) complete() Facts {

@@ -1,20 +1,14 @@
 package status_test
 
 import (
-	"flag"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/test/browser"
 )
-
-var update = flag.Bool("update", false, "take the pictures of the documentation anew")
 
 func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
 
@@ -56,30 +50,4 @@ func TestContrast(t *testing.T) {
 			visited(t, o, func(name string, p *browser.Page) { require.Greater(t, p.Contrast(), 30, name) })
 		})
 	}
-}
-
-// The pictures of the documentation: -update takes them anew.
-func TestPicture(t *testing.T) {
-	for name, dark := range map[string]bool{"status-page.png": false, "status-page-dark.png": true} {
-		picture := filepath.Join("..", "..", "..", "docs", "img", name)
-		if *update {
-			take(t, picture, dark)
-		}
-		info, err := os.Stat(picture)
-		require.NoError(t, err, "take it with -update")
-		require.Greater(t, info.Size(), int64(20_000))
-		require.LessOrEqual(t, info.Size(), int64(300_000))
-	}
-}
-
-func take(t *testing.T, picture string, dark bool) {
-	t.Helper()
-	f := whole(7).lose(3).due(0, 20*time.Second)
-	f.status.Verdict = downing.VerdictStatus{
-		Token: 3, DecidedBy: uid("n2"), Reason: "6 of 7 counted members are reachable, a majority",
-		Survivors: []string{uid("n1"), uid("n2"), uid("n3"), uid("n4"), uid("n5"), uid("n6")}, Down: []string{"n7#p2w8c4zt"},
-	}
-	f.status.Lease.Token = 3
-	p := opened(t, browser.Options{Width: 1200, Height: 1130, Dark: dark}, f)
-	require.NoError(t, os.WriteFile(picture, browser.Get(p, chromedp.CaptureScreenshot()), 0o644))
 }

@@ -88,8 +88,9 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 		return nil, err
 	}
 	command := process.Command{
-		Name: "sbr", Program: c.options.SBR, Args: []string{"agent", "--config", config, "--log-format", "json"},
-		Env: append(os.Environ(), "STATE_DIRECTORY="+m.stateFolder()),
+		Name: "sbr", Program: c.options.SBR,
+		Args: append([]string{"agent", "--config", config, "--log-format", "json"}, c.options.Args...),
+		Env:  slices.Concat(os.Environ(), c.options.Env, []string{"STATE_DIRECTORY=" + m.stateFolder()}),
 	}
 	if s := c.options.Shards; s != nil {
 		command = s.command(c, h, config)

@@ -70,6 +70,8 @@ type Options struct {
 	SBR, Serf string
 	// Settings go into sbr.yaml.
 	Settings Settings
+	// Args are further arguments of `sbr agent`, Env further variables of its environment.
+	Args, Env []string
 	// Profile is Serf's, Encrypt its gossip key in base64; empty: lan, and none.
 	Profile, Encrypt string
 	// RestartAfter is when what has ended is started again; zero: never.
