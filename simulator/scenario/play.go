@@ -32,7 +32,6 @@ func (s *Scenario) options() (world.Options, error) {
 		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow
 	}
 	o.Slots, o.Shards = s.slots(), s.shards()
-	o.Refuse, o.KeepNames = true, true // as package downing does, and as Serf does
 	o.ReapAfter = cl.ReapAfter
 	return o, nil
 }

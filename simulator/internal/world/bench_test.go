@@ -60,7 +60,7 @@ func large(seed uint64, nodes int) Options {
 	o.Seed, o.Nodes, o.Times = seed, nodes, nil
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 6 * time.Second}
 	o.Probe = reachability.DefaultSettings()
-	o.Resolver.Watched, o.Refuse, o.KeepNames = true, true, true
+	o.Resolver.Watched = true
 	return o
 }
 

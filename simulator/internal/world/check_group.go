@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -23,7 +22,7 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 		h.reported = make([]standing, 0, len(e.Reports))
 		for _, r := range e.Reports { // both lists are in order
 			now := standing{r, p.clock()}
-			for len(before) > 0 && before[0].compare(&now) < 0 {
+			for len(before) > 0 && compareReports(before[0].Report, r) < 0 {
 				before = before[1:]
 			}
 			if len(before) > 0 && before[0].Report == r {
@@ -46,10 +45,6 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 type standing struct {
 	sbr.Report
 	since time.Duration
-}
-
-func (r *standing) compare(o *standing) int {
-	return cmp.Or(cmp.Compare(r.Observer, o.Observer), cmp.Compare(r.Subject, o.Subject))
 }
 
 func (h *watch) missing(p *process, id sbr.ID, unreachable bool) {

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -73,8 +72,6 @@ func constantOf(t *testing.T, beside any, file, name string) int {
 func TestConstants_AreThoseOfProduction(t *testing.T) {
 	o := DefaultOptions()
 	require.Equal(t, sbr.DefaultConfig(), o.Resolver)
-	require.Equal(t, wire.TellFor, o.TellFor)
-	require.Equal(t, wire.Grace/wire.LastWords, o.Grace)
 	lan, _ := MemberlistOf("lan")
 	require.Equal(t, lan, o.Serf)
 	l := lease.DefaultSettings()

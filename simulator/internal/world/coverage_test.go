@@ -16,7 +16,7 @@ import (
 func coverTwo(t *testing.T, c *Coverage) *World {
 	t.Helper()
 	o := DefaultOptions()
-	o.Nodes, o.Strategy, o.Refuse, o.Coverage = 2, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, true, c
+	o.Nodes, o.Strategy, o.Coverage = 2, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, c
 	o.Resolver.Watched = true
 	w, err := New(o)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package world
 import (
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -60,7 +61,7 @@ func (p *process) down(reason string) {
 		t.downed()
 	})
 	p.eachShardHost(func(t *shardHost) { t.downed(reason) })
-	p.w.after(p.w.opts.Grace, p, func() { p.finish() })
+	p.w.after(wire.Grace/wire.LastWords, p, p.finish)
 	p.maybeFinish()
 }
 

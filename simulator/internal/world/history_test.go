@@ -16,7 +16,7 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 	t.Helper()
 	o := DefaultOptions()
 	o.Seed, o.Trace = seed, history
-	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Probe = true, true, true, reachability.DefaultSettings()
+	o.Resolver.Watched, o.Probe = true, reachability.DefaultSettings()
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	w, err := New(o)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestHistory_Views(t *testing.T) {
 // Who starts anew says whom it sees, also where its predecessor had seen the same.
 func TestHistory_RestartSeesAnew(t *testing.T) {
 	o := DefaultOptions()
-	o.Trace, o.KeepNames = true, true
+	o.Trace = true
 	o.Strategy = strategies.LeaseMajority{}
 	w, err := New(o)
 	require.NoError(t, err)

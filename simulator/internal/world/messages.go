@@ -20,7 +20,7 @@ type telling struct {
 
 // tell starts a telling. Like a query, the first try reaches everybody; only the targets are waited for.
 func (p *process) tell(ids []sbr.ID, m *wire.Message) {
-	t := &telling{until: p.w.now + p.w.opts.TellFor, first: true}
+	t := &telling{until: p.w.now + wire.TellFor, first: true}
 	for _, payload := range wire.Encode(*m) {
 		piece, err := wire.Decode(payload)
 		if err != nil {

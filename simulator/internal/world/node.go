@@ -42,11 +42,7 @@ type Rules struct {
 
 // AddNode adds a node on which nothing runs yet; Restart starts it. Addresses are in the order of the nodes.
 func (w *World) AddNode(o NodeOptions) *Node {
-	n := new(Node)
-	if len(w.nodeRoom) > 0 {
-		n, w.nodeRoom = &w.nodeRoom[0], w.nodeRoom[1:]
-	}
-	*n = Node{Name: o.Name, Roles: o.Roles, w: w, rules: o.Own, index: len(w.nodes), rate: 1}
+	n := &Node{Name: o.Name, Roles: o.Roles, w: w, rules: o.Own, index: len(w.nodes), rate: 1}
 	if n.rules == nil {
 		n.rules = &w.rules
 	}

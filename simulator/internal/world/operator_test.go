@@ -13,7 +13,6 @@ import (
 func named(t *testing.T, change func(o *Options)) *World {
 	t.Helper()
 	return healthy(t, func(o *Options) {
-		o.KeepNames, o.Refuse = true, true
 		if change != nil {
 			change(o)
 		}

@@ -107,8 +107,7 @@ type process struct {
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
-	p := w.allocate()
-	*p = process{
+	p := &process{
 		w: w, node: n, index: len(w.procs), id: n.nextID(), since: w.now, rate: n.rate,
 		prev: n.proc, due: never,
 	}
@@ -122,16 +121,6 @@ func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 	n.proc = p
 	w.procs = append(w.procs, p)
 	w.byID[p.id] = p
-	return p
-}
-
-// allocate returns room for a process; those of the start lie side by side.
-func (w *World) allocate() *process {
-	if len(w.room) == 0 {
-		return new(process)
-	}
-	p := &w.room[0]
-	w.room = w.room[1:]
 	return p
 }
 
@@ -175,15 +164,12 @@ func (p *process) attends() bool { return p.stage == stageRunning && !p.paused }
 
 // nameOf returns the number of the name under which the others list the process.
 func (w *World) nameOf(p *process) int32 {
-	name := string(p.id)
-	if w.opts.KeepNames {
-		name = p.self.Name
+	name := p.self.Name
+	i, known := w.nameIndex[name]
+	if !known {
+		i = int32(len(w.names))
+		w.names, w.nameIndex[name] = append(w.names, name), i
 	}
-	if i, ok := w.nameIndex[name]; ok {
-		return i
-	}
-	i := int32(len(w.names))
-	w.names, w.nameIndex[name] = append(w.names, name), i
 	return i
 }
 

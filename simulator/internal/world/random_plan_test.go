@@ -80,7 +80,6 @@ func newPlanner(seed uint64) *planner {
 	if p.coin(0.2) {
 		o.Probe = reachability.DefaultSettings()
 	}
-	o.Refuse, o.KeepNames = p.coin(0.5), p.coin(0.5)
 	if p.coin(0.3) {
 		o.Network.Loss = 0.4 * p.Float64()
 	}
@@ -309,6 +308,6 @@ func (p *planner) harmStore(soft bool) {
 
 func (p *plan) String() string {
 	o := &p.options
-	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n times %+v\n store %+v\n refuse %v, keep names %v",
-		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Times, o.Store, o.Refuse, o.KeepNames)
+	return fmt.Sprintf("seed %d: %d nodes, live %v, groups %v, perfect %v\n resolver %+v\n strategy %+v\n network %+v\n times %+v\n store %+v",
+		p.seed, o.Nodes, p.live, p.groups, p.perfect, o.Resolver, o.Strategy, o.Network, o.Times, o.Store)
 }

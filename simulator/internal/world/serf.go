@@ -187,9 +187,6 @@ func (p *process) detect(s *process, fails bool) {
 // supplant takes from the list who ran on the node of s before it: under the same name, or known to have ended, because s holds
 // the state that its predecessor had locked.
 func (p *process) supplant(s *process) {
-	if !p.w.opts.KeepNames {
-		return
-	}
 	proves := true
 	for next, old := s, s.prev; old != nil; next, old = old, old.prev {
 		proves = proves && !next.stateLost
@@ -216,7 +213,7 @@ func (p *process) ended(s *process) {
 
 // keepsOut reports whether the merge delegate drops the news that s is alive.
 func (p *process) keepsOut(s *process) bool {
-	if !p.w.opts.Refuse || p.r == nil || !p.runs() || !p.r.KeptOut(s.id, s.self.Seen) {
+	if p.r == nil || !p.runs() || !p.r.KeptOut(s.id, s.self.Seen) {
 		return false
 	}
 	first, known := p.refused[s]

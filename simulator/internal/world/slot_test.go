@@ -15,7 +15,7 @@ func slotted(t testing.TB, seed uint64, lease bool, change func(o *Options), pla
 	t.Helper()
 	o := DefaultOptions()
 	o.Seed, o.Trace = seed, true
-	o.KeepNames, o.Refuse, o.Resolver.Watched, o.Probe = true, true, true, reachability.DefaultSettings()
+	o.Resolver.Watched, o.Probe = true, reachability.DefaultSettings()
 	o.Store.TTL, o.Store.Interval = 30*time.Second, 3*time.Second
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	s := DefaultSlotOptions()

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -122,13 +123,21 @@ func (p *process) misses(id sbr.ID) bool {
 	return m.Unreachable
 }
 
+// compareReports is the order of all lists of reports.
+func compareReports(a, b sbr.Report) int {
+	return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
+}
+
 // confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
 func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool) []sbr.Report {
 	return slices.DeleteFunc(slices.Clone(reports), func(r sbr.Report) bool {
 		_, known := p.r.Member(r.Observer)
 		_, knownToo := p.r.Member(r.Subject)
-		return known && knownToo && !unreachable(r.Observer) && !unreachable(r.Subject) &&
-			!slices.Contains(reports, sbr.Report{Observer: r.Subject, Subject: r.Observer})
+		if !known || !knownToo || unreachable(r.Observer) || unreachable(r.Subject) {
+			return false
+		}
+		_, both := slices.BinarySearchFunc(reports, sbr.Report{Observer: r.Subject, Subject: r.Observer}, compareReports)
+		return !both
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
@@ -36,14 +35,6 @@ type Options struct {
 	// Shards are types of shards that are spread over the members, beside the resolvers.
 	Shards []ShardsOptions
 
-	// TellFor bounds how long a member that does not answer is told something.
-	TellFor time.Duration
-	// Grace bounds how long a downed process goes on telling the others before it stops.
-	Grace time.Duration
-	// Refuse keeps downed incarnations out of the membership, as a merge delegate does; otherwise they come back and are told.
-	Refuse bool
-	// KeepNames restarts a node under its old name: the others then know one incarnation at a time.
-	KeepNames bool
 	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
 	ReapAfter time.Duration
 	// Trace records what happens, in words and as values: see World.History. Without it only the hash is kept.
@@ -69,7 +60,6 @@ func DefaultOptions() Options {
 			Latency: 5 * time.Millisecond, Jitter: 5 * time.Millisecond,
 			TTL: 120 * time.Second, Interval: 12 * time.Second, Timeout: 5 * time.Second,
 		},
-		TellFor: wire.TellFor, Grace: wire.Grace / wire.LastWords,
 	}
 }
 
@@ -82,17 +72,13 @@ type World struct {
 	seq   uint64
 	queue queue
 
-	nodes []*Node
-	procs []*process
-	// room, nodeRoom and peerRoom are for the processes, the nodes and the peers of the start.
-	room     []process
-	nodeRoom []Node
-	peerRoom []peer
-	byID     map[sbr.ID]*process
-	net      network
-	store    store
-	slots    []*slot // those of Options.Slots, and then those of the coordinators of shards
-	shards   []*shards
+	nodes  []*Node
+	procs  []*process
+	byID   map[sbr.ID]*process
+	net    network
+	store  store
+	slots  []*slot // those of Options.Slots, and then those of the coordinators of shards
+	shards []*shards
 
 	// names are those under which members list each other.
 	names     []string
@@ -166,20 +152,14 @@ func New(o Options) (*World, error) {
 
 // start starts a process on each node, all of which know each other.
 func (w *World) start(members []NodeOptions) {
-	n := len(members)
-	w.room, w.procs = make([]process, n), make([]*process, 0, n)
-	w.nodeRoom, w.nodes = make([]Node, n), make([]*Node, 0, n)
-	w.net.group = make([]int, 0, n)
-	w.queue.events, w.queue.acts = make([]event, 0, roomy), make([]action, 0, roomy)
 	for _, m := range members {
 		w.AddNode(m)
 	}
 	for _, n := range w.nodes {
 		w.newProcess(n, sbr.Record{}).run()
 	}
-	orders := make([]int32, n*n)
-	for i, p := range w.procs {
-		p.peers, p.order = w.peers(n), orders[i*n:i*n:i*n+n]
+	for _, p := range w.procs {
+		p.peers, p.order = make([]peer, len(members)), make([]int32, 0, len(members))
 		for _, q := range w.procs {
 			p.list(q)
 		}
@@ -194,19 +174,6 @@ func (w *World) start(members []NodeOptions) {
 	if !w.net.clean(w.serf.ProbeTimeout) {
 		w.wakeSerf()
 	}
-}
-
-// roomy is what a small world starts with room for.
-const roomy = 64
-
-// peers returns room for the peers of one process; those of many lie side by side.
-func (w *World) peers(n int) []peer {
-	if len(w.peerRoom) < n {
-		w.peerRoom = make([]peer, n*max(1, roomy/n))
-	}
-	p := w.peerRoom[:n:n]
-	w.peerRoom = w.peerRoom[n:]
-	return p
 }
 
 // Now returns the virtual time.
