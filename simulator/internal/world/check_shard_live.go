@@ -9,14 +9,6 @@ import (
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
-// watch looks now and then whether promise Y4 holds.
-func (s *shards) watch() {
-	s.w.after(s.bound(), nil, func() {
-		s.lives()
-		s.watch()
-	})
-}
-
 // bound is how long after the last change it may take until all shards run again: that of the coordinator, and then a margin that others wait for, and
 // what it takes until each shard has gone where it belongs.
 func (s *shards) bound() time.Duration {

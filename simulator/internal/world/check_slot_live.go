@@ -13,14 +13,6 @@ func (w *World) disturb() {
 	}
 }
 
-// watch looks now and then whether promise X4 holds.
-func (s *slot) watch() {
-	s.w.after(s.bound(), nil, func() {
-		s.lives()
-		s.watch()
-	})
-}
-
 // bound is how long after the last change it may take until the slot runs again: the margin, the silence of whoever has the lease, the tries that
 // get lost, and the end of the runs that have to end.
 func (s *slot) bound() time.Duration {

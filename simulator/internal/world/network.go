@@ -66,34 +66,21 @@ func (n *network) component(a int) int {
 	return n.part[a]
 }
 
-// work finds the connected components, in time proportional to the nodes and the single cuts.
+// work finds the connected components, each called by its first node, or where no single link is cut, by its group. A node
+// leaves rest once it is reached.
 func (n *network) work() {
 	if n.valid {
 		return
 	}
 	n.valid = true
+	n.part = append(n.part[:0], n.group...)
 	if len(n.cut) == 0 {
-		n.part = append(n.part[:0], n.group...)
 		return
 	}
-	n.part = append(n.part[:0], n.group...)
-	members := make(map[int][]int)
-	var groups []int
-	for i, g := range n.group {
-		if members[g] == nil {
-			groups = append(groups, g)
-		}
-		members[g] = append(members[g], i)
+	var rest, todo []int
+	for i := range n.group {
+		rest = append(rest, i)
 	}
-	for _, g := range groups {
-		n.split(members[g])
-	}
-}
-
-// split finds the components of one group, each called by its first node. A node leaves rest once it is reached, and it stays only for
-// as many looks as links of it are cut.
-func (n *network) split(rest []int) {
-	var todo []int
 	for len(rest) > 0 {
 		first := rest[0]
 		rest = rest[1:]

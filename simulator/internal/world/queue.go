@@ -85,6 +85,14 @@ func (w *World) at(t time.Duration, p *process, f func()) { w.enact(t, p, call(f
 
 func (w *World) after(d time.Duration, p *process, f func()) { w.enact(w.now+d, p, call(f)) }
 
+// every calls f each time that so much time has passed.
+func (w *World) every(d time.Duration, f func()) {
+	w.after(d, nil, func() {
+		f()
+		w.every(d, f)
+	})
+}
+
 // enact is at with an action.
 func (w *World) enact(t time.Duration, p *process, a action) { w.schedule(t, p, w.queue.keep(a)) }
 

@@ -162,15 +162,9 @@ func (p *process) hosts(s *shards) bool {
 	return p.shardHosts != nil && p.shardHosts[s.index] != nil && p.shardHosts[s.index].offered
 }
 
-// viewNow is what the process knows at this moment.
 func (t *shardHost) viewNow() core.View {
-	p := t.p
-	v := core.View{Armed: p.r.State() != sbr.StateArming && p.r.State() != sbr.StateDown, Sure: p.sureAt()}
-	p.eachMember(func(m *sbr.Member, leaving bool) {
-		v.Peers = append(v.Peers, core.Peer{
-			ID: m.ID, Name: m.Name, Candidate: p.w.byID[m.ID].hosts(t.set), Leaving: leaving, Down: m.Status == sbr.Down, Unreachable: m.Unreachable,
-		})
-	})
+	v := t.p.viewNow(func(q *process) bool { return q.hosts(t.set) })
+	v.Armed = v.Armed && t.p.r.State() != sbr.StateDown
 	return v
 }
 

@@ -296,28 +296,26 @@ func (w *World) offers() {
 	}
 }
 
-// viewNow is what the process knows at this moment.
 func (t *slotMember) viewNow() core.View {
-	p := t.p
-	v := core.View{Armed: p.r.State() != sbr.StateArming, Verdict: p.r.Verdict().Token, Sure: p.sureAt()}
-	p.eachMember(func(m *sbr.Member, leaving bool) {
-		v.Peers = append(v.Peers, core.Peer{
-			ID: m.ID, Born: m.Born, Candidate: p.w.byID[m.ID].offers(t.slot), Leaving: leaving, Down: m.Status == sbr.Down, Unreachable: m.Unreachable,
-		})
-	})
+	v := t.p.viewNow(func(q *process) bool { return q.offers(t.slot) })
+	v.Verdict = t.p.r.Verdict().Token
 	return v
 }
 
-// eachMember is about those that the process knows. Who was leaving when it failed has left, as Serf has it.
-func (p *process) eachMember(f func(m *sbr.Member, leaving bool)) {
-	s := p.r.Snapshot()
-	for i := range s.Members {
-		m := &s.Members[i]
+// viewNow is what the process knows at this moment; offers says who would run what it is about. Who was leaving when it failed
+// has left, as Serf has it.
+func (p *process) viewNow(offers func(*process) bool) core.View {
+	v := core.View{Armed: p.r.State() != sbr.StateArming, Sure: p.sureAt()}
+	for _, m := range p.r.Snapshot().Members {
 		leaving := m.Status == sbr.Leaving || m.Status == sbr.Exiting || m.ID == p.id && p.stage == stageLeaving
 		if !leaving || !m.Unreachable {
-			f(m, leaving)
+			v.Peers = append(v.Peers, core.Peer{
+				ID: m.ID, Name: m.Name, Born: m.Born, Candidate: offers(p.w.byID[m.ID]),
+				Leaving: leaving, Down: m.Status == sbr.Down, Unreachable: m.Unreachable,
+			})
 		}
 	}
+	return v
 }
 
 // offers reports whether the others know that the process would run a slot.

@@ -139,10 +139,10 @@ func New(o Options) (*World, error) {
 	}
 	w.start(members)
 	for _, s := range w.slots {
-		s.watch()
+		w.every(s.bound(), s.lives)
 	}
 	for _, s := range w.shards {
-		s.watch()
+		w.every(s.bound(), s.lives)
 	}
 	if o.Trace {
 		w.history.begin(o.HistoryOf)
