@@ -91,7 +91,7 @@ func play(seed uint64, generate func(uint64) *scenario.Scenario) *played {
 		p.singletons, p.shards = r.Totals(s)
 		return r
 	})
-	p.broken = kindsOf(p.result.Failures)
+	p.broken = kindsOf(&p.result)
 	return p
 }
 
@@ -154,29 +154,24 @@ type Failure struct {
 // kind is what makes two failures the same.
 type kind struct{ promise, shape string }
 
-var (
-	brokenAt   = regexp.MustCompile(`^(\S+) broken at [^ :]+: (.*)$`)
-	brokenMore = regexp.MustCompile(`^\S+ broken in [0-9]+ more ways$`)
-)
-
 // kindsOf sorts the failures of one run into kinds. Of each kind it keeps the first line.
-func kindsOf(failures []string) map[kind]string {
+func kindsOf(r *scenario.Result) map[kind]string {
 	all := make(map[kind]string)
-	for _, line := range failures {
-		k := kind{promise: "expect"}
-		text := line
-		switch m := brokenAt.FindStringSubmatch(line); {
-		case m != nil:
-			k.promise, text = m[1], m[2]
-		case brokenMore.MatchString(line):
-			continue
-		case strings.HasPrefix(line, scenario.Panicked):
-			k.promise = "panic"
-		}
-		k.shape = shapeOf(text)
+	note := func(promise, text, line string) {
+		k := kind{promise, shapeOf(text)}
 		if _, known := all[k]; !known {
 			all[k] = line
 		}
+	}
+	for _, v := range r.Broken {
+		note(v.Promise, v.Text, v.String())
+	}
+	for _, line := range r.Unmet {
+		promise := "expect"
+		if strings.HasPrefix(line, scenario.Panicked) {
+			promise = "panic"
+		}
+		note(promise, line, line)
 	}
 	return all
 }
@@ -227,6 +222,7 @@ func (f *Failure) original(generate func(seed uint64) *scenario.Scenario) (s *sc
 
 // in reports whether the run of s with the seed of the failure fails in the same way.
 func (f *Failure) in(s *scenario.Scenario) bool {
-	_, ok := kindsOf(scenario.Judge(s, f.Seed).Failures)[kind{f.Promise, f.Shape}]
+	r := scenario.Judge(s, f.Seed)
+	_, ok := kindsOf(&r)[kind{f.Promise, f.Shape}]
 	return ok
 }

@@ -133,30 +133,24 @@ func TestRandom_ShrinkWithoutTries(t *testing.T) {
 }
 
 func TestRandom_Kinds(t *testing.T) {
-	same := [][2]string{
-		{"S1 broken at 120.000s: n1#1 and n4#1 are both up", "S1 broken at 9.5s: n12#3 and n2#1 are both up"},
-		{"stable broken at 1s: n1#1 decides none after 1.5s of a stable view, stable-after is 1m30s", "stable broken at 2s: n2#1 decides none after 20s of a stable view, stable-after is 2s"},
+	for _, same := range [][2]string{
+		{"n1#1 and n4#1 are both up", "n12#3 and n2#1 are both up"},
+		{"n1#1 decides none after 1.5s of a stable view, stable-after is 1m30s",
+			"n2#1 decides none after 20s of a stable view, stable-after is 2s"},
 		{"survivors: expected [n1], found []", "survivors: expected [n1 n2], found [n3]"},
+	} {
+		require.Equal(t, shapeOf(same[0]), shapeOf(same[1]))
 	}
-	for _, p := range same {
-		require.Equal(t, keys(kindsOf(p[:1])), keys(kindsOf(p[1:])), p)
-	}
-	differ := [][2]string{
-		{"S1 broken at 1s: x", "S2 broken at 1s: x"},
-		{"S1 broken at 1s: n1#1 and n2#1 are both up", "S1 broken at 1s: n1#1 and n2#1 have downed each other"},
-	}
-	for _, p := range differ {
-		require.NotEqual(t, keys(kindsOf(p[:1])), keys(kindsOf(p[1:])), p)
-	}
-	require.Empty(t, kindsOf([]string{"S1 broken in 7 more ways"}))
-	require.Len(t, kindsOf([]string{"S1 broken at 1s: n1", "S1 broken at 1s: n2", "S2 broken at 1s: n1"}), 2)
-}
-
-func keys(all map[kind]string) (k []kind) {
-	for x := range all {
-		k = append(k, x)
-	}
-	return k
+	require.NotEqual(t, shapeOf("n1#1 and n2#1 are both up"), shapeOf("n1#1 and n2#1 have downed each other"))
+	require.Equal(t, map[kind]string{
+		{"S1", "n…"}: "S1 broken at 1.000s: n1", {"S2", "n…"}: "S2 broken at 0.000s: n1",
+		{"expect", "n…"}: "n3", {"panic", "internal error: the run panicked: x"}: "internal error: the run panicked: x",
+	}, kindsOf(&scenario.Result{
+		Broken: []scenario.Violation{
+			{At: time.Second, Promise: "S1", Text: "n1"}, {Promise: "S1", Text: "n2"}, {Promise: "S2", Text: "n1"},
+		},
+		Unmet: []string{"n3", "internal error: the run panicked: x"},
+	}))
 }
 
 // What became of singletons and shards is added up.

@@ -42,7 +42,11 @@ type Result struct {
 	Events  []Event  `json:"events"`
 	History *History `json:"history,omitempty"`
 
-	Measures Measures `json:"-"`
+	// Broken are the promises that were broken, as far as Failures tells them, and Unmet is what else it
+	// tells.
+	Broken   []Violation `json:"-"`
+	Unmet    []string    `json:"-"`
+	Measures Measures    `json:"-"`
 	// Coverage is the one that was given to the run; nil without.
 	Coverage *Coverage `json:"-"`
 }
@@ -58,6 +62,8 @@ type (
 	History = world.History
 	// Change is one thing that is so from a moment on.
 	Change = world.Change
+	// Violation is a broken promise.
+	Violation = world.Violation
 )
 
 // Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
@@ -98,7 +104,7 @@ func (s *Scenario) played(seed uint64, play func(*Prepared, uint64) Result) Resu
 	return Caught(s.Name, seed, func() Result {
 		ready, err := Prepare(s)
 		if err != nil {
-			return refused(empty(s, seed), err)
+			return refused(empty(s.Name, seed), err)
 		}
 		return play(ready, seed)
 	})
@@ -119,7 +125,7 @@ func (ready *Prepared) Measure(seed uint64, c *Coverage) Result {
 
 // play plays one run under options that observe sets.
 func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
-	r := empty(ready.s, seed)
+	r := empty(ready.s.Name, seed)
 	played, err := ready.player(seed, observe)
 	if err != nil {
 		return refused(r, err)
@@ -141,9 +147,11 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	if resolved {
 		r.ResolvedAfter = after.String()
 	}
-	r.Failures = append(r.Failures, broken(w.FinishSafety())...)
-	r.Failures = append(r.Failures, s.unmet(&r, played, after, resolved)...)
-	r.Excepted = broken(w.Excepted())
+	var lines []string
+	r.Broken, lines = broken(w.FinishSafety())
+	r.Unmet = s.unmet(&r, played, after, resolved)
+	r.Failures = append(append(r.Failures, lines...), r.Unmet...)
+	_, r.Excepted = broken(w.Excepted())
 	r.Passed = len(r.Failures) == 0
 	r.TraceHash = w.Hash()
 	r.Coverage = played.observed.Coverage
@@ -164,24 +172,27 @@ func (r *Result) measured(a world.Activity) {
 	r.DoubleActive, r.NobodyActive = m.DoubleActive.String(), m.NobodyActive.String()
 }
 
-func empty(s *Scenario, seed uint64) Result {
-	return Result{Scenario: s.Name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{}}
+func empty(name string, seed uint64) Result {
+	return Result{
+		Scenario: name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{},
+	}
 }
 
 // refused is the result of a scenario that cannot be played.
 func refused(r Result, err error) Result {
-	r.Failures = strings.Split(err.Error(), "\n")
+	r.Unmet = strings.Split(err.Error(), "\n")
+	r.Failures = r.Unmet
 	return r
 }
 
 // broken says which promises were broken, a few times each: two sides of a hundred are thousands of pairs.
-func broken(violations []world.Violation) (lines []string) {
+func broken(violations []Violation) (told []Violation, lines []string) {
 	const limit = 2
 	times := make(map[string]int)
 	var promises []string
 	for _, v := range violations {
 		if times[v.Promise]++; times[v.Promise] <= limit {
-			lines = append(lines, v.String())
+			told, lines = append(told, v), append(lines, v.String())
 		}
 		if times[v.Promise] == limit+1 {
 			promises = append(promises, v.Promise)
@@ -190,7 +201,7 @@ func broken(violations []world.Violation) (lines []string) {
 	for _, p := range promises {
 		lines = append(lines, fmt.Sprintf("%s broken in %d more ways", p, times[p]-limit))
 	}
-	return lines
+	return told, lines
 }
 
 // resolved is how long after the last cut everything was settled; ok is false if something is not.
@@ -227,10 +238,7 @@ const Panicked = "internal error: the run panicked"
 func Caught(name string, seed uint64, play func() Result) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = Result{
-				Scenario: name, Seed: seed, Survivors: []string{}, Down: []string{}, Events: []Event{},
-				Failures: []string{fmt.Sprintf("%s: %v", Panicked, p)},
-			}
+			r = refused(empty(name, seed), fmt.Errorf("%s: %v", Panicked, p))
 		}
 	}()
 	return play()

@@ -44,56 +44,41 @@ func Same(s *scenario.Scenario, seed uint64) func(*scenario.Scenario) bool {
 	}
 }
 
-// cause is why a run failed; empty: it did not.
+// cause is why a run failed: the promise that it broke, or the words of the expectation without the time that
+// it took. Empty: it did not fail.
 type cause string
 
 func reason(s *scenario.Scenario, seed uint64) cause {
-	lines := scenario.Judge(s, seed).Failures
-	for _, line := range lines {
-		if c, promise := kind(line); promise {
-			return c
-		}
-	}
-	if len(lines) == 0 {
+	switch r := scenario.Judge(s, seed); {
+	case len(r.Broken) > 0:
+		return cause(r.Broken[0].Promise)
+	case len(r.Unmet) > 0:
+		return causeOf(r.Unmet[0])
+	default:
 		return ""
 	}
-	c, _ := kind(lines[0])
-	return c
+}
+
+func causeOf(unmet string) cause {
+	if strings.HasPrefix(unmet, scenario.Panicked) {
+		return scenario.Panicked
+	}
+	words, _, _ := strings.Cut(unmet, ", it took ")
+	return cause(words)
 }
 
 // in reports whether a run fails for that cause, and whether only at its end.
 func (c cause) in(s *scenario.Scenario, seed uint64) (fails, atEnd bool) {
-	for _, line := range scenario.Judge(s, seed).Failures {
-		if k, _ := kind(line); k != c || c == "" {
-			continue
-		}
-		fails = true
-		if at, ok := brokenAt(line); ok && at < s.RunFor || c == scenario.Panicked {
-			return true, false
-		}
-	}
-	return fails, fails
-}
-
-// brokenAt is when a promise was broken. The world rounds it to milliseconds.
-func brokenAt(line string) (at time.Duration, ok bool) {
-	_, rest, _ := strings.Cut(line, " broken at ")
-	when, _, _ := strings.Cut(rest, ": ")
-	at, err := time.ParseDuration(when)
-	return at + time.Millisecond, err == nil
-}
-
-// kind is what two failures have in common that fail for the same reason: the name of the promise, or the words of the expectation
-// without the time that it took.
-func kind(line string) (c cause, promise bool) {
-	for _, broken := range []string{" broken at ", " broken in "} {
-		if name, _, ok := strings.Cut(line, broken); ok && !strings.Contains(name, ":") {
-			return cause(name), true
+	r := scenario.Judge(s, seed)
+	for _, v := range r.Broken {
+		if cause(v.Promise) == c {
+			if fails = true; v.At < s.RunFor {
+				return true, false
+			}
 		}
 	}
-	if strings.HasPrefix(line, scenario.Panicked) {
-		return scenario.Panicked, true
+	for _, line := range r.Unmet {
+		fails = fails || causeOf(line) == c
 	}
-	line, _, _ = strings.Cut(line, ", it took ")
-	return cause(line), false
+	return fails, fails && c != scenario.Panicked
 }
