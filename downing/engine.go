@@ -73,6 +73,8 @@ type engine struct {
 	nextProbe     time.Duration
 	nextJoin      time.Duration
 	nextSeek      time.Duration
+	nextAgain     time.Duration // when what is new is told again
+	again         int           // how many times more
 	seeking       bool
 	probing       bool
 	gossip        *memberlist.Config

@@ -150,6 +150,9 @@ func (e *engine) wait() time.Duration {
 	if e.cfg.Probe.Neighbours > 0 {
 		at = min(at, e.nextProbe)
 	}
+	if e.again > 0 {
+		at = min(at, e.nextAgain)
+	}
 	if d, ok := e.resolver.NextDeadline(); ok {
 		at = min(at, d)
 	}
@@ -172,6 +175,7 @@ func (e *engine) routine() {
 			e.probe()
 		}
 	}
+	e.tellAgain(now)
 	if d, ok := e.resolver.NextDeadline(); ok && e.now() >= d {
 		e.carry(e.resolver.Tick(e.now()))
 	}

@@ -80,7 +80,20 @@ func (e *engine) weigh(refresh bool) {
 	}
 	if len(o.Bad)+len(o.Good) > 0 {
 		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: o.Bad, Up: o.Good})
+		if o.News && e.tracker.Small() {
+			e.again, e.nextAgain = tellings-1, e.clock()+wire.QueryTime/tellings
+		}
 	}
+}
+
+// tellAgain tells the others what is new again, a few times within the time of one query: a broadcast is likely to
+// miss one of a few.
+func (e *engine) tellAgain(now time.Duration) {
+	if e.again == 0 || now < e.nextAgain {
+		return
+	}
+	e.again, e.nextAgain = e.again-1, now+wire.QueryTime/tellings
+	e.weigh(true)
 }
 
 // probe starts a round of probes.

@@ -20,14 +20,19 @@ type Opinion struct {
 	// and reaches again, each in ring order. A subject is left out of Bad while Neighbours other observers, nearer to
 	// it on the ring, report it: that keeps a large side from shouting all together.
 	Bad, Good []sbr.ID
+	// News says that the others have not been told all of Bad and Good before.
+	News bool
 }
 
 // small is up to how many members a broadcast of Serf's is sent so few times that a small side is likely to miss it.
 const small = 16
 
+// Small reports whether a broadcast of Serf's is likely to miss a member.
+func (t *Tracker) Small() bool { return len(t.ring) < small }
+
 // Repeats reports whether the reports are to be told again after that round of probes: each second one, and in a small
 // cluster each.
-func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || len(t.ring) < small }
+func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || t.Small() }
 
 // Form weighs everything heard until now. With refresh it tells the others again what it has told them before:
 // reports expire.
@@ -42,7 +47,7 @@ func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 		t.counted = count
 	}
 	if changed || refresh {
-		o.Bad, o.Good = t.tell(refresh)
+		t.tell(&o, refresh)
 	}
 	o.Reports = t.counted
 	return o
@@ -68,20 +73,19 @@ func (t *Tracker) weigh() (changed []sbr.Reachability) {
 }
 
 // tell lists what the others should hear.
-func (t *Tracker) tell(refresh bool) (bad, good []sbr.ID) {
+func (t *Tracker) tell(o *Opinion, refresh bool) {
 	for _, p := range t.ring {
 		switch {
 		case !t.missed(p):
 			if p.told {
-				good = append(good, p.id)
+				o.Good, o.News = append(o.Good, p.id), true
 			}
 			p.told = false
 		case (refresh || !p.told) && !t.covered(p):
-			bad = append(bad, p.id)
+			o.Bad, o.News = append(o.Bad, p.id), o.News || !p.told
 			p.told = true
 		}
 	}
-	return bad, good
 }
 
 // covered reports whether enough observers that stand nearer before p on the ring than this member already report it.
