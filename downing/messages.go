@@ -213,33 +213,38 @@ func (e *engine) exchange(kind wire.Kind, payloads [][]byte, heard func(from str
 	}
 }
 
-// send tells everybody something once, without waiting for answers.
-func (e *engine) send(m wire.Message) {
+// tellings is how often a message is sent in the time of one query. A broadcast is passed on a few times only, at
+// random: gossip passes over one member in a hundred, and more where most members are unreachable.
+const tellings = 4
+
+// send tells everybody something some times, without waiting for answers.
+func (e *engine) send(m wire.Message, times int) {
 	payloads := wire.Encode(m) // here: what it names is the loop's
-	e.spawn(&e.workers, func() { e.exchange(m.Kind, payloads, nil) })
-}
-
-func (e *engine) askToRace(eff sbr.AskToRace) {
-	e.send(wire.Asking(e.self.ID, &eff))
-}
-
-// A goodbye is said several times, as long as the node is there: gossip passes over one member in a
-// hundred, and a member that has not heard it suspects this one.
-const (
-	goodbyes     = 4
-	goodbyePause = 300 * time.Millisecond
-)
-
-// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be
-// anybody's.
-func (e *engine) sayGoodbye() {
-	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
 	e.spawn(&e.workers, func() {
-		for n := 0; n < goodbyes && !e.isGone(); n++ {
-			e.bye()
-			e.rest(goodbyePause)
+		for n := 0; n < times && !e.isGone(); n++ {
+			if n > 0 {
+				e.rest(wire.QueryTime / tellings)
+			}
+			e.exchange(m.Kind, payloads, nil)
 		}
 	})
+}
+
+// times is how often a message is sent that is missed by little: more than once in a small cluster only.
+func (e *engine) times() int {
+	if e.tracker.Small() {
+		return tellings
+	}
+	return 1
+}
+
+func (e *engine) askToRace(eff sbr.AskToRace) { e.send(wire.Asking(e.self.ID, &eff), e.times()) }
+
+// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be
+// anybody's. A member that has not heard it suspects this one.
+func (e *engine) sayGoodbye() {
+	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
+	e.send(wire.Message{Kind: wire.KindBye, From: e.self.ID}, tellings)
 }
 
 // bye says it once. Members that do not hear it find out by the verdict, or suspect this one.
@@ -302,9 +307,6 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 		}
 	})
 }
-
-// tellings is how often a message is sent in the time of one query to members that do not answer.
-const tellings = 4
 
 // tellOnce sends the message and collects answers for the time of one query. A member answers the payload that names
 // it. A broadcast is passed on a few times only, at random: where most members are unreachable it is likely to miss one,

@@ -216,7 +216,7 @@ func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 		name        string
 		stableAfter time.Duration
 		p99         time.Duration
-	}{{"20s", 20 * time.Second, 2500 * time.Millisecond}, {"auto", sbr.Auto, 12 * time.Second}} {
+	}{{"20s", 20 * time.Second, 1500 * time.Millisecond}, {"auto", sbr.Auto, 6 * time.Second}} {
 		t.Run(tc.name, func(t *testing.T) {
 			var active, resolved clustertest.Times
 			for i := range splits(20) {

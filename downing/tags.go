@@ -180,7 +180,7 @@ func (e *engine) withoutTags(reason string) {
 	e.hold(byTags, reason)
 	if now := time.Now(); now.Sub(e.saidBare) >= bareSays {
 		e.saidBare = now
-		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID})
+		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID}, 1)
 	}
 }
 

@@ -88,8 +88,12 @@ func (r *Resolver) tryLease() {
 	if rc.deadline == 0 {
 		rc.deadline = r.now + r.leaseDeadline()
 	}
-	if !r.knowsRecord() {
+	if !r.knowsRecord() || r.mustRead() {
 		r.startAttempt()
+		if rc.target == "" {
+			// A read without an answer decides nothing later. The last one has a moment.
+			rc.answerBy = min(rc.answerBy, max(rc.deadline, r.now+r.cfg.PassOnStep))
+		}
 		r.emit(ReadLease{Attempt: rc.inflight})
 		return
 	}
@@ -107,6 +111,13 @@ func (r *Resolver) tryLease() {
 	r.emit(AcquireLease{
 		Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy, TakeOver: r.takeOver(),
 	})
+}
+
+// mustRead reports whether the store has to answer a read before this race writes: it was silent when the race began.
+// A write would have to be waited for past the deadline, because it may be granted late.
+func (r *Resolver) mustRead() bool {
+	rc := r.race
+	return rc.target == "" && rc.writes == 0 && rc.lastErr != "" && !rc.heard
 }
 
 // otherDecision ends the race if what the members report has changed so that the decision needs no lease any
