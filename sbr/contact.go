@@ -12,7 +12,8 @@ import "time"
 // (lastChance). Requests and answers that are lost can cost the leader, which has no contact, but never the side.
 // A try that is under way when the deadline is over makes room for a last one, so that the side is given up for a
 // silence that has lasted for all of the deadline, and known to be before stable-after is over where that is longer
-// than the deadline and one operation.
+// than the deadline and one operation. While the store is silent a race reads before it writes: a read without an
+// answer decides nothing later, but a write has to be waited for past the deadline, because it may be granted late.
 // Only tries of this process since it last stood still count, so a pause is no silence. The promises about what is
 // safe do not rest on any of this: whoever goes down for want of the store could have done so at any time.
 type contact struct {
