@@ -216,7 +216,8 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 		c.Form(3)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(time.Minute, "nobody noticed the cut", func() bool { return c.provider("n1").Status().State == "suspended" })
-		time.Sleep(downing.DefaultConfig().Resolver.StableAfter / 2) // the store fails later, so that the lease is asked for
+		// The store fails at the last moment: a side that knows that it is silent reads before it asks for the lease.
+		time.Sleep(downing.DefaultConfig().Resolver.StableAfter - time.Second/2)
 		for _, m := range c.Members() {
 			name := m.Name
 			c.Store.View(name).SetUnavailable(true)
