@@ -34,7 +34,7 @@ func TestWrap_WhatEachErrorMeans(t *testing.T) {
 		"25006": refused,  // read_only_sql_transaction
 		"54000": refused,  // program_limit_exceeded
 		"08006": unknown,  // connection_failure
-		"53100": unknown,  // disk_full
+		"53100": refused,  // disk_full: the statement was undone
 		"53300": unknown,  // too_many_connections
 		"55P03": unknown,  // lock_not_available
 		"57014": unknown,  // query_canceled
