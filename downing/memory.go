@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -153,8 +154,23 @@ func (m *Memory) update(change func(*remembered)) error {
 	if err := os.Rename(temp, m.path); err != nil {
 		return err
 	}
+	if err := syncFolder(filepath.Dir(m.path)); err != nil {
+		return err
+	}
 	m.last = r
 	return nil
+}
+
+// syncFolder makes a rename outlive a power loss. Windows has no such call: it writes its journal by itself.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func writeSynced(path string, data []byte) (err error) {
