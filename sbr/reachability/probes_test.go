@@ -97,4 +97,15 @@ func TestTracker_RepeatsSoonerInASmallCluster(t *testing.T) {
 		require.True(t, small.Repeats(round))
 		require.Equal(t, round%2 == 0, large.Repeats(round))
 	}
+	for range reachability.DefaultSettings().Tries {
+		small.Probed("n3", false)
+	}
+	o := small.Form(0, false)
+	require.Equal(t, []sbr.ID{"n3"}, o.Bad)
+	require.True(t, o.News)
+	o = small.Form(0, true)
+	require.Equal(t, []sbr.ID{"n3"}, o.Bad)
+	require.False(t, o.News, "it has been told")
+	small.Probed("n3", true)
+	require.True(t, small.Form(0, false).News, "it is reachable again")
 }
