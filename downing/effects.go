@@ -243,7 +243,7 @@ func (e *engine) watch() {
 		e.rec.set(func(now *readings) { now.answered = time.Now() })
 		r := recordOf(rec)
 		e.inbox.Post(func() {
-			if !e.releasing || r.Holder != "" || r.Verdict == nil || r.Verdict.Token > e.resolver.Verdict().Token {
+			if !e.releasing || r.Holder != "" || r.Verdict == nil || r.Verdict.Token != e.resolver.Verdict().Token {
 				e.step(sbr.LeaseObserved{Record: r})
 			} // else this member's own release: the answer to it says so
 		})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/serf-sbr/serf-sbr/internal/folder"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -154,23 +154,11 @@ func (m *Memory) update(change func(*remembered)) error {
 	if err := os.Rename(temp, m.path); err != nil {
 		return err
 	}
-	if err := syncFolder(filepath.Dir(m.path)); err != nil {
+	if err := folder.Sync(filepath.Dir(m.path)); err != nil {
 		return err
 	}
 	m.last = r
 	return nil
-}
-
-// syncFolder makes a rename outlive a power loss. Windows has no such call: it writes its journal by itself.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func writeSynced(path string, data []byte) (err error) {

@@ -230,7 +230,7 @@ func (e *engine) send(m wire.Message, times int) {
 	})
 }
 
-// times is how often a message is sent that is missed by little: more than once in a small cluster only.
+// times is how often a message without an answer is sent: more than once in a small cluster only.
 func (e *engine) times() int {
 	if e.tracker.Small() {
 		return tellings
@@ -308,9 +308,8 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 	})
 }
 
-// tellOnce sends the message and collects answers for the time of one query. A member answers the payload that names
-// it. A broadcast is passed on a few times only, at random: where most members are unreachable it is likely to miss one,
-// so it is sent a few times more while somebody has not answered.
+// tellOnce sends the message, again while somebody has not answered (see tellings), and collects answers for the time
+// of one query. A member answers the payload that names it.
 func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done, over := make(chan sbr.ID), make(chan struct{})
 	defer close(over)

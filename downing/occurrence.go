@@ -126,7 +126,7 @@ func (e *engine) note(o *Occurrence) {
 	e.log.LogAttrs(context.Background(), level, "sbr: "+o.Text, o.attrs()...)
 }
 
-// emit hands an occurrence to whoever looks at the lease, and to Config.Observe.
+// emit shows an occurrence beside the lease, and hands it to Config.Observe.
 func (e *engine) emit(o Occurrence) {
 	e.announceAtStore(&o)
 	if e.cfg.Observe != nil {

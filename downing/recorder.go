@@ -199,7 +199,7 @@ func (r *recorder) open(cause string) *episode {
 	return r.cur
 }
 
-// id is the incident that is under way; empty if there is none.
+// ids are the incident that is under way and its trace; each is empty if there is none.
 func (r *recorder) ids() (incident, trace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -238,7 +238,7 @@ func (e *engine) announceAtStore(o *Occurrence) {
 	switch {
 	case !ok:
 		return
-	case o.Kind == OccurredSuspended && e.isNews("announced", o.Incident): // whoever flaps says it once
+	case o.Kind == OccurredSuspended && e.isNews("announced", o.Incident): // once for each incident: links can flap
 		reason = "Suspended"
 	case o.Kind == OccurredVerdict && o.Verdict.DecidedBy == e.self.ID: // all others learn the same
 		reason, text = "Verdict", text+" (down: "+someOf(o.Verdict.Down)+")"

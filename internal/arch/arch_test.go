@@ -49,7 +49,7 @@ var rules = []rule{
 	{
 		folder:   "lease/fence",
 		patterns: []string{"./lease/fence"},
-		allow:    []string{module + "/lease/fence", "github.com/gofrs/flock", "golang.org/x/sys"},
+		allow:    []string{module + "/lease/fence", module + "/internal/folder", "github.com/gofrs/flock", "golang.org/x/sys"},
 	},
 	{
 		folder:   "internal/handover",

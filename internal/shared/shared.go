@@ -44,7 +44,7 @@ func (s *Values[K, V]) Use(key K, open func() (V, error), closed func(V)) (made 
 	}), nil
 }
 
-// Forget has the next Use of key make another value. Whoever has the present one keeps it.
+// Forget has the next Use of key make another value. The present one stays with its users.
 func (s *Values[K, V]) Forget(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

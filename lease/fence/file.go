@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/gofrs/flock"
+
+	"github.com/serf-sbr/serf-sbr/internal/folder"
 )
 
 // Errors of a File.
@@ -54,20 +55,8 @@ func realDisk() disk {
 		},
 		sync:    (*os.File).Sync,
 		rename:  os.Rename,
-		syncDir: syncDir,
+		syncDir: folder.Sync,
 	}
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // it cannot be done there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	return d.Sync()
 }
 
 // OpenFile opens the file at path for this process alone, until Close. A file that is not there yet has never seen a token; its

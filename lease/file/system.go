@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/serf-sbr/serf-sbr/internal/folder"
 )
 
 // system is what the store asks of the operating system where it can fail in the middle of a write. Tests put faults in between.
@@ -23,7 +25,7 @@ func realSystem() system {
 		},
 		syncFile: (*os.File).Sync,
 		rename:   replace,
-		syncDir:  syncDir,
+		syncDir:  folder.Sync,
 		locality: localityOf,
 		notify:   notify,
 	}

@@ -39,14 +39,6 @@ func notRenamed(err error) bool {
 	return false
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // mayReplace reports whether this process may put another file in place of the one at path, as far as a sticky directory (/tmp)
 // decides that: there only the owner of a file or of the directory may. A path without a file is nobody's.
 func mayReplace(dir, path string) bool {

@@ -65,9 +65,6 @@ func inUse(err error) bool {
 // notRenamed: what else Windows may have done before it said no is not known here.
 func notRenamed(err error) bool { return inUse(err) }
 
-// syncDir does nothing: Windows has no such call. NTFS writes its journal by itself, a moment later.
-func syncDir(string) error { return nil }
-
 func localityOf(dir string) (locality, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return locality{}, err
