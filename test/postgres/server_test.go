@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease/postgres"
@@ -84,15 +85,16 @@ func (s *server) set(t testing.TB, name, value string) {
 	s.until(t, "postgres", "SELECT current_setting('"+name+"') = '"+value+"'")
 }
 
-// until waits for a condition.
+// until waits for a condition. NULL is not yet: a standby that has just connected has replayed nothing.
 func (s *server) until(t testing.TB, database, condition string) {
 	t.Helper()
 	c, err := s.Connect(t.Context(), "owner", database)
 	require.NoError(t, err)
 	defer func() { _ = c.Close(context.Background()) }()
-	require.Eventually(t, func() (is bool) {
-		require.NoError(t, c.QueryRow(t.Context(), condition).Scan(&is))
-		return is
+	require.EventuallyWithT(t, func(at *assert.CollectT) {
+		var is *bool
+		require.NoError(at, c.QueryRow(t.Context(), condition).Scan(&is))
+		require.True(at, is != nil && *is)
 	}, 30*time.Second, 5*time.Millisecond, condition)
 }
 
