@@ -129,6 +129,17 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// KillAll is Kill for a process whose children are in groups of their own, as those of PostgreSQL: on Linux it returns when
+// they are gone as well.
+func (p *Process) KillAll() {
+	if p == nil {
+		return
+	}
+	all := children(p.Pid())
+	p.Kill()
+	end(all)
+}
+
 // Pause freezes the process and returns when it stands still. What it has started goes on.
 func (p *Process) Pause(ctx context.Context) error {
 	if err := p.Signal(pauseSignal); err != nil {

@@ -2,13 +2,13 @@ package process
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -39,15 +39,26 @@ func Stat(pid int) (state string, parent int) {
 // Running reports whether any process of that number runs. A zombie does not: whoever inherits it may take its time. It exists on Linux only.
 func Running(pid int) bool { state, _ := Stat(pid); return state != "X" && state != "Z" }
 
-// Children returns the numbers of the processes that this one has started, or adopted, and that nobody has waited for. It exists on Linux only.
-func Children() (pids []int, err error) {
-	tasks, err := filepath.Glob("/proc/self/task/*/children")
+// children returns the numbers of the processes that a process has started, or adopted, and that nobody has waited for.
+func children(of int) (pids []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
 	for _, path := range tasks {
 		text, _ := os.ReadFile(path) // threads end
 		for word := range strings.FieldsSeq(string(text)) {
-			pid, bad := strconv.Atoi(word)
-			pids, err = append(pids, pid), errors.Join(err, bad)
+			if pid, err := strconv.Atoi(word); err == nil { // the kernel wrote it
+				pids = append(pids, pid)
+			}
 		}
 	}
-	return pids, err
+	return pids
+}
+
+// end kills processes, and returns when none of them runs.
+func end(pids []int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		for Running(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
 }
