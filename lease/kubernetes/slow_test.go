@@ -91,11 +91,11 @@ func far(t *testing.T, address string, latency time.Duration) (string, *atomic.I
 	return l.Addr().String(), taken
 }
 
-// With default times an API server that is two seconds away is slow, not gone: operations succeed, and the connection is kept, although
+// With default times an API server whose answers take a second and a half is slow, not gone: operations succeed, and the connection is kept, although
 // its pings take as long.
 func TestSlowNetwork(t *testing.T) {
 	f := kubefake.New(t)
-	address, taken := far(t, f.Listener.Addr().String(), time.Second)
+	address, taken := far(t, f.Listener.Addr().String(), 750*time.Millisecond)
 	path := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,
 		contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}], users: [{name: u, user: {token: secret}}],
