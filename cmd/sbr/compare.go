@@ -39,11 +39,11 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 		return badInput{fmt.Errorf("%d runs are too many to compare: at most %d", total, maxCompared)}
 	}
 	relaxCollector()
-	show, done := newRunProgress(s.err, total)
+	show := newProgress(s.err, "run", total)
 	runs := make([]scenario.Measures, total) // those of a cell, then those of the next
 	cores.All(int(total), func(k int) {
 		runs[k] = cells[uint64(k)/each].Measure(seeds.from+uint64(k)%each, nil).Measures
-		done(0)
+		show.done(false)
 	})
 	show.end()
 	c := comparison{Seeds: seeds.String()}

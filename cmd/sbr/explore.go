@@ -108,7 +108,7 @@ func (o *exploreAll) run(ctx context.Context, s streams) error {
 	begun := time.Now()
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
-	r := o.report(families, walkAll(limited, families, s.err, o.budget))
+	r := o.report(families, walkAll(limited, families, s.err))
 	r.Elapsed = time.Since(begun).Round(time.Millisecond).String()
 	r.Interrupted = ctx.Err() != nil
 	if err := s.print(*o.output, r, r.text); err != nil {
@@ -154,51 +154,30 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 	return o.plan.Plan()
 }
 
-// walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order of the families; one that was
-// not begun when ctx ended is empty. A budget of zero has no end.
-func walkAll(ctx context.Context, families []explore.Family, to io.Writer, budget time.Duration) []explore.FamilyResult {
-	var total, broken, ended int
-	states := make([]int, len(families)) // of each
-	show := newProgress(to, func(took time.Duration) string {
-		text := fmt.Sprintf("%d of %d forms, %s states, %s/s, %d broken",
-			ended, len(families), thousands(total), thousands(perSecond(uint64(total), took)), broken)
-		if budget > 0 {
-			text += fmt.Sprintf(", at most %v left", max(budget-took, 0).Round(time.Second))
-		}
-		return text
-	})
+// walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order of the
+// families; one that was not begun when ctx ended is empty.
+func walkAll(ctx context.Context, families []explore.Family, to io.Writer) []explore.FamilyResult {
+	show := newProgress(to, "form", uint64(len(families)))
 	defer show.end()
 	results := make([]explore.FamilyResult, len(families))
 	cores.All(len(families), func(k int) {
-		if ctx.Err() != nil {
-			return
+		if ctx.Err() == nil {
+			results[k] = walkFamily(ctx, families[k])
+			show.done(len(results[k].Broken) > 0)
 		}
-		count := func(n int) { total, states[k] = total+n-states[k], n }
-		var watch func(explore.WalkCounts)
-		if show.shown() {
-			watch = func(c explore.WalkCounts) { show.update(func() { count(c.States) }) }
-		}
-		results[k] = walkFamily(ctx, families[k], watch)
-		show.update(func() {
-			ended++
-			if len(results[k].Broken) > 0 {
-				broken++
-			}
-			count(results[k].States)
-		})
 	})
 	return results
 }
 
 // walkFamily makes the walks of one family. A panic in it is a violation that names the family, not the end of all the others.
-func walkFamily(ctx context.Context, f explore.Family, progress func(explore.WalkCounts)) (r explore.FamilyResult) {
+func walkFamily(ctx context.Context, f explore.Family) (r explore.FamilyResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			text := fmt.Sprintf("internal error: the walk %s panicked: %v", f.Form, p)
 			r.Broken = []explore.Violation{{Promise: "F1", Cluster: f.Partition, Text: text}}
 		}
 	}()
-	return f.Run(ctx, progress)
+	return f.Run(ctx)
 }
 
 // walkReport is the answer.

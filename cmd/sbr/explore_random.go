@@ -128,41 +128,16 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
-	var runs, failed uint64
-	var transitions int
-	show := newProgress(s.err, func(took time.Duration) string {
-		share := float64(runs) / float64(o.seeds.count())
-		if o.budget > 0 {
-			share = max(share, float64(took)/float64(o.budget))
-		}
-		return fmt.Sprintf("%s  %s runs, %s/s, %d failed, %d transitions, %s left", bar(min(share, 1)), thousands(runs),
-			thousands(perSecond(runs, took)), failed, transitions, left(min(share, 1), took))
-	})
+	show := newProgress(s.err, "run", o.seeds.count())
+	var failed uint64
 	found = explore.Random(limited, explore.RandomOptions{
 		From: o.seeds.from, To: o.seeds.to, Generate: simulator.Random, Ran: func(f *explore.Findings) {
-			const between = 16 // runs between two looks
-			if f.Runs%between == 0 {
-				show.update(func() { runs, failed, transitions = f.Runs, f.Failed, f.Coverage.Len() })
-			}
+			show.done(f.Failed > failed)
+			failed = f.Failed
 		},
 	})
 	show.end()
 	return found, !found.Complete && ctx.Err() != nil
-}
-
-// bar is "[####......]  40%".
-func bar(share float64) string {
-	const width = 20
-	full := int(share * width)
-	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share)
-}
-
-// left is how long the rest takes, by what a share of it took.
-func left(share float64, took time.Duration) string {
-	if share <= 0 {
-		return "?"
-	}
-	return time.Duration(float64(took) * (1/share - 1)).Round(time.Second).String()
 }
 
 // Shrinking is bounded: what it is about is known already.

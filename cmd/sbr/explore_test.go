@@ -21,14 +21,14 @@ func TestExplore_SaysWhatIsMissing(t *testing.T) {
 	o := exploreQuestion()
 	families, err := o.families()
 	require.NoError(t, err)
-	whole := o.report(families, walkAll(t.Context(), families, nil, 0))
+	whole := o.report(families, walkAll(t.Context(), families, nil))
 	require.True(t, whole.Complete)
 	require.Zero(t, whole.missing)
 	require.NoError(t, whole.verdict(0))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	none := o.report(families, walkAll(ctx, families, nil, 0))
+	none := o.report(families, walkAll(ctx, families, nil))
 	require.False(t, none.Complete)
 	require.Equal(t, whole.Walks+whole.Covered, none.missing)
 	require.ErrorContains(t, none.verdict(1e9), "the time of 1s was over before everything was tried")
@@ -41,12 +41,12 @@ func TestExplore_IsDeterministic(t *testing.T) {
 	o := exploreQuestion()
 	families, err := o.families()
 	require.NoError(t, err)
-	require.Equal(t, o.report(families, walkAll(t.Context(), families, nil, 0)), o.report(families, walkAll(t.Context(), families, nil, 0)))
+	require.Equal(t, o.report(families, walkAll(t.Context(), families, nil)), o.report(families, walkAll(t.Context(), families, nil)))
 }
 
 // A walk that panics is a violation of its family, not the end of the others.
 func TestExplore_APanicIsAViolation(t *testing.T) {
-	r := walkFamily(t.Context(), explore.Family{Form: "2>1", Partition: "n1 n2 | n3", Walks: []explore.Walk{{Sides: [][]int{{0}, {1}}}}}, nil)
+	r := walkFamily(t.Context(), explore.Family{Form: "2>1", Partition: "n1 n2 | n3", Walks: []explore.Walk{{Sides: [][]int{{0}, {1}}}}})
 	require.False(t, r.Complete)
 	require.Len(t, r.Broken, 1)
 	require.Contains(t, r.Broken[0].Text, "internal error: the walk 2>1 panicked: ")

@@ -3,58 +3,57 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 )
 
-// progress is one line on a terminal that says how far a long run is. Elsewhere it shows nothing. Several goroutines may use it.
+// progress is one line on a terminal that says how far a long run is. Elsewhere it shows nothing. Several goroutines
+// may use it.
 type progress struct {
-	to   io.Writer // nil where nobody looks
-	line func(took time.Duration) string
+	to    io.Writer // nil where nobody looks
+	what  string
+	total uint64
 
-	mu          sync.Mutex
-	begun, last time.Time
+	mu               sync.Mutex
+	last             time.Time
+	finished, failed uint64
 }
 
-func newProgress(to io.Writer, line func(took time.Duration) string) *progress {
+// newProgress shows how many of total things are over. It shows nothing of what takes no time to speak of.
+func newProgress(to io.Writer, what string, total uint64) *progress {
 	if !isTerminal(to) {
 		to = nil
 	}
-	now := time.Now()
-	return &progress{to: to, line: line, begun: now, last: now}
+	return &progress{to: to, what: what, total: total, last: time.Now()}
 }
 
-func (p *progress) shown() bool { return p.to != nil }
-
-// update lets change count what has been done, and draws the line anew a few times a second.
-func (p *progress) update(change func()) {
+// done counts one more, and draws the line anew a few times a second.
+func (p *progress) done(failed bool) {
 	const every = 200 * time.Millisecond
-	if !p.shown() {
+	if p.to == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	change()
+	if p.finished++; failed {
+		p.failed++
+	}
 	if now := time.Now(); now.Sub(p.last) >= every {
 		p.last = now
-		fmt.Fprint(p.to, "\r\x1b[K"+p.line(now.Sub(p.begun)))
+		of := ""
+		if p.total != math.MaxUint64 {
+			of = " of " + thousands(p.total)
+		}
+		fmt.Fprintf(p.to, "\r\x1b[K%s%s %ss, %s failed", thousands(p.finished), of, p.what, thousands(p.failed))
 	}
 }
 
 // end wipes the line.
 func (p *progress) end() {
-	if p.shown() {
+	if p.to != nil {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
-}
-
-// newRunProgress shows how many runs are over, and returns what counts one more. It shows nothing of runs that take no time to speak of.
-func newRunProgress(to io.Writer, total uint64) (p *progress, done func(failed uint64)) {
-	var finished, failures uint64
-	p = newProgress(to, func(time.Duration) string {
-		return fmt.Sprintf("%d of %d runs, %d failed", finished, total, failures)
-	})
-	return p, func(failed uint64) { p.update(func() { finished, failures = finished+1, failed }) }
 }
 
 func perSecond(n uint64, took time.Duration) uint64 {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Exit statuses. They are part of the contract of the program.
@@ -74,24 +73,7 @@ func newRoot(s streams) *cobra.Command {
 	)
 	addCompletion(root)
 	explainUsage(root)
-	walk(root, func(c *cobra.Command) { c.Flags().SetNormalizeFunc(spelling) })
 	return root
-}
-
-// spelling lets former names of flags stand for the present ones, for one release: they are in no help. The commands that have a flag
-// --file of their own have no --config.
-func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
-	has := func(name string) (found bool) {
-		flags.VisitAll(func(f *pflag.Flag) { found = found || f.Name == name })
-		return found
-	}
-	switch {
-	case name == "file" && has("config"):
-		name = "config"
-	case name == "agent" && has("url"):
-		name = "url"
-	}
-	return pflag.NormalizedName(name)
 }
 
 // group is a command that holds others and does nothing but to say which.

@@ -97,7 +97,7 @@ func newRun(s streams) *cobra.Command {
 // newSupervise is the other half of `sbr run`, which it starts by itself.
 func newSupervise() *cobra.Command {
 	return &cobra.Command{
-		Use: "supervise", Aliases: []string{"keep"}, Short: "look after the program of sbr run", Hidden: true, Args: cobra.NoArgs,
+		Use: "supervise", Short: "look after the program of sbr run", Hidden: true, Args: cobra.NoArgs,
 		RunE: verb(func() error {
 			err := program.Supervise()
 			if errors.Is(err, program.ErrNotSupervisor) {
@@ -141,7 +141,7 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 // releaseOf is the command line that releases the lease where the owner holds it.
 func (r *runFlags) releaseOf(owner string) []string {
 	c := []string{os.Args[0], "lease", "force-release", "--yes", "--holder", owner, "--lease", r.lease}
-	for flag, value := range map[string]string{"--file": r.file, "--kubeconfig": r.kubeconfig, "--context": r.context, "--namespace": r.namespace} {
+	for flag, value := range map[string]string{"--config": r.file, "--kubeconfig": r.kubeconfig, "--context": r.context, "--namespace": r.namespace} {
 		if value != "" {
 			c = append(c, flag, value)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,9 +48,8 @@ func shrinkFile(s streams, path string, seed uint64, tries int) error {
 	if scenario.Judge(whole, seed).Passed {
 		return fmt.Errorf("%s: nothing fails with seed %d", name, seed)
 	}
-	played := 0
-	show := newProgress(s.err, func(time.Duration) string { return fmt.Sprintf("%d of at most %d candidates played", played, tries) })
-	small := simulator.Shrink(whole, seed, tries, func() { show.update(func() { played++ }) })
+	show := newProgress(s.err, "candidate", uint64(tries))
+	small := simulator.Shrink(whole, seed, tries, func() { show.done(false) })
 	show.end()
 	for _, line := range scenario.Judge(small, seed).Failures {
 		fmt.Fprintf(s.out, "# fails with seed %d: %s\n", seed, strings.ReplaceAll(line, "\n", " "))

@@ -94,7 +94,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 	}
 	relaxCollector()
 	total := uint64(len(files)) * seeds.count()
-	show, done := newRunProgress(s.err, total)
+	show := newProgress(s.err, "run", total)
 	outs := []simulateWriter{newSimulateWriter(output, wiping{s.out, show}, paint(s.out), o)}
 	if o.html != "" {
 		page, err := newSimulateHTML(o.html)
@@ -118,7 +118,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		if !r.Passed {
 			failed++
 		}
-		done(failed)
+		show.done(!r.Passed)
 		for _, to := range outs {
 			if err = to.result(r); err != nil {
 				return false

@@ -30,8 +30,8 @@ type FamilyResult struct {
 	Broken []Violation
 }
 
-// Run makes the walks that are needed. It looks at ctx now and then; progress may be nil, and is told what was counted in this family.
-func (f Family) Run(ctx context.Context, progress func(WalkCounts)) FamilyResult {
+// Run makes the walks that are needed. It looks at ctx now and then.
+func (f Family) Run(ctx context.Context) FamilyResult {
 	var (
 		result FamilyResult
 		made   []*Walk
@@ -48,10 +48,6 @@ next:
 		}
 		asked := newWalkNotes(o.Strategy)
 		o.Strategy = asked
-		if progress != nil {
-			before := result.WalkCounts
-			o.Progress = func(c WalkCounts) { progress(before.Add(c)) }
-		}
 		w := newWalker(o)
 		asked.looks = &w.looks
 		r := w.search.Run(ctx)

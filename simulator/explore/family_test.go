@@ -62,7 +62,7 @@ func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	broken := make(map[string]bool)
 	for _, f := range families {
-		r := f.Run(t.Context(), nil)
+		r := f.Run(t.Context())
 		require.Zero(t, r.Covered)
 		for _, v := range r.Broken {
 			require.Equal(t, "S1", v.Promise)

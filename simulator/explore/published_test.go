@@ -80,7 +80,7 @@ func (p *published) explore(t *testing.T) string {
 	var sum FamilyResult
 	partitions := make(map[string]bool)
 	for _, f := range families {
-		r := f.Run(context.Background(), nil)
+		r := f.Run(context.Background())
 		require.Empty(t, r.Broken, f.Form)
 		require.True(t, r.Complete, f.Form)
 		require.Equal(t, len(f.Walks), r.Walked+r.Covered)

@@ -34,8 +34,6 @@ type Walk struct {
 	Strategy sbr.Strategy
 	// Limit bounds the number of states. Zero: none.
 	Limit int
-	// Progress is called now and then with what was counted so far. Nil: it is not.
-	Progress func(WalkCounts)
 }
 
 // Faults are how often something may go wrong in a walk, or still may: to any member, at any moment.
@@ -122,7 +120,7 @@ func newWalker(o Walk) *walker {
 	for i := range w.n {
 		w.members[i].init(w, i)
 	}
-	w.search = walk.NewSearch(w, o.Limit, o.Progress)
+	w.search = walk.NewSearch(w, o.Limit)
 	return w
 }
 

@@ -4,7 +4,7 @@
 // happen next, and what a state is told apart by. The resolver's model is in simulator/explore, those of singletons and shards in
 // package walktest.
 //
-//	search := walk.NewSearch(model, 0, nil) // the model tells it what it finds: search.Broken
+//	search := walk.NewSearch(model, 0) // the model tells it what it finds: search.Broken
 //	report := search.Run(ctx)
 //
 // # Guarantees

@@ -14,7 +14,6 @@ const (
 	maxTold    = 40      // steps after the last one that a violation tells
 	maxWay     = 1 << 12 // steps from a state until all is well: more go round in circles
 	checkEvery = 1 << 10 // states between two looks at the context
-	reportEach = 1 << 15 // states between two reports of progress
 )
 
 // Kind is what can happen next. Waits is common to all models; each has kinds of its own.
@@ -58,7 +57,6 @@ type Search[S any] struct {
 
 	model    Model[S]
 	limit    int
-	progress func(Counts)
 	seen     map[hash]struct{}
 	settled  map[hash]time.Duration
 	stack    []*frame[S] // the way to the present state; frames behind it are used again
@@ -85,12 +83,9 @@ type finding[S any] struct {
 	fair Fair[S] // how it goes on from there
 }
 
-// NewSearch returns a search that has not begun. It ends at more than limit states; zero: it does not. progress is called now and
-// then with what was counted so far; nil: it is not.
-func NewSearch[S any](m Model[S], limit int, progress func(Counts)) *Search[S] {
-	return &Search[S]{
-		model: m, limit: limit, progress: progress, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{},
-	}
+// NewSearch returns a search that has not begun. It ends at more than limit states; zero: it does not.
+func NewSearch[S any](m Model[S], limit int) *Search[S] {
+	return &Search[S]{model: m, limit: limit, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{}}
 }
 
 // Run visits every state that can be reached, depth first, each once. It looks at ctx now and then, and returns what it has when
@@ -145,9 +140,6 @@ func (w *Search[S]) enter(ctx context.Context, f *frame[S]) bool {
 	if w.limit > 0 && w.States > w.limit || w.States%checkEvery == 0 && ctx.Err() != nil {
 		w.complete = false
 		return false
-	}
-	if w.progress != nil && w.States%reportEach == 0 {
-		w.progress(w.Counts)
 	}
 	f.moves = w.model.Moves(f.moves, &f.state)
 	return true

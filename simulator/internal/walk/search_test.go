@@ -98,7 +98,7 @@ func (g *grid) Describe(_ *place, mv walk.Move) string {
 }
 
 func (g *grid) walk(ctx context.Context, limit int) walk.Report {
-	g.search = walk.NewSearch(g, limit, nil)
+	g.search = walk.NewSearch(g, limit)
 	return g.search.Run(ctx)
 }
 

@@ -189,7 +189,7 @@ type Walker[M, S any] struct {
 // Init begins a walk of a model.
 func (w *Walker[M, S]) Init(own Runner[M, S]) {
 	w.Notice = w.Margin / 2
-	w.own, w.Search = own, walk.NewSearch[S](own, w.Limit, nil)
+	w.own, w.Search = own, walk.NewSearch[S](own, w.Limit)
 }
 
 // MoreDuties and the methods below are those of a Runner that has nothing to add.
