@@ -6,10 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
-	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // addCompletion gives root the command that prints the completion of a shell, which is cobra's own, and says what the values of flags and
@@ -60,17 +56,6 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		case dirFlags[f.Name]:
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
-		case f.Name == "strategy":
-			complete = cobra.FixedCompletions(strategies.Keys(), cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "profile":
-			complete = cobra.FixedCompletions(timing.Profiles(), cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "lease-implementation":
-			complete = cobra.FixedCompletions(config.Implementations(), cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "store":
-			stores := []string{config.ImplementationKubernetes, config.ImplementationPostgres}
-			complete = cobra.FixedCompletions(stores, cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "api":
-			complete = cobra.FixedCompletions(leaseAPIs, cobra.ShellCompDirectiveNoFileComp)
 		case strings.Contains(f.Value.Type(), "|"):
 			words := strings.Split(f.Value.Type(), "|")
 			words = slices.DeleteFunc(words, func(word string) bool { return word == "duration" }) // not a word but a kind

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -38,21 +36,17 @@ type question struct {
 func addQuestion(c *cobra.Command, least int) *question {
 	q := question{least: least}
 	c.Flags().IntVar(&q.members, "members", 0, "the number of members to compute with (default 5, or min-members if that is more)")
-	c.Flags().StringVar(&q.profile, "profile", "",
-		"the settings of Serf's failure detector: lan, wan or local (default: the file's serf.profile)")
+	c.Flags().Var(word{&q.profile, timing.Profiles()}, "profile",
+		"the settings of Serf's failure detector (default: the file's serf.profile)")
 	return &q
 }
 
 // validate checks the flags that were given.
 func (q *question) validate(c *cobra.Command) error {
-	var problems []error
 	if c.Flags().Changed("members") && (q.members < q.least || q.members > maxMembers) {
-		problems = append(problems, fmt.Errorf("--members %d: it must be from %d to %d", q.members, q.least, maxMembers))
+		return badInput{fmt.Errorf("--members %d: it must be from %d to %d", q.members, q.least, maxMembers)}
 	}
-	if err := strictyaml.OneOf(q.profile, timing.Profiles()); q.profile != "" && err != nil {
-		problems = append(problems, fmt.Errorf("--profile: %w", err))
-	}
-	return errors.Join(problems...)
+	return nil
 }
 
 // complete takes from a configuration what the flags left open.
@@ -83,7 +77,7 @@ func newConfigCheck(s streams) *cobra.Command {
 	addConfig(c.Flags(), &file, " instead of the standard input")
 	c.RunE = verb(func() error {
 		if err := q.validate(c); err != nil {
-			return badInput{err}
+			return err
 		}
 		name, f, err := readConfig(file, s.in)
 		if err == nil {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/spf13/cobra"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
 const configInitHelp = `Init prints a configuration with every key, a sentence on each, and its default. What is a comment can be changed by taking the # away.
@@ -23,14 +21,12 @@ func newConfigInit(s streams) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	system := c.Flags().String("system", "my-cluster", "the name of the cluster")
-	implementation := c.Flags().String("lease-implementation", config.ImplementationKubernetes, "which store keeps the lease: a key of the block lease")
+	implementation := addWord(c, "lease-implementation", "", config.ImplementationKubernetes,
+		"which store keeps the lease: a `KEY` of the block lease", config.Implementations()...)
 	set := c.Flags().StringToString("set", nil, "other keys to set, by their paths")
 	c.RunE = verb(func() error {
 		if *system == "" {
 			return badInput{errors.New("--system is empty: it must name the cluster")}
-		}
-		if err := strictyaml.OneOf(*implementation, config.Implementations()); err != nil {
-			return badInput{fmt.Errorf("--lease-implementation: %w", err)}
 		}
 		values := map[string]string{"system": *system, "split-brain-resolver.lease-majority.lease-implementation": *implementation}
 		maps.Copy(values, *set)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,7 @@ func newDemo(s streams) *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&opt.Nodes, "nodes", 0, "size of the cluster (default: what --split adds up to)")
 	f.StringVar(&split, "split", split, "sizes of the sides, n1 first")
-	f.StringVar(&opt.Strategy, "strategy", opt.Strategy, "active strategy: "+strings.Join(strategies.Keys(), ", "))
+	f.Var(word{&opt.Strategy, strategies.Keys()}, "strategy", "the active strategy, by its `KEY` in the configuration")
 	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
 	f.BoolVar(&opt.Defaults, "defaults", false, "with the default times of everything, Serf included")
 	f.StringVar(&opt.Pause, "pause", "", "a member that is paused from the cut until everything is over")

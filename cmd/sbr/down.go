@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -76,12 +75,11 @@ func down(ctx context.Context, s streams, client *agentClient, request web.DownR
 	} else if result.DownAnswer, err = client.down(ctx, request); err != nil {
 		return err
 	}
-	failed := error(nil)
 	if result.Outcome != web.OutcomeDowned {
-		failed = errors.New(clean(result.Message))
+		return s.message(output, result, result.Message, false)
 	}
-	done := clean(request.Member) + " is downed: where it still runs it ends, and it comes back only as a new incarnation"
-	return s.outcome(output, result, done, failed)
+	done := request.Member + " is downed: where it still runs it ends, and it comes back only as a new incarnation"
+	return s.message(output, result, done, true)
 }
 
 // notDowned says what speaks against downing a member; empty for nothing. What the agent finds out by itself is left to it.

@@ -31,7 +31,7 @@ func newExplainTiming(s streams) *cobra.Command {
 	verbose := c.Flags().BoolP("verbose", "v", false, "show for each time the sum that it is, and the keys that change it")
 	c.RunE = verb(func() error {
 		if err := q.validate(c); err != nil {
-			return badInput{err}
+			return err
 		}
 		f := new(config.Default())
 		if file != "" {

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/serf-sbr/serf-sbr/internal/cores"
-	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -89,7 +87,7 @@ func newExplore(s streams) *cobra.Command {
 	f.IntVar(&o.plan.Restarts, "restarts", 0, "how many members may start anew, each once, with their state; up to 4 members")
 	f.IntVar(&o.plan.NoStore, "no-store", 0, "how many members may be unable to reach the lease store: every choice of them")
 	f.BoolVar(&o.plan.LateCut, "late-detection", false, "let --lost happen to the news of the cut, too: a member notices another one later")
-	f.StringVar(&o.strategy, "strategy", o.strategy, "the strategy, by its key in the configuration")
+	f.Var(word{&o.strategy, strategies.Keys()}, "strategy", "the strategy, by its `KEY` in the configuration")
 	o.unknown = addWord(c, "when-lease-unknown", "", "down", "what a side does when none of it can learn the fate of the lease", "down", "suspend")
 	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case", "on", "off")
 	f.DurationVar(&o.budget, "time", 0, "how long at most (default: until everything was tried)")
@@ -139,9 +137,6 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 	settings := strategies.DefaultSettings()
 	settings.StaticQuorum.QuorumSize = o.plan.Members/2 + 1
 	settings.KeepReferee.Address = "n1"
-	if err := strictyaml.OneOf(strings.ToLower(o.strategy), strategies.Keys()); err != nil {
-		return nil, fmt.Errorf("--strategy: %w", err)
-	}
 	s, err := strategies.New(o.strategy, settings)
 	if err != nil {
 		return nil, fmt.Errorf("--strategy: %w", err)

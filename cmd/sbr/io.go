@@ -26,32 +26,37 @@ const (
 	formatJUnit = "junit"
 )
 
-// word is the value of a flag that is one of a few words, and refuses others. Completion and manual take them from Type.
+// word is the value of a flag that is one of a few words, in letters of any case, and refuses others. Completion and
+// manual take them from Type.
 type word struct {
-	is    string
+	is    *string
 	known []string
 }
 
 // String implements pflag.Value, as Set and Type do.
-func (w *word) String() string { return w.is }
+func (w word) String() string {
+	if w.is == nil {
+		return ""
+	}
+	return *w.is
+}
 
 // Set takes one of the known words.
-func (w *word) Set(s string) error {
-	if err := strictyaml.OneOf(s, w.known); err != nil {
+func (w word) Set(s string) error {
+	if err := strictyaml.OneOf(strings.ToLower(s), w.known); err != nil {
 		return err
 	}
-	w.is = s
+	*w.is = strings.ToLower(s)
 	return nil
 }
 
 // Type is the placeholder in the help.
-func (w *word) Type() string { return strings.Join(w.known, "|") }
+func (w word) Type() string { return strings.Join(w.known, "|") }
 
 // addWord gives a command a flag that takes one of the known words, and returns the word. A name without a shorthand has an empty one.
 func addWord(c *cobra.Command, name, shorthand, is, usage string, known ...string) *string {
-	w := &word{is: is, known: known}
-	c.Flags().VarP(w, name, shorthand, usage)
-	return &w.is
+	c.Flags().VarP(word{&is, known}, name, shorthand, usage)
+	return &is
 }
 
 // addFormat gives a command the flag -o: text, json or yaml.
@@ -85,6 +90,14 @@ func (s streams) outcome(output string, answer any, done string, failed error) e
 	}
 	_, err := fmt.Fprintln(s.out, done)
 	return err
+}
+
+// message is outcome for what says in one message, done or not, what became of something.
+func (s streams) message(output string, answer any, message string, done bool) error {
+	if message = clean(message); !done {
+		return s.outcome(output, answer, "", errors.New(message))
+	}
+	return s.outcome(output, answer, message, nil)
 }
 
 // table aligns columns. A coloured cell is the last one of its row: escape sequences would count as width.

@@ -57,7 +57,7 @@ func addLease(c *cobra.Command) *leaseFlags {
 	addConfig(flags, &l.file, " that names the lease")
 	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
 	l.addPlace(flags)
-	flags.StringVar(&l.api, "api", "", "whose Lease object it is: native, akka or pekko (default native)")
+	flags.Var(word{&l.api, leaseAPIs}, "api", "whose Lease object it is (default native)")
 	return &l
 }
 
@@ -82,11 +82,6 @@ type target struct {
 // target reads the configuration and lays the flags over it.
 func (l *leaseFlags) target() (*target, error) {
 	t, err := l.named()
-	if err == nil && l.api != "" {
-		if err = strictyaml.OneOf(l.api, leaseAPIs); err != nil {
-			err = fmt.Errorf("--api: %w", err)
-		}
-	}
 	if err != nil {
 		return nil, badInput{err}
 	}

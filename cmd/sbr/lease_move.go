@@ -78,7 +78,6 @@ func (s streams) move(ctx context.Context, output string, old, fresh *target) er
 	defer cancel()
 	r, err := lease.Move(ctx, lease.Place{Store: old.store, Name: old.where}, lease.Place{Store: fresh.store, Name: fresh.where})
 	a := moveAnswer{Lease: old.where, To: fresh.where, Holder: r.Holder, resetRecord: newResetRecord(&r)}
-	var failed error
 	switch {
 	case err == nil:
 		a.Outcome, a.Message = "moved", fmt.Sprintf("%s has moved to %s (%s)", a.Lease, a.To, a.resetRecord)
@@ -88,8 +87,6 @@ func (s streams) move(ctx context.Context, output string, old, fresh *target) er
 		a.Outcome = "unfinished"
 		a.Message = fmt.Sprintf("%s may be on its way to %s: %v: call this again until it says that it has moved", a.Lease, a.To, err)
 	}
-	if a.Message = clean(strings.ReplaceAll(a.Message, "\n", "; ")); err != nil {
-		failed = errors.New(a.Message)
-	}
-	return s.outcome(output, a, a.Message, failed)
+	a.Message = clean(strings.ReplaceAll(a.Message, "\n", "; "))
+	return s.message(output, a, a.Message, err == nil)
 }

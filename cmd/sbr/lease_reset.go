@@ -119,11 +119,7 @@ func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *ta
 // report prints what became of it. Only a lease that is sound now is no error.
 func (a *resetAnswer) report(s streams, output, outcome, message string) error {
 	a.Outcome, a.Message = outcome, strings.ReplaceAll(message, "\n", "; ")
-	var failed error
-	if outcome == "refused" || outcome == "unknown" {
-		failed = errors.New(clean(a.Message))
-	}
-	return s.outcome(output, a, clean(a.Message), failed)
+	return s.message(output, a, a.Message, outcome == "reset" || outcome == "sound")
 }
 
 // remembersMore asks an agent, and says why it speaks against the reset; empty for nothing, also where no agent runs. One that cannot be

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -16,8 +14,7 @@ import (
 
 const manHelp = `Man writes a manual page for each command into a folder, which is made if it is not there: sbr.1, sbr-status.1 and so on.
 
-The same program writes the same pages. Their date is that of SOURCE_DATE_EPOCH (seconds since 1970) or of the revision that was built;
-without either they have none.`
+The same program writes the same pages.`
 
 const manExample = `  sbr man man1 && man -l man1/sbr.1
   sbr man /usr/local/share/man/man1`
@@ -33,10 +30,6 @@ func newMan(s streams) *cobra.Command {
 
 // writeMan writes the pages of all commands.
 func writeMan(s streams, dir string) error {
-	date, err := manDate()
-	if err != nil {
-		return badInput{err}
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return badInput{err}
 	}
@@ -45,34 +38,17 @@ func writeMan(s streams, dir string) error {
 		if failed != nil || !c.IsAvailableCommand() && c.HasParent() {
 			return
 		}
-		failed = os.WriteFile(filepath.Join(dir, manName(c)+".1"), []byte(manPage(c, date)), 0o644)
+		failed = os.WriteFile(filepath.Join(dir, manName(c)+".1"), []byte(manPage(c)), 0o644)
 	})
 	return failed
 }
 
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manDate is the date of the pages, the zero time for none.
-func manDate() (time.Time, error) {
-	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
-		seconds, err := strconv.ParseInt(epoch, 10, 64)
-		if err != nil {
-			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %q is not a number of seconds since 1970", epoch)
-		}
-		return time.Unix(seconds, 0).UTC(), nil
-	}
-	at, _ := time.Parse(time.RFC3339, buildVersion().Time) // without one: none
-	return at, nil
-}
-
 // manPage is the page of one command.
-func manPage(c *cobra.Command, date time.Time) string {
-	day := ""
-	if !date.IsZero() {
-		day = date.Format("Jan 2006")
-	}
+func manPage(c *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" %q %q \"sbr\"\n", strings.ToUpper(manName(c)), day, "sbr "+buildVersion().Version)
+	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" \"\" %q \"sbr\"\n", strings.ToUpper(manName(c)), "sbr "+buildVersion().Version)
 	section := func(title, text string) { fmt.Fprintf(&b, ".SH %s\n%s\n", title, strings.TrimSuffix(text, "\n")) }
 	section("NAME", roff(manName(c)+" - "+c.Short))
 	section("SYNOPSIS", `\fB`+roff(c.UseLine())+`\fP`)

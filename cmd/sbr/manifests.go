@@ -50,11 +50,12 @@ func newManifests(s streams) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("singleton", "lease-name")
 	flags.StringVarP(&m.namespace, "namespace", "n", "", `namespace of everything (default "default", or the configuration's)`)
 	flags.StringVar(&m.account, "service-account", "default", "the service account that the members run as")
-	flags.StringVar(&m.api, "api", "", "whose Lease object: native, akka or pekko (default native, or the configuration's)")
+	flags.Var(word{&m.api, leaseAPIs}, "api", "whose Lease object (default native, or the configuration's)")
 	flags.BoolVar(&m.create, "create", true, "let the members create the lease, so that one that was deleted is made again")
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
-	flags.StringVar(&m.store, "store", "", `which store: kubernetes or postgres (default "kubernetes", or the configuration's)`)
+	stores := []string{config.ImplementationKubernetes, config.ImplementationPostgres}
+	flags.Var(word{&m.store, stores}, "store", `which store (default "kubernetes", or the configuration's)`)
 	flags.StringVar(&m.role, "role", "sbr", "the role of PostgreSQL that the members log in as")
 	output := addWord(c, "output", "o", "yaml", "how they are written", "yaml", "json")
 	c.RunE = verb(func() error {
@@ -95,15 +96,9 @@ func (m *manifestFlags) sql(flags *pflag.FlagSet) (string, error) {
 		}
 	}
 	foreign := []string{"role"}
-	switch store {
-	case config.ImplementationPostgres:
+	if store == config.ImplementationPostgres {
 		foreign = []string{
 			"system", "lease-name", "singleton", "namespace", "service-account", "api", "create", "no-lease", "crd", "output",
-		}
-	case config.ImplementationKubernetes, "":
-	default:
-		if m.store != "" {
-			return "", fmt.Errorf("--store %s: it must be kubernetes or postgres: nothing is printed for others", m.store)
 		}
 	}
 	for _, name := range foreign {

@@ -43,7 +43,6 @@ type streams struct {
 func newRoot(s streams) *cobra.Command {
 	root := group("sbr", "split brain resolver for Serf", rootHelp)
 	root.SilenceErrors, root.SilenceUsage, root.Version = true, true, buildVersion().line()
-	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -71,6 +70,7 @@ func newRoot(s streams) *cobra.Command {
 		newStatus(s),
 		newVersion(s),
 	)
+	addHelp(root)
 	addCompletion(root)
 	explainUsage(root)
 	return root

@@ -141,33 +141,21 @@ func oneLine(err error) error {
 	return errors.New(exclusive.ReplaceAllString(line, "--$1 and --$2 cannot go together"))
 }
 
-// newHelp is `sbr help COMMAND`; cobra's own ends with 0 for a command that does not exist.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND…]", Short: "help about a command", ValidArgsFunction: completeCommands,
-		RunE: func(c *cobra.Command, args []string) error {
-			found, rest, err := c.Root().Find(args)
-			switch {
-			case err != nil:
-				return err
-			case len(rest) > 0:
-				return unknownCommand(found, rest[0])
-			default:
-				return found.Help()
-			}
-		},
-	}
-}
-
-// completeCommands offers the commands below those that args name.
-func completeCommands(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if found, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
-		for _, sub := range found.Commands() {
-			if sub.IsAvailableCommand() {
-				names = append(names, sub.Name())
-			}
+// addHelp gives root the command that prints the help of another one, which is cobra's own; that one ends with 0 for a
+// command that does not exist. It comes after all other commands.
+func addHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	c, _, _ := root.Find([]string{"help"}) // it was just made
+	c.Use, c.Short, c.Long, c.Run = "help [COMMAND…]", "help about a command", "", nil
+	c.RunE = func(c *cobra.Command, args []string) error {
+		found, rest, err := c.Root().Find(args)
+		switch {
+		case err != nil:
+			return err
+		case len(rest) > 0:
+			return unknownCommand(found, rest[0])
+		default:
+			return found.Help()
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

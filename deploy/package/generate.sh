@@ -4,8 +4,6 @@ set -eu
 rm -rf "$1"
 mkdir -p "$1/man" "$1/completions"
 CGO_ENABLED=0 go build -o "$1/sbr" ./cmd/sbr
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export SOURCE_DATE_EPOCH
 "$1/sbr" man "$1/man"
 gzip -9n "$1"/man/*.1
 "$1/sbr" completion bash > "$1/completions/sbr.bash"

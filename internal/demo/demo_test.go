@@ -47,9 +47,9 @@ func TestRun_PausedMember(t *testing.T) {
 }
 
 func TestOptions_EveryProblemAtOnce(t *testing.T) {
-	opt := demo.Options{Nodes: 9, Split: []int{1}, Strategy: "keep-calm", Pause: "n12"}
+	opt := demo.Options{Nodes: 9, Split: []int{1}, Pause: "n12"}
 	err := opt.Validate()
-	for _, want := range []string{"at least two sides", "add up", "keep-calm", "stable-after", "n12", "system"} {
+	for _, want := range []string{"at least two sides", "add up", "stable-after", "n12", "system"} {
 		require.ErrorContains(t, err, want)
 	}
 	for _, bad := range []string{"", "3", "a/b", "0/5", "3/-2"} {

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // maxNodes bounds the cluster: beyond it one process no longer keeps Serf's timing.
@@ -53,7 +51,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	names, keys := slices.Concat(o.sides()...), strategies.Keys()
+	names := slices.Concat(o.sides()...)
 	if o.Nodes == 0 {
 		o.Nodes = len(names)
 	}
@@ -61,7 +59,6 @@ func (o *Options) Validate() error {
 	split := strings.ReplaceAll(strings.Trim(fmt.Sprint(o.Split), "[]"), " ", "/")
 	check(len(names) == o.Nodes, "split %s makes %d nodes, but there are %d: the sides must add up", split, len(names), o.Nodes)
 	check(o.Nodes <= maxNodes, "%d nodes are too many for one process: at most %d", o.Nodes, maxNodes)
-	check(slices.Contains(keys, strings.ToLower(o.Strategy)), "unknown strategy %q: known are %s", o.Strategy, strings.Join(keys, ", "))
 	check(o.StableAfter >= time.Second, "stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
 	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are n1 to n%d", o.Pause, o.Nodes)
 	check(o.System != "", "system is empty")
