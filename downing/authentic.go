@@ -87,7 +87,7 @@ func (e *engine) told(q *query, m wire.Message) {
 			case err != nil, rec.Behind: // a store that forgot disproves nothing
 				e.learn(q, &m)
 			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
-				e.ignore(q, m.Kind, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
+				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
 			default:
 				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
 				e.acknowledge(q, &m)
@@ -101,10 +101,11 @@ func (e *engine) learn(q *query, m *wire.Message) {
 	e.acknowledge(q, m)
 }
 
-// ignore says that a message was not taken in, and why.
-func (e *engine) ignore(q *query, kind wire.Kind, reason, why string) {
-	e.rec.add(countIgnored, cmp.Or(string(kind), noKind), reason)
-	e.complain.log("sbr: ignored a message", "from", q.from, "kind", string(kind), "why", why)
+// ignore says that a message was not taken in, and why. Beside a stock agent only the message says who sent it.
+func (e *engine) ignore(q *query, m *wire.Message, reason, why string) {
+	kind := cmp.Or(string(m.Kind), noKind)
+	e.rec.add(countIgnored, kind, reason)
+	e.complain.log("sbr: ignored a message", "from", cmp.Or(q.from, NameOf(m.From), "unknown"), "kind", kind, "why", why)
 }
 
 // maxPending is how many messages may wait for the loop. Beyond it they are dropped: whatever matters is sent

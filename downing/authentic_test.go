@@ -30,7 +30,20 @@ func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, names, c.Up())
 		require.Zero(t, c.provider("n1").Status().Verdict.Token)
-		require.NotEmpty(t, log.With("ignored a message"))
+		require.NotEmpty(t, log.With("ignored a message from=puppet kind=verdict why=verdict 1 is not in the lease"))
+		require.NoError(t, p.serf.Shutdown())
+	})
+}
+
+// A stock agent does not say who sent a query: the message does.
+func TestForged_BesideAnAgentTheMessageNamesItsSender(t *testing.T) {
+	var log logtest.Log
+	beside(t, func(_ string, c *downing.Config) { c.Logger = log.Warnings() }, func(t *testing.T, b *besides) {
+		b.bootAll(3)
+		p := b.puppet()
+		require.Empty(t, p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}}))
+		time.Sleep(time.Minute)
+		require.NotEmpty(t, log.With("ignored a message from=puppet kind=verdict why=verdict 1 is not in the lease"), log.String())
 		require.NoError(t, p.serf.Shutdown())
 	})
 }

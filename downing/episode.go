@@ -177,8 +177,11 @@ func (r *recorder) write(ep *episode) {
 		attribute.String("sbr.system", r.e.cfg.System), memberKey.String(r.e.self.Name),
 		attribute.String("sbr.incarnation", string(r.e.self.ID)), attribute.String("sbr.strategy", r.e.cfg.Strategy),
 		attribute.String("sbr.incident", ep.incident.String()), attribute.String("sbr.cause", ep.cause),
-		outcomeKey.String(ep.outcome), attribute.Int("sbr.side.reachable", ep.reachable),
-		attribute.Int("sbr.side.unreachable", ep.cutOff), attribute.Int("sbr.flaps", ep.flaps),
+		outcomeKey.String(ep.outcome), attribute.Int("sbr.flaps", ep.flaps),
+	}
+	if ep.cutOff > 0 {
+		attrs = append(attrs, attribute.Int("sbr.side.reachable", ep.reachable),
+			attribute.Int("sbr.side.unreachable", ep.cutOff))
 	}
 	if v := &ep.verdict; v.Token > 0 {
 		id := traceOf(v)

@@ -59,7 +59,7 @@ func (e *engine) onGossip(q query) {
 	m, err := wire.Decode(q.payload)
 	switch {
 	case err != nil:
-		e.ignore(&q, "", ignoredInvalid, err.Error())
+		e.ignore(&q, &m, ignoredInvalid, err.Error())
 	case m.From == e.self.ID:
 	case e.life.isOver():
 		if m.Names(e.self.ID) && (m.Kind == wire.KindVerdict || m.Kind == wire.KindOrder) {
@@ -68,7 +68,7 @@ func (e *engine) onGossip(q query) {
 			go e.respond(&q, wire.Message{Kind: wire.KindDone})
 		}
 	case e.pending.Load() >= maxPending:
-		e.ignore(&q, m.Kind, ignoredOverload, "too many messages are waiting")
+		e.ignore(&q, &m, ignoredOverload, "too many messages are waiting")
 	default:
 		e.pending.Add(1)
 		e.inbox.Post(func() {
@@ -108,7 +108,7 @@ func (e *engine) respond(q *query, m wire.Message) {
 func (e *engine) onMessage(q *query, m wire.Message) {
 	e.rec.add(countHeard, string(m.Kind))
 	if why := e.forged(q, &m); why != "" {
-		e.ignore(q, m.Kind, ignoredForged, why)
+		e.ignore(q, &m, ignoredForged, why)
 		return
 	}
 	e.members.heard(m.From)

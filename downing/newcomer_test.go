@@ -1,6 +1,8 @@
 package downing_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +48,9 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 			require.Equal(t, sbr.StateSuspended, s.State, n)
 			require.Equal(t, []string{"n4", "n5"}, s.Awaiting, n)
 			require.Contains(t, s.SuspendedBecause, "no survivor of the last verdict found: n4, n5", n)
+			require.True(t, slices.ContainsFunc(c.Occurred(n), func(o downing.Occurrence) bool {
+				return strings.HasPrefix(o.Text, "verdict 1 by n4: ")
+			}), "%s does not know n4, and names it", n)
 		}
 		require.Equal(t, sbr.StateUp, c.provider("n4").Status().State)
 

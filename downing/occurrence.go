@@ -185,6 +185,7 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 	case sbr.TopicVerdict:
 		v := e.resolver.Verdict()
 		o.Verdict, o.Reason, o.Trace = v.Clone(), v.Reason, traceOf(&v).String()
+		o.Text = strings.Replace(o.Text, string(v.DecidedBy), NameOf(v.DecidedBy), 1) // of whom the resolver does not know
 		o = o.with(slog.Uint64("token", v.Token), slog.String("by", string(v.DecidedBy)),
 			ids("survivors", v.Survivors), ids("downed", v.Down))
 	case sbr.TopicLease:
@@ -268,7 +269,7 @@ func (e *engine) observeDeadline(s *sbr.Snapshot) {
 	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() || !e.isNews("deadline", s.Deadline.String()) {
 		return
 	}
-	in := max(s.Deadline-e.now(), 0).Round(time.Millisecond)
+	in := max(s.Deadline-e.now(), 0).Round(100 * time.Millisecond)
 	e.occur(Occurrence{Kind: OccurredDeadline, Text: fmt.Sprintf("decides in %v unless something changes", in)}.
 		with(slog.Time("deadline", e.origin.Add(s.Deadline).Round(time.Millisecond)), slog.Duration("in", in)))
 }

@@ -80,7 +80,10 @@ func Open(ctx context.Context, key string, spec Spec) (Store, error) {
 	}
 	s, err := f(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("lease: %s: %w", key, err)
+		if !strings.HasPrefix(err.Error(), key+": ") { // the stores here say who they are
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+		return nil, fmt.Errorf("lease: %w", err)
 	}
 	return s, nil
 }

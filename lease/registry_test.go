@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,6 +19,9 @@ var errNoNamespace = errors.New("no such namespace")
 func init() {
 	lease.Register("memory", memory.Factory())
 	lease.Register("broken", func(context.Context, lease.Spec) (lease.Store, error) { return nil, errNoNamespace })
+	lease.Register("named", func(context.Context, lease.Spec) (lease.Store, error) {
+		return nil, fmt.Errorf("named: %w", errNoNamespace)
+	})
 }
 
 func TestOpen(t *testing.T) {
@@ -26,9 +30,11 @@ func TestOpen(t *testing.T) {
 		require.ErrorIs(t, err, lease.ErrUnknownImplementation)
 		assert.ErrorContains(t, err, `lease: unknown implementation "`+key+`" (known: broken, `)
 	}
-	_, err := lease.Open(t.Context(), "broken", lease.Spec{})
-	require.ErrorIs(t, err, errNoNamespace)
-	assert.EqualError(t, err, "lease: broken: no such namespace")
+	for _, key := range []string{"broken", "named"} {
+		_, err := lease.Open(t.Context(), key, lease.Spec{})
+		require.ErrorIs(t, err, errNoNamespace)
+		assert.EqualError(t, err, "lease: "+key+": no such namespace")
+	}
 	assert.ErrorIs(t, lease.Spec{Decode: func(any) error { return errNoNamespace }}.Configure(nil), errNoNamespace)
 }
 

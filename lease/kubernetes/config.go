@@ -115,7 +115,10 @@ func (c Config) loadKubeconfig() (*rest.Config, string, error) {
 	cfg, err := loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
-			err = errors.New("not in a pod, and no kubeconfig found: set lease.kubernetes.kubeconfig or KUBECONFIG")
+			err = fmt.Errorf("this is no pod, and there is no kubeconfig %s: set lease.kubernetes.kubeconfig or KUBECONFIG",
+				strings.Join(rules.Precedence, ", "))
+		} else if file, _, junk := strings.Cut(err.Error(), ": couldn't get version/kind"); junk {
+			err = errors.New(file + ": it is no kubeconfig")
 		}
 		return nil, "", fmt.Errorf("kubernetes: %w", err)
 	}

@@ -69,14 +69,21 @@ func TestNew_Namespace(t *testing.T) {
 
 func TestNew_NoCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
+	absent := filepath.Join(t.TempDir(), "absent")
+	t.Setenv("KUBECONFIG", absent)
 	_, err := kubernetes.New(testConfig())
-	require.ErrorContains(t, err, "not in a pod, and no kubeconfig found")
+	require.EqualError(t, err, "kubernetes: this is no pod, and there is no kubeconfig "+absent+
+		": set lease.kubernetes.kubeconfig or KUBECONFIG")
 
 	cfg := testConfig()
 	cfg.Kubeconfig = filepath.Join(t.TempDir(), "absent")
 	_, err = kubernetes.New(cfg)
 	require.ErrorContains(t, err, "absent")
+
+	cfg.Kubeconfig = filepath.Join(t.TempDir(), "junk")
+	require.NoError(t, os.WriteFile(cfg.Kubeconfig, []byte("junk"), 0o600))
+	_, err = kubernetes.New(cfg)
+	require.EqualError(t, err, `kubernetes: error loading config file "`+cfg.Kubeconfig+`": it is no kubeconfig`)
 
 	cfg.Kubeconfig = ""
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

@@ -110,12 +110,12 @@ func (d *doctor) add(check string, status Status, fix, format string, args ...an
 }
 
 func (d *doctor) configuration(context.Context) bool {
-	err := d.cfg.Validate()
+	err, fix := d.cfg.Validate(), ""
 	if err == nil {
-		err = d.open()
+		err, fix = d.open(), "give this host a kubeconfig for the service account of the members (sbr manifests prints its rights)"
 	}
 	if err != nil {
-		d.add(checkConfiguration, Failed, "set lease.kubernetes.kubeconfig (or KUBECONFIG), or run in a pod with a service account", "%s", oneLine(err))
+		d.add(checkConfiguration, Failed, fix, "%s", oneLine(err))
 		return false
 	}
 	d.out.Lease, d.out.Server = d.store.String(), d.base
@@ -154,7 +154,7 @@ func (d *doctor) lease(ctx context.Context) bool {
 	case r.Holder == "":
 		d.add(checkLease, OK, "", "free, token %d%s", r.Token, lastVerdict(&r))
 	default:
-		d.add(checkLease, OK, "", "held by %q since %s, last sign of life at %s (both by the holder's clock), token %d%s",
+		d.add(checkLease, OK, "", "held by %q since %s, last heartbeat at %s (both by the holder's clock), token %d%s",
 			r.Holder, r.Acquired.UTC().Format(time.RFC3339), r.Renewed.UTC().Format(time.RFC3339), r.Token, lastVerdict(&r))
 	}
 	return true
@@ -215,7 +215,7 @@ func (d *doctor) roundTrip(ctx context.Context) bool {
 
 func (d *doctor) clock() {
 	if d.out.ClockDifference == nil {
-		d.add(checkClock, Skipped, "", "the server has told no time")
+		d.add(checkClock, Skipped, "", "not looked at: no answer of the server has a date")
 		return
 	}
 	diff := *d.out.ClockDifference

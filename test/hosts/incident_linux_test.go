@@ -323,9 +323,9 @@ func write(t *testing.T, part map[string]string) {
 
 // screens are what the page is shown on.
 var screens = map[string]browser.Options{
-	"light":  {Width: 1200, Height: 900},
-	"dark":   {Width: 1200, Height: 900, Dark: true},
-	"narrow": {Width: 390, Height: 1100},
+	"light":  {Width: 1200, Height: 1100},
+	"dark":   {Width: 1200, Height: 1100, Dark: true},
+	"narrow": {Width: 390, Height: 1900},
 }
 
 // pictures opens the page of a member on each screen, and returns what takes its pictures.

@@ -96,12 +96,12 @@ const words = (() => {
     }
     if (s.state === "waiting-for-lease") {
       const {holder, name} = s.lease;
-      const who = holder === s.incarnation ? "this member" : clean(nameOf(holder));
+      const who = holder === s.incarnation ? "this member" : holder ? clean(nameOf(holder)) : "none";
       return ["bad", r.suspects.length ? `${missing(r)}; this side waits for the lease.` : `This side waits for the lease ${clean(name)}.`,
-        holder === "" ? "Lease holder at the last successful read: none." : `When last heard of, ${who} held it.`];
+        `Lease holder at the last successful read: ${who}.`];
     }
     if (r.suspects.length) return ["bad", `${missing(r)}.`, trouble(r)];
-    if (s.state === "suspended") return ["bad", "Suspended: this member does not know its fate yet.", trouble(r)];
+    if (s.state === "suspended") return ["bad", "Suspended: this member does not know its standing yet.", trouble(r)];
     return whole(r);
   }
 
@@ -163,9 +163,8 @@ const words = (() => {
     const counts = [count(r.alive.length, "member", "members")];
     if (r.suspects.length) counts.push(`${number(r.suspects.length)} unreachable`);
     if (r.downed.length) counts.push(`${number(r.downed.length)} downed`);
-    const answer = (label, c) => ({
-      label, bad: !c.ok, value: c.ok ? "yes" : c.reason && s.state !== "down" ? `no: ${line(c.reason)}` : "no", // of a downed one the headline says why
-    });
+    const said = ({reason}) => s.state === "down" || reason === `${s.state}: ${s["suspended-because"]}`; // by the headline
+    const answer = (label, c) => ({label, bad: !c.ok, value: c.ok ? "yes" : c.reason && !said(c) ? `no: ${line(c.reason)}` : "no"});
     return [
       {label: "Members", value: counts.join(", ")},
       ...(s["suspended-since"] ? [{label: "Suspended since", value: clock(s["suspended-since"], r.zone), bad: true}] : []),

@@ -168,12 +168,12 @@ func TestHeadline(t *testing.T) {
 		{
 			"after a pause", "", with(whole(3), func(s *source) {
 				s.status.State, s.status.SuspendedBecause = sbr.StateSuspended, "the process was paused for 40s"
-			}), "bad", "Suspended: this member does not know its fate yet.",
+			}), "bad", "Suspended: this member does not know its standing yet.",
 			"It began with: the process was paused for 40s. No decision is due yet.",
 		},
 		{
 			"waiting", "", whole(5).lose(2).waits(), "bad",
-			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.", "When last heard of, n4 held it.",
+			"2 of 5 members are unreachable: n4 and n5; this side waits for the lease.", "Lease holder at the last successful read: n4.",
 		},
 		{
 			"waiting for a free lease", "", with(whole(5).lose(2).waits(), func(s *source) { s.status.Lease.Holder = "" }), "bad",
@@ -182,7 +182,7 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"waiting for its own lease", "", with(whole(5).waits(), func(s *source) { s.status.Lease.Holder = s.status.Incarnation }),
-			"bad", "This side waits for the lease payments-sbr.", "When last heard of, this member held it.",
+			"bad", "This side waits for the lease payments-sbr.", "Lease holder at the last successful read: this member.",
 		},
 		{"resolved", "", decided(5, 2), "wait", "All 3 members reach each other.", "2 downed members are kept out: n4 and n5."},
 		{
