@@ -69,7 +69,7 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	select {
 	case r = <-made:
 	case <-ctx.Done():
-		l.cut(late(ctx, "it takes the connection and says nothing"))
+		l.cut(late(ctx, "it accepts the connection and does not answer"))
 		r = <-made
 	}
 	if r.err != nil {
@@ -147,7 +147,7 @@ func (l *link) do(ctx context.Context, request func(*client.RPCClient) error) er
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		l.cut(late(ctx, "it takes the request and says nothing"))
+		l.cut(late(ctx, "it does not answer the request"))
 		err = <-done
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func connecting(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return downing.ErrAgentRefused
 	case errors.As(err, &slow) && slow.Timeout():
-		return fmt.Errorf("%w: nobody takes the connection", downing.ErrAgentTimeout)
+		return fmt.Errorf("%w: it does not accept the connection", downing.ErrAgentTimeout)
 	default:
 		return err
 	}

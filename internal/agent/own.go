@@ -65,6 +65,9 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
+	// How long Serf waits until its leave is sent. When all members leave, nobody is left to send it to. It goes on
+	// being sent for LeavePropagateDelay; together that is enough for a thousand members.
+	conf.BroadcastTimeout = 5 * m.GossipInterval
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
 	m.Logger = conf.Logger

@@ -24,7 +24,7 @@ func TestSilence(t *testing.T) {
 		"nobody listens": {func(l net.Listener) { _ = l.Close() }, downing.ErrAgentRefused,
 			"connection refused (does it run, with this rpc_addr?)"},
 		"it is frozen": {func(net.Listener) {}, downing.ErrAgentTimeout,
-			"time-out: it takes the connection and says nothing"},
+			"time-out: it accepts the connection and does not answer"},
 		"it hangs up": {func(l net.Listener) {
 			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
 				_ = c.Close()
