@@ -60,8 +60,6 @@ func TestFromAgent(t *testing.T) {
 		{"valid for too long", `{"pong":{"n":1,"run":1,"valid-for":"61s"}}`, "valid-for is 1m1s"},
 		{"valid for less than nothing", `{"pong":{"n":1,"run":1,"valid-for":"-1s"}}`, "valid-for is -1s"},
 		{"a pong without a run", `{"pong":{"n":1}}`, ""},
-		{"a stop without a run", `{"stop":{"cause":"down","why":"x"}}`, "a stop without a run"},
-		{"nobody", `{"attached":{"system":"s","member":"","incarnation":"n1#k"}}`, "member has 0 bytes"},
 		{"a bye", `{"bye":{"why":"this member was downed","exit":70}}`, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) { decodes[FromAgent](t, tc.line, tc.want) })

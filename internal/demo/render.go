@@ -46,7 +46,7 @@ func (r *Result) Table() string {
 	row("survivors", "%s", none(r.Survivors))
 	row("downed", "%s", none(r.Down))
 	row("time to resolution", "%v from the cut to the last member down", r.ResolvedAfter)
-	if r.usesLease {
+	if r.Lease.Name != "" { // the strategy asks for one
 		row("double-active time", "%v from the verdict to the last member down", r.DoubleActive)
 		row("lease", "%s, holder %s, token %d", r.Lease.Name, cmp.Or(r.Lease.Holder, "nobody"), r.Lease.Token)
 		row("verdict", "%d by %s: %s", r.Verdict.Token, cmp.Or(r.Verdict.DecidedBy, "nobody"), r.Verdict.Reason)

@@ -24,7 +24,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 // Result is what a demonstration showed.
@@ -41,8 +40,6 @@ type Result struct {
 	Lease         downing.LeaseStatus   `json:"lease"`
 	Verdict       downing.VerdictStatus `json:"verdict"`
 	Events        []Event               `json:"events"`
-
-	usesLease bool // the strategy asks for it
 }
 
 // Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed member knock.
@@ -200,10 +197,6 @@ func (c *cluster) upNames() []string { return slices.DeleteFunc(slices.Clone(c.n
 // result is what was seen from the cut to the end.
 func (c *cluster) result() *Result {
 	res := &Result{Survivors: []string{}, Down: []string{}}
-	strategy, err := strategies.New(c.opt.Strategy, strategies.Settings{
-		StaticQuorum: strategies.StaticQuorum{QuorumSize: 1}, KeepReferee: strategies.KeepReferee{Address: "n1"},
-	})
-	res.usesLease = err == nil && sbr.NeedsLease(strategy)
 	for _, n := range c.upNames() {
 		if s := c.nodes[n].provider.Status(); s.Verdict.Token >= res.Verdict.Token {
 			res.Lease, res.Verdict = s.Lease, s.Verdict

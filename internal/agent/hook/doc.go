@@ -27,7 +27,8 @@
 //   - on-down runs at once and last: it waits for nobody, what runs for an earlier event is ended, nothing runs for a later one.
 //   - The pid file is signalled beside on-down, at the same time. Only one positive number is a pid: a file with anything else, with 0, 1 or
 //     the pid of this process is refused. On Linux the signal goes through a pidfd: to the process that had the pid when it was looked up.
-//   - What a command prints is logged line by line, up to 100 lines of 1 KiB in each run; the rest is read and dropped.
+//   - What a command prints is logged when it has ended, line by line, 16 KiB of each of its outputs; the rest is read and
+//     dropped.
 //   - A failure is logged, and is nobody else's failure.
 //
 // # Non-guarantees

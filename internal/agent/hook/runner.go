@@ -194,10 +194,9 @@ func execute(ctx context.Context, command []string, e event, f Facts, log *slog.
 	if err != nil {
 		return -1, fmt.Errorf("its input: %w", err)
 	}
-	out := &output{log: log}
-	stdout, stderr := &stream{output: out, name: "stdout"}, &stream{output: out, name: "stderr"}
+	var stdout, stderr output
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(input), bytes.NewReader(input), stdout, stderr
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(input), bytes.NewReader(input), &stdout, &stderr
 	cmd.WaitDelay = killAfter
 	var told time.Time // when it was told to end
 	ownGroup(cmd)
@@ -209,9 +208,8 @@ func execute(ctx context.Context, command []string, e event, f Facts, log *slog.
 		return -1, fmt.Errorf("it does not start: %w", err)
 	}
 	err = cmd.Wait()
-	stdout.flush()
-	stderr.flush()
-	out.end()
+	stdout.log("stdout", log)
+	stderr.log("stderr", log)
 	if !told.IsZero() {
 		killGroup(cmd, told.Add(killAfter))
 		return cmd.ProcessState.ExitCode(), fmt.Errorf("it was ended: %w", context.Cause(ctx))

@@ -112,20 +112,12 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	t.once.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, shutdownWithin)
 		defer cancel()
-		results := make(chan error, len(t.stops)) // nobody may be left to hear of the last ones
-		for _, stop := range t.stops {
-			go func() { results <- stop(ctx) }()
+		var work sync.WaitGroup
+		errs := make([]error, len(t.stops))
+		for i, stop := range t.stops {
+			work.Go(func() { errs[i] = stop(ctx) })
 		}
-		var errs []error
-		for range t.stops {
-			select {
-			case err := <-results:
-				errs = append(errs, err)
-			case <-ctx.Done():
-				t.err = errors.Join(append(errs, fmt.Errorf("telemetry: not everything was sent: %w", ctx.Err()))...)
-				return
-			}
-		}
+		work.Wait()
 		t.err = errors.Join(errs...)
 	})
 	return t.err
