@@ -35,10 +35,8 @@ func newDemo(s streams) *cobra.Command {
 	opt := demo.DefaultOptions()
 	c := &cobra.Command{Use: "demo", Short: "cut a cluster of real Serf nodes and watch one lease decide", Long: demoHelp, Example: demoExamples, Args: cobra.NoArgs}
 	output := addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
-	split := "3/2"
 	f := c.Flags()
-	f.IntVar(&opt.Nodes, "nodes", 0, "size of the cluster (default: what --split adds up to)")
-	f.StringVar(&split, "split", split, "sizes of the sides, n1 first")
+	f.StringVar(&opt.Split, "split", opt.Split, "sizes of the sides, n1 first")
 	f.Var(word{&opt.Strategy, strategies.Keys()}, "strategy", "the active strategy, by its `KEY` in the configuration")
 	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
 	f.BoolVar(&opt.Defaults, "defaults", false, "with the default times of everything, Serf included")
@@ -48,10 +46,6 @@ func newDemo(s streams) *cobra.Command {
 	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")
 	c.MarkFlagsMutuallyExclusive("defaults", "stable-after")
 	c.RunE = verb(func() error {
-		var err error
-		if opt.Split, err = demo.ParseSplit(split); err != nil {
-			return badInput{err}
-		}
 		if err := opt.Validate(); err != nil {
 			return badInput{err}
 		}

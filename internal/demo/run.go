@@ -61,11 +61,11 @@ func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
 // cut cuts the cluster into its sides.
 func (c *cluster) cut(context.Context) error {
 	var parts []string
-	for _, s := range c.opt.sides() {
+	for _, s := range c.sides {
 		parts = append(parts, strings.Join(s, " "))
 	}
 	c.cutAt = time.Now()
-	if err := c.net.Partition(c.opt.sides()...); err != nil {
+	if err := c.net.Partition(c.sides...); err != nil {
 		return err
 	}
 	c.log.world("cut: %s", strings.Join(parts, "  |  "))
@@ -81,7 +81,7 @@ func (c *cluster) cut(context.Context) error {
 func (c *cluster) resolve(ctx context.Context) error {
 	if err := c.wait(ctx, "only one side is up", func() bool {
 		up := 0
-		for _, s := range c.opt.sides() {
+		for _, s := range c.sides {
 			if slices.ContainsFunc(s, func(n string) bool { return n != c.opt.Pause && !c.isDown(n) }) {
 				up++
 			}
@@ -202,13 +202,14 @@ func (c *cluster) result() *Result {
 			res.Lease, res.Verdict = s.Lease, s.Verdict
 		}
 	}
-	c.log.conclude(res, c.cutAt, c.opt.sides(), c.opt.Pause)
+	c.log.conclude(res, c.cutAt, c.sides, c.opt.Pause)
 	return res
 }
 
 // cluster is the nodes of one demonstration.
 type cluster struct {
 	opt    Options
+	sides  [][]string
 	names  []string
 	net    *memnet.Network
 	memory *memory.Store
@@ -230,8 +231,9 @@ type node struct {
 
 func newCluster(opt Options, log *journal) *cluster {
 	goesOn := make(chan struct{})
+	sides, _ := opt.sides() // validated
 	return &cluster{
-		opt: opt, names: slices.Concat(opt.sides()...), log: log,
+		opt: opt, sides: sides, names: slices.Concat(sides...), log: log,
 		net: memnet.New(memnet.Config{Latency: time.Millisecond}), memory: memory.NewStore(),
 		nodes: make(map[string]*node), goesOn: goesOn, goOn: sync.OnceFunc(func() { close(goesOn) }),
 	}
@@ -250,9 +252,9 @@ func (c *cluster) config(name string) (downing.Config, error) {
 	cfg := downing.DefaultConfig()
 	cfg.System = c.opt.System
 	cfg.Strategy = c.opt.Strategy
-	cfg.Strategies.StaticQuorum.QuorumSize = c.opt.Nodes/2 + 1
+	cfg.Strategies.StaticQuorum.QuorumSize = len(c.names)/2 + 1
 	cfg.Strategies.KeepReferee.Address = "n1"
-	cfg.Resolver.MinMembers = c.opt.Nodes
+	cfg.Resolver.MinMembers = len(c.names)
 	if !c.opt.Defaults {
 		for _, t := range shortened(&cfg, c.opt.StableAfter) {
 			*t.of = t.here
@@ -364,7 +366,7 @@ func (c *cluster) startAll(ctx context.Context) error {
 	if _, err := c.store(); err != nil {
 		return err
 	}
-	c.log.world("starting %d Serf nodes, strategy %s", c.opt.Nodes, c.opt.Strategy)
+	c.log.world("starting %d Serf nodes, strategy %s", len(c.names), c.opt.Strategy)
 	c.log.world("%s", c.times())
 	for _, name := range c.names {
 		if err := c.start(ctx, name); err != nil {
@@ -373,14 +375,14 @@ func (c *cluster) startAll(ctx context.Context) error {
 	}
 	err := c.wait(ctx, "all members see each other", func() bool {
 		for _, n := range c.nodes {
-			if s := n.provider.Status(); s.State != sbr.StateUp || len(s.Members) != c.opt.Nodes {
+			if s := n.provider.Status(); s.State != sbr.StateUp || len(s.Members) != len(c.names) {
 				return false
 			}
 		}
 		return true
 	})
 	if err == nil {
-		c.log.world("all %d see each other", c.opt.Nodes)
+		c.log.world("all %d see each other", len(c.names))
 	}
 	return err
 }
