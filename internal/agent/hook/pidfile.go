@@ -3,11 +3,9 @@ package hook
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // signal signals the process of the pid file, if there is one, and logs how it went.
@@ -28,20 +26,9 @@ func (r *Runner) signal(f Facts) {
 	log.Info("sbr: signal sent")
 }
 
-// maxPIDFile is more than the longest pid with blanks around it.
-const maxPIDFile = 64
-
-// readPID reads one positive number. It does not wait for the writer of a named pipe.
+// readPID reads one positive number.
 func readPID(path string) (int, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return 0, errors.Join(err, fmt.Errorf("%s is not a file", path))
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxPIDFile+1))
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
@@ -52,22 +39,14 @@ func parsePID(data []byte) (int, error) {
 	text := strings.TrimSpace(string(data))
 	pid, err := strconv.ParseUint(text, 10, 31)
 	switch {
-	case len(data) > maxPIDFile || err != nil:
-		return 0, fmt.Errorf("the file must hold one positive number, the pid; it begins with %q", shorten(text))
+	case err != nil:
+		return 0, fmt.Errorf("the file must hold one positive number, the pid; it begins with %.20q", text)
 	case pid <= 1:
 		return 0, fmt.Errorf("the file holds %d, which is not the pid of a process to signal", pid)
 	case int(pid) == os.Getpid():
 		return 0, fmt.Errorf("the file holds %d, the pid of this process", pid)
 	}
 	return int(pid), nil
-}
-
-func shorten(s string) string {
-	const most = 20
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }
 
 func send(pid int, sig os.Signal) error {

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -23,18 +22,10 @@ func quiet(log *slog.Logger) {
 		funcr.Options{Verbosity: -1}))
 }
 
-// seldom returns what lets one line through in a while, and counts the rest. It is safe for concurrent use.
+// seldom returns what lets one line through in a while. It is safe for concurrent use.
 func seldom(log *slog.Logger) func(level slog.Level, message, problem string) {
-	var silent atomic.Int64
 	sometimes := rate.Sometimes{Interval: lineEvery}
 	return func(level slog.Level, message, problem string) {
-		silent.Add(1)
-		sometimes.Do(func() {
-			args := []any{"error", problem}
-			if n := silent.Swap(0) - 1; n > 0 {
-				args = append(args, "more-like-it", n)
-			}
-			log.Log(context.Background(), level, message, args...)
-		})
+		sometimes.Do(func() { log.Log(context.Background(), level, message, "error", problem) })
 	}
 }

@@ -137,28 +137,20 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &client{feed: s.feed, w: w, control: http.NewResponseController(w), seen: s.feed.parseEventID(r.Header.Get("Last-Event-ID"))}
-	fmt.Fprintf(&c.buf, "retry: %d\n\n", retryTime.Milliseconds())
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		if err := c.send(false); err != nil {
-			s.feedEnded(err)
-			return
+			return // the client is gone
 		}
 		select {
 		case <-r.Context().Done():
 			return
 		case <-s.ending:
-			s.feedEnded(c.send(true)) // the last thing that is to be seen of a member that goes down is that it did
+			_ = c.send(true) // the last thing that is to be seen of a member that goes down is that it did
 			return
 		case <-tick.C:
 		}
-	}
-}
-
-func (s *Server) feedEnded(err error) {
-	if err != nil {
-		s.log.Debug("sbr: a feed of the status page ended", "error", err)
 	}
 }
 
@@ -167,7 +159,6 @@ type client struct {
 	feed    *feed
 	w       http.ResponseWriter
 	control *http.ResponseController
-	buf     bytes.Buffer
 	version uint64    // of the state that was sent
 	seen    uint64    // id of the entry that was sent
 	sent    time.Time // when something was sent
@@ -179,9 +170,13 @@ func (c *client) send(force bool) error {
 	if err != nil {
 		return err
 	}
+	var buf bytes.Buffer
 	now := time.Now()
+	if c.sent.IsZero() {
+		fmt.Fprintf(&buf, "retry: %d\n\n", retryTime.Milliseconds())
+	}
 	if m.version != c.version {
-		fmt.Fprintf(&c.buf, "event: state\ndata: {\"now\":%d,\"state\":%s}\n\n", now.UnixMilli(), m.state)
+		fmt.Fprintf(&buf, "event: state\ndata: {\"now\":%d,\"state\":%s}\n\n", now.UnixMilli(), m.state)
 		c.version = m.version
 	}
 	if n := len(m.entries); n == 0 || c.seen > m.entries[n-1].ID {
@@ -194,25 +189,22 @@ func (c *client) send(force bool) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&c.buf, "id: %s\nevent: occurrence\ndata: %s\n\n", a.ID, text)
+			fmt.Fprintf(&buf, "id: %s\nevent: occurrence\ndata: %s\n\n", a.ID, text)
 			c.seen = e.ID
 		}
 	}
-	if c.buf.Len() == 0 && now.Sub(c.sent) >= aliveTime {
-		fmt.Fprintf(&c.buf, ": keep-alive\nevent: alive\ndata: {\"now\":%d}\n\n", now.UnixMilli())
+	if buf.Len() == 0 && now.Sub(c.sent) >= aliveTime {
+		fmt.Fprintf(&buf, ": keep-alive\nevent: alive\ndata: {\"now\":%d}\n\n", now.UnixMilli())
 	}
-	if c.buf.Len() == 0 {
+	if buf.Len() == 0 {
 		return nil
 	}
 	c.sent = now
 	if err := c.until(now.Add(sendTime)); err != nil {
 		return err
 	}
-	if _, err := c.w.Write(c.buf.Bytes()); err != nil {
+	if _, err := c.w.Write(buf.Bytes()); err != nil {
 		return err
-	}
-	if c.buf.Reset(); c.buf.Cap() > keepBuffer {
-		c.buf = bytes.Buffer{}
 	}
 	if err := c.control.Flush(); err != nil {
 		return err
@@ -228,6 +220,3 @@ func (c *client) until(at time.Time) error {
 	}
 	return nil
 }
-
-// keepBuffer is how much of its buffer a client keeps between two events.
-const keepBuffer = 16 << 10
