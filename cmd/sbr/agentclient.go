@@ -23,12 +23,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
 const (
 	defaultURL = "http://127.0.0.1:7380"
-	maxSecret  = 1 << 20 // a token or certificates
+	maxRoots   = 1 << 20
 )
 
 const agentHelp = `
@@ -60,6 +61,19 @@ func addAgentURL(c *cobra.Command) *agentFlags {
 // addURL adds the flag that says where the agent listens. Its name is the same at every command.
 func (a *agentFlags) addURL(flags *pflag.FlagSet, otherwise string) {
 	flags.StringVar(&a.url, "url", "", "where the agent listens (default: "+otherwise+", else "+defaultURL+")")
+}
+
+// asking makes of f a verb that asks the agent.
+func (a *agentFlags) asking(f func(ctx context.Context, client *agentClient, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		return verbOf(func(args []string) error {
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			return f(c.Context(), client, args)
+		})(c, args)
+	}
 }
 
 // addTrust adds the flags that say who is trusted.
@@ -95,9 +109,11 @@ func (a *agentFlags) client() (*agentClient, error) {
 	if err != nil {
 		return nil, badInput{fmt.Errorf("%s: %w", name, err)}
 	}
-	token, err := readToken(at.tokenFile)
-	if err != nil {
-		return nil, badInput{err}
+	token := ""
+	if at.tokenFile != "" {
+		if token, err = web.ReadToken(at.tokenFile); err != nil {
+			return nil, badInput{fmt.Errorf("token-file: %w", err)}
+		}
 	}
 	roots, err := readRoots(at.caFile)
 	if err != nil {
@@ -144,35 +160,14 @@ func baseURL(text string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/status"), nil
 }
 
-// readSecret reads a small file, which the flag names; nil for none.
-func readSecret(flag, path string) ([]byte, error) {
+// readRoots is nil for the certificates of the machine.
+func readRoots(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := readFile(path, maxSecret)
-	if err == nil && len(data) > maxSecret {
-		err = fmt.Errorf("%s: is larger than %d bytes", path, maxSecret)
-	}
+	data, err := readFile(path, maxRoots)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", flag, err)
-	}
-	return data, err
-}
-
-func readToken(path string) (string, error) {
-	data, err := readSecret("token-file", path)
-	token := string(bytes.TrimSpace(data))
-	if err == nil && path != "" && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		err = fmt.Errorf("token-file: %s: it must hold one token: letters, digits and signs without blanks", path)
-	}
-	return token, err
-}
-
-// readRoots is nil for the certificates of the machine.
-func readRoots(path string) (*x509.CertPool, error) {
-	data, err := readSecret("ca-file", path)
-	if err != nil || path == "" {
-		return nil, err
+		return nil, fmt.Errorf("ca-file: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/demo"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -59,8 +63,7 @@ func runDemo(s streams, opt demo.Options, output string) error {
 	defer stop()
 	var show func(demo.Event)
 	if output == formatText {
-		colour := bool(paint(s.out))
-		show = func(e demo.Event) { demo.Line(s.out, e, colour) }
+		show = func(e demo.Event) { fmt.Fprintln(s.out, demoLine(paint(s.out), &e)) }
 	}
 	res, err := demo.Run(ctx, opt, show)
 	switch {
@@ -69,9 +72,46 @@ func runDemo(s streams, opt demo.Options, output string) error {
 	case err != nil:
 		return fmt.Errorf("demo: %w", err)
 	}
-	err = s.show(output, res, func(painter) string { return res.Table() })
+	err = s.show(output, res, func(painter) string { return demoTable(res) })
 	if err == nil && !res.Passed {
 		err = errNotOneSide
 	}
 	return err
+}
+
+// demoLine is one line of the timeline.
+func demoLine(p painter, e *demo.Event) string {
+	line := fmt.Sprintf("%7.2fs  %-4s %s", time.Duration(e.At).Seconds(), cmp.Or(e.Node, "--"), e.Detail)
+	switch e.Kind {
+	case demo.KindWorld:
+		return p.bold(line)
+	case downing.OccurredDown:
+		return p.red(line)
+	case downing.OccurredGranted, downing.OccurredVerdict:
+		return p.green(line)
+	case downing.OccurredRefused, downing.OccurredHeld, downing.OccurredUnknown:
+		return p.yellow(line)
+	default:
+		return line
+	}
+}
+
+// demoTable is the result for people.
+func demoTable(r *demo.Result) string {
+	rows := [][]string{
+		{"survivors", cmp.Or(strings.Join(r.Survivors, " "), "(nobody)")},
+		{"downed", cmp.Or(strings.Join(r.Down, " "), "(nobody)")},
+		{"time to resolution", fmt.Sprintf("%v from the cut to the last member down", r.ResolvedAfter)},
+	}
+	if l, v := &r.Lease, &r.Verdict; l.Name != "" { // the strategy asks for one
+		rows = append(rows,
+			[]string{"double-active time", fmt.Sprintf("%v from the verdict to the last member down", r.DoubleActive)},
+			[]string{"lease", fmt.Sprintf("%s, holder %s, token %d", l.Name, cmp.Or(l.Holder, "nobody"), l.Token)},
+			[]string{"verdict", fmt.Sprintf("%d by %s: %s", v.Token, cmp.Or(v.DecidedBy, "nobody"), v.Reason)})
+	}
+	end := "exactly one side is up, and the downed stayed out"
+	if !r.Passed {
+		end = "NOT exactly one side is up"
+	}
+	return "\n" + table(append(rows, []string{"result", end})...)
 }

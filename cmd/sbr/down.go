@@ -44,13 +44,9 @@ func newDown(s streams) *cobra.Command {
 	c.Flags().StringVar(&request.Reason, "reason", "", "why, in one line: it is kept in the verdict")
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
 	yes := c.Flags().Bool("yes", false, "also if the member can be reached, or is the last other one")
-	c.RunE = verbOf(func(args []string) error {
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
+	c.RunE = flags.asking(func(ctx context.Context, client *agentClient, args []string) error {
 		request.Member = args[0]
-		return down(c.Context(), s, client, request, *yes, *output)
+		return down(ctx, s, client, request, *yes, *output)
 	})
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -30,16 +31,12 @@ func newShards(s streams) *cobra.Command {
 	flags, output := addAgentURL(c), addFormat(c)
 	c.Flags().Lookup("url").Usage = "where the service serves /shards"
 	c.Flags().Lookup("token-file").Usage = "file with a token, which is sent as Authorization: Bearer"
-	c.RunE = verb(func() error {
+	c.RunE = flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
 		if flags.url == "" {
 			return badInput{seeHelp(c, fmt.Errorf("--url is missing: where the service serves /shards"))}
 		}
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
 		client.who = "service"
-		return showList(c.Context(), s, client, "shards", *output, shardsTable)
+		return showList(ctx, s, client, "shards", *output, shardsTable)
 	})
 	return c
 }

@@ -27,12 +27,8 @@ func newSingletons(s streams) *cobra.Command {
 		Example: "  sbr singletons\n  sbr singletons -f sbr.yaml -o json",
 	}
 	flags, output := addAgent(c), addFormat(c)
-	c.RunE = verb(func() error {
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
-		return showList(c.Context(), s, client, "singletons", *output, singletonsTable)
+	c.RunE = flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
+		return showList(ctx, s, client, "singletons", *output, singletonsTable)
 	})
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,15 +48,11 @@ func newStatus(s streams) *cobra.Command {
 // answer.
 func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAnswer) error) func(*cobra.Command, []string) error {
 	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
-	return verb(func() error {
-		client, err := flags.client()
-		if err != nil {
-			return err
-		}
+	return flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
 		if watching.on() {
-			return watching.run(c.Context(), s, client, view, *output)
+			return watching.run(ctx, s, client, view, *output)
 		}
-		a, err := client.status(c.Context())
+		a, err := client.status(ctx)
 		if err != nil {
 			return err
 		}

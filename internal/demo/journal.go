@@ -20,8 +20,21 @@ type Event struct {
 	Detail string `json:"detail"`
 }
 
-// kindWorld marks what the demonstration itself does.
-const kindWorld = "world"
+// KindWorld marks what the demonstration itself does.
+const KindWorld = "world"
+
+// span is a time that is shown rounded to what people want to know.
+type span time.Duration
+
+func (s span) String() string {
+	to := time.Millisecond
+	if time.Duration(s) < time.Second {
+		to = 10 * time.Microsecond
+	}
+	return time.Duration(s).Round(to).String()
+}
+
+func (s span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // gather is how long changes of one member's view are collected into one line.
 const gather = 300 * time.Millisecond
@@ -50,7 +63,7 @@ func newJournal(show func(Event)) *journal {
 func (j *journal) world(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.write(time.Now(), "", kindWorld, fmt.Sprintf(format, args...))
+	j.write(time.Now(), "", KindWorld, fmt.Sprintf(format, args...))
 }
 
 func (j *journal) write(at time.Time, node, kind, detail string) {

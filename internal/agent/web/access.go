@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,24 +26,28 @@ type token struct {
 	unreadable atomic.Bool
 }
 
-var errNoToken = errors.New("the file holds no token")
-
-// read reads the token anew: it may have been replaced, and the file is a few bytes.
-func (t *token) read() (string, error) {
-	f, err := os.Open(t.path)
+// ReadToken reads a token from its file.
+func ReadToken(path string) (string, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("http: token: %w: correct http.token-file", err)
+		return "", err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	all, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	secret := strings.TrimSpace(string(all))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("http: token: %w: correct http.token-file", err)
-	case secret == "" || len(all) > maxToken || strings.ContainsAny(secret, " \t\r\n"):
-		return "", fmt.Errorf("http: token: %s: %w: write one line without blanks into it, of at most %d bytes", t.path, errNoToken, maxToken)
+	if err == nil && (secret == "" || len(all) > maxToken || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = fmt.Errorf("%s: it must hold one token: one line of letters, digits and signs without blanks, at most %d bytes", path, maxToken)
 	}
-	return secret, nil
+	return secret, err
+}
+
+// read reads the token anew: it may have been replaced, and the file is a few bytes.
+func (t *token) read() (string, error) {
+	secret, err := ReadToken(t.path)
+	if err != nil {
+		err = fmt.Errorf("http: token: %w: correct http.token-file", err)
+	}
+	return secret, err
 }
 
 // admits lets requests in that bring the token, and those for the health. It answers the others.

@@ -159,8 +159,8 @@ func TestNew_SaysWhatToDo(t *testing.T) {
 		{"no certificate", Options{TLSCert: dir + "/none", TLSKey: dir + "/none"}, []string{dir + "/none", "http.tls-cert-file"}},
 		{"no PEM", Options{TLSCert: empty, TLSKey: empty}, []string{empty, "PEM"}},
 		{"no token file", Options{TokenFile: dir + "/none"}, []string{dir + "/none", "http.token-file"}},
-		{"no token in it", Options{TokenFile: empty}, []string{empty, "no token"}},
-		{"two tokens in it", Options{TokenFile: two}, []string{two, "one line without blanks"}},
+		{"no token in it", Options{TokenFile: empty}, []string{empty, "one token"}},
+		{"two tokens in it", Options{TokenFile: two}, []string{two, "one line"}},
 		{"no end of it", Options{TokenFile: long}, []string{long, "at most 4096 bytes"}},
 		{"a folder as token", Options{TokenFile: dir}, []string{dir, "http.token-file"}},
 	} {
