@@ -18,30 +18,6 @@ func downs(t *testing.T, s sbr.Strategy, p picture, side int, reports, want stri
 	require.Equal(t, want, names(d.Down), "%s: %s", d.Final, d.Reason)
 }
 
-func TestConformance_WhoIsIndirectlyConnected(t *testing.T) {
-	members := draw("A B C D E").from(0).Members
-	indirect := func(reports string, seenBy ...sbr.ID) string {
-		v := sbr.NewView("A", members, parseReports(reports), seenBy)
-		return names(v.IndirectlyConnected())
-	}
-	t.Run("whoever both reports and is reported", func(t *testing.T) { require.Equal(t, "A B", indirect("A<>B")) })
-	t.Run("it is weaker than a cycle: a chain makes its middle indirectly connected", func(t *testing.T) {
-		require.Equal(t, "B", indirect("A>B B>C"))
-	})
-	t.Run("also both ends of a report whose subject is in the seen-by set", func(t *testing.T) {
-		require.Equal(t, "A B", indirect("A>B", "B"))
-		require.Empty(t, indirect("A>B", "A", "C"))
-	})
-	t.Run("records of all observers count, not only own observations", func(t *testing.T) { require.Equal(t, "D E", indirect("D<>E")) })
-	t.Run("both ends must be members", func(t *testing.T) {
-		require.Empty(t, indirect("Z>A A>Z"))
-		require.Empty(t, indirect("A>Z", "Z"))
-		require.Equal(t, "A B", indirect("A<>B Z>C C>Z"))
-	})
-	t.Run("a clean cut has none", func(t *testing.T) { require.Empty(t, indirect("A>D A>E B>D C>E", "A", "B", "C")) })
-	t.Run("without records there are none", func(t *testing.T) { require.Empty(t, indirect("", "A", "B")) })
-}
-
 // The cases are those of the reference's unit tests. Brackets in the names surround indirectly connected members.
 func TestConformance_IndirectlyConnectedKeepMajority(t *testing.T) {
 	s := strategies.KeepMajority{}
@@ -114,75 +90,6 @@ func TestConformance_IndirectlyConnectedOtherStrategies(t *testing.T) {
 	t.Run("lease-majority: A B C D | (E F), F is down already", func(t *testing.T) {
 		downs(t, lease, draw("A B C D | El Fd"), 0, "E>F", "E")
 		downs(t, lease, draw("A B C D | El Fd"), 1, "E>F", "A B C D E")
-	})
-}
-
-func TestConformance_SecondPass(t *testing.T) {
-	s := strategies.KeepMajority{}
-	t.Run("nobody unreachable beside them: nobody else goes down", func(t *testing.T) { downs(t, s, draw("A B C"), 0, "A<>B", "A B") })
-	t.Run("records with an end that is exiting or down are dropped", func(t *testing.T) {
-		downs(t, s, draw("A B C D | Ex"), 0, "A<>B E>F", "A B")
-		downs(t, s, draw("A B C D | E Fx"), 0, "A<>B F>E", "A B E")
-	})
-	t.Run("records with both ends in the intersection are dropped", func(t *testing.T) {
-		downs(t, s, draw("A B C D E | F"), 0, "A<>B", "A B F")
-	})
-	t.Run("records with both ends in the seen-by rule are dropped, also when the observer does not share our view", func(t *testing.T) {
-		// F, on the other side, reports B, which shares our view: were the record kept, the second pass would end in down-all.
-		downs(t, s, draw("A B C D E | F G"), 0, "F>B", "B F G")
-	})
-	t.Run("an indirectly connected answer again: down all", func(t *testing.T) {
-		v := draw("A B C | D E F G").gossip(0, "D>E G>F")
-		d := sbr.Decide(s, &v, sbr.Off)
-		require.Equal(t, sbr.DownIndirectlyConnected, d.Kind)
-		require.Equal(t, sbr.DownAll, d.Final)
-		require.Equal(t, "A B C D E F G", names(d.Down))
-		lease := sbr.Decide(strategies.LeaseMajority{}, &v, sbr.Off)
-		require.Equal(t, sbr.DownAll, lease.Final, "without the lease")
-		require.Equal(t, lease, lease.Reversed(&v, sbr.Off))
-	})
-	t.Run("records of an observer that every reachable member calls unreachable are dropped", func(t *testing.T) {
-		// D reported E before D itself was lost; A, B and C report both.
-		downs(t, s, draw("A B C | D E"), 0, "D>E B>D C>D B>E C>E", "D E")
-		// One reachable member that does not report D is enough to keep D's word, so that all of it ends in down-all.
-		v := draw("A B C | D E F").gossip(0, "D>E E>F B>D")
-		require.Equal(t, sbr.DownAll, sbr.Decide(s, &v, sbr.Off).Final)
-	})
-}
-
-func TestConformance_Safeguard(t *testing.T) {
-	s := strategies.KeepMajority{}
-	final := func(s sbr.Strategy, p picture, reports string, threshold float64) sbr.Kind {
-		v := p.gossip(0, reports)
-		return sbr.Decide(s, &v, threshold).Final
-	}
-	t.Run("a share at the threshold: down all", func(t *testing.T) {
-		require.Equal(t, sbr.DownAll, final(s, draw("A B C D"), "A<>B", 0.5))
-		require.Equal(t, sbr.DownIndirectlyConnected, final(s, draw("A B C D E"), "A<>B", 0.5))
-		require.Equal(t, sbr.DownAll, final(s, draw("A B C D E"), "A<>B", 0.4))
-	})
-	t.Run("a threshold of 1 is off", func(t *testing.T) {
-		require.Equal(t, sbr.DownIndirectlyConnected, final(s, draw("A B C"), "A>B B>C C>A", sbr.Off))
-	})
-	t.Run("a threshold of 0 downs all whenever somebody is indirectly connected and goes down", func(t *testing.T) {
-		require.Equal(t, sbr.DownAll, final(s, draw("A B C D E F G H I"), "A<>B", 0))
-		require.Equal(t, sbr.DownIndirectlyConnected, final(s, draw("Ax Bx C D"), "A<>B", 0))
-	})
-	t.Run("the share is of the base members", func(t *testing.T) {
-		require.Equal(t, sbr.DownAll, final(s, draw("A B C Dj Ej Fj Gj"), "A<>B", 0.5))
-	})
-	t.Run("it does not concern decisions about a clean cut", func(t *testing.T) {
-		v := draw("A B C | D E").from(1)
-		require.Equal(t, sbr.DownReachable, sbr.Decide(s, &v, 0).Final)
-	})
-	t.Run("it concerns the lease and its reverse", func(t *testing.T) {
-		lease := strategies.LeaseMajority{}
-		require.Equal(t, sbr.DownAll, final(lease, draw("A B C D"), "A<>B", 0.5))
-		v := draw("A B C D E").gossip(0, "A<>B")
-		d := sbr.Decide(lease, &v, 0.5)
-		require.Equal(t, sbr.AcquireLeaseAndDownIndirectlyConnected, d.Final)
-		require.Equal(t, sbr.ReverseDownIndirectlyConnected, d.Reversed(&v, sbr.Off).Final)
-		require.Equal(t, sbr.DownAll, d.Reversed(&v, 0.5).Final)
 	})
 }
 

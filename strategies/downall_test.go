@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestDownAll_Rules(t *testing.T) {
+func TestConformance_DownAll(t *testing.T) {
 	s := strategies.DownAll{}
 	checkRules(t, []rule{
 		{name: "the larger side goes down", strategy: s, picture: draw("A B C | D E"), want: sbr.DownAll, down: "A B C D E",

@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestKeepMajority_Rules(t *testing.T) {
+func TestConformance_KeepMajority(t *testing.T) {
 	all, role := strategies.KeepMajority{}, strategies.KeepMajority{Role: "r"}
 	checkRules(t, []rule{
 		{name: "the larger side stays", strategy: all, picture: draw("A C E | B D"), want: sbr.DownUnreachable, down: "B D",
@@ -60,6 +60,7 @@ func TestKeepMajority_Rules(t *testing.T) {
 		{name: "recheck: leaving members over there still count", strategy: all, picture: draw("A B C | Dl El"), want: sbr.DownUnreachable, down: "D E"},
 		{name: "recheck: leaving members may be gone here and may be there still", strategy: all, picture: draw("A Bl Cl | Dl E"), want: sbr.DownAll, down: "A B C D E"},
 		{name: "recheck: the lowest address is looked for among the up members", strategy: all, picture: draw("Al C D | B E"), want: sbr.DownAll, down: "A B C D E"},
+		{name: "recheck: the lowest address among the up members is on this side", strategy: all, picture: draw("Al B D | C E"), want: sbr.DownUnreachable, down: "C E"},
 		{name: "recheck: nobody is up", strategy: all, picture: draw("Al Bl | Cl"), want: sbr.DownAll, down: "A B C"},
 		{name: "recheck: only members with the role", strategy: role, picture: draw("A* B* | C* Dj Ej"), want: sbr.DownUnreachable, down: "C D E"},
 		{name: "recheck: a joining member with the role", strategy: role, picture: draw("B* C* | A* Dj* E"), want: sbr.DownAll, down: "A B C D E"},
@@ -67,6 +68,8 @@ func TestKeepMajority_Rules(t *testing.T) {
 
 		{name: "indirectly connected members go down, the others stay", strategy: all, picture: draw("A B C"), reports: "A<>B", want: sbr.DownIndirectlyConnected, down: "A B",
 			reason: "2 members are indirectly connected: some members reach them and some do not"},
+		{name: "of the indirectly connected those on their way out are not downed", strategy: all, picture: draw("A Bx C"), reports: "A<>B C>A",
+			want: sbr.DownIndirectlyConnected, down: "A C"},
 		{name: "indirectly connected comes before nobody has the role", strategy: role, picture: draw("A B C"), reports: "A<>B", want: sbr.DownIndirectlyConnected, down: "A B"},
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestKeepOldest_Rules(t *testing.T) {
+func TestConformance_KeepOldest(t *testing.T) {
 	on, off := strategies.KeepOldest{DownIfAlone: true}, strategies.KeepOldest{}
 	role := strategies.KeepOldest{DownIfAlone: true, Role: "r"}
 	e := func(text string) picture { return draw(text).oldest("E D") }
@@ -20,6 +20,7 @@ func TestKeepOldest_Rules(t *testing.T) {
 			reason: "the oldest member (E) is on the other side; 3 of 5 counted members are reachable"},
 		{name: "nobody is unreachable", strategy: on, picture: e("A E"), want: sbr.None, reason: "nobody is unreachable"},
 		{name: "the only member is never downed", strategy: on, picture: e("A"), want: sbr.None},
+		{name: "the only member is never downed, whoever is on its way out", strategy: on, picture: e("A | Bx"), want: sbr.DownUnreachable},
 		{name: "the oldest with the role counts", strategy: role, picture: e("A E | B C* D*"), want: sbr.DownReachable, down: "A E"},
 		{name: "the oldest with the role counts, other side", strategy: role, picture: e("A E | B C* D*"), side: 1, want: sbr.DownUnreachable, down: "A E"},
 		{name: "nobody has the role", strategy: role, picture: e("A E | B"), want: sbr.DownAll, down: "A B E"},
@@ -48,6 +49,7 @@ func TestKeepOldest_Rules(t *testing.T) {
 		{name: "recheck: others that leave do not matter to the side that goes down", strategy: on, picture: e("A E | Bl Cl D"), side: 1, want: sbr.DownReachable, down: "B C D"},
 		{name: "recheck: the side of the oldest stays while others leave", strategy: on, picture: e("A E | Bl Cl D"), want: sbr.DownUnreachable, down: "B C D"},
 		{name: "recheck: the oldest may be alone once the other has left", strategy: on, picture: e("Dl E | A B C"), want: sbr.DownAll, down: "A B C D E"},
+		{name: "recheck: alone against one once others have left on both sides", strategy: on, picture: e("Dl E | A Bl"), want: sbr.DownUnreachable, down: "A B"},
 		{name: "recheck: alone against members of whom enough stay", strategy: on, picture: e("E | A B Cl"), side: 1, want: sbr.DownUnreachable, down: "E"},
 		{name: "recheck: alone against members that leave", strategy: on, picture: e("E | A Bl Cl Dl"), side: 1, want: sbr.DownAll, down: "A B C D E"},
 		{name: "recheck: the last one over there leaves", strategy: on, picture: e("A | El"), side: 1, want: sbr.DownAll, down: "A E"},

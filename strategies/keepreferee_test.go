@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestKeepReferee_Rules(t *testing.T) {
+func TestConformance_KeepReferee(t *testing.T) {
 	byName := strategies.KeepReferee{Address: "C", DownAllIfLessThanNodes: 1}
 	byAddr := strategies.KeepReferee{Address: "10.0.0.103:7946", DownAllIfLessThanNodes: 1}
 	three := strategies.KeepReferee{Address: "C", DownAllIfLessThanNodes: 3}

@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestLeaseMajority_Rules(t *testing.T) {
+func TestConformance_LeaseMajority(t *testing.T) {
 	all := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	role := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second, Role: "r"}
 	const clean, indirect = sbr.AcquireLeaseAndDownUnreachable, sbr.AcquireLeaseAndDownIndirectlyConnected

@@ -2,6 +2,7 @@ package strategies_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,4 +84,16 @@ func TestNew_AnErrorNamesEveryProblem(t *testing.T) {
 	var many interface{ Unwrap() []error }
 	require.True(t, errors.As(err, &many))
 	require.Len(t, many.Unwrap(), 2)
+}
+
+func TestConformance_Defaults(t *testing.T) {
+	d := strategies.DefaultSettings()
+	require.True(t, d.KeepOldest.DownIfAlone, "keep-oldest.down-if-alone is on")
+	require.Equal(t, 2*time.Second, d.LeaseMajority.AcquireLeaseDelayForMinority)
+	require.Equal(t, 1, d.KeepReferee.DownAllIfLessThanNodes)
+	require.Zero(t, d.StaticQuorum.QuorumSize, "static-quorum.quorum-size has no default: it must be set")
+	for _, role := range []string{d.StaticQuorum.Role, d.KeepMajority.Role, d.KeepOldest.Role, d.LeaseMajority.Role} {
+		require.Empty(t, role, "a role counts all members unless it is set")
+	}
+	require.True(t, slices.IsSorted(strategies.Keys()))
 }

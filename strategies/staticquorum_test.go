@@ -10,7 +10,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-func TestStaticQuorum_Rules(t *testing.T) {
+func TestConformance_StaticQuorum(t *testing.T) {
 	three := strategies.StaticQuorum{QuorumSize: 3}
 	two := strategies.StaticQuorum{QuorumSize: 2}
 	role := strategies.StaticQuorum{QuorumSize: 2, Role: "r"}
