@@ -65,9 +65,8 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 	in, r := f.Times(members, profile)
 	x := &explanation{
 		Members: members, Larger: members - members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
-		Timing: newTimingAnswer(in, &r), Warnings: r.Warnings,
+		Steps: r.Steps, Timing: newTimingAnswer(in, &r), Warnings: r.Warnings, timeline: r.Timeline(),
 	}
-	x.Steps, x.timeline = timing.Explain(in, &r)
 	return x
 }
 

@@ -2,6 +2,7 @@ package timing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,15 +54,22 @@ func (s Sum) String() string {
 // exact shows milliseconds: the parts must add up to the eye, too.
 func exact(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-func of(name string, is time.Duration, parts ...Part) Sum {
-	s := Sum{Of: name, Parts: []Part{}, Total: is.String(), is: is}
+func sum(of string, parts ...Part) Sum {
+	s := Sum{Of: of, Parts: []Part{}}
 	for _, p := range parts {
 		if p.d != 0 {
 			p.Time = p.d.String()
 			s.Parts = append(s.Parts, p)
 		}
+		s.is += p.d
 	}
+	s.Total = s.is.String()
 	return s
+}
+
+// has reports whether a part with this mark is in the sum.
+func (s Sum) has(mark byte) bool {
+	return slices.ContainsFunc(s.Parts, func(p Part) bool { return p.mark == mark })
 }
 
 // Marks in the timeline.
@@ -85,27 +93,40 @@ const (
 	fastest, slowest = ", fastest", ", worst"
 )
 
-// Explain says where each time of a report comes from, which is what Compute made of in; and draws the worst case of both sides to scale.
-func Explain(in Input, r *Report) (steps []Step, timeline string) {
-	in.Members = max(1, in.Members)
-	e := explainer{in: in, r: r}
-	e.big = e.in.larger()
-	steps = []Step{e.serf()}
-	if e.in.Probes.On() {
-		steps = append(steps, e.probes())
-	}
-	steps = append(steps, e.decides(), e.resolved(), e.bothUp(), e.gap(), e.stableAfter())
-	if e.in.Lease {
-		steps = append(steps, e.minorityDelay())
-	}
-	return steps, e.timeline()
+// explainer works out what follows from the detection: each time as the sum that it is.
+type explainer struct {
+	in    Input
+	r     *Report
+	sides [2]side // the larger half, and a lone node
 }
 
-// explainer turns a report into steps.
-type explainer struct {
-	in  Input
-	r   *Report
-	big int
+// side is one side of the cut.
+type side struct {
+	name    string
+	size    int
+	noticed Span
+	delay   time.Duration // what the smaller side adds
+	// first and last are when it decides; with the lease: when it first asks for it.
+	first, last Sum
+}
+
+func (s *side) span() Span { return Span{Fastest: s.first.is, Worst: s.last.is} }
+
+func (e *explainer) explain() {
+	e.sides = [2]side{
+		{name: larger, size: e.in.larger(), noticed: e.r.Detection.Majority}, {name: lonely, size: 1, noticed: e.r.Detection.Lone},
+	}
+	if e.in.Lease {
+		e.sides[1].delay = e.in.MinorityDelay
+	}
+	e.r.Steps = []Step{e.serf()}
+	if e.in.Probes.On() {
+		e.r.Steps = append(e.r.Steps, e.probes())
+	}
+	e.r.Steps = append(e.r.Steps, e.decides(), e.resolved(), e.bothUp(), e.gap(), e.stableAfter())
+	if e.in.Lease {
+		e.r.Steps = append(e.r.Steps, e.minorityDelay())
+	}
 }
 
 func (e *explainer) serf() Step {
@@ -124,9 +145,8 @@ func (e *explainer) serf() Step {
 		Text: "Serf calls a member failed when a probe failed and its time to object is over. " +
 			"Few confirm the suspicions of a small side, so it learns last.",
 		Sums: []Sum{
-			of(larger+fastest, quick, probe, Part{Name: "suspicion", d: quick - g.ProbeInterval}),
-			of(larger+slowest, s.Majority.Worst, slow(s.Majority.Worst)...),
-			of(lonely+slowest, s.Lone.Worst, slow(s.Lone.Worst)...),
+			sum(larger+fastest, probe, Part{Name: "suspicion", d: quick - g.ProbeInterval}),
+			sum(larger+slowest, slow(s.Majority.Worst)...), sum(lonely+slowest, slow(s.Lone.Worst)...),
 		},
 		Keys: []string{keyProfile},
 	}
@@ -143,51 +163,32 @@ func (e *explainer) probes() Step {
 		Name: "own probes notice", Cells: []string{s.Majority.String(), s.Lone.String()},
 		Text: "Every member probes a few others directly, and more of them in each round in which probes fail.",
 		Sums: []Sum{
-			of("fastest", s.Majority.Fastest, rounds(p.Tries-1), timeout),
-			of(larger+slowest, s.Majority.Worst, slow(e.in.Members-e.big)...),
-			of(lonely+slowest, s.Lone.Worst, slow(e.in.Members-1)...),
+			sum("fastest", rounds(p.Tries-1), timeout),
+			sum(larger+slowest, slow(e.in.Members-e.in.larger())...), sum(lonely+slowest, slow(e.in.Members-1)...),
 		},
 		Keys: []string{keyProbe + "interval", keyProbe + "timeout", keyProbe + "tries", keyProbe + "neighbours"},
 	}
 }
 
 func (e *explainer) decides() Step {
-	d, noticed := e.r.Decision, e.r.Detection
 	s := Step{
-		Name: "the side decides", Cells: []string{d.Majority.String(), d.Lone.String()},
+		Name: "the side decides",
 		Text: "Whichever noticed first counts. The view must not change for stable-after; " +
 			"one that keeps changing is ended by down-all-when-unstable.",
-		Sums: []Sum{
-			of(larger+fastest, d.Majority.Fastest, e.deciding(noticed.Majority.Fastest, 0)...), e.latest(larger),
-			of(lonely+fastest, d.Lone.Fastest, e.deciding(noticed.Lone.Fastest, e.delay())...), e.latest(lonely),
-		},
-		Keys: e.keys(),
 	}
+	for i := range e.sides {
+		a := &e.sides[i]
+		a.first, a.last = sum(a.name+fastest, e.deciding(a.noticed.Fastest, a.delay)...), e.latest(a)
+		s.Cells, s.Sums = append(s.Cells, a.span().String()), append(s.Sums, a.first, a.last)
+	}
+	e.r.Decision = Sides{Majority: e.sides[0].span(), Lone: e.sides[1].span()}
+	e.r.last = []Sum{e.sides[0].last, e.sides[1].last}
+	s.Keys = e.keys()
 	if e.in.Lease {
 		s.Text += " The smaller side waits a little longer before it asks for the lease."
 		s.Keys = append(s.Keys, keyDelay)
 	}
 	return s
-}
-
-// keys are those of a decision. down-all-when-unstable counts where a side is so slow that it is ended by it.
-func (e *explainer) keys() []string {
-	for _, side := range []string{larger, lonely} {
-		for _, p := range e.latest(side).Parts {
-			if p.mark == markUnstable {
-				return []string{keyStable, keyUnstable}
-			}
-		}
-	}
-	return []string{keyStable}
-}
-
-// delay is what the smaller side adds.
-func (e *explainer) delay() time.Duration {
-	if e.in.Lease {
-		return e.in.MinorityDelay
-	}
-	return 0
 }
 
 func (e *explainer) deciding(noticed, delay time.Duration) []Part {
@@ -197,90 +198,99 @@ func (e *explainer) deciding(noticed, delay time.Duration) []Part {
 	}
 }
 
-// latest is the worst decision of a side.
-func (e *explainer) latest(side string) Sum {
-	noticed, is, size, delay := e.r.Detection.Majority.Worst, e.r.Decision.Majority.Worst, e.big, time.Duration(0)
-	if side == lonely {
-		noticed, is, size, delay = e.r.Detection.Lone.Worst, e.r.Decision.Lone.Worst, 1, e.delay()
-	}
-	if noticed+e.in.StableAfter+delay == is {
-		return of(side+slowest, is, e.deciding(noticed, delay)...)
-	}
-	return of(side+slowest, is,
-		Part{Name: "noticing the first", d: e.in.Gossip.First(size, e.in.Members).Worst, mark: markNotice},
+// latest is the worst decision of a side. Each change of the view starts stable-after anew, so the last condemnation
+// counts; but a view that keeps changing is ended by down-all-when-unstable, counted from the first one.
+func (e *explainer) latest(a *side) Sum {
+	last := sum(a.name+slowest, e.deciding(a.noticed.Worst, a.delay)...)
+	unstable := sum(a.name+slowest,
+		Part{Name: "noticing the first", d: e.in.Gossip.First(a.size, e.in.Members).Worst, mark: markNotice},
 		Part{Name: "stable-after", d: e.in.StableAfter, mark: markStable},
 		Part{Name: "down-all-when-unstable", d: e.in.Unstable, mark: markUnstable},
-		Part{Name: "minority delay", d: delay, mark: markDelay})
+		Part{Name: "minority delay", d: a.delay, mark: markDelay})
+	if e.in.Unstable > 0 && unstable.is < last.is {
+		return unstable
+	}
+	return last
 }
 
-// told are the parts of the time until the slower side has told all of its own.
-func (e *explainer) told() []Part {
-	last := max(e.r.Decision.Majority.Worst, e.r.Decision.Lone.Worst)
-	return []Part{{Name: "the last decision", d: last}, {Name: "telling the side", d: telling}}
+// keys are those of a decision. down-all-when-unstable counts where a side is so slow that it is ended by it.
+func (e *explainer) keys() []string {
+	if e.sides[0].last.has(markUnstable) || e.sides[1].last.has(markUnstable) {
+		return []string{keyStable, keyUnstable}
+	}
+	return []string{keyStable}
 }
 
 // lastKeys are those of the last decision.
 func (e *explainer) lastKeys() []string {
-	if e.delay() > 0 && e.r.Decision.Lone.Worst > e.r.Decision.Majority.Worst {
+	if e.sides[1].delay > 0 && e.sides[1].last.is > e.sides[0].last.is {
 		return append(e.keys(), keyDelay)
 	}
 	return e.keys()
 }
 
-// asking is what a side needs that reaches the store, givingUp what one needs that does not.
+// told are the parts of the time until the slower side has told all of its own, and then more.
+func (e *explainer) told(and ...Part) []Part {
+	last := max(e.sides[0].last.is, e.sides[1].last.is)
+	return append([]Part{{Name: "the last decision", d: last}, {Name: "telling the side", d: telling}}, and...)
+}
+
+// asking is what a side needs that reaches the store.
 func (e *explainer) asking() Part { return Part{Name: "one lease operation", d: e.in.LeaseTimeout} }
 
+// givingUp is what one needs that does not: the decision deadline, the attempt that is under way when it passes, and the
+// one attempt that a member makes which is told to go down but has not tried itself.
 func (e *explainer) givingUp() []Part {
 	return []Part{
 		{Name: "until the decision deadline", d: e.in.LeaseDeadline},
-		{Name: "two last attempts with their pauses", d: e.in.givingUp() - e.in.LeaseDeadline},
+		{Name: "two last attempts with their pauses", d: 2 * (e.in.LeaseTimeout + e.in.LeaseRetry)},
 	}
 }
 
 func (e *explainer) resolved() Step {
 	s := Step{Name: "resolved", Text: "One side is up, the other down.", Keys: e.lastKeys()}
-	cell := "at most " + short(e.r.Resolution)
 	if e.in.Lease {
-		cell += ", " + short(e.r.ResolutionStoreDown) + " while the lease store is unreachable"
 		s.Sums = []Sum{
-			of("the store answers", e.r.Resolution, append(e.told(), e.asking())...),
-			of("the store is unreachable", e.r.ResolutionStoreDown, append(e.told(), e.givingUp()...)...),
+			sum("the store answers", e.told(e.asking())...), sum("the store is unreachable", e.told(e.givingUp()...)...),
 		}
 		s.Keys = append(s.Keys, keyLeaseTimeout)
 	} else {
-		s.Sums = []Sum{of("without a lease", e.r.Resolution, e.told()...)}
+		s.Sums = []Sum{sum("without a lease", e.told()...)}
 	}
-	s.Cells = []string{cell}
+	e.r.Resolution, e.r.ResolutionStoreDown = s.Sums[0].is, s.Sums[len(s.Sums)-1].is
+	s.Cells = []string{e.r.resolvedText(e.in.Lease)}
 	return s
 }
 
+// bothUp is the headline measure. Anybody may win, so the winner's fastest decision is that of the faster side.
 func (e *explainer) bothUp() Step {
-	d := e.r.DoubleActive
-	apart := func(and ...Part) []Part {
-		first := min(e.r.Decision.Majority.Fastest, e.r.Decision.Lone.Fastest)
-		return append(append(e.told(), Part{Name: "the first decision", d: -first}), and...)
+	d := &e.r.DoubleActive
+	apart := func(of string, and ...Part) Sum {
+		first := min(e.sides[0].first.is, e.sides[1].first.is)
+		return sum(of, e.told(append([]Part{{Name: "the first decision", d: -first}}, and...)...)...)
 	}
 	if !e.in.Lease {
+		worst := apart("worst")
+		*d = DoubleActive{Watching: worst.is, Asking: worst.is, CutOff: worst.is}
 		return Step{
 			Name: "both sides up", Cells: []string{"at most " + short(d.CutOff)},
 			Text: "From the winner's decision until the loser is down. Each side decides on its own clock.",
-			Sums: []Sum{of("worst", d.CutOff, apart()...)}, Keys: e.keys(),
+			Sums: []Sum{worst}, Keys: e.keys(),
 		}
 	}
-	watching := []Part{{Name: "a few round trips to the store", d: d.Watching}}
-	if d.Watching != watchRoundTrips*roundTrip {
-		watching = apart(e.asking())
+	const watches = "the loser watches the verdict"
+	asking, cutOff := apart("the loser has to ask", e.asking()), apart("the loser cannot reach the store", e.givingUp()...)
+	watching := sum(watches, Part{Name: "a few round trips to the store", d: watchRoundTrips * roundTrip})
+	if asking.is < watching.is {
+		watching = apart(watches, e.asking())
 	}
+	*d = DoubleActive{Watching: watching.is, Asking: asking.is, CutOff: cutOff.is}
 	return Step{
 		Name:  "both sides up after the verdict",
 		Cells: []string{short(d.Watching) + ", " + short(d.Asking) + " or " + short(d.CutOff)},
 		Text: "At most, from the winner's write until the loser is down: " +
 			"if the loser watches the verdict, has to ask for the lease, or cannot reach the store.",
-		Sums: []Sum{
-			of("the loser watches the verdict", d.Watching, watching...),
-			of("the loser has to ask", d.Asking, apart(e.asking())...),
-			of("the loser cannot reach the store", d.CutOff, apart(e.givingUp()...)...),
-		},
+		Sums: []Sum{watching, asking, cutOff},
 		Keys: append([]string{keyResolver + "lease-majority.watch", keyLeaseTimeout}, e.lastKeys()...),
 	}
 }
@@ -293,7 +303,7 @@ func (e *explainer) gap() Step {
 	}
 	if !e.in.Probes.On() {
 		s.Text += "."
-		s.Sums, s.Keys = []Sum{of("worst", is, Part{Name: "suspicions that began so far apart", d: is})}, []string{keyProfile}
+		s.Sums, s.Keys = []Sum{sum("worst", Part{Name: "suspicions that began so far apart", d: is})}, []string{keyProfile}
 		return s
 	}
 	side := e.r.Detection.Majority
@@ -301,7 +311,7 @@ func (e *explainer) gap() Step {
 		side = e.r.Detection.Lone
 	}
 	s.Text += ": own probes and Serf take turns in being first."
-	s.Sums = []Sum{of("worst", is, Part{Name: "the last is noticed", d: side.Worst}, Part{Name: "the first is noticed", d: -side.Fastest})}
+	s.Sums = []Sum{sum("worst", Part{Name: "the last is noticed", d: side.Worst}, Part{Name: "the first is noticed", d: -side.Fastest})}
 	s.Keys = []string{keyProbe + "interval", keyProbe + "neighbours", keyProfile}
 	return s
 }
@@ -318,10 +328,10 @@ func (e *explainer) stableAfter() Step {
 		Keys: []string{keyStable},
 	}
 	if margin, table := gapMargin(gap), Sizing(e.in.Members); is == roundUp(table) {
-		s.Sums = []Sum{of("by the table", is, Part{Name: fmt.Sprintf("for %d members", e.in.Members), d: table},
+		s.Sums = []Sum{sum("by the table", Part{Name: fmt.Sprintf("for %d members", e.in.Members), d: table},
 			Part{Name: "rounding up", d: is - table})}
 	} else {
-		s.Sums = []Sum{of("by the gap", is, Part{Name: "between two failure detections", d: gap}, Part{Name: "margin", d: margin},
+		s.Sums = []Sum{sum("by the gap", Part{Name: "between two failure detections", d: gap}, Part{Name: "margin", d: margin},
 			Part{Name: "rounding up", d: is - gap - margin})}
 	}
 	return s
@@ -332,7 +342,7 @@ func (e *explainer) minorityDelay() Step {
 	return Step{
 		Name: "the larger side always asks first", Cells: []string{"with a minority delay of " + short(is)},
 		Text: fmt.Sprintf("It is %v now. A shorter one is safe: then the smaller side may win.", e.in.MinorityDelay),
-		Sums: []Sum{of("worst", is, Part{Name: "the larger half notices", d: after}, Part{Name: "the lone node notices", d: -before},
+		Sums: []Sum{sum("worst", Part{Name: "the larger half notices", d: after}, Part{Name: "the lone node notices", d: -before},
 			Part{Name: "rounding up", d: is - after + before})},
 		Keys: []string{keyDelay},
 	}
@@ -341,24 +351,23 @@ func (e *explainer) minorityDelay() Step {
 // columns is the width of the timeline.
 const columns = 64
 
-// timeline draws the worst case of both sides to scale.
-func (e *explainer) timeline() string {
-	if e.r.Resolution <= 0 {
+// Timeline draws the worst case of both sides to scale.
+func (r *Report) Timeline() string {
+	if r.Resolution <= 0 {
 		return ""
 	}
-	scale := e.r.Resolution / columns
+	scale := r.Resolution / columns
 	var b strings.Builder
 	fmt.Fprintf(&b, "The worst case; a column is %s:\n\n", scale.Round(10*time.Millisecond))
-	for _, side := range []string{larger, lonely} {
-		s := e.latest(side)
-		parts := append(s.Parts, Part{d: e.r.Resolution - s.is, mark: markTelling})
-		fmt.Fprintf(&b, "  %-13s%s\n", side, bar(parts, scale))
+	for i, name := range []string{larger, lonely} {
+		parts := append(slices.Clip(r.last[i].Parts), Part{d: r.Resolution - r.last[i].is, mark: markTelling})
+		fmt.Fprintf(&b, "  %-13s%s\n", name, bar(parts, scale))
 	}
 	legend := "  . not noticed   = stable-after   "
 	if strings.ContainsRune(b.String(), markUnstable) {
 		legend += "~ keeps changing   "
 	}
-	if e.delay() > 0 {
+	if r.last[1].has(markDelay) {
 		legend += "- minority delay   > lease, and "
 	} else {
 		legend += "> "

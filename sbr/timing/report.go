@@ -86,6 +86,10 @@ type Report struct {
 	MinorityDelay time.Duration
 	// Warnings are settings that are unsafe or pointless with these numbers.
 	Warnings []Warning
+	// Steps say where each of these times comes from; nil where there is nothing to cut.
+	Steps []Step
+
+	last []Sum // when each side decides at the latest
 }
 
 // Sides holds a time for the larger side of an even split and for a node that is cut off alone.
@@ -98,10 +102,10 @@ type Sides struct {
 // Warning.
 func Compute(in Input) Report {
 	in.Members = max(1, in.Members)
-	r := Report{StableAfter: roundUp(Sizing(in.Members))}
+	r := in.detect()
 	if in.Members > 1 {
-		r.detect(in)
-		r.decide(in)
+		e := explainer{in: in, r: &r}
+		e.explain()
 	}
 	r.Warnings = in.warnings(&r)
 	return r
@@ -110,9 +114,13 @@ func Compute(in Input) Report {
 // larger is how many members the larger side of an even split has.
 func (in Input) larger() int { return in.Members - in.Members/2 }
 
-// detect fills in when the two kinds of side know of the cut, and how far apart the single condemnations may
-// lie.
-func (r *Report) detect(in Input) {
+// detect works out when the two kinds of side know of the cut, how far apart the single condemnations may lie, and
+// which stable-after fits.
+func (in Input) detect() Report {
+	r := Report{StableAfter: roundUp(Sizing(in.Members))}
+	if in.Members < 2 {
+		return r
+	}
 	g, n, big := in.Gossip, in.Members, in.larger()
 	r.Serf = Sides{Majority: g.Detection(big, n), Lone: g.Detection(1, n)}
 	r.Detection = r.Serf
@@ -127,53 +135,14 @@ func (r *Report) detect(in Input) {
 		r.LargestGap = max(r.Detection.Majority.width(), r.Detection.Lone.width())
 	}
 	r.StableAfter = roundUp(max(r.StableAfter, r.LargestGap+gapMargin(r.LargestGap)))
+	r.MinorityDelay = roundUp(max(0, r.Detection.Majority.Worst-r.Detection.Lone.Fastest))
+	return r
 }
 
 // gapMargin is what stable-after leaves beyond the largest gap.
 func gapMargin(gap time.Duration) time.Duration { return max(time.Second, gap/5) }
 
 func (s Span) width() time.Duration { return s.Worst - s.Fastest }
-
-// decide fills in what follows from the detection once stable-after and the lease are added.
-func (r *Report) decide(in Input) {
-	r.Decision = Sides{
-		Majority: in.decision(r.Detection.Majority, in.larger()), Lone: in.decision(r.Detection.Lone, 1),
-	}
-	if in.Lease {
-		r.Decision.Lone.Fastest += in.MinorityDelay
-		r.Decision.Lone.Worst += in.MinorityDelay
-	}
-	told := max(r.Decision.Majority.Worst, r.Decision.Lone.Worst) + telling
-	r.Resolution, r.ResolutionStoreDown = told, told
-	// Anybody may win, so the winner's fastest decision is that of the faster side.
-	since := told - min(r.Decision.Majority.Fastest, r.Decision.Lone.Fastest)
-	r.DoubleActive = DoubleActive{Watching: since, Asking: since, CutOff: since}
-	if in.Lease {
-		r.Resolution += in.LeaseTimeout
-		r.ResolutionStoreDown += in.givingUp()
-		r.DoubleActive.Asking += in.LeaseTimeout
-		r.DoubleActive.CutOff += in.givingUp()
-		r.DoubleActive.Watching = min(watchRoundTrips*roundTrip, r.DoubleActive.Asking)
-	}
-	r.MinorityDelay = roundUp(max(0, r.Detection.Majority.Worst-r.Detection.Lone.Fastest))
-}
-
-// givingUp is how long a side needs to give up that does not reach the store: the decision deadline, the
-// attempt that is under way when it passes, and the one attempt that a member makes which is told to go down
-// but has not tried itself.
-func (in Input) givingUp() time.Duration {
-	return in.LeaseDeadline + 2*(in.LeaseTimeout+in.LeaseRetry)
-}
-
-// decision adds stable-after. Each change of the view starts it anew, so the last condemnation counts; but a
-// view that keeps changing is ended by down-all-when-unstable, counted from the first one.
-func (in Input) decision(all Span, side int) Span {
-	d := Span{Fastest: all.Fastest + in.StableAfter, Worst: all.Worst + in.StableAfter}
-	if in.Unstable > 0 {
-		d.Worst = min(d.Worst, in.Gossip.First(side, in.Members).Worst+in.StableAfter+in.Unstable)
-	}
-	return d
-}
 
 func roundUp(d time.Duration) time.Duration {
 	if r := d.Truncate(time.Second); r != d {
@@ -186,7 +155,7 @@ func roundUp(d time.Duration) time.Duration {
 // recommends. It is for sbr.Config.StableFor.
 func StableFor(g Gossip, probes reachability.Settings) func(members int) time.Duration {
 	return func(members int) time.Duration {
-		return Compute(Input{Members: members, Gossip: g, Probes: probes}).StableAfter
+		return Input{Members: max(1, members), Gossip: g, Probes: probes}.detect().StableAfter
 	}
 }
 
@@ -236,11 +205,10 @@ func (r *Report) Rows(lease bool) (rows []Row) {
 	}
 	both("the side decides after", r.Decision)
 	row("between two failure detections", "at most "+short(r.LargestGap))
+	row("resolved after", r.resolvedText(lease))
 	if !lease {
-		row("resolved after", "at most "+short(r.Resolution))
 		row("both sides up", "at most "+short(r.DoubleActive.CutOff))
 	} else {
-		row("resolved after", "at most "+short(r.Resolution)+", "+short(r.ResolutionStoreDown)+" while the lease store is unreachable")
 		row("both sides up after the verdict", "at most")
 		row("  the loser watches it", short(r.DoubleActive.Watching))
 		row("  the loser has to ask", short(r.DoubleActive.Asking))
@@ -249,6 +217,14 @@ func (r *Report) Rows(lease bool) (rows []Row) {
 	}
 	row("recommended stable-after", short(r.StableAfter))
 	return rows
+}
+
+func (r *Report) resolvedText(lease bool) string {
+	text := "at most " + short(r.Resolution)
+	if lease {
+		text += ", " + short(r.ResolutionStoreDown) + " while the lease store is unreachable"
+	}
+	return text
 }
 
 // Warning is a setting that is allowed but unsafe or pointless.
