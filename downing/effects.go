@@ -295,7 +295,9 @@ func (e *engine) remove(ids []sbr.ID) {
 				e.rec.add(countRemovals, outcomeFailed)
 				e.log.Warn("sbr: could not remove a downed member, trying again", "member", NameOf(id), "error", err)
 			} else if removed {
-				e.inbox.Post(func() { e.occur(about(OccurredRemoved, id, " is removed")) })
+				o := about(OccurredRemoved, id, " is removed")
+				o.labels = []string{outcomeRemoved}
+				e.inbox.Post(func() { e.occur(o) })
 			}
 		})
 	}

@@ -223,6 +223,12 @@ func (s *stretch) set(on bool) {
 	}
 }
 
+// end is what a member that is down shows.
+func (r *readings) end() {
+	r.suspended.set(false)
+	r.blind.set(false)
+}
+
 func (s *stretch) age(now time.Time) time.Duration {
 	if s.since.IsZero() {
 		return 0

@@ -39,11 +39,9 @@ type Occurrence struct {
 	// Details are further facts, under the keys that they have in the log.
 	Details []slog.Attr
 
-	by       holder        // who suspends
 	cause    string        // of a suspension, see the causes of an episode
 	decision *sbr.Decision // of a decision
-	message  wire.Kind     // what was ignored
-	err      error         // why the agent is silent
+	labels   []string      // of what counts it
 	known    bool          // the log has said it
 }
 
@@ -81,14 +79,16 @@ type manner struct {
 	alike bool
 	// spanned: a span of the trace tells of it, or nothing does.
 	spanned bool
-	counts  *instrument // counts it, without labels
+	counts  *instrument     // counts it, under the occurrence's labels
+	shows   func(*readings) // what is the case from then on
 }
 
 var manners = map[string]manner{
 	OccurredWaiting:            {level: slog.LevelWarn, retried: true},
 	OccurredUnreachable:        {alike: true},
 	OccurredReachable:          {alike: true},
-	OccurredSuspended:          {level: slog.LevelWarn},
+	OccurredSuspended:          {level: slog.LevelWarn, counts: countSuspensions, shows: func(now *readings) { now.suspended.set(true) }},
+	OccurredResumed:            {shows: func(now *readings) { now.suspended.set(false) }},
 	OccurredDeadline:           {spanned: true},
 	OccurredAsking:             {retried: true, spanned: true},
 	OccurredGranted:            {spanned: true},
@@ -96,16 +96,17 @@ var manners = map[string]manner{
 	OccurredUnknown:            {level: slog.LevelWarn, retried: true},
 	OccurredLost:               {level: slog.LevelWarn, counts: countLeaseLosses},
 	OccurredTold:               {retried: true, alike: true},
-	OccurredRemoved:            {alike: true},
+	OccurredRemoved:            {alike: true, counts: countRemovals},
 	OccurredRefused:            {level: slog.LevelWarn, retried: true, spanned: true, counts: countKnocks},
-	OccurredAgentSilent:        {level: slog.LevelError},
-	OccurredDown:               {level: slog.LevelError, spanned: true, counts: countDowns},
+	OccurredAgentSilent:        {level: slog.LevelError, counts: countAgentFailures, shows: func(now *readings) { now.blind.set(true) }},
+	OccurredAgentAnswers:       {shows: func(now *readings) { now.blind.set(false) }},
+	OccurredDown:               {level: slog.LevelError, spanned: true, counts: countDowns, shows: (*readings).end},
 	stepOrder:                  {alike: true}, // no occurrence: an order that this member obeys
-	string(sbr.TopicArmed):     {spanned: true},
-	string(sbr.TopicDecision):  {level: slog.LevelWarn},
+	string(sbr.TopicArmed):     {spanned: true, shows: func(now *readings) { now.armed = true }},
+	string(sbr.TopicDecision):  {level: slog.LevelWarn, counts: countDecisions},
 	string(sbr.TopicBackwards): {level: slog.LevelWarn, counts: countBackwards},
 	string(sbr.TopicConflict):  {level: slog.LevelError, counts: countConflicts},
-	string(sbr.TopicIgnored):   {spanned: true},
+	string(sbr.TopicIgnored):   {spanned: true, counts: countIgnored},
 }
 
 // occur says what happened, to everybody who wants to know. Loop only.
@@ -180,7 +181,7 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 		o = o.with(ids("members", e.present()))
 	case sbr.TopicDecision:
 		d := x.Decision
-		o.decision, o.Reason = d, d.Reason
+		o.decision, o.Reason, o.labels = d, d.Reason, []string{d.Final.String()}
 		o = o.with(slog.String("decision", d.Final.String()), ids("downed", d.Down))
 	case sbr.TopicVerdict:
 		v := e.resolver.Verdict()
@@ -203,12 +204,11 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 			}
 		}
 	case sbr.TopicIgnored:
-		switch e.stepping.(type) {
-		case sbr.Told:
-			o.message = wire.KindVerdict
-		case sbr.Ordered:
-			o.message = wire.KindOrder
+		message := wire.KindVerdict
+		if _, is := e.stepping.(sbr.Ordered); is {
+			message = wire.KindOrder
 		}
+		o.labels = []string{string(message), ignoredResolver}
 	}
 	return o
 }

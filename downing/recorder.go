@@ -72,40 +72,13 @@ func (r *recorder) set(f func(*readings)) {
 
 // measure makes metrics of an occurrence.
 func (r *recorder) measure(o *Occurrence) {
-	if c := manners[o.Kind].counts; c != nil {
-		r.add(c)
+	m := manners[o.Kind]
+	if m.counts != nil {
+		r.add(m.counts, o.labels...)
 	}
-	switch o.Kind {
-	case string(sbr.TopicArmed):
-		r.set(func(now *readings) { now.armed = true })
-	case string(sbr.TopicDecision):
-		r.add(countDecisions, o.decision.Final.String())
-	case string(sbr.TopicIgnored):
-		r.add(countIgnored, string(o.message), ignoredResolver)
-	case OccurredWaiting:
-		r.set(func(now *readings) { now.awaits = o.by == byStart })
-	case OccurredSuspended:
-		r.suspended(o.by)
-	case OccurredResumed:
-		r.set(func(now *readings) { now.suspended.set(false) })
-	case OccurredAgentSilent:
-		r.add(countAgentFailures, agentFault(o.err))
-		r.set(func(now *readings) { now.blind.set(true) })
-	case OccurredAgentAnswers:
-		r.set(func(now *readings) { now.blind.set(false) })
-	case OccurredRemoved:
-		r.add(countRemovals, outcomeRemoved)
-	case OccurredDown:
-		r.set(func(now *readings) {
-			now.suspended.set(false)
-			now.blind.set(false)
-		})
+	if m.shows != nil {
+		r.set(m.shows)
 	}
-}
-
-func (r *recorder) suspended(by holder) {
-	r.add(countSuspensions, string(by))
-	r.set(func(now *readings) { now.suspended.set(true) })
 }
 
 // agentFault is why the Serf agent does not answer.

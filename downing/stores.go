@@ -160,13 +160,14 @@ func (e *engine) startWaits(err error, said string) string {
 	}, text)
 	if now != said {
 		o := because(OccurredWaiting, "waits and does not join: the lease "+e.cfg.leaseName()+" cannot be used", oneLine(err))
-		o.by = byStart
 		e.occur(o.with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
 	}
+	e.rec.set(func(now *readings) { now.awaits = true })
 	if !e.held.any() { // nothing runs yet that could be in the way
 		e.held.begin(byStart, text)
 		e.life.Suspend(text)
-		e.rec.suspended(byStart)
+		e.rec.add(countSuspensions, string(byStart))
+		e.rec.set(func(now *readings) { now.suspended.set(true) })
 	}
 	return now
 }

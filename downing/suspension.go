@@ -70,7 +70,7 @@ func (e *engine) hold(by holder, reason string) {
 	if by == byNewness { // who is waited for stands in the line before
 		o = because(OccurredSuspended, "suspended", "it waits for the cluster that the last verdict left")
 	}
-	o.by, o.cause = by, e.cause(by)
+	o.labels, o.cause = []string{string(by)}, e.cause(by)
 	e.occur(o.with(slog.String("cause", o.cause)))
 	e.life.Suspend(reason)
 }
@@ -116,7 +116,7 @@ func (e *engine) see(silence error) bool {
 		e.blindSince = time.Now()
 		e.answerProbes(false)
 		o := because(OccurredAgentSilent, "the Serf agent does not answer", oneLine(silence))
-		o.err = silence
+		o.labels = []string{agentFault(silence)}
 		e.occur(o.with(slog.Duration("down-after", e.cfg.AgentTimeout)))
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:
