@@ -17,10 +17,7 @@ func (c *cluster) afterOneVerdict() (before, after lease.Record) {
 	c.t.Helper()
 	c.Form(5)
 	before = c.Store.Snapshot().Record
-	four := []string{"n1", "n2", "n3", "n4"}
-	require.NoError(c.t, c.Net.Partition(four, []string{"n5"}))
-	c.requireOneSide([][]string{four}, 5*time.Minute)
-	<-c.provider("n5").Done()
+	c.removes([]string{"n1", "n2", "n3", "n4"}, []string{"n5"})
 	c.Net.Heal()
 	time.Sleep(3 * time.Minute)
 	return before, c.Store.Snapshot().Record

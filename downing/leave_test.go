@@ -17,10 +17,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-var (
-	larger = []string{"n1", "n2", "n3"}
-	fresh  = []string{"n6", "n7", "n8"}
-)
+var fresh = []string{"n6", "n7", "n8"}
 
 // crash ends members as a power failure does.
 func (c *cluster) crash(names ...string) {
@@ -46,27 +43,15 @@ func (c *cluster) leave(names ...string) {
 	all.Wait()
 }
 
-// boot starts members that find each other.
-func (c *cluster) boot(names ...string) {
-	c.t.Helper()
-	for i, n := range names {
-		c.Boot(n, names[:i]...)
-	}
-}
-
 // decided is a cluster of five behind a verdict that n1 n2 n3 have survived; n4 and n5 are members again.
 func (c *cluster) decided() {
 	c.t.Helper()
 	c.Form(5)
-	require.NoError(c.t, c.Net.Partition(larger, []string{"n4", "n5"}))
-	c.requireOneSide([][]string{larger}, 5*time.Minute)
-	for _, n := range []string{"n4", "n5"} {
-		<-c.provider(n).Done()
-	}
+	c.removes(upper, lower)
 	c.Net.Heal()
 	c.Boot("n4", "n1")
 	c.Boot("n5", "n1")
-	c.requireWhole(5*time.Minute, "n1", "n2", "n3", "n4", "n5")
+	c.requireWhole(5*time.Minute, allFive...)
 	time.Sleep(2 * time.Minute) // the lease is released
 }
 
@@ -105,7 +90,7 @@ func TestLeave_ScaledInThenPowerLoss(t *testing.T) {
 		rest := []string{"n1", "n2", "n4", "n5"}
 		c.requireWhole(time.Minute, rest...)
 		c.crash(rest...)
-		c.boot(rest...)
+		c.boots(rest...)
 		c.requireWhole(time.Minute, rest...)
 	})
 }
@@ -117,11 +102,11 @@ func TestLeave_FullStopThenNewNames(t *testing.T) {
 		c.decided()
 		before := c.Store.Snapshot()
 		writes := c.writes()
-		c.leave("n1", "n2", "n3", "n4", "n5")
+		c.leave(allFive...)
 		require.LessOrEqual(t, c.writes()-writes, uint64(5))
 		require.Empty(t, c.verdict().Remaining())
 		require.Equal(t, before.Record.Token, c.verdict().Token)
-		c.boot(fresh...)
+		c.boots(fresh...)
 		c.requireWhole(time.Minute, fresh...)
 		require.NotEmpty(t, c.verdict().Heirs)
 	})
@@ -132,9 +117,9 @@ func TestLeave_FullStopThenNewNames(t *testing.T) {
 func TestLeave_FullStopThenIslands(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		c.leave("n1", "n2", "n3", "n4", "n5")
-		c.boot("n6", "n7")
-		c.boot("n8", "n9")
+		c.leave(allFive...)
+		c.boots("n6", "n7")
+		c.boots("n8", "n9")
 		time.Sleep(5 * time.Minute)
 		c.requireWaiting("n8", "n9")
 		require.Equal(t, sbr.StateUp, c.provider("n6").Status().State)
@@ -149,7 +134,7 @@ func TestLeave_FullStopThenIslands(t *testing.T) {
 func TestLeave_LastSurvivorHandsTheRecordOn(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		for _, n := range larger {
+		for _, n := range upper {
 			c.leave(n)
 		}
 		require.Equal(t, []string{"n4", "n5"}, nodesOf(c.verdict().Remaining()))
@@ -175,7 +160,7 @@ func TestLeave_LastSurvivorHandsTheRecordOn(t *testing.T) {
 func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		for _, n := range larger {
+		for _, n := range upper {
 			c.leave(n)
 		}
 		r := c.Store.Snapshot().Record
@@ -198,7 +183,7 @@ func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 func TestLeave_AmongSuspects(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		c.Eventually(time.Minute, "n3 is suspended", func() bool {
 			return c.provider("n3").Status().State == sbr.StateSuspended
 		})
@@ -326,8 +311,8 @@ func TestLeave_BesideAgents(t *testing.T) {
 func TestBootstrap_AfterACrashOfEverything(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		c.crash("n1", "n2", "n3", "n4", "n5")
-		c.boot(fresh...)
+		c.crash(allFive...)
+		c.boots(fresh...)
 		time.Sleep(5 * time.Minute)
 		c.requireWaiting(fresh...)
 		require.Contains(t, c.provider("n7").Status().SuspendedBecause, "--bootstrap=1")
@@ -336,7 +321,7 @@ func TestBootstrap_AfterACrashOfEverything(t *testing.T) {
 		c.Boot("n7", "n6", "n8")
 		c.requireWhole(2*time.Minute, fresh...)
 		require.Contains(t, c.verdict().Reason, "an operator says by --bootstrap=1 that n1, n2, n3 have ended for good")
-		require.Equal(t, larger, nodesOf(c.verdict().Down))
+		require.Equal(t, upper, nodesOf(c.verdict().Down))
 	})
 }
 
@@ -352,11 +337,11 @@ func bootstraps(token uint64) func(string, *downing.Config) {
 func TestBootstrap_OnTwoIslands(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
-		c.crash("n1", "n2", "n3", "n4", "n5")
+		c.crash(allFive...)
 		islands := [][]string{{"n6", "n7"}, {"n8", "n9"}}
 		c.Options.Config = bootstraps(1)
-		c.boot(islands[0]...)
-		c.boot(islands[1]...)
+		c.boots(islands[0]...)
+		c.boots(islands[1]...)
 		c.requireOneSide(islands, 5*time.Minute)
 		require.EqualValues(t, 2, c.verdict().Token)
 		lost := slices.DeleteFunc([]string{"n6", "n7", "n8", "n9"}, func(n string) bool {

@@ -18,15 +18,12 @@ import (
 // minorityWins cuts n1 n2 n3 off from the store and from n4 n5, which win.
 func minorityWins(t *testing.T, c *cluster) {
 	t.Helper()
-	larger := []string{"n1", "n2", "n3"}
-	for _, n := range larger {
+	for _, n := range upper {
 		c.Store.View(n).SetUnavailable(true)
 	}
-	require.NoError(t, c.Net.Partition(larger, []string{"n4", "n5"}))
-	c.requireOneSide([][]string{{"n4", "n5"}}, 5*time.Minute)
+	c.removes(lower, upper)
 	c.Eventually(time.Minute, "no verdict", func() bool { return c.provider("n4").Status().State == "up" }) // losers can be down before it
-	for _, n := range larger {
-		<-c.provider(n).Done()
+	for _, n := range upper {
 		c.Store.View(n).SetUnavailable(false)
 	}
 }

@@ -55,29 +55,18 @@ func (c *cluster) requireOneSide(groups [][]string, within time.Duration) {
 	c.t.Helper()
 	c.Eventually(within, "the members that are up are no side", func() bool {
 		up := c.Up()
-		for _, g := range groups {
-			if equalSets(up, g) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(up, slices.Sorted(slices.Values(g))) })
 	})
 }
 
-func equalSets(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
+// removes cuts members off, and waits until they are down, and those that stay are up.
+func (c *cluster) removes(stay, gone []string) {
+	c.t.Helper()
+	require.NoError(c.t, c.Net.Partition(stay, gone))
+	c.requireOneSide([][]string{stay}, 5*time.Minute)
+	for _, n := range gone {
+		<-c.provider(n).Done()
 	}
-	in := make(map[string]bool)
-	for _, x := range a {
-		in[x] = true
-	}
-	for _, x := range b {
-		if !in[x] {
-			return false
-		}
-	}
-	return true
 }
 
 // Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do. The largest

@@ -112,9 +112,7 @@ func TestStart_InIslands(t *testing.T) {
 			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 				c.Form(5)
 				if decided {
-					require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
-					c.requireOneSide([][]string{{"n1", "n2", "n3", "n4"}}, 5*time.Minute)
-					<-c.provider("n5").Done()
+					c.removes(allFive[:4], allFive[4:])
 					c.Net.Heal()
 					c.Boot("n5", "n1")
 					c.requireWhole(5*time.Minute, allFive...)
@@ -185,10 +183,8 @@ func TestStart_OneDoesNotReturn(t *testing.T) {
 			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 				up := allFive
 				if c.Form(5); decided {
-					require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
-					up = []string{"n1", "n2", "n3", "n4"}
-					c.requireOneSide([][]string{up}, 5*time.Minute)
-					<-c.provider("n5").Done()
+					up = allFive[:4]
+					c.removes(up, allFive[4:])
 				}
 				time.Sleep(time.Minute)
 				gone := c.Member("n1").Serf.LocalMember().Tags[downing.TagUID]
@@ -226,11 +222,7 @@ func TestStart_WhoeverComesBack(t *testing.T) {
 func TestStart_LosersWithoutDisks(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, d *disks) {
 		c.Form(5)
-		require.NoError(t, c.Net.Partition(upper, lower))
-		c.requireOneSide([][]string{upper}, 5*time.Minute)
-		for _, n := range lower {
-			<-c.provider(n).Done()
-		}
+		c.removes(upper, lower)
 		d.lose(lower...)
 		c.boots(lower...)
 		c.requireNeverBoth(upper, lower, 5*time.Minute)
@@ -321,7 +313,7 @@ func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 	undecided := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
 	withDisks(t, undecided, func(t *testing.T, c *cluster, d *disks) {
 		c.afterOneVerdict()
-		side, others := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
+		side, others := upper, lower
 		for _, n := range append(slices.Clone(side), "n4") {
 			c.Member(n).Store.SetUnavailable(true)
 		}
