@@ -19,6 +19,8 @@ import (
 // it can be what it says it is; what can be looked up is looked up. That is no substitute for the key: a
 // member that lies about itself is believed.
 
+const foreignSender = "its sender is no member here"
+
 // forged says why a message cannot be what it says it is; empty if it can. Loop only.
 func (e *engine) forged(q *query, m *wire.Message) string {
 	from, known := e.resolver.Member(m.From)
@@ -26,7 +28,7 @@ func (e *engine) forged(q *query, m *wire.Message) string {
 	case q.from != "" && q.from != NameOf(m.From):
 		return fmt.Sprintf("it was sent by the node %s", q.from)
 	case !known && m.Kind != wire.KindStanding: // who asks may be out
-		return "its sender is no member here"
+		return foreignSender
 	case m.Kind == wire.KindOrder && !q.asked:
 		return e.unfit(&from, m)
 	default:

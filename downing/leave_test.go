@@ -12,6 +12,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -204,6 +205,20 @@ func TestLeave_AGoodbyeThatWasMissedIsSaidAgain(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		c.requireWhole(time.Minute, "n1", "n2", "n4", "n5")
+	})
+}
+
+// A goodbye is said more than once, and what arrives after the member has left is no news to anybody.
+func TestLeave_InPeaceWarnsOfNothing(t *testing.T) {
+	var log logtest.Log
+	warned := func(_ string, c *downing.Config) { c.Logger = log.Warnings() }
+	virtual(t, warned, func(t *testing.T, c *cluster) {
+		c.Form(5)
+		for _, name := range clustertest.Names(4) {
+			c.leave(name)
+			time.Sleep(time.Minute)
+		}
+		require.Empty(t, log.With("ignored a message"))
 	})
 }
 

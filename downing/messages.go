@@ -107,7 +107,10 @@ func (e *engine) respond(q *query, m wire.Message) {
 // onMessage takes in what another member said. An answer means that it was handled, not merely received.
 func (e *engine) onMessage(q *query, m wire.Message) {
 	e.rec.add(countHeard, string(m.Kind))
-	if why := e.forged(q, &m); why != "" {
+	switch why := e.forged(q, &m); {
+	case why == foreignSender && m.Kind == wire.KindBye: // said again: by the first one it is no member any more
+		return
+	case why != "":
 		e.ignore(q, &m, ignoredForged, why)
 		return
 	}
