@@ -18,9 +18,9 @@ import (
 // downTimeout is how long sbr down waits: longer than an agent with default settings tries the lease.
 const downTimeout = 30 * time.Second
 
-const downHelp = `Down removes a member from the cluster for good, at an operator's word: a running sbr agent asks the lease for a verdict that leaves the member out.
+const downHelp = `Down removes a member from the cluster for good, on the decision of an operator: a running sbr agent asks the lease for a verdict that leaves the member out.
 Without a lease (active-strategy) it gives an order, which only the first member of a side can. So it is as safe as what the resolver
-decides by itself, where serf force-leave is only a word: should the member still run, it learns the verdict and goes down.
+decides by itself, which serf force-leave is not: should the member still run, it reads the verdict and goes down.
 
 The agent asked must be another member's. MEMBER is a node name, or an incarnation where two members have one name. The reason is kept in the verdict.
 
@@ -35,7 +35,7 @@ const downExample = `  sbr down n4 --reason 'disk is broken'
   sbr down n4 --yes --url http://n1.example.com:7380 --token-file token -o json`
 
 func newDown(s streams) *cobra.Command {
-	c := &cobra.Command{Use: "down MEMBER", Short: "down a member at an operator's word", Long: downHelp, Example: downExample, Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "down MEMBER", Short: "down a member on the decision of an operator", Long: downHelp, Example: downExample, Args: cobra.ExactArgs(1)}
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	flags, output := addAgent(c), addFormat(c)
 	timeout := c.Flags().Lookup("timeout")

@@ -22,7 +22,7 @@ and checks the promises in each state. It leaves nothing to chance:
 
   - every way to cut the cluster into two or more sides;
   - every order in which the sides decide: at the same moment, and one 2 s (while a race is under way) or 75 s after another (when the
-    winner has given the lease back);
+    winner has released the lease);
   - every order in which deadlines, messages, requests to the lease store and its answers come;
   - at every moment each fault, as many as allowed: a message, a request or an answer comes late or never (--lost), a member crashes
     (--crashes), is paused (--pauses), leaves (--leaves) or starts anew (--restarts), an operator removes a
@@ -88,7 +88,7 @@ func newExplore(s streams) *cobra.Command {
 	f.IntVar(&o.plan.NoStore, "no-store", 0, "how many members may be unable to reach the lease store: every choice of them")
 	f.BoolVar(&o.plan.LateCut, "late-detection", false, "let --lost happen to the news of the cut, too: a member notices another one later")
 	f.Var(word{&o.strategy, strategies.Keys()}, "strategy", "the strategy, by its `KEY` in the configuration")
-	o.unknown = addWord(c, "when-lease-unknown", "", "down", "what a side does when none of it can learn the fate of the lease", "down", "suspend")
+	o.unknown = addWord(c, "when-lease-unknown", "", "down", "what a side does when none of its members gets an answer from the store", "down", "suspend")
 	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case", "on", "off")
 	f.DurationVar(&o.budget, "time", 0, "how long at most (default: until everything was tried)")
 	o.output = addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON)

@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-const leaseReleaseHelp = `Release gives up a lease that was acquired under the same owner's name. Token and verdict stay in it.
+const leaseReleaseHelp = `Release frees a lease that was acquired under the same owner's name. Token and verdict stay in it.
 
 Exit statuses: 0 released, 1 outcome unknown, 2 bad usage, 3 not released: the owner does not hold it.`
 
@@ -49,7 +49,7 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 
 func newLeaseRelease(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "release", Short: "give up a lease of one's own", Long: leaseReleaseHelp,
+		Use: "release", Short: "release a lease that this owner holds", Long: leaseReleaseHelp,
 		Example: "  sbr lease release file:/run/backup.lease",
 	}
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)

@@ -18,7 +18,7 @@ With --forget-verdict the last verdict is dropped as well, of a sound lease too:
 broken and its survivors are gone. The next member that starts is free then. Fences (lease/fence) have seen the large token: reset them, too.
 
 Every member has to be stopped before: one that remembers more writes that back, and after --forget-verdict one that was downed and never
-heard of it goes on beside the others. So reset asks the agent (--url, $SBR_URL, http.listen of -f, else http://127.0.0.1:7380), and refuses while
+learnt it goes on beside the others. So reset asks the agent (--url, $SBR_URL, http.listen of -f, else http://127.0.0.1:7380), and refuses while
 it answers and remembers more. Those that do not answer cannot be asked: reset wants the word yes, which says that no member runs,
 is cut off or paused (a suspended machine) that took part before.
 

@@ -45,7 +45,7 @@ CMD gets the signals that this program gets. To end it, it gets SIGTERM, with it
 renewed it gets SIGTERM so long before the lease runs out, and SIGKILL when it does. If somebody took the lease away it gets SIGKILL at once. What
 CMD has started and left behind is ended with it, on Linux also what left its process group; so CMD must not put itself into the background.
 
-With --once, for cron: the process that gets the lease runs CMD, the others leave with 0 as soon as the holder has shown that it lives, which takes a heartbeat
+With --once, for cron: the process that gets the lease runs CMD, the others leave with 0 as soon as they have observed a heartbeat of the holder, which takes a heartbeat
 interval. --hold-for keeps the lease for those that come a bit later.
 
 All who share a lease need the same --heartbeat-timeout. It must not be the lease that decides partitions: that one is the resolver's.

@@ -24,8 +24,8 @@ The text has a line for each file, each failed run with its reasons and the comm
 
 A run fails when an expectation of the file is not met, or when one of the promises is broken, whatever the file expects:
   S1  two sides of one partition never both stay up          S2  who was downed never takes part again
-  S3  a holder of the lease is replaced only when it may be  S4  "don't know" is never read as "granted"
-  L1  a side that reaches the lease is not given up          L2  whoever leads a side decides when it is due, not later
+  S3  a holder of the lease is replaced only when it may be  S4  an unknown outcome is never read as "granted"
+  L1  a side that reaches the lease is not given up          L2  the leader of a side decides when it is due, not later
   L3  nothing is asked of the lease while all are reachable  and nobody decides before its view is stable, or without a reason
 
 --compare plays the same files with the same seeds under each of several strategies, or under the settings of files like sbr.yaml, and

@@ -16,7 +16,7 @@ const singletonsHelp = `Singletons asks a running sbr agent which programs are a
 run now, as far as it knows.
 
 The phase is what this member does: idle (it runs elsewhere, or nowhere), taking (it asks the others, or waits for the removal margin), acquiring (it waits
-for the lease), active (it runs here), resting (it is about to be started again here), stopping, releasing (the lease is given back).
+for the lease), active (it runs here), resting (a pause before it is started again here), stopping, releasing (the lease is released).
 ` + agentHelp + `
 
 Exit statuses: 0 an agent answered, also where nothing is attached; 1 none did; 2 bad usage.`
