@@ -19,9 +19,11 @@ func (c *Config) StableIn(members int) time.Duration {
 }
 
 // UnstableIn returns down-all-when-unstable in a cluster of so many members. Zero: off.
-func (c *Config) UnstableIn(members int) time.Duration {
+func (c *Config) UnstableIn(members int) time.Duration { return c.unstableWith(c.StableIn(members)) }
+
+func (c *Config) unstableWith(stableAfter time.Duration) time.Duration {
 	if c.DownAllWhenUnstable == Auto {
-		return UnstableAfter(c.StableIn(members))
+		return UnstableAfter(stableAfter)
 	}
 	return c.DownAllWhenUnstable
 }
@@ -65,12 +67,7 @@ func (r *Resolver) measure() {
 }
 
 // stableAfter is stable-after in force: how long the view must not have changed before this member decides.
-func (r *Resolver) stableAfter() time.Duration {
-	if r.cfg.StableAfter == Auto {
-		return r.stable
-	}
-	return r.cfg.StableAfter
-}
+func (r *Resolver) stableAfter() time.Duration { return r.stable }
 
 // leaseDeadline is how long a side tries to learn the lease's fate. Under Auto a side decides sooner, and so does one
 // that tries in vain: stable-after, but long enough for two tries that time out, and never more than LeaseDeadline.
@@ -82,12 +79,7 @@ func (r *Resolver) leaseDeadline() time.Duration {
 }
 
 // unstableAfter is down-all-when-unstable in force. Zero: off.
-func (r *Resolver) unstableAfter() time.Duration {
-	if r.cfg.DownAllWhenUnstable == Auto {
-		return UnstableAfter(r.stableAfter())
-	}
-	return r.cfg.DownAllWhenUnstable
-}
+func (r *Resolver) unstableAfter() time.Duration { return r.cfg.unstableWith(r.stable) }
 
 // autoText goes on a sentence with what stable-after is, if it is auto.
 func (r *Resolver) autoText() string {

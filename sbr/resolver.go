@@ -49,9 +49,9 @@ type Resolver struct {
 
 	armed, suspended, down, left bool
 
-	// size is how many members the last settled view had, stable what stable-after is for them, if it is auto.
-	size    int
+	// stable is stable-after; if that is auto, for the members that the last settled view had: so many as size says.
 	stable  time.Duration
+	size    int
 	sizedAt uint64 // the version of the table then
 
 	lastChange  time.Duration // the last event that resets the stable deadline
@@ -103,7 +103,7 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 		return nil, fmt.Errorf("sbr: %w", errAutoAlone)
 	}
 	r := &Resolver{
-		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1,
+		cfg: cfg, strategy: strategy, self: self.ID, now: now, lastChange: now, idleAt: -1, stable: cfg.StableAfter,
 		table: table{index: make(map[ID]int)}, orders: make(map[ID]struct{}),
 		releaseAt: never, removeAt: never, passAt: never, recheckAt: never, restoreAt: never,
 	}

@@ -45,21 +45,15 @@ func (t *tags) missing(has map[string]string) bool {
 	return !tagged(has, set, remove)
 }
 
+// tagged reports whether setting and removing would change nothing.
 func tagged(has, set map[string]string, remove []string) bool {
-	for key, value := range set {
-		if got, ok := has[key]; !ok || got != value {
-			return false
-		}
-	}
+	then := make(map[string]string, len(has)+len(set))
+	maps.Copy(then, has)
 	for _, key := range remove {
-		if _, both := set[key]; both {
-			continue
-		}
-		if _, ok := has[key]; ok {
-			return false
-		}
+		delete(then, key)
 	}
-	return true
+	maps.Copy(then, set)
+	return maps.Equal(then, has)
 }
 
 // Tag implements downing.Agent. What it has set is set again when the agent restarts.
