@@ -11,8 +11,8 @@ var _ sbr.Strategy = DownAll{}
 // Decide answers DownAll (as Akka and Pekko do: always, also when members are indirectly connected), or None
 // for a view in which nobody is unreachable.
 func (DownAll) Decide(v *sbr.View) sbr.Choice {
-	s := count(v, "")
-	if !s.cut && len(v.IndirectlyConnected()) == 0 {
+	s := look(v, "")
+	if s.whole() {
 		return nothing()
 	}
 	return s.choose(sbr.DownAll, s.reach(", and this strategy keeps no part of a partition"))

@@ -21,14 +21,7 @@ type survey struct {
 }
 
 func look(v *sbr.View, role string) survey {
-	s := count(v, role)
-	s.indirect = len(v.IndirectlyConnected())
-	return s
-}
-
-// count is look for a strategy to which it is all one who is indirectly connected.
-func count(v *sbr.View, role string) survey {
-	s := survey{role: role, lowest: v.Lowest(role)}
+	s := survey{role: role, lowest: v.Lowest(role), indirect: len(v.IndirectlyConnected())}
 	s.here, s.there = v.Count(role)
 	for i := 0; i < len(v.Members) && !s.cut; i++ {
 		s.cut = v.Members[i].Unreachable
