@@ -160,14 +160,15 @@ func (l *leaseFlags) with(ctx context.Context, f func(*target) error) error {
 }
 
 // owned opens a lease under an owner's name. It is closed, not released, at the end.
-// A heartbeatTimeout other than zero replaces the configuration's.
+// Without a name it is user@host, so that a release finds what an acquire in another process has acquired. A heartbeatTimeout
+// other than zero replaces the configuration's.
 func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease) error) error {
 	return l.with(ctx, func(t *target) error {
 		if heartbeatTimeout != 0 {
 			t.settings.HeartbeatTimeout = heartbeatTimeout
 			t.settings.HeartbeatInterval = min(t.settings.Interval(), heartbeatTimeout/3) // nobody sends any
 		}
-		own, err := lease.New(t.store, owner, t.settings, lease.Options{})
+		own, err := lease.New(t.store, cmp.Or(owner, userName()+"@"+hostName()), t.settings, lease.Options{})
 		if err != nil {
 			return badInput{err}
 		}
@@ -178,16 +179,15 @@ func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout t
 
 // addOwner gives a command the flag --owner.
 func addOwner(c *cobra.Command) *string {
-	return c.Flags().String("owner", defaultOwner(), "under whose name; the same name is the same owner")
+	return c.Flags().String("owner", "", "under whose name; the same name is the same owner (default: USER@HOST)")
 }
 
-// defaultOwner is user@host: so that a release finds what an acquire in another process has acquired.
-func defaultOwner() string {
-	name := "nobody"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return "nobody"
 	}
-	return name + "@" + hostName()
+	return u.Username
 }
 
 func hostName() string {

@@ -51,13 +51,13 @@ func newLeaseAcquire(s streams) *cobra.Command {
 			}
 			start := time.Now()
 			g, err := acquire(ctx, p)
-			a, failed := newAcquisition(t.where, *owner, g, err)
+			a, failed := newAcquisition(t.where, l.Owner(), g, err)
 			until := "until it is released"
 			if g != nil && p.For != lease.Infinite {
 				a.Until = new(start.Add(p.For).UTC().Truncate(time.Second))
 				until = "until " + a.Until.Format(time.RFC3339)
 			}
-			done := fmt.Sprintf("acquired %s as %s %s, token %d", t.where, *owner, until, a.Token)
+			done := fmt.Sprintf("acquired %s as %s %s, token %d", t.where, l.Owner(), until, a.Token)
 			return s.outcome(*output, a, done, failed)
 		})
 	})

@@ -55,7 +55,7 @@ func newLeaseRelease(s streams) *cobra.Command {
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		return flags.owned(ctx, *owner, 0, func(t *target, l *lease.Lease) error {
-			return s.release(ctx, *output, l, t.where, *owner)
+			return s.release(ctx, *output, l, t.where, l.Owner())
 		})
 	})
 	return c

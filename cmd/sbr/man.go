@@ -76,9 +76,6 @@ func manFlags(c *cobra.Command) string {
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
-		if is == defaultOwner() {
-			is = "USER@HOST" // not of this machine
-		}
 		if strings.Contains(f.Value.Type(), "|") {
 			usage += ": " + strings.ReplaceAll(f.Value.Type(), "|", ", ")
 		}

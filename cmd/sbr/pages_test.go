@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -46,13 +45,11 @@ func commandPage(root *cobra.Command) string {
 		}
 		fmt.Fprintf(&sections, "\n## %s\n\n%s\n", c.CommandPath(), helpText(c))
 		if usage != "" {
-			fmt.Fprintf(&sections, "\n```text\n%s\n```\n", hostOwner.ReplaceAllString(usage, "(default \"USER@HOST\")"))
+			fmt.Fprintf(&sections, "\n```text\n%s\n```\n", usage)
 		}
 	})
 	return "<!-- made by make generate from the help texts of cmd/sbr -->\n\n# Commands\n\n| command | does |\n|---|---|\n" + table.String() + sections.String()
 }
-
-var hostOwner = regexp.MustCompile(`\(default "?` + regexp.QuoteMeta(defaultOwner()) + `"?\)`)
 
 // helpText is what a command says of itself. Indented lines are a list that keeps its columns.
 func helpText(c *cobra.Command) string {

@@ -62,7 +62,7 @@ func newRoot(s streams) *cobra.Command {
 		group("config", "work with configurations", "", newConfigCheck(s), newConfigInit(s)),
 		newRun(s),
 		newSupervise(),
-		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemaConfig(s), newSchemaScenario(s)),
+		group("schema", "print the JSON Schema of a kind of file, for editors", "", newSchemas(s)...),
 		newShards(s),
 		newShrink(s),
 		newSimulate(s),

@@ -14,17 +14,6 @@ misspelt. Editors with the YAML language server take it from a line on top of a 
 
 The schema accepts every file that sbr config check accepts; settings that contradict each other only sbr config check finds.`
 
-func newSchemaConfig(s streams) *cobra.Command {
-	return &cobra.Command{
-		Use: "config", Short: "print the JSON Schema of sbr.yaml", Long: schemaConfigHelp, Example: "  sbr schema config > sbr.schema.json",
-		Args: cobra.NoArgs,
-		RunE: verb(func() error {
-			_, err := s.out.Write(config.Schema())
-			return err
-		}),
-	}
-}
-
 const schemaScenarioHelp = `Scenario prints the JSON Schema (draft 2020-12) of the files that sbr simulate plays. An editor that knows it completes keys, says what
 they mean, and marks what is misspelt. Editors with the YAML language server take it from a line on top of a file:
 
@@ -33,15 +22,19 @@ they mean, and marks what is misspelt. Editors with the YAML language server tak
 The schema accepts every file that sbr simulate accepts. What needs the whole file (whether a member exists, whether a step is in time) only
 sbr simulate finds.`
 
-const schemaScenarioExample = `  sbr schema scenario > scenario.schema.json`
-
-func newSchemaScenario(s streams) *cobra.Command {
-	return &cobra.Command{
-		Use: "scenario", Short: "print the JSON Schema of scenario files", Long: schemaScenarioHelp, Example: schemaScenarioExample,
-		Args: cobra.NoArgs,
-		RunE: verb(func() error {
-			_, err := s.out.Write(scenario.Schema())
-			return err
-		}),
+// newSchemas are the verbs of sbr schema.
+func newSchemas(s streams) []*cobra.Command {
+	schema := func(of, file, help, example string, data func() []byte) *cobra.Command {
+		return &cobra.Command{
+			Use: of, Short: "print the JSON Schema of " + file, Long: help, Example: example, Args: cobra.NoArgs,
+			RunE: verb(func() error {
+				_, err := s.out.Write(data())
+				return err
+			}),
+		}
+	}
+	return []*cobra.Command{
+		schema("config", "sbr.yaml", schemaConfigHelp, "  sbr schema config > sbr.schema.json", config.Schema),
+		schema("scenario", "scenario files", schemaScenarioHelp, "  sbr schema scenario > scenario.schema.json", scenario.Schema),
 	}
 }
