@@ -263,7 +263,7 @@ func (in *decideInput) problems() (ps strictyaml.Problems) {
 	names := in.checkMembers(&ps)
 	known := func(path, name string) {
 		if _, ok := names[name]; !ok {
-			ps.Add(path, "%s is no member", quoted(name))
+			ps.Add(path, "%s is no member", strictyaml.Quote(name))
 		}
 	}
 	if in.Self == "" {
@@ -280,7 +280,7 @@ func (in *decideInput) problems() (ps strictyaml.Problems) {
 		known(at("reachability", i)+".observer", r.Observer)
 		known(at("reachability", i)+".subject", r.Subject)
 		if r.Observer == r.Subject {
-			ps.Add(at("reachability", i), "%s reports itself", quoted(r.Subject))
+			ps.Add(at("reachability", i), "%s reports itself", strictyaml.Quote(r.Subject))
 		}
 	}
 	for i, name := range in.SeenBy {
@@ -304,9 +304,7 @@ func (in *decideInput) checkStrategy(ps *strictyaml.Problems) {
 	}
 	ps.OneOf("settings.indirectly-connected", in.Settings.Indirect,
 		[]string{string(strategies.KeepLargestGroup), string(strategies.DownIndirectlyConnected)})
-	if !printable(in.Settings.Address) {
-		ps.Add("settings.address", "is %s: it must not contain control characters", quoted(in.Settings.Address))
-	}
+	printable(ps, "settings.address", in.Settings.Address)
 	if len(*ps) > before {
 		return
 	}
@@ -330,16 +328,13 @@ func (in *decideInput) checkMembers(ps *strictyaml.Problems) map[string]int {
 		switch first, twice := names[m.Name]; {
 		case m.Name == "":
 			ps.Add(path+".name", "is not set")
-		case !printable(m.Name):
-			ps.Add(path+".name", "is %s: it must not contain control characters", quoted(m.Name))
+		case !printable(ps, path+".name", m.Name):
 		case twice:
-			ps.Add(path+".name", "%s is the name of %s already", quoted(m.Name), at("members", first))
+			ps.Add(path+".name", "%s is the name of %s already", strictyaml.Quote(m.Name), at("members", first))
 		default:
 			names[m.Name] = i
 		}
-		if !printable(m.Addr) {
-			ps.Add(path+".addr", "is %s: it must not contain control characters", quoted(m.Addr))
-		}
+		printable(ps, path+".addr", m.Addr)
 		if m.Status != "" {
 			ps.OneOf(path+".status", m.Status, statuses)
 		}
@@ -353,17 +348,12 @@ func (in *decideInput) checkMembers(ps *strictyaml.Problems) map[string]int {
 func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // printable keeps what could drive a terminal out of the answer.
-func printable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-// quoted shows a name from the input: one line, and short whatever it was.
-func quoted(name string) string {
-	const limit = 64
-	if len(name) > limit {
-		name = strings.ToValidUTF8(name[:limit], "") + "…"
+func printable(ps *strictyaml.Problems, path, s string) bool {
+	is := !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	if !is {
+		ps.Add(path, "is %s: it must not contain control characters", strictyaml.Quote(s))
 	}
-	return strconv.Quote(name)
+	return is
 }
 
 // strategy returns the strategy that the input names, with its settings.

@@ -165,9 +165,12 @@ func writeJSON(to io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// writeObject writes one object as JSON or as YAML. Both have the same keys in the same order.
+// writeObject writes one object as JSON or as YAML. Both have the same keys in the same order. JSON of others stays as it came.
 func writeObject(to io.Writer, output string, v any) error {
-	if output != formatYAML {
+	if raw, is := v.(json.RawMessage); is && output != formatYAML {
+		_, err := fmt.Fprintln(to, strings.TrimSuffix(string(raw), "\n"))
+		return err
+	} else if output != formatYAML {
 		return writeJSON(to, v)
 	}
 	text, err := asYAML(v)

@@ -33,7 +33,7 @@ func newSingletons(s streams) *cobra.Command {
 	return c
 }
 
-// showList asks for a list, and shows it as a table or as it came.
+// showList asks for a list, and shows it as a table, or with all keys that came.
 func showList[T any](ctx context.Context, s streams, client *agentClient, what, output string, text func([]T, painter) string) error {
 	data, _, err := client.get(ctx, "/"+what)
 	if err != nil {
@@ -43,7 +43,8 @@ func showList[T any](ctx context.Context, s streams, client *agentClient, what, 
 	if err := json.Unmarshal(data, &all); err != nil {
 		return client.notAnAgent("something that is not a list of %s", what)
 	}
-	return s.show(output, json.RawMessage(data), func(p painter) string { return text(all, p) })
+	answer := json.RawMessage(data) // by its address: it is indented anew
+	return s.show(output, &answer, func(p painter) string { return text(all, p) })
 }
 
 func singletonsTable(all []downing.SingletonStatus, p painter) string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -56,7 +55,8 @@ func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAns
 		if err != nil {
 			return err
 		}
-		if err := view.write(s.out, a, *output); err != nil || then == nil {
+		err = s.show(*output, view.json(a), func(p painter) string { return view.text(a, p) })
+		if err != nil || then == nil {
 			return err
 		}
 		return then(a)
@@ -71,19 +71,6 @@ type agentView struct {
 }
 
 var statusView = agentView{text: statusText, line: statusLine, json: func(a *agentAnswer) any { return json.RawMessage(a.raw) }}
-
-// write shows one answer.
-func (v agentView) write(to io.Writer, a *agentAnswer, output string) error {
-	if output == formatText {
-		_, err := io.WriteString(to, v.text(a, paint(to)))
-		return err
-	}
-	if raw, ok := v.json(a).(json.RawMessage); ok && output == formatJSON { // as it came
-		_, err := fmt.Fprintln(to, strings.TrimSuffix(string(raw), "\n"))
-		return err
-	}
-	return writeObject(to, output, v.json(a))
-}
 
 // change is what --watch prints without a terminal: one line.
 func (v agentView) change(a *agentAnswer, output string) (string, error) {

@@ -112,7 +112,7 @@ func OneOf(word string, known []string) error {
 	}
 	list := strings.Join(known, ", ")
 	if nearest, near := Nearest(word, known); near {
-		return fmt.Errorf("%s is unknown; the nearest is %s (known are %s)", quote(word), nearest, list)
+		return fmt.Errorf("%s is unknown; the nearest is %s (known are %s)", Quote(word), nearest, list)
 	}
-	return fmt.Errorf("%s is unknown; known are %s", quote(word), list)
+	return fmt.Errorf("%s is unknown; known are %s", Quote(word), list)
 }

@@ -97,8 +97,8 @@ func parent(path string) string {
 	return path[:max(strings.LastIndexAny(path, ".["), 0)]
 }
 
-// quote shows a piece of input: one line, and short whatever the input was.
-func quote(s string) string {
+// Quote shows a piece of input: one line, and short whatever the input was.
+func Quote(s string) string {
 	const limit = 40
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
@@ -111,7 +111,7 @@ func name(key string) string {
 	const limit = 64
 	plain := func(r rune) bool { return r > ' ' && r != '"' && r != 0x7f && r < 0xfffd }
 	if key == "" || len(key) > limit || strings.ContainsFunc(key, func(r rune) bool { return !plain(r) }) {
-		return quote(key)
+		return Quote(key)
 	}
 	return key
 }

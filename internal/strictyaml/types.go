@@ -22,7 +22,7 @@ type Switch bool
 func (s *Switch) UnmarshalText(text []byte) error {
 	on, ok := parseSwitch(string(text))
 	if !ok {
-		return fmt.Errorf("expected %s, found %s", s.Expected(), quote(string(text)))
+		return fmt.Errorf("expected %s, found %s", s.Expected(), Quote(string(text)))
 	}
 	*s = Switch(on)
 	return nil
@@ -132,7 +132,7 @@ func (o *OnOffFraction) UnmarshalText(text []byte) error {
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f > 1 {
-		return fmt.Errorf("expected %s, found %s", o.Expected(), quote(string(text)))
+		return fmt.Errorf("expected %s, found %s", o.Expected(), Quote(string(text)))
 	}
 	*o = OnOffFraction(f)
 	return nil

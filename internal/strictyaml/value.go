@@ -54,9 +54,9 @@ func describe(n *yaml.Node) string {
 	case n.Tag == "!!null":
 		return "nothing"
 	case n.Tag == "!!str" && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0:
-		return quote(n.Value)
+		return Quote(n.Value)
 	case n.Tag == "!!str":
-		return "the text " + quote(n.Value)
+		return "the text " + Quote(n.Value)
 	case n.Tag == "!!int", n.Tag == "!!float":
 		return "the number " + shown(n.Value)
 	default:
@@ -64,9 +64,9 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// shown is quote without the quotes where the value needs none.
+// shown is Quote without the quotes where the value needs none.
 func shown(s string) string {
-	q := quote(s)
+	q := Quote(s)
 	return q[1 : len(q)-1]
 }
 
