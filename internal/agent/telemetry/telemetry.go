@@ -63,7 +63,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	ours.MustRegister(buildInfo(o.Version))
 	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(), Handler: promhttp.HandlerFor(fetched,
 		promhttp.HandlerOpts{
-			ErrorLog: printer{o.Logger}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
+			ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
 			EnableOpenMetrics: true,
 		})}
 	if strings.EqualFold(os.Getenv(envDisabled), "true") {
@@ -145,10 +145,3 @@ const (
 	scrapeWithin = 10 * time.Second
 	scrapes      = 8
 )
-
-// printer logs what promhttp prints.
-type printer struct{ log *slog.Logger }
-
-func (p printer) Println(v ...any) {
-	p.log.Warn("sbr: the metrics could not be served in full", "error", fmt.Sprint(v...))
-}
