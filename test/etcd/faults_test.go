@@ -50,6 +50,7 @@ func TestFaultMatrix(t *testing.T) {
 	require.NoError(t, err)
 
 	faults.Matrix(t, &faults.Target{
+		Name:    "etcd",
 		Address: address,
 		Open: func(t *faults.T, at, name string) lease.Store {
 			user := "sbr"
@@ -62,6 +63,10 @@ func TestFaultMatrix(t *testing.T) {
 			store, err := etcd.New(client, prefix+name)
 			require.NoError(t, err)
 			return store
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := admin.Delete(ctx, prefix+name)
+			return err
 		},
 		Wholes: map[string]faults.Whole{
 			faults.Killed: {

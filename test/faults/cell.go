@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,11 +36,12 @@ type cell struct {
 	*T
 	ctx    context.Context
 	target *Target
-	row    *row
+	row    *Row
 	step   string
-	whole  *event // nil: the fault is the proxy's
+	whole  *event // nil: the fault is not the server's
 	log    *logtest.Log
 
+	name    string
 	proxy   *Proxy
 	behind  *tapped     // A's store
 	direct  lease.Store // B's and the observer's
@@ -83,13 +85,13 @@ func (c *cell) do(ctx context.Context) {
 }
 
 func (c *cell) build() {
-	name := "cell-" + strings.ToLower(rand.Text())
+	c.name = c.step + "-" + strings.ToLower(rand.Text())
 	log := slog.New(slog.NewTextHandler(c.log, nil))
 	c.proxy = NewProxy(c.T, c.target.Address, c.strikes)
-	c.behind = &tapped{Store: c.target.Open(c.T, c.proxy.Address(), name), cell: c}
-	c.direct = c.target.Open(c.T, c.target.Address, name)
+	c.behind = &tapped{Store: c.target.Open(c.T, c.proxy.Address(), c.name), cell: c}
+	c.direct = c.target.Open(c.T, c.target.Address, c.name)
 	c.a = NewParty(c.T, "A", "A", c.behind.able(), settings, log)
-	c.b = NewParty(c.T, "B", "B", c.direct, settings, log)
+	c.b = c.party("B", "B")
 	c.first = make(chan struct{})
 	c.within(slack, "the connections", func() bool { // a fault is to strike a request, not a handshake
 		_, err := c.behind.Store.Read(c.ctx)
@@ -98,6 +100,11 @@ func (c *cell) build() {
 	c.history = Follow(c.ctx, c.T, func(ctx context.Context, s *Sightings) error {
 		return lease.Follow(ctx, c.direct, lease.Pace{}, nil, func(seen lease.Snapshot) { s.Add(seen.Record) })
 	})
+}
+
+// party is one that nothing strikes.
+func (c *cell) party(name, mark string) *Party {
+	return NewParty(c.T, name, mark, c.direct, settings, slog.New(slog.NewTextHandler(c.log, nil)))
 }
 
 // within waits until done.
@@ -192,21 +199,24 @@ func (c *cell) hits() time.Time {
 func (c *cell) heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.healed {
-		c.healed = true
-		c.proxy.Set(Pass, false)
-		c.proxy.Break(true)
+	if c.healed {
+		return
 	}
+	c.healed = true
+	if c.answers() {
+		c.row.Answer(c.behind.Store, c.step, false)
+	}
+	c.proxy.Set(Pass, false)
+	c.proxy.Break(true)
 }
 
-// strikes is called by the proxy.
+// answers: the fault is one of what the server says, and not of the way to it.
+func (c *cell) answers() bool { return c.row.Answer != nil }
+
+// strikes notes the first strike. The proxy calls it, too.
 func (c *cell) strikes() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.strikeNow()
-}
-
-func (c *cell) strikeNow() {
 	if c.armed && !c.struck {
 		c.struck, c.at, c.held = true, time.Now(), c.a.Check()
 		close(c.first)
@@ -215,28 +225,39 @@ func (c *cell) strikeNow() {
 
 // about is called when A's store is about to send a request of that kind.
 func (c *cell) about(kind string) (struck bool) {
-	if c.whole == nil && (kind != c.step || kind == "watch") {
-		return false
+	ours := kind == c.step || c.whole != nil
+	if kind == "watch" && c.whole == nil {
+		ours = ours && c.answers() // else the stream is broken: see breakStream
 	}
 	c.mu.Lock()
-	if !c.armed || c.struck || c.healed {
+	again := c.struck && c.row.deed != nil && c.row.Stays && kind != "read" && kind != "watch"
+	if !c.armed || c.healed || !again && (c.struck || !ours) {
 		c.mu.Unlock()
 		return false
 	}
-	if c.whole != nil {
-		c.strikeNow()
-	}
-	mode := c.row.mode
 	c.mu.Unlock()
-	if c.whole == nil {
-		c.proxy.Set(mode, !c.row.stays)
+	switch {
+	case c.whole != nil:
+		c.strikes()
+	case c.row.deed != nil:
+		c.row.deed(c)
+		c.strikes()
+	case c.answers():
+		c.row.Answer(c.behind.Store, c.step, true)
+		c.strikes()
+	default:
+		c.proxy.Set(c.row.mode, !c.row.Stays)
 	}
 	return true
 }
 
 // done is called when that request is over.
 func (c *cell) done() {
-	if c.whole == nil && !c.row.stays && c.row.mode == Refuse {
+	switch {
+	case c.whole != nil || c.row.Stays:
+	case c.answers():
+		c.row.Answer(c.behind.Store, c.step, false)
+	case c.row.mode == Refuse:
 		c.proxy.Set(Pass, false)
 	}
 }
@@ -302,6 +323,14 @@ func (s *watching) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 // result is what became of the call, and what an independent client found in the record then.
 func (c *cell) result(outcome string, s lease.Snapshot) {
 	c.got = fmt.Sprintf("%s; %s", outcome, Describe(s))
+	if !c.row.Late || !c.row.Stays || !slices.Contains([]string{"create", "update", "release"}, c.step) {
+		return
+	}
+	c.within(slack, "the late write", func() bool {
+		late := c.history.first(c.a.LastNonce(), c.step != "release")
+		c.got = fmt.Sprintf("%s; %s, then %s", outcome, Describe(s), late)
+		return late != ""
+	})
 }
 
 // asked is an Acquire of A, which is compared with the record right then (S4).

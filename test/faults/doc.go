@@ -4,6 +4,6 @@
 // party B reaches the server directly, and so does an observer. In every cell a guard looks at both parties all the time: two never hold the
 // lease (S3), and what A was told is compared with what the observer reads right then (S4).
 //
-// Matrix strikes what passes a TCP proxy, and knows no protocol: it is for every store. Package kubernetes has a matrix of its own over HTTP,
-// on the same T, Party, Guard and Sightings.
+// What strikes is a TCP proxy, which knows no protocol; other hands, on the record (deeds.go); the server, which fails as a whole; or what a
+// server of that kind may answer, which its tests add as rows.
 package faults

@@ -23,11 +23,17 @@ const cellsAtOnce = 24
 
 // Target is a store on a real server.
 type Target struct {
+	// Name is that of the store in the table.
+	Name string
 	// Address is where the server listens.
 	Address string
 	// Open returns a store of the record of that name on the server at that address, which ends with the cell. A's store goes through
 	// a proxy, and may be another user's than the others.
 	Open func(t *T, address, name string) lease.Store
+	// Delete removes that record past all leases.
+	Delete func(ctx context.Context, name string) error
+	// Rows are faults of this store alone, beside those of Table.
+	Rows []Row
 	// Polls: the store has no stream of changes.
 	Polls bool
 	// Wholes are the faults of the server itself, by name: those of Whole.
@@ -42,7 +48,7 @@ type Whole struct{ Begin, End func() error }
 func Matrix(t *testing.T, target *Target) {
 	t.Helper()
 	for name := range target.Wholes {
-		require.True(t, slices.ContainsFunc(Table, func(r row) bool { return r.whole && r.Name == name }), "the table has no %q", name)
+		require.True(t, slices.ContainsFunc(Table, func(r Row) bool { return r.whole && r.Name == name }), "the table has no %q", name)
 	}
 	direct := &T{}
 	t.Cleanup(direct.Finish)
@@ -51,9 +57,10 @@ func Matrix(t *testing.T, target *Target) {
 		_, err := store.Read(ctx)
 		return err
 	})}
+	rows := slices.DeleteFunc(slices.Concat(Table, target.Rows), func(r Row) bool { return !strings.Contains(r.On, target.Name) })
 	var all sync.WaitGroup
-	for i := range Table {
-		if r := &Table[i]; !r.whole {
+	for i := range rows {
+		if r := &rows[i]; !r.whole {
 			for _, step := range steps {
 				if run := m.add(r, step, nil); run != nil {
 					all.Go(func() {
@@ -66,9 +73,9 @@ func Matrix(t *testing.T, target *Target) {
 		}
 	}
 	all.Wait()
-	for i := range Table { // one after the other, when no other cell runs
-		if whole, has := target.Wholes[Table[i].Name]; has {
-			m.strike(t, &Table[i], whole)
+	for i := range rows { // one after the other, when no other cell runs
+		if whole, has := target.Wholes[rows[i].Name]; has {
+			m.strike(t, &rows[i], whole)
 		}
 	}
 	require.NotEmpty(t, m.runs, "no cell's name contains %q", *Only)
@@ -84,7 +91,7 @@ type matrix struct {
 	runs   []*cellRun
 }
 
-func (m *matrix) add(r *row, step string, whole *event) *cellRun {
+func (m *matrix) add(r *Row, step string, whole *event) *cellRun {
 	name := r.Name + "/" + step
 	if !strings.Contains(name, *Only) {
 		return nil
@@ -97,7 +104,7 @@ func (m *matrix) add(r *row, step string, whole *event) *cellRun {
 }
 
 // strike runs all steps side by side, and the fault of the server when each has set its scene.
-func (m *matrix) strike(t *testing.T, r *row, whole Whole) {
+func (m *matrix) strike(t *testing.T, r *Row, whole Whole) {
 	if !strings.Contains(r.Name, *Only) {
 		return
 	}

@@ -203,6 +203,7 @@ func (l *link) ask(to net.Conn, data []byte) bool {
 	case dead, mode == StallBefore:
 		return true
 	case mode == ResetBefore:
+		l.reset()
 		return false
 	case mode == Late:
 		late := append([]byte(nil), data...)

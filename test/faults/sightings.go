@@ -46,11 +46,18 @@ func (s *Sightings) Add(r lease.Record) {
 
 // Attempt reports whether the record has ever shown a holder with this nonce, and then, under the same nonce, none.
 func (s *Sightings) Attempt(nonce string) (won, freed bool) {
+	won = s.first(nonce, true) != ""
+	return won, won && s.first(nonce, false) != ""
+}
+
+// first is what the record was when it first showed the nonce, held or free, in the words of the tables.
+func (s *Sightings) first(nonce string, held bool) string {
 	for _, r := range s.all() {
-		won = won || r.Nonce == nonce && r.Holder != ""
-		freed = freed || won && r.Nonce == nonce && r.Holder == ""
+		if r.Nonce == nonce && held == (r.Holder != "") {
+			return Describe(lease.Snapshot{Record: r, Version: "seen"})
+		}
 	}
-	return won, freed
+	return ""
 }
 
 // Last is the newest in the words of the tables, empty if there is none.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -17,7 +18,9 @@ import (
 func TestFaultMatrix(t *testing.T) {
 	s := newServer(t)
 	collection := s.newCollection(t)
+	records := s.client(t, nil).Database("sbr").Collection(collection)
 	faults.Matrix(t, &faults.Target{
+		Name:    "MongoDB's protocol",
 		Address: s.Address(),
 		Polls:   true, // it has no change streams
 		Open: func(t *faults.T, at, name string) lease.Store {
@@ -27,6 +30,10 @@ func TestFaultMatrix(t *testing.T) {
 			store, err := mongodb.New(client.Database("sbr").Collection(collection), name)
 			require.NoError(t, err)
 			return store
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := records.DeleteOne(ctx, bson.D{{Key: "_id", Value: name}})
+			return err
 		},
 		Wholes: map[string]faults.Whole{
 			faults.Killed: {

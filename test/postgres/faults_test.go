@@ -24,6 +24,7 @@ func TestFaultMatrix(t *testing.T) {
 	database := s.database(t)
 	address := s.Address()
 	target := &faults.Target{
+		Name:    "PostgreSQL",
 		Address: address,
 		Open: func(t *faults.T, at, name string) lease.Store {
 			role := "sbr"
@@ -38,6 +39,10 @@ func TestFaultMatrix(t *testing.T) {
 			store, err := postgres.New(pool, "", name)
 			require.NoError(t, err)
 			return store
+		},
+		Delete: func(_ context.Context, name string) error {
+			s.sql(t, database, "DELETE FROM sbr_lease WHERE name = '"+name+"'")
+			return nil
 		},
 		Wholes: map[string]faults.Whole{
 			faults.Killed: {
