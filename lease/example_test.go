@@ -303,7 +303,7 @@ func ExampleMove() {
 func ExampleMarshalRecord() {
 	r := lease.Record{Holder: "a", Token: 7, TTL: time.Minute}
 	text, err := lease.MarshalRecord(r)
-	fmt.Println(strings.Contains(string(text), `"holder": "a"`), err)
+	fmt.Println(strings.Contains(string(text), `"holder":"a"`), err)
 	read, err := lease.UnmarshalRecord(text)
 	fmt.Println(read.Token, err)
 	_, err = lease.UnmarshalRecord([]byte(`{"format": 1, "hodler": "a", "token": 7}`))

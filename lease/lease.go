@@ -226,6 +226,9 @@ func (l *Lease) Close() {
 	l.step(Closed{})
 	l.stop(ErrClosed)
 	l.mu.Lock()
+	for _, cancel := range l.requests {
+		cancel(ErrClosed)
+	}
 	if l.alarm != nil {
 		l.alarm.stop()
 		l.alarm = nil
@@ -338,6 +341,9 @@ func (l *Lease) send(s Send) {
 		ctx = context.WithoutCancel(c.ctx) // for its values
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	if l.root.Err() != nil { // Close has cancelled all that were sent before
+		cancel(ErrClosed)
+	}
 	l.requests[s.Request] = cancel
 	if c == nil {
 		l.running.Go(func() { l.request(ctx, cancel, s) })
@@ -351,7 +357,6 @@ func (l *Lease) send(s Send) {
 }
 
 func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s Send) {
-	defer context.AfterFunc(l.root, func() { cancel(ErrClosed) })()
 	var e Event = Failed{Request: s.Request, Err: errors.New("lease: the store ended the goroutine of the request")}
 	defer func() {
 		cancel(context.Canceled)

@@ -77,7 +77,7 @@ const recordFormat = 3
 // ErrNewerFormat is wrapped by UnmarshalRecord when the record is in a format of a later version of this program.
 var ErrNewerFormat = errors.New("written by a newer version of this program")
 
-// MarshalRecord returns the whole record as one JSON object, for people too.
+// MarshalRecord returns the whole record as one JSON object in one line.
 func MarshalRecord(r Record) ([]byte, error) {
 	d, err := NewDocument(r)
 	if err != nil {
@@ -96,7 +96,6 @@ func MarshalRecord(r Record) ([]byte, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
 	err = e.Encode(whole)
 	return text.Bytes(), err
 }

@@ -9,9 +9,9 @@
 //
 // # Guarantees
 //
-//   - A read is linearizable. A write is one transaction that compares the revision and the value with those that were read, so a
-//     version never comes back: neither when the key is deleted and made anew, nor when the cluster is restored from a snapshot,
-//     after which revisions repeat.
+//   - A read is linearizable. A write is one transaction that compares the value with the one that was read. Each write has a name of its
+//     own in the value, so a version never comes back: neither when the key is deleted and made anew, nor when the cluster is restored
+//     from a snapshot, after which revisions repeat.
 //   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong password, a record that is
 //     too large, a cluster without space (NOSPACE), and a value that is no record.
 //   - A watch begins at the revision after the one that it has read, and ends when the cluster has no leader or has compacted that

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -74,51 +74,39 @@ func (s *Store) snapshot(kv *mvccpb.KeyValue) (lease.Snapshot, error) {
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("etcd: %s: %w: its value is not the record of a lease: %w", s.key, lease.ErrRefused, err)
 	}
-	return lease.Snapshot{Record: r, Version: version(kv.ModRevision, kv.Value)}, nil
+	return lease.Snapshot{Record: r, Version: lease.Version(kv.Value)}, nil
 }
 
-// version is the revision and the value: after a restore revisions repeat, with other values.
-func version(revision int64, value []byte) lease.Version {
-	return lease.Version(strconv.FormatInt(revision, 10) + " " + string(value))
-}
-
-// unchanged are the conditions under which the record still is at prev.
-func (s *Store) unchanged(prev lease.Version) ([]clientv3.Cmp, error) {
+// unchanged is the condition under which the record still is at prev: each write has a name of its own in the value (lease.Document), so no
+// version comes back, neither after a deletion nor after a restore, when revisions repeat.
+func (s *Store) unchanged(prev lease.Version) clientv3.Cmp {
 	if prev == "" {
-		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.key), "=", 0)}, nil
+		return clientv3.Compare(clientv3.CreateRevision(s.key), "=", 0)
 	}
-	text, value, _ := strings.Cut(string(prev), " ")
-	revision, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("etcd: %w: %q is no version of this store", lease.ErrRefused, text)
-	}
-	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(s.key), "=", revision),
-		clientv3.Compare(clientv3.Value(s.key), "=", value),
-	}, nil
+	return clientv3.Compare(clientv3.Value(s.key), "=", string(prev))
 }
+
+// timeless ends as its context does, but does not say when: the server would be told so with each request, and do no more by it than a
+// client that is gone needs.
+type timeless struct{ context.Context }
+
+// Deadline implements context.Context.
+func (timeless) Deadline() (end time.Time, ok bool) { return end, false }
 
 // Write implements lease.Store.
 func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
-	if err := r.Validate(); err != nil {
-		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
-	}
 	value, err := lease.MarshalRecord(r)
 	if err != nil {
 		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
 	}
-	conditions, err := s.unchanged(prev)
-	if err != nil {
-		return "", err
-	}
-	done, err := s.client.Txn(ctx).If(conditions...).Then(clientv3.OpPut(s.key, string(value))).Commit()
+	done, err := s.client.Txn(timeless{ctx}).If(s.unchanged(prev)).Then(clientv3.OpPut(s.key, string(value))).Commit()
 	switch {
 	case err != nil:
 		return "", s.wrap(err)
 	case !done.Succeeded:
 		return "", lease.ErrConflict
 	}
-	return version(done.Header.Revision, value), nil
+	return lease.Version(value), nil
 }
 
 // Watch implements lease.Watcher.

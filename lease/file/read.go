@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -128,13 +129,17 @@ func (s *Store) checkDir() error {
 // maxSize is the largest record in bytes, written or read: verdicts that name about twenty thousand members.
 const maxSize = 1 << 20
 
-// encode returns the content of the file.
+// encode returns the content of the file, which people read, too.
 func encode(r lease.Record) ([]byte, error) {
-	text, err := lease.MarshalRecord(r)
-	if err == nil && len(text) > maxSize {
-		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, len(text), maxSize)
+	line, err := lease.MarshalRecord(r)
+	if err != nil {
+		return nil, err
 	}
-	return text, err
+	var text bytes.Buffer
+	if err = json.Indent(&text, line, "", "  "); err == nil && text.Len() > maxSize {
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, text.Len(), maxSize)
+	}
+	return text.Bytes(), err
 }
 
 // decode reads the content of a file that exists, whoever wrote it. Every error wraps ErrBadRecord.
