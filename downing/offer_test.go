@@ -51,6 +51,21 @@ func TestOffer_SeenByTheOthers(t *testing.T) {
 	})
 }
 
+// Where nothing is gossiped Serf waits for seconds until its change of tags is told: who takes an offer back
+// does not.
+func TestOffer_IsTakenBackWithoutWaitingForTheGossip(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		c.Options.Serf = func(_ string, conf *serf.Config) { conf.MemberlistConfig.GossipInterval = time.Hour }
+		c.Form(2)
+		require.NoError(t, c.provider("n2").Offer(t.Context(), "backup", true))
+		began := time.Now()
+		require.NoError(t, c.provider("n2").Offer(t.Context(), "backup", false))
+		require.Less(t, time.Since(began), 200*time.Millisecond)
+		time.Sleep(time.Minute)
+		require.Empty(t, c.serves("n1", "n2"))
+	})
+}
+
 // Offers of different topics at the same time do not lose each other.
 func TestOffer_AtTheSameTime(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {

@@ -283,7 +283,11 @@ func (e *engine) offer(topic string, on bool, done chan<- error) {
 		return
 	}
 	o.topics, e.tags = topics, tags
-	o.waiting = append(o.waiting, done)
+	if on {
+		o.waiting = append(o.waiting, done)
+	} else {
+		done <- nil
+	}
 	e.setTags()
 }
 
