@@ -51,9 +51,9 @@ type Manager struct {
 	table     *message.Owners
 	published uint64
 
-	// What others read. A list of owners is replaced, never changed.
-	owners  drive.Told[[]Owner]
-	listing drive.Told[Listing]
+	// What others read; it is replaced, never changed. known is what the coordinator knows; nil: none runs here.
+	owners drive.Told[[]Owner]
+	known  drive.Told[*coordinator.Status]
 }
 
 // New returns a manager that does nothing yet. The error is everything that Config.Validate finds.
@@ -158,7 +158,7 @@ func (m *Manager) closed() {
 		_ = m.shown.Unregister()
 	}
 	if m.host != nil {
-		known.Store(memory{m.driver.Self, m.digest}, m.host.Known())
+		memories.Store(memory{m.driver.Self, m.digest}, m.host.Known())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
 	defer cancel()
@@ -225,8 +225,9 @@ func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded 
 	return slot.RunEnded{Again: true, Rest: m.cfg.RestartAfter}
 }
 
-// known is what hosts of this process have known: a manager that follows another one of the same member refuses what that one has refused.
-var known sync.Map // of memory to host.Known
+// memories are what hosts of this process have known: a manager that follows another one of the same member
+// refuses what that one has refused.
+var memories sync.Map // of memory to host.Known
 
 type memory struct {
 	self   sbr.ID
@@ -234,7 +235,7 @@ type memory struct {
 }
 
 func remembered(self sbr.ID, digest uint64) host.Known {
-	k, _ := known.Load(memory{self, digest})
+	k, _ := memories.Load(memory{self, digest})
 	h, _ := k.(host.Known)
 	return h
 }

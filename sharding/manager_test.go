@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -152,6 +153,12 @@ func (c *crew) stop() {
 	}
 }
 
+// knows reports whether a member coordinates and knows that all shards run.
+func (c *crew) knows(name string) bool {
+	t := c.managers[name].Table()
+	return t.Recovered && !slices.ContainsFunc(t.Shards, func(r sharding.Row) bool { return r.State != sharding.Running })
+}
+
 // dump says where everybody stands, when a test has failed.
 func (c *crew) dump() {
 	if !c.t.Failed() {
@@ -159,12 +166,11 @@ func (c *crew) dump() {
 	}
 	c.t.Logf("%v, broken %v", c.register.on(), c.register.broken)
 	for name, m := range c.managers {
-		l := m.Listing()
-		c.t.Logf("%s: down %v, coordinates %v, %d running, %d moving, %d waiting, %d unowned, silent %v", name, c.Member(name).Down(), l.Coordinator, l.Running,
-			l.Moving, l.Waiting, l.Unowned, l.Silent)
-		for _, s := range l.Shards {
-			if s.State != "running" {
-				c.t.Logf("  %+v", s)
+		l := m.Table()
+		c.t.Logf("%s: down %v, recovered %v, silent %v", name, c.Member(name).Down(), l.Recovered, l.Silent)
+		for _, r := range l.Shards {
+			if r.State != sharding.Running {
+				c.t.Logf("  %+v", r)
 			}
 		}
 	}
@@ -208,10 +214,8 @@ func TestManager_EveryShardRunsOnce(t *testing.T) {
 				require.Equal(t, member, o.Name)
 			}
 		}
-		l := c.managers["n1"].Listing()
-		require.True(t, l.Coordinator)
-		require.Equal(t, 24, l.Running)
-		require.False(t, c.managers["n2"].Listing().Coordinator)
+		require.True(t, c.knows("n1"))
+		require.False(t, c.managers["n2"].Table().Recovered)
 		_, ok := c.managers["n1"].Owner("no such shard")
 		require.False(t, ok)
 	})
@@ -244,7 +248,7 @@ func TestManager_TheCoordinatorLeaves(t *testing.T) {
 		require.NoError(t, c.managers["n1"].Stop(t.Context()))
 		c.settles(10 * time.Second)
 		require.NoError(t, c.Member("n1").Serf.Leave())
-		c.Eventually(time.Minute, "nobody coordinates", func() bool { return c.managers["n2"].Listing().Running == 12 })
+		c.Eventually(time.Minute, "nobody coordinates", func() bool { return c.knows("n2") })
 	})
 }
 
@@ -382,8 +386,8 @@ func load(r *clustertest.Round, withLeases bool) clustertest.Load {
 		Stop:  func(ctx context.Context, name string) error { return c.managers[name].Stop(ctx) },
 		// The coordinator knows that every shard runs.
 		Settled: func() bool {
-			for name, m := range c.managers {
-				if l := m.Listing(); l.Running == c.shards && !r.Trouble.Paused(name) && !r.Member(name).Down() {
+			for name := range c.managers {
+				if c.knows(name) && !r.Trouble.Paused(name) && !r.Member(name).Down() {
 					return true
 				}
 			}
@@ -391,7 +395,7 @@ func load(r *clustertest.Round, withLeases bool) clustertest.Load {
 		},
 		Favourite: func() string {
 			for _, name := range r.Trouble.Attending() {
-				if c.managers[name].Listing().Coordinator {
+				if c.managers[name].Table().Recovered {
 					return name
 				}
 			}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
@@ -133,54 +131,20 @@ func (m *Manager) settleOwners() {
 	})
 }
 
-// Listing is what the coordinator knows of all shards.
-type Listing struct {
-	// Coordinator: this member coordinates; otherwise the rest is empty.
-	Coordinator bool `json:"coordinator"`
-	// Recovered says that the coordinator knows what everybody runs.
-	Recovered bool           `json:"recovered"`
-	Shards    []ShardListing `json:"shards,omitempty"`
-	// Running, Moving, Waiting and Unowned count the shards.
-	Running int `json:"running"`
-	Moving  int `json:"moving"`
-	Waiting int `json:"waiting"`
-	Unowned int `json:"unowned"`
-	// Silent are members that have not said what they run, Strangers those that are configured with other shards, by name.
-	Silent    []string `json:"silent,omitempty"`
-	Strangers []string `json:"strangers,omitempty"`
-}
-
-// ShardListing is one shard.
-type ShardListing struct {
-	Shard string `json:"shard"`
-	// State is unowned, running, moving or waiting.
-	State string `json:"state"`
-	// Owner runs it, or may; To is the member that it is on its way to. By name.
-	Owner string `json:"owner"`
-	To    string `json:"to,omitempty"`
-	Token uint64 `json:"token,omitempty"`
-	// Since is when the state began.
-	Since time.Time `json:"since"`
-}
-
-// Listing returns what this member's coordinator knows, if it has one.
-func (m *Manager) Listing() Listing {
-	l, _ := m.listing.Get()
-	l.Shards, l.Silent, l.Strangers = slices.Clone(l.Shards), slices.Clone(l.Silent), slices.Clone(l.Strangers)
-	return l
-}
-
-// publish renews what Owner and Listing say. Loop only.
+// publish renews what Owner and Table say. Loop only.
 func (m *Manager) publish() {
 	m.settleOwners()
-	if m.coord == nil {
-		m.listing.Update(func(Listing) (Listing, bool) { return Listing{}, true })
-		return
-	}
-	if r := m.coord.Revision(); r != m.published || r == 0 {
+	m.known.Update(func(old *coordinator.Status) (*coordinator.Status, bool) {
+		if m.coord == nil {
+			return nil, old != nil
+		}
+		r := m.coord.Revision()
+		if r > 0 && r == m.published {
+			return old, false
+		}
 		m.published = r
-		m.listing.Update(func(Listing) (Listing, bool) { return m.list(m.coord.Status()), true })
-	}
+		return new(m.coord.Status()), true
+	})
 }
 
 // measure shows how many shards are in which state, at the coordinator's member.
@@ -192,8 +156,8 @@ func (m *Manager) measure() error {
 		return err
 	}
 	m.shown, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		l, _ := m.listing.Get()
-		if !l.Coordinator {
+		l, _ := m.known.Get()
+		if l == nil {
 			return nil
 		}
 		show := func(state coordinator.State, n int) {
@@ -207,21 +171,4 @@ func (m *Manager) measure() error {
 		return nil
 	}, shards)
 	return err
-}
-
-func (m *Manager) list(st coordinator.Status) Listing {
-	l := Listing{Coordinator: true, Recovered: st.Recovered, Running: st.Running, Moving: st.Moving, Waiting: st.Waiting, Unowned: st.Unowned,
-		Silent: names(st.Silent), Strangers: names(st.Strangers)}
-	for _, s := range st.Shards {
-		l.Shards = append(l.Shards, ShardListing{Shard: s.Shard, State: string(s.State), Owner: downing.NameOf(s.Owner), To: downing.NameOf(s.To), Token: s.Token,
-			Since: m.driver.Origin.Add(s.Since)})
-	}
-	return l
-}
-
-func names(ids []sbr.ID) (names []string) {
-	for _, id := range ids {
-		names = append(names, downing.NameOf(id))
-	}
-	return names
 }

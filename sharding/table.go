@@ -3,6 +3,10 @@ package sharding
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Table is who runs what of one type, as far as the member knows that is asked.
@@ -11,7 +15,12 @@ type Table struct {
 	// Coordinator is the member that says who runs what, by name: there Waiting and Unowned are told apart
 	// from Moving. Empty: it is not known.
 	Coordinator string `json:"coordinator"`
-	Shards      []Row  `json:"shards"`
+	// Recovered: it is the member that is asked, and knows what all members run, but for those that are
+	// Silent. Strangers are configured with other shards. Both by name.
+	Recovered bool     `json:"recovered,omitempty"`
+	Silent    []string `json:"silent,omitempty"`
+	Strangers []string `json:"strangers,omitempty"`
+	Shards    []Row    `json:"shards"`
 }
 
 // Row is one shard.
@@ -31,19 +40,29 @@ func (m *Manager) Table() Table {
 		t.Coordinator = l.Location().Name
 	}
 	owners, _ := m.owners.Get()
-	listing, _ := m.listing.Get()
+	known, _ := m.known.Get()
 	for s := range owners {
 		t.Shards[s] = Row{Owner: owners[s], LeaseHolder: m.driver.LeaseHolder(s)}
-		if !listing.Coordinator || owners[s].State == Running {
+		if known == nil || owners[s].State == Running {
 			continue
 		}
-		l := &listing.Shards[s]
-		t.Shards[s].To = l.To
-		if State(l.State) != Running { // it will be told by the run itself
-			t.Shards[s].State = State(l.State)
+		x := &known.Shards[s]
+		t.Shards[s].To = downing.NameOf(x.To)
+		if x.State != coordinator.Running { // it will be told by the run itself
+			t.Shards[s].State = State(x.State)
 		}
 	}
+	if known != nil {
+		t.Recovered, t.Silent, t.Strangers = known.Recovered, names(known.Silent), names(known.Strangers)
+	}
 	return t
+}
+
+func names(ids []sbr.ID) (names []string) {
+	for _, id := range ids {
+		names = append(names, downing.NameOf(id))
+	}
+	return names
 }
 
 // Handler answers with the tables of some types as JSON, which sbr shards asks for at the path /shards. It

@@ -55,8 +55,8 @@ func (s *sharded) settled() (coordinator string, on map[string]string) {
 	coordinator, seen, err := s.WaitShards(s.within(settlesWithin))
 	require.NoError(s.t, err)
 	on = make(map[string]string)
-	for _, o := range seen.Owners {
-		on["work-"+o.Shard] = o.Name
+	for _, r := range seen.Shards {
+		on["work-"+r.Shard] = r.Name
 	}
 	s.t.Logf("%s coordinates %v", coordinator, on)
 	return coordinator, on

@@ -72,9 +72,6 @@ type Machine struct {
 type shard struct {
 	claims []claim // by ID
 	order  order   // number 0: none
-	// since is when it came into the condition that it is in.
-	since time.Duration
-	state State
 }
 
 // order is what the coordinator wants done with a shard. With an empty to the shard is only stopped at from.
@@ -107,7 +104,6 @@ func New(cfg Config, now time.Duration) *Machine {
 	m.shards = make([]shard, len(m.names))
 	for i, name := range m.names {
 		m.index[name] = i
-		m.shards[i] = shard{since: now, state: Unowned}
 	}
 	m.telling = len(m.shards)
 	m.auditAt = now + cfg.AuditInterval
@@ -155,7 +151,7 @@ func (m *Machine) advance() {
 		m.planAt = m.Now + planPause
 		m.mend()
 		m.plan()
-		m.restate()
+		m.revision++
 	}
 	if m.Now >= m.repeatAt {
 		m.repeat()

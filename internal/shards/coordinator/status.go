@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"time"
-
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -27,12 +25,8 @@ const (
 type ShardStatus struct {
 	Shard string
 	State State
-	// Owner runs it, or may; empty: nobody. To is the member that it is on its way to.
-	Owner, To sbr.ID
-	// Token is the run's.
-	Token uint64
-	// Since is when the state began, on the driver's clock.
-	Since time.Duration
+	// To is the member that it is on its way to.
+	To sbr.ID
 }
 
 // Status is what a coordinator knows and waits for.
@@ -55,21 +49,8 @@ func (m *Machine) Status() Status {
 	count := map[State]*int{Unowned: &st.Unowned, Running: &st.Running, Moving: &st.Moving, Waiting: &st.Waiting}
 	for s := range m.shards {
 		h := &m.shards[s]
-		x := ShardStatus{Shard: m.names[s], State: h.state, To: h.order.to, Since: h.since}
-		if len(h.claims) > 0 {
-			c := h.claim(h.order.from)
-			if c == nil {
-				c = &h.claims[h.keeper()]
-			}
-			x.Owner, x.Token = c.id, c.token
-			if x.Owner == x.To && c.phase != slot.Active {
-				x.Owner = ""
-			}
-			if c.phase == slot.Active && !m.cfg.UseLease {
-				x.Token = c.number
-			}
-		}
-		*count[h.state]++
+		x := ShardStatus{Shard: m.names[s], State: m.stateOf(h), To: h.order.to}
+		*count[x.State]++
 		st.Shards = append(st.Shards, x)
 	}
 	for i := range m.members {
@@ -81,17 +62,6 @@ func (m *Machine) Status() Status {
 		}
 	}
 	return st
-}
-
-// restate notes what has changed for people.
-func (m *Machine) restate() {
-	for s := range m.shards {
-		h := &m.shards[s]
-		if now := m.stateOf(h); now != h.state {
-			h.state, h.since = now, m.Now
-		}
-	}
-	m.revision++
 }
 
 func (m *Machine) stateOf(h *shard) State {

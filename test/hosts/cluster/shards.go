@@ -64,25 +64,19 @@ func (s *Shards) command(c *Cluster, h *lab.Host, config string) process.Command
 	return process.Command{Name: "shardhost", Program: s.Program, Args: args}
 }
 
-// ShardsSeen is what one member says of the shards.
-type ShardsSeen struct {
-	Listing sharding.Listing `json:"listing"`
-	Owners  []sharding.Owner `json:"owners"`
-}
-
 // on counts the shards of each member, by name.
-func (s *ShardsSeen) on() map[string]int {
+func on(t *sharding.Table) map[string]int {
 	count := make(map[string]int)
-	for _, o := range s.Owners {
-		count[o.Name]++
+	for i := range t.Shards {
+		count[t.Shards[i].Name]++
 	}
 	return count
 }
 
 // Shards asks a member what it knows of the shards.
-func (m *Member) Shards(ctx context.Context) (s ShardsSeen, err error) {
-	err = m.ask(ctx, "shards", &s)
-	return s, err
+func (m *Member) Shards(ctx context.Context) (t sharding.Table, err error) {
+	err = m.ask(ctx, "shards", &t)
+	return t, err
 }
 
 // shardsCalm is for how long nothing may have changed: a move for the sake of balance follows the last one within less.
@@ -90,7 +84,7 @@ const shardsCalm = 1500 * time.Millisecond
 
 // WaitShards returns once one member coordinates and knows that every shard runs, spread as evenly as is demanded, and nothing moves any more. It returns the coordinator's
 // name and who runs what.
-func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen ShardsSeen, err error) {
+func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen sharding.Table, err error) {
 	var since time.Time
 	var last string
 	err = await(ctx, func() error {
@@ -98,7 +92,7 @@ func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen Shar
 		if err == nil {
 			err = c.options.Shards.settled(&now, len(c.running()))
 		}
-		look := fmt.Sprint(name, now.Owners)
+		look := fmt.Sprint(name, now.Shards)
 		if err != nil || look != last {
 			since, last = time.Now(), look
 		}
@@ -117,14 +111,19 @@ func (c *Cluster) running() []*Member {
 }
 
 // settled says what is missing until all shards run and nothing moves any more.
-func (s *Shards) settled(seen *ShardsSeen, members int) error {
-	l := &seen.Listing
-	if !l.Recovered || l.Running != s.Count || len(l.Silent)+len(l.Strangers) > 0 {
-		return fmt.Errorf("cluster: not all of %d shards run: recovered %v, running %d, moving %d, waiting %d, unowned %d, silent %v, strangers %v",
-			s.Count, l.Recovered, l.Running, l.Moving, l.Waiting, l.Unowned, l.Silent, l.Strangers)
+func (s *Shards) settled(seen *sharding.Table, members int) error {
+	running := 0
+	for i := range seen.Shards {
+		if seen.Shards[i].State == sharding.Running {
+			running++
+		}
+	}
+	if !seen.Recovered || running != s.Count || len(seen.Silent)+len(seen.Strangers) > 0 {
+		return fmt.Errorf("cluster: not all of %d shards run: recovered %v, running %d, silent %v, strangers %v",
+			s.Count, seen.Recovered, running, seen.Silent, seen.Strangers)
 	}
 	share := (s.Count + members - 1) / members
-	for name, n := range seen.on() {
+	for name, n := range on(seen) {
 		if name == "" || n > share+1 {
 			return fmt.Errorf("cluster: %d shards are on %q, of %d on %d members", n, name, s.Count, members)
 		}
@@ -133,7 +132,7 @@ func (s *Shards) settled(seen *ShardsSeen, members int) error {
 }
 
 // coordinator finds the one member that says that it coordinates, and what it knows.
-func (c *Cluster) coordinator(ctx context.Context) (name string, seen ShardsSeen, err error) {
+func (c *Cluster) coordinator(ctx context.Context) (name string, seen sharding.Table, err error) {
 	for _, m := range c.running() {
 		if m.SBR.Process().Paused() {
 			continue
@@ -142,7 +141,7 @@ func (c *Cluster) coordinator(ctx context.Context) (name string, seen ShardsSeen
 		if err != nil {
 			return "", seen, err
 		}
-		if !s.Listing.Coordinator {
+		if !s.Recovered {
 			continue
 		}
 		if name != "" {

@@ -21,10 +21,14 @@ func TestShards_LeasesAndResources(t *testing.T) {
 
 func TestShards_Settled(t *testing.T) {
 	s := &Shards{Count: 3}
-	seen := func(running int, owners ...string) *ShardsSeen {
-		x := &ShardsSeen{Listing: sharding.Listing{Coordinator: true, Recovered: true, Running: running}}
-		for _, name := range owners {
-			x.Owners = append(x.Owners, sharding.Owner{Name: name})
+	seen := func(running int, owners ...string) *sharding.Table {
+		x := &sharding.Table{Recovered: true}
+		for i, name := range owners {
+			r := sharding.Row{Owner: sharding.Owner{Name: name, State: sharding.Moving}}
+			if i < running {
+				r.State = sharding.Running
+			}
+			x.Shards = append(x.Shards, r)
 		}
 		return x
 	}
@@ -33,7 +37,7 @@ func TestShards_Settled(t *testing.T) {
 	require.ErrorContains(t, s.settled(seen(3, "n1", "n1", "n1"), 3), `3 shards are on "n1"`)
 	require.ErrorContains(t, s.settled(seen(3, "n1", "n2", ""), 2), `1 shards are on ""`)
 	silent := seen(3, "n1", "n1", "n2")
-	silent.Listing.Silent = []string{"n2"}
+	silent.Silent = []string{"n2"}
 	require.ErrorContains(t, s.settled(silent, 2), "silent [n2]")
 }
 

@@ -24,12 +24,6 @@ func (h *host) work(ctx context.Context, s *sharding.Shard) error {
 	return nil
 }
 
-// shards is the answer to GET /shards.
-type shards struct {
-	Listing sharding.Listing `json:"listing"`
-	Owners  []sharding.Owner `json:"owners"`
-}
-
 func (h *host) page() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -50,7 +44,7 @@ func (h *host) page() http.Handler {
 			http.Error(w, "starting", http.StatusServiceUnavailable)
 			return
 		}
-		answer(w, shards{m.Listing(), m.Owners()})
+		answer(w, m.Table())
 	})
 	mux.HandleFunc("POST /drain", func(w http.ResponseWriter, r *http.Request) {
 		if err := h.drain(r.Context()); err != nil {

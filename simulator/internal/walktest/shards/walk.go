@@ -130,7 +130,7 @@ func (w *walker) Standing(s *state) (text string) {
 			st := c.m.Status()
 			text += fmt.Sprintf("%s coordinates under term %d (silent: %v)", name(int(c.at)), c.term, st.Silent)
 			for _, x := range st.Shards {
-				text += fmt.Sprintf(" %s is %v on %q", x.Shard, x.State, x.Owner)
+				text += fmt.Sprintf(" %s is %v, to %q", x.Shard, x.State, x.To)
 			}
 			text += ", "
 		}
