@@ -66,6 +66,9 @@ func (m *Machine) answered(e slot.Answered[message.Message]) {
 	if p := m.View.Peer(e.From); p == nil && e.From != m.cfg.Self || p != nil && p.Down || m.down {
 		return
 	}
+	if e.Unserved {
+		m.quits(e.From, false) // its word may be old: a margin it does not end
+	}
 	switch {
 	case e.Unserved && e.Message.Kind == message.HandOver:
 		for _, t := range e.Message.Takes { // a manager is closed only once nothing of it runs

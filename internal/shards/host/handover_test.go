@@ -217,6 +217,26 @@ func TestLeave_RunsUntilAskedAndTakesNothing(t *testing.T) {
 	require.True(t, b.m.Finished())
 }
 
+// Whoever was to take the shard may leave as well: it never asks, and waits for this one in turn.
+func TestLeave_IsToldWhateverIsOrdered(t *testing.T) {
+	b := following(t, nil)
+	b.order("n1", 5, 2, 0, "", "me")
+	b.order("n1", 5, 3, 0, "me", "n2")
+	bids := func(e []slot.Effect) bool {
+		return slices.ContainsFunc(only[slot.Ask[message.Message]](e), func(a slot.Ask[message.Message]) bool {
+			return a.To == "" && a.Message.Kind == message.State && a.Message.Leaving
+		})
+	}
+	require.True(t, bids(b.step(slot.Resign{Patience: 10 * time.Second})))
+	require.False(t, bids(b.pass(900*time.Millisecond, true)))
+	require.True(t, bids(b.pass(100*time.Millisecond, true)), "one may be lost")
+	b.asks("n1", message.Message{Kind: message.State, Term: 5, Seq: 9, Leaving: true})
+	bid := message.Message{Kind: message.State, Digest: digest, Term: 5, Leaving: true}
+	e := b.step(slot.Answered[message.Message]{From: "n2", Message: bid, Unserved: true})
+	require.Equal(t, slot.CauseResigned, cause(t, e), "one leaves, the other has left")
+	require.False(t, bids(b.pass(time.Minute, true)))
+}
+
 func TestLeave_AloneStopsAtOnce(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")

@@ -52,6 +52,7 @@ type Machine struct {
 	leaving  bool
 	resigned bool          // everybody was told that nothing runs here
 	patience time.Duration // until when others may ask, while leaving
+	bidAt    time.Duration // when everybody is told again that this member leaves
 
 	shards []shard
 	held   []int // the shards that are not idle, in order
@@ -137,6 +138,7 @@ func (m *Machine) advance() {
 	m.askFormer()
 	m.hand()
 	m.tell()
+	m.bid()
 	if m.leaving && !m.down && !m.resigned && len(m.held) == 0 {
 		m.resigned = true
 		m.known.Seq++
@@ -158,9 +160,9 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 		if at, ok := sl.Due(); ok {
 			due(at)
 		}
-		if sl.Phase == slot.Active && m.leaving {
-			due(m.patience)
-		}
+	}
+	if m.waits() {
+		due(min(m.patience, m.bidAt))
 	}
 	if until, runs := m.Until(); runs {
 		due(until)

@@ -271,11 +271,21 @@ func (m *Machine) tell() {
 	for _, e := range q.Entries {
 		m.shards[e.Shard].toldIn = q.Seq
 	}
-	to := m.known.Coordinator
-	if m.leaving {
-		to = "" // where everybody leaves, nobody waits for the others
+	m.Emit(slot.Ask[message.Message]{To: m.known.Coordinator, Message: q})
+}
+
+// bid tells everybody that this member leaves, again and again while its runs wait for others to ask: where
+// everybody leaves, nobody waits for the others.
+func (m *Machine) bid() {
+	if m.waits() && m.Now >= m.bidAt {
+		m.bidAt = m.Now + m.cfg.HandOverRetryInterval
+		m.Emit(slot.Ask[message.Message]{Message: m.state(0)})
 	}
-	m.Emit(slot.Ask[message.Message]{To: to, Message: q})
+}
+
+// waits reports whether this member leaves and has runs that others may ask for.
+func (m *Machine) waits() bool {
+	return m.leaving && !m.down && slices.ContainsFunc(m.held, func(s int) bool { return m.shards[s].Phase == slot.Active })
 }
 
 // untold are the shards that no answer will tell: an order that is not carried out yet is answered later.

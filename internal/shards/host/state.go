@@ -27,6 +27,7 @@ func (m *Machine) AppendState(c message.Writer) {
 	c.Uint(m.known.Term)
 	c.Text(string(m.known.Coordinator))
 	c.Due(m.patience, m.Now)
+	c.Due(m.bidAt, m.Now)
 	for s := range m.shards {
 		m.shards[s].appendState(c, s, m)
 		c.Order(s, m.floor) // it is compared with those

@@ -75,11 +75,9 @@ func (m *Machine) leave(patience time.Duration) {
 		m.patience = min(m.patience, m.Now+patience)
 	default:
 		m.leaving = true
-		m.patience = m.Now + patience
+		m.patience, m.bidAt = m.Now+patience, m.Now
 		for _, s := range slices.Clone(m.held) {
-			if m.shards[s].Phase == slot.Active {
-				m.toBeTold(s) // that it leaves
-			} else {
+			if m.shards[s].Phase != slot.Active {
 				m.giveUp(s, slot.CauseResigned, "this member leaves")
 			}
 		}
