@@ -1,4 +1,5 @@
-// Package partial writes scenario files about cuts that are not clean, for the tests that play them in the model and over real Serf.
+// Package partial writes scenario files about cuts that are not clean, for the tests that play them in the model and over
+// real Serf.
 package partial
 
 import (
@@ -39,7 +40,8 @@ func File(shape, n int, seed uint64, rule string) (text string, possible int) {
 	r, x := rand.New(rand.NewPCG(seed, uint64(shape))), &Shapes[shape]
 	random := strings.HasPrefix(x.Name, "random")
 	var file strings.Builder
-	fmt.Fprintf(&file, "cluster: {nodes: %d, split-brain-resolver: {indirectly-connected: %s}}\nrun-for: 180s\nsteps:\n", n, rule)
+	fmt.Fprintf(&file, "cluster: {nodes: %d, split-brain-resolver: {indirectly-connected: %s}}\n", n, rule)
+	file.WriteString("run-for: 180s\nsteps:\n")
 	v := sbr.View{Self: "n1"}
 	for a := range n {
 		v.Members = append(v.Members, sbr.Member{ID: sbr.ID(fmt.Sprintf("n%d", a+1)), Status: sbr.Up})
@@ -52,7 +54,8 @@ func File(shape, n int, seed uint64, rule string) (text string, possible int) {
 				verb = "cut"
 			}
 			fmt.Fprintf(&file, "- {at: 10s, %s: [n%d, n%d]}\n", verb, a+1, b+1)
-			v.Reports = append(v.Reports, sbr.Report{Observer: v.Members[a].ID, Subject: sbr.ID(fmt.Sprintf("n%d", b+1))})
+			subject := sbr.ID(fmt.Sprintf("n%d", b+1))
+			v.Reports = append(v.Reports, sbr.Report{Observer: v.Members[a].ID, Subject: subject})
 		}
 	}
 	if g := v.LargestGroup(""); g != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Of a cut that is not clean nearly all stay up over real Serf that can all reach each other, and never two that cannot.
-// SBR_PARTIAL=N plays N seeds of each shape, with up to 20 members; -v shows the table, beside it indirectly-connected: down.
+// Of a cut that is not clean nearly all stay up over real Serf that can all reach each other, and never two that
+// cannot. SBR_PARTIAL=N plays N seeds of each shape, with up to 20 members; -v shows the table, beside it
+// indirectly-connected: down.
 func TestPartialCuts_NearlyAllStayThatCan(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("plays dozens of clusters of real Serf")
@@ -34,7 +35,8 @@ func TestPartialCuts_NearlyAllStayThatCan(t *testing.T) {
 				some, _, none := playPartial(t, shape, n, seeds, "down")
 				before = fmt.Sprintf("; with down: %3d, nobody in %d", some, none)
 			}
-			t.Logf("%3d members  %-10s %3d of %3d up, nobody in %d%s", n, partial.Shapes[shape].Name, kept, of, nobody, before)
+			t.Logf("%3d members  %-10s %3d of %3d up, nobody in %d%s",
+				n, partial.Shapes[shape].Name, kept, of, nobody, before)
 			up, possible = up+kept, possible+of
 		}
 	}
@@ -58,9 +60,10 @@ func playPartial(t *testing.T, shape, n, seeds int, rule string) (up, possible, 
 	return up, possible, nobody
 }
 
-// What does not get better is dealt with once: a link that stays broken, and a member that loses 30 % of what it receives. After ten minutes
-// no verdict is written any more, and nobody is downed. That is not so where whoever is downed is started again behind its broken link: it is
-// suspected anew, and only the promises are checked. SBR_HOUR=1 plays an hour, with 5, 50 and 100 members; -v shows what it cost.
+// What does not get better is dealt with once: a link that stays broken, and a member that loses 30 % of what it
+// receives. After ten minutes no verdict is written any more, and nobody is downed. That is not so where whoever is
+// downed is started again behind its broken link: it is suspected anew, and only the promises are checked. SBR_HOUR=1
+// plays an hour, with 5, 50 and 100 members; -v shows what it cost.
 func TestHour_NothingGrows(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("plays minutes of clusters of real Serf")
@@ -87,7 +90,8 @@ func TestHour_NothingGrows(t *testing.T) {
 					}
 					nodes = append(nodes, fmt.Sprintf("{name: n%d%s}", i+1, zone))
 				}
-				file := fmt.Sprintf("run-for: %v\ncluster: {nodes: [%s]}\nsteps: [{at: 10s, %s}]", runFor, strings.Join(nodes, ", "), tc.step)
+				file := fmt.Sprintf("run-for: %v\ncluster: {nodes: [%s]}\nsteps: [{at: 10s, %s}]",
+					runFor, strings.Join(nodes, ", "), tc.step)
 				early, late := playHour(t, file, tc.restarts)
 				t.Logf("%d members, %s: within ten minutes %v; after them, until %v: %v", n, tc.name, early, runFor, late)
 				if tc.name != "a broken link, restarts" {
@@ -107,10 +111,12 @@ type hour struct {
 }
 
 func (h hour) String() string {
-	return fmt.Sprintf("%d verdicts, %d members downed, %.0f member-seconds suspended", h.verdicts, h.downs, h.suspended.Seconds())
+	return fmt.Sprintf("%d verdicts, %d members downed, %.0f member-seconds suspended",
+		h.verdicts, h.downs, h.suspended.Seconds())
 }
 
-// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts whoever is downed is started again.
+// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts whoever is
+// downed is started again.
 func playHour(t *testing.T, file string, restarts bool) (early, late hour) {
 	t.Helper()
 	const every = time.Second

@@ -204,11 +204,12 @@ func newForcedPlan(seed uint64, round int) plan {
 // reference are the stable-after of the rounds about times: the default, and the one that is computed.
 var reference = []string{"20s", "auto"}
 
-// newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default; in every other four
-// rounds the smaller side loses the store as well.
+// newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default; in every
+// other four rounds the smaller side loses the store as well.
 func newTimesPlan(seed uint64, round int) plan {
 	d := dice{rand.New(rand.NewPCG(seed, ofTimes|uint64(round)))}
-	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: timesFamily, Faults: []fault{}, Stable: reference[round%2]}
+	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: timesFamily, Faults: []fault{}}
+	p.Stable = reference[round%2]
 	d.cleanCut(&p, round/2%2)
 	if round/4%2 == 0 {
 		p.Faults = append(p.Faults, fault{Kind: storeSide, Hosts: sorted(p.Sides[1])})

@@ -20,7 +20,7 @@ const (
 	toldAgainWithin = 5 * time.Second
 	// verdictWithin bounds how long a verdict is waited for that the store is to forget.
 	verdictWithin = 40 * time.Second
-	// releasedWithin bounds how long a verdict's lease is held: until Serf has forgotten the downed, and release-after.
+	// releasedWithin bounds how long a lease is held: until Serf has forgotten the downed, and release-after.
 	releasedWithin = time.Minute
 )
 

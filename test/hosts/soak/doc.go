@@ -1,7 +1,7 @@
 //go:build linux
 
-// Soak plays random rounds of faults on real hosts: five network namespaces (with --members others), a stock serf agent with `sbr agent` on each (in some rounds
-// Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them,
+// Soak plays random rounds of faults on real hosts: five network namespaces (with --members others), a stock serf agent with
+// `sbr agent` on each (in some rounds Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them,
 // or another lease store.
 //
 //	go run -C test ./hosts/soak --rounds 200 --seed 1 --parallel 5
@@ -18,9 +18,9 @@
 // happens in it follows from the seed and the round's number alone. The hosts, and the verdicts in the lease, live on into the next round.
 //
 // In every third round an operator or a platform does something besides: force-leave, an agent without its state folder, rights taken away, a store
-// that forgets. With --family all rounds are about one such deed; or about cuts of single links, with how many members are up of those that
-// can all reach each other, without further faults (links) or with faults of the store and pauses (links-and-faults); or about how
-// long a clean cut takes with default settings (times).
+// that forgets. With --family all rounds are about one such deed; or about cuts of single links, with how many members are
+// up of those that can all reach each other, without further faults (links) or with faults of the store and pauses
+// (links-and-faults); or about how long a clean cut takes with default settings (times).
 //
 // With --store the lease is in PostgreSQL, etcd, or FerretDB (mongodb). What such a store cannot have is left out
 // of its rounds, and named.

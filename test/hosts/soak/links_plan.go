@@ -59,12 +59,12 @@ func newLinksPlan(seed uint64, round int, family family) plan {
 	return p
 }
 
-// faultsOfStore draws one or two faults that a cut of links goes with. Nobody loses the store as a side: there are none.
+// faultsOfStore draws one or two faults that a cut of links goes with. No side loses the store: there are none.
 func (d dice) faultsOfStore(p *plan) {
 	for n := 1 + d.IntN(2); len(p.Faults) < n; {
 		f := d.fault(&plan{Mode: p.Mode, Sides: [][]string{hosts}})
-		if f.ofStore() && f.Kind != storeSide && !slices.ContainsFunc(p.Faults, func(g fault) bool { return g.ofStore() }) ||
-			f.Kind == pause && p.has(pause) == nil {
+		again := slices.ContainsFunc(p.Faults, func(g fault) bool { return g.Kind == f.Kind || g.ofStore() && f.ofStore() })
+		if !again && (f.ofStore() && f.Kind != storeSide || f.Kind == pause) {
 			p.Faults = append(p.Faults, f)
 		}
 	}

@@ -62,10 +62,10 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
 	f.StringVar(&o.store, "store", cluster.Stores[0], "where the lease is kept: "+strings.Join(cluster.Stores, ", "))
-	f.IntVar(&o.members, "members", usualMembers, "how many hosts there are, up to 9; other than 5 with cuts of links only")
-	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), record (the "+
-		"store forgets), links (cuts that are not clean), links-and-faults (with faults of the store and pauses besides) or times "+
-		"(default settings, stable-after 20s and auto, losers with and without the store)", func(text string) error {
+	f.IntVar(&o.members, "members", usualMembers, "how many hosts there are, 5 to 9; others than 5 with cuts of links only")
+	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), "+
+		"record (the store forgets), links (cuts that are not clean), links-and-faults (with faults of the store and pauses "+
+		"besides) or times (defaults, stable-after 20s and auto, losers with and without the store)", func(text string) error {
 		if o.family = family(text); !slices.Contains(families, o.family) {
 			return fmt.Errorf("%q: there are %q", text, families)
 		}
@@ -90,8 +90,10 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case o.rounds < 1 || o.parallel < 1:
 		err = errors.New("--rounds and --parallel must be at least 1")
-	case o.members < usualMembers || o.members > 9 || o.members != usualMembers && o.family != linksFamily && o.family != faultsFamily:
-		err = fmt.Errorf("--members %d: 5 to 9 with --family %s or %s, else %d", o.members, linksFamily, faultsFamily, usualMembers)
+	case o.members < usualMembers || o.members > 9:
+		err = fmt.Errorf("--members %d: 5 to 9", o.members)
+	case o.members != usualMembers && o.family != linksFamily && o.family != faultsFamily:
+		err = fmt.Errorf("--members is about --family %s and %s", linksFamily, faultsFamily)
 	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
 	case !slices.Contains(cluster.Stores, o.store):

@@ -136,9 +136,10 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
 	}
 	for _, stable := range slices.Compact(slices.Concat(stables, reference)) {
-		with := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) != nil })
-		without := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) == nil })
-		s.Faults = append(s.Faults, rowOf("stable-after "+stable, without), rowOf("stable-after "+stable+", "+string(storeSide), with))
+		all := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) == nil })
+		cut := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) != nil })
+		name := "stable-after " + stable
+		s.Faults = append(s.Faults, rowOf(name, all), rowOf(name+", "+string(storeSide), cut))
 	}
 	return s
 }
