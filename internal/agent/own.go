@@ -65,9 +65,9 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
-	// How long Serf waits until its leave is sent. When all members leave, nobody is left to send it to. It goes on
-	// being sent for LeavePropagateDelay; together that is enough for a thousand members.
-	conf.BroadcastTimeout = 5 * m.GossipInterval
+	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, nobody is left to send it to.
+	// Among a thousand members one message needs six rounds of gossip.
+	conf.BroadcastTimeout = 10 * m.GossipInterval
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
 	m.Logger = conf.Logger
