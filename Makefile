@@ -56,7 +56,7 @@ e2e: kube build hosts postgres ## Run real agents on hosts of their own (network
 	SBR_E2E=1 $(GO) -C test test -count=1 -p 1 -parallel 6 -timeout 40m ./hosts ./hosts/lab
 
 .PHONY: soak
-soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--singleton", --planned or --shards; ARGS="--family force-leave", "--family record" or "--family links" for one kind of rounds; "--store postgres", etcd or mongodb for another lease store)
+soak: kube hosts ## Cut such hosts at random, ROUNDS times (20), from SEED (1), and report (ARGS="--singleton", --planned or --shards; ARGS="--family force-leave", "--family record" or another that --help names for one kind of rounds; "--store postgres", etcd or mongodb for another lease store)
 	$(GO) build -C test -o ../bin/soak ./hosts/soak
 	bin/soak --rounds $(ROUNDS) --seed $(SEED) $(ARGS)
 

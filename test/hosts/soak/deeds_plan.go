@@ -48,10 +48,12 @@ const (
 	forcedFamily family = "force-leave"
 	recordFamily family = "record"
 	linksFamily  family = "links"
+	faultsFamily family = "links-and-faults"
+	timesFamily  family = "times"
 )
 
 // families are those that have a name.
-var families = []family{forcedFamily, recordFamily, linksFamily}
+var families = []family{forcedFamily, recordFamily, linksFamily, faultsFamily, timesFamily}
 
 // forgets reports whether the store is made to forget something.
 func (k kind) forgets() bool { return k == leaseDeleted || k == leaseReplaced || k == etcdRestored }
@@ -81,6 +83,7 @@ const (
 	ofDeeds  = 4 << 32
 	ofForced = 5 << 32
 	ofRecord = 6 << 32
+	ofTimes  = 8 << 32
 )
 
 // newMixedPlan is that of newPlan, to which every third round adds a deed, and every sixth an operator's word.
@@ -195,6 +198,21 @@ func newForcedPlan(seed uint64, round int) plan {
 	}
 	d.cleanCut(&p, round)
 	p.RestartEarly = d.IntN(3) == 0
+	return p
+}
+
+// reference are the stable-after of the rounds about times: the default, and the one that is computed.
+var reference = []string{"20s", "auto"}
+
+// newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default; in every other four
+// rounds the smaller side loses the store as well.
+func newTimesPlan(seed uint64, round int) plan {
+	d := dice{rand.New(rand.NewPCG(seed, ofTimes|uint64(round)))}
+	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: timesFamily, Faults: []fault{}, Stable: reference[round%2]}
+	d.cleanCut(&p, round/2%2)
+	if round/4%2 == 0 {
+		p.Faults = append(p.Faults, fault{Kind: storeSide, Hosts: sorted(p.Sides[1])})
+	}
 	return p
 }
 

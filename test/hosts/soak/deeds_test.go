@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -201,7 +202,10 @@ func TestOptions_Families(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, newForcedPlan(1, 7), o.plan(7))
 	require.Contains(t, stables, o.first(1).stable)
-	for _, bad := range [][]string{{"--family", "x"}, {"--family", "record", "--shards"}} {
+	o, err = parseOptions([]string{"--family", "links-and-faults", "--members", "7"}, new(bytes.Buffer))
+	require.NoError(t, err)
+	require.Equal(t, "go run -C test ./hosts/soak --seed 1 --round 7 --family links-and-faults --members 7", command(&o, 7))
+	for _, bad := range [][]string{{"--family", "x"}, {"--family", "record", "--shards"}, {"--members", "7"}} {
 		_, err := parseOptions(bad, new(bytes.Buffer))
 		require.Error(t, err, bad)
 	}
@@ -226,9 +230,14 @@ func TestLinks_PossibleSurvivors(t *testing.T) {
 	}
 	played := make(map[shape]bool)
 	for round := range 2 * len(linkShapes) {
-		p := newLinksPlan(1, round)
+		p := newLinksPlan(1, round, linksFamily)
 		played[p.Shape] = true
 		require.Empty(t, p.nobodyAllowed(), p.Shape)
+		f := newLinksPlan(1, round, faultsFamily)
+		require.Equal(t, p.Links, f.Links, "the same with faults")
+		require.Equal(t, p.possible(), f.possible())
+		require.NotEmpty(t, f.Faults)
+		require.NotEmpty(t, f.nobodyAllowed())
 		if want, fixed := possible[p.Shape]; fixed {
 			require.Equal(t, want, p.possible(), p.Shape)
 		}
@@ -236,4 +245,24 @@ func TestLinks_PossibleSurvivors(t *testing.T) {
 	require.Len(t, played, len(linkShapes))
 	p := newForcedPlan(1, 0)
 	require.Zero(t, p.possible(), "it is not about links")
+}
+
+// Rounds about times play each cut with each setting, half of them with losers that lose the store as well, and the smaller side is the
+// one that does.
+func TestTimes_EachCutWithEachSetting(t *testing.T) {
+	count := make(map[string]int)
+	for round := range 80 {
+		p := newTimesPlan(1, round)
+		require.True(t, p.bounded())
+		require.Empty(t, p.nobodyAllowed())
+		if cut := p.hit(storeSide); cut != nil {
+			require.Equal(t, sorted(p.Sides[1]), cut)
+			require.Less(t, len(cut), len(p.Sides[0]))
+		}
+		count[fmt.Sprint(p.Shape, p.Stable, len(p.Faults))]++
+	}
+	require.Len(t, count, 8)
+	for what, n := range count {
+		require.Equal(t, 10, n, what)
+	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Soak plays random rounds of faults on real hosts: five network namespaces, a stock serf agent with `sbr agent` on each (in some rounds
+// Soak plays random rounds of faults on real hosts: five network namespaces (with --members others), a stock serf agent with `sbr agent` on each (in some rounds
 // Debian's older agent, in some `sbr agent` as a node of its own), a real etcd and kube-apiserver beside them,
 // or another lease store.
 //
@@ -11,14 +11,16 @@
 //	go run -C test ./hosts/soak --rounds 300 --seed 1 --planned
 //	go run -C test ./hosts/soak --rounds 100 --seed 1 --shards
 //	go run -C test ./hosts/soak --rounds 60 --seed 1 --family force-leave
-//	go run -C test ./hosts/soak --rounds 130 --seed 1 --family links
+//	go run -C test ./hosts/soak --rounds 130 --seed 1 --family links --members 7
+//	go run -C test ./hosts/soak --rounds 160 --seed 1 --family times --parallel 1
 //
 // A round cuts the network, adds further faults, waits until one side is up, ends all faults and waits until all five are members again. What
 // happens in it follows from the seed and the round's number alone. The hosts, and the verdicts in the lease, live on into the next round.
 //
 // In every third round an operator or a platform does something besides: force-leave, an agent without its state folder, rights taken away, a store
-// that forgets. With --family all rounds are about one such deed, or about cuts of single links, with how many members are up of those that
-// can all reach each other.
+// that forgets. With --family all rounds are about one such deed; or about cuts of single links, with how many members are up of those that
+// can all reach each other, without further faults (links) or with faults of the store and pauses (links-and-faults); or about how
+// long a clean cut takes with default settings (times).
 //
 // With --store the lease is in PostgreSQL, etcd, or FerretDB (mongodb). What such a store cannot have is left out
 // of its rounds, and named.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -33,10 +34,10 @@ func ends(a, b, x, y int) bool { return a == x && b == y || a == y && b == x }
 const ofLinks = 7 << 32
 
 // newLinksPlan cuts links: each shape in turn, between hosts that are drawn, in each mode. Nothing else goes wrong, and the store is
-// reached by all.
-func newLinksPlan(seed uint64, round int) plan {
+// reached by all; or, in rounds with faults, one or two of the store's and pauses come besides.
+func newLinksPlan(seed uint64, round int, family family) plan {
 	d := dice{rand.New(rand.NewPCG(seed, ofLinks|uint64(round)))}
-	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: linksFamily, Faults: []fault{}}
+	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: family, Faults: []fault{}}
 	switch x := d.IntN(100); {
 	case x < 20:
 		p.Mode = debianMode
@@ -52,12 +53,28 @@ func newLinksPlan(seed uint64, round int) plan {
 			}
 		}
 	}
+	if family == faultsFamily {
+		d.faultsOfStore(&p)
+	}
 	return p
+}
+
+// faultsOfStore draws one or two faults that a cut of links goes with. Nobody loses the store as a side: there are none.
+func (d dice) faultsOfStore(p *plan) {
+	for n := 1 + d.IntN(2); len(p.Faults) < n; {
+		f := d.fault(&plan{Mode: p.Mode, Sides: [][]string{hosts}})
+		if f.ofStore() && f.Kind != storeSide && !slices.ContainsFunc(p.Faults, func(g fault) bool { return g.ofStore() }) ||
+			f.Kind == pause && p.has(pause) == nil {
+			p.Faults = append(p.Faults, f)
+		}
+	}
+	p.order()
+	p.ContinueEarly = d.IntN(2) == 0 && !slices.ContainsFunc(p.hit(pause), p.cutOffFromStore)
 }
 
 // possible is how many hosts can all reach each other, by the links that are cut; zero for rounds that are not about links.
 func (p *plan) possible() int {
-	if p.Family != linksFamily {
+	if p.Family != linksFamily && p.Family != faultsFamily {
 		return 0
 	}
 	v := sbr.View{Self: sbr.ID(hosts[0])}

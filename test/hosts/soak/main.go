@@ -39,6 +39,7 @@ func main() {
 // options are the flags.
 type options struct {
 	rounds, parallel  int
+	members           int
 	seed              uint64
 	only              []int
 	logs              string
@@ -61,7 +62,10 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
 	f.StringVar(&o.store, "store", cluster.Stores[0], "where the lease is kept: "+strings.Join(cluster.Stores, ", "))
-	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), record (the store forgets) or links (cuts that are not clean)", func(text string) error {
+	f.IntVar(&o.members, "members", usualMembers, "how many hosts there are, up to 9; other than 5 with cuts of links only")
+	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), record (the "+
+		"store forgets), links (cuts that are not clean), links-and-faults (with faults of the store and pauses besides) or times "+
+		"(default settings, stable-after 20s and auto, losers with and without the store)", func(text string) error {
 		if o.family = family(text); !slices.Contains(families, o.family) {
 			return fmt.Errorf("%q: there are %q", text, families)
 		}
@@ -86,6 +90,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case o.rounds < 1 || o.parallel < 1:
 		err = errors.New("--rounds and --parallel must be at least 1")
+	case o.members < 3 || o.members > 9 || o.members != usualMembers && o.family != linksFamily && o.family != faultsFamily:
+		err = fmt.Errorf("--members %d: 3 to 9 with --family %s or %s, else %d", o.members, linksFamily, faultsFamily, usualMembers)
 	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
 	case !slices.Contains(cluster.Stores, o.store):
@@ -130,8 +136,10 @@ func (o *options) whole(round int) plan {
 		return newForcedPlan(o.seed, round)
 	case o.family == recordFamily:
 		return newRecordPlan(o.seed, round)
-	case o.family == linksFamily:
-		return newLinksPlan(o.seed, round)
+	case o.family == linksFamily || o.family == faultsFamily:
+		return newLinksPlan(o.seed, round, o.family)
+	case o.family == timesFamily:
+		return newTimesPlan(o.seed, round)
 	default:
 		return newMixedPlan(o.seed, round)
 	}
@@ -140,8 +148,11 @@ func (o *options) whole(round int) plan {
 // first is the kind of the first stage of a worker.
 func (o *options) first(worker int) stageKind {
 	k := stageKind{mode: moduleMode}
-	if o.family == forcedFamily {
+	switch o.family {
+	case forcedFamily:
 		k.stable = stables[worker%2]
+	case timesFamily:
+		k.stable = reference[worker%2]
 	}
 	if o.shards {
 		k.mode, k.shards = ownMode, shardCount
@@ -157,6 +168,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitPassed
+	}
+	if err == nil {
+		hosts = hostNames(o.members)
 	}
 	if err == nil && o.plans {
 		for _, round := range o.numbers() {

@@ -11,8 +11,17 @@ import (
 	"time"
 )
 
-// hosts are the same in every round.
-var hosts = []string{"n1", "n2", "n3", "n4", "n5"}
+// hosts are the same in every round: five, or as many as --members says.
+var hosts = hostNames(usualMembers)
+
+const usualMembers = 5
+
+func hostNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("n%d", i+1))
+	}
+	return names
+}
 
 // mode is what runs on the hosts.
 type mode string

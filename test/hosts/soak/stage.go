@@ -17,13 +17,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// settings are quick where the rule does not need the defaults, and fewer than three of five hosts are no cluster of their own. With a
+// settings are quick where the rule does not need the defaults, and half of the hosts are no cluster of their own. With a
 // stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the resolver's.
 func settings(stable string) cluster.Settings {
 	if stable != "" {
 		return cluster.Settings{}.With("stable-after", stable)
 	}
-	return cluster.Fast().With("min-members", 3)
+	return cluster.Fast().With("min-members", len(hosts)/2+1)
 }
 
 // stageKind is what rounds must have in common to be played on one stage. Without a singleton and shards the guard is empty.

@@ -135,6 +135,11 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, storeKilled, storePaused, healEarly, secondCut}, deeds...) {
 		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
 	}
+	for _, stable := range slices.Compact(slices.Concat(stables, reference)) {
+		with := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) != nil })
+		without := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) == nil })
+		s.Faults = append(s.Faults, rowOf("stable-after "+stable, without), rowOf("stable-after "+stable+", "+string(storeSide), with))
+	}
 	return s
 }
 
@@ -195,6 +200,9 @@ func command(o *options, round int) string {
 		text += " --planned"
 	case o.family != mixed:
 		text += " --family " + string(o.family)
+		if o.members != usualMembers {
+			text += fmt.Sprint(" --members ", o.members)
+		}
 	}
 	if o.store != "" && o.store != cluster.Stores[0] {
 		text += " --store " + o.store
