@@ -20,6 +20,8 @@ const (
 	toldAgainWithin = 5 * time.Second
 	// verdictWithin bounds how long a verdict is waited for that the store is to forget.
 	verdictWithin = 40 * time.Second
+	// releasedWithin bounds how long a verdict's lease is held: until Serf has forgotten the downed, and release-after.
+	releasedWithin = time.Minute
 )
 
 // past is what the store held when a round began.
@@ -81,6 +83,9 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 			}
 		}
 	}
+	if g.plan.Family == timesFamily {
+		return g.released(ctx)
+	}
 	if !early {
 		return nil
 	}
@@ -95,6 +100,16 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 	var err error
 	g.before, err = g.incarnations(ctx)
 	return err
+}
+
+// released waits until nobody holds the lease: whoever does has an advantage over the others.
+func (g *game) released(ctx context.Context) error {
+	for end := time.Now().Add(releasedWithin); time.Now().Before(end) && sleep(ctx, watchEvery); {
+		if r, err := g.cluster.Record(ctx); err != nil || r.Holder == "" {
+			return err
+		}
+	}
+	return errors.New("the lease of the round before is still held")
 }
 
 // verdictCame waits for a verdict of this round; false: there is none.

@@ -18,10 +18,11 @@ import (
 )
 
 // settings are quick where the rule does not need the defaults, and half of the hosts are no cluster of their own. With a
-// stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the resolver's.
+// stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the resolver's. Only the
+// lease is given back sooner, so that a round need not begin with that of the round before.
 func settings(stable string) cluster.Settings {
 	if stable != "" {
-		return cluster.Settings{}.With("stable-after", stable)
+		return cluster.Settings{}.With("stable-after", stable).With("lease-majority", map[string]any{"release-after": "5s"})
 	}
 	return cluster.Fast().With("min-members", len(hosts)/2+1)
 }
