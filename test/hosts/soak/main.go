@@ -90,8 +90,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
 	case o.rounds < 1 || o.parallel < 1:
 		err = errors.New("--rounds and --parallel must be at least 1")
-	case o.members < 3 || o.members > 9 || o.members != usualMembers && o.family != linksFamily && o.family != faultsFamily:
-		err = fmt.Errorf("--members %d: 3 to 9 with --family %s or %s, else %d", o.members, linksFamily, faultsFamily, usualMembers)
+	case o.members < usualMembers || o.members > 9 || o.members != usualMembers && o.family != linksFamily && o.family != faultsFamily:
+		err = fmt.Errorf("--members %d: 5 to 9 with --family %s or %s, else %d", o.members, linksFamily, faultsFamily, usualMembers)
 	case o.singleton && o.shards || o.planned && (o.singleton || o.shards):
 		err = errors.New("--singleton, --planned and --shards are three ways to play: one at a time")
 	case !slices.Contains(cluster.Stores, o.store):
