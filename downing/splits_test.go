@@ -214,7 +214,12 @@ func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 			}
 			t.Logf("losers cut off from the store, stable-after %s: double-active time %v; down after the cut %v; computed worst case %v",
 				tc.name, active, resolved, bound)
-			require.LessOrEqual(t, active.At(0.99), tc.p99)
+			// The largest of few says nothing of the 99th in a hundred: make bench plays a hundred.
+			share := 0.9
+			if len(active) >= 100 {
+				share = 0.99
+			}
+			require.LessOrEqual(t, active.At(share), tc.p99)
 		})
 	}
 }
