@@ -215,7 +215,7 @@ func (d *doctor) roundTrip(ctx context.Context) bool {
 
 func (d *doctor) clock() {
 	if d.out.ClockDifference == nil {
-		d.add(checkClock, Skipped, "", "not looked at: no answer of the server has a date")
+		d.add(checkClock, Skipped, "", "not looked at: the server has not told the time")
 		return
 	}
 	diff := *d.out.ClockDifference
