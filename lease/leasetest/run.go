@@ -22,7 +22,7 @@ type Harness struct {
 	// Failover makes another server take over from the one that answers, as abruptly as it can happen, and returns when requests are
 	// answered again. What was answered before must not be forgotten. Nil: that is not tested.
 	Failover func(t testing.TB)
-	// Patience bounds the wait for one event. Zero: 10 s.
+	// Patience bounds the wait for one event. Zero: 30 s.
 	Patience time.Duration
 }
 
@@ -67,7 +67,7 @@ func runAll(t *testing.T, newHarness func(t *testing.T) Harness, tests []namedTe
 			h := newHarness(t)
 			require.NotNil(t, h.Open, "Harness.Open is required")
 			if h.Patience == 0 {
-				h.Patience = 10 * time.Second
+				h.Patience = 30 * time.Second
 			}
 			test.run(t, &bench{Harness: h, t: t})
 		})
