@@ -50,7 +50,7 @@ BEGIN {
 	if (i > n) { name[i] = "(elsewhere)"; n = i }
 	# What only checks and tests import is harness, wherever it lies.
 	if (path ~ /_test\.go$/) tests[i] += $1
-	else if (path ~ /^test\// || path ~ /^(simulator\/)?internal\/[a-z]*test\// || path ~ /^internal\/(ledger|linear|kubefake|process|race|arch)\//) harness[i] += $1
+	else if (path ~ /^test\// || path ~ /^(simulator\/)?internal\/[a-z]*test\// || path ~ /^internal\/(ledger|linear|kubefake|partial|process|race|arch)\//) harness[i] += $1
 	else product[i] += $1
 	files++
 }

@@ -277,7 +277,7 @@ func (g *generator) special(at string) (object, bool) {
 	case "cluster.shards.number-of-retries":
 		return object{"type": "integer", "minimum": 0, "maximum": maxRetries}, true
 	case "expect.shards":
-		return object{"type": []any{"object", "null"}, "additionalProperties": list(0), "propertyNames": object{"pattern": shardsType.String()}}, true
+		return object{"type": []any{"object", "null"}, "additionalProperties": optional(list(0)), "propertyNames": object{"pattern": shardsType.String()}}, true
 	case "expect.singletons":
 		names := object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}
 		return object{"type": []any{"object", "null"}, "additionalProperties": names, "propertyNames": object{"pattern": singletonName.String()}}, true

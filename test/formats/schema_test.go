@@ -203,6 +203,13 @@ func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 		require.NoError(t, err)
 		docs = append(docs, read(data))
 	}
+	for _, once := range []string{ // what was found
+		"run-for: 60s\ncluster: {shards: [{type: orders, count: 3}]}\nexpect: {shards: {orders: }}",
+	} {
+		_, err := scenario.Parse("x.yaml", []byte(once))
+		require.NoError(t, err, once)
+		require.NoError(t, schemaError(t, s, []byte(once)), once)
+	}
 	accepted, refused := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		doc := clone(docs[rapid.IntRange(0, len(docs)-1).Draw(rt, "file")])
