@@ -19,7 +19,7 @@ import (
 
 // settings are quick where the rule does not need the defaults, and half of the hosts are no cluster of their own. With
 // a stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the
-// resolver's. Only the lease is given back sooner, so that a round need not begin with that of the round before.
+// resolver's. Only the lease is released sooner, so that a round need not begin with that of the round before.
 func settings(stable string) cluster.Settings {
 	if stable != "" {
 		soon := map[string]any{"release-after": "5s"}
