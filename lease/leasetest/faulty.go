@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -78,6 +79,8 @@ type Faulty struct {
 	root  context.Context
 	end   context.CancelFunc
 	late  sync.WaitGroup
+
+	asking atomic.Int64 // the requests that inner has not answered
 
 	mu       sync.Mutex
 	counters Counters
@@ -237,7 +240,11 @@ func (f *Faulty) send(write bool) fate {
 
 // Read implements lease.Store.
 func (f *Faulty) Read(ctx context.Context) (lease.Snapshot, error) {
-	return meet(ctx, f.send(false), func() (lease.Snapshot, error) { return f.inner.Read(ctx) })
+	return meet(ctx, f.send(false), func() (lease.Snapshot, error) {
+		f.asking.Add(1)
+		defer f.asking.Add(-1)
+		return f.inner.Read(ctx)
+	})
 }
 
 // Write implements lease.Store.
@@ -247,8 +254,15 @@ func (f *Faulty) Write(ctx context.Context, r lease.Record, prev lease.Version) 
 		f.commitLate(r, prev, fate.lateness)
 		return "", lost(ctx, CommitLate)
 	}
-	return meet(ctx, fate, func() (lease.Version, error) { return f.inner.Write(ctx, r, prev) })
+	return meet(ctx, fate, func() (lease.Version, error) {
+		f.asking.Add(1)
+		defer f.asking.Add(-1)
+		return f.inner.Write(ctx, r, prev)
+	})
 }
+
+// busy: the store behind it has a request to answer.
+func (f *Faulty) busy() bool { return f.asking.Load() > 0 }
 
 // meet sends a request by way of its fate.
 func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T, err error) {

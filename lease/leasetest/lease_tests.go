@@ -137,6 +137,11 @@ func (b *bench) leaseOver(s lease.Store, owner string, clock *Clock) *lease.Leas
 	settings, options := lease.DefaultSettings(), lease.Options{}
 	if clock != nil {
 		settings, options.Clock = timed, clock
+		f, is := s.(*Faulty)
+		if !is {
+			f = NewFaulty(s)
+		}
+		b.timed, s = append(b.timed, f), f
 	}
 	l, err := lease.New(s, owner, settings, options)
 	require.NoError(b.t, err)

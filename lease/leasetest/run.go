@@ -77,7 +77,8 @@ func runAll(t *testing.T, newHarness func(t *testing.T) Harness, tests []namedTe
 // bench is a Harness at work in one test.
 type bench struct {
 	Harness
-	t *testing.T
+	t     *testing.T
+	timed []*Faulty // what leases with a clock of the test's ask
 }
 
 func (b *bench) open(party string) lease.Store {
