@@ -235,8 +235,8 @@ func (l *link) answer(to net.Conn, data []byte) bool {
 	l.waiting = false
 	l.proxy.mu.Unlock()
 	modes := []Mode{ResetAfter, StallAfter, Half, Slow}
-	if !asked {
-		modes = nil // it answers something older
+	if !asked || onlyControl(data) {
+		modes = nil // it answers something older, or nothing
 	}
 	mode, dead := l.strike(modes...)
 	switch {
@@ -255,6 +255,20 @@ func (l *link) answer(to net.Conn, data []byte) bool {
 	}
 	_, err := to.Write(data)
 	return err == nil
+}
+
+// onlyControl reports whether data is frames of HTTP/2 about the connection itself (settings, pings, windows): gRPC sends a ping as
+// soon as a request arrives, before it is executed. Other protocols do not begin like that.
+func onlyControl(data []byte) bool {
+	const head, settings, ping, window = 9, 4, 6, 8
+	for len(data) >= head {
+		size := head + int(data[0])<<16 + int(data[1])<<8 + int(data[2])
+		if kind := data[3]; size > len(data) || kind != settings && kind != ping && kind != window {
+			return false
+		}
+		data = data[size:]
+	}
+	return len(data) == 0
 }
 
 // reset ends both sides at once.

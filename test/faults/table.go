@@ -118,8 +118,7 @@ var Table = []Row{
 	{Name: "stalled after the write, from then on", On: all, mode: StallAfter, Stays: true, Want: Unheard},
 	{Name: "half an answer, once", On: Kubernetes, mode: Half, Want: Recovers},
 	{Name: "half an answer, once", On: others, mode: Half, Want: inTime(Unheard)},
-	// The half may be that of a ping, or of the handshake of the next connection: then the request is never sent.
-	{Name: "half an answer, from then on", On: all, mode: Half, Stays: true, Want: either(Unheard, CutOff)},
+	{Name: "half an answer, from then on", On: all, mode: Half, Stays: true, Want: Unheard},
 	{Name: "slow beyond the time-out, once", On: Kubernetes, mode: Slow, Want: half(Unheard)},
 	{Name: "slow beyond the time-out, once", On: others, mode: Slow, Want: inTime(Unheard)},
 	{Name: "slow beyond the time-out, from then on", On: all, mode: Slow, Stays: true, Want: Unheard},
