@@ -1,5 +1,5 @@
-// Package partial writes scenario files about cuts that are not clean, for the tests that play them in the model and over
-// real Serf.
+// Package partial has cuts that are not clean, for the tests that play them in the model, over real Serf and on
+// hosts.
 package partial
 
 import (
@@ -35,31 +35,50 @@ var Shapes = []struct {
 
 func pair(a, b, x, y int) bool { return a == x && b == y || a == y && b == x }
 
+// Cut returns the one-way links between n members that a shape cuts.
+func Cut(shape, n int, r *rand.Rand) (links [][2]int) {
+	x := &Shapes[shape]
+	random := strings.HasPrefix(x.Name, "random") // both ways
+	for a := range n {
+		for b := range n {
+			switch {
+			case a == b || random && b < a || !x.cut(n, r, a, b):
+			case random:
+				links = append(links, [2]int{a, b}, [2]int{b, a})
+			default:
+				links = append(links, [2]int{a, b})
+			}
+		}
+	}
+	return links
+}
+
+// Possible is how many of n members can all reach each other without these links.
+func Possible(n int, cut [][2]int) int {
+	var v sbr.View
+	for i := range n {
+		v.Members = append(v.Members, sbr.Member{ID: name(i), Status: sbr.Up})
+	}
+	v.Self = name(0)
+	for _, l := range cut {
+		v.Reports = append(v.Reports, sbr.Report{Observer: name(l[0]), Subject: name(l[1])})
+	}
+	if g := v.LargestGroup(""); g != nil {
+		return len(g.Members)
+	}
+	return n
+}
+
+func name(i int) sbr.ID { return sbr.ID(fmt.Sprintf("n%d", i+1)) }
+
 // File is the text of a scenario with such a cut, and how many members of it can all reach each other.
 func File(shape, n int, seed uint64, rule string) (text string, possible int) {
-	r, x := rand.New(rand.NewPCG(seed, uint64(shape))), &Shapes[shape]
-	random := strings.HasPrefix(x.Name, "random")
+	cut := Cut(shape, n, rand.New(rand.NewPCG(seed, uint64(shape))))
 	var file strings.Builder
 	fmt.Fprintf(&file, "cluster: {nodes: %d, split-brain-resolver: {indirectly-connected: %s}}\n", n, rule)
 	file.WriteString("run-for: 180s\nsteps:\n")
-	v := sbr.View{Self: "n1"}
-	for a := range n {
-		v.Members = append(v.Members, sbr.Member{ID: sbr.ID(fmt.Sprintf("n%d", a+1)), Status: sbr.Up})
-		for b := range n {
-			if a == b || random && b < a || !x.cut(n, r, a, b) {
-				continue
-			}
-			verb := "cut-one-way"
-			if random {
-				verb = "cut"
-			}
-			fmt.Fprintf(&file, "- {at: 10s, %s: [n%d, n%d]}\n", verb, a+1, b+1)
-			subject := sbr.ID(fmt.Sprintf("n%d", b+1))
-			v.Reports = append(v.Reports, sbr.Report{Observer: v.Members[a].ID, Subject: subject})
-		}
+	for _, l := range cut {
+		fmt.Fprintf(&file, "- {at: 10s, cut-one-way: [%s, %s]}\n", name(l[0]), name(l[1]))
 	}
-	if g := v.LargestGroup(""); g != nil {
-		return file.String(), len(g.Members)
-	}
-	return file.String(), n
+	return file.String(), Possible(n, cut)
 }

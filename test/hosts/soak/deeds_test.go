@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/serf-sbr/serf-sbr/internal/partial"
 )
 
 // A family is played in every combination that it is about, whatever the seed.
@@ -225,11 +227,11 @@ func TestSummarize_CountsWhatIsWorst(t *testing.T) {
 // Rounds about links play each shape, and know how many hosts can all reach each other.
 func TestLinks_PossibleSurvivors(t *testing.T) {
 	possible := map[shape]int{
-		"one link": 4, "two links": 3, "two ways": 3, "links of a bridge": 3, "deaf": 4, "mute": 4, "half-deaf": 4, "ring": 2, "star": 2,
-		"links of three sides": 2, "links of halves": 3, "links of one": 4,
+		"links: one link": 4, "links: two links": 3, "links: one way": 4, "links: bridge": 3, "links: deaf": 4, "links: mute": 4,
+		"links: half-deaf": 4, "links: ring": 2, "links: star": 2, "links: three-way": 2, "links: halves": 3, "links: lone": 4,
 	}
 	played := make(map[shape]bool)
-	for round := range 2 * len(linkShapes) {
+	for round := range 2 * len(partial.Shapes) {
 		p := newLinksPlan(1, round, linksFamily)
 		played[p.Shape] = true
 		require.Empty(t, p.nobodyAllowed(), p.Shape)
@@ -242,7 +244,7 @@ func TestLinks_PossibleSurvivors(t *testing.T) {
 			require.Equal(t, want, p.possible(), p.Shape)
 		}
 	}
-	require.Len(t, played, len(linkShapes))
+	require.Len(t, played, len(partial.Shapes))
 	p := newForcedPlan(1, 0)
 	require.Zero(t, p.possible(), "it is not about links")
 }

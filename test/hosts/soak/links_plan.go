@@ -6,30 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/internal/partial"
 )
 
-// linkShapes are cuts of single links, most of them not clean: which way between two of n hosts, numbered from 0, carries nothing.
-var linkShapes = []struct {
-	name shape
-	cut  func(d dice, n, from, to int) bool
-}{
-	{"one link", func(_ dice, _, a, b int) bool { return ends(a, b, 0, 1) }},
-	{"two links", func(_ dice, _, a, b int) bool { return ends(a, b, 0, 1) || ends(a, b, 2, 3) }},
-	{"two ways", func(_ dice, _, a, b int) bool { return a == 0 && b == 1 || a == 2 && b == 3 }},
-	{"links of a bridge", func(_ dice, n, a, b int) bool { return a != n-1 && b != n-1 && a%2 != b%2 }},
-	{"deaf", func(_ dice, _, _, b int) bool { return b == 0 }},
-	{"mute", func(_ dice, _, a, _ int) bool { return a == 0 }},
-	{"half-deaf", func(_ dice, _, a, b int) bool { return b == 0 && a%2 == 1 }},
-	{"ring", func(_ dice, n, a, b int) bool { return (a+1)%n != b && (b+1)%n != a }},
-	{"star", func(_ dice, _, a, b int) bool { return a != 0 && b != 0 }},
-	{"random links", func(d dice, _, a, b int) bool { return d.IntN(4) == 0 }},
-	{"links of three sides", func(_ dice, _, a, b int) bool { return a%3 != b%3 }},
-	{"links of halves", func(_ dice, n, a, b int) bool { return (a <= n/2) != (b <= n/2) }},
-	{"links of one", func(_ dice, _, a, b int) bool { return (a == 0) != (b == 0) }},
-}
-
-func ends(a, b, x, y int) bool { return a == x && b == y || a == y && b == x }
+// ofShape is the shape of a round that cuts the links of partial.Shapes[i].
+func ofShape(i int) shape { return shape("links: " + partial.Shapes[i].Name) }
 
 const ofLinks = 7 << 32
 
@@ -44,13 +25,11 @@ func newLinksPlan(seed uint64, round int, family family) plan {
 	case x < 45:
 		p.Mode = ownMode
 	}
-	x, place := linkShapes[round%len(linkShapes)], d.Perm(len(hosts))
-	p.Shape = x.name
-	for a := range hosts {
-		for b := range hosts {
-			if a != b && x.cut(d, len(hosts), a, b) {
-				p.Links = append(p.Links, link{hosts[place[a]], hosts[place[b]]})
-			}
+	i, place := round%len(partial.Shapes), d.Perm(len(hosts))
+	p.Shape = ofShape(i)
+	for len(p.Links) == 0 { // at random it can be none
+		for _, l := range partial.Cut(i, len(hosts), d.Rand) {
+			p.Links = append(p.Links, link{hosts[place[l[0]]], hosts[place[l[1]]]})
 		}
 	}
 	if family == faultsFamily {
@@ -77,15 +56,9 @@ func (p *plan) possible() int {
 	if p.Family != linksFamily && p.Family != faultsFamily {
 		return 0
 	}
-	v := sbr.View{Self: sbr.ID(hosts[0])}
-	for _, h := range hosts {
-		v.Members = append(v.Members, sbr.Member{ID: sbr.ID(h), Status: sbr.Up})
-	}
+	var cut [][2]int
 	for _, l := range p.Links {
-		v.Reports = append(v.Reports, sbr.Report{Observer: sbr.ID(l.From), Subject: sbr.ID(l.To)})
+		cut = append(cut, [2]int{slices.Index(hosts, l.From), slices.Index(hosts, l.To)})
 	}
-	if g := v.LargestGroup(""); g != nil {
-		return len(g.Members)
-	}
-	return len(hosts)
+	return partial.Possible(len(hosts), cut)
 }

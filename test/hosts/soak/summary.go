@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/partial"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
@@ -125,8 +126,8 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 	}
 	s.Bounded, s.Rejoin = distribution(bounded), distribution(rejoin)
 	shapes := []shape{halves, lone, threeWay, isolated, bridge, oneWay, flapping, loss}
-	for _, x := range linkShapes {
-		shapes = append(shapes, x.name)
+	for i := range partial.Shapes {
+		shapes = append(shapes, ofShape(i))
 	}
 	for _, shape := range shapes {
 		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
