@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,11 +16,12 @@ import (
 
 // Spec says which record a Factory is to open.
 type Spec struct {
-	// System is the name of the cluster, Name that of the lease, unsanitised: a backend makes of it what it can store.
+	// System is the name of the cluster, Name that of the lease, unsanitised: a backend makes of it what it can
+	// store. Open makes an empty Name "<system>-sbr".
 	System, Name string
 	// Owner is who will use the store: for backends that identify themselves to a server.
 	Owner string
-	// Settings are the times of the lease, for a backend that bounds its requests. Zero: the backend's own defaults.
+	// Settings are the times of the lease, for a backend that bounds its requests. Open fills in the OperationTimeout.
 	Settings Settings
 	// Logger is told what a backend notices by itself. Nil: the one of its Factory.
 	Logger *slog.Logger
@@ -36,7 +38,8 @@ func (s Spec) Configure(into any) error {
 	return s.Decode(into)
 }
 
-// Factory opens the store of one lease. It should find wrong configuration, and need not reach the store.
+// Factory opens the store of one lease. It should find wrong configuration, and need not reach the store. Its
+// errors say of which kind of store they are.
 type Factory func(ctx context.Context, spec Spec) (Store, error)
 
 // registered are the implementations of this process by their configuration key.
@@ -78,11 +81,10 @@ func Open(ctx context.Context, key string, spec Spec) (Store, error) {
 		}
 		return nil, fmt.Errorf("%w %q (known: %s)", ErrUnknownImplementation, key, known)
 	}
+	spec.Name = cmp.Or(spec.Name, spec.System+"-sbr")
+	spec.Settings.OperationTimeout = cmp.Or(spec.Settings.OperationTimeout, DefaultSettings().OperationTimeout)
 	s, err := f(ctx, spec)
 	if err != nil {
-		if !strings.HasPrefix(err.Error(), key+": ") { // the stores here say who they are
-			err = fmt.Errorf("%s: %w", key, err)
-		}
 		return nil, fmt.Errorf("lease: %w", err)
 	}
 	return s, nil

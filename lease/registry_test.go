@@ -18,9 +18,8 @@ var errNoNamespace = errors.New("no such namespace")
 
 func init() {
 	lease.Register("memory", memory.Factory())
-	lease.Register("broken", func(context.Context, lease.Spec) (lease.Store, error) { return nil, errNoNamespace })
-	lease.Register("named", func(context.Context, lease.Spec) (lease.Store, error) {
-		return nil, fmt.Errorf("named: %w", errNoNamespace)
+	lease.Register("broken", func(_ context.Context, s lease.Spec) (lease.Store, error) {
+		return nil, fmt.Errorf("broken: %s within %s: %w", s.Name, s.Settings.OperationTimeout, errNoNamespace)
 	})
 }
 
@@ -30,11 +29,9 @@ func TestOpen(t *testing.T) {
 		require.ErrorIs(t, err, lease.ErrUnknownImplementation)
 		assert.ErrorContains(t, err, `lease: unknown implementation "`+key+`" (known: broken, `)
 	}
-	for _, key := range []string{"broken", "named"} {
-		_, err := lease.Open(t.Context(), key, lease.Spec{})
-		require.ErrorIs(t, err, errNoNamespace)
-		assert.EqualError(t, err, "lease: "+key+": no such namespace")
-	}
+	_, err := lease.Open(t.Context(), "broken", lease.Spec{System: "payments"})
+	require.ErrorIs(t, err, errNoNamespace)
+	assert.EqualError(t, err, "lease: broken: payments-sbr within 5s: no such namespace")
 	assert.ErrorIs(t, lease.Spec{Decode: func(any) error { return errNoNamespace }}.Configure(nil), errNoNamespace)
 }
 

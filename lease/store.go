@@ -96,8 +96,8 @@ type Announcer interface {
 // Watcher is a Store that can report changes as they happen.
 type Watcher interface {
 	// Watch opens one stream: it calls fn, one call at a time, with the present record and again after each change. A record that does
-	// not exist need not be reported at the start; a deletion is a change, to the zero Snapshot. It may skip intermediate states but
-	// does not end on an old one.
+	// not exist need not be reported at the start; a deletion is a change, to the zero Snapshot. It may skip intermediate states, or
+	// tell one twice, but does not end on an old one.
 	//
 	// It returns when the stream ends, as each one may: nil, or why. Whoever wants more of it opens another one: see Follow. An error
 	// that wraps ErrRefused says that this user may not watch, one that wraps errors.ErrUnsupported that nobody can. An error with a

@@ -7,13 +7,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/serf-sbr/serf-sbr/internal/secret"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -50,15 +52,18 @@ type section struct {
 // client connects when it is first used.
 func (c *section) client(timeout time.Duration) (*clientv3.Client, error) {
 	if len(c.Endpoints) == 0 {
-		return nil, errors.New("lease.etcd.endpoints is empty: name the members of the etcd cluster")
+		return nil, errors.New("etcd: lease.etcd.endpoints is empty: name the members of the etcd cluster")
 	}
-	password, err := c.password()
-	if err != nil {
-		return nil, err
+	var password string
+	var err error
+	if c.Username != "" {
+		if password, err = secret.Of("lease.etcd.password", "", c.PasswordFile, PasswordVariable); err != nil {
+			return nil, fmt.Errorf("etcd: the password of lease.etcd.username: %w", err)
+		}
 	}
 	encrypted, err := c.tls()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("etcd: lease.etcd.tls: %w", err)
 	}
 	return clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, Username: c.Username, Password: password, TLS: encrypted, DialTimeout: timeout,
@@ -66,67 +71,31 @@ func (c *section) client(timeout time.Duration) (*clientv3.Client, error) {
 	})
 }
 
-// password is from a file or the environment, never on a command line.
-func (c *section) password() (string, error) {
-	if c.PasswordFile == "" {
-		if c.Username == "" {
-			return "", nil
-		}
-		if p := os.Getenv(PasswordVariable); p != "" {
-			return p, nil
-		}
-		return "", fmt.Errorf("lease.etcd.username without a password: set lease.etcd.password-file or $%s", PasswordVariable)
-	}
-	text, err := os.ReadFile(c.PasswordFile)
-	if err != nil {
-		return "", fmt.Errorf("lease.etcd.password-file: %w", err)
-	}
-	return strings.TrimRight(string(text), "\r\n"), nil
-}
-
 // tls is nil where nothing asks for it.
 func (c *section) tls() (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	secure := false
-	for _, e := range c.Endpoints {
-		secure = secure || strings.HasPrefix(e, "https://")
-	}
-	if c.TLS.CA != "" {
-		text, err := os.ReadFile(c.TLS.CA)
-		if err != nil {
-			return nil, fmt.Errorf("lease.etcd.tls.ca: %w", err)
-		}
-		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("lease.etcd.tls.ca: %s: no certificate in PEM is in it", c.TLS.CA)
-		}
-		secure = true
-	}
-	if c.TLS.Cert != "" || c.TLS.Key != "" {
-		own, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-		if err != nil {
-			return nil, fmt.Errorf("lease.etcd.tls.cert and key: %w", err)
-		}
-		t.Certificates, secure = []tls.Certificate{own}, true
-	}
-	if !secure {
+	secure := slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") })
+	if !secure && c.TLS == (section{}.TLS) {
 		return nil, nil
 	}
-	return t, nil
+	t, err := transport.TLSInfo{TrustedCAFile: c.TLS.CA, CertFile: c.TLS.Cert, KeyFile: c.TLS.Key}.ClientConfig()
+	if err == nil && c.TLS.CA != "" && t.RootCAs.Equal(x509.NewCertPool()) {
+		err = fmt.Errorf("ca: %s: no certificate in PEM is in it", c.TLS.CA)
+	}
+	return t, err
 }
 
 // Factory is the implementation for lease.Register, configured by endpoints, prefix, username, password-file
-// and tls. The key is the prefix and the lease's name, "<system>-sbr" if that is empty. Its stores are *Store:
-// close them.
+// and tls. The key is the prefix and the lease's name. Its stores are *Store: close them.
 func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	client, err := set.client(cmp.Or(spec.Settings.OperationTimeout, lease.DefaultSettings().OperationTimeout))
+	client, err := set.client(spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(client, cmp.Or(set.Prefix, defaultPrefix)+cmp.Or(spec.Name, spec.System+"-sbr"))
+	s, err := New(client, cmp.Or(set.Prefix, defaultPrefix)+spec.Name)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

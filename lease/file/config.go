@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -83,16 +84,11 @@ func recordPath(path string, spec lease.Spec) string {
 	if info, err := os.Stat(path); !isSeparator(path[len(path)-1]) && (err != nil || !info.IsDir()) {
 		return path
 	}
-	name := spec.Name
-	if name == "" {
-		name = spec.System + nameSuffix
-	}
-	return filepath.Join(path, sanitizeName(name)+extension)
+	return filepath.Join(path, sanitizeName(cmp.Or(spec.Name, spec.System+"-sbr"))+extension)
 }
 
 const (
-	nameSuffix = "-sbr"
-	extension  = ".lease"
+	extension = ".lease"
 	// maxName leaves room for the extension, the lock file's and the temporary file's in the 255 bytes that file systems allow.
 	maxName  = 100
 	nameHash = 13 // characters, 65 bits

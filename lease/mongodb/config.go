@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/serf-sbr/serf-sbr/internal/secret"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -39,38 +39,15 @@ type section struct {
 	Collection string `json:"collection" yaml:"collection"`
 }
 
-// Validate returns all problems at once, one per line.
-func (c section) Validate() error {
-	var problems []error
-	if c.URI != "" && c.URIFile != "" {
-		problems = append(problems, errors.New("mongodb: lease.mongodb has both uri and uri-file: leave one out"))
-	}
-	if c.Database == "" {
-		problems = append(problems, errors.New("mongodb: lease.mongodb.database is required"))
-	}
-	return errors.Join(problems...)
-}
-
-// uri is where the server is, password included. It is in no error.
-func (c section) uri() (string, error) {
-	if c.URIFile == "" {
-		return cmp.Or(c.URI, os.Getenv(URIVariable)), nil
-	}
-	text, err := os.ReadFile(c.URIFile)
-	if err != nil {
-		return "", fmt.Errorf("mongodb: lease.mongodb.uri-file: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
 func (c section) client(timeout time.Duration) (*mongo.Client, error) {
-	uri, err := c.uri()
+	if c.Database == "" {
+		return nil, errors.New("mongodb: lease.mongodb.database is required")
+	}
+	uri, err := secret.Of("lease.mongodb.uri", c.URI, c.URIFile, URIVariable)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("mongodb: no server: %w", err)
 	}
-	if uri == "" {
-		return nil, fmt.Errorf("mongodb: no server: set lease.mongodb.uri-file, lease.mongodb.uri or $%s", URIVariable)
-	}
+	uri = strings.TrimSpace(uri)
 	opts := Options(uri, timeout)
 	if err := opts.Validate(); err != nil {
 		text := strings.ReplaceAll(err.Error(), uri, "(the uri)")
@@ -84,22 +61,18 @@ func (c section) client(timeout time.Duration) (*mongo.Client, error) {
 }
 
 // Factory is the implementation for lease.Register, configured by uri or uri-file, database and collection.
-// The _id of the record is the lease's name, "<system>-sbr" if that is empty. Its stores are *Store: close
-// them.
+// The _id of the record is the lease's name. Its stores are *Store: close them.
 func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	if err := set.Validate(); err != nil {
-		return nil, err
-	}
-	client, err := set.client(cmp.Or(spec.Settings.OperationTimeout, lease.DefaultSettings().OperationTimeout))
+	client, err := set.client(spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
 	collection := client.Database(set.Database).Collection(cmp.Or(set.Collection, defaultCollection))
-	s, err := New(collection, cmp.Or(spec.Name, spec.System+"-sbr"))
+	s, err := New(collection, spec.Name)
 	if err != nil {
 		return nil, err
 	}

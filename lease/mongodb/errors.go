@@ -11,51 +11,43 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Codes of the server, by what they say for certain. All others are "unknown", and these among them on
-// purpose:
+// meanings are what codes of the server say for certain, the first that fits. All others are "unknown", and
+// these among them on purpose:
 //   - not (any longer) the primary (10107, 10058, 13435, 189, 11602, 91, 11600): some come after the write
 //     has been done here and before a majority had it; and the next primary is there within seconds, so
 //     that a refusal would give up too early;
 //   - out of time (50, 262), no space (14031): they can come in the middle.
-var (
-	// duplicates: the document exists. An insert of one document with that error wrote nothing.
-	duplicates = []int{11000, 11001, 12582}
-	// refusals are checked before anything is done: no right, a wrong password, an unknown user; a read
-	// concern, an option or a namespace that this server does not take; a view; a validation rule of the
-	// collection that the record does not pass.
-	refusals = []int{13, 18, 11, 123, 72, 73, 115, 148, 166, 121}
-	// tooLarge: for BSON, or with what the server adds.
-	tooLarge = []int{10334, 17419, 17420}
-	// noStreams: only a replica set has change streams, and not all that speak MongoDB's protocol know them.
-	noStreams = []int{40573, 40324, 238, 59}
-)
+var meanings = []struct {
+	codes  []int
+	is     error
+	advice string
+}{
+	{[]int{11000, 11001, 12582}, lease.ErrConflict, ""}, // the document exists: an insert of one wrote nothing
+	{[]int{10334, 17419, 17420}, errTooLarge, ""},       // for BSON, or with what the server adds
+	// What a server that stands alone says to a linearizable read.
+	{[]int{123}, lease.ErrRefused, "the server stands alone: make it a replica set, be it of one member (rs.initiate()): "},
+	// Checked before anything is done: no right, a wrong password, an unknown user; a read concern, an option or
+	// a namespace that this server does not take; a view; a validation rule of the collection that the record
+	// does not pass.
+	{[]int{13, 18, 11, 72, 73, 115, 148, 166, 121}, lease.ErrRefused, ""},
+	// Only a replica set has change streams, and not all that speak MongoDB's protocol know them.
+	{[]int{40573, 40324, 238, 59}, errors.ErrUnsupported, ""},
+}
 
-// notAReplicaSet is the code with which a server that stands alone refuses a linearizable read.
-const notAReplicaSet = 123
+var errTooLarge = fmt.Errorf("%w: %w", lease.ErrRefused, lease.ErrTooLarge)
 
 // wrap names the record, and says what is certain.
 func (s *Store) wrap(err error) error {
 	if errors.Is(err, driver.ErrDocumentTooLarge) { // it was not sent
-		return s.refused("%w: %w", lease.ErrTooLarge, err)
+		return fmt.Errorf("mongodb: %s: %w: %w", s, errTooLarge, err)
 	}
 	codes := certain(err)
-	is := func(known []int) bool {
-		return slices.ContainsFunc(codes, func(code int) bool { return slices.Contains(known, code) })
+	for _, m := range meanings {
+		if slices.ContainsFunc(codes, func(code int) bool { return slices.Contains(m.codes, code) }) {
+			return fmt.Errorf("mongodb: %s: %w: %s%w", s, m.is, m.advice, err)
+		}
 	}
-	switch {
-	case is(duplicates):
-		return lease.ErrConflict
-	case is(tooLarge):
-		return s.refused("%w: %w", lease.ErrTooLarge, err)
-	case slices.Contains(codes, notAReplicaSet):
-		return s.refused("the server stands alone: make it a replica set, be it of one member (rs.initiate()): %w", err)
-	case is(refusals):
-		return s.refused("%w", err)
-	case is(noStreams):
-		return fmt.Errorf("mongodb: %s: %w: %w", s, errors.ErrUnsupported, err)
-	default:
-		return fmt.Errorf("mongodb: %s: %w", s, err)
-	}
+	return fmt.Errorf("mongodb: %s: %w", s, err)
 }
 
 // refused is an error after which nothing was written, and which needs a person.
@@ -67,12 +59,11 @@ func (s *Store) refused(format string, args ...any) error {
 // wrote and a majority has not confirmed it (a write concern error), which a new primary may undo or not,
 // whatever else the answer says.
 func certain(err error) []int {
-	var w mongo.WriteException
-	if errors.As(err, &w) && w.WriteConcernError != nil {
+	if w, ok := errors.AsType[mongo.WriteException](err); ok && w.WriteConcernError != nil {
 		return nil
 	}
-	var answer mongo.ServerError
-	if !errors.As(err, &answer) || answer.HasErrorLabel("NetworkError") {
+	answer, ok := errors.AsType[mongo.ServerError](err)
+	if !ok || answer.HasErrorLabel("NetworkError") {
 		return nil
 	}
 	return answer.ErrorCodes()

@@ -1,17 +1,16 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/serf-sbr/serf-sbr/internal/secret"
 	"github.com/serf-sbr/serf-sbr/internal/shared"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
@@ -31,7 +30,7 @@ const URLVariable = "SBR_POSTGRES_URL"
 func Config(url string, timeout time.Duration) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil { // the error quotes it, password included
-		return nil, errors.New("lease.postgres.url is not valid: postgres://USER@HOST/DATABASE is, and host=HOST user=USER")
+		return nil, errors.New("postgres: lease.postgres.url is not valid: postgres://USER@HOST/DATABASE is, and host=HOST user=USER")
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		c.MaxConns = 2
@@ -57,43 +56,22 @@ type section struct {
 	Table   string `json:"table"    yaml:"table"`
 }
 
-// url is where the server is, password included. It is in no error.
-func (c section) url() (string, error) {
-	if c.URL != "" && c.URLFile != "" {
-		return "", errors.New("lease.postgres has both url and url-file: leave one out")
-	}
-	url := cmp.Or(c.URL, os.Getenv(URLVariable))
-	if c.URLFile != "" {
-		text, err := os.ReadFile(c.URLFile)
-		if err != nil {
-			return "", fmt.Errorf("lease.postgres.url-file: %w", err)
-		}
-		url = strings.TrimSpace(string(text))
-	}
-	if url == "" {
-		return "", fmt.Errorf("no server: set lease.postgres.url-file, lease.postgres.url or $%s", URLVariable)
-	}
-	return url, nil
-}
-
 // Factory is the implementation for lease.Register, configured by url or url-file, and table. The row has the
-// lease's name, "<system>-sbr" if that is empty. Its stores are *Store: close them. Those of one server share a
-// pool.
+// lease's name. Its stores are *Store: close them. Those of one server share a pool.
 func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	url, err := set.url()
+	url, err := secret.Of("lease.postgres.url", set.URL, set.URLFile, URLVariable)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: no server: %w", err)
+	}
+	pool, end, err := share(strings.TrimSpace(url), spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
-	timeout := cmp.Or(spec.Settings.OperationTimeout, lease.DefaultSettings().OperationTimeout)
-	pool, end, err := share(url, timeout)
-	if err != nil {
-		return nil, err
-	}
-	s, err := New(pool, set.Table, cmp.Or(spec.Name, spec.System+"-sbr"))
+	s, err := New(pool, set.Table, spec.Name)
 	if err != nil {
 		end()
 		return nil, err

@@ -11,21 +11,23 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Codes of the server (SQLSTATE, or a class of it) by what they say for certain. All others are "unknown".
-var (
-	// conflicts: the transaction was undone because of another one.
-	conflicts = []string{"40001", "40P01"}
-	// refusals: no right; a password or a role that is wrong; no such database, schema, table or column; a
-	// value that does not fit; a constraint; a limit of the program; no space for the row (where there is none
-	// for the log, the server ends).
-	refusals = []string{"42", "28", "3D000", "3F000", "22", "23", "54", "53100"}
-)
+// meanings are what codes of the server (SQLSTATE, or a class of it) say for certain. All others are "unknown".
+var meanings = []struct {
+	codes  []string
+	is     error
+	advice string
+}{
+	{[]string{"40001", "40P01"}, lease.ErrConflict, ""}, // the transaction was undone because of another one
+	{[]string{"25006"}, lease.ErrRefused, "the server is read-only, as a standby is: name the primary, or all servers: "},
+	{[]string{"42P01"}, lease.ErrRefused, "there is no such table: sbr manifests --store postgres prints what makes it: "},
+	// No right; a password or a role that is wrong; no such database, schema, table or column; a value that does
+	// not fit; a constraint; a limit of the program; no space for the row (where there is none for the log, the
+	// server ends).
+	{[]string{"42", "28", "3D000", "3F000", "22", "23", "54", "53100"}, lease.ErrRefused, ""},
+}
 
-const (
-	readOnly = "25006"
-	// warning is the key of a connection's data under which the last warning of the server is.
-	warning = "sbr-warning"
-)
+// warning is the key of a connection's data under which the last warning of the server is.
+const warning = "sbr-warning"
 
 // heed keeps a warning of the server: of a write it says that no standby has confirmed it.
 func heed(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -36,22 +38,11 @@ func heed(c *pgconn.PgConn, n *pgconn.Notice) {
 
 // wrap names the record, and says what is certain.
 func (s *Store) wrap(err error) error {
-	var told *pgconn.PgError
-	if !errors.As(err, &told) {
-		return fmt.Errorf("postgres: %s: %w", s, err)
-	}
-	is := func(codes ...string) bool {
-		return slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(told.Code, code) })
-	}
-	switch {
-	case is(conflicts...):
-		return fmt.Errorf("postgres: %s: %w: %w", s, lease.ErrConflict, err)
-	case is(readOnly):
-		return s.refused("the server is read-only, as a standby is: name the primary, or all servers: %w", err)
-	case is("42P01"):
-		return s.refused("there is no such table: sbr manifests --store postgres prints what makes it: %w", err)
-	case is(refusals...):
-		return s.refused("%w", err)
+	told, ok := errors.AsType[*pgconn.PgError](err)
+	for _, m := range meanings {
+		if ok && slices.ContainsFunc(m.codes, func(code string) bool { return strings.HasPrefix(told.Code, code) }) {
+			return fmt.Errorf("postgres: %s: %w: %s%w", s, m.is, m.advice, err)
+		}
 	}
 	return fmt.Errorf("postgres: %s: %w", s, err)
 }

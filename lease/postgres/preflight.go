@@ -18,15 +18,9 @@ func (s *Store) Preflight(ctx context.Context) error {
 // DryRun asks whether the next write would be taken: it tries an insert and an update of no row, which need a
 // primary and the rights.
 func (s *Store) DryRun(ctx context.Context) error {
-	var problems []error
-	for _, statement := range []string{
-		`INSERT INTO %s (name, version, record) SELECT '', '', '{}' WHERE false`,
-		`UPDATE %s SET version = '', record = '{}' WHERE name = '' AND false`,
-	} {
-		_, err := s.change(ctx, statement)
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	_, inserting := s.change(ctx, `INSERT INTO %s (name, version, record) SELECT '', '', '{}' WHERE false`)
+	_, updating := s.change(ctx, `UPDATE %s SET version = '', record = '{}' WHERE name = '' AND false`)
+	return errors.Join(inserting, updating)
 }
 
 // Risks says what would lose a write that the server acknowledged, or keep others from hearing of it: a sentence

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/serf-sbr/serf-sbr/internal/shared"
@@ -21,40 +20,32 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	open := func() (*listener, error) { return listen(s.pool), nil }
 	l, end, _ := listeners.Use(s.pool, open, (*listener).stop)
 	defer end()
-	hint := l.join(s.name)
-	defer l.leave(hint)
-	var last *lease.Version
-	for {
+	hint := make(chan struct{}, 1)
+	l.hints.Store(hint, s.name)
+	defer l.hints.Delete(hint)
+	for listening := l.listening; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-hint: // the first one once it listens: nothing is missed
 		case <-l.Done():
 			return s.wrap(context.Cause(l))
+		case <-listening: // from now on nothing is missed
+			listening = nil
+		case <-hint:
 		}
-		now, err := s.readWithin(ctx)
+		bounded, cancel := bound(ctx)
+		now, err := s.Read(bounded)
+		cancel()
 		if err != nil {
 			return err
 		}
-		if last == nil || *last != now.Version {
-			last = &now.Version
-			fn(now)
-		}
+		fn(now)
 	}
 }
 
-func (s *Store) readWithin(ctx context.Context) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience(s.pool))
-	defer cancel()
-	return s.Read(ctx)
-}
-
-// patience bounds what nobody else bounds.
-func patience(pool *pgxpool.Pool) time.Duration {
-	if t := pool.Config().ConnConfig.ConnectTimeout; t > 0 {
-		return t
-	}
-	return lease.DefaultSettings().OperationTimeout
+// bound ends a request that nobody else bounds.
+func bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, lease.DefaultSettings().OperationTimeout)
 }
 
 // listeners has the one of each pool that is watched.
@@ -63,19 +54,17 @@ var listeners shared.Values[*pgxpool.Pool, *listener]
 // listener is one connection that listens for all watches over one pool: a context that ends with it, by the reason.
 type listener struct {
 	context.Context
-	end     context.CancelCauseFunc
-	running sync.WaitGroup
-
-	mu    sync.Mutex
-	hints map[chan struct{}]string // each watch's, with the name that it waits for
-	ready bool
+	end       context.CancelCauseFunc
+	running   sync.WaitGroup
+	listening chan struct{} // closed once it does
+	hints     sync.Map      // the channel of each watch, and the name that it waits for
 }
 
 func listen(pool *pgxpool.Pool) *listener {
-	l := &listener{hints: map[chan struct{}]string{}}
+	l := &listener{listening: make(chan struct{})}
 	l.Context, l.end = context.WithCancelCause(context.Background())
 	l.running.Go(func() {
-		err := l.hear(pool.Config().ConnConfig, patience(pool))
+		err := l.hear(pool.Config().ConnConfig)
 		if l.Err() == nil { // not stopped: the next watch starts another one
 			listeners.Forget(pool)
 		}
@@ -89,76 +78,50 @@ func (l *listener) stop() {
 	l.running.Wait()
 }
 
-func (l *listener) join(name string) chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	hint := make(chan struct{}, 1)
-	l.hints[hint] = name
-	if l.ready {
-		hint <- struct{}{}
-	}
-	return hint
-}
-
-func (l *listener) leave(hint chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.hints, hint)
-}
-
-// tell gives a hint to all whose name begins so.
-func (l *listener) tell(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ready = true
-	for hint, of := range l.hints {
-		if strings.HasPrefix(of, name) {
-			select {
-			case hint <- struct{}{}:
-			default: // it has one
-			}
-		}
-	}
-}
+// pingEvery is how often a silent connection is asked whether it still works.
+const pingEvery = 10 * time.Second
 
 // hear connects, and passes on what it hears until that fails.
-func (l *listener) hear(config *pgx.ConnConfig, patience time.Duration) error {
-	bounded, cancel := context.WithTimeout(l, patience)
-	defer cancel()
-	c, err := pgx.ConnectConfig(bounded, config)
+func (l *listener) hear(config *pgx.ConnConfig) error {
+	c, err := pgx.ConnectConfig(l, config)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close(context.WithoutCancel(l)) }()
-	if _, err := c.Exec(bounded, "LISTEN "+channel); err != nil {
+	ask := func(statement string) error {
+		bounded, cancel := bound(l)
+		defer cancel()
+		_, err := c.Exec(bounded, statement)
 		return err
 	}
-	l.tell("") // all read once
-	for {
-		word, err := next(l, c, patience)
-		if err != nil {
-			return fmt.Errorf("listening: %w", err)
-		}
-		l.tell(word.Payload)
+	if err := ask("LISTEN " + channel); err != nil {
+		return err
 	}
+	close(l.listening)
+	for err == nil {
+		quiet, cancel := context.WithTimeout(l, pingEvery)
+		word, silence := c.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case silence == nil:
+			l.tell(word.Payload)
+		case c.IsClosed():
+			err = silence
+		default:
+			err = ask("-- ping")
+		}
+	}
+	return fmt.Errorf("listening: %w", err)
 }
 
-// pingEvery is how often a silent connection is asked whether it still works.
-const pingEvery = 10 * time.Second
-
-func next(ctx context.Context, c *pgx.Conn, patience time.Duration) (*pgconn.Notification, error) {
-	for {
-		quiet, cancel := context.WithTimeout(ctx, pingEvery)
-		word, err := c.WaitForNotification(quiet)
-		cancel()
-		if word != nil || ctx.Err() != nil || c.IsClosed() {
-			return word, err
-		}
-		bounded, cancel := context.WithTimeout(ctx, patience)
-		err = c.Ping(bounded)
-		cancel()
-		if err != nil {
-			return nil, err
+// tell gives a hint to all whose name begins so.
+func (l *listener) tell(name string) {
+	for hint, of := range l.hints.Range {
+		if strings.HasPrefix(of.(string), name) {
+			select {
+			case hint.(chan struct{}) <- struct{}{}:
+			default: // it has one
+			}
 		}
 	}
 }

@@ -2,7 +2,10 @@ package etcd_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -197,4 +200,40 @@ func TestRisks(t *testing.T) {
 	risks, err = newCluster(t, 3).store(t, newKey(t)).Risks(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, risks)
+}
+
+func TestFactory_SaysWhatIsWrong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("no PEM"), 0o600))
+	for says, set := range map[string]string{
+		"etcd: lease.etcd.endpoints is empty":                                   `{}`,
+		"set lease.etcd.password-file or $SBR_ETCD_PASSWORD":                    `{"endpoints": ["a"], "username": "sbr"}`,
+		"lease.etcd.password-file: open":                                        `{"endpoints": ["a"], "username": "sbr", "password-file": "absent"}`,
+		"lease.etcd.tls: open":                                                  `{"endpoints": ["a"], "tls": {"ca": "absent"}}`,
+		"lease.etcd.tls: ca: " + file + ": no certificate in PEM":               `{"endpoints": ["a"], "tls": {"ca": "` + file + `"}}`,
+		"lease.etcd.tls: KeyFile and CertFile must both be present":             `{"endpoints": ["a"], "tls": {"key": "` + file + `"}}`,
+		"lease.etcd.tls: tls: failed to find any PEM data in certificate input": `{"endpoints": ["a"], "tls": {"cert": "` + file + `", "key": "` + file + `"}}`,
+	} {
+		_, err := open(t, set)
+		require.ErrorContains(t, err, says)
+	}
+	// With TLS, a server without it is no server.
+	c := newCluster(t, 1)
+	plain, secure := c.members[0].client, "https://"+strings.TrimPrefix(c.members[0].client, "http://")
+	for endpoint, works := range map[string]bool{plain: true, secure: false} {
+		store, err := open(t, `{"endpoints": ["`+endpoint+`"]}`)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err = store.Read(ctx)
+		cancel()
+		assert.Equal(t, works, err == nil, "%s: %v", endpoint, err)
+		require.NoError(t, store.(*etcd.Store).Close())
+	}
+}
+
+func open(t *testing.T, set string) (lease.Store, error) {
+	t.Helper()
+	return lease.Open(t.Context(), etcd.Key, lease.Spec{System: "payments", Decode: func(into any) error {
+		return json.Unmarshal([]byte(set), into)
+	}})
 }

@@ -197,7 +197,7 @@ func TestFactory(t *testing.T) {
 	t.Setenv(mongodb.URIVariable, "")
 	for says, set := range map[string]map[string]string{
 		"set lease.mongodb.uri-file": {"database": "sbr"},
-		"both uri and uri-file":      {"database": "sbr", "uri": s.URI(), "uri-file": file},
+		"uri-file are set":           {"database": "sbr", "uri": s.URI(), "uri-file": file},
 		"database is required":       {"uri": s.URI()},
 		"uri-file: open":             {"database": "sbr", "uri-file": file + "x"},
 		"is not valid":               {"database": "sbr", "uri": "mongodb://sbr:secret@:x:y"},

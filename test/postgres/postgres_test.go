@@ -268,7 +268,7 @@ func TestFactory_StoresShareTheirConnections(t *testing.T) {
 func TestFactory_SaysWhatIsWrong(t *testing.T) {
 	for says, set := range map[string]map[string]string{
 		"set lease.postgres.url-file": {},
-		"both url and url-file":       {"url": "postgres://sbr:secret@db", "url-file": "x"},
+		"url-file are set":            {"url": "postgres://sbr:secret@db", "url-file": "x"},
 		"url-file: open":              {"url-file": filepath.Join(t.TempDir(), "x")},
 		"is not valid":                {"url": "postgres://sbr:secret@db:x/y"},
 		"must not contain":            {"url": "postgres://sbr:secret@db", "table": "a\x00b"},
