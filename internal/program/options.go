@@ -38,8 +38,9 @@ var ErrUnsupported = errors.New("program: this system has no process groups")
 // ErrNotSupervisor is wrapped by the error of Supervise in a process that was not started by Start.
 var ErrNotSupervisor = errors.New("program: the supervisor of a program is started by nobody but sbr run")
 
-// ErrTooLate is wrapped by the error of Start when Options.Until was over before the program could be started. Nothing was started.
-var ErrTooLate = errors.New("program: its time was over before it could be started")
+// ErrTooLate is wrapped by the error of Start when the program would have been told to end at once, by
+// Options.Until and Options.Notice. Nothing was started.
+var ErrTooLate = errors.New("program: its time was nearly over before it could be started")
 
 // Status is how a program has ended: with a code, or by a signal. The zero Status is success.
 type Status struct {

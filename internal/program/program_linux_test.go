@@ -55,10 +55,12 @@ func TestStart_WhatCannotBeStarted(t *testing.T) {
 
 func TestStart_TooLate(t *testing.T) {
 	o, file := options(t, "echo $$ >> $PIDS")
-	o.Until = time.Now()
-	_, err := program.Start(o)
-	require.ErrorIs(t, err, program.ErrTooLate)
-	_, err = os.Stat(file)
+	for _, notice := range []time.Duration{0, time.Minute} { // it would be told to end at once
+		o.Until, o.Notice = time.Now().Add(notice), notice
+		_, err := program.Start(o)
+		require.ErrorIs(t, err, program.ErrTooLate)
+	}
+	_, err := os.Stat(file)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 

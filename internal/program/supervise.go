@@ -123,7 +123,7 @@ type supervisor struct {
 func (s *supervisor) tell(r report) { _ = s.to.Encode(r) }
 
 func (s *supervisor) fork() error {
-	if left, ok := s.until.left(); ok && left <= 0 {
+	if left, ok := s.until.left(); ok && left <= s.start.Notice { // it would be told to end at once
 		return ErrTooLate
 	}
 	pid, err := syscall.ForkExec(s.start.Path, s.start.Args, &syscall.ProcAttr{Env: s.start.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
