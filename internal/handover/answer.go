@@ -304,6 +304,6 @@ func (m *Machine) departed(p *slot.Peer) {
 	}
 	m.Depart(p.ID)
 	if m.cfg.Margin > 0 {
-		m.explain(slot.TopicWaiting, "%s is gone: nothing starts before its margin of %v is over", p.ID, m.cfg.Margin)
+		m.explain(slot.TopicWaiting, "%s is gone: nothing of it starts elsewhere before its margin of %v is over", p.ID, m.cfg.Margin)
 	}
 }

@@ -201,6 +201,10 @@ const (
 	TopicStarted  Topic = "started"
 	TopicStopping Topic = "stopping"
 	TopicEnded    Topic = "ended"
+	// TopicOrdered and TopicArrived: the coordinator gives a shard to a member, and sees it run there. The log
+	// has them for debugging: TopicMove and TopicStarted tell the same.
+	TopicOrdered Topic = "ordered"
+	TopicArrived Topic = "arrived"
 	// TopicStuck: something does not get on, and somebody should look.
 	TopicStuck Topic = "stuck"
 )

@@ -232,8 +232,6 @@ const (
 	TopicMember slot.Topic = "member"
 	// TopicMove: a shard goes somewhere.
 	TopicMove slot.Topic = "move"
-	// TopicArrived: a shard runs where it should.
-	TopicArrived slot.Topic = "arrived"
 	// TopicConflict: two members say that they have a shard.
 	TopicConflict slot.Topic = "conflict"
 )

@@ -204,7 +204,7 @@ func (m *Machine) settle(s int) {
 		if to.number == o.number && o.from != o.to {
 			m.drop(s, o.from) // it has handed over, or this run had not begun
 		}
-		m.ExplainShard(TopicArrived, s, "runs on %s, order %d", o.to, to.number)
+		m.ExplainShard(slot.TopicArrived, s, "runs on %s, order %d", o.to, to.number)
 		m.end(s)
 	}
 }

@@ -177,7 +177,7 @@ func (m *Machine) orderedToTake(o message.Order) {
 	}
 	switch sl.Phase {
 	case slot.Idle:
-		m.ExplainShard(slot.TopicTaking, o.Shard, "ordered to run it, order %d", o.Number)
+		m.ExplainShard(slot.TopicOrdered, o.Shard, "ordered to run it, order %d", o.Number)
 		m.take(o.Shard, o.Number, o.From)
 	case slot.Taking:
 		m.take(o.Shard, o.Number, o.From)

@@ -363,8 +363,11 @@ func (d *Driver[M]) carry(m Machine, effects []slot.Effect) {
 
 func (d *Driver[M]) explain(e slot.Explain) {
 	level := d.Log.Info
-	if e.Topic == slot.TopicStuck {
+	switch e.Topic {
+	case slot.TopicStuck:
 		level = d.Log.Warn
+	case slot.TopicOrdered, slot.TopicArrived:
+		level = d.Log.Debug
 	}
 	level("sbr: "+e.Text, append([]any{"topic", string(e.Topic)}, d.Explained(e)...)...)
 }
