@@ -69,6 +69,8 @@ type SingletonStatus struct {
 	// Holder is the member that runs it, and HolderToken its token, as far as is known.
 	Holder      string `json:"holder"`
 	HolderToken uint64 `json:"holder-token"`
+	// HolderUnreachable: a verdict decides whether it runs there still.
+	HolderUnreachable bool `json:"holder-unreachable,omitempty"`
 	// WaitingFor are members that have not agreed yet; Margin is what is left of the removal margin, in
 	// words.
 	WaitingFor []string `json:"waiting-for"`

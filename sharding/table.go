@@ -26,6 +26,8 @@ type Table struct {
 // Row is one shard.
 type Row struct {
 	Owner
+	// Unreachable: the owner is, from the member that is asked.
+	Unreachable bool `json:"unreachable,omitempty"`
 	// To is the member that the shard is on its way to, by name; the coordinator's member knows.
 	To string `json:"to,omitempty"`
 	// LeaseHolder holds the lease that the member that is asked waits for, to run the shard. Empty: it does
@@ -41,8 +43,12 @@ func (m *Manager) Table() Table {
 	}
 	owners, _ := m.owners.Get()
 	known, _ := m.known.Get()
+	peers := m.cluster.Peers()
 	for s := range owners {
-		t.Shards[s] = Row{Owner: owners[s], LeaseHolder: m.driver.LeaseHolder(s)}
+		p := peers.Find(owners[s].ID)
+		t.Shards[s] = Row{
+			Owner: owners[s], Unreachable: p != nil && p.Unreachable, LeaseHolder: m.driver.LeaseHolder(s),
+		}
 		if known == nil || owners[s].State == Running {
 			continue
 		}

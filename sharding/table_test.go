@@ -74,6 +74,33 @@ func TestTable_SaysWhoHoldsALease(t *testing.T) {
 	})
 }
 
+// Until a verdict, a member that was killed is still called the owner of its shards: the table says that it
+// is unreachable.
+func TestTable_SaysWhoIsUnreachable(t *testing.T) {
+	quick := clustertest.Options{Config: clustertest.Quick}
+	clustertest.Virtual(t, quick, func(t *testing.T, cl *clustertest.Cluster) {
+		c := newCrew(t, cl, 8)
+		c.startAll(3)
+		defer c.stop()
+		c.settles(time.Minute)
+		unreachable := func() (n int) {
+			for _, r := range c.managers["n1"].Table().Shards {
+				if r.Unreachable {
+					require.Equal(t, "n3", r.Name)
+					n++
+				}
+			}
+			return n
+		}
+		require.Zero(t, unreachable())
+		c.Eventually(time.Minute, "n3 has none", func() bool { return c.register.on()["n3"] > 0 })
+		time.Sleep(time.Minute) // what is balanced stays
+		had := c.register.on()["n3"]
+		require.NoError(t, cl.Net.Freeze("n3"))
+		c.Eventually(time.Minute, "n3 is not called unreachable", func() bool { return unreachable() == had })
+	})
+}
+
 func TestHandler(t *testing.T) {
 	m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"b", "a"}})
 	require.NoError(t, err)

@@ -28,23 +28,25 @@ func newSingletons(s streams) *cobra.Command {
 	}
 	flags, output := addAgent(c), addFormat(c)
 	c.RunE = flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
-		return showList(ctx, s, client, "singletons", *output, singletonsTable)
+		all, answer, err := getList[downing.SingletonStatus](ctx, client, "singletons")
+		if err != nil {
+			return err
+		}
+		return s.show(*output, answer, func(p painter) string { return singletonsTable(all, p) })
 	})
 	return c
 }
 
-// showList asks for a list, and shows it as a table, or with all keys that came.
-func showList[T any](ctx context.Context, s streams, client *agentClient, what, output string, text func([]T, painter) string) error {
+// getList asks for a list. answer is it with all keys that came.
+func getList[T any](ctx context.Context, client *agentClient, what string) (all []T, answer any, err error) {
 	data, _, err := client.get(ctx, "/"+what)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	var all []T
 	if err := json.Unmarshal(data, &all); err != nil {
-		return client.notAnAgent("something that is not a list of %s", what)
+		return nil, nil, client.notAnAgent("something that is not a list of %s", what)
 	}
-	answer := json.RawMessage(data) // by its address: it is indented anew
-	return s.show(output, &answer, func(p painter) string { return text(all, p) })
+	return all, new(json.RawMessage(data)), nil // by its address: it is indented anew
 }
 
 func singletonsTable(all []downing.SingletonStatus, p painter) string {
@@ -63,7 +65,7 @@ func singletonsTable(all []downing.SingletonStatus, p painter) string {
 			phase += ", detached"
 		}
 		rows = append(rows, []string{
-			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(clean(e.Holder), "-"),
+			clean(e.Name), fmt.Sprint(e.PID), clean(phase), token, cmp.Or(singletonHolder(e), "-"),
 			cmp.Or(p.yellow(singletonWaits(e)), "-"),
 		})
 	}
@@ -85,6 +87,14 @@ func singletonWaits(e *downing.SingletonStatus) string {
 	return clean(strings.Join(all, ", "))
 }
 
+// singletonHolder is the member that runs it; empty: none is known.
+func singletonHolder(e *downing.SingletonStatus) string {
+	if e.HolderUnreachable {
+		return clean(e.Holder) + ", unreachable"
+	}
+	return clean(e.Holder)
+}
+
 // singletonText is a singleton in one line: where it runs, and what is waited for.
 func singletonText(e *downing.SingletonStatus) string {
 	text := clean(e.Name) + ": runs nowhere, as far as is known"
@@ -92,7 +102,7 @@ func singletonText(e *downing.SingletonStatus) string {
 	case e.Token != 0:
 		text = fmt.Sprintf("%s: runs here, token %d", clean(e.Name), e.Token)
 	case e.Holder != "":
-		text = fmt.Sprintf("%s: runs on %s, token %d", clean(e.Name), clean(e.Holder), e.HolderToken)
+		text = fmt.Sprintf("%s: runs on %s, token %d", clean(e.Name), singletonHolder(e), e.HolderToken)
 	}
 	text += ", " + clean(e.Phase)
 	if waits := singletonWaits(e); waits != "" {

@@ -2,12 +2,14 @@
 // members, behind HTTP. Any member takes a request and sends it to the one that runs the shard of its key.
 // Members may be added and stopped while it serves: no request fails, and no count is lost.
 //
-//	shards -name n1 -bind 127.0.0.1:7946 -front 127.0.0.1:8081 -lease /tmp/counters.lease
-//	shards -name n2 -bind 127.0.0.1:7947 -front 127.0.0.1:8082 -lease /tmp/counters.lease -join 127.0.0.1:7946
+//	go build ./examples/shards
+//	./shards -name n1 -bind 127.0.0.1:7946 -front 127.0.0.1:8081 -lease /tmp/counters.lease
+//	./shards -name n2 -bind 127.0.0.1:7947 -front 127.0.0.1:8082 -lease /tmp/counters.lease -join 127.0.0.1:7946
 //	curl -X POST 127.0.0.1:8082/count/apples
 //	1
-//	sbr shards --url http://127.0.0.1:8081
+//	sbr shards --url http://127.0.0.1:8081 --key apples
 //
+// The first answer takes some seconds: shards run once the members have settled.
 // Interrupt one (Ctrl-C): its shards move with their counts. A member that crashes loses those that it had: a
 // real service keeps them in a store, and has it refuse older tokens (package lease/fence).
 package main

@@ -149,6 +149,9 @@ func (h *Host) Singletons() []downing.SingletonStatus {
 		if l := s.manager.Locator(); l != nil {
 			at := l.Location()
 			e.Holder, e.HolderToken = at.Name, at.Token
+			peers := h.opt.Cluster.Peers()
+			p := peers.Find(at.ID)
+			e.HolderUnreachable = p != nil && p.Unreachable
 		}
 		list = append(list, e)
 	}

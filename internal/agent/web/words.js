@@ -183,6 +183,7 @@ const words = (() => {
   // singleton says where one runs whose program is attached to the agent, and what its member waits for.
   function singleton(e) {
     let where = e.holder ? `runs on ${clean(e.holder)}` : "runs nowhere, as far as is known";
+    if (e["holder-unreachable"]) where += ", unreachable";
     if (e.token) where = "runs here";
     const waits = (e["waiting-for"] || []).map(clean);
     if (e.margin) waits.push(`removal margin ${line(e.margin)}`);
