@@ -17,7 +17,7 @@ import (
 func TestCompletion_EveryFlag(t *testing.T) {
 	free := []string{"bool", "int", "uint64", "duration", "A-B", "stringToString"}
 	names := []string{
-		"context", "endpoint", "holder", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
+		"context", "endpoint", "holder", "key", "lease", "lease-name", "namespace", "owner", "pause", "role", "service-account", "shard", "singleton", "split", "system", "url",
 	}
 	available(func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
