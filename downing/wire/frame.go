@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/codec"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -85,35 +86,20 @@ type Frame struct {
 // version is the first byte of each frame.
 const version = 1
 
-// The lengths of what stands before topic and payload, and of the longest frame.
-const (
-	answerHead   = 2 + len(Key{})
-	questionHead = answerHead + len(Key{}) + 4 + 1
-	maxFrame     = questionHead + maxTopic + MaxPayload
-)
-
 // Encode returns the frame as bytes. It returns an error that wraps ErrInvalid for what DecodeFrame would
 // refuse.
 func (f *Frame) Encode() ([]byte, error) {
 	if err := f.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	b := make([]byte, 0, maxFrame)
-	b = append(b, version, byte(f.Kind))
-	b = append(b, f.From[:]...)
-	if f.Kind == Question {
-		b = append(b, f.To[:]...)
-		b = binary.BigEndian.AppendUint32(b, uint32(f.Within/time.Millisecond))
-		b = append(b, byte(len(f.Topic)))
-		b = append(b, f.Topic...)
-	}
-	return append(b, f.Payload...), nil
+	return codec.Append(make([]byte, 0, MaxMessage), f.code), nil
 }
 
 // DecodeFrame reads one frame. It returns an error that wraps ErrInvalid for anything Encode cannot have
 // written. The frame shares nothing with data.
 func DecodeFrame(data []byte) (Frame, error) {
-	f, err := decodeFrame(data)
+	var f Frame
+	err := codec.Read(data, f.code)
 	if err == nil {
 		err = f.validate()
 	}
@@ -123,32 +109,24 @@ func DecodeFrame(data []byte) (Frame, error) {
 	return f, nil
 }
 
-func decodeFrame(data []byte) (f Frame, err error) {
-	switch {
-	case len(data) > maxFrame:
-		return f, fmt.Errorf("%d bytes, the limit is %d", len(data), maxFrame)
-	case len(data) < answerHead:
-		return f, fmt.Errorf("%d bytes are too few", len(data))
-	case data[0] != version:
-		return f, fmt.Errorf("version %d", data[0])
-	}
-	f.Kind, f.From = FrameKind(data[1]), Key(data[2:answerHead])
-	rest := data[answerHead:]
+func (f *Frame) code(c *codec.Coder) {
+	first := byte(version)
+	codec.Small(c, &first, version, version)
+	codec.Small(c, &f.Kind, Question, Unserved)
+	c.Fixed(f.From[:])
 	if f.Kind == Question {
-		if len(data) < questionHead {
-			return f, fmt.Errorf("%d bytes are too few for a question", len(data))
+		c.Fixed(f.To[:])
+		var within [4]byte
+		binary.BigEndian.PutUint32(within[:], uint32(f.Within/time.Millisecond))
+		c.Fixed(within[:])
+		if c.Reads() {
+			f.Within = time.Duration(binary.BigEndian.Uint32(within[:])) * time.Millisecond
 		}
-		f.To = Key(rest)
-		f.Within = time.Duration(binary.BigEndian.Uint32(rest[len(f.To):])) * time.Millisecond
-		n := int(rest[len(f.To)+4])
-		rest = data[questionHead:]
-		if n > len(rest) {
-			return f, fmt.Errorf("a topic of %d bytes in a message that has %d left", n, len(rest))
-		}
-		f.Topic, rest = string(rest[:n]), rest[n:]
+		n := uint8(len(f.Topic))
+		codec.Small(c, &n, 0, maxTopic)
+		codec.Bytes(c, &f.Topic, int(n))
 	}
-	f.Payload = append([]byte(nil), rest...)
-	return f, nil
+	codec.Rest(c, &f.Payload, MaxPayload)
 }
 
 func (f *Frame) validate() error {

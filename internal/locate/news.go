@@ -1,16 +1,14 @@
 package locate
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sort"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/internal/codec"
 )
 
 // MaxEndpoint is how long an endpoint may be, in bytes.
@@ -56,17 +54,17 @@ func (n *news) asks(slot int) bool {
 	return listed || len(n.entries) == 0
 }
 
-// encode writes slots and tokens by their distance from those before.
-func (n *news) encode() []byte {
-	b := binary.AppendUvarint([]byte{byte(n.kind)}, uint64(n.next))
-	b = binary.AppendUvarint(b, uint64(len(n.entries)))
-	before := entry{slot: -1}
-	for _, e := range n.entries {
-		b = binary.AppendUvarint(b, uint64(e.slot-before.slot-1))
-		b = binary.AppendVarint(b, int64(e.token-before.token))
-		before = e
-	}
-	return append(b, n.endpoint...)
+func (n *news) encode() []byte { return codec.Append(nil, n.code) }
+
+// code writes slots and tokens by their distance from those before.
+func (n *news) code(c *codec.Coder) {
+	codec.Small(c, &n.kind, newsRuns, newsWhere)
+	codec.Number(c, &n.next, maxSlots)
+	codec.List(c, &n.entries, entry{slot: -1}, func(prev entry, e *entry) {
+		c.Index(prev.slot, &e.slot, maxSlots)
+		c.After(prev.token, &e.token)
+	})
+	codec.Rest(c, &n.endpoint, MaxEndpoint)
 }
 
 // fit is how many entries, from the first on, one message can carry.
@@ -80,35 +78,8 @@ func (n *news) fit() int {
 
 // decodeNews reads exactly what encode writes.
 func decodeNews(b []byte) (n news, err error) {
-	if len(b) == 0 || kind(b[0]) < newsRuns || kind(b[0]) > newsWhere {
-		return news{}, fmt.Errorf("%w: unknown kind", errNews)
-	}
-	r := bytes.NewReader(b[1:])
-	next, err1 := binary.ReadUvarint(r)
-	count, err2 := binary.ReadUvarint(r)
-	if err := errors.Join(err1, err2); err != nil || next > maxSlots || count > uint64(r.Len()) {
-		return news{}, fmt.Errorf("%w: cut off, or too large", errNews)
-	}
-	n = news{kind: kind(b[0]), next: int(next)}
-	before := entry{slot: -1}
-	for range count {
-		skipped, err1 := binary.ReadUvarint(r)
-		more, err2 := binary.ReadVarint(r)
-		if err := errors.Join(err1, err2); err != nil || skipped >= maxSlots {
-			return news{}, fmt.Errorf("%w: cut off, or too large", errNews)
-		}
-		e := entry{before.slot + 1 + int(skipped), before.token + uint64(more)}
-		if e.slot >= maxSlots || e.token > math.MaxInt64 {
-			return news{}, fmt.Errorf("%w: a number is too large", errNews)
-		}
-		n.entries, before = append(n.entries, e), e
-	}
-	if r.Len() > MaxEndpoint {
-		return news{}, fmt.Errorf("%w: the endpoint has %d bytes", errNews, r.Len())
-	}
-	n.endpoint = string(b[len(b)-r.Len():])
-	if !bytes.Equal(n.encode(), b) {
-		return news{}, fmt.Errorf("%w: not as it would be written", errNews)
+	if err := codec.Read(b, n.code); err != nil {
+		return news{}, fmt.Errorf("%w: %w", errNews, err)
 	}
 	return n, nil
 }
