@@ -53,8 +53,8 @@ var rules = []rule{
 	},
 	{
 		folder:   "internal/handover",
-		patterns: []string{"./internal/slot", "./internal/handover"},
-		allow:    []string{module + "/sbr", module + "/internal/slot", module + "/internal/handover"},
+		patterns: []string{"./internal/slot", "./internal/handover", "./internal/codec"},
+		allow:    []string{module + "/sbr", module + "/internal/slot", module + "/internal/handover", module + "/internal/codec"},
 		deny:     []string{module + "/internal/slot/drive"},
 	},
 	{
