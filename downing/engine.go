@@ -91,6 +91,8 @@ type engine struct {
 	remembering   bool            // the state file is being written
 	refused       string          // why the lease store refuses this member; before the loop runs the start's
 	newcomer      bool            // it has not found the cluster that it belongs to
+	found         bool            // it had found it, and waits for the answers of all
+	announced     time.Time       // when it told the others that it takes part
 	answered      map[sbr.ID]bool // members that have answered this newcomer's probes, or cannot be asked
 	askingAll     bool            // such probes are under way
 	awaited       []sbr.ID        // for whom it waits

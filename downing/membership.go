@@ -232,7 +232,7 @@ func (k *known) hasLeft(now time.Duration, cutOff bool) bool {
 // is the member that Serf lists under its name, nil if there is none.
 func (k *known) hasEnded(id sbr.ID, now *serf.Member, cutOff bool) bool {
 	switch {
-	case k.goodbye || isUntagged(id): // the second kind runs no resolver: it decides nothing
+	case k.goodbye || isUntagged(id) || k.tags[TagIn] == lookingFor: // they decide nothing
 		return true
 	case now == nil || k.failed || cutOff:
 		return false
@@ -256,6 +256,8 @@ func (k *known) update(id sbr.ID, m *serf.Member) (changes []change) {
 		status = sbr.Joining
 	case k.goodbye || m.Status == serf.StatusLeft || m.Status == serf.StatusLeaving && !k.saysGoodbye():
 		status = sbr.Leaving
+	case m.Tags[TagIn] == lookingFor:
+		status = sbr.Joining
 	}
 	if m.Status == serf.StatusAlive {
 		k.leftSince = -1

@@ -19,7 +19,9 @@ import (
 // until it has found the cluster that it belongs to: the resolver's clock stands still, and the application
 // is suspended. It looks for the members that its host remembers, whatever min-members is; where the last
 // verdict is news to it, or nothing is remembered, for the survivors of that verdict. It takes part
-//   - once one of them is here that has been in the cluster all the time: that one knows who is missing;
+//   - once one of them is here that has been in the cluster all the time: that one knows who is missing; and once
+//     all that take part have answered it (design rule 17): a member that is started again behind its broken link would
+//     be suspected again and again;
 //   - once there is somebody on each of their hosts: the earlier cluster has ended;
 //   - once it has looked for them for lookFor: those who have not come are suspects then, and the lease
 //     decides, as about any suspect.
@@ -27,7 +29,10 @@ import (
 // The third is not for everybody. Members that were downed, that remember nothing, or that left in peace know
 // of no cluster that would miss them: by a verdict of theirs they would only down those who went on without
 // them. They may decide where more than half of the members are here, of which they were one; without a lease
-// nobody may otherwise.
+// nobody may otherwise. A member that had found its cluster, and waited for the answers of all, knows that it lives.
+//
+// A member that waits says so (lookingFor): its links count for nobody, and nobody suspects it. So the others have to
+// hear that it takes part before it does: cut off before that it would decide against members that do not miss it.
 
 // sayWaitingAfter is how long a new member may look for the others before that is called a suspension:
 // joining takes a moment.
@@ -43,10 +48,11 @@ func (e *engine) lookFor(s *search) time.Duration {
 type search struct {
 	verdict sbr.Verdict // the newest
 	last    remembered
-	knows   bool    // its host was in the cluster of that verdict, and remembers whom it left there
-	places  []place // members that it looks for
-	missing []place // those on whose hosts nobody is
-	found   bool    // a member is here that has been in the cluster all the time
+	knows   bool     // its host was in the cluster of that verdict, and remembers whom it left there
+	places  []place  // members that it looks for
+	missing []place  // those on whose hosts nobody is
+	found   bool     // a member is here that has been in the cluster all the time
+	silent  []sbr.ID // members of the cluster that was found, which have not answered this one
 	// decides says that the missing ones may be suspected in time; here and all count the hosts of the
 	// cluster, this one's included.
 	decides   bool
@@ -81,7 +87,7 @@ func (e *engine) searched(list []serf.Member) search {
 		}
 	}
 	s.all = len(all)
-	s.decides = len(hosts) >= e.cfg.Resolver.MinMembers && s.mayDecide(hostOf(e.self.ID), e.lease != nil)
+	s.decides = !e.found && len(hosts) >= e.cfg.Resolver.MinMembers && s.mayDecide(hostOf(e.self.ID), e.lease != nil)
 	return s
 }
 
@@ -147,19 +153,27 @@ func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(
 
 // answering returns the members that have answered a probe of this new member, and asks the others. Serf's list may be
 // hearsay: a member that starts again in a cut hears of the other side from one that has not missed it yet, or from an agent
-// that lived on. Where nobody can be asked Serf's word counts.
-func (e *engine) answering(list []serf.Member) []serf.Member {
+// that lived on. silent are those of the others that take part. Where nobody can be asked Serf's word counts.
+func (e *engine) answering(list []serf.Member) (here []serf.Member, silent []sbr.ID) {
 	if !e.cfg.Probe.On() {
-		return list
+		return list, nil
 	}
 	var ask []sbr.ID
-	here := slices.DeleteFunc(slices.Clone(list), func(m serf.Member) bool {
+	here = slices.DeleteFunc(slices.Clone(list), func(m serf.Member) bool {
 		id := idOf(&m)
-		unproved := m.Status == serf.StatusAlive && !isUntagged(id) && id != e.self.ID && !e.answered[id]
-		if unproved && e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
+		if m.Status != serf.StatusAlive {
+			delete(e.answered, id)
+		}
+		if m.Status != serf.StatusAlive && m.Status != serf.StatusFailed || isUntagged(id) || id == e.self.ID || e.answered[id] {
+			return false
+		}
+		if e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
 			ask = append(ask, id)
 		}
-		return unproved
+		if m.Tags[TagIn] != lookingFor && !e.members.hasEnded(id) && !e.resolver.KeptOut(id, memberOf(&m, sbr.Up).Seen) {
+			silent = append(silent, id)
+		}
+		return true
 	})
 	if !e.askingAll {
 		e.askingAll = e.ping(ask, func(results map[sbr.ID]pong) {
@@ -175,7 +189,7 @@ func (e *engine) answering(list []serf.Member) []serf.Member {
 			}
 		})
 	}
-	return here
+	return here, silent
 }
 
 // lookForOthers lets a new member take part once it has found the cluster that it belongs to. Loop only.
@@ -183,20 +197,27 @@ func (e *engine) lookForOthers(list []serf.Member) {
 	if !e.recordTaken {
 		return // it is still in the inbox, behind a look that an agent asked for
 	}
-	s := e.searched(e.answering(list))
+	here, silent := e.answering(list)
+	s := e.searched(here)
 	looked := time.Since(e.origin)
+	e.found = e.found || s.found
 	switch {
 	case e.orphaned():
 		s.missing = nil
 		e.inherit()
+	case s.found && len(silent) > 0 && !e.goesOn():
+		s.missing, s.silent = nil, silent
 	case s.found:
-		e.admit(nil)
+		e.takePart(nil)
 		return
 	case e.takesPartAlready() || len(s.missing) == 0 || s.decides && looked >= e.lookFor(&s):
-		e.admit(s.missing)
+		e.takePart(s.missing)
 		return
 	}
-	e.awaited = nil
+	if time.Since(e.announced) >= announceFor {
+		e.setTagIn(lookingFor)
+	}
+	e.awaited = s.silent
 	for _, p := range s.missing {
 		e.awaited = append(e.awaited, p.ID)
 	}
@@ -214,14 +235,17 @@ func (e *engine) lookForOthers(list []serf.Member) {
 	}
 }
 
-// takesPartAlready reports whether the newest verdict was written after this member started, or this process
-// goes on as a member that had found its cluster.
+// takesPartAlready reports whether the newest verdict was written after this member started, or it goes on.
 func (e *engine) takesPartAlready() bool {
 	v := e.resolver.Verdict()
-	if v.Standing(e.self.ID, e.self.Seen) != sbr.Newer {
-		return true // whoever is out goes down, by the resolver
-	}
-	return e.adopted && (v.Token == 0 || e.adoptedIn >= int64(v.Token))
+	return v.Standing(e.self.ID, e.self.Seen) != sbr.Newer || e.goesOn()
+}
+
+// goesOn reports whether this process goes on as a member that had found its cluster, or goes down by the newest verdict,
+// which the resolver sees to.
+func (e *engine) goesOn() bool {
+	v := e.resolver.Verdict()
+	return v.Standing(e.self.ID, e.self.Seen) == sbr.Out || e.adopted && (v.Token == 0 || e.adoptedIn >= int64(v.Token))
 }
 
 func (e *engine) awaitedText(s *search) string {
@@ -232,6 +256,9 @@ func (e *engine) awaitedText(s *search) string {
 		wayOut = "only if all of them have ended for good: start one member without its state folder"
 	}
 	switch {
+	case len(s.silent) > 0:
+		return fmt.Sprintf("members of its cluster do not answer this one: %s (repair the network between them and this "+
+			"member; it takes part once all have answered)", who)
 	case len(s.missing) == 0:
 		return "everybody of the last cluster has left in peace, and the lease store has not yet made this member " +
 			"its successor: it is asked again and again"
@@ -246,17 +273,42 @@ func (e *engine) awaitedText(s *search) string {
 	}
 }
 
+// setTagIn tells the others where this member stands.
+func (e *engine) setTagIn(in string) {
+	if e.tags[TagIn] != in {
+		e.tags[TagIn] = in
+		e.setTags()
+	}
+}
+
+// announceFor is how long the others have to answer once more when a new member has told them that it takes part.
+const announceFor = 5 * time.Second
+
+// takePart admits a new member. If it has said that it takes no part, it takes that back first, and admits itself when
+// nothing speaks against it after that.
+func (e *engine) takePart(missing []place) {
+	waited := e.tags[TagIn] == lookingFor
+	if e.goesOn() || !waited && !e.offering.writing {
+		e.admit(missing)
+		return
+	}
+	if waited {
+		e.announced = time.Now()
+		e.setTagIn(format36(int64(e.resolver.Verdict().Token)))
+	}
+	clear(e.answered) // all have to answer once more, when they have heard of it
+}
+
 // admit makes the new member a member like any other. The time for which it waited never was, for the
 // resolver. The missing ones are its suspects: until the resolver has an opinion of them the application
 // stays suspended.
 func (e *engine) admit(missing []place) {
 	e.judgeBootstrap()
-	e.newcomer, e.awaited, e.answered = false, nil, nil
+	e.newcomer, e.awaited, e.answered, e.found = false, nil, nil, false
 	e.origin = time.Now()
 	e.nextPoll, e.nextProbe, e.nextJoin, e.nextSeek = e.cfg.PollInterval, 0, 0, 0
-	if token := e.resolver.Verdict().Token; token > 0 {
-		e.tags[TagIn] = format36(int64(token))
-		e.setTags()
+	if token := e.resolver.Verdict().Token; token > 0 || e.tags[TagIn] != "" {
+		e.setTagIn(format36(int64(token)))
 	}
 	if len(missing) > 0 {
 		e.log.Warn("sbr: members of its cluster did not come, they are suspects now", "members", len(missing))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/memnet"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -96,6 +97,79 @@ func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
 		require.NoError(t, c.Join(c.Member("n5").Serf, "n1"))
 		c.Eventually(5*time.Minute, "n5 is not admitted", func() bool { return c.provider("n5").Status().State == sbr.StateUp })
 		require.Len(t, c.Up(), 5)
+	})
+}
+
+func (c *cluster) suspensions(name string) (n int) {
+	for _, o := range c.Occurred(name) {
+		if o.Kind == downing.OccurredSuspended {
+			n++
+		}
+	}
+	return n
+}
+
+// A member that was downed for a broken link and is started again behind it takes no part until every member has answered
+// it: it suspends nobody, and no further verdict is written (design rule 17). It shows as joining meanwhile, and may crash.
+func TestNewcomer_BehindABrokenLinkWaits(t *testing.T) {
+	for _, broken := range []struct {
+		name string
+		cut  func(n *memnet.Network, a, b string) error
+	}{
+		{"in both directions", (*memnet.Network).Cut},
+		{"to it", (*memnet.Network).CutOneWay},
+		{"from it", func(n *memnet.Network, a, b string) error { return n.CutOneWay(b, a) }},
+	} {
+		t.Run(broken.name, func(t *testing.T) {
+			virtual(t, nil, func(t *testing.T, c *cluster) {
+				c.Form(5)
+				require.NoError(t, broken.cut(c.Net, "n2", "n4"))
+				<-c.provider("n4").Done()
+				c.Boot("n4", "n1")
+				time.Sleep(time.Minute)
+				suspendedOnce := func() {
+					for _, n := range []string{"n1", "n2", "n3", "n5"} {
+						require.Equal(t, sbr.StateUp, c.provider(n).Status().State, n)
+						require.Equal(t, 1, c.suspensions(n), n)
+					}
+				}
+				waits := func() {
+					suspendedOnce()
+					s := c.provider("n4").Status()
+					require.True(t, s.Newcomer)
+					require.Equal(t, []string{"n2"}, s.Awaiting)
+					require.Contains(t, s.SuspendedBecause, "do not answer this one: n2")
+					require.Equal(t, uint64(1), c.Store.Snapshot().Record.Verdict.Token)
+				}
+				waits()
+				time.Sleep(5 * time.Minute)
+				waits()
+
+				require.NoError(t, c.Net.Freeze("n4"))
+				time.Sleep(time.Minute)
+				suspendedOnce()
+				require.NoError(t, c.Net.Thaw("n4"))
+				c.Net.Heal()
+				c.Eventually(5*time.Minute, "n4 is not admitted", func() bool { return c.provider("n4").Status().State == sbr.StateUp })
+				c.Whole(5)
+			})
+		})
+	}
+}
+
+// A cluster that starts with a broken link does not wait for it: one of its ends goes down as in any cut.
+func TestNewcomer_FirstStartWithABrokenLink(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, c *cluster) {
+		names := []string{"n1", "n2", "n3", "n4", "n5"}
+		require.NoError(t, c.Net.Add(names...))
+		require.NoError(t, c.Net.Cut("n2", "n4"))
+		for i, n := range names {
+			c.Boot(n, names[:min(i, 1)]...)
+		}
+		c.Eventually(5*time.Minute, "not four are up", func() bool {
+			return len(c.Up()) == 4 && c.provider("n1").Status().State == sbr.StateUp
+		})
+		require.Equal(t, []string{"n1", "n2", "n3", "n5"}, c.Up())
 	})
 }
 

@@ -78,7 +78,7 @@ func (e *engine) weigh(refresh bool) {
 		}
 		e.step(c)
 	}
-	if len(o.Bad)+len(o.Good) > 0 {
+	if len(o.Bad)+len(o.Good) > 0 && !e.newcomer { // the links of a member that takes no part count for nobody
 		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: o.Bad, Up: o.Good}, 1)
 		if o.News && e.tracker.Small() {
 			e.again, e.nextAgain = tellings-1, e.clock()+wire.QueryTime/tellings
@@ -145,10 +145,10 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 // only every half a minute on average, and until then a partition that has healed still looks like one.
 func (e *engine) reconnect(id sbr.ID) {
 	k := e.members.known[id]
-	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
+	if k == nil || !k.failed || e.clock() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
 		return
 	}
-	e.nextJoin = e.now() + wire.ReconnectEvery
+	e.nextJoin = e.clock() + wire.ReconnectEvery
 	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
 		if err := e.node.join(name, addr); err != nil {

@@ -27,13 +27,17 @@ const (
 	TagSeen    = "sbr_seen"  // fencing token read at the start, base 36
 	TagConfig  = "sbr_cfg"   // digest of the safety-relevant settings
 	TagStore   = "sbr_store" // which store keeps the lease; absent: that is not known
-	TagIn      = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36
+	TagIn      = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36; or lookingFor
 	TagProbe   = "sbr_udp"   // where this member answers probes, if its node cannot
 	TagServes  = "sbr_one"   // the topics that it serves (Provider.Offer), separated by commas
 	TagVersion = "sbr_v"     // version of what members say to each other; absent: 1, whose members say no goodbye
 	TagWas     = "sbr_was"   // the uids of its predecessors, which have ended for certain, separated by commas
 	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
 )
+
+// lookingFor is the TagIn of a new member that waits: it takes no part yet. As a number it is none, so that it counts as
+// zero for members of an earlier version.
+const lookingFor = "-"
 
 // wireVersion is this one's TagVersion.
 const wireVersion = "2"
@@ -222,8 +226,11 @@ func textSize(s string) int {
 // reserve is the room that is kept free for the tags that may have to be set later.
 func reserve(tags map[string]string) (n int) {
 	for key, longest := range map[string]string{TagIn: "1y2p0ij32e8e7", TagStore: "12345678"} { // the largest token; any hash
-		if _, there := tags[key]; !there {
+		switch now, there := tags[key]; {
+		case !there:
 			n += textSize(key) + textSize(longest)
+		case now == lookingFor:
+			n += textSize(longest) - textSize(now)
 		}
 	}
 	return n

@@ -9,7 +9,8 @@ type Event interface{ apply(r *Resolver) }
 type (
 	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for an
 	// alive member (it stays Joining here until it was seen while nobody was unreachable), Joining for one that
-	// cannot be counted yet, Leaving, Exiting or Down. Unreachable is ignored: that is Reachability's business.
+	// takes no part (yet): it is no suspect, and moves no deadline; Leaving, Exiting or Down. Unreachable is
+	// ignored: that is Reachability's business.
 	MemberSeen struct{ Member Member }
 
 	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the member

@@ -18,8 +18,12 @@ type table struct {
 	version uint64
 }
 
-// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7).
-func (m *Member) suspect() bool { return m.Unreachable && m.Status <= Up }
+// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7), and
+// neither does one that takes no part (design rule 17).
+func (m *Member) suspect() bool { return m.Unreachable && m.Status <= Up && !m.apart() }
+
+// apart reports whether the member takes no part: it runs no resolver, or has not found its cluster yet.
+func (m *Member) apart() bool { return m.Status == Joining && !m.awaiting }
 
 func (t *table) get(id ID) *Member {
 	if i, ok := t.index[id]; ok {
@@ -249,7 +253,7 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 		return
 	}
 	r.change(m, func(m *Member) { m.Unreachable, m.since = unreachable, r.now })
-	if m.Status <= Up {
+	if m.Status <= Up && !m.apart() {
 		r.unrest()
 	}
 }

@@ -170,8 +170,8 @@ func (r *Resolver) allClear() bool {
 	}
 	others, sure := 0, 0
 	for m := range r.each {
-		if m.ID == r.self || m.Unreachable || !m.Downable() || m.Status == Joining && !m.awaiting {
-			continue // the last kind runs no resolver: it cannot answer
+		if m.ID == r.self || m.Unreachable || !m.Downable() || m.apart() {
+			continue // the last kind has no answer, or none of its own: it knows the cluster from the store only
 		}
 		others++
 		isSure, cleared := r.question.cleared[m.ID]
