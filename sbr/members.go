@@ -356,7 +356,7 @@ func (r *Resolver) arm() {
 		}
 		r.armed = true
 		r.explain(TopicArmed, "armed: %s, nothing changed for %v%s",
-			plural(len(r.members), "member", "members"), (r.now - r.lastChange).Round(100*time.Millisecond), r.autoText())
+			plural(r.present(), "member", "members"), (r.now - r.lastChange).Round(100*time.Millisecond), r.autoText())
 		if NeedsLease(r.strategy) && r.recheckAt == never {
 			// A verdict may have been written after this member read the store, by members that did not know it.
 			r.recheckAt = r.now + r.cfg.LeaseDeadline
