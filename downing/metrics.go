@@ -153,7 +153,7 @@ var (
 		"Messages that changed nothing, by kind and reason.", ignoredMessages())
 	countProbes = counter("sbr.probes", "{probe}",
 		"Probes of neighbours, by outcome.", by("outcome", outcomeAnswered, outcomeUnanswered))
-	countKnocks = counter("sbr.knocks.refused", "{knock}",
+	countRejoins = counter("sbr.rejoins.refused", "{rejoin}",
 		"Rejoin attempts of downed incarnations that were refused.", plain)
 	countTold = counter("sbr.told", "{member}", "Members that were told a verdict or an order, by outcome.",
 		by("outcome", outcomeAnswered, outcomeGone, outcomeUnanswered))
@@ -293,7 +293,7 @@ var gauges = []*instrument{
 		func(r *readings) bool { return r.armed }),
 	flag("sbr.responsible", "1 if this member would act on a decision of its side now.",
 		func(r *readings) bool { return r.status.Responsible && r.status.State != sbr.StateDown }),
-	flag("sbr.agent.blind", "1 while the Serf agent beside this member does not answer.",
+	flag("sbr.agent.unreachable", "1 while the Serf agent beside this member does not answer.",
 		func(r *readings) bool { return !r.blind.since.IsZero() }),
 	flag("sbr.partition.active", "1 from the first sign of a partition until it is over.",
 		func(r *readings) bool { return r.open }),
@@ -321,7 +321,7 @@ var gauges = []*instrument{
 		(*readings).sinceAnswer),
 	total("sbr.suspended.time", "Time that this member has spent suspended.",
 		func(r *readings) time.Duration { return r.suspended.total + r.suspended.age(r.at) }),
-	total("sbr.agent.blind.time", "Time for which the Serf agent beside this member did not answer.",
+	total("sbr.agent.unreachable.time", "Time for which the Serf agent beside this member did not answer.",
 		func(r *readings) time.Duration { return r.blind.total + r.blind.age(r.at) }),
 	total("sbr.pause.time", "Time for which the process was paused.",
 		func(r *readings) time.Duration { return r.paused }),

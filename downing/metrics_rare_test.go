@@ -56,19 +56,19 @@ func TestMetrics_Pause(t *testing.T) {
 	})
 }
 
-// A downed incarnation that comes back knocks, and is refused.
-func TestMetrics_Knocks(t *testing.T) {
+// A downed incarnation that comes back tries to rejoin, and is refused.
+func TestMetrics_Rejoins(t *testing.T) {
 	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
 		_, uid, _ := strings.Cut(string(c.id("n3")), "#")
 		<-c.provider("n3").Done()
 		c.Net.Heal()
-		m.require("n1", "sbr.knocks.refused = 0")
+		m.require("n1", "sbr.rejoins.refused = 0")
 		s, err := startAt(c, "n3", downing.TagUID, uid, downing.TagBorn, "1", downing.TagSeen, "0")
 		t.Log(err)
 		time.Sleep(5 * time.Second)
-		require.Positive(t, m.value("n1", "sbr.knocks.refused")+m.value("n2", "sbr.knocks.refused"))
+		require.Positive(t, m.value("n1", "sbr.rejoins.refused")+m.value("n2", "sbr.rejoins.refused"))
 		require.NoError(t, s.Shutdown())
 	})
 }
@@ -152,8 +152,8 @@ func TestMetrics_WatchEndsAndStoreKnowsWhenItWasAnswered(t *testing.T) {
 	})
 }
 
-// A Serf agent that does not answer makes its member blind, suspended, and in the end down. One that refuses a removal is asked again.
-func TestMetrics_AgentBlind(t *testing.T) {
+// A Serf agent that does not answer makes its member suspended, and in the end down. One that refuses a removal is asked again.
+func TestMetrics_AgentUnreachable(t *testing.T) {
 	m, x := newMeters(t), newTracers(t)
 	virtual(t, func(name string, c *downing.Config) { m.config(name, c); clustertest.MajorityFirst(name, c) }, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Add("n1")) // the first address: it leads
@@ -165,14 +165,14 @@ func TestMetrics_AgentBlind(t *testing.T) {
 		require.NoError(t, n1.Provider.Beside(t.Context(), a, nil))
 		c.Boot("n3", "n2")
 		time.Sleep(20 * time.Second)
-		m.require("n1", "sbr.state{state=up} = 1", "sbr.members = 3", "sbr.agent.blind = 0")
+		m.require("n1", "sbr.state{state=up} = 1", "sbr.members = 3", "sbr.agent.unreachable = 0")
 
 		a.setSilent(true)
 		time.Sleep(5 * time.Second)
-		m.require("n1", "sbr.agent.blind = 1", "sbr.agent.blind.time > 3", "sbr.agent.failures{reason=timeout} = 1", "sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1", "sbr.state{state=suspended} = 1")
+		m.require("n1", "sbr.agent.unreachable = 1", "sbr.agent.unreachable.time > 3", "sbr.agent.failures{reason=timeout} = 1", "sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1", "sbr.state{state=suspended} = 1")
 		a.setSilent(false)
 		time.Sleep(2 * time.Minute)
-		m.require("n1", "sbr.agent.blind = 0", "sbr.agent.blind.time < 7", "sbr.partition.duration{outcome=healed} = 1")
+		m.require("n1", "sbr.agent.unreachable = 0", "sbr.agent.unreachable.time < 7", "sbr.partition.duration{outcome=healed} = 1")
 		ep := x.episode("n1")
 		require.Equal(t, "agent", attr(ep.Attributes, "sbr.cause"))
 		require.Len(t, events(&ep, "resumed"), 1)
@@ -184,7 +184,7 @@ func TestMetrics_AgentBlind(t *testing.T) {
 		m.require("n1", "sbr.removals{outcome=failed} > 0")
 		a.setSilent(true)
 		<-n1.Provider.Done()
-		m.require("n1", "sbr.downs = 1", "sbr.agent.blind = 0")
+		m.require("n1", "sbr.downs = 1", "sbr.agent.unreachable = 0")
 		require.NoError(t, n1.Stop())
 		a.halt()
 	})

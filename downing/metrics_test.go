@@ -139,8 +139,8 @@ func TestMetrics_Split(t *testing.T) {
 				"sbr.reports = 0", "sbr.untagged = 0", "sbr.disagreeing = 0", "sbr.suspended.age = 0", "sbr.suspended.time = 0", "sbr.partition.active = 0",
 				"sbr.downs = 0", "sbr.verdict.token = 0", "sbr.lease.held = 0", "sbr.lease.watch.running = 1", "sbr.lease.reads{outcome=ok} > 0",
 				"sbr.lease.reads{outcome=error} = 0", "sbr.probes{outcome=answered} > 50", "sbr.probes{outcome=unanswered} = 0", "sbr.probe.duration > 50",
-				"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0", "sbr.partitions{cause=unreachable} = 0", "sbr.agent.blind = 0", "sbr.agent.blind.time = 0",
-				"sbr.suspensions{cause=resolver} = 0", "sbr.knocks.refused = 0", "sbr.told{outcome=unanswered} = 0", "sbr.removals{outcome=failed} = 0",
+				"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0", "sbr.partitions{cause=unreachable} = 0", "sbr.agent.unreachable = 0", "sbr.agent.unreachable.time = 0",
+				"sbr.suspensions{cause=resolver} = 0", "sbr.rejoins.refused = 0", "sbr.told{outcome=unanswered} = 0", "sbr.removals{outcome=failed} = 0",
 				"sbr.callback.panics{callback=down} = 0", "sbr.loop.queue = 0", "sbr.pauses = 0", "sbr.pause.time = 0")
 		}
 		m.require("n1", "sbr.responsible = 1")

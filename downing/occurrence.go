@@ -97,7 +97,7 @@ var manners = map[string]manner{
 	OccurredLost:               {level: slog.LevelWarn, counts: countLeaseLosses},
 	OccurredTold:               {retried: true, alike: true},
 	OccurredRemoved:            {alike: true, counts: countRemovals},
-	OccurredRefused:            {level: slog.LevelWarn, retried: true, spanned: true, counts: countKnocks},
+	OccurredRefused:            {level: slog.LevelWarn, retried: true, spanned: true, counts: countRejoins},
 	OccurredAgentSilent:        {level: slog.LevelError, counts: countAgentFailures, shows: func(now *readings) { now.blind.set(true) }},
 	OccurredAgentAnswers:       {shows: func(now *readings) { now.blind.set(false) }},
 	OccurredDown:               {level: slog.LevelError, spanned: true, counts: countDowns, shows: (*readings).end},
@@ -253,7 +253,7 @@ func (e *engine) observeTold(m *wire.Message) {
 	if !m.Names(e.self.ID) {
 		return
 	}
-	o := about(OccurredTold, m.From, " told it: ").with(slog.String("message", string(m.Kind)))
+	o := about(OccurredTold, m.From, " sent: ").with(slog.String("message", string(m.Kind)))
 	if m.Kind == wire.KindVerdict {
 		o.Text += fmt.Sprintf("verdict %d", m.Token)
 		o.known = e.resolver.Verdict().Token >= m.Token

@@ -107,7 +107,7 @@ func (r *Resolver) name(id ID) string {
 // onTold takes in a verdict that somebody passed on.
 func (r *Resolver) onTold(e Told) {
 	if r.get(e.From) == nil {
-		r.explain(TopicIgnored, "ignored verdict %d told by %s: not a member here", e.Verdict.Token, e.From)
+		r.explain(TopicIgnored, "ignored verdict %d from %s: not a member here", e.Verdict.Token, e.From)
 		return
 	}
 	if e.Verdict.Token >= r.verdict.Token {

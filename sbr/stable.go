@@ -314,7 +314,7 @@ func (r *Resolver) onOrdered(e Ordered) {
 	}
 	if slices.Contains(e.Order.Down, r.self) {
 		if !r.lastChance(e, from) {
-			r.goDown(fmt.Sprintf("told by %s: %s: %s", from.Name, e.Order.Kind, e.Order.Reason))
+			r.goDown(fmt.Sprintf("by order of %s: %s: %s", from.Name, e.Order.Kind, e.Order.Reason))
 		}
 		return
 	}
