@@ -16,14 +16,17 @@ type Status struct {
 	Members     []MemberStatus `json:"members"`
 	// Downed are the members that the newest verdict downed and that are not back: no incarnation of them is
 	// among Members.
-	Downed       []MemberStatus `json:"downed,omitempty"`
-	Unreachable  []string       `json:"unreachable"`
-	Leader       string         `json:"leader"`
-	Responsible  bool           `json:"responsible"`
-	Deadline     *time.Time     `json:"deadline"`
-	Lease        LeaseStatus    `json:"lease"`
-	Verdict      VerdictStatus  `json:"verdict"`
-	ConfigDigest string         `json:"config-digest"`
+	Downed []MemberStatus `json:"downed,omitempty"`
+	// MembersAsOf is since when the Serf agent beside this member does not answer: what is said of members is
+	// of then. nil: it answers.
+	MembersAsOf  *time.Time    `json:"members-as-of,omitempty"`
+	Unreachable  []string      `json:"unreachable"`
+	Leader       string        `json:"leader"`
+	Responsible  bool          `json:"responsible"`
+	Deadline     *time.Time    `json:"deadline"`
+	Lease        LeaseStatus   `json:"lease"`
+	Verdict      VerdictStatus `json:"verdict"`
+	ConfigDigest string        `json:"config-digest"`
 	// StableAfter is how long the view must not change before a decision now, as Go writes durations; StableFor the
 	// number of members that it was computed for, if stable-after is auto.
 	StableAfter string `json:"stable-after"`
@@ -182,6 +185,10 @@ func (e *engine) publish() {
 		}
 	}
 	st.Downed = notBack(&s)
+	if e.isBlind() {
+		at := e.blindSince.Round(time.Millisecond)
+		st.MembersAsOf = &at
+	}
 	if s.HasDeadline {
 		at := e.origin.Add(s.Deadline).Round(time.Millisecond)
 		st.Deadline = &at

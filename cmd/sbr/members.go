@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,14 +74,21 @@ func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 
 func (f *memberFilter) view() agentView {
 	return agentView{
-		text: func(a *agentAnswer, p painter) string { return membersTable(f.members(a), p) },
+		text: func(a *agentAnswer, p painter) string {
+			text := membersTable(f.members(a), p)
+			if a.MembersAsOf != nil {
+				text += p.yellow(fmt.Sprintf("as of %s: the Serf agent beside %s does not answer", ago(*a.MembersAsOf, a.now), clean(a.Member))) + "\n"
+			}
+			return text
+		},
 		line: f.line,
 		json: func(a *agentAnswer) any {
 			return struct {
-				System  string         `json:"system"`
-				Member  string         `json:"member"`
-				Members []memberAnswer `json:"members"`
-			}{a.System, a.Member, f.members(a)}
+				System      string         `json:"system"`
+				Member      string         `json:"member"`
+				Members     []memberAnswer `json:"members"`
+				MembersAsOf *time.Time     `json:"members-as-of,omitempty"`
+			}{a.System, a.Member, f.members(a), a.MembersAsOf}
 		},
 	}
 }

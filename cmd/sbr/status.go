@@ -107,7 +107,11 @@ func statusText(a *agentAnswer, p painter) string {
 	if a.Deadline != nil {
 		row("  decides", "%s if nothing changes", within(*a.Deadline, a.now))
 	}
-	row("members", "%s", membersText(a))
+	members := membersText(a)
+	if a.MembersAsOf != nil {
+		members = p.yellow("as of "+ago(*a.MembersAsOf, a.now)) + ": " + members
+	}
+	row("members", "%s", members)
 	downed := downedNames(a)
 	missing := slices.DeleteFunc(slices.Clone(a.Unreachable), func(name string) bool { return slices.Contains(downed, name) })
 	if len(missing) > 0 {

@@ -94,6 +94,10 @@ const words = (() => {
     if (s.state === "arming") {
       return ["wait", `This member is starting: it sees ${count(r.alive.length, "member", "members")} and decides nothing yet.`, unready(r)];
     }
+    if (s["members-as-of"]) {
+      return ["bad", `The Serf agent does not answer: the members are those of ${clock(s["members-as-of"], r.zone)}.`,
+        "While it is silent this member decides nothing; after serf.rpc-timeout it goes down."];
+    }
     if (s.state === "waiting-for-lease") {
       const {holder, name} = s.lease;
       const who = holder === s.incarnation ? "this member" : holder ? clean(nameOf(holder)) : "none";
@@ -163,10 +167,11 @@ const words = (() => {
     const counts = [count(r.alive.length, "member", "members")];
     if (r.suspects.length) counts.push(`${number(r.suspects.length)} unreachable`);
     if (r.downed.length) counts.push(`${number(r.downed.length)} downed`);
+    if (s["members-as-of"]) counts.push(`as of ${clock(s["members-as-of"], r.zone)}`);
     const said = ({reason}) => s.state === "down" || reason === `${s.state}: ${s["suspended-because"]}`; // by the headline
     const answer = (label, c) => ({label, bad: !c.ok, value: c.ok ? "yes" : c.reason && !said(c) ? `no: ${line(c.reason)}` : "no"});
     return [
-      {label: "Members", value: counts.join(", ")},
+      {label: "Members", value: counts.join(", "), bad: Boolean(s["members-as-of"])},
       ...(s["suspended-since"] ? [{label: "Suspended since", value: clock(s["suspended-since"], r.zone), bad: true}] : []),
       {label: "Leader of this side", value: s.leader ? clean(s.leader) + (s.leader === s.member ? " (this member)" : "") : "nobody"},
       l.name ? {

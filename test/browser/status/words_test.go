@@ -35,7 +35,10 @@ type view struct {
 		Links []link
 	}
 	Groups []struct{ Kind, Title string }
-	Facts  []struct{ Label, Value string }
+	Facts  []struct {
+		Label, Value string
+		Bad          bool
+	}
 }
 
 type countdown struct {
@@ -103,6 +106,17 @@ func TestSingletons(t *testing.T) {
 		"index":  "runs nowhere, as far as is known, acquiring, waits for the lease, held by n2",
 		"mailer": "runs on n2, taking, waits for n2, removal margin 7s",
 	}, said)
+}
+
+// What a Serf agent said before it fell silent is old.
+func TestMembersOfASilentAgent(t *testing.T) {
+	p := wordsPage(t)
+	s := whole(3)
+	s.status.State, s.status.SuspendedBecause, s.status.MembersAsOf = sbr.StateSuspended, "the Serf agent does not answer", &noon
+	v := seen(t, p, s)
+	require.Contains(t, v.Headline, "The Serf agent does not answer: the members are those of 12:00:00 UTC.")
+	require.Equal(t, "3 members, as of 12:00:00 UTC", v.Facts[0].Value)
+	require.True(t, v.Facts[0].Bad)
 }
 
 func TestHeadline(t *testing.T) {
