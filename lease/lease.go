@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -104,9 +105,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 		o.Nonce = rand.Text
 	}
 	o.Pace = o.Pace.filled()
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	unclaim, err := claim(store, o.Use)
 	if err != nil {
 		return nil, err

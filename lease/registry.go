@@ -75,10 +75,7 @@ func Open(ctx context.Context, key string, spec Spec) (Store, error) {
 	f := registered.factories[key]
 	registered.RUnlock()
 	if f == nil {
-		known := strings.Join(Implementations(), ", ")
-		if known == "" {
-			known = "none"
-		}
+		known := cmp.Or(strings.Join(Implementations(), ", "), "none")
 		return nil, fmt.Errorf("%w %q (known: %s)", ErrUnknownImplementation, key, known)
 	}
 	spec.Name = cmp.Or(spec.Name, spec.System+"-sbr")

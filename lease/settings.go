@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,12 +36,8 @@ func (s Settings) Or(defaults Settings) Settings {
 	if s.HeartbeatInterval == 0 && s.HeartbeatTimeout == 0 {
 		s.HeartbeatInterval = defaults.HeartbeatInterval
 	}
-	if s.HeartbeatTimeout == 0 {
-		s.HeartbeatTimeout = defaults.HeartbeatTimeout
-	}
-	if s.OperationTimeout == 0 {
-		s.OperationTimeout = defaults.OperationTimeout
-	}
+	s.HeartbeatTimeout = cmp.Or(s.HeartbeatTimeout, defaults.HeartbeatTimeout)
+	s.OperationTimeout = cmp.Or(s.OperationTimeout, defaults.OperationTimeout)
 	return s
 }
 

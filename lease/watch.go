@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,8 @@ var errBehind = errors.New("lease: the stream is behind the store")
 // of that. This is the one watch loop for all stores: it opens the store's stream again whenever that ends, reads beside it, and reads
 // alone where there is none. A server that asks for patience gets it. Intermediate states may be skipped; a state may be told twice.
 func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snapshot)) error {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	f := follower{turn: make(chan struct{}, 1), store: s, pace: p.filled(), clock: SystemClock(), log: log, fn: fn}
+	f := follower{turn: make(chan struct{}, 1), store: s, pace: p.filled(), clock: SystemClock(), fn: fn}
+	f.log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	f.read = func(ctx context.Context) (Snapshot, error) {
 		ctx, cancel := context.WithTimeout(ctx, DefaultSettings().OperationTimeout)
 		defer cancel()

@@ -39,12 +39,7 @@ func (c Config) Validate() error {
 
 func isSeparator(c byte) bool { return c == '/' || c == filepath.Separator }
 
-func (c Config) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
-}
+func (c Config) logger() *slog.Logger { return cmp.Or(c.Logger, slog.New(slog.DiscardHandler)) }
 
 // section is what a configuration file may say of this implementation.
 type section struct {
@@ -65,10 +60,7 @@ func Factory(log *slog.Logger) lease.Factory {
 		if set.Path == "" {
 			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
 		}
-		cfg := Config{Path: recordPath(set.Path, spec), Logger: spec.Logger}
-		if cfg.Logger == nil {
-			cfg.Logger = log
-		}
+		cfg := Config{Path: recordPath(set.Path, spec), Logger: cmp.Or(spec.Logger, log)}
 		s, err := New(cfg)
 		if err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 func (s *Store) Preflight(ctx context.Context) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	problems, err := await(ctx, s.writing, func() []error { return s.probe(ctx) })
+	problems, err := await(ctx, s.writing, func() ([]error, error) { return s.probe(ctx), nil })
 	if err != nil {
 		return s.refused("preflight", s.interrupted(err))
 	}
@@ -29,8 +29,8 @@ func (s *Store) probe(ctx context.Context) (problems []error) {
 	if err := s.checkDir(); err != nil {
 		return []error{s.refused("preflight", err)} // everything else would fail for the same reason
 	}
-	if a := s.read(); a.err != nil {
-		problems = append(problems, s.failRead(a.err))
+	if _, err := s.read(); err != nil {
+		problems = append(problems, s.failRead(err))
 	}
 	if !mayReplace(s.dir, s.path) {
 		err := fmt.Errorf("the record belongs to another user, and the directory is sticky: %w", fs.ErrPermission)

@@ -78,29 +78,19 @@ func (s *Store) Location() string {
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	a, err := await(ctx, s.reading, s.read)
-	if err == nil {
-		err = a.err
-	}
+	snap, err := await(ctx, s.reading, s.read)
 	if err != nil {
 		return lease.Snapshot{}, s.failRead(err)
 	}
-	return a.snap, nil
+	return snap, nil
 }
 
-// answer is what became of an operation.
-type answer struct {
-	snap lease.Snapshot
-	err  error
-}
-
-func (s *Store) read() answer {
+func (s *Store) read() (lease.Snapshot, error) {
 	c, err := s.load()
 	if err != nil {
-		return answer{err: err}
+		return lease.Snapshot{}, err
 	}
-	snap, err := c.snapshot()
-	return answer{snap, err}
+	return c.snapshot()
 }
 
 // bound ends ctx with the store.
@@ -119,35 +109,46 @@ func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc)
 // grace is how long an operation may still answer after its context has ended: most do at once, and say why.
 const grace = 20 * time.Millisecond
 
-// await runs f and returns its result, or the cause of ctx if that ends first: no context reaches into a call to the kernel, and a
-// disk can take its time. f then ends unheard, and gives its slot back.
-func await[T any](ctx context.Context, slots chan struct{}, f func() T) (T, error) {
+// unheard is the cause of a context that has ended before an operation answered.
+type unheard struct{ error }
+
+// Unwrap returns the cause.
+func (u unheard) Unwrap() error { return u.error }
+
+// await runs f and returns its result, or unheard if ctx ends first: no context reaches into a call to the kernel, and a disk can take
+// its time. f then ends by itself, and gives its slot back.
+func await[T any](ctx context.Context, slots chan struct{}, f func() (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+		return none, unheard{context.Cause(ctx)}
 	}
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return none, unheard{context.Cause(ctx)}
 	}
-	done := make(chan T, 1)
+	type result struct {
+		of  T
+		err error
+	}
+	done := make(chan result, 1)
 	go func() {
 		defer func() { <-slots }()
-		done <- f()
+		of, err := f()
+		done <- result{of, err}
 	}()
 	select {
 	case r := <-done:
-		return r, nil
+		return r.of, r.err
 	case <-ctx.Done():
 	}
 	last := time.NewTimer(grace)
 	defer last.Stop()
 	select {
 	case r := <-done:
-		return r, nil
+		return r.of, r.err
 	case <-last.C:
-		return none, context.Cause(ctx)
+		return none, unheard{context.Cause(ctx)}
 	}
 }
 
@@ -159,20 +160,9 @@ var errNoBootID = errors.New("file: this system does not tell its machines apart
 // Identity implements lease.Identified: the running kernel, the folder as that kernel knows it, and the name of the file. So
 // containers that share a folder have one store, wherever each has mounted it.
 func (s *Store) Identity(ctx context.Context) (string, error) {
-	type result struct {
-		id  string
-		err error
-	}
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	r, err := await(ctx, s.reading, func() (r result) {
-		r.id, r.err = s.identity()
-		return r
-	})
-	if err == nil {
-		err = r.err
-	}
-	return r.id, err
+	return await(ctx, s.reading, s.identity)
 }
 
 func (s *Store) identity() (string, error) {

@@ -40,27 +40,19 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 
 // notifier watches the directory. No context reaches into the call that does so; it may end unheard.
 func (s *Store) notifier(ctx context.Context) (*fsnotify.Watcher, error) {
-	type result struct {
-		n   *fsnotify.Watcher
-		err error
-	}
-	r, err := await(ctx, s.reading, func() result {
+	return await(ctx, s.reading, func() (*fsnotify.Watcher, error) {
 		if err := s.checkDir(); err != nil {
-			return result{err: s.failRead(err)}
+			return nil, s.failRead(err)
 		}
 		n, err := s.system.notify(s.dir)
 		if err != nil {
-			return result{err: s.fail("watch", fmt.Errorf("%w: %w", errNotifyUnavailable, err))}
+			return nil, s.fail("watch", fmt.Errorf("%w: %w", errNotifyUnavailable, err))
 		}
 		if ctx.Err() != nil { // nobody waits for it any more
 			_ = n.Close()
 		}
-		return result{n: n}
+		return n, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r.n, r.err
 }
 
 // wait returns true when it is time to read. Else the stream has ended: err says why, nil if the directory is another one now.

@@ -29,14 +29,14 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	w := &write{store: s, text: text, prev: prev}
-	a, err := await(ctx, s.writing, func() answer { return w.run(ctx) })
-	switch {
-	case err == nil:
-		return a.snap.Version, a.err
+	version, err := await(ctx, s.writing, func() (lease.Version, error) { return w.run(ctx) })
+	switch u, is := errors.AsType[unheard](err); {
+	case !is:
+		return version, err
 	case w.abandon():
-		return "", s.refused("write", s.interrupted(err)) // ctx ended first, and from here on the replacement cannot begin
+		return "", s.refused("write", s.interrupted(u.error)) // from here on the replacement cannot begin
 	default:
-		return "", s.unknown("write", err)
+		return "", s.unknown("write", u.error)
 	}
 }
 
@@ -65,21 +65,21 @@ const (
 func (w *write) begin() bool   { return w.fate.CompareAndSwap(0, begun) }
 func (w *write) abandon() bool { return w.fate.CompareAndSwap(0, abandoned) }
 
-func (w *write) run(ctx context.Context) answer {
+func (w *write) run(ctx context.Context) (lease.Version, error) {
 	s := w.store
 	s.waiting.Store(false)
 	if err := s.checkDir(); err != nil { // before a lock file is made in the wrong place
-		return answer{err: s.refused("write", err)}
+		return "", s.refused("write", err)
 	}
 	for {
 		lock, err := s.lock(ctx)
 		if err != nil {
-			return answer{err: s.refused("lock", err)}
+			return "", s.refused("lock", err)
 		}
 		version, err := w.locked(ctx, lock)
 		lock.release()
 		if !errors.Is(err, errLockGone) {
-			return answer{lease.Snapshot{Version: version}, err}
+			return version, err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -83,21 +84,16 @@ func suggestion(name string) string {
 	return fmt.Sprintf(" (for example %q)", clean)
 }
 
-func (c Config) api() API { return API(firstOf(string(c.API), string(Native))) }
+func (c Config) api() API { return cmp.Or(c.API, Native) }
 
-func (c Config) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
-}
+func (c Config) logger() *slog.Logger { return cmp.Or(c.Logger, slog.New(slog.DiscardHandler)) }
 
 // load finds the cluster and the namespace.
 func (c Config) load() (*rest.Config, string, error) {
 	if c.Kubeconfig == "" {
 		inCluster, err := rest.InClusterConfig()
 		if err == nil {
-			return inCluster, firstOf(c.Namespace, podNamespace(serviceAccountFolder)), nil
+			return inCluster, cmp.Or(c.Namespace, podNamespace(serviceAccountFolder)), nil
 		}
 		// In a pod without a service account a kubeconfig of another cluster would be worse than the error.
 		if !errors.Is(err, rest.ErrNotInCluster) {
@@ -127,10 +123,10 @@ func (c Config) loadKubeconfig() (*rest.Config, string, error) {
 		return nil, "", fmt.Errorf("kubernetes: %w", err)
 	}
 	var own string
-	if context := raw.Contexts[firstOf(c.Context, raw.CurrentContext)]; context != nil {
+	if context := raw.Contexts[cmp.Or(c.Context, raw.CurrentContext)]; context != nil {
 		own = context.Namespace
 	}
-	return cfg, firstOf(c.Namespace, own, podNamespace(serviceAccountFolder)), nil
+	return cfg, cmp.Or(c.Namespace, own, podNamespace(serviceAccountFolder)), nil
 }
 
 // podNamespace is empty outside of a pod.
@@ -140,15 +136,6 @@ func podNamespace(folder string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
-}
-
-func firstOf(candidates ...string) string {
-	for _, s := range candidates {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // section is what a configuration file may say of this implementation.
@@ -170,12 +157,8 @@ func Factory(log *slog.Logger) lease.Factory {
 		}
 		cfg := DefaultConfig()
 		cfg.Namespace, cfg.Kubeconfig, cfg.Context, cfg.API = set.Namespace, set.Kubeconfig, set.Context, set.API
-		if cfg.Logger = spec.Logger; cfg.Logger == nil {
-			cfg.Logger = log
-		}
-		if spec.Settings.OperationTimeout > 0 {
-			cfg.RequestTimeout = spec.Settings.OperationTimeout
-		}
+		cfg.Logger = cmp.Or(spec.Logger, log)
+		cfg.RequestTimeout = cmp.Or(spec.Settings.OperationTimeout, cfg.RequestTimeout)
 		var err error
 		if cfg.Name, err = LeaseName(spec.System, spec.Name); err != nil {
 			return nil, err

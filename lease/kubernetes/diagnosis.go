@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func (d *doctor) open() error {
 	if err != nil {
 		return err
 	}
-	d.cfg.Namespace = firstOf(namespace, defaultNamespace)
+	d.cfg.Namespace = cmp.Or(namespace, defaultNamespace)
 	if d.store, err = NewForConfig(restConfig, d.cfg); err != nil {
 		return err
 	}

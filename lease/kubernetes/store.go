@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +55,7 @@ func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c, err := newClient(restConfig, cfg.API.dialect(), firstOf(cfg.Namespace, defaultNamespace), cfg.Name, cfg.RequestTimeout)
+	c, err := newClient(restConfig, cfg.API.dialect(), cmp.Or(cfg.Namespace, defaultNamespace), cfg.Name, cfg.RequestTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: client configuration: %w", err)
 	}

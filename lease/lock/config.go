@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -105,21 +106,15 @@ func checkDuration(d time.Duration) error {
 // filled is c with its zero fields replaced.
 func (c Config) filled() Config {
 	defaults := DefaultConfig()
-	if c.Duration == 0 {
-		c.Duration = defaults.Duration
-	}
-	if c.OperationTimeout == 0 {
-		c.OperationTimeout = defaults.OperationTimeout
-	}
+	c.Duration = cmp.Or(c.Duration, defaults.Duration)
+	c.OperationTimeout = cmp.Or(c.OperationTimeout, defaults.OperationTimeout)
 	if c.Nonce == nil {
 		c.Nonce = rand.Text
 	}
 	if c.Owner == "" {
 		c.Owner = c.Nonce()
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Name != "" {
 		c.Logger = c.Logger.With("lock", c.Name)
 	}
