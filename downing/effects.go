@@ -128,7 +128,7 @@ func (e *engine) fall(reason string) {
 	e.talk.close()
 	e.life.Down(reason, func(deadline time.Time) {
 		e.rememberEnd()
-		e.waitForTells(deadline)
+		sleep.Within(time.After(time.Until(deadline)/wire.LastWords), e.tells.Wait) // what this member still has to say
 		e.rec.lastTrace(deadline)
 		e.bye()
 		e.node.goAway(deadline)
@@ -136,21 +136,6 @@ func (e *engine) fall(reason string) {
 		defer cancel()
 		_ = e.release(ctx)
 	})
-}
-
-// waitForTells gives what this member still has to say a third of the grace.
-func (e *engine) waitForTells(deadline time.Time) {
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		e.tells.Wait()
-	}()
-	timer := time.NewTimer(time.Until(deadline) / wire.LastWords)
-	defer timer.Stop()
-	select {
-	case <-told:
-	case <-timer.C:
-	}
 }
 
 func recordOf(r lease.Record) sbr.Record {

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -102,14 +103,13 @@ func (e *engine) attach(ctx context.Context, s *serf.Serf) error {
 	if !e.keepOut.created.Load() {
 		return fmt.Errorf("%w, and serf.Config.Merge must not be replaced after it", ErrNotPrepared)
 	}
-	late := time.NewTimer(e.firstEventIn)
-	defer late.Stop()
+	late := time.After(e.firstEventIn)
 	select {
 	case <-e.tap.first: // a node's own join is its first event
 		return ctx.Err()
 	case <-s.ShutdownCh():
 		return nil // the loop sees to that
-	case <-late.C:
+	case <-late:
 		return fmt.Errorf("%w, and serf.Config.EventCh must not be replaced after it", ErrNotPrepared)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -368,21 +368,13 @@ func (n *embedded) pingOne(t Target, timeout time.Duration) bool {
 // goAway leaves the cluster and shuts Serf down. Leave must have returned before Shutdown is called: Serf
 // panics otherwise.
 func (n *embedded) goAway(deadline time.Time) {
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
+	sleep.Within(time.After(time.Until(deadline)), func() {
 		defer func() { _ = recover() }() // a Shutdown that overtook it: Serf is gone, which is what is wanted
 		_ = n.serf.Leave()
 		// Perhaps the application leaves already, and a Shutdown would make its Leave panic.
 		for n.serf.State() == serf.SerfLeaving && time.Now().Before(deadline) {
 			time.Sleep(20 * time.Millisecond)
 		}
-	}()
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case <-left:
-	case <-timer.C:
-	}
+	})
 	_ = n.serf.Shutdown()
 }

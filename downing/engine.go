@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/serf-sbr/serf-sbr/internal/inbox"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -265,9 +266,7 @@ func (e *engine) isRunning() bool {
 
 // release ends every goroutine of the engine.
 func (e *engine) release(ctx context.Context) error {
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	if !sleep.Within(ctx.Done(), func() {
 		if e.isRunning() {
 			<-e.looped // until then the loop may start more
 		}
@@ -292,12 +291,9 @@ func (e *engine) release(ctx context.Context) error {
 			}
 		}
 		e.closeTap()
-	}()
-	select {
-	case <-stopped:
-		return nil
-	case <-ctx.Done():
+	}) {
 		e.cancel()
 		return fmt.Errorf("downing: still stopping: %w", ctx.Err())
 	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -239,19 +240,13 @@ func (r *recorder) lastTrace(deadline time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(time.Until(deadline), flushWithin))
 	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	sleep.Within(ctx.Done(), func() {
 		defer func() { _ = recover() }() // of a flush
 		r.write(ep)
 		if r.flush != nil {
 			_ = r.flush(ctx)
 		}
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	})
 }
 
 // TraceIDs makes the ids of traces and spans for the SDK of OpenTelemetry:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/patience"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Lifecycle is how an engine tells the application what becomes of its member.
@@ -148,21 +149,16 @@ func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 
 func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(time.Time)) {
 	deadline := time.Now().Add(l.grace)
-	worked := make(chan struct{})
-	go func() {
-		defer close(worked)
+	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
+	defer stop()
+	if !sleep.Within(grace.Done(), func() {
 		var wg sync.WaitGroup
 		for _, f := range callbacks {
 			wg.Go(func() { l.run(callbackDown, f, reason) })
 		}
 		guard(l.log, "a callback", func() { leave(deadline) })
 		wg.Wait()
-	}()
-	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
-	defer stop()
-	select {
-	case <-worked:
-	case <-grace.Done():
+	}) {
 		l.log.Error("sbr: the grace is over before everything was done", "grace", l.grace)
 	}
 	close(l.done)

@@ -286,8 +286,7 @@ func (t *talker) begin(f func()) error {
 // whoever asks it is as if it were lost.
 func (a *asked) run(b []byte, timeout time.Duration) {
 	defer close(a.out)
-	over := time.NewTimer(timeout)
-	defer over.Stop()
+	over := time.After(timeout)
 	var answers <-chan serf.NodeResponse
 	guard(a.t.e.log, "a question", func() {
 		var err error
@@ -305,7 +304,7 @@ func (a *asked) run(b []byte, timeout time.Duration) {
 			} else if a.take(&r) {
 				return
 			}
-		case <-over.C:
+		case <-over:
 			return
 		case <-a.t.ctx.Done():
 			return

@@ -209,10 +209,8 @@ func waitUntil(at time.Time, wake <-chan struct{}) {
 		<-wake
 		return
 	}
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(at)):
 	case <-wake:
 	}
 }

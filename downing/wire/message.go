@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -228,9 +228,5 @@ func shorten(s string, limit int) string {
 	if limit == 0 {
 		return ""
 	}
-	s = s[:limit-1]
-	for len(s) > 0 && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s + "."
+	return strings.ToValidUTF8(s[:limit-1], "") + "."
 }

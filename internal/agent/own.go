@@ -22,6 +22,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // own is a Serf node in this process.
@@ -259,13 +260,11 @@ func (o *own) keepJoining(ctx context.Context) {
 		} else if n == 0 {
 			o.log.Warn("sbr: nobody to join answers, trying again", "join", o.join, "error", err, "in", pause)
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-o.serf.ShutdownCh():
-		case <-timer.C:
+		case <-time.After(pause):
 		}
-		timer.Stop()
 	}
 }
 
@@ -303,15 +302,7 @@ func (o *own) close() {
 	case o.bound != nil:
 		_ = o.bound.Shutdown()
 	}
-	joined := make(chan struct{})
-	go func() {
-		o.joining.Wait()
-		close(joined)
-	}()
-	select {
-	case <-joined:
-	case <-time.After(joinEnd): // nothing interrupts a join that is under way: ten seconds for each address
-	}
+	sleep.Within(time.After(joinEnd), o.joining.Wait) // nothing interrupts a join that is under way: ten seconds for each address
 }
 
 // serfLogger hands the lines of Serf and memberlist on, with the level that stands in them: "[WARN] serf: …".

@@ -126,8 +126,7 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 // this one has, or somebody has asked everybody anew. So take returns a turn that comes meanwhile.
 func (a *Agent) part(take bool) *turn {
 	a.link.leave()
-	bound := time.NewTimer(closeTime)
-	defer bound.Stop()
+	bound := time.After(closeTime)
 	for {
 		select {
 		case t := <-a.link.starts:
@@ -137,7 +136,7 @@ func (a *Agent) part(take bool) *turn {
 			a.giveBack(t, Ended{})
 		case <-a.link.ctx.Done():
 			return nil
-		case <-bound.C:
+		case <-bound:
 			a.disconnect() // it has had its time
 			return nil
 		}

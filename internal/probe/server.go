@@ -88,15 +88,14 @@ func (s *Server) Ping(ctx context.Context, t downing.Target, timeout time.Durati
 	}
 	n, answered := s.expect()
 	defer s.forget(n)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
+	timer := time.After(timeout)
 	if _, err := s.conn.WriteToUDPAddrPort(newRequest(n, string(t.ID)), to); err != nil {
 		return false
 	}
 	select {
 	case <-answered:
 		return true
-	case <-timer.C:
+	case <-timer:
 	case <-ctx.Done():
 	case <-s.done:
 	}

@@ -191,11 +191,10 @@ func (r *runner) hold(t *Turn, d time.Duration) {
 		return
 	}
 	r.Log.Info("sbr: holding on to the turn", "for", d.Round(time.Millisecond))
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	timer := time.After(d)
 	for {
 		select {
-		case <-timer.C:
+		case <-timer:
 			return
 		case <-t.Over.Done():
 			return

@@ -142,7 +142,6 @@ func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) (orphan
 	s.over = context.Background()
 	for !s.gone() {
 		s.judge()
-		again := time.NewTimer(s.pause())
 		select {
 		case o, ok := <-orders:
 			if !ok {
@@ -154,12 +153,11 @@ func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) (orphan
 		case <-children:
 		case <-s.over.Done():
 			s.kill(context.Cause(s.over).Error())
-		case <-again.C:
+		case <-time.After(s.pause()):
 			if s.start.Terminal != 0 && s.status == nil && blockedInVfork(s.pid) {
 				s.signal(-s.pid, unix.SIGCONT) // Ctrl-Z
 			}
 		}
-		again.Stop()
 	}
 	s.cancel()
 	if s.start.Terminal != 0 {

@@ -82,8 +82,7 @@ func (s *Store) tryReplace() (name string, err error) {
 // hears waits until n tells of name.
 func hears(ctx context.Context, n *fsnotify.Watcher, name string) error {
 	const patience = time.Second
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	timer := time.After(patience)
 	for {
 		select {
 		case e := <-n.Events:
@@ -92,7 +91,7 @@ func hears(ctx context.Context, n *fsnotify.Watcher, name string) error {
 			}
 		case err := <-n.Errors:
 			return err
-		case <-timer.C:
+		case <-timer:
 			return fmt.Errorf("%w within %s", errNotifyUnavailable, patience)
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -142,12 +142,10 @@ func await[T any](ctx context.Context, slots chan struct{}, f func() (T, error))
 		return r.of, r.err
 	case <-ctx.Done():
 	}
-	last := time.NewTimer(grace)
-	defer last.Stop()
 	select {
 	case r := <-done:
 		return r.of, r.err
-	case <-last.C:
+	case <-time.After(grace):
 		return none, unheard{context.Cause(ctx)}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/memory"
 )
@@ -276,7 +277,7 @@ func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T,
 	case LoseRequest:
 		return none, lost(ctx, LoseRequest)
 	}
-	if err := pause(ctx, t.delay/2); err != nil {
+	if err := sleep.For(ctx, t.delay/2); err != nil {
 		return none, err
 	}
 	switch t.fault {
@@ -292,7 +293,7 @@ func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T,
 	case BreakResponse:
 		return none, fmt.Errorf("%w: %v", ErrInjected, BreakResponse)
 	}
-	if slow := pause(ctx, t.delay-t.delay/2); slow != nil {
+	if slow := sleep.For(ctx, t.delay-t.delay/2); slow != nil {
 		return none, slow
 	}
 	return answer, err
@@ -302,20 +303,6 @@ func meet[T any](ctx context.Context, t fate, send func() (T, error)) (answer T,
 func lost(ctx context.Context, fault Fault) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %v: %w", ErrInjected, fault, ctx.Err())
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // lateTimeout bounds a late write, which nobody waits for.
@@ -393,7 +380,7 @@ func (f *Faulty) passes(ctx context.Context) (held, ok bool) {
 		}
 		f.mu.Unlock()
 		if !silent {
-			return held, pause(ctx, delay) == nil
+			return held, sleep.For(ctx, delay) == nil
 		}
 		held = true
 		select {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/patience"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // Reasons for which a run is ended.
@@ -149,17 +150,7 @@ func (r *Runner) Close() {
 	r.closed = true
 	r.mu.Unlock()
 	r.endAll(errClosed)
-	done := make(chan struct{})
-	go func() {
-		r.runs.Wait()
-		close(done)
-	}()
-	patience := time.NewTimer(2*killAfter + time.Second)
-	defer patience.Stop()
-	select {
-	case <-done:
-	case <-patience.C:
-	}
+	sleep.Within(time.After(2*killAfter+time.Second), r.runs.Wait)
 }
 
 // killAfter is how long a command that was told to end may take, and how long its output is read after its end.

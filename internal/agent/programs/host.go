@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/attach"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
@@ -94,23 +95,10 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 
 // armed waits until this member takes part. Before that it can run nothing, and others would wait for it: an agent that was restarted may be the oldest.
 func (h *Host) armed(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
-	defer h.opt.Cluster.Follow(func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})()
-	for {
-		if p := h.opt.Cluster.Peers(); p.Self == "" || p.State != sbr.StateArming {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
-		}
+	if !drive.Await(ctx, h.opt.Cluster, func(p downing.Peers) bool { return p.Self == "" || p.State != sbr.StateArming }) {
+		return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
 	}
+	return nil
 }
 
 // place puts a slot into its place; before is the one that has to go first.

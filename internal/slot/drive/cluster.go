@@ -37,6 +37,15 @@ type Roster interface {
 func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
+	var self *downing.Peer
+	if !Await(ctx, r, func(p downing.Peers) bool { self = p.Find(p.Self); return self != nil }) {
+		return nil, downing.ErrNotMember
+	}
+	return self, nil
+}
+
+// Await waits until who is there is as wanted; false: ctx has ended.
+func Await(ctx context.Context, r Roster, wanted func(downing.Peers) bool) bool {
 	changed := make(chan struct{}, 1)
 	defer r.Follow(func() {
 		select {
@@ -44,17 +53,14 @@ func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
 		default: // one is there that nobody has taken yet
 		}
 	})()
-	for {
-		peers := r.Peers()
-		if self := peers.Find(peers.Self); self != nil {
-			return self, nil
-		}
+	for !wanted(r.Peers()) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, downing.ErrNotMember
+			return false
 		}
 	}
+	return true
 }
 
 // Margins are those that a machine has to wait for which begins now: of members that offered the topic and

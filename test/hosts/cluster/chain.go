@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -98,12 +99,7 @@ func (c *Chain) run(w *kubeWatch) {
 		if version, err = c.listen(ctx, w, version); errors.Is(err, errExpired) {
 			version = "" // from what there is now: a verdict that was missed leaves a gap in the tokens, which verifyChain finds
 		}
-		timer := time.NewTimer(pollEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		_ = sleep.For(ctx, pollEvery)
 	}
 }
 

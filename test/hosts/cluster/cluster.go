@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
@@ -171,12 +172,8 @@ func await(ctx context.Context, check func() error) error {
 		if last == nil || ctx.Err() == nil { // a check that was interrupted has nothing to say
 			last = err
 		}
-		timer := time.NewTimer(pollEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
+		if err := sleep.For(ctx, pollEvery); err != nil {
+			return fmt.Errorf("%w (%w)", last, err)
 		}
 	}
 }

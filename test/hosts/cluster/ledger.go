@@ -15,6 +15,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
 	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
@@ -138,12 +139,8 @@ func (d *Ledger) Find(ctx context.Context, resource string, after time.Duration,
 				return l, nil
 			}
 		}
-		timer := time.NewTimer(lookEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ledger.Line{}, fmt.Errorf("cluster: nothing of what is waited for was written to %s: %w", resource, context.Cause(ctx))
+		if err := sleep.For(ctx, lookEvery); err != nil {
+			return ledger.Line{}, fmt.Errorf("cluster: nothing of what is waited for was written to %s: %w", resource, err)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func empty(ctx context.Context, name string) error {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if !sleep(ctx, emptyPoll) {
+		if !slept(ctx, emptyPoll) {
 			return fmt.Errorf("lab: processes %v in %s do not die", pids, name)
 		}
 	}

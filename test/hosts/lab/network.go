@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // change applies a change of the faults to all hosts whose rules it alters, at the same time, and returns when it is in force. When
@@ -184,21 +186,12 @@ func (l *Lab) Flap(ctx context.Context, down, up time.Duration, cut func() error
 		if err := cut(); err != nil {
 			return errors.Join(err, l.HealLinks())
 		}
-		on := sleep(ctx, down)
-		if err := l.HealLinks(); err != nil || !on || !sleep(ctx, up) {
+		on := slept(ctx, down)
+		if err := l.HealLinks(); err != nil || !on || !slept(ctx, up) {
 			return err
 		}
 	}
 }
 
-// sleep reports whether it has slept for d; false: ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// slept waits for d; false: ctx ended first.
+func slept(ctx context.Context, d time.Duration) bool { return sleep.For(ctx, d) == nil }

@@ -44,7 +44,7 @@ func (l *Lab) Freeze(ctx context.Context, name string) (*Standstill, error) {
 		if !again {
 			return s, nil
 		}
-		if !sleep(ctx, emptyPoll) {
+		if !slept(ctx, emptyPoll) {
 			return nil, errors.Join(fmt.Errorf("lab: %s does not stand still: %w", name, context.Cause(ctx)), s.Continue())
 		}
 	}

@@ -169,7 +169,7 @@ func (s *Supervisor) WaitExit(ctx context.Context, n int) (process.Exit, error) 
 		if exits := s.Exits(); len(exits) >= n {
 			return exits[n-1], nil
 		}
-		if !sleep(ctx, emptyPoll) {
+		if !slept(ctx, emptyPoll) {
 			return process.Exit{}, fmt.Errorf("lab: %s on %s has not ended %d times: %w", s.command.Name, s.host.name, n, context.Cause(ctx))
 		}
 	}

@@ -89,7 +89,7 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 	if !early {
 		return nil
 	}
-	if !sleep(ctx, toldAgainWithin) {
+	if !slept(ctx, toldAgainWithin) {
 		return context.Cause(ctx)
 	}
 	within, cancel := context.WithTimeout(ctx, wholeWithin)
@@ -104,7 +104,7 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 
 // released waits until nobody holds the lease: whoever does has an advantage over the others.
 func (g *game) released(ctx context.Context) error {
-	for end := time.Now().Add(releasedWithin); time.Now().Before(end) && sleep(ctx, watchEvery); {
+	for end := time.Now().Add(releasedWithin); time.Now().Before(end) && slept(ctx, watchEvery); {
 		if r, err := g.cluster.Record(ctx); err != nil || r.Holder == "" {
 			return err
 		}
@@ -114,7 +114,7 @@ func (g *game) released(ctx context.Context) error {
 
 // verdictCame waits for a verdict of this round; false: there is none.
 func (g *game) verdictCame(ctx context.Context) bool {
-	for end := time.Now().Add(verdictWithin); time.Now().Before(end) && sleep(ctx, watchEvery); {
+	for end := time.Now().Add(verdictWithin); time.Now().Before(end) && slept(ctx, watchEvery); {
 		for _, e := range g.cluster.Chain().Verdicts() {
 			if e.Token > g.token {
 				return true
@@ -173,7 +173,7 @@ func (s *stage) takeRights(ctx context.Context, f *fault) error {
 	s.begin(noStore, hosts...)
 	defer s.end(noStore, hosts...)
 	err := s.cluster.Account().TakeRights(ctx)
-	sleep(ctx, time.Duration(f.For))
+	slept(ctx, time.Duration(f.For))
 	return errors.Join(err, s.cluster.Account().GiveRights(context.WithoutCancel(ctx)))
 }
 

@@ -43,7 +43,7 @@ func (s *soak) run(ctx context.Context) error {
 	for i := range min(s.options.parallel, len(s.todo)) {
 		workers.start(func() error {
 			// Stores that start at once take each other's time.
-			if !sleep(ctx, time.Duration(i)*startApart) {
+			if !slept(ctx, time.Duration(i)*startApart) {
 				return nil
 			}
 			return s.work(ctx, i+1)

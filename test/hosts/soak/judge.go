@@ -122,7 +122,7 @@ func (g *game) verified(ctx context.Context) error {
 	defer cancel()
 	for {
 		err := g.cluster.Verify()
-		if err == nil || !sleep(ctx, time.Second) {
+		if err == nil || !slept(ctx, time.Second) {
 			return err
 		}
 	}

@@ -127,7 +127,7 @@ func (l shardLoad) once(ctx context.Context, g *game) error {
 		return fmt.Errorf("all are members again: %w", err)
 	}
 	from, err := g.ledger.Mark(ctx, "once")
-	if err != nil || !sleep(ctx, onceFor) {
+	if err != nil || !slept(ctx, onceFor) {
 		return err
 	}
 	to, err := g.ledger.Mark(ctx, "and no more")

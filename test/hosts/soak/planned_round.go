@@ -81,7 +81,7 @@ func (g *game) farewell(ctx context.Context, f farewell) error {
 	if err := g.load.leave(ctx, g.stage, f.Host, g.plan.Single.InPeace); err != nil {
 		return err
 	}
-	sleep(ctx, awayFor)
+	slept(ctx, awayFor)
 	g.cluster.Restore(f.Host)
 	defer m.SetRestart(false)
 	within, cancel := context.WithTimeout(ctx, wholeWithin)
@@ -96,7 +96,7 @@ func (g *game) calm(ctx context.Context, what string) (at time.Duration, err err
 	if err := g.load.settled(within, g.stage); err != nil {
 		return 0, err
 	}
-	if !sleep(within, plannedCalm) {
+	if !slept(within, plannedCalm) {
 		return 0, context.Cause(within)
 	}
 	return g.ledger.Mark(ctx, what)

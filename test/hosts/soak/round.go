@@ -210,7 +210,7 @@ func (g *game) trouble(ctx context.Context) error {
 		f := &p.Faults[i]
 		if f.When == afterVerdict {
 			running.start(func() error {
-				if !g.verdictCame(ctx) || !sleep(ctx, time.Duration(f.At)) {
+				if !g.verdictCame(ctx) || !slept(ctx, time.Duration(f.At)) {
 					return nil
 				}
 				return g.strike(ctx, f)
@@ -274,7 +274,7 @@ func (t *tasks) wait() error {
 
 // sleepUntil waits for a time of the plan; false: ctx has ended.
 func (g *game) sleepUntil(ctx context.Context, at span) bool {
-	return sleep(ctx, time.Until(g.cutAt.Add(time.Duration(at))))
+	return slept(ctx, time.Until(g.cutAt.Add(time.Duration(at))))
 }
 
 // resolve returns who is up once that is one side, or nobody.
@@ -361,7 +361,7 @@ func (g *game) keptOut(ctx context.Context, losers, up []string) error {
 				return fmt.Errorf("%w: %s was started again and is ready, cut off from %v, who won", cluster.ErrTwoSides, name, up)
 			}
 		}
-		if !sleep(ctx, watchEvery) {
+		if !slept(ctx, watchEvery) {
 			return context.Cause(ctx)
 		}
 	}

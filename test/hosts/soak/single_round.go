@@ -87,7 +87,7 @@ func (g *game) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	// An older member that has just been attached takes it now.
-	if !sleep(within, calmBefore) {
+	if !slept(within, calmBefore) {
 		return context.Cause(within)
 	}
 	if g.log.ready, err = g.ledger.Mark(ctx, "ready"); err != nil {
@@ -140,7 +140,7 @@ func (g *game) noticed(ctx context.Context) error {
 				return nil
 			}
 		}
-		if !sleep(within, watchEvery) {
+		if !slept(within, watchEvery) {
 			return fmt.Errorf("no verdict has downed %s", is)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
@@ -226,7 +227,7 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 func (s *stage) away(ctx context.Context, f *fault, stop, start func() error) error {
 	s.begin(noStore, hosts...)
 	err := stop()
-	sleep(ctx, time.Duration(f.For))
+	slept(ctx, time.Duration(f.For))
 	err = errors.Join(err, start())
 	s.end(noStore, hosts...)
 	return err
@@ -275,7 +276,7 @@ func killAndRestart(ctx context.Context, v *lab.Supervisor) error {
 		if err := v.Err(); err != nil {
 			return err
 		}
-		if !sleep(ctx, 10*time.Millisecond) {
+		if !slept(ctx, 10*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}
@@ -299,14 +300,5 @@ func (s *stage) setRestart(on bool, names ...string) {
 	}
 }
 
-// sleep reports whether it has slept for d; false: ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// slept waits for d; false: ctx ended first.
+func slept(ctx context.Context, d time.Duration) bool { return sleep.For(ctx, d) == nil }
