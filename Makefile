@@ -42,7 +42,7 @@ test: kube browser postgres ## Run all tests but those of `make e2e` and `make d
 	$(GO) -C test test -p 4 -timeout 25m $(HARNESS)
 
 .PHONY: test-fast
-test-fast: ## Run the tests that need less than a minute
+test-fast: ## Run the short tests
 	$(GO) test -short -timeout 5m ./...
 	$(GO) -C test test -short -timeout 5m $(HARNESS)
 
