@@ -52,6 +52,9 @@ type process struct {
 	members []sbr.Member
 	token   uint64
 	hasLeft bool
+	// found says that it has found its cluster, and waits for the answers of all; answeredBy, by index, who has answered.
+	found      bool
+	answeredBy set
 
 	due    time.Duration // when the resolver wants to be called, by the world's clock; never if it does not
 	tickAt time.Duration // when the event comes that stands for it; it may be too early
@@ -220,6 +223,9 @@ func (p *process) join(rec sbr.Record) {
 		if rec.Verdict.Standing(q.id, q.self.Seen) == sbr.Out || q.lists(p) {
 			continue
 		}
+		if !p.haveAnswered(q, rec.Verdict) {
+			break
+		}
 		p.run()
 		p.step(sbr.LeaseObserved{Record: rec})
 		p.recall(q, rec)
@@ -232,7 +238,7 @@ func (p *process) join(rec sbr.Record) {
 		p.w.account()
 		return
 	}
-	if p.startsAlone(rec) {
+	if !p.found && p.startsAlone(rec) {
 		p.startAlone(rec)
 		return
 	}
