@@ -16,6 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -167,9 +168,10 @@ func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutS
 		winners := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(losers, n) })
 		require.NoError(t, c.Net.Partition(winners, losers))
 		cut := time.Now()
-		if cutStore {
+		if cutStore { // what they send is dropped: nobody tells them
 			for _, n := range losers {
-				c.Store.View(n).SetUnavailable(true)
+				c.Store.View(n).SilenceWatch(true)
+				c.Store.View(n).Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 			}
 		}
 		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)

@@ -335,7 +335,7 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	if !gaveUp || tried || !NeedsLease(r.strategy) || !r.mayDecide() {
 		return false
 	}
-	name, over := from.Name, r.silenceOver()
+	name, silent := from.Name, r.isSilent(r.now)
 	r.endRequest("%s gave this side up meanwhile", name)
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {
@@ -355,8 +355,10 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	r.explain(TopicLease, "%s gave this side up (%s), postponed: trying the lease store from this member first", name, e.Order.Reason)
 	if !rc.heard {
 		rc.suspended, rc.notBefore = true, r.now
-		// Where the store has been silent for a while, the rest of its deadline is left.
-		rc.deadline = min(r.now+r.cfg.LeaseTimeout+r.cfg.LeaseRetry, max(over, r.now+r.cfg.PassOnStep))
+		rc.deadline = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
+		if silent { // it was asked before, and the store was silent here too: a last read has a moment
+			rc.deadline = r.now + r.cfg.PassOnStep
+		}
 	}
 	return true
 }
