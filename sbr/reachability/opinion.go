@@ -179,37 +179,46 @@ func (t *Tracker) pair() {
 }
 
 // collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off themselves
-// (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. It goes by subject first,
-// so that each observer's are in order without sorting.
+// (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. Each observer's begin
+// behind those of the observers before it, and subjects come in order, so that nothing needs sorting.
 func (t *Tracker) collect() []sbr.Report {
 	if t.inOrder == nil {
 		t.inOrder = append(slices.Clip(t.ring), t.self)
 		slices.SortFunc(t.inOrder, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
 	}
-	count := 0
-	says := func(o *peer, subject int) {
-		o.says = append(o.says, int32(subject))
-		count++
+	misses := func(p *peer) bool { return p.failed || t.missed(p) }
+	counts := func(o *peer) bool { return !o.failed && (t.cfg.AllHeard || !o.agreed) }
+	total := 0
+	for _, o := range t.inOrder {
+		o.next = total
+		switch {
+		case o == t.self:
+			for _, p := range t.inOrder {
+				if misses(p) {
+					total++
+				}
+			}
+		case counts(o):
+			total += o.reporting
+		}
 	}
-	for i, p := range t.inOrder {
-		if p.failed || t.missed(p) {
-			says(t.self, i)
+	if total == 0 {
+		return nil
+	}
+	all := make([]sbr.Report, total)
+	says := func(o, p *peer) {
+		all[o.next] = sbr.Report{Observer: o.id, Subject: p.id}
+		o.next++
+	}
+	for _, p := range t.inOrder {
+		if misses(p) {
+			says(t.self, p)
 		}
 		for _, r := range p.reports {
-			if !r.by.failed && (t.cfg.AllHeard || !r.by.agreed) {
-				says(r.by, i)
+			if counts(r.by) {
+				says(r.by, p)
 			}
 		}
-	}
-	var all []sbr.Report
-	if count > 0 {
-		all = make([]sbr.Report, 0, count)
-	}
-	for _, o := range t.inOrder {
-		for _, i := range o.says {
-			all = append(all, sbr.Report{Observer: o.id, Subject: t.inOrder[i].id})
-		}
-		o.says = o.says[:0]
 	}
 	return all
 }

@@ -121,7 +121,7 @@ type peer struct {
 	urgent    bool // a probe that fails is repeated at once
 	reporting int  // how many members it reports
 	reports   []report
-	says      []int32 // whom it reports, by their places in order; of use only while an opinion is formed
+	next      int // the place of its next report; of use only while an opinion is formed
 }
 
 // report says that an observer cannot reach a subject. It counts until then unless it is repeated.
@@ -174,6 +174,9 @@ func (t *Tracker) Remove(id sbr.ID) {
 	t.changed, t.inOrder = true, nil
 	delete(t.peers, id)
 	t.silence(gone)
+	for _, r := range gone.reports {
+		r.by.reporting--
+	}
 }
 
 // Downed makes what a member reports count no longer: it was downed, and its links are nobody's trouble any more.
@@ -186,12 +189,10 @@ func (t *Tracker) Downed(id sbr.ID) {
 
 // silence forgets all that an observer reports.
 func (t *Tracker) silence(by *peer) {
-	for _, p := range append(slices.Clip(t.ring), t.self) {
-		if by.reporting == 0 {
-			return
-		}
-		p.take(by)
+	for i := 0; i < len(t.ring) && by.reporting > 0; i++ {
+		t.ring[i].take(by)
 	}
+	t.self.take(by)
 }
 
 // SetFailed records what Serf says of a member.

@@ -347,3 +347,28 @@ func BenchmarkForm(b *testing.B) {
 		})
 	}
 }
+
+// A member counts as heard while it reports somebody (Settings.AllHeard): not for what it said of one that is gone.
+func TestTracker_ReportsAboutAMemberThatIsGoneCountNoLonger(t *testing.T) {
+	cfg := reachability.DefaultSettings()
+	cfg.AllHeard, cfg.Neighbours = true, 1
+	tr := reachability.New(cfg, "self")
+	ids := []sbr.ID{"silent", "gone"}
+	for i := range 30 {
+		ids = append(ids, sbr.ID(fmt.Sprintf("n%d", i)))
+	}
+	for _, id := range ids {
+		tr.Add(id)
+	}
+	tr.Reported(0, "silent", []sbr.ID{"gone"}, nil)
+	tr.Remove("gone")
+	for range cfg.Tries {
+		tr.Probed("silent", false)
+	}
+	for _, id := range ids[2:] {
+		tr.Reported(0, id, []sbr.ID{"silent"}, nil)
+	}
+	o := tr.Form(1, true)
+	require.Len(t, o.Reports, 31)
+	require.Empty(t, o.Bad, "enough others tell it")
+}

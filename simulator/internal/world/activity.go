@@ -62,7 +62,7 @@ func (w *World) Activity() Activity {
 
 // account adds up the time since the last call, and looks how things are from now on.
 func (w *World) account() {
-	if !w.opts.Measure {
+	if !w.opts.Measure || w.now == 0 {
 		return
 	}
 	a := &w.activity

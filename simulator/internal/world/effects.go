@@ -55,6 +55,7 @@ func (p *process) down(reason string) {
 	p.stage = stageDowned
 	p.w.look()
 	p.w.stirred()
+	p.w.account()
 	p.w.note(p, "down", "%s", reason)
 	p.eachSlotMember(func(t *slotMember) {
 		t.step(0, core.Downed{Why: reason})

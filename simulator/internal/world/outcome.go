@@ -7,10 +7,7 @@ import (
 )
 
 // stirred notes that somebody's view of the cluster, or somebody's part in it, has just changed.
-func (w *World) stirred() {
-	w.moved = w.now
-	w.account()
-}
+func (w *World) stirred() { w.moved = w.now }
 
 // Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was condemned, seen again,
 // removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at which it had settled.

@@ -166,7 +166,10 @@ func (p *process) gone(s *process, ended bool) {
 
 // meet tells the resolver of a member that is listed now.
 func (p *process) meet(s *process) {
-	p.met.add(s.index)
+	if !p.met.has(s.index) {
+		p.met.add(s.index)
+		p.w.account()
+	}
 	p.tracker.Add(s.id)
 	if its, ours := s.node.rules.Digest, p.node.rules.Digest; its != ours {
 		p.w.note(p, "differs", "%s has another configuration: its digest %s, ours %s", s.id, its, ours)
