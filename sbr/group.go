@@ -68,21 +68,16 @@ func (v *View) LargestGroup(role string) *Group {
 // broken lists the links between two heard members that a report says are broken, each once, and in address order.
 // disputed says that a heard member cannot be reached: others of this side may reach it.
 func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
-	heard, disputed, within := v.heard()
+	place := v.place()
+	heard, disputed, within := v.heard(place)
 	if !within {
 		return heard, disputed, nil
-	}
-	place := make(map[ID]int, len(v.Members))
-	for i := range v.Members {
-		if heard.has(i) {
-			place[v.Members[i].ID] = i
-		}
 	}
 	var pairs [][2]int
 	for _, r := range v.Reports {
 		a, known := place[r.Observer]
 		b, knownToo := place[r.Subject]
-		if known && knownToo && a != b {
+		if known && knownToo && heard.has(a) && heard.has(b) && a != b {
 			pairs = append(pairs, [2]int{min(a, b), max(a, b)})
 		}
 	}
@@ -93,25 +88,33 @@ func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
 	return heard, disputed, links
 }
 
-// heard returns the members that may stay: self, those that it reaches, and those whose reports arrive; whether one of
+// heard returns, given where each member stands, the members that may stay: self, those that it reaches, and those whose reports arrive; whether one of
 // them is unreachable; and whether any report is about one of them, which none is in a clean cut.
-func (v *View) heard() (heard places, disputed, within bool) {
-	reporters, unheard := make(set), make(set)
-	for i, r := range v.Reports {
-		if i == 0 || r.Observer != v.Reports[i-1].Observer {
-			reporters.add(r.Observer)
-		}
-	}
-	heard = make(places, len(v.Members))
+func (v *View) heard(place map[ID]int) (heard places, disputed, within bool) {
+	heard = v.observers(place)
 	for i := range v.Members {
 		m := &v.Members[i]
-		heard[i] = m.Downable() && (m.ID == v.Self || !m.Unreachable || reporters.has(m.ID))
-		if !heard[i] {
-			unheard.add(m.ID)
-		}
+		heard[i] = m.Downable() && (m.ID == v.Self || !m.Unreachable || heard[i])
 		disputed = disputed || heard[i] && m.Unreachable && m.ID != v.Self
 	}
-	return heard, disputed, slices.ContainsFunc(v.Reports, func(r Report) bool { return !unheard.has(r.Subject) })
+	return heard, disputed, slices.ContainsFunc(v.Reports, func(r Report) bool {
+		i, known := place[r.Subject]
+		return !known || heard[i]
+	})
+}
+
+// observers are the members that report somebody.
+func (v *View) observers(place map[ID]int) places {
+	observers := make(places, len(v.Members))
+	for i, r := range v.Reports {
+		if i > 0 && r.Observer == v.Reports[i-1].Observer {
+			continue
+		}
+		if o, known := place[r.Observer]; known {
+			observers[o] = true
+		}
+	}
+	return observers
 }
 
 // graph is the conflict graph: an edge joins two members that a report says do not reach each other. Members have

@@ -36,12 +36,12 @@ type link struct{ observer, subject int }
 
 // indirect reads the reports. As in the reference only those between two members count, none about oneself.
 func (v *View) indirect() (in indirect) {
-	if !v.mayBeIndirect() {
+	if len(v.Reports) == 0 {
 		return in
 	}
-	place, shares := make(map[ID]int, len(v.Members)), make(set, len(v.SeenBy))
-	for i := range v.Members {
-		place[v.Members[i].ID] = i
+	place, shares := v.place(), make(set, len(v.SeenBy))
+	if !v.mayBeIndirect(place) {
+		return in
 	}
 	for _, id := range v.SeenBy {
 		shares.add(id)
@@ -71,22 +71,18 @@ func (v *View) indirect() (in indirect) {
 	return in
 }
 
-// mayBeIndirect reports whether somebody is indirectly connected when strangers count as well. In a clean cut
-// nobody is, and then who reports whom need not be found among the members.
-func (v *View) mayBeIndirect() bool {
-	if len(v.Reports) == 0 {
-		return false
-	}
-	speak := make(set) // who reports, and who shares this view
-	for i, r := range v.Reports {
-		if i == 0 || r.Observer != v.Reports[i-1].Observer {
-			speak.add(r.Observer)
+// mayBeIndirect reports whether anybody is reported who reports, or shares this view: nobody is in a clean cut.
+func (v *View) mayBeIndirect(place map[ID]int) bool {
+	speak := v.observers(place)
+	for _, id := range v.SeenBy {
+		if i, known := place[id]; known {
+			speak[i] = true
 		}
 	}
-	for _, id := range v.SeenBy {
-		speak.add(id)
-	}
-	return slices.ContainsFunc(v.Reports, func(r Report) bool { return speak.has(r.Subject) })
+	return slices.ContainsFunc(v.Reports, func(r Report) bool {
+		i, known := place[r.Subject]
+		return known && speak[i]
+	})
 }
 
 // secondPass asks the strategy about what is left of the unreachability without the indirectly connected
@@ -120,7 +116,7 @@ func (v *View) unreachableBeside(in places) bool {
 // without returns the view in which only the subjects of clean reports are unreachable, and the members that
 // are although nobody reports them: for those our own word is all there is.
 func (v *View) without(in *indirect) View {
-	rest := View{Self: v.Self, Members: slices.Clone(v.Members), SeenBy: v.SeenBy}
+	rest := View{Self: v.Self, Members: slices.Clone(v.Members), SeenBy: v.SeenBy, index: v.index}
 	for i := range rest.Members {
 		m := &rest.Members[i]
 		m.Unreachable = m.Unreachable && m.Downable() && !in.members.has(i)

@@ -239,7 +239,13 @@ func (r *Resolver) undecided() []ID { return r.ids((*Member).suspect) }
 
 // hears reports whether a member belongs to this side: it can be reached, or its reports arrive here although it
 // cannot (design rule 17).
-func (r *Resolver) hears(m *Member) bool { return !m.Unreachable || r.reporters.has(m.ID) }
+func (r *Resolver) hears(m *Member) bool {
+	if !m.Unreachable || !KeepsLargestGroup(r.strategy) {
+		return !m.Unreachable
+	}
+	i, _ := slices.BinarySearchFunc(r.reports, Report{Observer: m.ID}, compareReports)
+	return i < len(r.reports) && r.reports[i].Observer == m.ID
+}
 
 // reachable lists the downable members on this side, without self.
 func (r *Resolver) reachable() []ID {
@@ -310,13 +316,7 @@ func (r *Resolver) observe(e Observations) {
 	if NeedsLease(r.strategy) {
 		r.reportedSince = r.ages(reports)
 	}
-	r.reports, r.seenBy, r.made, r.reporters, r.placed = reports, e.SeenBy, nil, nil, false
-	if KeepsLargestGroup(r.strategy) {
-		r.reporters = make(set)
-		for _, report := range r.reports {
-			r.reporters.add(report.Observer)
-		}
-	}
+	r.reports, r.seenBy, r.made, r.placed = reports, e.SeenBy, nil, false
 }
 
 // ages lists since when each of the reports stands without a gap. Both lists are in order.

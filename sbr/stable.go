@@ -26,7 +26,7 @@ func KeepsLargestGroup(s Strategy) bool {
 }
 
 func (r *Resolver) view() View {
-	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy}
+	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy, index: r.index}
 	if KeepsLargestGroup(r.strategy) {
 		v.Reports = confirmed(r.reports, r.get)
 	}
@@ -37,7 +37,7 @@ func (r *Resolver) view() View {
 // reachable, and links that broke later as whole (design rule 17). It is what a decision in unrest goes by: the rest may be
 // noise, and is decided about when it has lasted.
 func (r *Resolver) lasting() View {
-	v := View{Self: r.self, Members: slices.Clone(r.members), SeenBy: r.seenBy}
+	v := View{Self: r.self, Members: slices.Clone(r.members), SeenBy: r.seenBy, index: r.index}
 	for i := range v.Members {
 		m := &v.Members[i]
 		m.Unreachable = m.Unreachable && r.lasts(m.since)
@@ -63,12 +63,17 @@ func (r *Resolver) lasts(since time.Duration) bool { return r.now-since >= r.sta
 // confirmed are the reports that break a link: those about, or by, a member that counts as unreachable, and those
 // of two members about each other. A single report about a member that all others reach is noise.
 func confirmed(reports []Report, get func(ID) *Member) []Report {
+	var by ID
+	reached := false // whether by can be reached: reports are in the order of their observers
 	lone := func(report Report) bool {
-		s := get(report.Subject)
-		if s == nil || s.Unreachable {
+		if report.Observer != by {
+			o := get(report.Observer)
+			by, reached = report.Observer, o != nil && !o.Unreachable
+		}
+		if !reached {
 			return false
 		}
-		if o := get(report.Observer); o == nil || o.Unreachable {
+		if s := get(report.Subject); s == nil || s.Unreachable {
 			return false
 		}
 		_, both := slices.BinarySearchFunc(reports, Report{Observer: report.Subject, Subject: report.Observer}, compareReports)
@@ -219,7 +224,7 @@ func (r *Resolver) workOutTurn() int {
 
 // group is the largest group of the present view, nil while the cut is clean.
 func (r *Resolver) group() *Group {
-	if len(r.reporters) == 0 || r.suspects == 0 || r.clean(r.reports) {
+	if !KeepsLargestGroup(r.strategy) || len(r.reports) == 0 || r.suspects == 0 || r.clean(r.reports) {
 		return nil
 	}
 	return r.decision().Group

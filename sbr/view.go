@@ -27,6 +27,21 @@ type View struct {
 	Reports []Report
 	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil: unknown.
 	SeenBy []ID
+
+	// index has the place of each member, where whoever made the view knows it.
+	index map[ID]int
+}
+
+// place returns where each member stands in Members.
+func (v *View) place() map[ID]int {
+	if v.index != nil {
+		return v.index
+	}
+	place := make(map[ID]int, len(v.Members))
+	for i := range v.Members {
+		place[v.Members[i].ID] = i
+	}
+	return place
 }
 
 // NewView orders a copy of members and returns the view of self.

@@ -16,7 +16,7 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 	switch e := e.(type) {
 	case sbr.Observations:
 		before := h.reported
-		if h.reported = nil; p.clean(e.Reports) {
+		if h.reported = nil; !sbr.KeepsLargestGroup(p.node.rules.Strategy) || p.clean(e.Reports) {
 			return
 		}
 		h.reported = make([]standing, 0, len(e.Reports))

@@ -85,7 +85,11 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 				return false, false
 			}
 			before, after := p.confirmed(before, p.misses), p.confirmed(e.Reports, p.misses)
-			return false, !slices.Equal(before, after) && !slices.Equal(p.wouldDown(before), p.wouldDown(after))
+			if slices.Equal(before, after) {
+				return false, false
+			}
+			members := p.r.Snapshot().Members
+			return false, !slices.Equal(p.wouldDown(members, before), p.wouldDown(members, after))
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
@@ -130,15 +134,25 @@ func compareReports(a, b sbr.Report) int {
 
 // confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
 func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool) []sbr.Report {
-	return slices.DeleteFunc(slices.Clone(reports), func(r sbr.Report) bool {
-		_, known := p.r.Member(r.Observer)
-		_, knownToo := p.r.Member(r.Subject)
-		if !known || !knownToo || unreachable(r.Observer) || unreachable(r.Subject) {
-			return false
+	reached := func(id sbr.ID) bool {
+		_, known := p.r.Member(id)
+		return known && !unreachable(id)
+	}
+	var kept []sbr.Report
+	from := false // whether the observer is reached: reports are in the order of their observers
+	for i, r := range reports {
+		if i == 0 || r.Observer != reports[i-1].Observer {
+			from = reached(r.Observer)
 		}
-		_, both := slices.BinarySearchFunc(reports, sbr.Report{Observer: r.Subject, Subject: r.Observer}, compareReports)
-		return !both
-	})
+		if from && reached(r.Subject) {
+			back := sbr.Report{Observer: r.Subject, Subject: r.Observer}
+			if _, both := slices.BinarySearchFunc(reports, back, compareReports); !both {
+				continue
+			}
+		}
+		kept = append(kept, r)
+	}
+	return kept
 }
 
 // clean says that members which p reaches report only members which it does not reach: then who goes down does not depend on
@@ -158,9 +172,9 @@ func (p *process) clean(reports []sbr.Report) bool {
 	return true
 }
 
-// wouldDown lists the members that p would down if it had to decide by reports that are confirmed.
-func (p *process) wouldDown(confirmed []sbr.Report) []sbr.ID {
-	v, rules := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: confirmed}, p.node.rules
+// wouldDown lists which of the members p would down if it had to decide by reports that are confirmed.
+func (p *process) wouldDown(members []sbr.Member, confirmed []sbr.Report) []sbr.ID {
+	v, rules := sbr.View{Self: p.id, Members: members, Reports: confirmed}, p.node.rules
 	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
 }
 
