@@ -92,13 +92,13 @@ func (t *Tracker) tell(o *Opinion, refresh bool) {
 // They are the first to probe it, so that the same few go on reporting, and the next one steps in when one of them
 // falls silent. Of a member that is heard every broken link has to be known (Settings.AllHeard).
 func (t *Tracker) covered(p *peer) bool {
-	if t.cfg.AllHeard && p.reporting > 0 {
+	if t.cfg.AllHeard && len(p.reports) > 0 {
 		return false
 	}
 	mine := p.hash - t.self.hash
 	before := 0
-	for _, r := range p.reports {
-		if p.hash-r.by.hash < mine {
+	for _, o := range p.observers {
+		if p.hash-o.hash < mine {
 			before++
 		}
 	}
@@ -111,15 +111,8 @@ func (t *Tracker) expire(now time.Duration) {
 		return
 	}
 	t.expires = never
-	for _, p := range append(slices.Clip(t.ring), t.self) {
-		before := len(p.reports)
-		p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
-			if now >= r.until {
-				r.by.reporting--
-			}
-			return now >= r.until
-		})
-		t.changed = t.changed || len(p.reports) < before
+	for _, p := range t.ring {
+		t.changed = p.retract(func(r *report) bool { return now >= r.until }) || t.changed
 		for _, r := range p.reports {
 			t.expires = min(t.expires, r.until)
 		}
@@ -152,8 +145,8 @@ func (t *Tracker) agree(p *peer, askable int) bool {
 	if t.missed(p) {
 		against++
 	}
-	for _, r := range p.reports {
-		if t.asked(r.by) {
+	for _, o := range p.observers {
+		if t.asked(o) {
 			against++
 		}
 	}
@@ -170,9 +163,9 @@ func (t *Tracker) pair() {
 		if t.missed(p) && t.self.reported(p) {
 			p.mutual = true
 		}
-		for _, r := range p.reports {
-			if !r.by.agreed && r.by.reported(p) {
-				p.mutual, r.by.mutual = true, true
+		for _, o := range p.observers {
+			if !o.agreed && o.reported(p) {
+				p.mutual, o.mutual = true, true
 			}
 		}
 	}
@@ -199,7 +192,7 @@ func (t *Tracker) collect() []sbr.Report {
 				}
 			}
 		case counts(o):
-			total += o.reporting
+			total += len(o.reports)
 		}
 	}
 	if total == 0 {
@@ -214,9 +207,9 @@ func (t *Tracker) collect() []sbr.Report {
 		if misses(p) {
 			says(t.self, p)
 		}
-		for _, r := range p.reports {
-			if counts(r.by) {
-				says(r.by, p)
+		for _, o := range p.observers {
+			if counts(o) {
+				says(o, p)
 			}
 		}
 	}

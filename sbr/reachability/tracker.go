@@ -111,36 +111,49 @@ type Tracker struct {
 type peer struct {
 	id        sbr.ID
 	hash      uint64
-	failed    bool // Serf's word
-	misses    int  // probes failed in a row
-	agreed    bool // by Serf or by enough observers
-	mutual    bool // it and another one report each other
-	verdict   bool // unreachable in this member's view, all sources together
-	told      bool // this member has told the others that it cannot reach it
-	downed    bool // what it reports does not count any more
-	urgent    bool // a probe that fails is repeated at once
-	reporting int  // how many members it reports
-	reports   []report
-	next      int // the place of its next report; of use only while an opinion is formed
+	failed    bool     // Serf's word
+	misses    int      // probes failed in a row
+	agreed    bool     // by Serf or by enough observers
+	mutual    bool     // it and another one report each other
+	verdict   bool     // unreachable in this member's view, all sources together
+	told      bool     // this member has told the others that it cannot reach it
+	downed    bool     // what it reports does not count any more
+	urgent    bool     // a probe that fails is repeated at once
+	observers []*peer  // who reports it
+	reports   []report // whom it reports; in a large cluster these are few of each
+	next      int      // the place of its next report; of use only while an opinion is formed
 }
 
-// report says that an observer cannot reach a subject. It counts until then unless it is repeated.
+// report says that its observer cannot reach a subject. It counts until then unless it is repeated.
 type report struct {
-	by    *peer
+	about *peer
 	until time.Duration
 }
 
-// find returns the place of what an observer reports of p, -1 if it reports nothing.
-func (p *peer) find(by *peer) int {
+// report returns what p reports of a subject, nil if it reports nothing.
+func (p *peer) report(id sbr.ID) *report {
 	for i := range p.reports { // the most frequent step of all in a large cluster
-		if p.reports[i].by == by {
-			return i
+		if p.reports[i].about.id == id {
+			return &p.reports[i]
 		}
 	}
-	return -1
+	return nil
 }
 
-func (p *peer) reported(by *peer) bool { return p.find(by) >= 0 }
+// retract forgets those of p's reports that over says.
+func (p *peer) retract(over func(*report) bool) (some bool) {
+	before := len(p.reports)
+	p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
+		if !over(&r) {
+			return false
+		}
+		r.about.observers = slices.DeleteFunc(r.about.observers, func(o *peer) bool { return o == p })
+		return true
+	})
+	return len(p.reports) < before
+}
+
+func (p *peer) reported(by *peer) bool { return slices.Contains(p.observers, by) }
 
 // never is a time that does not come.
 const never = time.Duration(1<<63 - 1)
@@ -173,9 +186,9 @@ func (t *Tracker) Remove(id sbr.ID) {
 	t.due = slices.DeleteFunc(t.due, func(p *peer) bool { return p == gone })
 	t.changed, t.inOrder = true, nil
 	delete(t.peers, id)
-	t.silence(gone)
-	for _, r := range gone.reports {
-		r.by.reporting--
+	gone.silence()
+	for _, by := range slices.Clone(gone.observers) {
+		by.retract(func(r *report) bool { return r.about == gone })
 	}
 }
 
@@ -183,17 +196,12 @@ func (t *Tracker) Remove(id sbr.ID) {
 func (t *Tracker) Downed(id sbr.ID) {
 	if p := t.peers[id]; p != nil && !p.downed {
 		p.downed, t.changed = true, true
-		t.silence(p)
+		p.silence()
 	}
 }
 
-// silence forgets all that an observer reports.
-func (t *Tracker) silence(by *peer) {
-	for i := 0; i < len(t.ring) && by.reporting > 0; i++ {
-		t.ring[i].take(by)
-	}
-	t.self.take(by)
-}
+// silence forgets all that p reports.
+func (p *peer) silence() { p.retract(func(*report) bool { return true }) }
 
 // SetFailed records what Serf says of a member.
 func (t *Tracker) SetFailed(id sbr.ID, failed bool) {
@@ -298,8 +306,8 @@ func (t *Tracker) hurry(p *peer) {
 // Unrest reports whether there is reason to probe more members than the neighbours. A member that is reported
 // has to look for its reporters.
 func (t *Tracker) Unrest() bool {
-	return len(t.self.reports) > 0 || slices.ContainsFunc(t.ring, func(p *peer) bool {
-		return p.failed || p.misses > 0 || len(p.reports) > 0 || p.verdict
+	return len(t.self.observers) > 0 || slices.ContainsFunc(t.ring, func(p *peer) bool {
+		return p.failed || p.misses > 0 || len(p.observers) > 0 || p.verdict
 	})
 }
 
@@ -328,13 +336,13 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 	}
 	until := now + t.cfg.ReportTTL()
 	for _, id := range bad {
+		if r := by.report(id); r != nil {
+			r.until = until
+			continue
+		}
 		if p := t.subject(id); p != nil {
-			if i := p.find(by); i >= 0 {
-				p.reports[i].until = until
-				continue
-			}
-			p.reports, t.changed = append(p.reports, report{by, until}), true
-			by.reporting++
+			by.reports = append(by.reports, report{p, until})
+			p.observers, t.changed = append(p.observers, by), true
 			t.expires = min(t.expires, until)
 			if p == t.self && !t.missed(by) && t.cfg.Neighbours > 0 {
 				t.hurry(by)
@@ -342,20 +350,10 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 		}
 	}
 	for _, id := range good {
-		if p := t.subject(id); p != nil && p.take(by) {
+		if by.retract(func(r *report) bool { return r.about.id == id }) {
 			t.changed = true
 		}
 	}
-}
-
-// take forgets what an observer reports of p, and reports whether there was something.
-func (p *peer) take(by *peer) bool {
-	i := p.find(by)
-	if i >= 0 {
-		p.reports = slices.Delete(p.reports, i, i+1)
-		by.reporting--
-	}
-	return i >= 0
 }
 
 // subject returns the peer that is reported on: this member itself is one, so that mutual reports are seen.
