@@ -78,7 +78,7 @@ func (r *Resolver) Orders() []ID { return slices.Collect(maps.Keys(r.orders)) }
 
 // Snapshot returns the present state.
 func (r *Resolver) Snapshot() Snapshot {
-	v := r.view()
+	v := View{Self: r.self, Members: r.members}
 	s := Snapshot{
 		State: r.State(), Self: r.self, Members: slices.Clone(r.members), Responsible: r.armed && v.Responsible(),
 		Record: r.record, Known: r.read, Verdict: *r.verdict.Clone(), StableAfter: r.stableAfter(), StableFor: r.size,

@@ -35,7 +35,9 @@ func BenchmarkSize(b *testing.B) {
 			var peak uint64
 			for seed := uint64(1); b.Loop(); seed++ {
 				before := spent()
-				w, err := New(large(seed, nodes))
+				o := large(seed, nodes)
+				o.Strategy = strategies.DefaultSettings().LeaseMajority
+				w, err := New(o)
 				require.NoError(b, err)
 				groups := sixToFour(nodes)
 				w.At(10*time.Second, func() { w.Partition(groups...) })
@@ -54,7 +56,7 @@ func BenchmarkSize(b *testing.B) {
 	}
 }
 
-// large is a cluster as it is played with default settings: with own probes and the watch.
+// large is a cluster with own probes and the watch.
 func large(seed uint64, nodes int) Options {
 	o := DefaultOptions()
 	o.Seed, o.Nodes, o.Times = seed, nodes, nil

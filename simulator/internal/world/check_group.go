@@ -15,20 +15,20 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 	h := &p.watch
 	switch e := e.(type) {
 	case sbr.Observations:
-		before := h.reported
-		if h.reported = nil; !sbr.KeepsLargestGroup(p.node.rules.Strategy) || p.clean(e.Reports) {
+		before, since := h.reported, h.since
+		if h.reported, h.since = nil, nil; !sbr.KeepsLargestGroup(p.node.rules.Strategy) || p.clean(e.Reports) {
 			return
 		}
-		h.reported = make([]standing, 0, len(e.Reports))
-		for _, r := range e.Reports { // both lists are in order
-			now := standing{r, p.clock()}
-			for len(before) > 0 && compareReports(before[0].Report, r) < 0 {
-				before = before[1:]
+		h.reported, h.since = e.Reports, make([]time.Duration, len(e.Reports))
+		i := 0
+		for n, r := range e.Reports { // both lists are in order
+			for i < len(before) && compareReports(before[i], r) < 0 {
+				i++
 			}
-			if len(before) > 0 && before[0].Report == r {
-				now = before[0]
+			h.since[n] = p.clock()
+			if i < len(before) && before[i] == r {
+				h.since[n] = since[i]
 			}
-			h.reported = append(h.reported, now)
 		}
 	case sbr.Reachability:
 		h.missing(p, e.ID, e.Unreachable)
@@ -39,12 +39,6 @@ func (*allReach) took(_ *World, p *process, e sbr.Event) {
 			h.missing(p, m.ID, false)
 		}
 	}
-}
-
-// standing is a report that stands since then without a gap.
-type standing struct {
-	sbr.Report
-	since time.Duration
 }
 
 func (h *watch) missing(p *process, id sbr.ID, unreachable bool) {
@@ -67,9 +61,9 @@ func (p *process) binding() map[link]bool {
 		return p.brokenLinks(h.reports, p.misses)
 	}
 	var reports []sbr.Report
-	for _, r := range h.reported {
-		if p.clock()-r.since >= after {
-			reports = append(reports, r.Report)
+	for i, r := range h.reported {
+		if p.clock()-h.since[i] >= after {
+			reports = append(reports, r)
 		}
 	}
 	return p.brokenLinks(reports, func(id sbr.ID) bool {

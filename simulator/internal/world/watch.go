@@ -19,8 +19,9 @@ type watch struct {
 	// indirect are the members that were indirectly connected last, reports what was told of who reaches whom.
 	indirect []sbr.ID
 	reports  []sbr.Report
-	// reported and missed are since when a report, and a member's being unreachable, stand without a gap.
-	reported []standing // in the order of the reports
+	// since and missed are since when each of the reports, and a member's being unreachable, stand without a gap.
+	reported []sbr.Report
+	since    []time.Duration
 	missed   map[sbr.ID]time.Duration
 	// size is how many members there were when nobody was unreachable, for stable-after: auto.
 	size int
@@ -138,7 +139,7 @@ func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool)
 		_, known := p.r.Member(id)
 		return known && !unreachable(id)
 	}
-	var kept []sbr.Report
+	kept := make([]sbr.Report, 0, len(reports))
 	from := false // whether the observer is reached: reports are in the order of their observers
 	for i, r := range reports {
 		if i == 0 || r.Observer != reports[i-1].Observer {
