@@ -53,11 +53,11 @@ func (r *Resolver) keepContact() {
 	r.emit(ReadLease{Attempt: c.inflight})
 }
 
-// contactAt is when keepContact is due: a race tries the store itself.
+// contactAt is when keepContact is due: a race of this member's own tries the store itself.
 func (r *Resolver) contactAt() time.Duration {
 	c := &r.contact
 	switch {
-	case !r.mayDecide() || r.race != nil || !NeedsLease(r.strategy):
+	case !r.mayDecide() || r.ownRace() || !NeedsLease(r.strategy):
 		return never
 	case c.inflight != 0 || c.wanted || r.position(r.self) == 0:
 		at := c.due()
@@ -101,7 +101,7 @@ func (r *Resolver) readFailed(why string) {
 	}
 	c.inflight, c.heard, c.silent, c.failedAt, c.lastError = 0, false, true, r.now, why
 	c.notBefore = r.now + r.cfg.LeaseRetry
-	if r.position(r.self) != 0 || r.race != nil {
+	if r.position(r.self) != 0 || r.ownRace() {
 		return
 	}
 	others, more := r.reachable(), 2*c.asked+1

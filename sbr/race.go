@@ -320,7 +320,7 @@ func (r *Resolver) onAsked(e Asked) {
 		r.othersHaveContact()
 		return
 	}
-	if !r.mayDecide() || r.race != nil || !NeedsLease(r.strategy) {
+	if !r.mayDecide() || r.ownRace() || !NeedsLease(r.strategy) {
 		return
 	}
 	if r.now < r.lastChange+r.stableAfter() || r.isSilent(r.now) {

@@ -165,7 +165,7 @@ func (r *Resolver) unstableAt() time.Duration {
 	}
 	at, stable := r.firstChange+r.stableAfter()+r.unstableAfter()+1, r.lastChange+r.stableAfter()
 	if at < stable && NeedsLease(r.strategy) {
-		if !r.mayDecide() || r.race != nil {
+		if !r.mayDecide() || r.ownRace() {
 			return never
 		}
 		at += time.Duration(r.turn()) * r.cfg.LeaseDeadline
@@ -179,7 +179,7 @@ func (r *Resolver) unstableAt() time.Duration {
 // decideAt is when this member decides: the leader of the side when the view has been stable, the others,
 // where a lease makes that safe, one decision deadline later each (design deviation 12).
 func (r *Resolver) decideAt() time.Duration {
-	if !r.mayDecide() || r.race != nil || r.idleAt == r.lastChange {
+	if !r.mayDecide() || r.ownRace() || r.idleAt == r.lastChange {
 		return never
 	}
 	rank := r.turn()
@@ -257,6 +257,7 @@ func (r *Resolver) decide() {
 }
 
 func (r *Resolver) startRace(d Decision) {
+	r.endRequest(overtaken)
 	r.changes = 0
 	r.explainDecision(d)
 	r.race = &race{attempt: attempt{notBefore: r.now + d.Delay}, since: r.lastChange, heard: r.contact.heard}
@@ -271,6 +272,7 @@ func (r *Resolver) explainDecision(d Decision) {
 
 // act carries a decision out that waits for no lease (any longer): the others first, this member last.
 func (r *Resolver) act(d Decision) {
+	r.endRequest(overtaken)
 	r.explainDecision(d)
 	self := false
 	targets, joined, suspects := r.reachable(), r.joinedLate(d.Down), r.undecided()

@@ -82,6 +82,7 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		52424:  "a coordinator began with the term of one that had started within the same four seconds, and nobody was left that knew",
 		70640:  "a run that started again where it was had moved, because another side had run the shard meanwhile",
 		96076:  "members that had stood still together took each other's word",
+		24278:  "an operator's request held up the decision of its member, and its contact with the store",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)
