@@ -92,7 +92,8 @@ func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 		}
 		b = appendTime(b, at, now)
 	}
-	matters(r.lastChange, !r.armed || r.suspects > 0 && (!r.racing() || r.race.target != "") || r.changes > 0)
+	raced := r.racing() && r.race.target == "" && !r.race.unrest
+	matters(r.lastChange, !r.armed || r.suspects > 0 && !raced || r.changes > 0)
 	matters(r.firstChange, r.changes > 0)
 	matters(r.suspendedAt, r.suspended && !NeedsLease(r.strategy))
 	b = appendBools(b, r.suspects > 0 && r.idleAt == r.lastChange)

@@ -337,7 +337,6 @@ func (r *Resolver) ages(reports []Report) []time.Duration {
 
 // unrest restarts the stable deadline.
 func (r *Resolver) unrest() {
-	r.settled() // before this change, at which this member may have had nothing to do
 	r.lastChange = r.now
 	if r.changes == 0 {
 		r.firstChange = r.now

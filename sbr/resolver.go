@@ -143,6 +143,7 @@ func (r *Resolver) Tick(now time.Duration) []Effect {
 func (r *Resolver) begin(now time.Duration) {
 	r.now = max(r.now, now)
 	r.effects = r.effects[:0]
+	r.settled() // up to now, whatever comes: nothing was due at the moment itself
 }
 
 func (r *Resolver) emit(e Effect) { r.effects = append(r.effects, e) }

@@ -127,7 +127,6 @@ func (r *Resolver) decision() Decision {
 // lease nobody goes down for unrest alone: the first of the side proposes what has lasted (design rule 17), because
 // the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
 func (r *Resolver) downWhenUnstable() {
-	r.settled()
 	// The second condition follows from the third, whose answer takes the whole view.
 	if !r.armed || r.now < r.firstChange+r.stableAfter()+r.unstableAfter() || r.now < r.unstableAt() {
 		return
@@ -150,10 +149,15 @@ func (r *Resolver) downWhenUnstable() {
 	})
 }
 
-// settled ends the unrest if the view has been stable for stable-after.
+// settled ends the unrest if the view has been stable for stable-after. A race that began in it is one like others
+// from then on: it goes by the whole view, and starts again when that changes.
 func (r *Resolver) settled() {
-	if r.now >= r.lastChange+r.stableAfter() {
-		r.changes = 0
+	if r.now < r.lastChange+r.stableAfter() {
+		return
+	}
+	r.changes = 0
+	if rc := r.race; rc != nil && rc.unrest {
+		rc.unrest, rc.since = false, r.lastChange
 	}
 }
 

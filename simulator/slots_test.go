@@ -83,6 +83,8 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		70640:  "a run that started again where it was had moved, because another side had run the shard meanwhile",
 		96076:  "members that had stood still together took each other's word",
 		24278:  "an operator's request held up the decision of its member, and its contact with the store",
+		92854:  "a race in unrest went by what had lasted for long after the view had come to rest",
+		384134: "the same: when nothing had lasted it decided before the view had been stable again",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)
