@@ -49,7 +49,8 @@ const (
 // excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease is: a run ends before another one
 // starts on the other side of a partition, if its member ceases to be sure of its place within half of the margin after the others have begun to count
 // stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
-// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
+// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence. The member that was left out ran the slot first;
+// its run is the newer one where it has ended by itself meanwhile, and started again on this member, which has still heard of nothing.
 func (s *slot) excuse(older, newer *run) string {
 	a, b := older.executor.p, newer.executor.p
 	switch {
@@ -61,6 +62,10 @@ func (s *slot) excuse(older, newer *run) string {
 		return whyStrangers
 	}
 	out, ok := s.w.store.outSince(a)
+	if !ok && s.ranBefore(older, newer.executor) {
+		a, b = b, a
+		out, ok = s.w.store.outSince(a)
+	}
 	switch {
 	case !ok || a.wall(a.sureAt()) <= out-s.w.opts.Resolver.StableIn(1)+s.Margin/2:
 		return ""
@@ -75,6 +80,11 @@ func (s *slot) excuse(older, newer *run) string {
 func lastToKnow(a, b *process) bool {
 	met := func(p *process) bool { return p.met.has(a.index) }
 	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.knows(o) && met(o) })
+}
+
+// ranBefore reports whether a run older than o was on an executor.
+func (s *slot) ranBefore(o *run, on *executor) bool {
+	return slices.ContainsFunc(s.runs[:o.seq-1], func(r *run) bool { return r.executor == on })
 }
 
 // outSince is when the first verdict was written that leaves a process out.
