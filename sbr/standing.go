@@ -224,11 +224,13 @@ func (r *Resolver) checkStanding() {
 	if r.standing() != Out {
 		return
 	}
-	if r.placeAmongReachable() < tellers || r.race != nil {
+	if r.tellsSide() {
 		r.tellVerdict()
 	}
 	r.goDown(fmt.Sprintf("verdict %d by %s does not list this member among its survivors: %s", r.verdict.Token, r.name(r.verdict.DecidedBy), r.verdict.Reason))
 }
+
+func (r *Resolver) tellsSide() bool { return r.placeAmongReachable() < tellers || r.race != nil }
 
 // placeAmongReachable is this member's place among the members of its side, downed or not.
 func (r *Resolver) placeAmongReachable() int {

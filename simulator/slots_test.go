@@ -86,6 +86,7 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		92854:  "a race in unrest went by what had lasted for long after the view had come to rest",
 		384134: "the same: when nothing had lasted it decided before the view had been stable again",
 		57713:  "a run of a member that had not heard that it was downed ended by itself and started again",
+		656825: "of several survivors of a verdict that the store lost, one read that another verdict counts, and told nobody",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)
