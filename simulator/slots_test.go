@@ -87,6 +87,8 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		384134: "the same: when nothing had lasted it decided before the view had been stable again",
 		57713:  "a run of a member that had not heard that it was downed ended by itself and started again",
 		656825: "of several survivors of a verdict that the store lost, one read that another verdict counts, and told nobody",
+		222187: "an older run had given up asking a newcomer, which did not know its member yet, and then ran the slot as well",
+		387673: "the same",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)

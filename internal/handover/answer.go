@@ -34,6 +34,9 @@ func (m *Machine) asked(e slot.Asked[Message]) {
 			o.returns()
 		}
 		o.kept, o.keptUntil = &e, m.Now+m.cfg.HandOverRetryInterval
+		if m.slot.Phase == slot.Active && o.answer == 0 && o.tries >= m.cfg.NumberOfRetries {
+			o.tries = 0 // it was left alone, but now it answers, and it may run the slot already
+		}
 		m.answerKept()
 	case HandOver:
 		m.askedToStop(e)

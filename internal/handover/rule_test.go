@@ -213,6 +213,21 @@ func TestClaim_ARunningMemberIsAskedUntilItStops(t *testing.T) {
 	require.True(t, due, "the run's own deadline")
 }
 
+// A newcomer that did not know this member for longer than that answers nothing, and may have begun a run (seed 222187).
+func TestClaim_AMemberThatWasLeftAloneIsAskedWhenItAsks(t *testing.T) {
+	a := newAlone(t, nil)
+	for range 5 {
+		a.see(younger)
+		a.now += time.Second
+	}
+	a.see(younger)
+	require.Empty(t, only[slot.Ask[handover.Message]](a.got), "left alone")
+	require.Equal(t, handover.Refuse, a.asked(younger, handover.Take, 1).Kind)
+	require.Equal(t, handover.Take, only[slot.Ask[handover.Message]](a.got)[0].Message.Kind)
+	a.hear("z", handover.Running, nil)
+	require.Equal(t, handover.HandOver, only[slot.Ask[handover.Message]](a.got)[0].Message.Kind)
+}
+
 func TestAnswers_OfAnOldRoundAreStale(t *testing.T) {
 	a := newAlone(t, nil, younger)
 	old := a.round()
