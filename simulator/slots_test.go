@@ -89,6 +89,7 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		656825: "of several survivors of a verdict that the store lost, one read that another verdict counts, and told nobody",
 		222187: "an older run had given up asking a newcomer, which did not know its member yet, and then ran the slot as well",
 		387673: "the same",
+		692832: "two members that met after their runs had started, of which one was not active until later",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)

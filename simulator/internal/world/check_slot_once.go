@@ -58,7 +58,7 @@ func (s *slot) excuse(older, newer *run) string {
 		return ""
 	case !sbr.NeedsLease(s.w.opts.Strategy):
 		return whyNoVerdict
-	case strangers(a, b) || newer.unheardOf(older) || lastToKnow(a, b):
+	case newer.unknowing(older) || slices.Contains(newer.unmet, older):
 		return whyStrangers
 	}
 	out, ok := s.w.store.outSince(a)
@@ -74,6 +74,12 @@ func (s *slot) excuse(older, newer *run) string {
 	default:
 		return whyLate
 	}
+}
+
+// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have heard of its margin.
+func (r *run) unknowing(o *run) bool {
+	a, b := o.executor.p, r.executor.p
+	return strangers(a, b) || r.unheardOf(o) || lastToKnow(a, b)
 }
 
 // lastToKnow reports whether the last member that knew of a, and of its margin, left before b could ask it.

@@ -63,6 +63,11 @@ func (t *executor) start(e core.Start) {
 	if s.shardOf != nil {
 		s.shardOf.moves(r)
 	}
+	for _, o := range s.live {
+		if r.unknowing(o) {
+			r.unmet = append(r.unmet, o)
+		}
+	}
 	s.alone(r)
 	s.allowed(r)
 	s.ordered(r)
