@@ -90,6 +90,8 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		222187: "an older run had given up asking a newcomer, which did not know its member yet, and then ran the slot as well",
 		387673: "the same",
 		692832: "two members that met after their runs had started, of which one was not active until later",
+		656160: "a run was started on a process that had stood still, which package drive refuses",
+		804302: "the same",
 	} {
 		r := scenario.Judge(simulator.Random(seed), seed)
 		require.Empty(t, r.Failures, "seed %d: %s", seed, what)

@@ -59,6 +59,10 @@ func (t *executor) start(e core.Start) {
 		executor: t, number: e.Run, seq: len(s.runs) + 1, token: e.Token, from: e.From,
 		verdict: t.p.r.Verdict().Token, stored: w.store.verdict().Token, startedAt: w.now,
 	}
+	if t.grant != 0 && !t.client.check() {
+		t.notStarted(e)
+		return
+	}
 	w.note(t.p, "starts", "%s: run %d of all, token %d, from %s, state %s", s.Name, r.seq, r.token, r.from, string(e.State))
 	if s.shardOf != nil {
 		s.shardOf.moves(r)
@@ -86,6 +90,17 @@ func (t *executor) start(e core.Start) {
 	if s.EndsAfter > 0 {
 		w.after(w.between(s.EndsAfter/2, s.EndsAfter), t.p, r.endsByItself)
 	}
+}
+
+// notStarted tells the machine that nothing came of a run: the process stood still, and its lease is over, which nobody has noticed yet.
+func (t *executor) notStarted(e core.Start) {
+	const why = "it may not work already"
+	t.p.w.note(t.p, "not-started", "%s: %s", t.slot.Name, why)
+	t.ending = e.Run
+	t.p.w.after(0, t.p, func() {
+		t.forfeit(t.grant, why)
+		t.tell(core.RunEnded{Shard: t.shard, Run: e.Run, State: e.State, Again: true, Rest: restsFor, Why: why})
+	})
 }
 
 // stop asks the executor's run to end.

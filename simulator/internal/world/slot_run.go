@@ -26,9 +26,12 @@ type run struct {
 	inHand             bool // its process was paused between its Check and a write
 }
 
+// restsFor is the pause before another run on the same member.
+const restsFor = time.Second
+
 // endsByItself mostly asks for another run, and now and then for none.
 func (r *run) endsByItself() {
-	const restsFor, done = time.Second, 0.1
+	const done = 0.1
 	w := r.executor.p.w
 	if r.asked || r.over {
 		return
