@@ -34,6 +34,9 @@
 //     is that memberlist goes on gossiping to the dead for half a minute: after a short cut it may bring members together that list each
 //     other no longer.
 //
+//   - A process that waits at its start is listed by nobody meanwhile. A real one that waits for the answers of all is, as joining, and a
+//     verdict can name it as a survivor; here it waits only while nobody is missed.
+//
 //   - Without a lease X1 is held to what package handover assumes; SlotOutcome.Why counts the overlaps that are excused, by reason: a strategy without
 //     a verdict, members that never heard of each other, a network that healed before a downed member heard of it, and a member that noticed
 //     later than half the margin allows. What is shown of a slot without a lease is no more than that. With a lease nothing is excused.
