@@ -111,7 +111,7 @@ func (c *cluster) suspensions(name string) (n int) {
 
 // A member that was downed for a broken link and is started again behind it takes no part until every member has answered
 // it: it suspends nobody, and no further verdict is written (design rule 17). It shows as joining meanwhile, and may crash.
-func TestNewcomer_BehindABrokenLinkWaits(t *testing.T) {
+func TestStart_BehindABrokenLinkWaits(t *testing.T) {
 	for _, broken := range []struct {
 		name string
 		cut  func(n *memnet.Network, a, b string) error
@@ -158,7 +158,7 @@ func TestNewcomer_BehindABrokenLinkWaits(t *testing.T) {
 }
 
 // A cluster that starts with a broken link does not wait for it: one of its ends goes down as in any cut.
-func TestNewcomer_FirstStartWithABrokenLink(t *testing.T) {
+func TestStart_WithABrokenLink(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		names := []string{"n1", "n2", "n3", "n4", "n5"}
 		require.NoError(t, c.Net.Add(names...))
