@@ -79,7 +79,7 @@ func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
 	}
 	v.Survivors, v.Down = slices.Compact(v.Survivors), slices.Compact(v.Down)
 	news := v.Token > r.verdict.Token || conflict
-	broken := conflict || contains(r.verdict.Down, v.DecidedBy) // the store has lost the verdict that was known here
+	lost := conflict || contains(r.verdict.Down, v.DecidedBy) // by the store: the verdict that was known here
 	r.verdict = v
 	for m := range r.each {
 		if m.Status != Down && v.Standing(m.ID, m.Seen) == Out {
@@ -95,7 +95,7 @@ func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
 		r.explain(TopicVerdict, "verdict %d by %s: %s, %d down: %s", v.Token, r.name(v.DecidedBy),
 			plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
 	}
-	if broken && r.standing() == Out && !r.tellsSide() {
+	if lost && r.standing() == Out && !r.tellsSide() {
 		r.tellVerdict() // the others miss nobody, and it may be that none of them reaches the store
 	}
 	return true

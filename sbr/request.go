@@ -10,8 +10,8 @@ import (
 // the operator, and nobody goes down because it ends without a verdict. Without a lease it is an order, which
 // only a leader can give.
 
-// ownRace reports whether a race about what this member sees is under way. A request is none: it holds up neither the
-// decision of this member nor its contact with the store, and ends where that decision begins.
+// ownRace reports whether a race about what this member sees is under way. A request is none: it holds up
+// neither the decision of this member nor its contact with the store, and ends where that decision begins.
 func (r *Resolver) ownRace() bool { return r.race != nil && r.race.target == "" }
 
 const overtaken = "this member decides now about everybody whom it cannot reach: wait for the verdict"

@@ -149,8 +149,8 @@ func (r *Resolver) downWhenUnstable() {
 	})
 }
 
-// settled ends the unrest if the view has been stable for stable-after. A race that began in it is one like others
-// from then on: it goes by the whole view, and starts again when that changes.
+// settled ends the unrest if the view has been stable for stable-after. A race that began in it is one like
+// others from then on: it goes by the whole view, and starts again when that changes.
 func (r *Resolver) settled() {
 	if r.now < r.lastChange+r.stableAfter() {
 		return

@@ -213,7 +213,8 @@ func TestClaim_ARunningMemberIsAskedUntilItStops(t *testing.T) {
 	require.True(t, due, "the run's own deadline")
 }
 
-// A newcomer that did not know this member for longer than that answers nothing, and may have begun a run (seed 222187).
+// A newcomer that did not know this member for longer than that answers nothing, and may have begun a run
+// (seed 222187).
 func TestClaim_AMemberThatWasLeftAloneIsAskedWhenItAsks(t *testing.T) {
 	a := newAlone(t, nil)
 	for range 5 {

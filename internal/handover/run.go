@@ -123,8 +123,8 @@ func (m *Machine) claim() {
 	}
 }
 
-// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is left alone until it
-// asks. One that is known to run it is not.
+// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is
+// left alone until it asks. One that is known to run it is not.
 func (m *Machine) unclaimed(p *slot.Peer, a other) bool {
 	return a.answer != Clear && a.answer != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.answer == HandOver)
 }

@@ -49,8 +49,9 @@ const (
 // excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease is: a run ends before another one
 // starts on the other side of a partition, if its member ceases to be sure of its place within half of the margin after the others have begun to count
 // stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
-// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence. The member that was left out ran the slot first;
-// its run is the newer one where it has ended by itself meanwhile, and started again on this member, which has still heard of nothing.
+// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
+// The member that was left out ran the slot first; its run is the newer one where it has ended by itself
+// meanwhile, and started again on this member, which has still heard of nothing.
 func (s *slot) excuse(older, newer *run) string {
 	a, b := older.executor.p, newer.executor.p
 	switch {
@@ -76,7 +77,8 @@ func (s *slot) excuse(older, newer *run) string {
 	}
 }
 
-// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have heard of its margin.
+// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have heard
+// of its margin.
 func (r *run) unknowing(o *run) bool {
 	a, b := o.executor.p, r.executor.p
 	return strangers(a, b) || r.unheardOf(o) || lastToKnow(a, b)
