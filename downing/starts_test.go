@@ -103,6 +103,34 @@ var (
 	settling = 10 * time.Second // a moment in which both parts of a start may be about to wait
 )
 
+// A member that has found its cluster again, and waits for the answers of all, is cut off with the store: it decides nothing. Nobody
+// suspects it, so nobody would stand against its verdict.
+func TestStart_CutOffWhileItWaits(t *testing.T) {
+	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+		c.Form(5)
+		c.crash("n5")
+		c.Net.Heal()
+		require.NoError(t, c.Net.Cut("n2", "n5"))
+		c.Boot("n5", "n1")
+		time.Sleep(time.Minute)
+		others := allFive[:4]
+		waits := func(awaited ...string) {
+			require.True(t, c.provider("n5").Status().Newcomer)
+			require.Equal(t, awaited, c.provider("n5").Status().Awaiting)
+			require.Equal(t, others, c.working(allFive...))
+			require.Zero(t, c.verdict().Token)
+		}
+		waits("n2")
+		require.NoError(t, c.Net.Partition(others, []string{"n5"}))
+		time.Sleep(5 * time.Minute)
+		waits(others...)
+		c.Net.Heal()
+		require.NoError(t, c.Join(c.Member("n5").Serf, "n1"))
+		c.requireWhole(5*time.Minute, allFive...)
+		require.Zero(t, c.verdict().Token)
+	})
+}
+
 // Five that were one cluster lose power and start in a network that is cut: one part is a cluster, the other
 // goes down, waits, and joins after the heal. It does not matter whether there is a verdict behind them
 // (design rule 22).

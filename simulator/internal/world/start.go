@@ -79,7 +79,7 @@ func (p *process) haveAnswered(q *process, v *sbr.Verdict) bool {
 	all := true
 	for s := range q.others() {
 		m, _ := q.r.Member(s.id)
-		if m.Unreachable || m.Status == sbr.Down || v.Standing(s.id, s.self.Seen) == sbr.Out || p.answeredBy.has(s.index) {
+		if s.node == p.node || m.Unreachable || m.Status == sbr.Down || v.Standing(s.id, s.self.Seen) == sbr.Out || p.answeredBy.has(s.index) {
 			continue
 		}
 		if _, ok := p.pongs(s); ok {
