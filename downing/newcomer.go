@@ -281,8 +281,9 @@ func (e *engine) setTagIn(in string) {
 	}
 }
 
-// announceFor is how long the others have to answer once more when a new member has told them that it takes part.
-const announceFor = 5 * time.Second
+// announceFor is how long the others have to answer once more when a new member has told them that it takes part: enough
+// for a thousand of them, of whom it asks Probe.Budget at a time.
+const announceFor = 30 * time.Second
 
 // takePart admits a new member. If it has said that it takes no part, it takes that back first, and admits itself when
 // nothing speaks against it after that.
