@@ -167,7 +167,7 @@ func (e *engine) answering(list []serf.Member) (here []serf.Member, silent []sbr
 		if m.Status != serf.StatusAlive && m.Status != serf.StatusFailed || isUntagged(id) || id == e.self.ID || e.answered[id] {
 			return false
 		}
-		if e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
+		if m.Status == serf.StatusAlive && e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
 			ask = append(ask, id)
 		}
 		if m.Tags[TagIn] != lookingFor && !e.members.hasEnded(id) && !e.resolver.KeptOut(id, memberOf(&m, sbr.Up).Seen) {

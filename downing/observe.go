@@ -145,10 +145,10 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 // only every half a minute on average, and until then a partition that has healed still looks like one.
 func (e *engine) reconnect(id sbr.ID) {
 	k := e.members.known[id]
-	if k == nil || !k.failed || e.clock() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
+	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
 		return
 	}
-	e.nextJoin = e.clock() + wire.ReconnectEvery
+	e.nextJoin = e.now() + wire.ReconnectEvery
 	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
 		if err := e.node.join(name, addr); err != nil {
