@@ -19,7 +19,7 @@ func (p *player) outcome() outcome {
 	for _, n := range p.nodes {
 		switch {
 		case n.proc == nil:
-		case n.proc.up():
+		case n.proc.up() && !n.proc.provider.Status().Newcomer: // who waits for its cluster takes no part
 			up = append(up, n.proc)
 			o.survivors = append(o.survivors, n.Name)
 		case n.proc.wasDowned():
