@@ -29,7 +29,8 @@ import (
 // The third is not for everybody. Members that were downed, that remember nothing, or that left in peace know
 // of no cluster that would miss them: by a verdict of theirs they would only down those who went on without
 // them. They may decide where more than half of the members are here, of which they were one; without a lease
-// nobody may otherwise. A member that had found its cluster, and waited for the answers of all, knows that it lives.
+// nobody may otherwise. That holds as well for a member that had found its cluster, waited for the answers of all, and
+// lost it: the cluster lives, or others look for it, too.
 //
 // A member that waits says so (lookingFor): its links count for nobody, and nobody suspects it. So the others have to
 // hear that it takes part before it does: cut off before that it would decide against members that do not miss it.
@@ -87,7 +88,8 @@ func (e *engine) searched(list []serf.Member) search {
 		}
 	}
 	s.all = len(all)
-	s.decides = !e.found && len(hosts) >= e.cfg.Resolver.MinMembers && s.mayDecide(hostOf(e.self.ID), e.lease != nil)
+	s.decides = (!e.found || 2*s.here > s.all) && len(hosts) >= e.cfg.Resolver.MinMembers &&
+		s.mayDecide(hostOf(e.self.ID), e.lease != nil)
 	return s
 }
 
