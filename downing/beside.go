@@ -142,7 +142,7 @@ func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 	if e.storeID == "" {
 		stale = append(stale, TagStore)
 	}
-	if !e.adopted {
+	if !e.adopted || e.adoptedIn < 0 {
 		stale = append(stale, TagIn) // of a downed predecessor: it would vouch for this one, which has found nobody yet
 	}
 	for {
@@ -179,7 +179,9 @@ func (e *engine) identify(self *serf.Member) {
 	e.adopted, e.adoptedIn = false, 0
 	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
 		e.self = memberOf(self, sbr.Joining)
-		e.adopted, e.adoptedIn = true, parse36(self.Tags[TagIn])
+		if e.adopted, e.adoptedIn = true, parse36(self.Tags[TagIn]); isNew(self.Tags[TagIn]) {
+			e.adoptedIn = -1
+		}
 		e.log.Warn("sbr: goes on as the incarnation that the Serf agent's tags name: an earlier process stopped without taking them back", "incarnation", string(old))
 		return
 	}

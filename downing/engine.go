@@ -38,7 +38,7 @@ type engine struct {
 	self sbr.Member
 	// adopted says that this process goes on as an incarnation that an earlier one began.
 	adopted bool
-	// adoptedIn is the TagIn that this one had, zero if it had none.
+	// adoptedIn is the TagIn that this one had, zero if it had none; negative: it had not found its cluster.
 	adoptedIn int64
 	tags      map[string]string // those of this member that are ours
 	origin    time.Time

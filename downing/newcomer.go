@@ -132,6 +132,9 @@ func (e *engine) awaits(s *search) (places []place) {
 // it knows no more.
 func (s *search) wentOn(m *serf.Member) bool {
 	id := idOf(m)
+	if isNew(m.Tags[TagIn]) {
+		return false // it looks for the cluster itself
+	}
 	if slices.Contains(s.verdict.Remaining(), id) {
 		return true
 	}
@@ -247,7 +250,7 @@ func (e *engine) takesPartAlready() bool {
 // which the resolver sees to.
 func (e *engine) goesOn() bool {
 	v := e.resolver.Verdict()
-	return v.Standing(e.self.ID, e.self.Seen) == sbr.Out || e.adopted && (v.Token == 0 || e.adoptedIn >= int64(v.Token))
+	return v.Standing(e.self.ID, e.self.Seen) == sbr.Out || e.adopted && e.adoptedIn >= int64(v.Token)
 }
 
 func (e *engine) awaitedText(s *search) string {
@@ -297,7 +300,7 @@ func (e *engine) takePart(missing []place) {
 	}
 	if waited {
 		e.announced = time.Now()
-		e.setTagIn(format36(int64(e.resolver.Verdict().Token)))
+		e.setTagIn(entering)
 	}
 	clear(e.answered) // all have to answer once more, when they have heard of it
 }

@@ -131,6 +131,29 @@ func TestStart_CutOffWhileItWaits(t *testing.T) {
 	})
 }
 
+// All members restart one after another while the network is cut in halves, before anybody is suspected: each finds one that was up
+// all the time, which restarts, too. The halves do not wait for each other: the lease decides.
+func TestStart_AllInTurnDuringACut(t *testing.T) {
+	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+		c.Form(4)
+		halves := [][]string{{"n1", "n2"}, {"n3", "n4"}}
+		require.NoError(t, c.Net.Partition(halves...))
+		for i := range 2 {
+			for _, half := range halves {
+				c.crash(half[i])
+				require.NoError(t, c.Net.Thaw(half[i]))
+				c.Boot(half[i], half[1-i])
+			}
+			time.Sleep(3 * time.Second)
+		}
+		for _, n := range allFive[:4] {
+			require.True(t, c.provider(n).Status().Newcomer, n)
+		}
+		time.Sleep(3 * time.Minute)
+		require.Contains(t, halves, c.working(allFive[:4]...))
+	})
+}
+
 // Five that were one cluster lose power and start in a network that is cut: one part is a cluster, the other
 // goes down, waits, and joins after the heal. It does not matter whether there is a verdict behind them
 // (design rule 22).

@@ -35,9 +35,15 @@ const (
 	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
 )
 
-// lookingFor is the TagIn of a new member that waits: it takes no part yet. As a number it is none, so that it counts as
-// zero for members of an earlier version.
-const lookingFor = "-"
+// The TagIn of a new member that has waited. They are no numbers, so that they count as zero for members of an earlier
+// version.
+const (
+	lookingFor = "-" // it takes no part yet
+	entering   = "+" // it takes part in a moment: members that do not reach it suspect it
+)
+
+// isNew reports whether a TagIn says that its member has not found its cluster yet.
+func isNew(in string) bool { return in == lookingFor || in == entering }
 
 // wireVersion is this one's TagVersion.
 const wireVersion = "2"
@@ -229,7 +235,7 @@ func reserve(tags map[string]string) (n int) {
 		switch now, there := tags[key]; {
 		case !there:
 			n += textSize(key) + textSize(longest)
-		case now == lookingFor:
+		case isNew(now):
 			n += textSize(longest) - textSize(now)
 		}
 	}

@@ -28,7 +28,7 @@ type View struct {
 	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil: unknown.
 	SeenBy []ID
 
-	// index has the place of each member, where whoever made the view knows it.
+	// index has the place of each member; nil: it is not known.
 	index map[ID]int
 }
 
