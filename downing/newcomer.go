@@ -29,11 +29,12 @@ import (
 // The third is not for everybody. Members that were downed, that remember nothing, or that left in peace know
 // of no cluster that would miss them: by a verdict of theirs they would only down those who went on without
 // them. They may decide where more than half of the members are here, of which they were one; without a lease
-// nobody may otherwise. That holds as well for a member that had found its cluster, waited for the answers of all, and
-// lost it: the cluster lives, or others look for it, too.
+// nobody may otherwise. That holds as well for a member that had found its cluster, waited for the answers of
+// all, and lost it: the cluster lives, or others look for it, too.
 //
-// A member that waits says so (lookingFor): its links count for nobody, and nobody suspects it. So the others have to
-// hear that it takes part before it does: cut off before that it would decide against members that do not miss it.
+// A member that waits says so (lookingFor): its links count for nobody, and nobody suspects it. So the others
+// have to hear that it takes part before it does: cut off before that it would decide against members that do
+// not miss it.
 
 // sayWaitingAfter is how long a new member may look for the others before that is called a suspension:
 // joining takes a moment.
@@ -246,8 +247,8 @@ func (e *engine) takesPartAlready() bool {
 	return v.Standing(e.self.ID, e.self.Seen) != sbr.Newer || e.goesOn()
 }
 
-// goesOn reports whether this process goes on as a member that had found its cluster, or goes down by the newest verdict,
-// which the resolver sees to.
+// goesOn reports whether this process goes on as a member that had found its cluster, or goes down by the
+// newest verdict, which the resolver sees to.
 func (e *engine) goesOn() bool {
 	v := e.resolver.Verdict()
 	return v.Standing(e.self.ID, e.self.Seen) == sbr.Out || e.adopted && e.adoptedIn >= int64(v.Token)
@@ -286,12 +287,12 @@ func (e *engine) setTagIn(in string) {
 	}
 }
 
-// announceFor is how long the others have to answer once more when a new member has told them that it takes part: enough
-// for a thousand of them, of whom it asks Probe.Budget at a time.
+// announceFor is how long the others have to answer once more when a new member has told them that it takes
+// part: enough for a thousand of them, of whom it asks Probe.Budget at a time.
 const announceFor = 30 * time.Second
 
-// takePart admits a new member. If it has said that it takes no part, it takes that back first, and admits itself when
-// nothing speaks against it after that.
+// takePart admits a new member. If it has said that it takes no part, it takes that back first, and admits
+// itself when nothing speaks against it after that.
 func (e *engine) takePart(missing []place) {
 	waited := e.tags[TagIn] == lookingFor
 	if e.goesOn() || !waited && !e.offering.writing {

@@ -109,8 +109,9 @@ func (c *cluster) suspensions(name string) (n int) {
 	return n
 }
 
-// A member that was downed for a broken link and is started again behind it takes no part until every member has answered
-// it: it suspends nobody, and no further verdict is written (design rule 17). It shows as joining meanwhile, and may crash.
+// A member that was downed for a broken link and is started again behind it takes no part until every member
+// has answered it: it suspends nobody, and no further verdict is written (design rule 17). It shows as
+// joining meanwhile, and may crash.
 func TestStart_BehindABrokenLinkWaits(t *testing.T) {
 	for _, broken := range []struct {
 		name string
@@ -228,5 +229,27 @@ func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 		for _, n := range []string{"n1", "n2"} {
 			require.True(t, b.provider(n).Status().Newcomer, n)
 		}
+	})
+}
+
+// A process that goes on for an agent whose tags say that the member waits goes on waiting, also where no
+// verdict exists; it tells the others what it is in the end.
+func TestNewcomer_GoesOnWaiting(t *testing.T) {
+	beside(t, nil, func(t *testing.T, b *besides) {
+		a := &stockAgent{c: b.cluster, name: "n1"}
+		b.agents["n1"] = a
+		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagIn: "-"})
+		b.protect("n1", func(c *downing.Config) {
+			c.Memory = remembering(t, `{"incarnation": "n1#old", "members": [{"id": "n2#x"}]}`)
+		})
+		time.Sleep(10 * time.Second)
+		s := b.provider("n1").Status()
+		require.True(t, s.Newcomer)
+		require.Equal(t, []string{"n2"}, s.Awaiting)
+		b.boot("n2", "n1")
+		b.Whole(2)
+		node, err := a.answering()
+		require.NoError(t, err)
+		require.Equal(t, "0", node.LocalMember().Tags[downing.TagIn])
 	})
 }

@@ -103,8 +103,8 @@ var (
 	settling = 10 * time.Second // a moment in which both parts of a start may be about to wait
 )
 
-// A member that has found its cluster again, and waits for the answers of all, is cut off with the store: it decides nothing. Nobody
-// suspects it, so nobody would stand against its verdict.
+// A member that has found its cluster again, and waits for the answers of all, is cut off with the store: it
+// decides nothing. Nobody suspects it, so nobody would stand against its verdict.
 func TestStart_CutOffWhileItWaits(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(5)
@@ -131,8 +131,9 @@ func TestStart_CutOffWhileItWaits(t *testing.T) {
 	})
 }
 
-// All members restart one after another while the network is cut in halves, before anybody is suspected: each finds one that was up
-// all the time, which restarts, too. The halves do not wait for each other: the lease decides.
+// All members restart one after another while the network is cut in halves, before anybody is suspected: each
+// finds one that was up all the time, which restarts, too. The halves do not wait for each other: the lease
+// decides.
 func TestStart_AllInTurnDuringACut(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(4)

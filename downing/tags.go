@@ -35,8 +35,8 @@ const (
 	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
 )
 
-// The TagIn of a new member that has waited. They are no numbers, so that they count as zero for members of an earlier
-// version.
+// The TagIn of a new member that has waited. They are no numbers, so that they count as zero for members of
+// an earlier version.
 const (
 	lookingFor = "-" // it takes no part yet
 	entering   = "+" // it takes part in a moment: members that do not reach it suspect it

@@ -21,7 +21,8 @@ type Spec struct {
 	System, Name string
 	// Owner is who will use the store: for backends that identify themselves to a server.
 	Owner string
-	// Settings are the times of the lease, for a backend that bounds its requests. Open fills in the OperationTimeout.
+	// Settings are the times of the lease, for a backend that bounds its requests. Open fills in the
+	// OperationTimeout.
 	Settings Settings
 	// Logger is told what a backend notices by itself. Nil: the one of its Factory.
 	Logger *slog.Logger

@@ -88,9 +88,9 @@ func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
 	return heard, disputed, links
 }
 
-// heard returns the members that may stay: self, those that it reaches, and those whose reports arrive; whether one
-// of them is unreachable; and whether any report is about one of them, which none is in a clean cut. place is where
-// each member stands.
+// heard returns the members that may stay: self, those that it reaches, and those whose reports arrive;
+// whether one of them is unreachable; and whether any report is about one of them, which none is in a clean
+// cut. place is where each member stands.
 func (v *View) heard(place map[ID]int) (heard places, disputed, within bool) {
 	heard = v.observers(place)
 	for i := range v.Members {

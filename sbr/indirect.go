@@ -71,7 +71,8 @@ func (v *View) indirect() (in indirect) {
 	return in
 }
 
-// mayBeIndirect reports whether anybody is reported who reports, or shares this view: nobody is in a clean cut.
+// mayBeIndirect reports whether anybody is reported who reports, or shares this view: nobody is in a clean
+// cut.
 func (v *View) mayBeIndirect(place map[ID]int) bool {
 	speak := v.observers(place)
 	for _, id := range v.SeenBy {

@@ -18,8 +18,8 @@ type table struct {
 	version uint64
 }
 
-// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7), and
-// neither does one that takes no part (design rule 17).
+// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7),
+// and neither does one that takes no part (design rule 17).
 func (m *Member) suspect() bool { return m.Unreachable && m.Status <= Up && !m.apart() }
 
 // apart reports whether the member takes no part: it runs no resolver, or has not found its cluster yet.

@@ -35,8 +35,8 @@ type Resolver struct {
 	// reportedSince is since when each of the reports stands without a gap; only with a lease.
 	reportedSince []time.Duration
 	seenBy        []ID
-	// indirect are the members that were indirectly connected when the reports were last read, unless the strategy
-	// keeps the largest group.
+	// indirect are the members that were indirectly connected when the reports were last read, unless the
+	// strategy keeps the largest group.
 	indirect []ID
 	// made is the decision about the present view; nil: it was not needed yet.
 	made   *Decision

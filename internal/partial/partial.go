@@ -1,5 +1,5 @@
-// Package partial has cuts that are not clean, for the tests that play them in the model, over real Serf and on
-// hosts.
+// Package partial has cuts that are not clean, for the tests that play them in the model, over real Serf and
+// on hosts.
 package partial
 
 import (

@@ -115,8 +115,8 @@ type unheard struct{ error }
 // Unwrap returns the cause.
 func (u unheard) Unwrap() error { return u.error }
 
-// await runs f and returns its result, or unheard if ctx ends first: no context reaches into a call to the kernel, and a disk can take
-// its time. f then ends by itself, and gives its slot back.
+// await runs f and returns its result, or unheard if ctx ends first: no context reaches into a call to the
+// kernel, and a disk can take its time. f then ends by itself, and gives its slot back.
 func await[T any](ctx context.Context, slots chan struct{}, f func() (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {

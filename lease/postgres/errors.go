@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// meanings are what codes of the server (SQLSTATE, or a class of it) say for certain. All others are "unknown".
+// meanings are what codes of the server (SQLSTATE, or a class of it) say for certain. All others are
+// "unknown".
 var meanings = []struct {
 	codes  []string
 	is     error

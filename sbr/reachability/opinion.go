@@ -171,9 +171,10 @@ func (t *Tracker) pair() {
 	}
 }
 
-// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off themselves
-// (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. Each observer's begin
-// behind those of the observers before it, and subjects come in order, so that nothing needs sorting.
+// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off
+// themselves (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. Each
+// observer's begin behind those of the observers before it, and subjects come in order, so that nothing needs
+// sorting.
 func (t *Tracker) collect() []sbr.Report {
 	if t.inOrder == nil {
 		t.inOrder = append(slices.Clip(t.ring), t.self)

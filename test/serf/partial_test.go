@@ -60,10 +60,10 @@ func playPartial(t *testing.T, shape, n, seeds int, rule string) (up, possible, 
 	return up, possible, nobody
 }
 
-// What does not get better is dealt with once: a link that stays broken, and a member that loses 30 % of what it
-// receives. After ten minutes no verdict is written any more, nobody is downed, and nobody is suspended: also where the
-// downed member is started again behind its broken link, and waits. SBR_HOUR=1 plays an hour, with 5, 50 and 100 members;
-// -v shows what it cost.
+// What does not get better is dealt with once: a link that stays broken, and a member that loses 30 % of what
+// it receives. After ten minutes no verdict is written any more, nobody is downed, and nobody is suspended:
+// also where the downed member is started again behind its broken link, and waits. SBR_HOUR=1 plays an hour,
+// with 5, 50 and 100 members; -v shows what it cost.
 func TestHour_NothingGrows(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("plays minutes of clusters of real Serf")

@@ -68,9 +68,10 @@ func (p *process) startsAlone(rec sbr.Record) bool {
 	}
 }
 
-// haveAnswered reports whether all whom q lists have answered a probe of this new member: one that is started again behind its
-// broken link would be suspected again and again (design rule 17). A member that looks for no cluster does not ask. A real one
-// is listed while it waits, and can be a survivor of a verdict then; here it does not wait for those whom q misses instead.
+// haveAnswered reports whether all whom q lists have answered a probe of this new member: one that is started
+// again behind its broken link would be suspected again and again (design rule 17). A member that looks for
+// no cluster does not ask. A real one is listed while it waits, and can be a survivor of a verdict then; here
+// it does not wait for those whom q misses instead.
 func (p *process) haveAnswered(q *process, v *sbr.Verdict) bool {
 	if !p.w.opts.Probe.On() || tokenOf(v) == 0 && !p.knowsCluster(v) {
 		return true
