@@ -131,9 +131,9 @@ type report struct {
 }
 
 // report returns what p reports of a subject, nil if it reports nothing.
-func (p *peer) report(id sbr.ID) *report {
+func (p *peer) report(about *peer) *report {
 	for i := range p.reports { // the most frequent step of all in a large cluster
-		if p.reports[i].about.id == id {
+		if p.reports[i].about == about {
 			return &p.reports[i]
 		}
 	}
@@ -336,11 +336,13 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 	}
 	until := now + t.cfg.ReportTTL()
 	for _, id := range bad {
-		if r := by.report(id); r != nil {
-			r.until = until
+		p := t.subject(id)
+		if p == nil {
 			continue
 		}
-		if p := t.subject(id); p != nil {
+		if r := by.report(p); r != nil {
+			r.until = until
+		} else {
 			by.reports = append(by.reports, report{p, until})
 			p.observers, t.changed = append(p.observers, by), true
 			t.expires = min(t.expires, until)
@@ -349,10 +351,8 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.I
 			}
 		}
 	}
-	for _, id := range good {
-		if by.retract(func(r *report) bool { return r.about.id == id }) {
-			t.changed = true
-		}
+	if len(good) > 0 && by.retract(func(r *report) bool { return slices.Contains(good, r.about.id) }) {
+		t.changed = true
 	}
 }
 
