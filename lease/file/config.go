@@ -47,10 +47,9 @@ type section struct {
 }
 
 // Factory returns the implementation for lease.Register. The section's path is the record; if it is a directory, or ends as one,
-// the record is <path>/<lease name>.lease, with the name sanitised and an empty one taken for "<system>-sbr". So several leases can
-// share a directory; where the path is a file, the lease's name is not used, and
-// it serves one use alone (lease.Options.Use). Its stores are *Store: whoever wants a Preflight asserts
-// for a method of that name. log is used where the lease.Spec has none; it may be nil.
+// the record is <path>/<lease name>.lease, with the name sanitised. So several leases can share a directory; where the path is a
+// file, the lease's name is not used, and it serves one use alone (lease.Options.Use). Its stores are *Store. log is used where
+// the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section
@@ -60,7 +59,7 @@ func Factory(log *slog.Logger) lease.Factory {
 		if set.Path == "" {
 			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
 		}
-		cfg := Config{Path: recordPath(set.Path, spec), Logger: cmp.Or(spec.Logger, log)}
+		cfg := Config{Path: recordPath(set.Path, spec.Name), Logger: cmp.Or(spec.Logger, log)}
 		s, err := New(cfg)
 		if err != nil {
 			return nil, err
@@ -72,11 +71,11 @@ func Factory(log *slog.Logger) lease.Factory {
 	}
 }
 
-func recordPath(path string, spec lease.Spec) string {
+func recordPath(path, name string) string {
 	if info, err := os.Stat(path); !isSeparator(path[len(path)-1]) && (err != nil || !info.IsDir()) {
 		return path
 	}
-	return filepath.Join(path, sanitizeName(cmp.Or(spec.Name, spec.System+"-sbr"))+extension)
+	return filepath.Join(path, sanitizeName(name)+extension)
 }
 
 const (

@@ -63,21 +63,17 @@ func TestStore_Modes(t *testing.T) {
 func TestFactory_Paths(t *testing.T) {
 	dir := t.TempDir()
 	var log logtest.Log
-	open := Factory(log.Logger())
-	for _, c := range []struct {
-		path string
-		spec lease.Spec
-		want string
-	}{
-		{"payments.json", lease.Spec{System: "payments"}, "payments.json"},
-		{"payments.json", lease.Spec{System: "payments", Name: "other"}, "payments.json"},
-		{"", lease.Spec{System: "payments"}, "payments-sbr.lease"},
-		{"", lease.Spec{System: "payments", Name: "other"}, "other.lease"},
-		{"", lease.Spec{System: "payments", Name: "../../etc/passwd"}, "etc-passwd-g5knnsz2hdqrq.lease"},
-		{"none/", lease.Spec{System: "payments"}, "none/payments-sbr.lease"},
+	for _, c := range []struct{ path, name, want string }{
+		{"payments.json", "", "payments.json"},
+		{"payments.json", "other", "payments.json"},
+		{"", "", "payments-sbr.lease"},
+		{"", "other", "other.lease"},
+		{"", "../../etc/passwd", "etc-passwd-g5knnsz2hdqrq.lease"},
+		{"none/", "", "none/payments-sbr.lease"},
 	} {
-		c.spec.Decode = decodeYAML(t, "path: "+dir+"/"+c.path)
-		s, err := open(t.Context(), c.spec)
+		s, err := lease.Open(t.Context(), Key, lease.Spec{
+			System: "payments", Name: c.name, Logger: log.Logger(), Decode: decodeYAML(t, "path: "+dir+"/"+c.path),
+		})
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(dir, c.want), s.(*Store).String())
 		require.NoError(t, s.(*Store).Close())
