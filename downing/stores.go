@@ -106,15 +106,11 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 
 // tryLease reads the lease, unless the store refuses what this member will need of it.
 func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
-	if p, ok := e.cfg.Store.(interface {
-		Preflight(ctx context.Context) error
-	}); ok {
-		bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
-		err = p.Preflight(bounded)
-		cancel()
-		if errors.Is(err, lease.ErrRefused) {
-			return rec, err
-		}
+	bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
+	err = lease.Preflight(bounded, e.cfg.Store)
+	cancel()
+	if errors.Is(err, lease.ErrRefused) {
+		return rec, err
 	}
 	began := time.Now()
 	rec, readErr := e.lease.Read(ctx)
@@ -200,9 +196,7 @@ func (e *engine) watchStore() {
 }
 
 func (e *engine) tryRights(state sbr.State) {
-	store, ok := e.cfg.Store.(interface {
-		DryRun(ctx context.Context) error
-	})
+	store, ok := e.cfg.Store.(lease.DryRunner)
 	if !ok || state != sbr.StateUp {
 		return
 	}

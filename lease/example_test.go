@@ -13,6 +13,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
+// What a program does before it relies on a store: ask whether the store would do.
+func ExamplePreflight() {
+	store := leasetest.NewMemory()
+	err := lease.Preflight(context.Background(), store)
+	fmt.Println(err, errors.Is(err, lease.ErrRefused))
+	// Output: <nil> false
+}
+
 // open returns the lease of owner over one store in memory.
 func open(store *leasetest.Memory, owner string) *lease.Lease {
 	l, err := lease.New(store.View(owner), owner, lease.DefaultSettings(), lease.Options{})

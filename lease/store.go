@@ -105,6 +105,32 @@ type Watcher interface {
 	Watch(ctx context.Context, fn func(Snapshot)) error
 }
 
+// DryRunner is a Store that can try a write without making it.
+type DryRunner interface {
+	// DryRun asks whether the next write would be taken, and changes nothing. An error that wraps ErrRefused says no;
+	// any other one says nothing about it.
+	DryRun(ctx context.Context) error
+}
+
+// Preflight tries what a store will need, as far as that can be tried, and changes nothing: what the store's own
+// method Preflight does, or else a read and a dry run. The error lists every problem on a line of its own; it wraps
+// ErrRefused where the store will not work as things are.
+func Preflight(ctx context.Context, s Store) error {
+	if own, ok := s.(interface {
+		Preflight(ctx context.Context) error
+	}); ok {
+		return own.Preflight(ctx)
+	}
+	d, ok := s.(DryRunner)
+	if !ok {
+		return nil
+	}
+	if _, err := s.Read(ctx); err != nil {
+		return err // the write would fail for the same reason
+	}
+	return d.DryRun(ctx)
+}
+
 // wall is t as a record keeps it.
 func wall(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 

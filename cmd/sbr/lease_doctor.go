@@ -116,9 +116,7 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 	d.Lease, d.Healthy = t.where, true
 	bounded, cancel := context.WithTimeout(ctx, 3*t.settings.OperationTimeout) // several requests
 	defer cancel()
-	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
-		d.Healthy = report("dry run", p.Preflight(bounded), "what the store needs works; nothing was stored")
-	}
+	d.Healthy = report("dry run", lease.Preflight(bounded, t.store), "what the store needs works; nothing was stored")
 	if r, ok := t.store.(interface {
 		Risks(context.Context) ([]string, error)
 	}); ok && d.Healthy {

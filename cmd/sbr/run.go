@@ -211,14 +211,12 @@ func (r *runFlags) usable(ctx context.Context, t *target, log *slog.Logger) erro
 	if t.config.System != "" && t.spec.Name == t.config.LeaseName() {
 		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where, t.config.System)}
 	}
-	if p, ok := t.store.(interface{ Preflight(context.Context) error }); ok {
-		bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
-		defer cancel()
-		if err := p.Preflight(bounded); errors.Is(err, lease.ErrRefused) {
-			return badInput{err}
-		} else if err != nil {
-			log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where, "problem", err)
-		}
+	bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
+	defer cancel()
+	if err := lease.Preflight(bounded, t.store); errors.Is(err, lease.ErrRefused) {
+		return badInput{err}
+	} else if err != nil {
+		log.Warn("sbr: the lease does not answer as it should; going on", "lease", t.where, "problem", err)
 	}
 	if s, err := t.read(ctx); err == nil && s.Record.Verdict != nil {
 		return badInput{fmt.Errorf("%s decides the partitions of a cluster (it holds verdict %d): give the program a lease of its own",

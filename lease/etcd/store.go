@@ -25,6 +25,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.DryRunner  = (*Store)(nil)
 )
 
 // New returns the store of a key. It sends nothing, and does not close the client.
@@ -107,6 +108,15 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 		return "", lease.ErrConflict
 	}
 	return lease.Version(value), nil
+}
+
+// DryRun implements lease.DryRunner: a transaction whose condition never holds needs the right to put, and the space.
+func (s *Store) DryRun(ctx context.Context) error {
+	never := clientv3.Compare(clientv3.CreateRevision(s.key), "<", 0)
+	if _, err := s.client.Txn(timeless{ctx}).If(never).Then(clientv3.OpPut(s.key, "")).Commit(); err != nil {
+		return s.wrap(err)
+	}
+	return nil
 }
 
 // Watch implements lease.Watcher.

@@ -148,7 +148,7 @@ type section struct {
 
 // Factory returns the implementation for lease.Register, configured by namespace, kubeconfig, context and api. It sanitises the
 // lease's name; an empty one becomes "<system>-sbr". No request outlives the lease's operation timeout. Its stores
-// are *Store: whoever wants a Preflight asserts for a method of that name. log is used where the lease.Spec has none; it may be nil.
+// are *Store. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section

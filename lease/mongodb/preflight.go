@@ -4,73 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// Preflight tries what the store will do: it finds the collection, reads the record, and asks for the
-// rights to write it and to watch it. It changes nothing. The error lists every problem on a line of its
-// own; it wraps lease.ErrRefused where the store will not work as things are.
+// Preflight tries what the store will do: it finds the collection, reads the record, opens a change stream, and tries
+// the writes. It changes nothing. The error is as lease.Preflight has it.
 func (s *Store) Preflight(ctx context.Context) error {
 	if _, err := s.Identity(ctx); err != nil {
 		return err // without a collection, or an answer, everything else would fail for the same reason
 	}
 	_, unreadable := s.Read(ctx)
-	return errors.Join(unreadable, s.DryRun(ctx))
+	stream, unheard := s.stream(ctx)
+	switch {
+	case unheard == nil:
+		unheard = stream.Close(ctx)
+	case errors.Is(unheard, errors.ErrUnsupported):
+		unheard = nil // members ask now and then
+	}
+	return errors.Join(unreadable, unheard, s.DryRun(ctx))
 }
 
-// actions are the rights that a store needs on its collection.
-var actions = []string{"find", "insert", "update", "changeStream"}
-
-// DryRun asks whether the next write would be taken: a replacement that matches nothing needs a primary and
-// the right to update; the other rights are those that the server says the user has.
+// DryRun implements lease.DryRunner: an insert that no server takes (its _id is a list), and a replacement of no
+// document, need a primary and the rights.
 func (s *Store) DryRun(ctx context.Context) error {
+	_, inserting := s.records.InsertOne(ctx, bson.D{{Key: "_id", Value: bson.A{}}})
+	if w, ok := errors.AsType[mongo.WriteException](inserting); ok && len(w.WriteErrors) > 0 {
+		inserting = nil // the server has looked at the document
+	}
 	nothing := append(s.byName(), bson.E{Key: "write", Value: "none"}) // the name of no write: see lease.Document
-	if _, err := s.records.ReplaceOne(ctx, nothing, bson.D{}); err != nil {
-		return s.wrap(err)
-	}
-	missing, err := s.missing(ctx)
-	if err == nil && len(missing) > 0 {
-		err = s.refused("no right to %v: grant these actions on the collection, or readWrite on its database", missing)
-	}
-	return err
-}
-
-// missing are the rights that the user has not, as far as the server says: one that knows no users says
-// nothing.
-func (s *Store) missing(ctx context.Context) ([]string, error) {
-	var status struct {
-		Info struct {
-			Users      []bson.Raw `bson:"authenticatedUsers"`
-			Privileges []struct {
-				Resource struct {
-					Database   *string `bson:"db"`
-					Collection *string `bson:"collection"`
-					Any        bool    `bson:"anyResource"`
-				} `bson:"resource"`
-				Actions []string `bson:"actions"`
-			} `bson:"authenticatedUserPrivileges"`
-		} `bson:"authInfo"`
-	}
-	ask := bson.D{{Key: "connectionStatus", Value: 1}, {Key: "showPrivileges", Value: true}}
-	if err := s.records.Database().RunCommand(ctx, ask).Decode(&status); err != nil {
-		return nil, s.wrap(err)
-	}
-	if len(status.Info.Users) == 0 {
-		return nil, nil
-	}
-	covers := func(granted *string, name string) bool {
-		return granted != nil && (*granted == "" || *granted == name) // "" stands for all; none is another kind of resource
-	}
-	database, collection := s.records.Database().Name(), s.records.Name()
-	missing := slices.Clone(actions)
-	for _, p := range status.Info.Privileges {
-		if p.Resource.Any || covers(p.Resource.Database, database) && covers(p.Resource.Collection, collection) {
-			missing = slices.DeleteFunc(missing, func(a string) bool { return slices.Contains(p.Actions, a) })
-		}
-	}
-	return missing, nil
+	_, updating := s.records.ReplaceOne(ctx, nothing, bson.D{})
+	return errors.Join(s.wrap(inserting), s.wrap(updating))
 }
 
 // Risks says what would lose a write that the server acknowledged: a sentence each, with the way out. The store asks for

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.DryRunner  = (*Store)(nil)
 )
 
 // New returns the store of the document with that _id. It sends nothing, and does not close the
@@ -80,7 +82,9 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 
 func (s *Store) byName() bson.D { return bson.D{{Key: "_id", Value: s.name}} }
 
-// Read implements lease.Store. A deadline of ctx bounds the work of the server, too.
+// Read implements lease.Store. A deadline of ctx bounds the work of the server, too. The version is the whole document:
+// each write has a name of its own in it (lease.Document), so no version comes back after a deletion, and what a hand
+// has changed is another version.
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	raw, err := s.records.FindOne(ctx, s.byName()).Raw()
 	switch {
@@ -89,13 +93,6 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	case err != nil:
 		return lease.Snapshot{}, s.wrap(err)
 	}
-	return s.snapshot(raw)
-}
-
-// snapshot reads a document. Its version is the whole of it: each write has a name of its own in it
-// (lease.Document), so no version comes back after a deletion, and what a hand has changed is another
-// version.
-func (s *Store) snapshot(raw bson.Raw) (lease.Snapshot, error) {
 	r, err := s.record(raw)
 	if err != nil {
 		return lease.Snapshot{}, s.refused("the document is not the record of a lease: %w", err)
@@ -162,51 +159,31 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	return lease.Version(next), nil
 }
 
-// Watch implements lease.Watcher by a change stream. A server that has none (no replica set) is an error
-// that wraps errors.ErrUnsupported.
+// Watch implements lease.Watcher: a change stream says when to read. A server that has none (no replica set) is an
+// error that wraps errors.ErrUnsupported.
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
-	// What has no document is about the whole collection: dropped, renamed.
+	stream, err := s.stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+	for more := true; more; more = stream.Next(ctx) {
+		now, err := s.Read(ctx) // the first one after the stream has begun, so that no change is missed
+		if err != nil {
+			return err
+		}
+		fn(now)
+	}
+	return cmp.Or(s.wrap(stream.Err()), ctx.Err())
+}
+
+// stream opens a stream of what happens to the document, or to the whole collection (dropped, renamed): that names
+// no document.
+func (s *Store) stream(ctx context.Context) (*mongo.ChangeStream, error) {
 	ours := bson.D{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "documentKey._id", Value: s.name}},
 		bson.D{{Key: "documentKey", Value: bson.D{{Key: "$exists", Value: false}}}},
 	}}}}}
 	stream, err := s.changes.Watch(ctx, mongo.Pipeline{ours})
-	if err != nil {
-		return s.wrap(err)
-	}
-	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
-	now, err := s.Read(ctx) // after the stream has begun, so that no change is missed
-	for {
-		if err != nil {
-			return err
-		}
-		fn(now)
-		if !stream.Next(ctx) {
-			break
-		}
-		now, err = s.changed(ctx, stream)
-	}
-	if err := stream.Err(); err != nil {
-		return s.wrap(err)
-	}
-	return ctx.Err()
-}
-
-// changed is the record after the change that the stream shows.
-func (s *Store) changed(ctx context.Context, stream *mongo.ChangeStream) (lease.Snapshot, error) {
-	var change struct {
-		Kind     string   `bson:"operationType"`
-		Document bson.Raw `bson:"fullDocument"`
-	}
-	if err := stream.Decode(&change); err != nil {
-		return lease.Snapshot{}, s.wrap(err)
-	}
-	switch {
-	case change.Kind == "delete":
-		return lease.Snapshot{}, nil
-	case change.Document != nil:
-		return s.snapshot(change.Document)
-	default: // a hand's update of a field, or the end of the collection
-		return s.Read(ctx)
-	}
+	return stream, s.wrap(err)
 }

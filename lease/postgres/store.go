@@ -24,6 +24,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.DryRunner  = (*Store)(nil)
 )
 
 // New returns the store of the row of that name, over a pool of Config. It sends nothing, and does not close

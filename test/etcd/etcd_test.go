@@ -181,6 +181,45 @@ func TestRights(t *testing.T) {
 	assert.ErrorIs(t, c.store(t, key).Watch(t.Context(), nil), lease.ErrRefused, "without a user")
 }
 
+// What the next write will need is asked for before it is needed, and changes nothing.
+func TestPreflight(t *testing.T) {
+	c := newCluster(t, 1, "--quota-backend-bytes=16777216")
+	key, admin := newKey(t), c.client(t)
+	defer func() { _ = admin.Close() }()
+	require.NoError(t, lease.Preflight(t.Context(), c.store(t, key)))
+	got, err := admin.Get(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, got.Kvs)
+	require.EqualValues(t, 1, got.Header.Revision, "nothing was written")
+
+	for _, user := range []string{"root", "reader"} {
+		_, err := admin.UserAdd(t.Context(), user, "secret")
+		require.NoError(t, err)
+		_, err = admin.RoleAdd(t.Context(), user)
+		require.NoError(t, err)
+		_, err = admin.UserGrantRole(t.Context(), user, user)
+		require.NoError(t, err)
+	}
+	_, err = admin.RoleGrantPermission(t.Context(), "reader", key, "", clientv3.PermissionType(clientv3.PermRead))
+	require.NoError(t, err)
+	require.NoError(t, fill(t.Context(), admin))
+	require.ErrorIs(t, lease.Preflight(t.Context(), c.store(t, key)), lease.ErrRefused, "no space")
+	require.NoError(t, empty(t.Context(), admin, strings.TrimPrefix(c.members[0].client, "http://")))
+	_, err = admin.AuthEnable(t.Context())
+	require.NoError(t, err)
+	cfg := clientv3.Config{Endpoints: []string{c.members[0].client}, Username: "reader", Password: "secret", Logger: zap.NewNop()}
+	reader, err := clientv3.New(cfg)
+	require.NoError(t, err)
+	defer func() { _ = reader.Close() }()
+	s, err := etcd.New(reader, key)
+	require.NoError(t, err)
+	_, err = s.Read(t.Context())
+	require.NoError(t, err)
+	err = lease.Preflight(t.Context(), s)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorContains(t, err, "permission denied")
+}
+
 // What would lose a verdict, or stop the store, is said to who asks.
 func TestRisks(t *testing.T) {
 	alone := newCluster(t, 1, "--quota-backend-bytes=16777216")

@@ -156,6 +156,9 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	assert.ErrorIs(t, store.Watch(t.Context(), func(lease.Snapshot) {}), errors.ErrUnsupported, "FerretDB has no change streams")
 
 	require.NoError(t, store.Preflight(t.Context()))
+	left, err := s.collection(t, name).CountDocuments(t.Context(), bson.D{})
+	require.NoError(t, err)
+	require.Zero(t, left, "it changes nothing")
 	risks, err := store.Risks(t.Context())
 	require.NoError(t, err)
 	require.Len(t, risks, 1)

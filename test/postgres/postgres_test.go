@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func TestFailover_OfAnAsynchronousStandbyLosesWrites(t *testing.T) {
 	first, err := store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
 	require.NoError(t, err)
 	s.until(t, "postgres", "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication")
+	risks, err := store.Risks(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(risks, "\n"), "the standbys are asynchronous: a failover loses acknowledged writes")
 	s.standby.Kill()
 	_, err = store.Write(t.Context(), lease.Record{Holder: "b", Token: 2}, first)
 	require.NoError(t, err, "acknowledged")
@@ -165,7 +169,7 @@ func TestRefusals(t *testing.T) {
 			database := s.database(t)
 			s.sql(t, database, tc.before)
 			store := s.store(t, database)
-			err := store.Preflight(t.Context())
+			err := lease.Preflight(t.Context(), store)
 			require.ErrorIs(t, err, lease.ErrRefused)
 			require.ErrorContains(t, err, tc.says)
 			prev := lease.Version("x") // an update, which reads as well
@@ -194,7 +198,7 @@ func TestStandby_IsRefused(t *testing.T) {
 		"read":      func() error { _, err := store.Read(t.Context()); return err }(),
 		"write":     func() error { _, err := store.Write(t.Context(), lease.Record{Token: 1}, ""); return err }(),
 		"watch":     store.Watch(t.Context(), func(lease.Snapshot) {}),
-		"preflight": store.Preflight(t.Context()),
+		"preflight": lease.Preflight(t.Context(), store),
 	} {
 		assert.ErrorIs(t, err, lease.ErrRefused, what)
 		assert.ErrorContains(t, err, "name the primary, or all servers", what)
@@ -206,7 +210,7 @@ func TestWrite_LostConnectionIsUnknown(t *testing.T) {
 	store := s.store(t, s.database(t))
 	_, err := store.Read(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, store.Preflight(t.Context()))
+	require.NoError(t, lease.Preflight(t.Context(), store))
 	s.Kill()
 	_, err = store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
 	unknown(t, err)
