@@ -100,12 +100,18 @@ func (r *Resolver) judged() Decision {
 	return r.decisionInUnrest()
 }
 
-// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody.
+// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody. It waits as long as the
+// present view says where that is longer: a smaller side that has lost the others one after the other counts those
+// that it lost last.
 func (r *Resolver) decisionInUnrest() Decision {
 	v := r.lasting()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
 	if len(d.Down) == 0 {
 		return Decision{}
+	}
+	if now := r.decision(); now.Delay > d.Delay {
+		d.Delay = now.Delay
+		d.Reason += "; at present " + now.Reason
 	}
 	return d
 }
