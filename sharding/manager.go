@@ -41,19 +41,18 @@ type Manager struct {
 	driver  *drive.Driver[message.Message]
 	looped  chan struct{} // the driver drives nothing any more
 	hosts   bool          // this member has the role and a function: it offers to run shards
-	locator atomic.Pointer[locate.Locator]
+	locator *locate.Locator
+	started atomic.Bool // the locator takes part
 	shown   metric.Registration
 
 	// Owned by the driver's goroutine.
 	host      *host.Machine
 	coord     *coordinator.Machine // nil where none runs
 	coordEnd  func(newer uint64)   // ends its run, because of a term
-	table     *message.Owners
 	published uint64
 
-	// What others read; it is replaced, never changed. known is what the coordinator knows; nil: none runs here.
-	owners drive.Told[[]Owner]
-	known  drive.Told[*coordinator.Status]
+	// known is what the coordinator knows; nil: none runs here. It is replaced, never changed.
+	known drive.Told[*coordinator.Status]
 }
 
 // New returns a manager that does nothing yet. The error is everything that Config.Validate finds.
@@ -70,12 +69,9 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	}
 	n := len(cfg.Shards)
 	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease), alloc: alloc, looped: make(chan struct{})}
-	m.table = message.NewOwners(n, m.digest)
-	nobody := make([]Owner, n)
-	for i, name := range cfg.Shards {
-		nobody[i] = owner(name, locate.Location{}, message.Nobody)
-	}
-	m.owners.Update(func([]Owner) ([]Owner, bool) { return nobody, true })
+	m.locator = locate.New(locate.Options{
+		Cluster: c, Topic: locatorTopic(cfg.Type), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint, Log: cfg.Logger,
+	})
 	m.driver = drive.New(drive.Options[message.Message]{
 		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",
 		Kind: "shards", Instance: cfg.Type,
@@ -115,15 +111,10 @@ func (m *Manager) Start(ctx context.Context) error {
 // prepare makes what the driver drives.
 func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	m.hosts = m.cfg.Run != nil && self.HasRole(m.cfg.Role) // otherwise the host answers that nothing runs here
-	locator, err := locate.New(locate.Options{
-		Cluster: m.cluster, Topic: locatorTopic(m.cfg.Type), What: "shards of " + m.cfg.Type,
-		Slots: len(m.cfg.Shards), Endpoint: m.cfg.Endpoint, Log: m.cfg.Logger,
-		Changed: func() { m.driver.Inbox.Post(func() {}) }, // publish tells it
-	})
-	if err != nil {
+	if err := m.locator.Start(); err != nil {
 		return err
 	}
-	m.locator.Store(locator)
+	m.started.Store(true)
 	if err := m.measure(); err != nil {
 		return err
 	}
@@ -151,9 +142,7 @@ func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
 // closed hands the coordinator's part over, if it is this member's, once no shard is left.
 func (m *Manager) closed() {
-	if l := m.locator.Load(); l != nil {
-		defer l.Close()
-	}
+	defer m.locator.Close()
 	if m.shown != nil {
 		_ = m.shown.Unregister()
 	}
@@ -172,7 +161,6 @@ const partTimeout = 10 * time.Second
 
 // asked hands a question to the machine that it is for.
 func (m *Manager) asked(from sbr.ID, msg message.Message, answer func(message.Message) error) {
-	m.table.Learn(message.KeyOf(from), &msg) // publish tells it
 	switch msg.Kind {
 	case message.Report, message.Orders, message.HandOver:
 		m.driver.Question(m.host, from, msg, answer)
@@ -209,11 +197,11 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	switch what {
 	case drive.Started:
 		log.Debug("sbr: a shard starts", "from", r.From)
-		m.locator.Load().Started(m.driver.Self, r.Shard, r.Token)
+		m.locator.Started(m.driver.Self, r.Shard, r.Token)
 	case drive.NotStarted:
 		log.Warn("sbr: a shard does not start", "because", why)
 	case drive.Stopping, drive.Ended:
-		m.locator.Load().Ended(m.driver.Self, r.Shard, r.Token)
+		m.locator.Ended(m.driver.Self, r.Shard, r.Token)
 	}
 }
 

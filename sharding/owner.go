@@ -13,7 +13,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/locate"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
-	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -28,7 +27,8 @@ type State string
 const (
 	// Running: it runs on its owner.
 	Running State = "running"
-	// Moving: nobody is known to run it, or its owner still does and has to hand over.
+	// Moving: nobody is known to run it. A Table of the coordinator's member says so as well where its owner
+	// still does and has to hand over.
 	Moving State = "moving"
 	// Unowned and Waiting are told by a Table of the coordinator's member alone, of shards that are Moving
 	// elsewhere. Unowned: nobody runs it, or was told to. Waiting: for a removal margin, for a lease, or for
@@ -62,8 +62,7 @@ func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	if !ok {
 		return Owner{}, false
 	}
-	owners, _ := m.owners.Get()
-	return owners[i], true
+	return owner(shard, m.locator.All()[i]), true
 }
 
 // Wait returns who runs a shard as soon as that is known. Call it after Start. Errors: one that wraps
@@ -77,63 +76,48 @@ func (m *Manager) Wait(ctx context.Context, shard string) (Owner, error) {
 	if err != nil {
 		return Owner{}, fmt.Errorf("shard %s of %s: %w", shard, m.cfg.Type, err)
 	}
-	return owner(shard, at, message.Nobody), nil
+	return owner(shard, at), nil
 }
 
 // place is where a shard runs.
 func (m *Manager) place(shard string) (locate.Slot, error) {
 	i, ok := slices.BinarySearch(m.cfg.Shards, shard)
-	l := m.locator.Load()
 	switch {
 	case !ok:
 		return locate.Slot{}, fmt.Errorf("%w: %q of %s", ErrNoShard, shard, m.cfg.Type)
-	case l == nil:
+	case !m.started.Load():
 		return locate.Slot{}, fmt.Errorf("shards of %s: the manager was not started", m.cfg.Type)
 	}
-	return l.Slot(i), nil
+	return m.locator.Slot(i), nil
 }
 
-// owner says who runs a shard, by who does and by who shall: Nobody if that is not known.
-func owner(shard string, at locate.Location, shall message.Key) Owner {
+// owner says who runs a shard, by where it runs.
+func owner(shard string, at locate.Location) Owner {
 	o := Owner{Shard: shard, ID: at.ID, Name: at.Name, Endpoint: at.Endpoint, Token: at.Token, State: Running}
-	if !at.Known() || shall != message.Nobody && shall != message.KeyOf(at.ID) {
+	if !at.Known() {
 		o.State = Moving
 	}
 	return o
 }
 
 // Owners lists who runs what, by shard.
-func (m *Manager) Owners() []Owner {
-	owners, _ := m.owners.Get()
-	return slices.Clone(owners)
+func (m *Manager) Owners() []Owner { return m.ownersOf(m.locator.All()) }
+
+func (m *Manager) ownersOf(at []locate.Location) []Owner {
+	owners := make([]Owner, len(at))
+	for i, name := range m.cfg.Shards {
+		owners[i] = owner(name, at[i])
+	}
+	return owners
 }
 
-// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only. Do not change a list.
+// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
 func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
-	return m.owners.Changes(ctx, m.driver.Over())
+	return locate.Changes(ctx, m.locator, m.ownersOf)
 }
 
-// settleOwners tells who runs what, by what runs and by what was ordered. Loop only.
-func (m *Manager) settleOwners() {
-	at, _ := m.locator.Load().All()
-	m.owners.Update(func(list []Owner) (_ []Owner, changed bool) {
-		for s := range list {
-			o := owner(list[s].Shard, at[s], m.table.Of(s))
-			if o == list[s] {
-				continue
-			}
-			if !changed {
-				list, changed = slices.Clone(list), true
-			}
-			list[s] = o
-		}
-		return list, changed
-	})
-}
-
-// publish renews what Owner and Table say. Loop only.
+// publish renews what Table says of the coordinator. Loop only.
 func (m *Manager) publish() {
-	m.settleOwners()
 	m.known.Update(func(old *coordinator.Status) (*coordinator.Status, bool) {
 		if m.coord == nil {
 			return nil, old != nil

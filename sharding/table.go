@@ -41,7 +41,7 @@ func (m *Manager) Table() Table {
 	if l := m.single.Locator(); l != nil {
 		t.Coordinator = l.Location().Name
 	}
-	owners, _ := m.owners.Get()
+	owners := m.Owners()
 	known, _ := m.known.Get()
 	peers := m.cluster.Peers()
 	for s := range owners {
@@ -49,10 +49,13 @@ func (m *Manager) Table() Table {
 		t.Shards[s] = Row{
 			Owner: owners[s], Unreachable: p != nil && p.Unreachable, LeaseHolder: m.driver.LeaseHolder(s),
 		}
-		if known == nil || owners[s].State == Running {
+		if known == nil {
 			continue
 		}
 		x := &known.Shards[s]
+		if owners[s].State == Running && (x.To == "" || x.To == owners[s].ID) {
+			continue
+		}
 		t.Shards[s].To = downing.NameOf(x.To)
 		if x.State != coordinator.Running { // it will be told by the run itself
 			t.Shards[s].State = State(x.State)

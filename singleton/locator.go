@@ -43,11 +43,11 @@ func NewLocator(c Cluster, name string, log *slog.Logger) (*Locator, error) {
 }
 
 func newLocator(c Cluster, name, endpoint string, log *slog.Logger) (*Locator, error) {
-	at, err := locate.New(locate.Options{
+	at := locate.New(locate.Options{
 		Cluster: c, Topic: locatorTopic(name), What: "singleton " + name, Slots: 1, Endpoint: endpoint,
 		Log: cmp.Or(log, slog.Default()),
 	})
-	if err != nil {
+	if err := at.Start(); err != nil {
 		return nil, err
 	}
 	return &Locator{name, at}, nil

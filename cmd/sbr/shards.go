@@ -17,10 +17,10 @@ const shardsHelp = `Shards asks a Go service that runs shards (package sharding)
 it is reached, and under which token. The service has to serve sharding.Handler at /shards below the --url. An sbr
 agent runs no shards.
 
-The state is running, or moving: nobody is known to run it, or its member has to hand over. The member that
-coordinates says more: unowned (nobody was told to run it), waiting (for a removal margin, for a lease, or for
-a member that does not answer or does not stop). A member that waits for a lease says who holds it. Until a
-verdict a member that has failed still has its shards: they are running, unreachable.
+The state is running, or moving: nobody is known to run it. The member that coordinates says more: moving also
+where its member has to hand over, unowned (nobody was told to run it), waiting (for a removal margin, for a
+lease, or for a member that does not answer or does not stop). A member that waits for a lease says who holds
+it. Until a verdict a member that has failed still has its shards: they are running, unreachable.
 
 Exit statuses: 0 the service answered; 1 it did not; 2 bad usage.`
 

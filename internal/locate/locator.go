@@ -39,8 +39,6 @@ type Options struct {
 	// Endpoint is where the runs of this member are reached, at most MaxEndpoint bytes.
 	Endpoint string
 	Log      *slog.Logger
-	// Changed, if set, is called after each change. It must not block.
-	Changed func()
 }
 
 // Locator knows where the runs of n slots are. All methods are safe for concurrent use.
@@ -65,21 +63,24 @@ type change struct {
 	runs  bool
 }
 
-// New returns a locator that takes part. Close it after use. Errors: those of downing.Provider's Serve.
-func New(o Options) (*Locator, error) {
+// New returns a locator that knows nothing yet. Close it after use.
+func New(o Options) *Locator {
 	l := &Locator{
 		o: o, anew: make(chan struct{}, 1), news: make(chan struct{}, 1), newest: make([]uint64, o.Slots),
 		doubted: make([]bool, o.Slots), untold: make(map[int]change),
 	}
 	l.at.Update(func([]Location) ([]Location, bool) { return make([]Location, o.Slots), true })
-	ctx, cancel := context.WithCancel(context.Background())
-	l.ctx = ctx
-	stopServing, err := o.Cluster.Serve(o.Topic, l.asked)
+	l.ctx, l.close = context.WithCancel(context.Background())
+	return l
+}
+
+// Start takes part. Errors: those of downing.Provider's Serve.
+func (l *Locator) Start() error {
+	stopServing, err := l.o.Cluster.Serve(l.o.Topic, l.asked)
 	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("%s: %w", o.What, err)
+		return fmt.Errorf("%s: %w", l.o.What, err)
 	}
-	stopFollowing := o.Cluster.Follow(l.look)
+	stopFollowing, cancel := l.o.Cluster.Follow(l.look), l.close
 	l.work.Go(l.seek)
 	l.work.Go(l.spread)
 	l.close = sync.OnceFunc(func() {
@@ -88,14 +89,17 @@ func New(o Options) (*Locator, error) {
 		cancel()
 		l.work.Wait()
 	})
-	return l, nil
+	return nil
 }
 
 // Close tells what is not told yet, ends the locator, and waits for it. The locations stay as they are.
 func (l *Locator) Close() { l.close() }
 
-// All are the locations, by slot, and a channel that is closed with the next change. Do not change the list.
-func (l *Locator) All() (at []Location, changed <-chan struct{}) { return l.at.Get() }
+// All are the locations, by slot. Do not change the list.
+func (l *Locator) All() []Location {
+	at, _ := l.at.Get()
+	return at
+}
 
 // Slot is one of a Locator's slots.
 type Slot struct {
@@ -207,9 +211,6 @@ func (l *Locator) update(f func(slot int, at Location) Location) (changed bool) 
 		return list, changed
 	})
 	l.mu.Unlock()
-	if changed && l.o.Changed != nil {
-		l.o.Changed()
-	}
 	return changed
 }
 

@@ -19,7 +19,7 @@ type Config struct {
 	Allocator Allocator
 	// Digest is message.Digest of their list.
 	Digest uint64
-	// AuditInterval is the pause between two questions to all members what they run, in case that something was missed; who owns what is then told to all.
+	// AuditInterval is the pause between two questions to all members what they run, in case that something was missed.
 	AuditInterval time.Duration
 }
 
@@ -34,13 +34,8 @@ type Allocator interface {
 // DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
 func DefaultConfig() Config { return Config{Rules: slot.DefaultRules(), AuditInterval: time.Minute} }
 
-// The pauses that let what belongs together come together.
-const (
-	// planPause is between two plans: members answer one after the other.
-	planPause = 20 * time.Millisecond
-	// tellPause is between two messages about who owns what.
-	tellPause = 200 * time.Millisecond
-)
+// planPause is between two plans: members answer one after the other.
+const planPause = 20 * time.Millisecond
 
 // Machine is the coordinator of one type's shards, for one run of its singleton. It is not safe for concurrent use.
 type Machine struct {
@@ -63,8 +58,6 @@ type Machine struct {
 	planAt   time.Duration
 	repeatAt time.Duration
 	auditAt  time.Duration
-	tellAt   time.Duration
-	telling  int   // the shard from which on owners are told next; len(shards): all were
 	fresh    []int // shards whose orders are not told yet
 }
 
@@ -105,7 +98,6 @@ func New(cfg Config, now time.Duration) *Machine {
 	for i, name := range m.names {
 		m.index[name] = i
 	}
-	m.telling = len(m.shards)
 	m.auditAt = now + cfg.AuditInterval
 	return m
 }
@@ -158,7 +150,6 @@ func (m *Machine) advance() {
 	}
 	m.sendFresh()
 	m.audit()
-	m.tell()
 }
 
 // recover notes the moment from which on everything is known.
@@ -167,7 +158,6 @@ func (m *Machine) recover() {
 		return
 	}
 	m.recovered, m.dirty = true, true
-	m.tellSoon()
 	m.ExplainShard(TopicRecovering, -1, "it is known what runs on all %d members", len(m.members))
 }
 
@@ -197,9 +187,6 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	due := func(t time.Duration) { at = min(at, t) }
 	if m.dirty {
 		due(m.planAt)
-	}
-	if m.telling < len(m.shards) {
-		due(m.tellAt)
 	}
 	if m.waitUntil > m.Now {
 		due(m.waitUntil)

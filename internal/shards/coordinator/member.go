@@ -83,7 +83,6 @@ func (m *Machine) there(p *slot.Peer) {
 	w := m.member(p.ID)
 	if w == nil {
 		w = m.add(p)
-		m.tellSoon()
 		for i := range m.members {
 			if o := &m.members[i]; o != w && o.key == w.key {
 				m.ExplainShard(TopicMember, -1, "incarnations %s and %s hash to the same key: neither gets shards; restart one", p.ID, o.peer.ID)
@@ -248,5 +247,4 @@ func (m *Machine) audit() {
 	if number := m.next(); number > 0 {
 		m.ask("", message.Message{Kind: message.Report, Number: number})
 	}
-	m.tellSoon()
 }

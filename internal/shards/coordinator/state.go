@@ -23,10 +23,9 @@ func (m *Machine) Clone() *Machine {
 // AppendState writes everything that decides how the machine will behave. Times are relative to the last call.
 func (m *Machine) AppendState(c message.Writer) {
 	c.Flags(m.over, m.recovered, m.dirty)
-	for _, t := range []time.Duration{m.waitUntil, m.planAt, m.repeatAt, m.auditAt, m.tellAt} {
+	for _, t := range []time.Duration{m.waitUntil, m.planAt, m.repeatAt, m.auditAt} {
 		c.Due(t, m.Now)
 	}
-	c.Uint(uint64(m.telling))
 	for i := range m.members {
 		m.members[i].appendState(c, m.Now, m.cfg.NumberOfRetries)
 	}

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -82,45 +81,4 @@ func (m *Machine) stateOf(h *shard) State {
 func (h *shard) acquires() bool {
 	c := h.claim(h.order.to)
 	return c != nil && c.phase == slot.Acquiring
-}
-
-// tellSoon has all members told who owns what.
-func (m *Machine) tellSoon() {
-	if m.telling >= len(m.shards) {
-		m.tellAt = m.Now + m.cfg.HandOverRetryInterval
-	}
-	m.telling = 0
-}
-
-// tell tells all members who owns what, one part after the other, once that is known.
-func (m *Machine) tell() {
-	if m.telling >= len(m.shards) || m.Now < m.tellAt || m.over {
-		return
-	}
-	m.tellAt = m.Now + tellPause
-	if !m.recovered {
-		m.tellAt = m.Now + m.cfg.HandOverRetryInterval
-		return
-	}
-	q := message.Message{Kind: message.Places, Digest: m.cfg.Digest, Term: m.cfg.Term, Number: m.next(), First: m.telling}
-	if q.Number == 0 {
-		return
-	}
-	for s := m.telling; s < min(len(m.shards), m.telling+message.MaxSize); s++ {
-		q.Owners = append(q.Owners, message.KeyOf(m.shards[s].goesTo()))
-	}
-	q.Owners = q.Owners[:message.Fit(&q)]
-	m.telling += len(q.Owners)
-	m.ask("", q)
-}
-
-// goesTo is the member that a caller is sent to.
-func (h *shard) goesTo() sbr.ID {
-	if h.order.to != "" {
-		return h.order.to
-	}
-	if len(h.claims) == 0 {
-		return ""
-	}
-	return h.claims[h.keeper()].id
 }

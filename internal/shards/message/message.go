@@ -71,8 +71,7 @@ const (
 	Report Kind = iota + 1
 	// Orders tells everybody which shards go where. Members that are named answer with State.
 	Orders
-	// Places tells everybody who owns the shards from First on.
-	Places
+	_ // told everybody who owns what, in versions before
 	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator news, which answers Noted. One that
 	// leaves tells everybody.
 	State
@@ -86,7 +85,7 @@ const (
 	Resigned
 )
 
-var kindNames = [...]string{"none", "report", "orders", "places", "state", "noted", "hand-over", "handed-over", "resigned"}
+var kindNames = [...]string{"none", "report", "orders", "none", "state", "noted", "hand-over", "handed-over", "resigned"}
 
 // String returns the kind in lower case.
 func (k Kind) String() string {
@@ -107,7 +106,7 @@ type Message struct {
 	Number uint64
 	// Seq grows with each State of a member, and with Resigned; Noted repeats it.
 	Seq uint64
-	// First and Next bound the shards that are meant, of Report (First), Places (First) and State (both, with Full).
+	// First and Next bound the shards that are meant, of Report (First) and State (both, with Full).
 	First, Next int
 	// Full says that State lists all shards from First up to, not including, Next that the member has to do with. Otherwise it is about those listed only.
 	Full bool
@@ -121,7 +120,6 @@ type Message struct {
 	Wait time.Duration
 
 	Orders  []Order  // of Orders; by Shard
-	Owners  []Key    // of Places: of First and those that follow
 	Entries []Entry  // of State; by Shard
 	Takes   []Take   // of HandOver; by Shard
 	Handed  []Handed // of HandedOver; by Shard

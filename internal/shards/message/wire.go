@@ -31,10 +31,10 @@ func Decode(b []byte) (m Message, err error) {
 
 // Fit returns how many items of the message's list, from its beginning, one message can carry.
 func Fit(m *Message) int {
-	items := len(m.Orders) + len(m.Owners) + len(m.Entries) + len(m.Takes) + len(m.Handed)
+	items := len(m.Orders) + len(m.Entries) + len(m.Takes) + len(m.Handed)
 	return sort.Search(min(items, MaxSize), func(n int) bool {
 		part := *m
-		part.Orders, part.Owners, part.Entries = begin(m.Orders, n+1), begin(m.Owners, n+1), begin(m.Entries, n+1)
+		part.Orders, part.Entries = begin(m.Orders, n+1), begin(m.Entries, n+1)
 		part.Takes, part.Handed = begin(m.Takes, n+1), begin(m.Handed, n+1)
 		return len(Append(nil, &part)) > MaxSize
 	})
@@ -74,7 +74,7 @@ func (m *Message) code(c *codec.Coder) {
 	codec.Uint64(c, &m.Digest)
 	codec.Number(c, &m.Term, MaxTerm)
 	codec.Number(c, &m.Number, math.MaxInt64)
-	if m.Kind <= Places {
+	if m.Kind <= Orders {
 		c.Check(TermOf(m.Number) == m.Term, "the number is not of the term")
 	}
 	switch m.Kind {
@@ -82,8 +82,6 @@ func (m *Message) code(c *codec.Coder) {
 		codec.Number(c, &m.First, MaxShards)
 	case Orders:
 		m.orders(c)
-	case Places:
-		m.places(c)
 	case State:
 		m.state(c)
 	case Noted, Resigned:
@@ -122,13 +120,6 @@ func (m *Message) orders(c *codec.Coder) {
 			o.Number = Number(m.Term, n)
 		}
 	})
-}
-
-func (m *Message) places(c *codec.Coder) {
-	codec.Number(c, &m.First, MaxShards)
-	table := table(c, slices.Clone(m.Owners))
-	codec.List(c, &m.Owners, Nobody, func(_ Key, k *Key) { key(c, table, k) })
-	c.Check(m.First+len(m.Owners) <= MaxShards, "a shard is out of range")
 }
 
 func (m *Message) state(c *codec.Coder) {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
-	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
@@ -41,7 +39,7 @@ func (s *shards) quiet() time.Duration {
 }
 
 // lives is promise Y4: once nothing has changed for the bound, and the cluster is whole and reaches the store, each shard that has not run for the bound is
-// one too many; so is one that runs on nobody who would run it. Whoever runs it is known to all.
+// one too many; so is one that runs on nobody who would run it.
 func (s *shards) lives() {
 	quiet := s.quiet()
 	if quiet == 0 {
@@ -53,7 +51,7 @@ func (s *shards) lives() {
 			open = append(open, t)
 		}
 	}
-	for i, x := range s.slots {
+	for _, x := range s.slots {
 		on := s.runner(x)
 		switch {
 		case len(open) == 0:
@@ -64,12 +62,6 @@ func (s *shards) lives() {
 			x.broken(4, "%s has not run for %v, %v after the last change", x, s.w.now-x.endedAt(), quiet)
 		case on != nil && !slices.Contains(open, on):
 			x.broken(4, "%s runs on %s, which would not run it", x, on.p.id)
-		case on != nil && quiet >= s.restsAfter()+2*coordinator.DefaultConfig().AuditInterval && s.w.opts.Network.Loss == 0:
-			for _, t := range open {
-				if key := t.table.Of(i); key != message.KeyOf(on.p.id) {
-					x.broken(4, "%s runs on %s, and %s does not know", x, on.p.id, t.p.id)
-				}
-			}
 		}
 	}
 }

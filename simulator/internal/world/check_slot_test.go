@@ -121,11 +121,6 @@ func TestSlotChecks_CanFail(t *testing.T) {
 			require.False(t, runner.run.over)
 			w.Run(w.now + 10*time.Minute)
 		}},
-		"one that nobody knows of": {"Y4", func(w *World, _ *slot, runner, other *executor) {
-			r := runner.run
-			runner.run, r.executor, other.run = nil, other, r
-			w.Run(w.now + 10*time.Minute)
-		}},
 		"one moves for ever": {"Y4", func(w *World, s *slot, _, _ *executor) {
 			w.Run(w.now + 10*time.Minute)
 			from := s.live[0].executor

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
-	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -16,7 +15,6 @@ type shardHost struct {
 	set       *shards
 	host      *host.Machine // without the role it is offered nothing, and says that it runs nothing
 	executors []executor    // by the shard
-	table     *message.Owners
 	stage     hostStage
 }
 
@@ -65,7 +63,7 @@ func newShardHost(p *process, s *shards, before memory) *shardHost {
 	rules := s.rules
 	rules.Self, rules.Known, rules.Gone = p.id, before.known, before.hosts
 	m := host.New(rules, p.clock())
-	t := &shardHost{set: s, host: m, table: message.NewOwners(s.Count, s.digest), executors: make([]executor, s.Count)}
+	t := &shardHost{set: s, host: m, executors: make([]executor, s.Count)}
 	t.driver.init(p, t, len(p.w.slots)+s.index, s.HandOverRetryInterval, m)
 	for i := range t.executors {
 		t.executors[i].init(p, s.slots[i], &t.driver)

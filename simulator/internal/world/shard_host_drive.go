@@ -158,7 +158,6 @@ func (t *shardHost) asked(ref uint64, q *question) {
 		return
 	}
 	m, from := spoken(q.wire), q.by.p.id
-	t.table.Learn(message.KeyOf(from), &m)
 	switch m.Kind {
 	case message.Report, message.Orders, message.HandOver:
 		t.step(hostMachine, core.Asked[message.Message]{Ref: ref, From: from, Message: m})

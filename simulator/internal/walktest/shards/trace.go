@@ -29,9 +29,7 @@ func (w *walker) Say(i int, e slot.Effect) {
 func (w *walker) tellCoordinator(i int, e slot.Effect) {
 	switch e := e.(type) {
 	case slot.Ask[message.Message]:
-		if e.Message.Kind != message.Places {
-			w.Search.Tell("the coordinator on %s asks %s: %s", name(i), orAll(e.To), describe(&e.Message))
-		}
+		w.Search.Tell("the coordinator on %s asks %s: %s", name(i), orAll(e.To), describe(&e.Message))
 	case slot.GiveUp:
 		w.Search.Tell("the coordinator on %s resigns: %s", name(i), e.Why)
 	case slot.Explain:
