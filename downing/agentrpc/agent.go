@@ -75,7 +75,7 @@ func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Memb
 }
 
 func (a *Agent) openAll(ctx context.Context) (*link, []*messages, error) {
-	pause := pauses()
+	pause, said := pauses(), ""
 	for {
 		l, lines, err := a.tryAll(ctx)
 		if err == nil {
@@ -84,7 +84,10 @@ func (a *Agent) openAll(ctx context.Context) (*link, []*messages, error) {
 		if errors.Is(err, downing.ErrAgentAuth) {
 			return nil, nil, err
 		}
-		a.log.Info("sbr: waiting for the Serf agent", "addr", a.opts.Addr, "error", err)
+		if err.Error() != said {
+			a.log.Info("sbr: waiting for the Serf agent", "addr", a.opts.Addr, "error", err)
+			said = err.Error()
+		}
 		if sleep.For(ctx, pause.NextBackOff()) != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}

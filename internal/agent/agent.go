@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			a.log.Info("sbr: stopped before this member was in the cluster", "waiting-for", a.waitingFor())
+			a.log.Info("sbr: stopped before this member was in the cluster", "reason", a.waitingFor())
 			return exitLeft, nil
 		}
 		return statusOf(err), err

@@ -157,7 +157,7 @@ func (a *agent) chooseLease() (err error) {
 	a.log.Info("sbr: the lease", "kind", a.store, "name", f.LeaseName())
 	if a.store == config.ImplementationFile {
 		a.log.Warn("sbr: THE LEASE IS A FILE: this is safe only while ALL members of the system run on this one machine; "+
-			"across machines keep it in kubernetes, etcd or postgres", "path", f.Lease.File.Path)
+			"across machines keep it in kubernetes, etcd, postgres or mongodb", "path", f.Lease.File.Path)
 	}
 	return nil
 }

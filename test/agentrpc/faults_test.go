@@ -13,6 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 	"github.com/serf-sbr/serf-sbr/downing/wire"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
@@ -156,8 +157,8 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 		"nobody listens": "127.0.0.1:1", "takes connections and says nothing": l.Addr().String(), "speaks something else": other,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(t, addr)
-			o.Timeout = 50 * time.Millisecond
+			o, log := options(t, addr), new(logtest.Log)
+			o.Timeout, o.Logger = 50*time.Millisecond, log.Logger()
 			a, err := agentrpc.New(o)
 			require.NoError(t, err)
 			defer a.Close()
@@ -168,6 +169,7 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 			require.ErrorContains(t, err, addr)
 			require.False(t, errors.Is(err, downing.ErrAgentAuth))
 			require.NotContains(t, err.Error(), "\n")
+			require.Len(t, log.With("waiting for the Serf agent"), 1, "said again when the error is another one: %s", log)
 		})
 	}
 }
