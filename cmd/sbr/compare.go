@@ -108,7 +108,7 @@ func variant(name string) (func(*scenario.Scenario) (*scenario.Scenario, error),
 		return func(s *scenario.Scenario) (*scenario.Scenario, error) { return s.WithConfig(name, f) }, nil
 	default:
 		if err := strictyaml.OneOf(name, known); err != nil {
-			return nil, fmt.Errorf("--compare: %s %w, or a file such as sbr.yaml", name, err)
+			return nil, fmt.Errorf("--compare: %w, or a file such as sbr.yaml", err)
 		}
 		return func(s *scenario.Scenario) (*scenario.Scenario, error) { return s.WithStrategy(name) }, nil
 	}
