@@ -82,6 +82,7 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 // Ten thousand events and queries a second that mean nothing down nobody, fill no memory, and do not keep a member from its work: a
 // partition that comes in the middle of them is resolved.
 func TestFlood_JunkDownsNobodyAndKeepsNothing(t *testing.T) {
+	long(t)
 	var log logtest.Log
 	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
 		tap := c.tapped("n2")

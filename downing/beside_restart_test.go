@@ -59,6 +59,7 @@ func TestBeside_AgentRestartsAlone(t *testing.T) {
 
 // An agent restarts in the middle of a partition: still exactly one side survives, and nobody alone is a side.
 func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
+	long(t)
 	groups := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 	for name, tc := range map[string]struct {
 		after time.Duration

@@ -21,6 +21,7 @@ import (
 
 // Stock agents with Serf's LAN settings are cut; exactly one side survives, and after the heal still.
 func TestBeside_Split_ExactlyOneSideSurvives(t *testing.T) {
+	long(t)
 	for _, tc := range []struct {
 		name   string
 		nodes  int

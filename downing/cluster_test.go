@@ -13,6 +13,14 @@ type cluster struct {
 	t testing.TB
 }
 
+// long skips what takes a second or more of processor time, where the short tests are asked for.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays for long: run without -short")
+	}
+}
+
 func newCluster(t testing.TB, config func(name string, c *downing.Config)) *cluster {
 	return &cluster{clustertest.New(t, clustertest.Options{Config: config}), t}
 }

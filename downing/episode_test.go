@@ -83,6 +83,7 @@ func events(s *tracetest.SpanStub, name string) (found []sdktrace.Event) {
 
 // One trace tells of a partition as all members lived through it: both sides, who asked for the lease, who won, who was told, who went down.
 func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
+	long(t)
 	x := newTracers(t)
 	config := func(name string, c *downing.Config) { x.config(name, c); clustertest.MajorityFirst(name, c) }
 	virtual(t, config, func(t *testing.T, c *cluster) {
@@ -143,6 +144,7 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 
 // A heal: every member has its own trace, and it ends when the members were together again.
 func TestEpisode_Heal(t *testing.T) {
+	long(t)
 	x := newTracers(t)
 	virtual(t, x.config, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -168,6 +170,7 @@ func TestEpisode_Heal(t *testing.T) {
 
 // Flapping is one episode with a bounded number of steps, not thousands of traces.
 func TestEpisode_FlappingIsOneTrace(t *testing.T) {
+	long(t)
 	x := newTracers(t)
 	config := func(name string, c *downing.Config) { x.config(name, c); c.Resolver.DownAllWhenUnstable = 0 }
 	virtual(t, config, func(t *testing.T, c *cluster) {

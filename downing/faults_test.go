@@ -22,6 +22,7 @@ var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"},
 // A lone node of ten learns last. Even without the watch, and cut off from the lease store as well, it is down within the
 // bound: its own probes, stable-after, the minority delay and the lease deadline.
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
+	long(t)
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
 		c.Form(10)
 		c.Store.View("n10").SetUnavailable(true)
@@ -152,6 +153,7 @@ func TestHeal_BeforeTheDecision(t *testing.T) {
 
 // L3: while the cluster is whole nothing is written, for hours, with members that come and go gracefully.
 func TestWhole_NothingIsWritten(t *testing.T) {
+	long(t)
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(3)
 		time.Sleep(10 * time.Minute)
@@ -216,6 +218,7 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 
 // L1: the leader of the only side that reaches the store cannot reach it itself; another member of its side races in its place.
 func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
+	long(t)
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		for _, n := range []string{"n1", "n2", "n4", "n5"} {
@@ -257,6 +260,7 @@ func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 
 // A restarted member under its old name is another incarnation: it is admitted although the old one was downed.
 func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
+	long(t)
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
@@ -277,6 +281,7 @@ func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
 
 // Every strategy that counts instead of asking a lease resolves a clean cut on real Serf as well.
 func TestSplit_StrategiesWithoutALease(t *testing.T) {
+	long(t)
 	for strategy, winners := range map[string][]string{
 		"keep-majority": {"n1", "n2", "n3"}, "static-quorum": {"n1", "n2", "n3"}, "keep-oldest": {"n1", "n2", "n3"}, "keep-referee": {"n4", "n5"}, "down-all": nil,
 	} {

@@ -40,6 +40,7 @@ func (c *cluster) requireWhole(within time.Duration, names ...string) {
 // A store that loses its record while the cluster is whole is told again before anybody could start without knowing the verdict: newcomers,
 // later cuts and restarts go on as if nothing had happened (design rule 16).
 func TestForgets_WhileWhole(t *testing.T) {
+	long(t)
 	for _, how := range []string{"deleted", "restored"} {
 		t.Run(how, func(t *testing.T) {
 			clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
@@ -73,6 +74,7 @@ func TestForgets_WhileWhole(t *testing.T) {
 // The losers of a cut were away from the store, the winners' verdict is lost, and the losers get the store back: the winners have written it
 // back, and the losers go down by it.
 func TestForgets_RightAfterAVerdict(t *testing.T) {
+	long(t)
 	for _, how := range []string{"deleted", "restored"} {
 		t.Run(how, func(t *testing.T) {
 			clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, cl *clustertest.Cluster) {
@@ -146,6 +148,7 @@ func TestForgets_WhileNobodyRuns(t *testing.T) {
 // What an operator resets stays so, although the hosts remember a verdict in their state folders: one that is forgotten is not
 // written back by the next start, nor is one whose own token is spent.
 func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
+	long(t)
 	for name, verdictSpent := range map[string]bool{"token spent": false, "verdict spent": true} {
 		t.Run(name, func(t *testing.T) {
 			withDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster, _ *disks) {
@@ -171,6 +174,7 @@ func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 // The runbook's page about a spent token, played: nobody could win the next cut, a reset while members run is undone by them, and one with
 // all members stopped holds. They come back as one cluster that decides its cuts as before.
 func TestForgets_SpentTokenIsReset(t *testing.T) {
+	long(t)
 	for _, forget := range []bool{false, true} {
 		clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
 			c := &cluster{cl, t}

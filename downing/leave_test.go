@@ -80,6 +80,7 @@ func leaves(t *testing.T, f func(t *testing.T, c *cluster)) { virtual(t, cluster
 
 // A survivor that was scaled in is waited for by nobody after a power loss of the rest (finding B11).
 func TestLeave_ScaledInThenPowerLoss(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		before := c.Store.Snapshot().Record
@@ -99,6 +100,7 @@ func TestLeave_ScaledInThenPowerLoss(t *testing.T) {
 // After a full stop in peace whoever starts next is free, under whatever name. Members that leave at the same
 // moment write at most once each, fewer where they hear each other's goodbyes.
 func TestLeave_FullStopThenNewNames(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		before := c.Store.Snapshot()
@@ -116,6 +118,7 @@ func TestLeave_FullStopThenNewNames(t *testing.T) {
 // Of those that start after a full stop and cannot see each other, one part inherits the record, and the
 // other waits.
 func TestLeave_FullStopThenIslands(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		c.leave(allFive...)
@@ -159,6 +162,7 @@ func TestLeave_LastSurvivorHandsTheRecordOn(t *testing.T) {
 // A member that the last survivor did not know yet when it left takes the record over by itself, as soon as the
 // store takes it: nobody else may begin anew beside it.
 func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		for _, n := range upper {
@@ -195,6 +199,7 @@ func TestLeave_AmongSuspects(t *testing.T) {
 
 // Gossip does not reach everybody: a member that has missed a goodbye hears the next one, and suspects nobody.
 func TestLeave_AGoodbyeThatWasMissedIsSaidAgain(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
@@ -224,6 +229,7 @@ func TestLeave_InPeaceWarnsOfNothing(t *testing.T) {
 
 // The store is away when a member leaves: it leaves all the same, and is waited for.
 func TestLeave_StoreAway(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
 		c.Member("n3").Store.SetUnavailable(true)
@@ -266,6 +272,7 @@ func TestLeave_RecordedAndStillHere(t *testing.T) {
 // The node does not leave although it was told to, and the application goes on: it was recorded as left, so
 // it goes down.
 func TestLeave_FailedLeaveGoesDown(t *testing.T) {
+	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(name string, s *serf.Config) {
 			if name == "n3" {

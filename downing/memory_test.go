@@ -106,6 +106,7 @@ func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 // A survivor that has left in peace while it did not reach the store is remembered: after a stop of the whole cluster nobody waits for it. Without
 // folders it is waited for as if it had crashed: more than half of the survivors' hosts are here, so the lease decides.
 func TestMemory_NobodyWaitsForASurvivorThatLeft(t *testing.T) {
+	long(t)
 	for name, kept := range map[string]bool{"kept": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			dirs := map[string]string{"n1": t.TempDir(), "n2": t.TempDir(), "n3": t.TempDir()}

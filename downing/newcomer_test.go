@@ -75,6 +75,7 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 // A loser that starts again in the cut hears of the winners from a node that has not missed them yet, as from a Serf agent that lived on. To find
 // the cluster is to have an answer of its members: until the heal it waits, and writes no verdict against them.
 func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
+	long(t)
 	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second } // before Serf has missed anybody
 	virtual(t, soon, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -113,6 +114,7 @@ func (c *cluster) suspensions(name string) (n int) {
 // has answered it: it suspends nobody, and no further verdict is written (design rule 17). It shows as
 // joining meanwhile, and may crash.
 func TestStart_BehindABrokenLinkWaits(t *testing.T) {
+	long(t)
 	for _, broken := range []struct {
 		name string
 		cut  func(n *memnet.Network, a, b string) error

@@ -36,6 +36,9 @@ func TestSplit_ExactlyOneSideSurvives(t *testing.T) {
 		{"9|1", 10, [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.nodes > 5 {
+				long(t)
+			}
 			virtual(t, nil, func(t *testing.T, c *cluster) {
 				c.Form(tc.nodes)
 				require.NoError(t, c.Net.Partition(tc.groups...))
@@ -73,6 +76,7 @@ func (c *cluster) removes(stay, gone []string) {
 // Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do. The largest
 // group stays, or with indirectly-connected: down, as the reference has it, exactly these two go down.
 func TestPairCut_OneSideStays(t *testing.T) {
+	long(t)
 	for rule, stay := range map[strategies.IndirectlyConnected][]string{
 		strategies.KeepLargestGroup:        {"n1", "n3", "n4", "n5"},
 		strategies.DownIndirectlyConnected: {"n3", "n4", "n5"},
@@ -188,6 +192,7 @@ func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutS
 // Losers that reach the store are down within 100 ms of virtual time after the verdict was written, whatever their own failure
 // detector thinks.
 func TestDoubleActive_LosersReachTheStore(t *testing.T) {
+	long(t)
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
 	var q clustertest.Times
 	for i := range splits(20) {
@@ -200,6 +205,7 @@ func TestDoubleActive_LosersReachTheStore(t *testing.T) {
 
 // Losers that have not reached the store since the cut go down when the deadline that began with it is over: soon after the verdict.
 func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
+	long(t)
 	cfg := downing.DefaultConfig()
 	bound := timing.Compute(cfg.Timing(5, memberlist.DefaultLANConfig())).DoubleActive.CutOff
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}

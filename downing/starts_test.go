@@ -106,6 +106,7 @@ var (
 // A member that has found its cluster again, and waits for the answers of all, is cut off with the store: it
 // decides nothing. Nobody suspects it, so nobody would stand against its verdict.
 func TestStart_CutOffWhileItWaits(t *testing.T) {
+	long(t)
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(5)
 		c.crash("n5")
@@ -159,6 +160,7 @@ func TestStart_AllInTurnDuringACut(t *testing.T) {
 // goes down, waits, and joins after the heal. It does not matter whether there is a verdict behind them
 // (design rule 22).
 func TestStart_InIslands(t *testing.T) {
+	long(t)
 	for name, decided := range map[string]bool{"no verdict yet": false, "after a verdict": true} {
 		t.Run(name, func(t *testing.T) {
 			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
@@ -193,6 +195,7 @@ func TestStart_InIslands(t *testing.T) {
 // What only one part remembers is enough: the other one has lost its folders, takes itself for a first start,
 // and goes down by the verdict.
 func TestStart_InIslandsOfWhichOneRemembers(t *testing.T) {
+	long(t)
 	for name, forgetful := range map[string][]string{"the smaller forgets": lower, "the larger forgets": upper} {
 		t.Run(name, func(t *testing.T) {
 			withDisks(t, nil, func(t *testing.T, c *cluster, d *disks) {
@@ -230,6 +233,7 @@ func TestStart_AgainWhileItWaits(t *testing.T) {
 
 // One that never returns is waited for no longer than a partition takes: then the lease decides.
 func TestStart_OneDoesNotReturn(t *testing.T) {
+	long(t)
 	for name, decided := range map[string]bool{"no verdict yet": false, "a survivor of the last verdict": true} {
 		t.Run(name, func(t *testing.T) {
 			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
@@ -272,6 +276,7 @@ func TestStart_WhoeverComesBack(t *testing.T) {
 // Losers that were started again in the cut, without their folders and with nobody to join, are looked for by
 // the winners.
 func TestStart_LosersWithoutDisks(t *testing.T) {
+	long(t)
 	withDisks(t, nil, func(t *testing.T, c *cluster, d *disks) {
 		c.Form(5)
 		c.removes(upper, lower)
@@ -287,6 +292,7 @@ func TestStart_LosersWithoutDisks(t *testing.T) {
 // A member that left in peace, and cannot reach the others when it is started again, does not take their
 // place: they never missed it.
 func TestStart_OneThatLeftWaits(t *testing.T) {
+	long(t)
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(5)
 		time.Sleep(time.Minute)
@@ -323,6 +329,7 @@ func TestStart_InAWholeCluster(t *testing.T) {
 // Without a lease a start waits until more than half of the members that it remembers are there; two halves
 // wait for the heal.
 func TestStart_WithoutALease(t *testing.T) {
+	long(t)
 	keepMajority := func(_ string, c *downing.Config) { c.Strategy = "keep-majority" }
 	t.Run("a majority", func(t *testing.T) {
 		withDisks(t, keepMajority, func(t *testing.T, c *cluster, _ *disks) {
@@ -362,6 +369,7 @@ func without(names, those []string) []string {
 // A survivor that starts again on its own side of a cut has found its cluster at once. Whom its host could not reach stays a
 // suspect all the same: it must not work while the others of its side are suspended.
 func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
+	long(t)
 	undecided := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
 	withDisks(t, undecided, func(t *testing.T, c *cluster, d *disks) {
 		c.afterOneVerdict()

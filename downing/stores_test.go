@@ -49,6 +49,7 @@ func (c *cluster) requireAstray(names ...string) {
 // A member whose lease is in another store than that of most is suspended, and the others go on. Of two stores with as many members it is the one of
 // the oldest member that counts (design rule 20).
 func TestStores_TheOddOneIsSuspended(t *testing.T) {
+	long(t)
 	for name, c := range map[string]struct {
 		members int
 		astray  []string
@@ -82,6 +83,7 @@ func TestStores_TheOddOneIsSuspended(t *testing.T) {
 // However a cut goes through a cluster with two stores, at most one side is up, and only the cluster's own store has a say. Those that go on
 // are those of one store.
 func TestStores_InACut(t *testing.T) {
+	long(t)
 	all := clustertest.Names(5)
 	three, two := all[:3], all[3:]
 	for name, c := range map[string]struct {
@@ -145,6 +147,7 @@ func (m movable) Identity(context.Context) (string, error) {
 
 // A member goes on once its store is that of the others again: its address led elsewhere for a while, or theirs have followed.
 func TestStores_BackToOne(t *testing.T) {
+	long(t)
 	ids := make(map[string]*atomic.Pointer[string])
 	set := func(id string, names ...string) {
 		for _, n := range names {
@@ -174,6 +177,7 @@ func TestStores_BackToOne(t *testing.T) {
 
 // A store that cannot tell which one it is, and a member of an older version, which says nothing, are not compared.
 func TestStores_UnknownIsNotCompared(t *testing.T) {
+	long(t)
 	virtual(t, func(name string, c *downing.Config) {
 		if name != "n1" {
 			c.Store = struct{ lease.Store }{c.Store}
@@ -239,6 +243,7 @@ var most, rest = []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
 // What an operator asks about first is shown beside the lease: who is suspended, the verdict once, and who is down,
 // although that is the last thing that it does.
 func TestStores_Announce(t *testing.T) {
+	long(t)
 	slow := func(ctx context.Context) error { return sleep.For(ctx, time.Second) }
 	announcing(t, slow, func(t *testing.T, c *cluster, b *boards) {
 		c.Form(5)
@@ -257,6 +262,7 @@ func TestStores_Announce(t *testing.T) {
 
 // Who is suspended again and again in one incident says so once.
 func TestStores_AnnounceFlapping(t *testing.T) {
+	long(t)
 	announcing(t, func(context.Context) error { return nil }, func(t *testing.T, c *cluster, b *boards) {
 		c.Form(5)
 		for range 5 {

@@ -21,6 +21,7 @@ func (c *cluster) fill(name string, bytes int) {
 // long it lasts; it tells the others that it is still the member that it was, so that nobody is decided about; and it goes on as
 // soon as its tags fit again.
 func TestTags_Full(t *testing.T) {
+	long(t)
 	m := newMeters(t)
 	config := func(name string, d *downing.Config) { m.config(name, d); clustertest.MajorityFirst(name, d) }
 	virtual(t, config, func(t *testing.T, c *cluster) {
@@ -51,6 +52,7 @@ func TestTags_Full(t *testing.T) {
 
 // While its tags are full a member is one of its side as before: a cut is decided by the sides as they are.
 func TestTags_FullInACut(t *testing.T) {
+	long(t)
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(3)
 		c.fill("n2", 480)

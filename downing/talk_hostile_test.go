@@ -144,6 +144,7 @@ func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
 // Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody, fill no memory, and do not keep a member from
 // its work: a partition in the middle of them is resolved.
 func TestFlood_OfQuestions(t *testing.T) {
+	long(t)
 	var log logtest.Log
 	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
 		tap := c.tapped("n2")

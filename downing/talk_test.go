@@ -291,6 +291,7 @@ func TestTalk_MemberThatLeavesStillAnswers(t *testing.T) {
 
 // How long it takes until all have answered, with Serf's LAN settings and 1 ms from node to node.
 func TestAsk_HowLongItTakes(t *testing.T) {
+	long(t)
 	for _, n := range []int{5, 20} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			if n > 5 && testing.Short() {

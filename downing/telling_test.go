@@ -185,6 +185,7 @@ func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 
 // A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom any part names.
 func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
+	long(t)
 	var log logtest.Log
 	virtual(t, func(name string, c *downing.Config) { c.Logger = log.Logger(); clustertest.MajorityFirst(name, c) }, func(t *testing.T, c *cluster) {
 		long := strings.Repeat("x", 110)

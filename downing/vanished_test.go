@@ -16,6 +16,7 @@ import (
 
 // Whatever takes members that cannot be reached from Serf's list, one side goes on: the list is no proof that they have ended (design rule 15).
 func TestVanished_OneSideGoesOn(t *testing.T) {
+	long(t)
 	three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
 	forgets := func(after time.Duration) func(string, *serf.Config) {
 		return func(_ string, s *serf.Config) { s.ReconnectTimeout, s.ReapInterval = after, 2*time.Second }
@@ -118,6 +119,7 @@ func TestVanished_SecondNodeOfOneName(t *testing.T) {
 
 // A member without a resolver that crashes is no partition for ever: it is decided about like any other, or does not count.
 func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
+	long(t)
 	for _, lone := range []bool{false, true} {
 		virtual(t, nil, func(t *testing.T, c *cluster) {
 			names := []string{"n1"}

@@ -317,6 +317,9 @@ func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
 // A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however long the store was
 // away: nobody else ever waits it out.
 func TestForever_IsUndoneHoweverLongTheStoreWasAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a month of virtual time: run without -short")
+	}
 	forever := lease.Proposal{For: lease.Infinite}
 	for name, doubt := range map[string]func(w *world, a *lease.Lease, v *leasetest.Faulty){
 		"a release in doubt": func(w *world, a *lease.Lease, v *leasetest.Faulty) {

@@ -407,6 +407,9 @@ func load(r *clustertest.Round, withLeases bool) clustertest.Load {
 }
 
 func TestRounds_TheResourcesSeeTokensInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays for long: run without -short")
+	}
 	for _, way := range []string{"without leases", "with leases"} {
 		t.Run(way, func(t *testing.T) {
 			clustertest.PlayRounds(t, 2, func(r *clustertest.Round) clustertest.Load { return load(r, way == "with leases") })

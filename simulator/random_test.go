@@ -15,6 +15,9 @@ import (
 // Every seed gives a scenario that validates, the same each time and another one than all others, and that is the same after it was a file.
 // Everything that a file can say is said now and then.
 func TestRandom_SaysEverythingInAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 2,000 files: run without -short")
+	}
 	const seeds = 1000
 	different, said := make(map[string]bool), make(map[string]int)
 	least := map[string]int{
@@ -54,7 +57,10 @@ func TestRandom_SaysEverythingInAFile(t *testing.T) {
 
 // Most runs come to a decision, many leave somebody, and when they end nothing more would happen.
 func TestRandom_ThingsHappen(t *testing.T) {
-	const seeds = 300
+	seeds := 300
+	if testing.Short() {
+		seeds /= 5
+	}
 	var decided, left, again int
 	var virtual time.Duration
 	for seed := range uint64(seeds) {
@@ -79,7 +85,7 @@ func TestRandom_ThingsHappen(t *testing.T) {
 	require.Greater(t, decided, seeds/2)
 	require.Greater(t, left, seeds/3)
 	require.Greater(t, again, seeds/4)
-	require.Less(t, virtual, seeds*30*time.Minute)
+	require.Less(t, virtual, time.Duration(seeds)*30*time.Minute)
 }
 
 func BenchmarkRandom(b *testing.B) {

@@ -252,6 +252,9 @@ func TestRun_Child(t *testing.T) {
 
 // Both commands that a failure prints are run as they are: each shows what was printed.
 func TestRun_TheCommandsReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: run without -short")
+	}
 	bin := t.TempDir()
 	sh := func(command string, env ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), "sh", "-c", command)

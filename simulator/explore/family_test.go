@@ -13,6 +13,9 @@ import (
 // Walks that cover each other are alike: when both are made, they have as many states, edges and rests. And some do not
 // cover each other, because the strategy or the resolvers can tell the names apart.
 func TestFamily_CoveredWalksAreAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes every walk twice: run without -short")
+	}
 	plans := []Exhaustive{
 		{Members: 3, Faults: Faults{Lost: 1, Crashes: 1}},
 		{Members: 3, Faults: Faults{Lost: 1}, Watch: true, NoStore: 1},

@@ -92,6 +92,9 @@ func checkerNames(t *testing.T, dir string) map[string]string {
 
 // Five mutants against the cheap steps: the runner works on this very tree.
 func TestQuick_AllAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and tests the core six times: run without -short")
+	}
 	quick := slices.DeleteFunc(library(t), func(m *mutant) bool { return !m.Quick })
 	require.Len(t, quick, 5)
 	var stdout, stderr bytes.Buffer
