@@ -65,8 +65,6 @@ type Config struct {
 
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
-	// Observe, if set, is called with everything that happens, in order. It must not block.
-	Observe func(Occurrence)
 	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be stopped: for tests of pauses.
 	Pause func()
 }

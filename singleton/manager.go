@@ -137,24 +137,18 @@ func (m *Manager) function(r *drive.Run) func(context.Context) error {
 	return func(ctx context.Context) error { return m.cfg.Run(context.WithValue(ctx, runKey{}, run), run) }
 }
 
-// happened tells the log, whoever watches, and the locators what becomes of a run.
+// happened tells the log, and the locators, what becomes of a run.
 func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	log := m.cfg.Logger.With("singleton", m.cfg.Name, "run", r.Number)
 	switch what {
 	case drive.Started:
 		log.Info("sbr: a singleton starts", "token", r.Token, "from", r.From)
-		m.observe(OccurredStarted, "the function starts", r)
 		m.locator.Load().at.Started(m.driver.Self, 0, r.Token)
-		return
 	case drive.NotStarted:
 		log.Warn("sbr: a singleton does not start", "token", r.Token, "because", why)
-		return
-	case drive.Stopping:
-		m.observe(OccurredStop, why, r)
-	case drive.Ended:
-		m.observe(OccurredEnded, "the function has returned", r)
+	case drive.Stopping, drive.Ended:
+		m.locator.Load().at.Ended(m.driver.Self, 0, r.Token)
 	}
-	m.locator.Load().at.Ended(m.driver.Self, 0, r.Token)
 }
 
 // ended says what is to be done once the function has returned.
@@ -172,15 +166,8 @@ func (m *Manager) ended(r *drive.Run, err error, took time.Duration) slot.RunEnd
 	return e
 }
 
-// explained tells whoever watches what the machine says.
+// explained keeps for Status what the machine says.
 func (m *Manager) explained(e slot.Explain) []any {
 	m.last = e.Text
-	m.observe(string(e.Topic), e.Text, &drive.Run{})
 	return nil
-}
-
-func (m *Manager) observe(kind, text string, r *drive.Run) {
-	if m.cfg.Observe != nil {
-		m.cfg.Observe(Occurrence{At: time.Now(), Kind: kind, Text: text, Run: r.Number, Token: r.Token})
-	}
 }

@@ -6,25 +6,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// Occurrence is something that happened to a singleton on this member, for people who watch.
-type Occurrence struct {
-	// At is the wall clock time.
-	At time.Time
-	// Kind is one of the Occurred constants, or a topic of package handover.
-	Kind string
-	// Text says it in words.
-	Text string
-	// Run and Token are those of the run, where there is one.
-	Run, Token uint64
-}
-
-// The kinds of occurrence that package handover has no topic for.
-const (
-	OccurredStarted = "run-started"
-	OccurredStop    = "run-must-stop"
-	OccurredEnded   = "run-ended"
-)
-
 // Status is what a Manager does.
 type Status struct {
 	Name string `json:"name"`

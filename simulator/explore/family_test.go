@@ -128,7 +128,6 @@ func TestPlan_Refuses(t *testing.T) {
 		"9 members: it must be":                                        func(e *Exhaustive) { e.Members = MaxMembers + 1 },
 		"-1 lost: it must be a number from 0 to 9":                     func(e *Exhaustive) { e.Lost = -1 },
 		"4 members without the store: it must be a number from 0 to 3": func(e *Exhaustive) { e.NoStore = 4 },
-		"sides that decide 0s apart: it must be more than 0s":          func(e *Exhaustive) { e.Apart = []time.Duration{0} },
 		"stable-after is auto":                                         func(e *Exhaustive) { e.Resolver.StableAfter = -1 },
 	} {
 		bad := good

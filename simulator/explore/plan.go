@@ -23,16 +23,14 @@ type Exhaustive struct {
 	// LateCut and Watch are those of Walk.
 	LateCut bool `json:"late-detection"`
 	Watch   bool `json:"watch"`
-	// Apart are the distances in time between sides that do not decide at the same moment. Empty: defaultApart.
-	Apart []time.Duration `json:"-"`
 	// Resolver and Strategy are the rules.
 	Resolver sbr.Config   `json:"-"`
 	Strategy sbr.Strategy `json:"-"`
 }
 
-// defaultApart are a distance in which a side decides while the race of the one before may be under way, and one after which the
-// winner has given the lease back.
-func defaultApart(c sbr.Config) []time.Duration {
+// apart are the distances in time between sides that do not decide at the same moment: one in which a side decides while the race of
+// the one before may be under way, and one after which the winner has given the lease back.
+func apart(c *sbr.Config) []time.Duration {
 	return []time.Duration{2 * time.Second, c.StableAfter + c.LeaseDeadline + c.ReleaseAfter}
 }
 
@@ -41,14 +39,11 @@ func (e Exhaustive) Plan() ([]Family, error) {
 	if err := e.validate(); err != nil {
 		return nil, err
 	}
-	if len(e.Apart) == 0 {
-		e.Apart = defaultApart(e.Resolver)
-	}
 	var plan []Family
 	index := make(map[string]int)
 	for _, p := range partitions(e.Members) {
 		for _, levels := range orders(len(p)) {
-			for k, by := range e.Apart {
+			for k, by := range apart(&e.Resolver) {
 				if k > 0 && slices.Max(levels) == 0 {
 					break // all at one moment: there is no distance
 				}
@@ -96,11 +91,6 @@ func (e Exhaustive) validate() error {
 	}
 	if e.Restarts > 0 && 2*e.Members > MaxMembers {
 		return fmt.Errorf("explore: %d members that restart: it must be at most %d", e.Members, MaxMembers/2)
-	}
-	for _, by := range e.Apart {
-		if by <= 0 {
-			return fmt.Errorf("explore: sides that decide %v apart: it must be more than 0s", by)
-		}
 	}
 	if err := e.Resolver.Validate(); err != nil {
 		return fmt.Errorf("explore: %w", err)

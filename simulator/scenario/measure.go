@@ -13,12 +13,8 @@ import (
 
 // Measures says what a run cost: see world.Activity.
 type Measures struct {
-	// Passed is about the promises and the expectations, as in Result.
-	Passed bool
 	// BothSides survived: at the end two members that cannot reach each other are up. Nobody is up at the end.
 	BothSides, Nobody bool
-	// Survivors is how many are up at the end.
-	Survivors int
 	// DoubleActive is how long two sides were up after their partition was decided, NobodyActive how long nobody was; only of Run and
 	// Measure, as is BothSides.
 	DoubleActive, NobodyActive time.Duration

@@ -155,7 +155,7 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	r.Passed = len(r.Failures) == 0
 	r.TraceHash = w.Hash()
 	r.Coverage = played.observed.Coverage
-	r.Measures = Measures{Passed: r.Passed, Nobody: len(r.Survivors) == 0, Survivors: len(r.Survivors), Resolved: after, Settled: resolved}
+	r.Measures = Measures{Nobody: len(r.Survivors) == 0, Resolved: after, Settled: resolved}
 	if played.observed.Measure {
 		r.measured(w.Activity())
 	}

@@ -82,8 +82,8 @@ type claim struct {
 	id sbr.ID
 	// phase is what it has told; Idle if it has only been ordered to take it.
 	phase slot.Phase
-	// number is the order by which it has it, token that of its lease.
-	number, token uint64
+	// number is the order by which it has it.
+	number uint64
 	// ordered is the newest order to it that it may not have seen yet; 0: it has seen all.
 	ordered uint64
 }

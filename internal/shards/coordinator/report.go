@@ -171,7 +171,7 @@ func (m *Machine) note(s int, id sbr.ID, e message.Entry) {
 			return
 		case c.ordered > e.Seen: // it may take it yet
 			m.dirty = m.dirty || c.phase != slot.Idle
-			c.phase, c.number, c.token = slot.Idle, 0, 0
+			c.phase, c.number = slot.Idle, 0
 		default:
 			m.drop(s, id)
 		}
@@ -180,7 +180,7 @@ func (m *Machine) note(s int, id sbr.ID, e message.Entry) {
 	}
 	c := h.claimed(id)
 	m.dirty = m.dirty || c.phase != e.Phase || c.number != e.Number
-	c.phase, c.number, c.token = e.Phase, e.Number, e.Token
+	c.phase, c.number = e.Phase, e.Number
 	if e.Seen >= c.ordered {
 		c.ordered = 0
 	}
