@@ -40,12 +40,13 @@ func runStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 	runAll(t, newHarness, watchTests)
 }
 
-// RunLease runs the part that checks the lease algorithm over the backend.
+// RunLease runs the part that checks the lease algorithm over the backend, and the locks on top of it.
 func RunLease(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	runAll(t, newHarness, leaseTests)
 	runAll(t, newHarness, timedTests)
 	runAll(t, newHarness, historyTests)
+	runAll(t, newHarness, lockTests)
 }
 
 const (
