@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
 
@@ -206,40 +207,22 @@ func withTags(tags, ours map[string]string) map[string]string {
 // set.
 const tagsEvery = 2 * time.Second
 
-// tagBytes is how many bytes Serf's encoding of tags takes (msgpack, with a byte in front).
+// tagBytes is how many bytes Serf's encoding of tags takes, with a byte in front.
 func tagBytes(tags map[string]string) int {
-	n := 1 + mapHead(len(tags))
-	for key, value := range tags {
-		n += textSize(key) + textSize(value)
-	}
-	return n
+	var encoded []byte
+	_ = codec.NewEncoderBytes(&encoded, &codec.MsgpackHandle{}).Encode(tags) // texts can always be encoded
+	return 1 + len(encoded)
 }
 
-func mapHead(entries int) int {
-	if entries < 16 {
-		return 1
-	}
-	return 3
-}
-
-func textSize(s string) int {
-	if len(s) < 32 {
-		return 1 + len(s)
-	}
-	return 3 + len(s)
-}
-
-// reserve is the room that is kept free for the tags that may have to be set later.
-func reserve(tags map[string]string) (n int) {
+// withReserve returns tags with the longest values of those that may have to be set later.
+func withReserve(tags map[string]string) map[string]string {
+	tags = maps.Clone(tags)
 	for key, longest := range map[string]string{TagIn: "1y2p0ij32e8e7", TagStore: "12345678"} { // the largest token; any hash
-		switch now, there := tags[key]; {
-		case !there:
-			n += textSize(key) + textSize(longest)
-		case isNew(now):
-			n += textSize(longest) - textSize(now)
+		if now, there := tags[key]; !there || isNew(now) {
+			tags[key] = longest
 		}
 	}
-	return n
+	return tags
 }
 
 // offering is what this member offers. Loop only.
@@ -291,7 +274,7 @@ func (e *engine) offer(topic string, on bool, done chan<- error) {
 	if m := named(list, e.self.Name); m != nil {
 		all = withTags(m.Tags, tags)
 	}
-	if n := tagBytes(all) + reserve(all); on && n > memberlist.MetaMaxSize {
+	if n := tagBytes(withReserve(all)); on && n > memberlist.MetaMaxSize {
 		done <- fmt.Errorf("%w: with %s they take %d bytes, and Serf allows %d", ErrTagsFull, topic, n, memberlist.MetaMaxSize)
 		return
 	}
