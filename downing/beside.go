@@ -36,8 +36,8 @@ type Agent interface {
 	// Members is Serf's list as it was last read, and when it was asked for: this member is sure of nothing
 	// younger (Peers.Sure). It never blocks. The list is current from one reading to the moment in which the
 	// agent fails to answer the next; from then on silence says why: one of the errors above, or whatever wraps
-	// it. A restarted agent has forgotten the others: whoever it does not list any more, and did not list as
-	// left or removed before, is listed as failed.
+	// it. A restarted agent has forgotten the others, and its tags: whoever it does not list any more, and did
+	// not list as left or removed before, is listed as failed.
 	Members() (list []serf.Member, asked time.Time, silence error)
 	// Tag sets and deletes tags of the agent's own node and leaves all others as they are.
 	Tag(ctx context.Context, set map[string]string, remove []string) error
@@ -102,6 +102,9 @@ func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err er
 	e.node = node
 	e.identify(&self)
 	e.gossip = e.cfg.Gossip
+	if p == nil {
+		e.cfg.Probe.Neighbours = 0
+	}
 	e.keepOut = newKeepOut(nil, e.self.ID, e.onRefused)
 	seen := e.self.Seen
 	if sbr.NeedsLease(e.strategy) {

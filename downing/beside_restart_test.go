@@ -44,17 +44,29 @@ func (b *besides) reboot(name string, join ...string) {
 	a.setSilent(false)
 }
 
-// An agent that restarts and is told to join nobody knows nobody. Its member sees no cluster of one, and brings it back to the others.
+// An agent that restarts and is told to join nobody knows nobody. Its member sees no cluster of one, and brings it back to the others,
+// with its tags, also where nobody probes anybody.
 func TestBeside_AgentRestartsAlone(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
-		b.reboot("n3")
-		time.Sleep(time.Second)
-		require.Len(t, b.provider("n3").Status().Members, 3)
-		b.Whole(3)
-		require.Len(t, b.Up(), 3)
-		require.Empty(t, b.Store.History())
-	})
+	for name, config := range map[string]func(string, *downing.Config){
+		"with probes": nil, "without": func(_ string, c *downing.Config) { c.Probe.Neighbours = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside(t, config, func(t *testing.T, b *besides) {
+				b.bootAll(3)
+				b.reboot("n3")
+				time.Sleep(time.Second)
+				require.Len(t, b.provider("n3").Status().Members, 3)
+				time.Sleep(5 * time.Second)
+				node, err := b.agents["n3"].answering()
+				require.NoError(t, err)
+				require.Len(t, node.Members(), 3)
+				require.NotEmpty(t, node.LocalMember().Tags[downing.TagUID])
+				b.Whole(3)
+				require.Len(t, b.Up(), 3)
+				require.Empty(t, b.Store.History())
+			})
+		})
+	}
 }
 
 // An agent restarts in the middle of a partition: still exactly one side survives, and nobody alone is a side.

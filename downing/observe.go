@@ -50,6 +50,11 @@ func (e *engine) poll() {
 	}
 	e.weigh(false)
 	e.seek(list)
+	if _, ok := e.node.(*beside); ok && !e.cfg.Probe.On() { // otherwise those that answer
+		for id := range e.members.known {
+			e.reconnect(id)
+		}
+	}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -141,8 +146,9 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 	return true
 }
 
-// reconnect joins a member again that answers probes although Serf calls it failed. Serf would do so too, but
-// only every half a minute on average, and until then a partition that has healed still looks like one.
+// reconnect joins a member again that Serf calls failed, once in a while. Serf would do so too, but only every half a
+// minute on average, and until then a partition that has healed still looks like one; an agent that has restarted
+// has forgotten whom it could join.
 func (e *engine) reconnect(id sbr.ID) {
 	k := e.members.known[id]
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {

@@ -175,8 +175,8 @@ func (e *engine) keepTags(list []serf.Member) {
 	if e.offering.failed {
 		e.withoutTags("the tags of this node cannot be set: nobody can tell what this member is")
 	} else {
-		e.log.Error("sbr: the tags of this member were replaced without those of the resolver, putting them back: " +
-			"begin with the tags of LocalMember when you call SetTags")
+		e.log.Error("sbr: the node has lost the tags of this member, putting them back: an agent that restarts forgets them, " +
+			"and an application that calls SetTags has to begin with those of LocalMember")
 	}
 	e.setTags()
 }

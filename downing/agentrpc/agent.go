@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -35,9 +34,7 @@ type Agent struct {
 	soon   chan struct{}    // the members should be read
 	lines  map[string]*line // by name of the queries; never changed
 
-	tagging   chan struct{} // admits one Tag at a time
-	tags      tags
-	rejoining atomic.Bool
+	tagging chan struct{} // admits one Tag at a time
 }
 
 var _ downing.Agent = (*Agent)(nil)
@@ -200,26 +197,15 @@ func (a *Agent) resynchronise(ctx context.Context, l *link) error {
 	if err != nil {
 		return err
 	}
-	self, ok := find(list, name)
-	if !ok {
+	if _, ok := find(list, name); !ok {
 		return fmt.Errorf("it does not list its own node %s", name)
 	}
 	if a.roster.self == "" {
 		a.roster.self = name
 	}
-	if a.tags.missing(self.Tags) {
-		a.log.Info("sbr: the Serf agent has lost the tags of this member, setting them again")
-		if err := a.retag(ctx); err != nil {
-			return err
-		}
-		if list, err = a.readMembers(ctx, l); err != nil {
-			return err
-		}
-	}
 	if a.roster.read(list, asked, true) {
 		a.changed()
 	}
-	a.rejoin()
 	return nil
 }
 

@@ -16,8 +16,8 @@
 //
 //   - Members never blocks, and is current only while the agent answers: an agent that hangs is noticed within Options.Interval + Options.Timeout.
 //   - An agent that restarts has forgotten the others. Those that it listed before, as anything but left, and does not list any more are
-//     reported as failed until it lists them again or Remove is called for them: a lonely agent never looks like a whole cluster. It is made to
-//     join those that were alive, and gets the tags back that Tag had set, before Members is current again.
+//     reported as failed until it lists them again or Remove is called for them: a lonely agent never looks like a whole cluster. To join
+//     one of them, and to set the tags again that it has forgotten as well, is the provider's part.
 //   - A connection that is lost is made again, with growing pauses up to one second; then members are read anew, and AgentEvents.Changed is called.
 //   - Remove removes only a member that is failed when the agent is asked right before, and never erases one.
 //   - Nothing that is received grows a queue: what does not fit is dropped, and counted.

@@ -2,9 +2,7 @@ package agentrpc
 
 import (
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,13 +18,8 @@ type roster struct {
 	asked  time.Time // when the list was asked for
 	why    error     // the agent does not answer; nil while the list is current
 	listed []serf.Member
-	// lost are members that an earlier life of the agent listed and this one does not.
-	lost map[string]lostMember
-}
-
-type lostMember struct {
-	member serf.Member // as failed
-	alive  bool        // it was alive, or leaving, so it is worth a join
+	// lost are members that an earlier life of the agent listed and this one does not, as failed.
+	lost map[string]serf.Member
 }
 
 // members is the list, in a slice of the caller's own, when it was asked for, and why the agent does not
@@ -36,7 +29,7 @@ func (r *roster) members() ([]serf.Member, time.Time, error) {
 	defer r.mu.Unlock()
 	list := slices.Clone(r.listed)
 	for _, name := range slices.Sorted(maps.Keys(r.lost)) {
-		list = append(list, r.lost[name].member)
+		list = append(list, r.lost[name])
 	}
 	return list, r.asked, r.why
 }
@@ -64,11 +57,10 @@ func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed 
 
 func (r *roster) lose(m serf.Member) {
 	if r.lost == nil {
-		r.lost = make(map[string]lostMember)
+		r.lost = make(map[string]serf.Member)
 	}
-	alive := m.Status != serf.StatusFailed
 	m.Status = serf.StatusFailed
-	r.lost[m.Name] = lostMember{member: m, alive: alive}
+	r.lost[m.Name] = m
 }
 
 // blind notes that the agent does not answer, and why, and reports whether that is new.
@@ -95,30 +87,10 @@ func (r *roster) forget(name string) bool {
 	return ok
 }
 
-// toJoin are the addresses of lost members that were alive.
-func (r *roster) toJoin() (addrs []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name, l := range r.lost {
-		if l.alive {
-			addrs = append(addrs, joinAddress(name, net.JoinHostPort(l.member.Addr.String(), strconv.Itoa(int(l.member.Port)))))
-		}
-	}
-	return addrs
-}
-
 func (r *roster) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.listed) + len(r.lost)
-}
-
-// joinAddress is what a Serf agent joins; without a name it is whoever answers there.
-func joinAddress(name, addr string) string {
-	if name == "" {
-		return addr
-	}
-	return name + "/" + addr
 }
 
 func sameMember(a, b serf.Member) bool {

@@ -2,9 +2,7 @@ package agentrpc
 
 import (
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,25 +42,24 @@ func textOf(list []serf.Member) string {
 // Each step is a list that was read; one with a * is the first of a new connection, which may be to an agent that restarted.
 func TestRoster(t *testing.T) {
 	for rule, tc := range map[string]struct {
-		steps  []string
-		want   string
-		toJoin string
+		steps []string
+		want  string
 	}{
-		"what the agent lists is the truth":                          {steps: []string{"* n1 n2", "n1 n2:failed n3"}, want: "n1 n2:failed n3"},
-		"who is reaped or pruned while the agent runs is gone":       {steps: []string{"* n1 n2 n3:failed", "n1"}, want: "n1"},
-		"who was alive before a restart is failed, and to be joined": {steps: []string{"* n1 n2 n3", "* n1"}, want: "n1 n2:failed n3:failed", toJoin: "n2/10.0.0.2:7946 n3/10.0.0.3:7946"},
-		"who was leaving is failed":                                  {steps: []string{"* n1 n2:leaving", "* n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
-		"who had failed is failed, and not worth a join":             {steps: []string{"* n1 n2:failed", "* n1"}, want: "n1 n2:failed"},
-		"who had left is gone":                                       {steps: []string{"* n1 n2:left", "* n1"}, want: "n1"},
-		"what is lost stays lost over more readings":                 {steps: []string{"* n1 n2", "* n1", "n1", "n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
-		"what is lost stays lost over a second restart":              {steps: []string{"* n1 n2", "* n1", "* n1"}, want: "n1 n2:failed", toJoin: "n2/10.0.0.2:7946"},
-		"until it is listed again":                                   {steps: []string{"* n1 n2", "* n1", "n1 n2", "n1"}, want: "n1"},
-		"or listed as left":                                          {steps: []string{"* n1 n2", "* n1", "n1 n2:left"}, want: "n1 n2:left"},
-		"or as another incarnation":                                  {steps: []string{"* n1 n2/a", "* n1", "n1 n2/b"}, want: "n1 n2/b"},
-		"it keeps the tags of its incarnation":                       {steps: []string{"* n1 n2/a", "* n1"}, want: "n1 n2:failed/a", toJoin: "n2/10.0.0.2:7946"},
-		"a connection lost without a restart loses nobody":           {steps: []string{"* n1 n2 n3:failed", "* n1 n2 n3:failed"}, want: "n1 n2 n3:failed"},
-		"the agent's own node is never lost":                         {steps: []string{"* n1 n2", "* n2"}, want: "n2"},
-		"some are lost":                                              {steps: []string{"* n1 n2 n3", "* n1 n3"}, want: "n1 n3 n2:failed", toJoin: "n2/10.0.0.2:7946"},
+		"what the agent lists is the truth":                    {steps: []string{"* n1 n2", "n1 n2:failed n3"}, want: "n1 n2:failed n3"},
+		"who is reaped or pruned while the agent runs is gone": {steps: []string{"* n1 n2 n3:failed", "n1"}, want: "n1"},
+		"who was alive before a restart is failed":             {steps: []string{"* n1 n2 n3", "* n1"}, want: "n1 n2:failed n3:failed"},
+		"who was leaving is failed":                            {steps: []string{"* n1 n2:leaving", "* n1"}, want: "n1 n2:failed"},
+		"who had failed is failed":                             {steps: []string{"* n1 n2:failed", "* n1"}, want: "n1 n2:failed"},
+		"who had left is gone":                                 {steps: []string{"* n1 n2:left", "* n1"}, want: "n1"},
+		"what is lost stays lost over more readings":           {steps: []string{"* n1 n2", "* n1", "n1", "n1"}, want: "n1 n2:failed"},
+		"what is lost stays lost over a second restart":        {steps: []string{"* n1 n2", "* n1", "* n1"}, want: "n1 n2:failed"},
+		"until it is listed again":                             {steps: []string{"* n1 n2", "* n1", "n1 n2", "n1"}, want: "n1"},
+		"or listed as left":                                    {steps: []string{"* n1 n2", "* n1", "n1 n2:left"}, want: "n1 n2:left"},
+		"or as another incarnation":                            {steps: []string{"* n1 n2/a", "* n1", "n1 n2/b"}, want: "n1 n2/b"},
+		"it keeps the tags of its incarnation":                 {steps: []string{"* n1 n2/a", "* n1"}, want: "n1 n2:failed/a"},
+		"a connection lost without a restart loses nobody":     {steps: []string{"* n1 n2 n3:failed", "* n1 n2 n3:failed"}, want: "n1 n2 n3:failed"},
+		"the agent's own node is never lost":                   {steps: []string{"* n1 n2", "* n2"}, want: "n2"},
+		"some are lost":                                        {steps: []string{"* n1 n2 n3", "* n1 n3"}, want: "n1 n3 n2:failed"},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			r := roster{self: "n1"}
@@ -73,9 +70,6 @@ func TestRoster(t *testing.T) {
 			list, _, silence := r.members()
 			require.NoError(t, silence)
 			require.Equal(t, tc.want, textOf(list))
-			addrs := r.toJoin()
-			slices.Sort(addrs)
-			require.Equal(t, tc.toJoin, strings.Join(addrs, " "))
 			require.True(t, r.blind(errors.New("gone")))
 			require.False(t, r.blind(errors.New("gone")), "that is no news")
 			list, _, silence = r.members()
@@ -127,23 +121,17 @@ func TestStatusOf_UnknownIsFailed(t *testing.T) {
 	}
 }
 
-func TestTags_MissingUntilTheyAreWhatWasSet(t *testing.T) {
-	var tg tags
-	require.False(t, tg.missing(map[string]string{"a": "1"}), "nothing was set")
-	tg.add(map[string]string{"uid": "x", "cfg": "1"}, []string{"old"})
+func TestTagged(t *testing.T) {
+	set, remove := map[string]string{"uid": "x", "cfg": "1"}, []string{"old"}
 	for _, tc := range []struct {
 		has  map[string]string
 		want bool
 	}{
-		{nil, true}, {map[string]string{"uid": "x"}, true}, {map[string]string{"uid": "y", "cfg": "1"}, true},
-		{map[string]string{"uid": "x", "cfg": "1", "old": ""}, true}, {map[string]string{"uid": "x", "cfg": "1", "role": "web"}, false},
+		{nil, false}, {map[string]string{"uid": "x"}, false}, {map[string]string{"uid": "y", "cfg": "1"}, false},
+		{map[string]string{"uid": "x", "cfg": "1", "old": ""}, false}, {map[string]string{"uid": "x", "cfg": "1", "role": "web"}, true},
 	} {
-		require.Equal(t, tc.want, tg.missing(tc.has), tc.has)
+		require.Equal(t, tc.want, tagged(tc.has, set, remove), tc.has)
 	}
-	tg.add(nil, []string{"uid", "cfg"})
-	set, remove := tg.all()
-	require.Empty(t, maps.Clone(set))
-	require.Equal(t, []string{"cfg", "old", "uid"}, remove)
-	tg.add(map[string]string{"uid": "z"}, []string{"uid"})
-	require.False(t, tg.missing(map[string]string{"uid": "z"}), "what is set and removed at once is set")
+	require.True(t, tagged(map[string]string{"uid": "z"}, map[string]string{"uid": "z"}, []string{"uid"}),
+		"what is set and removed at once is set")
 }

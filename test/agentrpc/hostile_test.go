@@ -65,8 +65,7 @@ type impostor struct {
 
 	refused   atomic.Int64 // how much of an answer had been sent when it was cut off
 	onMembers func()
-	joins     [][]byte // requests to join
-	hangsUp   bool     // at a leave
+	hangsUp   bool // at a leave
 }
 
 func packMember(name, status string) []byte {
@@ -147,9 +146,6 @@ func (i *impostor) serve(c net.Conn) {
 		case bytes.Contains(request, []byte("\xa5leave")):
 			i.mu.Unlock()
 			continue // it takes its time
-		case bytes.Contains(request, []byte("\xa4join")):
-			i.joins = append(i.joins, bytes.Clone(request))
-			answer = append(answer, packMap(field{"Num", packNumber(1)})...)
 		case bytes.Contains(request, []byte("query:"+wire.FrameQuery)):
 			if i.talk != nil {
 				answer = append(answer, i.talk()...)
@@ -227,29 +223,18 @@ func TestStream_RecordsOfAnyKind(t *testing.T) {
 	require.True(t, s.current())
 }
 
-// An agent that has restarted is made to join those that were alive, and those alone, until it lists them.
-func TestRestart_JoinsThoseThatWereAlive(t *testing.T) {
+// Whom an agent has forgotten by a restart is failed until it lists them again, but those that had left.
+func TestRestart_TheForgottenAreFailed(t *testing.T) {
 	i := newImpostor(t, streamed())
 	i.restart(packMember("n1", "alive"), packMember("n2", "alive"), packMember("n3", "failed"), packMember("n4", "left"))
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	s.sees(t, map[string]string{"n1": "alive", "n2": "alive", "n3": "failed", "n4": "left"})
 	i.restart(packMember("n1", "alive"))
 	s.sees(t, map[string]string{"n1": "alive", "n2": "failed", "n3": "failed"})
-	joins := func() [][]byte {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		return i.joins
-	}
-	eventually(t, "it joins", func() bool { return len(joins()) > 1 })
 	i.mu.Lock()
 	i.members = packMap(field{"Members", packList(packMember("n1", "alive"), packMember("n2", "alive"))})
 	i.mu.Unlock()
 	s.sees(t, map[string]string{"n1": "alive", "n2": "alive", "n3": "failed"})
-	for _, j := range joins() {
-		require.Contains(t, string(j), "n2/127.0.0.1:1")
-		require.NotContains(t, string(j), "n3/")
-		require.NotContains(t, string(j), "n4/")
-	}
 }
 
 // More than the sidecar takes in a second: what is too much is dropped, and members stay current.
