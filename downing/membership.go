@@ -30,13 +30,16 @@ type membership struct {
 	cutOff func(sbr.ID) bool
 	// unlisted are members that Serf lists no longer and that have not ended, by what tells incarnations
 	// apart.
-	unlisted map[string]sbr.ID
+	unlisted map[string]unlisted
 	// ended are the incarnations that members name as their predecessors, and those that have left after
 	// their goodbye.
 	ended map[string]struct{}
-	// stores are where the members keep the lease, as far as they say, also of those that Serf lists no
-	// longer.
-	stores map[sbr.ID]string
+}
+
+// unlisted is one of them, with its last tags as far as they are known.
+type unlisted struct {
+	id   sbr.ID
+	tags map[string]string
 }
 
 type known struct {
@@ -52,8 +55,8 @@ type known struct {
 
 func newMembership(self sbr.ID, cutOff func(sbr.ID) bool) *membership {
 	return &membership{
-		self: self, cutOff: cutOff, known: make(map[sbr.ID]*known), unlisted: make(map[string]sbr.ID), ended: make(map[string]struct{}),
-		stores: make(map[sbr.ID]string),
+		self: self, cutOff: cutOff, known: make(map[sbr.ID]*known), unlisted: make(map[string]unlisted),
+		ended: make(map[string]struct{}),
 	}
 }
 
@@ -88,9 +91,6 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 			ms.known[id] = k
 			delete(ms.unlisted, uidOf(id))
 		}
-		if store := m.Tags[TagStore]; store != "" {
-			ms.stores[id] = store
-		}
 		k.mark, k.tags = true, m.Tags
 		changes = append(changes, k.update(id, m)...)
 	}
@@ -100,7 +100,7 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 			gone := sbr.MemberGone{ID: id, Ended: ms.hasEnded(id) || k.hasEnded(id, here[k.member.Name], ms.cutOff(id))}
 			switch {
 			case !gone.Ended:
-				ms.unlisted[uidOf(id)] = id
+				ms.unlisted[uidOf(id)] = unlisted{id, k.tags}
 			case k.goodbye:
 				ms.ended[uidOf(id)] = struct{}{}
 			}
@@ -124,9 +124,9 @@ func (ms *membership) successors(list []serf.Member) (changes []change) {
 				continue
 			}
 			ms.ended[uid] = struct{}{}
-			if id, ok := ms.unlisted[uid]; ok {
+			if u, ok := ms.unlisted[uid]; ok {
 				delete(ms.unlisted, uid)
-				changes = append(changes, change{event: sbr.MemberGone{ID: id, Ended: true}, id: id})
+				changes = append(changes, change{event: sbr.MemberGone{ID: u.id, Ended: true}, id: u.id})
 			}
 		}
 	}
@@ -158,21 +158,24 @@ func (ms *membership) saidGoodbye(id sbr.ID) (gone bool) {
 // miss notes that this member was told of one that it does not list.
 func (ms *membership) miss(ids ...sbr.ID) {
 	for _, id := range ids {
-		if ms.known[id] == nil && !ms.hasEnded(id) {
-			ms.unlisted[uidOf(id)] = id
+		if _, is := ms.unlisted[uidOf(id)]; !is && ms.known[id] == nil && !ms.hasEnded(id) {
+			ms.unlisted[uidOf(id)] = unlisted{id: id}
 		}
 	}
 }
 
+// tags are the last ones of a member, nil if it never listed any here.
+func (ms *membership) tags(id sbr.ID) map[string]string {
+	if k := ms.known[id]; k != nil {
+		return k.tags
+	}
+	return ms.unlisted[uidOf(id)].tags
+}
+
 // prune forgets the members that the resolver has forgotten.
 func (ms *membership) prune(r *sbr.Resolver) {
-	for id := range ms.stores {
-		if _, known := r.Member(id); !known {
-			delete(ms.stores, id)
-		}
-	}
-	for uid, id := range ms.unlisted {
-		if _, known := r.Member(id); !known {
+	for uid, u := range ms.unlisted {
+		if _, known := r.Member(u.id); !known {
 			delete(ms.unlisted, uid)
 		}
 	}

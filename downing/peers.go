@@ -227,9 +227,7 @@ func (e *engine) peerList(s *sbr.Snapshot) []Peer {
 		if isUntagged(p.ID) {
 			continue
 		}
-		if k := e.members.known[p.ID]; k != nil {
-			p.Serves = topics(k.tags[TagServes])
-		}
+		p.Serves = topics(e.members.tags(p.ID)[TagServes])
 		if p.ID == s.Self && e.leaving && p.Status < sbr.Leaving {
 			p.Status = sbr.Leaving
 		}

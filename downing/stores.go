@@ -350,7 +350,7 @@ func (e *engine) storeOf(id sbr.ID) string {
 	if id == e.self.ID {
 		return e.storeID
 	}
-	return e.members.stores[id]
+	return e.members.tags(id)[TagStore]
 }
 
 // clusterStore is the store that the most members name; of several that of the oldest member among them.
