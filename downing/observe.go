@@ -52,7 +52,7 @@ func (e *engine) poll() {
 	e.seek(list)
 	if _, ok := e.node.(*beside); ok && !e.cfg.Probe.On() { // otherwise those that answer
 		for id := range e.members.known {
-			e.reconnect(id)
+			e.reconnect(id, blindJoinEvery)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 				e.rec.probed(p)
 				e.tracker.Probed(id, p.answered)
 				if p.answered {
-					e.reconnect(id)
+					e.reconnect(id, wire.ReconnectEvery)
 				}
 			}
 			e.probeUrgent()
@@ -146,15 +146,18 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 	return true
 }
 
+// blindJoinEvery is longer than a dial into a cut takes: joins must not queue up in the agent.
+const blindJoinEvery = 15 * time.Second
+
 // reconnect joins a member again that Serf calls failed, once in a while. Serf would do so too, but only every half a
 // minute on average, and until then a partition that has healed still looks like one; an agent that has restarted
 // has forgotten whom it could join.
-func (e *engine) reconnect(id sbr.ID) {
+func (e *engine) reconnect(id sbr.ID, every time.Duration) {
 	k := e.members.known[id]
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
 		return
 	}
-	e.nextJoin = e.now() + wire.ReconnectEvery
+	e.nextJoin = e.now() + every
 	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
 		if err := e.node.join(name, addr); err != nil {
