@@ -2,6 +2,7 @@ package downing_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,4 +144,30 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 			require.NoError(t, plain.Shutdown())
 		})
 	}
+}
+
+// What a member offered is known for as long as nothing is decided about it, also where Serf has forgotten it, and after that: what it ran
+// starts nowhere before its margin is over.
+func TestVanished_ServesWhatItDid(t *testing.T) {
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(5)
+		require.NoError(t, c.provider("n5").Offer(t.Context(), "mail", true))
+		time.Sleep(10 * time.Second)
+		id, n1 := c.id("n5"), c.provider("n1")
+		require.NoError(t, c.Net.Partition(allFive[:4], allFive[4:]))
+		c.Eventually(time.Minute, "Serf calls it failed", func() bool {
+			return slices.ContainsFunc(c.Member("n1").Serf.Members(), func(m serf.Member) bool {
+				return m.Name == "n5" && m.Status == serf.StatusFailed
+			})
+		})
+		require.NoError(t, c.Member("n1").Serf.RemoveFailedNodePrune("n5"))
+		time.Sleep(2 * time.Second)
+		p := n1.Peers()
+		require.True(t, p.Find(id).Unreachable, "nothing is decided")
+		require.Equal(t, []string{"mail"}, p.Find(id).Serves)
+		c.requireOneSide([][]string{allFive[:4]}, time.Minute)
+		gone := n1.Peers().Gone
+		require.Len(t, gone, 1)
+		require.Equal(t, []string{"mail"}, gone[0].Serves)
+	})
 }
