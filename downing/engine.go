@@ -76,6 +76,8 @@ type engine struct {
 	nextSeek      time.Duration
 	nextAgain     time.Duration // when what is new is told again
 	again         int           // how many times more
+	gathering     bool          // reports have come that no opinion was formed of, see weighSoon
+	nextWeigh     time.Duration // when one is
 	seeking       bool
 	probing       bool
 	gossip        *memberlist.Config

@@ -153,6 +153,9 @@ func (e *engine) wait() time.Duration {
 	if e.again > 0 {
 		at = min(at, e.nextAgain)
 	}
+	if e.gathering {
+		at = min(at, e.nextWeigh)
+	}
 	if d, ok := e.resolver.NextDeadline(); ok {
 		at = min(at, d)
 	}
@@ -168,6 +171,9 @@ func (e *engine) routine() {
 	if e.newcomer || e.isBlind() {
 		e.publish()
 		return
+	}
+	if e.gathering && now >= e.nextWeigh {
+		e.weigh(false)
 	}
 	if now >= e.nextProbe {
 		e.nextProbe = now + e.cfg.Probe.Interval

@@ -115,11 +115,16 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 		return
 	}
 	e.members.heard(m.From)
-	switch m.Kind {
-	case wire.KindReport:
+	if m.Kind == wire.KindReport {
 		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
 		e.probeUrgent()
+		e.weighSoon()
+		return
+	}
+	if e.gathering { // what others decided is judged by all that they have told
 		e.weigh(false)
+	}
+	switch m.Kind {
 	case wire.KindVerdict:
 		e.observeTold(&m)
 		e.told(q, m)

@@ -64,9 +64,17 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+// weighSoon forms an opinion once the reports that are here have all been read, in a large cluster a moment later.
+func (e *engine) weighSoon() {
+	if !e.gathering {
+		e.gathering, e.nextWeigh = true, e.clock()+e.tracker.Gather()
+	}
+}
+
 // weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the others. With
 // refresh the others are told all of it again.
 func (e *engine) weigh(refresh bool) {
+	e.gathering = false
 	for _, id := range e.resolver.Downed() {
 		e.tracker.Downed(id)
 	}

@@ -30,6 +30,22 @@ const small = 16
 // Small reports whether a broadcast of Serf's is likely to miss a member.
 func (t *Tracker) Small() bool { return len(t.ring) < small }
 
+// A link that breaks between two zones of a large cluster makes every member there report all of the other zone: of 500
+// members in three such zones each hears a thousand messages a second, and to form an opinion of the reports and to decide
+// by it takes a tenth of a second.
+const (
+	large  = 128
+	gather = 500 * time.Millisecond
+)
+
+// Gather is how long an opinion of reports that come waits for more of them: not at all in a cluster of usual size.
+func (t *Tracker) Gather() time.Duration {
+	if len(t.ring) < large {
+		return 0
+	}
+	return gather
+}
+
 // Repeats reports whether the reports are to be told again after that round of probes: each second one, and in a small
 // cluster each.
 func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || t.Small() }

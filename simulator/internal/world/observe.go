@@ -36,21 +36,14 @@ func (p *process) observe(refresh bool) {
 	p.arouse()
 }
 
-// crowd is the size of a world from which opinions are formed at most every crowdLooks: each costs time in proportion to the size, and
-// so does what makes it necessary.
-const (
-	crowd      = 129
-	crowdLooks = 500 * time.Millisecond
-)
-
-// observeSoon is observe, at once in a world of usual size.
+// observeSoon is observe, in a large world when more reports have come.
 func (p *process) observeSoon() {
-	switch {
-	case len(p.w.procs) < crowd:
+	switch wait := p.tracker.Gather(); {
+	case wait == 0:
 		p.observe(false)
 	case !p.observing:
 		p.observing = true
-		p.w.after(crowdLooks, p, func() {
+		p.w.after(wait, p, func() {
 			p.observing = false
 			p.observe(false)
 		})
