@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -222,5 +223,50 @@ func BenchmarkStep(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkReport says what one report costs the first of n members that are in three zones, of which two cannot reach
+// each other: the opinion that is formed of it, and the decision that goes by it.
+func BenchmarkReport(b *testing.B) {
+	for _, n := range []int{100, 200, 500} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			settings := reachability.DefaultSettings()
+			settings.AllHeard = true
+			tracker, r := reachability.New(settings, numbered(0).ID), armed(b, n, "lease-majority")
+			var zones [3][]sbr.ID
+			for i := range n {
+				tracker.Add(numbered(i).ID)
+				zones[3*i/n] = append(zones[3*i/n], numbered(i).ID)
+			}
+			now := 2 * time.Hour
+			weigh := func() {
+				o := tracker.Form(now, false)
+				if o.Observed {
+					r.Step(now, sbr.Observations{Reports: o.Reports})
+				}
+				for _, c := range o.Changed {
+					r.Step(now, c)
+				}
+			}
+			for _, id := range zones[1] {
+				tracker.Reported(now, id, zones[2], nil)
+			}
+			for _, id := range zones[2][1:] {
+				tracker.Reported(now, id, zones[1], nil)
+			}
+			weigh()
+			require.Positive(b, r.Suspects())
+			one, some := zones[2][0], zones[1][:len(zones[1])/2]
+			for b.Loop() {
+				now += time.Millisecond
+				tracker.Reported(now, one, some, nil)
+				weigh()
+				b.StopTimer()
+				tracker.Reported(now, one, nil, some)
+				weigh()
+				b.StartTimer()
+			}
+		})
 	}
 }

@@ -334,6 +334,16 @@ func TestSettings_EveryProblemAtOnce(t *testing.T) {
 	require.ErrorContains(t, reachability.Settings{Neighbours: -1}.Validate(), "probe.neighbours")
 }
 
+// In a cluster of usual size an opinion is formed of each report at once, in a large one twice a second at most.
+func TestTracker_GathersReportsInALargeCluster(t *testing.T) {
+	tr := reachability.New(reachability.DefaultSettings(), "self")
+	for i := range 128 {
+		require.Zero(t, tr.Gather(), "%d others", i)
+		tr.Add(sbr.ID(fmt.Sprintf("n%d", i)))
+	}
+	require.Equal(t, 500*time.Millisecond, tr.Gather())
+}
+
 func BenchmarkForm(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
