@@ -17,7 +17,7 @@ import (
 
 const decideHelp = `Decide evaluates one strategy once, on paper: it reads what one member sees and answers what the strategy makes of it.
 
-The input is FILE, or the standard input without one; YAML or JSON:
+Input, YAML or JSON:
   strategy      keep-majority, static-quorum, keep-oldest, keep-referee, down-all or lease-majority
   settings      role, quorum-size, down-if-alone, acquire-lease-delay-for-minority, down-all-when-indirectly-connected,
                 indirectly-connected (keep-largest-group or down, for lease-majority), address,
@@ -58,12 +58,13 @@ type decideAnswer struct {
 
 func newDecide(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "decide [FILE]", Short: "evaluate a strategy over one view of a cluster",
-		Long: decideHelp, Example: decideExample, Args: cobra.MaximumNArgs(1),
+		Use: "decide [-f FILE]", Short: "evaluate a strategy over one view of a cluster",
+		Long: decideHelp, Example: decideExample, Args: cobra.NoArgs,
 	}
 	output := addFormat(c)
-	c.RunE = verbOf(func(args []string) error {
-		name, data, err := readInput(strings.Join(args, ""), s.in, maxDecideInput)
+	file := c.Flags().StringP("file", "f", "", "read the view from this file instead of the standard input (YAML or JSON)")
+	c.RunE = verb(func() error {
+		name, data, err := readInput(*file, s.in, maxDecideInput)
 		if err != nil {
 			return err
 		}

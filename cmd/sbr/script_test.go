@@ -41,13 +41,13 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// evaluate FILE is `exec sbr decide FILE -o json` without a process of its own: there are many of them.
+// evaluate FILE is `exec sbr decide -f FILE -o json` without a process of its own: there are many of them.
 func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 || neg {
 		ts.Fatalf("usage: evaluate file")
 	}
 	s := streams{in: strings.NewReader(""), out: ts.Stdout(), err: ts.Stderr()}
-	if code := run([]string{"decide", ts.MkAbs(args[0]), "-o", "json"}, s); code != 0 {
+	if code := run([]string{"decide", "-f", ts.MkAbs(args[0]), "-o", "json"}, s); code != 0 {
 		ts.Fatalf("exit status %d", code)
 	}
 }
