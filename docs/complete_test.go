@@ -22,7 +22,8 @@ func text(t *testing.T, path string) string {
 	return page{text: string(data)}.prose()
 }
 
-// Every field of the status has a line. (The metrics are compared with the exporter, by the tests of internal/agent/telemetry.)
+// Every field of the status has a line. (The metrics are compared with the exporter, by the tests of
+// internal/agent/telemetry.)
 func TestStatusIsExplained(t *testing.T) {
 	explained := text(t, "embedding.md")
 	for field := range reflect.TypeFor[downing.Status]().Fields() {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packages whose users come for the lease alone: everything they can call is shown by an example that compiles, and runs
-// where it needs no server.
+// The packages whose users come for the lease alone: everything they can call is shown by an example that
+// compiles, and runs where it needs no server.
 func TestEntryPointsAreShownByExamples(t *testing.T) {
 	for _, pkg := range []string{"lease", "lease/lock", "lease/leasetest", "lease/memory", "lease/file", "lease/kubernetes", "lease/kubernetes/manifest"} {
 		t.Run(pkg, func(t *testing.T) {

@@ -28,7 +28,8 @@ var imports = map[string]string{
 	"singleton": module + "singleton", "sharding": module + "sharding", "fence": module + "lease/fence", "http": "net/http", "path": "path",
 }
 
-// Every block of Go compiles: as declarations, or as the body of a function that has a context, a configuration and a store.
+// Every block of Go compiles: as declarations, or as the body of a function that has a context, a
+// configuration and a store.
 func TestGoCompiles(t *testing.T) {
 	overlay := make(map[string]string)
 	folder := t.TempDir()

@@ -14,7 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// handwritten are the pages but the change log, which tells of the past, and those that are made from the program.
+// handwritten are the pages but the change log, which tells of the past, and those that are made from the
+// program.
 func handwritten(t *testing.T) (all []page) {
 	t.Helper()
 	for _, p := range pages(t) {

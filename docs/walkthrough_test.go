@@ -17,9 +17,9 @@ import (
 // walkthroughTime bounds one page.
 const walkthroughTime = 3 * time.Minute
 
-// Blocks of bash are run, one after another, in one shell and an empty folder, with sbr and a stock serf in the path. None may fail.
-// The addresses of a page are fixed: as root each run has a network of its own, or another one on this
-// machine answers in its place.
+// Blocks of bash are run, one after another, in one shell and an empty folder, with sbr and a stock serf in
+// the path. None may fail. The addresses of a page are fixed: as root each run has a network of its own, or
+// another one on this machine answers in its place.
 func TestWalkthroughs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs real agents for a minute: run without -short")

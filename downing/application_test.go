@@ -19,8 +19,8 @@ func onlyFor(name string, change func(*serf.Config)) func(string, *serf.Config) 
 	}
 }
 
-// A stock Serf freezes when its event channel is not read: an event is sent under its locks. Behind the tap it does not, and
-// the member is protected as ever.
+// A stock Serf freezes when its event channel is not read: an event is sent under its locks. Behind the tap
+// it does not, and the member is protected as ever.
 func TestApplication_NeverReadsItsEvents(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(_ string, conf *serf.Config) { conf.EventCh = make(chan serf.Event) }

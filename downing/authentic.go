@@ -103,7 +103,8 @@ func (e *engine) learn(q *query, m *wire.Message) {
 	e.acknowledge(q, m)
 }
 
-// ignore says that a message was not taken in, and why. Beside a stock agent only the message says who sent it.
+// ignore says that a message was not taken in, and why. Beside a stock agent only the message says who sent
+// it.
 func (e *engine) ignore(q *query, m *wire.Message, reason, why string) {
 	kind := cmp.Or(string(m.Kind), noKind)
 	e.rec.add(countIgnored, kind, reason)

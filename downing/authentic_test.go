@@ -17,7 +17,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A member tells a verdict that is not in the lease: whoever can read the lease does not believe it, and says so.
+// A member tells a verdict that is not in the lease: whoever can read the lease does not believe it, and says
+// so.
 func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
 	var log logtest.Log
 	virtual(t, func(_ string, c *downing.Config) { c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
@@ -48,7 +49,8 @@ func TestForged_BesideAnAgentTheMessageNamesItsSender(t *testing.T) {
 	})
 }
 
-// An order of a member that does not lead, and one in the name of the member that does, are ignored, even in the middle of a partition.
+// An order of a member that does not lead, and one in the name of the member that does, are ignored, even in
+// the middle of a partition.
 func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 	for _, strategy := range []string{"lease-majority", "keep-majority"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -79,8 +81,8 @@ func TestForged_OrderOfWhoDoesNotLead(t *testing.T) {
 	}
 }
 
-// Ten thousand events and queries a second that mean nothing down nobody, fill no memory, and do not keep a member from its work: a
-// partition that comes in the middle of them is resolved.
+// Ten thousand events and queries a second that mean nothing down nobody, fill no memory, and do not keep a
+// member from its work: a partition that comes in the middle of them is resolved.
 func TestFlood_JunkDownsNobodyAndKeepsNothing(t *testing.T) {
 	long(t)
 	var log logtest.Log
@@ -110,8 +112,8 @@ func (c *cluster) tapped(name string) (tap chan<- serf.Event) {
 	return tap
 }
 
-// outlasts floods a member with what the i-th of ten thousand moments a second brings. It must down nobody and leave nothing behind, and a partition that
-// comes in the middle must be resolved.
+// outlasts floods a member with what the i-th of ten thousand moments a second brings. It must down nobody
+// and leave nothing behind, and a partition that comes in the middle must be resolved.
 func (c *cluster) outlasts(tap chan<- serf.Event, moment func(i int) []serf.Event) {
 	c.t.Helper()
 	flood := func(d time.Duration) {

@@ -35,9 +35,9 @@ type Agent interface {
 	Open(ctx context.Context, events AgentEvents) (serf.Member, error)
 	// Members is Serf's list as it was last read, and when it was asked for: this member is sure of nothing
 	// younger (Peers.Sure). It never blocks. The list is current from one reading to the moment in which the
-	// agent fails to answer the next; from then on silence says why: one of the errors above, or whatever wraps
-	// it. A restarted agent has forgotten the others, and its tags: whoever it does not list any more, and did
-	// not list as left or removed before, is listed as failed.
+	// agent fails to answer the next; from then on silence says why: one of the errors above, or whatever
+	// wraps it. A restarted agent has forgotten the others, and its tags: whoever it does not list any more,
+	// and did not list as left or removed before, is listed as failed.
 	Members() (list []serf.Member, asked time.Time, silence error)
 	// Tag sets and deletes tags of the agent's own node and leaves all others as they are.
 	Tag(ctx context.Context, set map[string]string, remove []string) error

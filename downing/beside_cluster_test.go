@@ -19,7 +19,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// stockAgent stands for a Serf agent in another process: a real Serf node of which only what an RPC port offers can be had.
+// stockAgent stands for a Serf agent in another process: a real Serf node of which only what an RPC port
+// offers can be had.
 type stockAgent struct {
 	c    *cluster
 	name string
@@ -37,7 +38,8 @@ type stockAgent struct {
 
 var _ downing.Agent = (*stockAgent)(nil)
 
-// boot starts the agent's process, which remembers nothing of an earlier one, with the tags of its command line.
+// boot starts the agent's process, which remembers nothing of an earlier one, with the tags of its command
+// line.
 func (a *stockAgent) boot(tags map[string]string, join ...string) {
 	a.c.t.Helper()
 	ch := make(chan serf.Event, 1024)
@@ -85,7 +87,8 @@ func (a *stockAgent) refuseRemovals(err error) {
 	a.refuse = err
 }
 
-// stream passes events on until a while after the shutdown: Serf's goroutines end only once their last event was taken.
+// stream passes events on until a while after the shutdown: Serf's goroutines end only once their last event
+// was taken.
 func (a *stockAgent) stream(node *serf.Serf, ch <-chan serf.Event) {
 	for {
 		select {
@@ -233,7 +236,8 @@ func (a *stockAgent) Close() {
 	a.opened = false
 }
 
-// probes is the prober of one member. It reaches whom the network lets it reach, if a prober announced that incarnation.
+// probes is the prober of one member. It reaches whom the network lets it reach, if a prober announced that
+// incarnation.
 type probes struct {
 	b     *besides
 	agent *stockAgent

@@ -21,8 +21,8 @@ func resigned(name string) serf.Member {
 	return m
 }
 
-// A stock agent that restarts has forgotten the tags until its resolver sets them again. That is no departure: a side must not look
-// smaller by it, and still less whole.
+// A stock agent that restarts has forgotten the tags until its resolver sets them again. That is no
+// departure: a side must not look smaller by it, and still less whole.
 func TestMembership_TagsLostForAMoment(t *testing.T) {
 	bare := func(s serf.MemberStatus) []serf.Member { return []serf.Member{listed("n2", "", s)} }
 	known := look{list: one(serf.StatusAlive), want: []string{"n2#u up"}}

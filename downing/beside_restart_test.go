@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// The agent restarts and forgets its tags for a moment: its member has not gone, so no side looks smaller or whole meanwhile.
+// The agent restarts and forgets its tags for a moment: its member has not gone, so no side looks smaller or
+// whole meanwhile.
 func TestBeside_AgentRestart_IsNoDeparture(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.bootAll(3)
@@ -34,7 +35,8 @@ func TestBeside_AgentRestart_IsNoDeparture(t *testing.T) {
 	})
 }
 
-// reboot restarts an agent under the same name, without the tags that were set at run time, and lets it answer a second later.
+// reboot restarts an agent under the same name, without the tags that were set at run time, and lets it
+// answer a second later.
 func (b *besides) reboot(name string, join ...string) {
 	a := b.agents[name]
 	a.halt()
@@ -44,8 +46,8 @@ func (b *besides) reboot(name string, join ...string) {
 	a.setSilent(false)
 }
 
-// An agent that restarts and is told to join nobody knows nobody. Its member sees no cluster of one, and brings it back to the others,
-// with its tags, also where nobody probes anybody.
+// An agent that restarts and is told to join nobody knows nobody. Its member sees no cluster of one, and
+// brings it back to the others, with its tags, also where nobody probes anybody.
 func TestBeside_AgentRestartsAlone(t *testing.T) {
 	for name, config := range map[string]func(string, *downing.Config){
 		"with probes": nil, "without": func(_ string, c *downing.Config) { c.Probe.Neighbours = 0 },
@@ -69,7 +71,8 @@ func TestBeside_AgentRestartsAlone(t *testing.T) {
 	}
 }
 
-// An agent restarts in the middle of a partition: still exactly one side survives, and nobody alone is a side.
+// An agent restarts in the middle of a partition: still exactly one side survives, and nobody alone is a
+// side.
 func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
 	long(t)
 	groups := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}

@@ -199,7 +199,8 @@ func TestBeside_Adoption_GoesOn(t *testing.T) {
 	})
 }
 
-// An incarnation that was downed while its process was away is down as soon as it is gone on with, and nothing resumes before.
+// An incarnation that was downed while its process was away is down as soon as it is gone on with, and
+// nothing resumes before.
 func TestBeside_Adoption_DownedMeanwhile(t *testing.T) {
 	beside(t, keepTags, func(t *testing.T, b *besides) {
 		b.bootAll(3)
@@ -258,7 +259,8 @@ func TestBeside_Adoption_NotOfWhatWasDownedHere(t *testing.T) {
 	})
 }
 
-// A provider that is stopped takes its tags back: the others count its node no more, at once and without unrest.
+// A provider that is stopped takes its tags back: the others count its node no more, at once and without
+// unrest.
 func TestBeside_Stop_TakesTheTagsBack(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.bootAll(3)

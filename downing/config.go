@@ -227,7 +227,8 @@ func (c *Config) Digest() string {
 	h := sha256.New()
 	r := c.Resolver
 	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)
-	// Auto is digested as the word that it is: the number follows from the size of the cluster, and changes with it.
+	// Auto is digested as the word that it is: the number follows from the size of the cluster, and changes
+	// with it.
 	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter, r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
 	return short(h.Sum(nil))
 }
@@ -286,9 +287,9 @@ func (c *Config) Timing(members int, gossip *memberlist.Config) timing.Input {
 	}
 }
 
-// rules are those of the resolver, with what stable-after: auto means over these settings of Serf's failure detector.
-// nil stands for what StableFor says, or for Serf's LAN settings. Without a lease auto is the default duration: nothing
-// would arbitrate between members that count with different numbers.
+// rules are those of the resolver, with what stable-after: auto means over these settings of Serf's failure
+// detector. nil stands for what StableFor says, or for Serf's LAN settings. Without a lease auto is the
+// default duration: nothing would arbitrate between members that count with different numbers.
 func (c *Config) rules(gossip *memberlist.Config) sbr.Config {
 	r := c.Resolver
 	s, err := strategies.New(c.Strategy, c.Strategies)

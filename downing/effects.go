@@ -83,7 +83,8 @@ func (e *engine) carry(effects []sbr.Effect) {
 	e.refreshDenyList()
 }
 
-// spawn runs f beside the loop. If it panics (a store of the embedder's, say) the member fails safe, as it does for the loop.
+// spawn runs f beside the loop. If it panics (a store of the embedder's, say) the member fails safe, as it
+// does for the loop.
 func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 	if e.halted.Load() {
 		return // the loop was stuck on its way here
@@ -168,7 +169,8 @@ func (e *engine) acquireLease(eff sbr.AcquireLease) {
 	})
 }
 
-// acquire asks for the lease, within the time that the configuration gives an operation. Err says why it was not granted.
+// acquire asks for the lease, within the time that the configuration gives an operation. Err says why it was
+// not granted.
 func (e *engine) acquire(p lease.Proposal) (answer sbr.LeaseAnswer) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease.OperationTimeout)
 	defer cancel()
@@ -187,8 +189,8 @@ func (e *engine) acquire(p lease.Proposal) (answer sbr.LeaseAnswer) {
 	return answer
 }
 
-// awaitLoss follows the loss of the lease, once for each time of holding it. Nothing that was decided changes by it, but whatever
-// stands in the store now is news.
+// awaitLoss follows the loss of the lease, once for each time of holding it. Nothing that was decided changes
+// by it, but whatever stands in the store now is news.
 func (e *engine) awaitLoss(grant *lease.Grant) {
 	if old := e.granted.Swap(grant); old != nil && old.Done() == grant.Done() {
 		return
@@ -220,7 +222,8 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	})
 }
 
-// watch follows the lease for as long as the engine runs. Without it a loser learns its fate only when it asks or is told.
+// watch follows the lease for as long as the engine runs. Without it a loser learns its fate only when it
+// asks or is told.
 func (e *engine) watch() {
 	e.watching(true)
 	defer e.watching(false)

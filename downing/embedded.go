@@ -140,8 +140,8 @@ const relays = 2
 // node is the Serf node that an engine drives: one in this process (embedded), or a stock agent beside it
 // (beside). Only remove, tag, join, ping and goAway may block.
 type node interface {
-	// members is Serf's list, and when it was asked for. It is not current while nobody can tell what Serf sees,
-	// because of silence.
+	// members is Serf's list, and when it was asked for. It is not current while nobody can tell what Serf
+	// sees, because of silence.
 	members() (list []serf.Member, asked time.Time, silence error)
 	// leaving reports whether the application or an operator has asked Serf to leave.
 	leaving(self string) bool

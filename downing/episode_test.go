@@ -81,7 +81,8 @@ func events(s *tracetest.SpanStub, name string) (found []sdktrace.Event) {
 	return found
 }
 
-// One trace tells of a partition as all members lived through it: both sides, who asked for the lease, who won, who was told, who went down.
+// One trace tells of a partition as all members lived through it: both sides, who asked for the lease, who
+// won, who was told, who went down.
 func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	long(t)
 	x := newTracers(t)
@@ -196,7 +197,8 @@ func TestEpisode_FlappingIsOneTrace(t *testing.T) {
 	})
 }
 
-// A member that goes down because nobody reaches the store says so in its last trace, which is out of the process before Done.
+// A member that goes down because nobody reaches the store says so in its last trace, which is out of the
+// process before Done.
 func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 	x := newTracers(t)
 	var mu sync.Mutex
@@ -219,7 +221,8 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 		c.Form(3)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(time.Minute, "nobody noticed the cut", func() bool { return c.provider("n1").Status().State == "suspended" })
-		// The store fails at the last moment: a side that knows that it is silent reads before it asks for the lease.
+		// The store fails at the last moment: a side that knows that it is silent reads before it asks for
+		// the lease.
 		time.Sleep(downing.DefaultConfig().Resolver.StableAfter - time.Second/2)
 		for _, m := range c.Members() {
 			name := m.Name

@@ -14,8 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
-// A service that embeds Serf is protected by five more lines, marked below. A real one has its lease in Kubernetes
-// (lease/kubernetes) instead of in memory, and its own network.
+// A service that embeds Serf is protected by five more lines, marked below. A real one has its lease in
+// Kubernetes (lease/kubernetes) instead of in memory, and its own network.
 func Example() {
 	ctx := context.Background()
 	conf := serf.DefaultConfig()

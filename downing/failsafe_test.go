@@ -29,7 +29,8 @@ func (s *single) protected(change ...func(*downing.Config)) (*downing.Provider, 
 	}
 }
 
-// F1: a resolver that makes no progress, here because a hook hangs, would miss its verdict: the member goes down.
+// F1: a resolver that makes no progress, here because a hook hangs, would miss its verdict: the member goes
+// down.
 func TestWatchdog_LoopIsStuck(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		release := make(chan struct{})
@@ -121,7 +122,8 @@ func TestWatchdog_SlowLoopIsNoFailure(t *testing.T) {
 	})
 }
 
-// F1: a hook that ends the resolver's goroutine, as a failing assertion in it does, leaves nobody unprotected.
+// F1: a hook that ends the resolver's goroutine, as a failing assertion in it does, leaves nobody
+// unprotected.
 func TestFailSafe_HookEndsTheGoroutine(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p, end := s.protected(func(c *downing.Config) { c.Observe = func(downing.Occurrence) { runtime.Goexit() } })
@@ -131,7 +133,8 @@ func TestFailSafe_HookEndsTheGoroutine(t *testing.T) {
 	})
 }
 
-// F1: a hook that panics, even at the news that the member is down, does not keep the application from being told.
+// F1: a hook that panics, even at the news that the member is down, does not keep the application from being
+// told.
 func TestFailSafe_HookPanicsAtEverything(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		told := make(chan string, 1)

@@ -19,8 +19,8 @@ import (
 
 var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}
 
-// A lone node of ten learns last. Even without the watch, and cut off from the lease store as well, it is down within the
-// bound: its own probes, stable-after, the minority delay and the lease deadline.
+// A lone node of ten learns last. Even without the watch, and cut off from the lease store as well, it is
+// down within the bound: its own probes, stable-after, the minority delay and the lease deadline.
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 	long(t)
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
@@ -36,8 +36,8 @@ func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 	})
 }
 
-// S2: a member that stood still through everything reads its fate before it does anything else, and goes down although the
-// cut has healed and everybody answers it.
+// S2: a member that stood still through everything reads its fate before it does anything else, and goes down
+// although the cut has healed and everybody answers it.
 func TestPause_DownedWhileItStoodStill(t *testing.T) {
 	var gates clustertest.Gates
 	// Without the watch nothing but the pause itself makes it look.
@@ -62,8 +62,8 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 	})
 }
 
-// S2: members that stood still together know nothing of what the others may have decided before they left. With a silent store they do not take each other's
-// word; once the store answers they go on.
+// S2: members that stood still together know nothing of what the others may have decided before they left.
+// With a silent store they do not take each other's word; once the store answers they go on.
 func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 	var gates clustertest.Gates
 	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
@@ -97,8 +97,8 @@ func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 	})
 }
 
-// S2: a lone node whose partition heals before it has decided, and which cannot reach the store, hears from the winners that
-// it was downed.
+// S2: a lone node whose partition heals before it has decided, and which cannot reach the store, hears from
+// the winners that it was downed.
 func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -112,8 +112,8 @@ func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
 	})
 }
 
-// A loser that never noticed the partition, and does not watch the lease, asks nobody. When it comes back, the winners do not keep
-// it waiting outside for ever: they let it in to tell it.
+// A loser that never noticed the partition, and does not watch the lease, asks nobody. When it comes back,
+// the winners do not keep it waiting outside for ever: they let it in to tell it.
 func TestHeal_LoserThatNoticedNothingIsTold(t *testing.T) {
 	blind := func(_ string, c *downing.Config) { c.Resolver.Watched, c.Probe.Neighbours = false, 0 }
 	virtual(t, blind, func(t *testing.T, c *cluster) {
@@ -197,7 +197,8 @@ func TestFailSafe_Panic(t *testing.T) {
 	})
 }
 
-// S1: the answer to the winning write is lost, and the writer dies. Its side still survives: another member finds the verdict.
+// S1: the answer to the winning write is lost, and the writer dies. Its side still survives: another member
+// finds the verdict.
 func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 	var gates clustertest.Gates
 	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
@@ -216,7 +217,8 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 	})
 }
 
-// L1: the leader of the only side that reaches the store cannot reach it itself; another member of its side races in its place.
+// L1: the leader of the only side that reaches the store cannot reach it itself; another member of its side
+// races in its place.
 func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
 	long(t)
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
@@ -244,7 +246,8 @@ func TestLease_StoreUnreachableForAll(t *testing.T) {
 	})
 }
 
-// A member that must not be counted, because it runs no resolver, neither decides nor is told; it is named in the status.
+// A member that must not be counted, because it runs no resolver, neither decides nor is told; it is named in
+// the status.
 func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)
@@ -258,7 +261,8 @@ func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
 	})
 }
 
-// A restarted member under its old name is another incarnation: it is admitted although the old one was downed.
+// A restarted member under its old name is another incarnation: it is admitted although the old one was
+// downed.
 func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
 	long(t)
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {

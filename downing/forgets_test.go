@@ -23,7 +23,8 @@ func (c *cluster) afterOneVerdict() (before, after lease.Record) {
 	return before, c.Store.Snapshot().Record
 }
 
-// requireWhole waits until the members are up, see each other and nobody else, and know one verdict, which the store holds.
+// requireWhole waits until the members are up, see each other and nobody else, and know one verdict, which
+// the store holds.
 func (c *cluster) requireWhole(within time.Duration, names ...string) {
 	c.t.Helper()
 	c.Eventually(within, "one cluster", func() bool {
@@ -37,8 +38,8 @@ func (c *cluster) requireWhole(within time.Duration, names ...string) {
 	})
 }
 
-// A store that loses its record while the cluster is whole is told again before anybody could start without knowing the verdict: newcomers,
-// later cuts and restarts go on as if nothing had happened (design rule 16).
+// A store that loses its record while the cluster is whole is told again before anybody could start without
+// knowing the verdict: newcomers, later cuts and restarts go on as if nothing had happened (design rule 16).
 func TestForgets_WhileWhole(t *testing.T) {
 	long(t)
 	for _, how := range []string{"deleted", "restored"} {
@@ -71,8 +72,8 @@ func TestForgets_WhileWhole(t *testing.T) {
 	}
 }
 
-// The losers of a cut were away from the store, the winners' verdict is lost, and the losers get the store back: the winners have written it
-// back, and the losers go down by it.
+// The losers of a cut were away from the store, the winners' verdict is lost, and the losers get the store
+// back: the winners have written it back, and the losers go down by it.
 func TestForgets_RightAfterAVerdict(t *testing.T) {
 	long(t)
 	for _, how := range []string{"deleted", "restored"} {
@@ -103,8 +104,9 @@ func TestForgets_RightAfterAVerdict(t *testing.T) {
 	}
 }
 
-// The one schedule that no store allows to be safe: it loses an acknowledged verdict while no survivor of it reaches the store, and the losers
-// write another one under its token. At the first contact the members that what is in the store leaves out go down.
+// The one schedule that no store allows to be safe: it loses an acknowledged verdict while no survivor of it
+// reaches the store, and the losers write another one under its token. At the first contact the members that
+// what is in the store leaves out go down.
 func TestForgets_WhileNoSurvivorReachesTheStore(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := &cluster{cl, t}
@@ -131,8 +133,8 @@ func TestForgets_WhileNoSurvivorReachesTheStore(t *testing.T) {
 	})
 }
 
-// The record is lost while nobody runs. The first that starts again remembers the last verdict and writes it back, so that the next one
-// gets a token of its own.
+// The record is lost while nobody runs. The first that starts again remembers the last verdict and writes it
+// back, so that the next one gets a token of its own.
 func TestForgets_WhileNobodyRuns(t *testing.T) {
 	withDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster, _ *disks) {
 		before, after := c.afterOneVerdict()
@@ -145,8 +147,8 @@ func TestForgets_WhileNobodyRuns(t *testing.T) {
 	})
 }
 
-// What an operator resets stays so, although the hosts remember a verdict in their state folders: one that is forgotten is not
-// written back by the next start, nor is one whose own token is spent.
+// What an operator resets stays so, although the hosts remember a verdict in their state folders: one that is
+// forgotten is not written back by the next start, nor is one whose own token is spent.
 func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 	long(t)
 	for name, verdictSpent := range map[string]bool{"token spent": false, "verdict spent": true} {
@@ -171,8 +173,9 @@ func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 	}
 }
 
-// The runbook's page about a spent token, played: nobody could win the next cut, a reset while members run is undone by them, and one with
-// all members stopped holds. They come back as one cluster that decides its cuts as before.
+// The runbook's page about a spent token, played: nobody could win the next cut, a reset while members run is
+// undone by them, and one with all members stopped holds. They come back as one cluster that decides its cuts
+// as before.
 func TestForgets_SpentTokenIsReset(t *testing.T) {
 	long(t)
 	for _, forget := range []bool{false, true} {

@@ -105,7 +105,8 @@ func TestKeepOut_ReportsOnce(t *testing.T) {
 	require.Equal(t, []string{"lost", "lost"}, *refused)
 }
 
-// Whoever still knocks after a while has not found out by itself: it is let in once, so that it can be told, and is refused again.
+// Whoever still knocks after a while has not found out by itself: it is let in once, so that it can be told,
+// and is refused again.
 func TestKeepOut_LetsInToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})

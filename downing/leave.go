@@ -69,8 +69,8 @@ func (e *engine) recordLeave(eff sbr.RecordLeave) {
 	})
 }
 
-// leaveRank spreads the writes of members that leave at the same moment: those that have heard the goodbye of a
-// member may have forgotten it by then, so the last verdict gives the order, which is the same for all.
+// leaveRank spreads the writes of members that leave at the same moment: those that have heard the goodbye of
+// a member may have forgotten it by then, so the last verdict gives the order, which is the same for all.
 func (e *engine) leaveRank() int {
 	v := e.resolver.Verdict()
 	place := slices.Index(v.Survivors, e.self.ID)

@@ -159,8 +159,8 @@ func TestLeave_LastSurvivorHandsTheRecordOn(t *testing.T) {
 	})
 }
 
-// A member that the last survivor did not know yet when it left takes the record over by itself, as soon as the
-// store takes it: nobody else may begin anew beside it.
+// A member that the last survivor did not know yet when it left takes the record over by itself, as soon as
+// the store takes it: nobody else may begin anew beside it.
 func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
@@ -197,7 +197,8 @@ func TestLeave_AmongSuspects(t *testing.T) {
 	})
 }
 
-// Gossip does not reach everybody: a member that has missed a goodbye hears the next one, and suspects nobody.
+// Gossip does not reach everybody: a member that has missed a goodbye hears the next one, and suspects
+// nobody.
 func TestLeave_AGoodbyeThatWasMissedIsSaidAgain(t *testing.T) {
 	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {

@@ -123,7 +123,8 @@ func TestMembership_Goodbye(t *testing.T) {
 	require.False(t, ms.saidGoodbye("n2#u"))
 }
 
-// Serf's word that a member leaves, or has left, is no goodbye: a force-leave makes it of a member that lives.
+// Serf's word that a member leaves, or has left, is no goodbye: a force-leave makes it of a member that
+// lives.
 func TestMembership_ForceLeaveIsNoGoodbye(t *testing.T) {
 	looks(t, []look{ // of a member that had failed: at once
 		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
@@ -166,8 +167,9 @@ func TestMembership_VersionOneLeaves(t *testing.T) {
 	})
 }
 
-// A restart under the same name and address is another member, also when Serf never called the old one failed. Once it did, only
-// a successor that names it proves that the old one has ended: another node may have the name.
+// A restart under the same name and address is another member, also when Serf never called the old one
+// failed. Once it did, only a successor that names it proves that the old one has ended: another node may
+// have the name.
 func TestMembership_RestartUnderTheSameName(t *testing.T) {
 	successor := listed("n2", "v", serf.StatusAlive)
 	successor.Tags[TagWas] = "t,u"
@@ -208,7 +210,8 @@ func TestMembership_CutOff(t *testing.T) {
 	require.Equal(t, []string{"n2#u unlisted"}, says(ms.look(0, one(serf.StatusLeft))), "its goodbye would have been heard before")
 }
 
-// A successor may have another name, and come when the list has forgotten its predecessor, or while that is still called failed.
+// A successor may have another name, and come when the list has forgotten its predecessor, or while that is
+// still called failed.
 func TestMembership_SuccessorUnderAnotherName(t *testing.T) {
 	successor := listed("n7", "v", serf.StatusAlive)
 	successor.Tags[TagWas] = "u"

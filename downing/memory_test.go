@@ -44,8 +44,9 @@ func TestMemory_Open(t *testing.T) {
 	require.ErrorContains(t, err, "the state folder")
 }
 
-// A member that crashed and is started again with its memory proves by that that its earlier incarnation has ended: nothing needs to be decided.
-// Without it the earlier one is a suspect until a verdict says that it is out.
+// A member that crashed and is started again with its memory proves by that that its earlier incarnation has
+// ended: nothing needs to be decided. Without it the earlier one is a suspect until a verdict says that it is
+// out.
 func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 	for name, kept := range map[string]bool{"kept": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 	}
 }
 
-// What a member could not reach, and nothing was decided about, is a suspect for its next process, although Serf has forgotten it.
+// What a member could not reach, and nothing was decided about, is a suspect for its next process, although
+// Serf has forgotten it.
 func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := &cluster{cl, t}
@@ -103,8 +105,9 @@ func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 	})
 }
 
-// A survivor that has left in peace while it did not reach the store is remembered: after a stop of the whole cluster nobody waits for it. Without
-// folders it is waited for as if it had crashed: more than half of the survivors' hosts are here, so the lease decides.
+// A survivor that has left in peace while it did not reach the store is remembered: after a stop of the whole
+// cluster nobody waits for it. Without folders it is waited for as if it had crashed: more than half of the
+// survivors' hosts are here, so the lease decides.
 func TestMemory_NobodyWaitsForASurvivorThatLeft(t *testing.T) {
 	long(t)
 	for name, kept := range map[string]bool{"kept": true, "lost": false} {

@@ -63,8 +63,8 @@ func (e *engine) onGossip(q query) {
 	case m.From == e.self.ID:
 	case e.life.isOver():
 		if m.Names(e.self.ID) && (m.Kind == wire.KindVerdict || m.Kind == wire.KindOrder) {
-			// It spares whoever tells this member its fate the wait: it knows, but its loop has ended. The members
-			// of a losing side go down at the same moment, and tell each other.
+			// It spares whoever tells this member its fate the wait: it knows, but its loop has ended. The
+			// members of a losing side go down at the same moment, and tell each other.
 			go e.respond(&q, wire.Message{Kind: wire.KindDone})
 		}
 	case e.pending.Load() >= maxPending:
@@ -221,8 +221,8 @@ func (e *engine) exchange(kind wire.Kind, payloads [][]byte, heard func(from str
 	}
 }
 
-// tellings is how often a message is sent in the time of one query. A broadcast is passed on a few times only, at
-// random: gossip passes over one member in a hundred, and more where most members are unreachable.
+// tellings is how often a message is sent in the time of one query. A broadcast is passed on a few times
+// only, at random: gossip passes over one member in a hundred, and more where most members are unreachable.
 const tellings = 4
 
 // send tells everybody something some times, without waiting for answers.
@@ -316,8 +316,8 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 	})
 }
 
-// tellOnce sends the message, again while somebody has not answered (see tellings), and collects answers for the time
-// of one query. A member answers the payload that names it.
+// tellOnce sends the message, again while somebody has not answered (see tellings), and collects answers for
+// the time of one query. A member answers the payload that names it.
 func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done, over := make(chan sbr.ID), make(chan struct{})
 	defer close(over)

@@ -55,7 +55,8 @@ func TestMetrics_Overload(t *testing.T) {
 	require.EqualValues(t, maxPending, queued)
 }
 
-// Whatever is measured has one of the labels that it was made with: a value that nobody foresaw makes no new series.
+// Whatever is measured has one of the labels that it was made with: a value that nobody foresaw makes no new
+// series.
 func TestMetrics_UnforeseenValues(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), func() readings { return readings{} })

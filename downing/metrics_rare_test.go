@@ -32,7 +32,8 @@ func metered(t *testing.T, n int, config func(name string, c *downing.Config), f
 	})
 }
 
-// A process that stands still, alive to Serf: what it is told is not answered, what it does not do piles up, and when it wakes it asks everybody.
+// A process that stands still, alive to Serf: what it is told is not answered, what it does not do piles up,
+// and when it wakes it asks everybody.
 func TestMetrics_Pause(t *testing.T) {
 	var gates clustertest.Gates
 	metered(t, 4, gated(&gates), func(t *testing.T, c *cluster, m *meters) {
@@ -152,7 +153,8 @@ func TestMetrics_WatchEndsAndStoreKnowsWhenItWasAnswered(t *testing.T) {
 	})
 }
 
-// A Serf agent that does not answer makes its member suspended, and in the end down. One that refuses a removal is asked again.
+// A Serf agent that does not answer makes its member suspended, and in the end down. One that refuses a
+// removal is asked again.
 func TestMetrics_AgentUnreachable(t *testing.T) {
 	m, x := newMeters(t), newTracers(t)
 	virtual(t, func(name string, c *downing.Config) { m.config(name, c); clustertest.MajorityFirst(name, c) }, func(t *testing.T, c *cluster) {

@@ -36,7 +36,8 @@ func (m *meters) config(name string, c *downing.Config) {
 	c.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(m.readers[name]))
 }
 
-// collect returns the values of one member by name and labels, as in `sbr.state{state=up}`; of a histogram the number of measurements.
+// collect returns the values of one member by name and labels, as in `sbr.state{state=up}`; of a histogram
+// the number of measurements.
 func (m *meters) collect(member string) map[string]float64 {
 	m.t.Helper()
 	m.mu.Lock()

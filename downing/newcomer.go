@@ -19,9 +19,9 @@ import (
 // until it has found the cluster that it belongs to: the resolver's clock stands still, and the application
 // is suspended. It looks for the members that its host remembers, whatever min-members is; where the last
 // verdict is news to it, or nothing is remembered, for the survivors of that verdict. It takes part
-//   - once one of them is here that has been in the cluster all the time: that one knows who is missing; and once
-//     all that take part have answered it (design rule 17): a member that is started again behind its broken link would
-//     be suspected again and again;
+//   - once one of them is here that has been in the cluster all the time: that one knows who is missing; and
+//     once all that take part have answered it (design rule 17): a member that is started again behind its
+//     broken link would be suspected again and again;
 //   - once there is somebody on each of their hosts: the earlier cluster has ended;
 //   - once it has looked for them for lookFor: those who have not come are suspects then, and the lease
 //     decides, as about any suspect.
@@ -157,9 +157,10 @@ var perLife = regexp.MustCompile(`\.(u[0-9]{10}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 // hostOf is what the incarnations of one host have in common.
 func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(NameOf(id)), "") }
 
-// answering returns the members that have answered a probe of this new member, and asks the others. Serf's list may be
-// hearsay: a member that starts again in a cut hears of the other side from one that has not missed it yet, or from an agent
-// that lived on. silent are those of the others that take part. Where nobody can be asked Serf's word counts.
+// answering returns the members that have answered a probe of this new member, and asks the others. Serf's
+// list may be hearsay: a member that starts again in a cut hears of the other side from one that has not
+// missed it yet, or from an agent that lived on. silent are those of the others that take part. Where nobody
+// can be asked Serf's word counts.
 func (e *engine) answering(list []serf.Member) (here []serf.Member, silent []sbr.ID) {
 	if !e.cfg.Probe.On() {
 		return list, nil

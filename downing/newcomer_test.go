@@ -31,8 +31,8 @@ func minorityWins(t *testing.T, c *cluster) {
 
 func three(_ string, c *downing.Config) { c.Resolver.MinMembers = 3 }
 
-// Downed members that are started again while the cut lasts find each other, and are enough to be a cluster. They wait all the same: the cluster is
-// the one that the verdict has left. After the heal they join it.
+// Downed members that are started again while the cut lasts find each other, and are enough to be a cluster.
+// They wait all the same: the cluster is the one that the verdict has left. After the heal they join it.
 func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 	virtual(t, three, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -72,8 +72,9 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 	})
 }
 
-// A loser that starts again in the cut hears of the winners from a node that has not missed them yet, as from a Serf agent that lived on. To find
-// the cluster is to have an answer of its members: until the heal it waits, and writes no verdict against them.
+// A loser that starts again in the cut hears of the winners from a node that has not missed them yet, as from
+// a Serf agent that lived on. To find the cluster is to have an answer of its members: until the heal it
+// waits, and writes no verdict against them.
 func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
 	long(t)
 	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second } // before Serf has missed anybody
@@ -176,8 +177,9 @@ func TestStart_WithABrokenLink(t *testing.T) {
 	})
 }
 
-// When the whole cluster lost power and starts anew, nobody waits for survivors that are there as newer incarnations; a newcomer after them finds
-// those that were admitted. A survivor that does not come back is waited for, until an operator says that it will not.
+// When the whole cluster lost power and starts anew, nobody waits for survivors that are there as newer
+// incarnations; a newcomer after them finds those that were admitted. A survivor that does not come back is
+// waited for, until an operator says that it will not.
 func TestNewcomer_ColdStart(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(3)
@@ -198,8 +200,8 @@ func TestNewcomer_ColdStart(t *testing.T) {
 	})
 }
 
-// The same beside agents, which ask for a look at the members before the lease was taken in. The token of the record is beyond that of the verdict: the
-// lease was released since.
+// The same beside agents, which ask for a look at the members before the lease was taken in. The token of the
+// record is beyond that of the verdict: the lease was released since.
 func TestNewcomer_BesideAgents(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})

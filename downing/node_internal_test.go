@@ -32,8 +32,8 @@ func pair(t *testing.T, f func(t *testing.T, a, b *serf.Serf)) {
 	})
 }
 
-// An application that leaves by itself when its member goes down meets no Shutdown in the middle of its Leave: Serf would panic,
-// and in the application's goroutine.
+// An application that leaves by itself when its member goes down meets no Shutdown in the middle of its
+// Leave: Serf would panic, and in the application's goroutine.
 func TestGoAway_WaitsForTheApplicationsLeave(t *testing.T) {
 	pair(t, func(t *testing.T, a, _ *serf.Serf) {
 		left := make(chan error, 1)
@@ -108,7 +108,8 @@ func TestNode_RemovesOnlyTheFailed(t *testing.T) {
 	})
 }
 
-// Serf gives two queries that are made at the same moment one number and loses the answers to one of them. Ours wait for each other.
+// Serf gives two queries that are made at the same moment one number and loses the answers to one of them.
+// Ours wait for each other.
 func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 	ch := make(chan serf.Event, 4096)
 	nodes, err := serfnet.StartAll(memnet.New(memnet.Config{}), func(_ string, c *serf.Config) { c.EventCh = ch }, "a")

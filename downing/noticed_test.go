@@ -13,8 +13,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 )
 
-// A single broken link between two members that are no neighbours is noticed by everybody: among 20 within 10 s, among 50 within 30 s, among
-// 100 within a minute (the 99th percentile). SBR_NOTICED=N plays each size N times, instead of 20 members twice; -v shows the times.
+// A single broken link between two members that are no neighbours is noticed by everybody: among 20 within 10
+// s, among 50 within 30 s, among 100 within a minute (the 99th percentile). SBR_NOTICED=N plays each size N
+// times, instead of 20 members twice; -v shows the times.
 func TestNoticed_OneBrokenLink(t *testing.T) {
 	long(t)
 	plays, limits := 2, map[int]time.Duration{20: 10 * time.Second}

@@ -64,15 +64,16 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// weighSoon forms an opinion once the reports that are here have all been read, in a large cluster a moment later.
+// weighSoon forms an opinion once the reports that are here have all been read, in a large cluster a moment
+// later.
 func (e *engine) weighSoon() {
 	if !e.gathering {
 		e.gathering, e.nextWeigh = true, e.clock()+e.tracker.Gather()
 	}
 }
 
-// weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the others. With
-// refresh the others are told all of it again.
+// weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the
+// others. With refresh the others are told all of it again.
 func (e *engine) weigh(refresh bool) {
 	e.gathering = false
 	for _, id := range e.resolver.Downed() {
@@ -99,8 +100,8 @@ func (e *engine) weigh(refresh bool) {
 	}
 }
 
-// tellAgain tells the others what is new again, a few times within the time of one query: a broadcast is likely to
-// miss one of a few.
+// tellAgain tells the others what is new again, a few times within the time of one query: a broadcast is
+// likely to miss one of a few.
 func (e *engine) tellAgain(now time.Duration) {
 	if e.again == 0 || now < e.nextAgain {
 		return
@@ -125,8 +126,8 @@ func (e *engine) probeUrgent() {
 	}
 }
 
-// ping probes members and goes on in the loop once the tracker knows the results; it reports whether there was
-// anybody to probe. Members that cannot be asked are not among the results.
+// ping probes members and goes on in the loop once the tracker knows the results; it reports whether there
+// was anybody to probe. Members that cannot be asked are not among the results.
 func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 	targets := make(map[sbr.ID]Target, len(ids))
 	for _, id := range ids {
@@ -157,9 +158,9 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 // blindJoinEvery is longer than a dial into a cut takes: joins must not queue up in the agent.
 const blindJoinEvery = 15 * time.Second
 
-// reconnect joins a member again that Serf calls failed, once in a while. Serf would do so too, but only every half a
-// minute on average, and until then a partition that has healed still looks like one; an agent that has restarted
-// has forgotten whom it could join.
+// reconnect joins a member again that Serf calls failed, once in a while. Serf would do so too, but only
+// every half a minute on average, and until then a partition that has healed still looks like one; an agent
+// that has restarted has forgotten whom it could join.
 func (e *engine) reconnect(id sbr.ID, every time.Duration) {
 	k := e.members.known[id]
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {

@@ -123,7 +123,8 @@ func TestOffer_TagsFull(t *testing.T) {
 	})
 }
 
-// An application that replaces the tags does not end what is offered, and what it brings back is not offered again.
+// An application that replaces the tags does not end what is offered, and what it brings back is not offered
+// again.
 func TestOffer_TagsThatTheApplicationSets(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)
@@ -141,7 +142,8 @@ func TestOffer_TagsThatTheApplicationSets(t *testing.T) {
 	})
 }
 
-// A process that starts offers nothing, whatever its configuration says; nor is rubbish in another one's tag a topic.
+// A process that starts offers nothing, whatever its configuration says; nor is rubbish in another one's tag
+// a topic.
 func TestOffer_BeginsWithout(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{downing.TagServes: "backup"} }

@@ -129,10 +129,10 @@ type Answer struct {
 // Offer tells all members that this one serves a topic, or does not any more: it puts the topic into its
 // node's tag TagServes, or takes it out. It returns once Serf has begun to tell the others; what is taken out
 // nobody waits for, since whoever asks is told that it is unserved, and where the tags of several members
-// change at once memberlist may lose the message and wait for five seconds. What was offered last holds: after
-// an error of ctx or of the node it is tried again, until this member is down, leaves or is stopped. A process
-// that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember, that of ctx, and those
-// of the node.
+// change at once memberlist may lose the message and wait for five seconds. What was offered last holds:
+// after an error of ctx or of the node it is tried again, until this member is down, leaves or is stopped. A
+// process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember, that of ctx,
+// and those of the node.
 func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
 	h, ok := p.engine.(host)
 	if !ok {

@@ -32,7 +32,8 @@ func namesOf(peers downing.Peers) (names []string) {
 	return names
 }
 
-// All members list the same, oldest first, whatever their addresses are; a node without a provider is not among them.
+// All members list the same, oldest first, whatever their addresses are; a node without a provider is not
+// among them.
 func TestPeers_OldestFirst(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Boot("n3")
@@ -89,8 +90,9 @@ func (c *cluster) sureSince(name string) time.Duration {
 	return time.Since(c.provider(name).Peers().Sure)
 }
 
-// Sure goes with the time while nothing is amiss, stands still from the moment in which somebody is unreachable, on both sides, and goes on for the winners
-// once it is decided, although those that were downed are not removed yet.
+// Sure goes with the time while nothing is amiss, stands still from the moment in which somebody is
+// unreachable, on both sides, and goes on for the winners once it is decided, although those that were downed
+// are not removed yet.
 func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Boot("n1")
@@ -135,7 +137,8 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 	})
 }
 
-// A process that stood still is not sure again before it knows its fate, and never of the time in which it stood still.
+// A process that stood still is not sure again before it knows its fate, and never of the time in which it
+// stood still.
 func TestPeers_SureAfterAPause(t *testing.T) {
 	var gates clustertest.Gates
 	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
@@ -159,7 +162,8 @@ func TestPeers_SureAfterAPause(t *testing.T) {
 	})
 }
 
-// A newcomer that has not found the cluster which the last verdict left is sure of nothing, even where it would be armed at once.
+// A newcomer that has not found the cluster which the last verdict left is sure of nothing, even where it
+// would be armed at once.
 func TestPeers_SureOfANewcomer(t *testing.T) {
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.SettleAfter = 0 }, func(t *testing.T, c *cluster) {
 		c.Store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u", Survivors: []sbr.ID{"old#u"}, Reason: "before"}})
@@ -237,7 +241,8 @@ func TestFollow_EachChange(t *testing.T) {
 	})
 }
 
-// One that panics and one that hangs keep nobody from being told that the member is down, and nobody from anything.
+// One that panics and one that hangs keep nobody from being told that the member is down, and nobody from
+// anything.
 func TestFollow_Downed(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(3)

@@ -21,7 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A node that does not know the last verdict must not join: Prepare waits for the store, until its ctx ends, and may be repeated.
+// A node that does not know the last verdict must not join: Prepare waits for the store, until its ctx ends,
+// and may be repeated.
 func TestPrepare_WaitsForTheStore(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		view := s.Store.View("n1")
@@ -112,7 +113,8 @@ type busy struct{ error }
 func (b busy) Unwrap() error           { return b.error }
 func (busy) RetryAfter() time.Duration { return 40 * time.Second }
 
-// Rule 21: rights and credentials that are refused are waited for, loudly, and once they are back the start goes on by itself.
+// Rule 21: rights and credentials that are refused are waited for, loudly, and once they are back the start
+// goes on by itself.
 func TestPrepare_WaitsForRights(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		g, log := &guarded{Faulty: s.Store.View("n1")}, new(logtest.Log)
@@ -165,7 +167,8 @@ func TestPrepare_RespectsRetryAfter(t *testing.T) {
 	})
 }
 
-// While the cluster is whole a member tries its rights now and then; it says once when they are gone, and when they are back.
+// While the cluster is whole a member tries its rights now and then; it says once when they are gone, and
+// when they are back.
 func TestRights_GoneAndBack(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		g, log := &guarded{Faulty: s.Store.View("n1")}, new(logtest.Log)
@@ -192,7 +195,8 @@ func TestRights_GoneAndBack(t *testing.T) {
 	})
 }
 
-// Names that messages could not carry, and a Serf that cannot carry messages, are refused before anything is done.
+// Names that messages could not carry, and a Serf that cannot carry messages, are refused before anything is
+// done.
 func TestPrepare_RefusesWhatCannotWork(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p := s.provider()
@@ -254,7 +258,8 @@ type closing struct {
 
 func (c closing) Close() error { *c.closed = true; return nil }
 
-// A configuration names an implementation; whoever registered it is asked for the store, and Stop closes what was opened.
+// A configuration names an implementation; whoever registered it is asked for the store, and Stop closes what
+// was opened.
 func TestPrepare_OpensTheImplementation(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		closed := false

@@ -128,7 +128,8 @@ func TestProvider_StopBeforeThereIsANode(t *testing.T) {
 	})
 }
 
-// Stop of a node that lives leaves the node as it is: it does not freeze, and it is not downed. Its last goroutine ends with Serf.
+// Stop of a node that lives leaves the node as it is: it does not freeze, and it is not downed. Its last
+// goroutine ends with Serf.
 func TestProvider_StopWhileSerfLives(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p := s.provider()
@@ -186,7 +187,8 @@ func TestProvider_StartFails(t *testing.T) {
 	})
 }
 
-// A configuration that was changed after Prepare would leave the node unprotected without a sound. Start says so.
+// A configuration that was changed after Prepare would leave the node unprotected without a sound. Start says
+// so.
 func TestProvider_ConfigurationChangedAfterPrepare(t *testing.T) {
 	for what, change := range map[string]func(*serf.Config){
 		"tags":    func(c *serf.Config) { c.Tags = map[string]string{"role": "db"} },
@@ -260,15 +262,17 @@ func TestLeave_IsNotADowning(t *testing.T) {
 	})
 }
 
-// The resolver's tags are what the others know a member by. An application that replaces all tags does not lose them for long, and
-// never in its own eyes: without the token that it read it would be out by an old verdict.
+// The resolver's tags are what the others know a member by. An application that replaces all tags does not
+// lose them for long, and never in its own eyes: without the token that it read it would be out by an old
+// verdict.
 func TestTags_PutBack(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"}, DecidedBy: "n1#old", Reason: "long ago"}})
 		c.Form(3)
 		before := c.provider("n1").Status().Incarnation
 		set := func(tags map[string]string) {
-			// Of two updates at once, this one and the provider's, memberlist drops the older one and lets it wait. The tags are set all the same.
+			// Of two updates at once, this one and the provider's, memberlist drops the older one and lets it
+			// wait. The tags are set all the same.
 			if err := c.Member("n1").Serf.SetTags(tags); err != nil {
 				require.ErrorContains(t, err, "timeout waiting for update broadcast")
 			}

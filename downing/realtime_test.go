@@ -26,8 +26,9 @@ func hurried(_ string, c *serf.Config) {
 	c.MemberlistConfig.SuspicionMaxTimeoutMult = 1
 }
 
-// This one is for the race detector: in a synctest bubble the advance of virtual time orders accesses that nothing orders outside,
-// and hides their races. A short cut heals, a longer one is decided, and the loser does not come back.
+// This one is for the race detector: in a synctest bubble the advance of virtual time orders accesses that
+// nothing orders outside, and hides their races. A short cut heals, a longer one is decided, and the loser
+// does not come back.
 func TestRealTime_SplitAndHeal(t *testing.T) {
 	long(t)
 	c := newCluster(t, func(_ string, cfg *downing.Config) {

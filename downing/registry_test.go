@@ -85,7 +85,8 @@ func (o *ownEngine) Stop(context.Context) error { o.calls = append(o.calls, "sto
 
 func (o *ownEngine) Status() downing.Status { return downing.Status{System: o.cfg.System} }
 
-// An embedder's own provider is found by its key, gets the configuration, and reports through the same lifecycle.
+// An embedder's own provider is found by its key, gets the configuration, and reports through the same
+// lifecycle.
 func TestRegister_OwnProvider(t *testing.T) {
 	var own *ownEngine
 	key := newKey()

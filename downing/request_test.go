@@ -62,7 +62,8 @@ func (c *cluster) requireDowned(x *exits, name string, left int) {
 	}
 }
 
-// A member that can be reached is told the verdict or the order, goes down with status 70, leaves its cluster, and is removed.
+// A member that can be reached is told the verdict or the order, goes down with status 70, leaves its
+// cluster, and is removed.
 func TestDown_Reachable(t *testing.T) {
 	for name, c := range map[string]struct {
 		config     func(string, *downing.Config)
@@ -107,7 +108,8 @@ func TestDown_Beside(t *testing.T) {
 	})
 }
 
-// The one member that cannot be reached is decided about at once. That is safe on both sides of a cut: the lease has one verdict.
+// The one member that cannot be reached is decided about at once. That is safe on both sides of a cut: the
+// lease has one verdict.
 func TestDown_Unreachable(t *testing.T) {
 	var x exits
 	virtual(t, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {

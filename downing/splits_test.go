@@ -73,8 +73,9 @@ func (c *cluster) removes(stay, gone []string) {
 	}
 }
 
-// Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own probes do. The largest
-// group stays, or with indirectly-connected: down, as the reference has it, exactly these two go down.
+// Serf does not see a cut between two members that the others reach: its indirect probes hide it. Our own
+// probes do. The largest group stays, or with indirectly-connected: down, as the reference has it, exactly
+// these two go down.
 func TestPairCut_OneSideStays(t *testing.T) {
 	long(t)
 	for rule, stay := range map[strategies.IndirectlyConnected][]string{
@@ -152,8 +153,8 @@ func splits(usual int) int {
 // storeDelay is what one request to the simulated lease store takes.
 const storeDelay = 5 * time.Millisecond
 
-// measureSplit cuts a cluster of real Serf nodes in virtual time and returns how long losers were up after the verdict
-// was written, and after the cut.
+// measureSplit cuts a cluster of real Serf nodes in virtual time and returns how long losers were up after
+// the verdict was written, and after the cut.
 func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutStore bool) (doubleActive, resolved time.Duration) {
 	change := func(_ string, c *downing.Config) { c.Resolver.StableAfter = stableAfter }
 	virtual(t, change, func(t *testing.T, c *cluster) {
@@ -189,8 +190,8 @@ func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutS
 	return doubleActive, resolved
 }
 
-// Losers that reach the store are down within 100 ms of virtual time after the verdict was written, whatever their own failure
-// detector thinks.
+// Losers that reach the store are down within 100 ms of virtual time after the verdict was written, whatever
+// their own failure detector thinks.
 func TestDoubleActive_LosersReachTheStore(t *testing.T) {
 	long(t)
 	shapes := [][]string{{"n4", "n5"}, {"n5"}, {"n1"}, {"n1", "n2"}}
@@ -203,7 +204,8 @@ func TestDoubleActive_LosersReachTheStore(t *testing.T) {
 	require.LessOrEqual(t, q.At(0.99), 100*time.Millisecond)
 }
 
-// Losers that have not reached the store since the cut go down when the deadline that began with it is over: soon after the verdict.
+// Losers that have not reached the store since the cut go down when the deadline that began with it is over:
+// soon after the verdict.
 func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 	long(t)
 	cfg := downing.DefaultConfig()

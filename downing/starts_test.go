@@ -366,8 +366,8 @@ func without(names, those []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(those, n) })
 }
 
-// A survivor that starts again on its own side of a cut has found its cluster at once. Whom its host could not reach stays a
-// suspect all the same: it must not work while the others of its side are suspended.
+// A survivor that starts again on its own side of a cut has found its cluster at once. Whom its host could
+// not reach stays a suspect all the same: it must not work while the others of its side are suspended.
 func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 	long(t)
 	undecided := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }

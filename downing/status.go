@@ -27,8 +27,8 @@ type Status struct {
 	Lease        LeaseStatus   `json:"lease"`
 	Verdict      VerdictStatus `json:"verdict"`
 	ConfigDigest string        `json:"config-digest"`
-	// StableAfter is how long the view must not change before a decision now, as Go writes durations; StableFor the
-	// number of members that it was computed for, if stable-after is auto.
+	// StableAfter is how long the view must not change before a decision now, as Go writes durations;
+	// StableFor the number of members that it was computed for, if stable-after is auto.
 	StableAfter string `json:"stable-after"`
 	StableFor   int    `json:"stable-after-for-members,omitempty"`
 	// Disagree are the members whose configuration has another digest: two sides that decide by different

@@ -32,7 +32,8 @@ func elsewhere(names ...string) (store func() *leasetest.Memory, config func(str
 	}
 }
 
-// requireAstray requires that exactly these members are suspended because of their store, and that everybody says so.
+// requireAstray requires that exactly these members are suspended because of their store, and that everybody
+// says so.
 func (c *cluster) requireAstray(names ...string) {
 	c.t.Helper()
 	for _, m := range c.Members() {
@@ -46,8 +47,8 @@ func (c *cluster) requireAstray(names ...string) {
 	}
 }
 
-// A member whose lease is in another store than that of most is suspended, and the others go on. Of two stores with as many members it is the one of
-// the oldest member that counts (design rule 20).
+// A member whose lease is in another store than that of most is suspended, and the others go on. Of two
+// stores with as many members it is the one of the oldest member that counts (design rule 20).
 func TestStores_TheOddOneIsSuspended(t *testing.T) {
 	long(t)
 	for name, c := range map[string]struct {
@@ -80,8 +81,8 @@ func TestStores_TheOddOneIsSuspended(t *testing.T) {
 	}
 }
 
-// However a cut goes through a cluster with two stores, at most one side is up, and only the cluster's own store has a say. Those that go on
-// are those of one store.
+// However a cut goes through a cluster with two stores, at most one side is up, and only the cluster's own
+// store has a say. Those that go on are those of one store.
 func TestStores_InACut(t *testing.T) {
 	long(t)
 	all := clustertest.Names(5)
@@ -145,7 +146,8 @@ func (m movable) Identity(context.Context) (string, error) {
 	return "", errors.New("it does not tell")
 }
 
-// A member goes on once its store is that of the others again: its address led elsewhere for a while, or theirs have followed.
+// A member goes on once its store is that of the others again: its address led elsewhere for a while, or
+// theirs have followed.
 func TestStores_BackToOne(t *testing.T) {
 	long(t)
 	ids := make(map[string]*atomic.Pointer[string])
@@ -175,7 +177,8 @@ func TestStores_BackToOne(t *testing.T) {
 	})
 }
 
-// A store that cannot tell which one it is, and a member of an older version, which says nothing, are not compared.
+// A store that cannot tell which one it is, and a member of an older version, which says nothing, are not
+// compared.
 func TestStores_UnknownIsNotCompared(t *testing.T) {
 	long(t)
 	virtual(t, func(name string, c *downing.Config) {
@@ -240,8 +243,8 @@ func announcing(t *testing.T, fails func(context.Context) error, f func(t *testi
 
 var most, rest = []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
 
-// What an operator asks about first is shown beside the lease: who is suspended, the verdict once, and who is down,
-// although that is the last thing that it does.
+// What an operator asks about first is shown beside the lease: who is suspended, the verdict once, and who is
+// down, although that is the last thing that it does.
 func TestStores_Announce(t *testing.T) {
 	long(t)
 	slow := func(ctx context.Context) error { return sleep.For(ctx, time.Second) }

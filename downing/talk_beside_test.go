@@ -42,7 +42,8 @@ func TestBeside_Talk(t *testing.T) {
 	})
 }
 
-// With the limits of a stock agent, names of 100 bytes, the longest topic and full payloads every message fits, the relayed ones as well.
+// With the limits of a stock agent, names of 100 bytes, the longest topic and full payloads every message
+// fits, the relayed ones as well.
 func TestBeside_Talk_FitsIntoSerfsLimits(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		long := func(name string) string { return name + strings.Repeat("-", 100-len(name)) }
@@ -90,7 +91,8 @@ func TestBeside_Talk_SilentAgent(t *testing.T) {
 	})
 }
 
-// What is offered is a tag among those of others. Stopping takes it back, also where the incarnation is to be gone on with.
+// What is offered is a tag among those of others. Stopping takes it back, also where the incarnation is to be
+// gone on with.
 func TestBeside_Offer(t *testing.T) {
 	for name, config := range map[string]func(string, *downing.Config){"resigns": nil, "is gone on with": keepTags} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +120,8 @@ func TestBeside_Offer(t *testing.T) {
 	}
 }
 
-// An earlier process ended without taking anything back: the one that goes on in its place offers nothing until it says so.
+// An earlier process ended without taking anything back: the one that goes on in its place offers nothing
+// until it says so.
 func TestBeside_Offer_OfAnEarlierProcess(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.bootAll(2)

@@ -141,8 +141,8 @@ func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
 	})
 }
 
-// Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody, fill no memory, and do not keep a member from
-// its work: a partition in the middle of them is resolved.
+// Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody,
+// fill no memory, and do not keep a member from its work: a partition in the middle of them is resolved.
 func TestFlood_OfQuestions(t *testing.T) {
 	long(t)
 	var log logtest.Log

@@ -58,7 +58,8 @@ func all(answers <-chan downing.Answer) map[string]string {
 	return got
 }
 
-// Everybody who serves a topic answers, who does not says so, nobody asks itself, and the channel is closed at the time-out.
+// Everybody who serves a topic answers, who does not says so, nobody asks itself, and the channel is closed
+// at the time-out.
 func TestAsk_Everybody(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -124,7 +125,8 @@ func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-// An answer that comes too late says so and is not delivered; so does a second one. The question is over for whoever asked.
+// An answer that comes too late says so and is not delivered; so does a second one. The question is over for
+// whoever asked.
 func TestAnswer_TooLate(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)
@@ -241,7 +243,8 @@ func TestAsk_TooMuch(t *testing.T) {
 	})
 }
 
-// A member that is down asks nothing, what it had asked is over, and it answers nothing, not even what it was asked before.
+// A member that is down asks nothing, what it had asked is over, and it answers nothing, not even what it was
+// asked before.
 func TestTalk_MemberThatIsDown(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(3)

@@ -16,7 +16,8 @@ func userEvent(i int) serf.UserEvent {
 	return serf.UserEvent{LTime: serf.LamportTime(i), Name: fmt.Sprint(i)}
 }
 
-// Whoever sends events is never held up, however slow the application is; it still gets all of them, in order.
+// Whoever sends events is never held up, however slow the application is; it still gets all of them, in
+// order.
 func TestTap_SlowReaderBlocksNobodyAndMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := make(chan serf.Event)
@@ -57,7 +58,8 @@ func TestTap_WithoutAnApplication(t *testing.T) {
 	})
 }
 
-// What the resolver owns does not reach the application; everything else does, and the resolver has seen it before.
+// What the resolver owns does not reach the application; everything else does, and the resolver has seen it
+// before.
 func TestTap_OwnEventsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := make(chan serf.Event, 10)
@@ -79,7 +81,8 @@ func TestTap_OwnEventsAreKept(t *testing.T) {
 	})
 }
 
-// Serf's goroutines end only once their last send succeeded: the tap goes on reading for a while after its end was asked for.
+// Serf's goroutines end only once their last send succeeded: the tap goes on reading for a while after its
+// end was asked for.
 func TestTap_ReadsOnWhileItCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tap := newTap(nil, nobodys)

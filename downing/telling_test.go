@@ -88,8 +88,8 @@ func kinds(answers map[string]wire.Message) map[string]wire.Kind {
 	return out
 }
 
-// A member that is told a verdict, and cannot ask the lease store, acts on it and answers; one that it does not name does not answer. Whoever
-// asks for its fate afterwards hears it from everybody.
+// A member that is told a verdict, and cannot ask the lease store, acts on it and answers; one that it does
+// not name does not answer. Whoever asks for its fate afterwards hears it from everybody.
 func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		for _, n := range c.Form(3) {
@@ -144,8 +144,8 @@ func TestTell_ForgedByANonMember(t *testing.T) {
 	})
 }
 
-// An order that a member must ignore, because it sees nobody unreachable yet, is not answered; so it is told again, and obeyed once
-// the member sees what the sender sees.
+// An order that a member must ignore, because it sees nobody unreachable yet, is not answered; so it is told
+// again, and obeyed once the member sees what the sender sees.
 func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 	virtual(t, patient, func(t *testing.T, c *cluster) {
 		p := c.leadingPuppet()
@@ -166,8 +166,8 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 	})
 }
 
-// The members of a losing side that reach the store go down at the same moment and tell each other. None waits for answers that
-// nobody gives any more: their processes end soon.
+// The members of a losing side that reach the store go down at the same moment and tell each other. None
+// waits for answers that nobody gives any more: their processes end soon.
 func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(6)
@@ -183,7 +183,8 @@ func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom any part names.
+// A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom
+// any part names.
 func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
 	long(t)
 	var log logtest.Log

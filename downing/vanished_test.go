@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whatever takes members that cannot be reached from Serf's list, one side goes on: the list is no proof that they have ended (design rule 15).
+// Whatever takes members that cannot be reached from Serf's list, one side goes on: the list is no proof that
+// they have ended (design rule 15).
 func TestVanished_OneSideGoesOn(t *testing.T) {
 	long(t)
 	three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
@@ -77,8 +78,8 @@ func (c *cluster) removeFailed(on []string, prune bool) {
 	}
 }
 
-// A platform starts a node anew under its old name on this side of a cut, while the old one still runs on the other side: the new one is no proof
-// that the old one has ended.
+// A platform starts a node anew under its old name on this side of a cut, while the old one still runs on the
+// other side: the new one is no proof that the old one has ended.
 func TestVanished_SecondNodeOfOneName(t *testing.T) {
 	reclaim := func(_ string, s *serf.Config) {
 		s.MemberlistConfig.DeadNodeReclaimTime = 5 * time.Second
@@ -118,7 +119,8 @@ func TestVanished_SecondNodeOfOneName(t *testing.T) {
 	})
 }
 
-// A member without a resolver that crashes is no partition for ever: it is decided about like any other, or does not count.
+// A member without a resolver that crashes is no partition for ever: it is decided about like any other, or
+// does not count.
 func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 	long(t)
 	for _, lone := range []bool{false, true} {
@@ -146,8 +148,8 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 	}
 }
 
-// What a member offered is known for as long as nothing is decided about it, also where Serf has forgotten it, and after that: what it ran
-// starts nowhere before its margin is over.
+// What a member offered is known for as long as nothing is decided about it, also where Serf has forgotten
+// it, and after that: what it ran starts nowhere before its margin is over.
 func TestVanished_ServesWhatItDid(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(5)

@@ -158,8 +158,8 @@ func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
 	})
 }
 
-// The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before the repeated
-// write was done, and somebody else won that one.
+// The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before
+// the repeated write was done, and somebody else won that one.
 func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
@@ -257,7 +257,8 @@ func together(ctx context.Context, l *lease.Lease, n int) []linear.Answer {
 	return out
 }
 
-// Whoever asks while an attempt is under way may know more than it: all of them wait for one attempt that begins after they asked.
+// Whoever asks while an attempt is under way may know more than it: all of them wait for one attempt that
+// begins after they asked.
 func TestJoined_ManyAcquiresAreTwoAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -60,7 +60,8 @@ func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
 func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		v := w.view("a")
-		// The first write is stuck for 2.1 s; the client gives up after 2 s, reads the old version, and writes again.
+		// The first write is stuck for 2.1 s; the client gives up after 2 s, reads the old version, and
+		// writes again.
 		v.CommitLate(1, 2100*time.Millisecond)
 		time.AfterFunc(2001*time.Millisecond, func() { v.SetDelay(0) })
 		time.AfterFunc(1900*time.Millisecond, func() { v.SetDelay(400 * time.Millisecond) })
@@ -205,7 +206,8 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 	})
 }
 
-// Found by the property test: the undoing write is itself late. What was adopted meanwhile would be pulled away by it.
+// Found by the property test: the undoing write is itself late. What was adopted meanwhile would be pulled
+// away by it.
 func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")

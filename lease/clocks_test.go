@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// machineClock is the clock of one machine as time.Now shows it: a wall clock that can be off and can be set, and beside it a
-// monotonic one that runs on at the machine's rate whatever is done to the wall clock.
+// machineClock is the clock of one machine as time.Now shows it: a wall clock that can be off and can be set,
+// and beside it a monotonic one that runs on at the machine's rate whatever is done to the wall clock.
 type machineClock struct {
 	begin time.Time
 	rate  float64
@@ -22,7 +22,8 @@ type machineClock struct {
 	naive bool
 
 	mu sync.Mutex
-	// skew is how far off the wall clock is, jumped how much later it is than the timers know, thaw the end of a standstill.
+	// skew is how far off the wall clock is, jumped how much later it is than the timers know, thaw the end
+	// of a standstill.
 	skew, jumped time.Duration
 	thaw         time.Time
 }
@@ -79,8 +80,8 @@ func (c *machineClock) NewTimer(d time.Duration) (<-chan time.Time, func() bool)
 	return t.C, t.Stop
 }
 
-// reading is what time.Now returns at a wall time and a monotonic one. Package time has no function that makes one, and in a
-// synctest bubble time.Now does not either. The test below says what it has to do.
+// reading is what time.Now returns at a wall time and a monotonic one. Package time has no function that
+// makes one, and in a synctest bubble time.Now does not either. The test below says what it has to do.
 func reading(wall time.Time, monotonic time.Duration) time.Time {
 	t := wall.Round(0)
 	inside := (*struct {
@@ -123,8 +124,8 @@ func by(clock lease.Clock) func(*lease.Settings, *lease.Options) {
 	return func(_ *lease.Settings, o *lease.Options) { o.Clock = clock }
 }
 
-// The other party looks for the first time when the holder is long gone, and its clock is set while it waits: it waits for
-// the whole time all the same, and not for longer.
+// The other party looks for the first time when the holder is long gone, and its clock is set while it waits:
+// it waits for the whole time all the same, and not for longer.
 func TestClocks_FirstSightWhileTheClockIsSet(t *testing.T) {
 	for _, set := range []time.Duration{day, -day, ttl, -ttl} {
 		t.Run(set.String(), func(t *testing.T) {
@@ -145,9 +146,10 @@ func TestClocks_FirstSightWhileTheClockIsSet(t *testing.T) {
 	}
 }
 
-// Two machines whose clocks are wrong in ways that are promised to do no harm: off by a day, set by days while the lease is held, rates
-// that differ by up to 10 %. The holder keeps the lease as long as its heartbeats arrive. When they do not, it knows first, and the
-// other gets the lease after a heartbeat-timeout of silence by its own clock: not sooner, and not much later.
+// Two machines whose clocks are wrong in ways that are promised to do no harm: off by a day, set by days
+// while the lease is held, rates that differ by up to 10 %. The holder keeps the lease as long as its
+// heartbeats arrive. When they do not, it knows first, and the other gets the lease after a heartbeat-timeout
+// of silence by its own clock: not sooner, and not much later.
 func TestClocks_OneHolderAndNoEarlyTakeover(t *testing.T) {
 	type skew struct {
 		off, set time.Duration // how far off the wall clock is, and how far it is set while the lease is held

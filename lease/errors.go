@@ -14,11 +14,12 @@ var (
 	ErrReleased = fmt.Errorf("%w: released by its owner", ErrLost)
 	// ErrClosed is wrapped when the Lease was closed.
 	ErrClosed = errors.New("lease: closed")
-	// ErrTooLate is wrapped by the error of an Acquire when the store granted, but so late that the grant could run out before
-	// it is used. The grant is undone.
+	// ErrTooLate is wrapped by the error of an Acquire when the store granted, but so late that the grant
+	// could run out before it is used. The grant is undone.
 	ErrTooLate = errors.New("lease: granted too late to be of use")
-	// ErrTokenSpent is wrapped by the error of an Acquire when the record's token is MaxToken, so that no grant can be told from
-	// the one before, and by whatever reads a token beyond it. Only a poisoned record has such a token; Reset is the way out.
+	// ErrTokenSpent is wrapped by the error of an Acquire when the record's token is MaxToken, so that no
+	// grant can be told from the one before, and by whatever reads a token beyond it. Only a poisoned record
+	// has such a token; Reset is the way out.
 	ErrTokenSpent = errors.New("lease: the token in the record cannot grow any more")
 	// ErrHeld is what a HeldError is: for certain nothing was granted.
 	ErrHeld = errors.New("lease: held")
@@ -28,11 +29,13 @@ var (
 	ErrNotHeld = errors.New("lease: not held")
 	// ErrOtherHolder is the ErrNotHeld of a ForceRelease that names a holder who does not hold the lease.
 	ErrOtherHolder = fmt.Errorf("%w: somebody else holds it", ErrNotHeld)
-	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the key is empty.
+	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the
+	// key is empty.
 	ErrUnknownImplementation = errors.New("lease: unknown implementation")
 )
 
-// timeoutError ends a request or an operation that took too long. It is a context.DeadlineExceeded by whichever clock.
+// timeoutError ends a request or an operation that took too long. It is a context.DeadlineExceeded by
+// whichever clock.
 type timeoutError struct{}
 
 func (timeoutError) Error() string { return "lease: no answer in time" }
@@ -53,7 +56,8 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", cause, err)
 }
 
-// telling is the one of two failures that says more: a request that ran out of time says nothing of why the ones before it failed.
+// telling is the one of two failures that says more: a request that ran out of time says nothing of why the
+// ones before it failed.
 func telling(last, err error) error {
 	if last != nil && errors.Is(err, context.DeadlineExceeded) {
 		return last

@@ -54,7 +54,8 @@ func ExampleLease() {
 	// 2 <nil>
 }
 
-// Two sides of a partition propose; the second learns from the record that it has lost, even after the release.
+// Two sides of a partition propose; the second learns from the record that it has lost, even after the
+// release.
 func ExampleLease_Acquire_verdict() {
 	store := leasetest.NewMemory()
 	a, d := open(store, "a"), open(store, "d")
@@ -220,7 +221,8 @@ func ExampleRegister() {
 	// true <nil> true
 }
 
-// A record whose token somebody has made as large as can be is repaired, with all members stopped. What becomes of it can be looked at before.
+// A record whose token somebody has made as large as can be is repaired, with all members stopped. What
+// becomes of it can be looked at before.
 func ExampleReset() {
 	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Holder: "nobody knows", Token: lease.MaxToken, Verdict: &sbr.Verdict{Token: 3}})
@@ -307,7 +309,8 @@ func ExampleMove() {
 	// true
 }
 
-// A record as text, for a store that keeps text. One with columns of its own for some fields embeds a Document.
+// A record as text, for a store that keeps text. One with columns of its own for some fields embeds a
+// Document.
 func ExampleMarshalRecord() {
 	r := lease.Record{Holder: "a", Token: 7, TTL: time.Minute}
 	text, err := lease.MarshalRecord(r)
@@ -328,7 +331,8 @@ func ExampleMarshalRecord() {
 	// 1m0s <nil>
 }
 
-// The algorithm alone, in a time and over a store of one's own: each step takes an event and returns what is to be done.
+// The algorithm alone, in a time and over a store of one's own: each step takes an event and returns what is
+// to be done.
 func ExampleMachine() {
 	settings := lease.DefaultSettings()
 	least := func(time.Duration) time.Duration { return 0 } // a driver draws by chance

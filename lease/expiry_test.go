@@ -164,8 +164,8 @@ func TestValidUntil_ForEver(t *testing.T) {
 	})
 }
 
-// An operation gets the time-out that the configuration promises, however many requests it takes: a store whose round trips fit into it
-// is no store that is away.
+// An operation gets the time-out that the configuration promises, however many requests it takes: a store
+// whose round trips fit into it is no store that is away.
 func TestSlowStore(t *testing.T) {
 	for _, roundTrip := range []time.Duration{time.Second, 2 * time.Second, 2300 * time.Millisecond} {
 		t.Run(roundTrip.String(), func(t *testing.T) {

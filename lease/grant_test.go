@@ -84,7 +84,8 @@ func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
 	})
 }
 
-// The release of an old grant waits for its turn while an Acquire is under way: what that one brings is not its own.
+// The release of an old grant waits for its turn while an Acquire is under way: what that one brings is not
+// its own.
 func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		released := make(chan error, 1)
@@ -149,7 +150,8 @@ func TestGrant_ContextEndsWithTheGrantOrItsCaller(t *testing.T) {
 	})
 }
 
-// A read that is answered while the grant is under way finds the lease gone: the grant has ended when Acquire returns it, or soon.
+// A read that is answered while the grant is under way finds the lease gone: the grant has ended when Acquire
+// returns it, or soon.
 func TestGrant_MayEndBeforeItsAcquireReturns(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		var a *lease.Lease

@@ -23,7 +23,8 @@ func holder(w *world) (*lease.Lease, *losses) {
 	return a, lost
 }
 
-// However far ahead the recorded time is (a wall clock that went back, an edit), each heartbeat is a sign of life.
+// However far ahead the recorded time is (a wall clock that went back, an edit), each heartbeat is a sign of
+// life.
 func TestHeartbeat_SignGrowsWhateverTheWallClockSays(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a, lost := holder(w)

@@ -20,14 +20,16 @@ type Options struct {
 	Nonce func() string
 	// Pace is how often Watch asks.
 	Pace Pace
-	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must not block. May be nil.
+	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must
+	// not block. May be nil.
 	OnWatch func(error)
 	// OnHeld is called by AcquireWait whenever it was told that somebody holds the lease, with what was told.
 	// It must not block. May be nil.
 	OnHeld func(Record)
-	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record serves one use: New refuses
-	// another one in this process (ErrInUse), until all leases of the first are closed. Several members of one use may live in one
-	// process. Empty: whoever calls knows that the record is its own.
+	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record
+	// serves one use: New refuses another one in this process (ErrInUse), until all leases of the first are
+	// closed. Several members of one use may live in one process. Empty: whoever calls knows that the record
+	// is its own.
 	Use string
 	// Logger receives warnings (a record that went backwards, a lease lost). Nil: silence.
 	Logger *slog.Logger
@@ -77,8 +79,9 @@ type finished struct {
 	hold *hold
 }
 
-// New returns the lease of owner over store. It calls nothing: the first request is sent by the first operation.
-// An owner names one life of one process (a node that restarts is another owner): two lives with one name displace each other.
+// New returns the lease of owner over store. It calls nothing: the first request is sent by the first
+// operation. An owner names one life of one process (a node that restarts is another owner): two lives with
+// one name displace each other.
 func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 	var errs []error
 	if store == nil {
@@ -139,16 +142,17 @@ func (l *Lease) Owner() string { return l.owner }
 // Settings returns the times in effect.
 func (l *Lease) Settings() Settings { return l.settings }
 
-// Check reports whether this owner certainly holds the lease at this moment. It never blocks and asks nobody: it compares
-// the clock with a deadline that ends before anybody else may take over, so it answers false also when nothing told this
-// process that it is over (a pause, a dead connection).
+// Check reports whether this owner certainly holds the lease at this moment. It never blocks and asks nobody:
+// it compares the clock with a deadline that ends before anybody else may take over, so it answers false also
+// when nothing told this process that it is over (a pause, a dead connection).
 func (l *Lease) Check() bool {
 	g := l.holding.Load()
 	return g != nil && g.valid(l.clock.Now())
 }
 
-// Token returns the fencing token of the present grant, zero when Check is false. Hand it to whatever the lease protects
-// and let that refuse smaller ones: it is the one guard that also covers what was sent just before the lease was lost.
+// Token returns the fencing token of the present grant, zero when Check is false. Hand it to whatever the
+// lease protects and let that refuse smaller ones: it is the one guard that also covers what was sent just
+// before the lease was lost.
 func (l *Lease) Token() uint64 {
 	if g := l.holding.Load(); g != nil && g.valid(l.clock.Now()) {
 		return g.token
@@ -156,8 +160,9 @@ func (l *Lease) Token() uint64 {
 	return 0
 }
 
-// ValidUntil returns until when Check stays true without another heartbeat, zero for ever; ok is false when Check is. It is for work that
-// takes time to stop: begin to stop before that moment, and have stopped at it. Each heartbeat moves it. It never blocks.
+// ValidUntil returns until when Check stays true without another heartbeat, zero for ever; ok is false when
+// Check is. It is for work that takes time to stop: begin to stop before that moment, and have stopped at it.
+// Each heartbeat moves it. It never blocks.
 func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 	g := l.holding.Load()
 	if g == nil || !g.valid(l.clock.Now()) {
@@ -166,16 +171,18 @@ func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 	return g.deadline, true
 }
 
-// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of it. Without an error it is
-// granted, and this owner holds it; after a take-over it may not use it yet (Proposal.TakeOver). A *HeldError says that for certain
-// nothing was granted, and why. Any other error means that nobody knows: the store may have granted, or may still, but for one that
-// wraps ErrRefused: then nothing was written. See OutcomeOf.
+// Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of
+// it. Without an error it is granted, and this owner holds it; after a take-over it may not use it yet
+// (Proposal.TakeOver). A *HeldError says that for certain nothing was granted, and why. Any other error means
+// that nobody knows: the store may have granted, or may still, but for one that wraps ErrRefused: then
+// nothing was written. See OutcomeOf.
 //
-// It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a time, which must be
-// recorded, it is a write. Concurrent plain calls share one attempt, all others queue up; each gets an answer.
+// It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a
+// time, which must be recorded, it is a write. Concurrent plain calls share one attempt, all others queue up;
+// each gets an answer.
 //
-// A grant that arrives after an error was returned is undone, unless a later Acquire finds and adopts it. The adopting one returns
-// a HeldError with that grant if its own verdict came too late: the lease is held then.
+// A grant that arrives after an error was returned is undone, unless a later Acquire finds and adopts it. The
+// adopting one returns a HeldError with that grant if its own verdict came too late: the lease is held then.
 func (l *Lease) Acquire(ctx context.Context, p Proposal) (*Grant, error) {
 	f := l.do(ctx, AcquireOp{Proposal: p, Nonce: l.opts.Nonce()})
 	held := (*HeldError)(nil)
@@ -188,27 +195,29 @@ func (l *Lease) Acquire(ctx context.Context, p Proposal) (*Grant, error) {
 	return nil, f.Err
 }
 
-// Release gives the lease up. Check is false, and the grant's Done closed, before the write is sent, whatever becomes of it. It may
-// be called at any time and any number of times. Token and verdict stay in the record.
+// Release gives the lease up. Check is false, and the grant's Done closed, before the write is sent, whatever
+// becomes of it. It may be called at any time and any number of times. Token and verdict stay in the record.
 //
-// Nil: for certain the record names this owner no more. ErrNotHeld: there was nothing to release, neither a held lease nor a grant
-// that may still come late, and no request was sent. Any other error: the record may still name this owner, perhaps because it must
-// (Proposal.TakeOver); Release may be called again, else the record is tidied up in the background, or runs out.
+// Nil: for certain the record names this owner no more. ErrNotHeld: there was nothing to release, neither a
+// held lease nor a grant that may still come late, and no request was sent. Any other error: the record may
+// still name this owner, perhaps because it must (Proposal.TakeOver); Release may be called again, else the
+// record is tidied up in the background, or runs out.
 func (l *Lease) Release(ctx context.Context) error { return l.do(ctx, ReleaseOp{}).Err }
 
-// ForceRelease frees the record although another owner holds it: an operator's act. The former holder learns with its next
-// heartbeat, or by a running Watch at once; until then both may work, so make sure that it has ended. Token and verdict stay.
+// ForceRelease frees the record although another owner holds it: an operator's act. The former holder learns
+// with its next heartbeat, or by a running Watch at once; until then both may work, so make sure that it has
+// ended. Token and verdict stay.
 //
-// holder names who must hold the lease; empty: whoever does. was is the record as it stood, expired says that its holder had been
-// silent for its whole time already, as seen from here. The errors are those of Release: ErrNotHeld if nobody holds it, or
-// ErrOtherHolder. A lease that this Lease holds itself is released.
+// holder names who must hold the lease; empty: whoever does. was is the record as it stood, expired says that
+// its holder had been silent for its whole time already, as seen from here. The errors are those of Release:
+// ErrNotHeld if nobody holds it, or ErrOtherHolder. A lease that this Lease holds itself is released.
 func (l *Lease) ForceRelease(ctx context.Context, holder string) (was Record, expired bool, err error) {
 	f := l.do(ctx, ForceOp{holder})
 	return f.Snapshot.Record, f.Expired, f.Err
 }
 
-// Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a backup) it
-// carries the newest token and verdict this lease has seen, and Record.Behind.
+// Read returns the record as it is in the store now. If the store went backwards (deleted, restored from a
+// backup) it carries the newest token and verdict this lease has seen, and Record.Behind.
 func (l *Lease) Read(ctx context.Context) (Record, error) {
 	s, err := l.fetch(ctx)
 	return s.Record, err
@@ -219,8 +228,8 @@ func (l *Lease) fetch(ctx context.Context) (Snapshot, error) {
 	return f.Snapshot, f.Err
 }
 
-// Close stops the heartbeats and all goroutines and waits for them. It does not release: a lease that is still held runs
-// out for the others. Check is false from here on, and its grants have ended.
+// Close stops the heartbeats and all goroutines and waits for them. It does not release: a lease that is
+// still held runs out for the others. Check is false from here on, and its grants have ended.
 func (l *Lease) Close() {
 	l.step(Closed{})
 	l.stop(ErrClosed)
@@ -411,8 +420,9 @@ func (l *Lease) wake() {
 	})
 }
 
-// after calls f when d is over, unless it is stopped. It starts a goroutine for the time of f alone, where the clock lets it: each
-// request sets alarms, and to start a goroutine for one of them takes longer than all else that is done for it here.
+// after calls f when d is over, unless it is stopped. It starts a goroutine for the time of f alone, where
+// the clock lets it: each request sets alarms, and to start a goroutine for one of them takes longer than all
+// else that is done for it here.
 func (l *Lease) after(d time.Duration, f func()) (stop func()) {
 	if _, ok := l.clock.(systemClock); ok {
 		l.running.Add(1)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Machine is the algorithm of a lease, without a clock, a goroutine or a request of its own: it is told what happens and answers what
-// is to be done. Lease drives one over a store. It is not safe for concurrent use.
+// Machine is the algorithm of a lease, without a clock, a goroutine or a request of its own: it is told what
+// happens and answers what is to be done. Lease drives one over a store. It is not safe for concurrent use.
 //
-// Operations that write wait for each other, so that one conditional write is under way at a time. A request that has failed is
-// repeated, after a read, until the operation's time is over.
+// Operations that write wait for each other, so that one conditional write is under way at a time. A request
+// that has failed is repeated, after a read, until the operation's time is over.
 type Machine struct {
 	owner    string
 	settings Settings
@@ -26,19 +26,22 @@ type Machine struct {
 	closed bool
 
 	observed observedRecord
-	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where there is none.
+	// tenure is the present time of holding the lease, holding what Check reads of it. Both are nil where
+	// there is none.
 	tenure  *tenure
 	holding *validity
 	tenures uint64
-	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing that it holds the
-	// lease. Until then this owner holds the record, so that nobody else gets it, and may not use it. See owe.
+	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing
+	// that it holds the lease. Until then this owner holds the record, so that nobody else gets it, and may
+	// not use it. See owe.
 	owedUntil  time.Time
 	unresolved map[string]unresolvedGrant
 	gaveUp     uint64 // counts the changes to unresolved
 	freed      string // the last nonce whose grant a write that may have been committed has ended
 	tidying    tidying
 
-	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it is.
+	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it
+	// is.
 	ops, queue []*operation
 	active     *operation
 	requests   map[RequestID]*request
@@ -53,21 +56,24 @@ type operation struct {
 	hurry    time.Time
 	// cause is why it was given up, nil if it was not.
 	cause error
-	// tries counts the repetitions, last is the last failure. request is under way, zero for none. A pause ends at resumeAt.
+	// tries counts the repetitions, last is the last failure. request is under way, zero for none. A pause
+	// ends at resumeAt.
 	tries    int
 	last     error
 	request  RequestID
 	resumeAt time.Time
 
 	attempt attempt
-	// followers are plain Acquires that share the attempt of this one, leader is whose attempt this one shares.
+	// followers are plain Acquires that share the attempt of this one, leader is whose attempt this one
+	// shares.
 	followers []*operation
 	leader    *operation
-	// releasing is the nonce of the grant that is released, freeing says that a write that frees it may have been committed.
+	// releasing is the nonce of the grant that is released, freeing says that a write that frees it may have
+	// been committed.
 	releasing string
 	freeing   bool
-	// found is the record as a ForceRelease has seen it last, expired as in ForceRelease. sentAt is the version that a write was sent
-	// for, to end the grant in found; empty if none was.
+	// found is the record as a ForceRelease has seen it last, expired as in ForceRelease. sentAt is the
+	// version that a write was sent for, to end the grant in found; empty if none was.
 	found   Record
 	expired bool
 	sentAt  Version
@@ -83,7 +89,8 @@ type request struct {
 	gaveUp uint64
 }
 
-// NewMachine returns the machine of an owner. window is how long one heartbeat is trusted: see Limiter. backoff is as in Options.
+// NewMachine returns the machine of an owner. window is how long one heartbeat is trusted: see Limiter.
+// backoff is as in Options.
 func NewMachine(owner string, s Settings, window time.Duration, backoff func(repetition int) time.Duration) *Machine {
 	return &Machine{
 		owner: owner, settings: s, window: min(window, s.Window()), limited: window < s.Window(), backoff: backoff,
@@ -291,7 +298,8 @@ func (m *Machine) answered(e Answered) {
 	m.proceed(q.op, m.learn(e.Snapshot, q), true)
 }
 
-// proceed does what can be done with the state s: at most one write. fresh says that it was read for this operation.
+// proceed does what can be done with the state s: at most one write. fresh says that it was read for this
+// operation.
 func (m *Machine) proceed(op *operation, s Snapshot, fresh bool) {
 	switch do := op.do.(type) {
 	case AcquireOp:

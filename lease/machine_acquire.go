@@ -21,7 +21,8 @@ type attempt struct {
 	// pendingVersion is the version an unanswered write was sent for, if there is one.
 	pendingVersion Version
 	pending        bool
-	// renewing: the write that is under way is to make an earlier grant usable again. A failure of that ends adopting.
+	// renewing: the write that is under way is to make an earlier grant usable again. A failure of that ends
+	// adopting.
 	renewing, adoptsNoMore bool
 }
 
@@ -41,8 +42,8 @@ func (m *Machine) beginAcquire(op *operation, do AcquireOp) (goesOn bool) {
 	return op.cause != nil || !m.join(op)
 }
 
-// join makes a plain Acquire share the attempt of another one that waits for its turn: its first read, which nobody has sent yet, is
-// not older than the question.
+// join makes a plain Acquire share the attempt of another one that waits for its turn: its first read, which
+// nobody has sent yet, is not older than the question.
 func (m *Machine) join(op *operation) bool {
 	if !op.attempt.proposal.plain() {
 		return false
@@ -70,8 +71,8 @@ func (m *Machine) refusal(r Record, superseded bool, wait time.Duration) Finishe
 	return f
 }
 
-// answerFollowers answers all who have shared the attempt. A grant that is gone again, or a leader that ran out of time, is no answer
-// for somebody who has time left.
+// answerFollowers answers all who have shared the attempt. A grant that is gone again, or a leader that ran
+// out of time, is no answer for somebody who has time left.
 func (m *Machine) answerFollowers(op *operation, answer Finished) {
 	followers, err, held := op.followers, answer.Err, (*HeldError)(nil)
 	op.followers = nil
@@ -125,7 +126,8 @@ func (m *Machine) startAcquire(op *operation) {
 	m.lookUnlessKnown(op)
 }
 
-// shorten prepares a holder for other terms: once the write is sent, the record may say the shorter time of the two.
+// shorten prepares a holder for other terms: once the write is sent, the record may say the shorter time of
+// the two.
 func (m *Machine) shorten(next terms) {
 	deadline, finite := next.deadline(m.now)
 	if g := m.holding; m.tenure != nil && finite && (g.forever || deadline.Before(g.deadline)) {
@@ -179,8 +181,8 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
 }
 
-// takeIt sends the one conditional write. If its fate is unknown the next try sends it again, for the same version: only one of the
-// two can win, and both are this attempt's.
+// takeIt sends the one conditional write. If its fate is unknown the next try sends it again, for the same
+// version: only one of the two can win, and both are this attempt's.
 func (m *Machine) takeIt(op *operation, s Snapshot) {
 	a := &op.attempt
 	if a.started.IsZero() {
@@ -261,8 +263,8 @@ func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 	}
 }
 
-// adopt takes on a grant that an earlier attempt of this lease got after its failure had been reported. It reports false when there is
-// none, or when the proposal goes on to write anyway.
+// adopt takes on a grant that an earlier attempt of this lease got after its failure had been reported. It
+// reports false when there is none, or when the proposal goes on to write anyway.
 func (m *Machine) adopt(op *operation, s Snapshot) bool {
 	a := &op.attempt
 	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
@@ -300,13 +302,15 @@ func (m *Machine) adopted(op *operation, s Snapshot) {
 type terms struct {
 	// ttl is what the record says: how long others wait for a silent holder. Infinite: for ever.
 	ttl time.Duration
-	// window is how long the holder trusts one write, counted from the moment it was sent. Infinite: for ever.
+	// window is how long the holder trusts one write, counted from the moment it was sent. Infinite: for
+	// ever.
 	window time.Duration
 	// interval is the time between two heartbeats. Zero: none, the grant ends with its window.
 	interval time.Duration
 }
 
-// terms returns those that p asks for. The error wraps ErrRefused when they would not hold: others judge by the settings.
+// terms returns those that p asks for. The error wraps ErrRefused when they would not hold: others judge by
+// the settings.
 func (m *Machine) terms(p *Proposal) (terms, error) {
 	switch {
 	case p.For == 0 && p.KeepAlive:
@@ -361,8 +365,8 @@ const (
 	superseded
 )
 
-// judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from here, by the local clock;
-// no time in the record is looked at.
+// judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from
+// here, by the local clock; no time in the record is looked at.
 func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) proposalCheck {
 	switch {
 	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
@@ -378,7 +382,8 @@ func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration)
 	}
 }
 
-// rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for ever, as far as is known.
+// rule judges p by what is known, and says how long it has to wait where the lease is held. Infinite: for
+// ever, as far as is known.
 func (m *Machine) rule(p *Proposal, s Snapshot) (r proposalCheck, wait time.Duration) {
 	silent, patience := m.silence(s)
 	switch r = judge(p, &s.Record, m.owner, silent, patience); {
@@ -417,10 +422,11 @@ func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
 	return m.observed.silent(&s.Record, m.now), m.settings.patience(s.Record.TTL)
 }
 
-// A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in its last heartbeat until
-// its time is over, as observed from here, exactly as if it had crashed. Until then three things hold, so that no two owners ever
-// believe at once: Check is false, a plain Acquire of the new holder is Held, and its Release leaves the record as it is, for the next
-// one would not know of the one before. Whoever takes over from the new holder waits out that one's time, which ends later.
+// A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in
+// its last heartbeat until its time is over, as observed from here, exactly as if it had crashed. Until then
+// three things hold, so that no two owners ever believe at once: Check is false, a plain Acquire of the new
+// holder is Held, and its Release leaves the record as it is, for the next one would not know of the one
+// before. Whoever takes over from the new holder waits out that one's time, which ends later.
 
 // owe notes, before a write of p that replaces s, until when somebody else may believe in s.
 func (m *Machine) owe(p *Proposal, s Snapshot) {
@@ -428,7 +434,8 @@ func (m *Machine) owe(p *Proposal, s Snapshot) {
 	switch r := &s.Record; {
 	case r.Holder == m.owner && !p.Override: // what is owed stays owed
 	case r.Holder == "", p.Override, patience != Infinite && silent >= patience:
-		// A free record says that nobody believes in anything: it was not freed before. Override is an operator's word.
+		// A free record says that nobody believes in anything: it was not freed before. Override is an
+		// operator's word.
 		m.owedUntil = time.Time{}
 	default:
 		m.owedUntil = m.now.Add(patience - silent)
@@ -438,5 +445,6 @@ func (m *Machine) owe(p *Proposal, s Snapshot) {
 // owed is for how long a former holder may still believe that it holds the lease.
 func (m *Machine) owed() time.Duration { return max(0, m.owedUntil.Sub(m.now)) }
 
-// needsCheck reports whether p asks for a lease that can be used at once. The others are for the verdict that they write.
+// needsCheck reports whether p asks for a lease that can be used at once. The others are for the verdict that
+// they write.
 func (p *Proposal) needsCheck() bool { return p.For != 0 || p.Verdict == nil && len(p.TakeOver) == 0 }

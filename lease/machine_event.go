@@ -18,8 +18,9 @@ type Event interface{ event() }
 
 // The events.
 type (
-	// Begin asks for an operation: AcquireOp, ReleaseOp, ForceOp, ChangeOp or ReadOp. At Deadline it is given up. With Cause it
-	// has been given up already. Hurry is when a Cancel is to be expected, zero for never: its requests are to fail before.
+	// Begin asks for an operation: AcquireOp, ReleaseOp, ForceOp, ChangeOp or ReadOp. At Deadline it is given
+	// up. With Cause it has been given up already. Hurry is when a Cancel is to be expected, zero for never:
+	// its requests are to fail before.
 	Begin struct {
 		Op              OpID
 		Do              any
@@ -36,7 +37,8 @@ type (
 		Request  RequestID
 		Snapshot Snapshot
 	}
-	// Failed is the failure of a request. A write certainly did not take place only if Err wraps ErrConflict or ErrRefused.
+	// Failed is the failure of a request. A write certainly did not take place only if Err wraps ErrConflict
+	// or ErrRefused.
 	Failed struct {
 		Request RequestID
 		Err     error
@@ -95,8 +97,9 @@ type (
 		Request RequestID
 		Cause   error
 	}
-	// Finished is the end of an operation. Err is nil where it did what it was for. Snapshot is the record then; Expired is as in
-	// ForceRelease. Tenure names the time of holding the lease that an Acquire has begun, or joined.
+	// Finished is the end of an operation. Err is nil where it did what it was for. Snapshot is the record
+	// then; Expired is as in ForceRelease. Tenure names the time of holding the lease that an Acquire has
+	// begun, or joined.
 	Finished struct {
 		Op       OpID
 		Tenure   uint64

@@ -29,8 +29,9 @@ type tenure struct {
 	nonce string
 	token uint64
 	terms terms
-	// beatAt is when the next heartbeat is due, zero for never: a grant for a fixed time is only watched over. beating is the one that
-	// is under way. doubt asks for one at once: something looks as if the lease were gone.
+	// beatAt is when the next heartbeat is due, zero for never: a grant for a fixed time is only watched
+	// over. beating is the one that is under way. doubt asks for one at once: something looks as if the lease
+	// were gone.
 	beatAt  time.Time
 	beating *operation
 	doubt   bool
@@ -53,8 +54,9 @@ func (m *Machine) hold(r *Record, start time.Time) {
 	m.holding = &validity{token: r.Token, from: m.owedUntil, deadline: deadline, forever: !finite}
 }
 
-// beginTenure starts or goes on with a tenure for the record s, whose write was sent at start. The error is ErrTooLate when the time
-// is over already, errMoved when the record has moved on meanwhile, ErrClosed when the lease was closed.
+// beginTenure starts or goes on with a tenure for the record s, whose write was sent at start. The error is
+// ErrTooLate when the time is over already, errMoved when the record has moved on meanwhile, ErrClosed when
+// the lease was closed.
 func (m *Machine) beginTenure(op *operation, s Snapshot, start time.Time) error {
 	a := &op.attempt
 	deadline, finite := a.terms.deadline(start)
@@ -117,7 +119,8 @@ func (m *Machine) expire() {
 	m.lose(reason)
 }
 
-// recognises reports whether r still is the tenure's. A committed write whose answer was lost is recognised by its nonce.
+// recognises reports whether r still is the tenure's. A committed write whose answer was lost is recognised
+// by its nonce.
 func (m *Machine) recognises(r *Record) bool {
 	t := m.tenure
 	if r.Holder != m.owner || highest(r) < m.observed.token {
@@ -163,8 +166,8 @@ func (m *Machine) left() time.Duration {
 	return m.holding.deadline.Sub(m.now)
 }
 
-// reschedule says when the next heartbeat is due: after an interval; after a quarter of it once one has failed, then a half, then the
-// whole. A heartbeat that is under way does that when it ends.
+// reschedule says when the next heartbeat is due: after an interval; after a quarter of it once one has
+// failed, then a half, then the whole. A heartbeat that is under way does that when it ends.
 func (m *Machine) reschedule() {
 	t := m.tenure
 	if t.beating != nil {
@@ -183,8 +186,8 @@ func (m *Machine) reschedule() {
 	t.beatAt = m.now.Add(max(min(wait, left), time.Millisecond))
 }
 
-// beatIfDue begins a heartbeat. It fails inside the window, which ends before anybody else may take over; at its end the lease is
-// lost, whether or not anybody said so.
+// beatIfDue begins a heartbeat. It fails inside the window, which ends before anybody else may take over; at
+// its end the lease is lost, whether or not anybody said so.
 func (m *Machine) beatIfDue() {
 	t := m.tenure
 	if t == nil || t.beating != nil || !t.doubt && (t.beatAt.IsZero() || m.now.Before(t.beatAt)) {
@@ -203,7 +206,8 @@ func (m *Machine) startBeat(op *operation) {
 	m.look(op)
 }
 
-// tryBeat goes on after a read. If the record is not the tenure's any more, the tenure ends here, while no other write is under way.
+// tryBeat goes on after a read. If the record is not the tenure's any more, the tenure ends here, while no
+// other write is under way.
 func (m *Machine) tryBeat(op *operation, do *beat, s Snapshot) {
 	switch {
 	case m.tenure != do.tenure:

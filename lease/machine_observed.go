@@ -13,7 +13,8 @@ type observedRecord struct {
 	snap Snapshot
 	have bool
 	seq  int
-	// mark is the last sign of life of the holder, and since when it has been standing there, by the local clock.
+	// mark is the last sign of life of the holder, and since when it has been standing there, by the local
+	// clock.
 	mark  heartbeatMark
 	since time.Time
 	// token and verdict are the newest ever seen. They survive a store that forgets.
@@ -41,7 +42,8 @@ func (k *observedRecord) first(w warning, cause any) bool {
 	return true
 }
 
-// heartbeatMark is what a holder changes with each heartbeat. The version is not part of it: anybody who edits a label changes that.
+// heartbeatMark is what a holder changes with each heartbeat. The version is not part of it: anybody who
+// edits a label changes that.
 type heartbeatMark struct {
 	holder, nonce string
 	token         uint64
@@ -54,7 +56,8 @@ func (s heartbeatMark) equal(o heartbeatMark) bool {
 	return s.holder == o.holder && s.nonce == o.nonce && s.token == o.token && s.renewed.Equal(o.renewed)
 }
 
-// highest is the largest token a record speaks of. In a poisoned record the verdict may be ahead of the record.
+// highest is the largest token a record speaks of. In a poisoned record the verdict may be ahead of the
+// record.
 func highest(r *Record) uint64 {
 	if r.Verdict == nil {
 		return r.Token
@@ -62,7 +65,8 @@ func highest(r *Record) uint64 {
 	return max(r.Token, r.Verdict.Token)
 }
 
-// older reports whether r was certainly written before o. Tokens order grants, Renewed orders the writes of one.
+// older reports whether r was certainly written before o. Tokens order grants, Renewed orders the writes of
+// one.
 func (r *Record) older(o *Record) bool {
 	if r.Token != o.Token {
 		return r.Token < o.Token
@@ -89,8 +93,9 @@ func (k *observedRecord) note(r *Record) {
 	k.verdict = newest(k.verdict, r.Verdict)
 }
 
-// reconcile returns s as this lease sees it: a store that forgot does not take the token or the verdict back (the record is Behind), and a
-// nonce that it brings back from the past proves nothing. Verdicts are shared, never changed; they are copied where they leave.
+// reconcile returns s as this lease sees it: a store that forgot does not take the token or the verdict back
+// (the record is Behind), and a nonce that it brings back from the past proves nothing. Verdicts are shared,
+// never changed; they are copied where they leave.
 func (k *observedRecord) reconcile(s Snapshot) Snapshot {
 	stored := highest(&s.Record)
 	if s.Record.Behind = stored < k.token; s.Record.Behind {
@@ -114,8 +119,8 @@ func (m *Machine) cached() (Snapshot, bool) {
 	return m.observed.reconcile(m.observed.snap), m.observed.have
 }
 
-// learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what is known, even if it
-// looks older: then the store itself went backwards.
+// learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what
+// is known, even if it looks older: then the store itself went backwards.
 func (m *Machine) learn(s Snapshot, q *request) Snapshot {
 	if q.gaveUp == m.gaveUp {
 		m.settleUnresolved(s)
@@ -131,7 +136,8 @@ func (m *Machine) learn(s Snapshot, q *request) Snapshot {
 	return m.observed.reconcile(s)
 }
 
-// heard takes in what a watch reports. Reports may be late: what looks older than what is known is not believed.
+// heard takes in what a watch reports. Reports may be late: what looks older than what is known is not
+// believed.
 func (m *Machine) heard(s Snapshot) {
 	spent := s.Record.spent()
 	if spent != nil {
@@ -160,7 +166,8 @@ func (m *Machine) wrote(s Snapshot) {
 	} // else a watch has reported meanwhile what came after this write
 }
 
-// examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was reported.
+// examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was
+// reported.
 func (m *Machine) examine(s Snapshot) {
 	r := &s.Record
 	m.warnOdd(r)
@@ -219,7 +226,8 @@ func (m *Machine) warnOdd(r *Record) {
 	}
 }
 
-// warnPatience says once that a holder counts on more time than it gets from here: the two are configured differently.
+// warnPatience says once that a holder counts on more time than it gets from here: the two are configured
+// differently.
 func (m *Machine) warnPatience(r *Record) {
 	mine := m.settings.HeartbeatTimeout
 	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine || !m.observed.first(warnedSettings, r.Holder) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// giveUp ends the tenure because this owner asked for it, and returns its nonce, empty if there was none. What the record says from here on is
-// an unresolved grant.
+// giveUp ends the tenure because this owner asked for it, and returns its nonce, empty if there was none.
+// What the record says from here on is an unresolved grant.
 func (m *Machine) giveUp() string {
 	t := m.tenure
 	if t == nil {
@@ -73,8 +73,8 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 	}
 }
 
-// free writes the record s, which stands under an unresolved grant, without its holder. From now on that one cannot be adopted any more: the
-// write may be committed after it has failed.
+// free writes the record s, which stands under an unresolved grant, without its holder. From now on that one
+// cannot be adopted any more: the write may be committed after it has failed.
 func (m *Machine) free(op *operation, s Snapshot) {
 	nonce := s.Record.Nonce
 	m.unresolved[nonce] = unresolvedGrant{terms: m.unresolved[nonce].terms}
@@ -129,20 +129,21 @@ func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
 	}
 }
 
-// unresolvedGrant is a nonce under which the store may show this owner as the holder although it does not hold the lease.
+// unresolvedGrant is a nonce under which the store may show this owner as the holder although it does not
+// hold the lease.
 type unresolvedGrant struct {
 	// terms are those of the grant.
 	terms terms
-	// attempt: it stems from an Acquire that ended as Unknown, whose write was sent for the version prev, first at started.
-	// As long as the record is at prev it may still come. Otherwise it is a grant that was given up: any read that does not
-	// show it proves that it is gone.
+	// attempt: it stems from an Acquire that ended as Unknown, whose write was sent for the version prev,
+	// first at started. As long as the record is at prev it may still come. Otherwise it is a grant that was
+	// given up: any read that does not show it proves that it is gone.
 	attempt bool
 	prev    Version
 	started time.Time
 }
 
-// maxUnresolvedGrants bounds the memory of attempts that are all in doubt. The ones beyond share the entry anyNonce: no attempt has that
-// nonce, so none of them is adopted.
+// maxUnresolvedGrants bounds the memory of attempts that are all in doubt. The ones beyond share the entry
+// anyNonce: no attempt has that nonce, so none of them is adopted.
 const (
 	maxUnresolvedGrants = 256
 	anyNonce            = ""
@@ -164,7 +165,8 @@ func (m *Machine) isUnresolved(r *Record) bool {
 	return (ok || more) && r.Holder == m.owner
 }
 
-// settleUnresolved forgets those of which s, the answer to a read that was sent after the last of them, proves that they are gone.
+// settleUnresolved forgets those of which s, the answer to a read that was sent after the last of them,
+// proves that they are gone.
 func (m *Machine) settleUnresolved(s Snapshot) {
 	for nonce, st := range m.unresolved {
 		present := (nonce == s.Record.Nonce || nonce == anyNonce) && s.Record.Holder == m.owner
@@ -177,8 +179,9 @@ func (m *Machine) settleUnresolved(s Snapshot) {
 // grace is how long a late grant is left alone, so that the next Acquire can adopt it.
 func (m *Machine) grace() time.Duration { return 2 * m.settings.OperationTimeout }
 
-// tidying is the undoing of unresolved grants: a look from time to time until none is left. It gives up when the time is over in which others
-// would wait for such a holder (never, if they would wait for ever); a later read or watch that finds one starts it anew.
+// tidying is the undoing of unresolved grants: a look from time to time until none is left. It gives up when
+// the time is over in which others would wait for such a holder (never, if they would wait for ever); a later
+// read or watch that finds one starts it anew.
 type tidying struct {
 	on, busy bool
 	at       time.Time
@@ -208,7 +211,8 @@ func (m *Machine) startUndo(op *operation) {
 	m.look(op)
 }
 
-// tryUndo frees the record if it stands under an unresolved grant. Whatever becomes of that, the next look sees it.
+// tryUndo frees the record if it stands under an unresolved grant. Whatever becomes of that, the next look
+// sees it.
 func (m *Machine) tryUndo(op *operation, s Snapshot) {
 	if !m.isUnresolved(&s.Record) || m.tenure != nil {
 		m.finish(op, Finished{})

@@ -22,7 +22,8 @@ type Moved struct {
 // Away reports whether there is a mark.
 func (m Moved) Away() bool { return m.Store != "" }
 
-// is reports whether m names the lease o. An Identity may be that of many leases (a namespace of Kubernetes), so both count.
+// is reports whether m names the lease o. An Identity may be that of many leases (a namespace of Kubernetes),
+// so both count.
 func (m Moved) is(o Moved) bool { return m.Store == o.Store && m.To == o.To }
 
 // MovedError is why nothing can be done with a lease here. It wraps ErrRefused.
@@ -59,31 +60,37 @@ var ErrNotMoved = errors.New("lease: not moved")
 //  2. seal: the old record says that the lease is in the new store, and stays as it is but for that;
 //  3. open: the new record becomes the sealed one, without the mark.
 //
-// It can be interrupted anywhere, and be called again until it returns no error; then it returns the record as it is in the new store.
-// A lease moves back in the same way. Both stores must be able to say which one they are (Identified).
+// It can be interrupted anywhere, and be called again until it returns no error; then it returns the record
+// as it is in the new store. A lease moves back in the same way. Both stores must be able to say which one
+// they are (Identified).
 //
 // Why no two sides win, whatever members use whichever of the stores while it moves (promise S1):
 //
-//   - A Lease never learns the version of a record with a mark: neither a read nor a watch brings it one, and every write is
-//     conditional. So nobody but Move writes such a record, neither a verdict nor a heartbeat, a correction (Restore) or a leave
-//     in peace (Amend). What was sent on an older version meets its conflict.
-//   - At every moment at most one of the two records is without a mark. The new one has it until step 3, which is written on the
-//     version of a reservation that was read before the seal was. So the old one was sealed while the new one was reserved; and it
-//     cannot have been opened since, which takes a seal of the new one, not a reservation. That holds for any number of moves at
-//     once, in both directions.
-//   - The new record begins as the old one ended: the seal is one conditional write on the version that was read, so a verdict is
-//     either before it, and copied, or refused. The chain of verdicts goes on in one line, and tokens go on growing.
-//   - Before step 1 the new store is as any wrong one: a member that uses it is suspended by the others' (rule 20), and whoever has
-//     written a verdict there makes step 1 fail.
+//   - A Lease never learns the version of a record with a mark: neither a read nor a watch brings it one, and
+//     every write is conditional. So nobody but Move writes such a record, neither a verdict nor a heartbeat,
+//     a correction (Restore) or a leave in peace (Amend). What was sent on an older version meets its
+//     conflict.
+//   - At every moment at most one of the two records is without a mark. The new one has it until step 3,
+//     which is written on the version of a reservation that was read before the seal was. So the old one was
+//     sealed while the new one was reserved; and it cannot have been opened since, which takes a seal of the
+//     new one, not a reservation. That holds for any number of moves at once, in both directions.
+//   - The new record begins as the old one ended: the seal is one conditional write on the version that was
+//     read, so a verdict is either before it, and copied, or refused. The chain of verdicts goes on in one
+//     line, and tokens go on growing.
+//   - Before step 1 the new store is as any wrong one: a member that uses it is suspended by the others'
+//     (rule 20), and whoever has written a verdict there makes step 1 fail.
 //
-// Why it has one holder (S3): the holder is copied. It confirms no heartbeat after the seal, and trusts its last one for less than
-// the time for which those who see the copy wait, from when they first see it, which is after the seal.
+// Why it has one holder (S3): the holder is copied. It confirms no heartbeat after the seal, and trusts its
+// last one for less than the time for which those who see the copy wait, from when they first see it, which
+// is after the seal.
 //
-// What it costs: between steps 2 and 3 nobody can write a verdict, and after it a member that uses the old store cannot; another one
-// of its side can. A member does not start on a record with a mark. Where a hand, or a backup, takes the seal away, all this is void:
-// keep the old record until nobody is configured with it any more.
+// What it costs: between steps 2 and 3 nobody can write a verdict, and after it a member that uses the old
+// store cannot; another one of its side can. A member does not start on a record with a mark. Where a hand,
+// or a backup, takes the seal away, all this is void: keep the old record until nobody is configured with it
+// any more.
 //
-// Errors: ErrNotMoved, for certain with nothing more written; those of a Read, a Write or an Identity: call it again.
+// Errors: ErrNotMoved, for certain with nothing more written; those of a Read, a Write or an Identity: call
+// it again.
 func Move(ctx context.Context, from, to Place) (Record, error) {
 	source, err := from.mark(ctx)
 	if err != nil {
@@ -129,7 +136,8 @@ type moveStep struct {
 	write      Record
 }
 
-// nextMove is what is to be done, as the two records are; the new one was read first. No record is the zero one.
+// nextMove is what is to be done, as the two records are; the new one was read first. No record is the zero
+// one.
 func nextMove(old, fresh *Record, source, target Moved) (moveStep, error) {
 	no := func(format string, args ...any) (moveStep, error) {
 		return moveStep{}, fmt.Errorf("%w: "+format, append([]any{ErrNotMoved}, args...)...)

@@ -156,8 +156,9 @@ func TestMove_Refused(t *testing.T) {
 	require.ErrorContains(t, err, "it has moved from old to new")
 }
 
-// A holder goes on while its lease moves: its heartbeats make the seal begin anew, the last one is copied, and after the seal there is
-// none. It knows that it has lost the lease before anybody gets it in the new store (S3).
+// A holder goes on while its lease moves: its heartbeats make the seal begin anew, the last one is copied,
+// and after the seal there is none. It knows that it has lost the lease before anybody gets it in the new
+// store (S3).
 func TestMove_Held(t *testing.T) {
 	t.Parallel()
 	story(t, func(t *testing.T, w *world) {
@@ -198,8 +199,8 @@ func TestMove_Held(t *testing.T) {
 	})
 }
 
-// Movers that go in both directions, stop anywhere and lose answers, and racers for the lease on both stores: at no moment are both records
-// open, and the verdicts are one chain (S1).
+// Movers that go in both directions, stop anywhere and lose answers, and racers for the lease on both stores:
+// at no moment are both records open, and the verdicts are one chain (S1).
 func TestMove_TwoStoresNeverBothDecide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,8 +13,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A process that stands still (SIGSTOP, a long garbage collection, a starved machine) and goes on: whatever it was doing, the
-// first thing it is told is the truth. The same with a real process and a real SIGSTOP is in lease/file.
+// A process that stands still (SIGSTOP, a long garbage collection, a starved machine) and goes on: whatever
+// it was doing, the first thing it is told is the truth. The same with a real process and a real SIGSTOP is
+// in lease/file.
 
 // paused is a party that can be made to stand still, and one that wants its lease.
 type paused struct {
@@ -134,7 +135,8 @@ func (p *paused) settle(taken bool) {
 	}
 }
 
-// Stopped between the request and the answer of an Acquire, for longer than the grant lasts: it is not told that it holds.
+// Stopped between the request and the answer of an Acquire, for longer than the grant lasts: it is not told
+// that it holds.
 func TestPause_AGrantThatCameTooLateIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaused(t)

@@ -14,8 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// What a record can say, whoever wrote it: never a panic, never a lock-out for longer than the local heartbeat-timeout, and a
-// line in the log for whatever is wrong. What the object of a Kubernetes lease can say is in lease/kubernetes.
+// What a record can say, whoever wrote it: never a panic, never a lock-out for longer than the local
+// heartbeat-timeout, and a line in the log for whatever is wrong. What the object of a Kubernetes lease can
+// say is in lease/kubernetes.
 
 var (
 	farFuture = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -148,8 +149,9 @@ func (w *world) outlives(l *lease.Lease, p poison, began time.Time) {
 	w.said(p.line)
 }
 
-// The one poison that needs a hand: no grant could be told from the one before, or no fence would take its token. It is said
-// loudly, and nothing is written. A token beyond the limit is not even learnt: once the record is repaired everybody goes on.
+// The one poison that needs a hand: no grant could be told from the one before, or no fence would take its
+// token. It is said loudly, and nothing is written. A token beyond the limit is not even learnt: once the
+// record is repaired everybody goes on.
 func TestPoison_ATokenThatCannotGrow(t *testing.T) {
 	for name, p := range map[string]struct {
 		record lease.Record
@@ -208,7 +210,8 @@ func TestPoison_ATokenBeyondTheLimitWhileHolding(t *testing.T) {
 	})
 }
 
-// A holder whose record is poisoned under its hands goes on, if it is still named there, and says what it found.
+// A holder whose record is poisoned under its hands goes on, if it is still named there, and says what it
+// found.
 func TestPoison_WhileHolding(t *testing.T) {
 	for name, change := range map[string]func(*lease.Record){
 		"huge duration":          func(r *lease.Record) { r.TTL = math.MaxInt64 },
@@ -272,11 +275,12 @@ func (w *world) said(parts []string) {
 	require.Fail(w.t, "no line in the log says it", "wanted: %q\ngot: %q", parts, lines)
 }
 
-// A store that forgets: the record is deleted, deleted and made anew by somebody, or put back from a backup. For everybody who
-// has seen the newest verdict the token never goes back and the survivors never grow; the lease can be had again within the
-// heartbeat-timeout; and the log says what has happened.
+// A store that forgets: the record is deleted, deleted and made anew by somebody, or put back from a backup.
+// For everybody who has seen the newest verdict the token never goes back and the survivors never grow; the
+// lease can be had again within the heartbeat-timeout; and the log says what has happened.
 
-// forgetting is a store that has gone through tokens 1 to 4: verdicts for a, b, c (1) and for a, b (3), plain locks (2 and 4).
+// forgetting is a store that has gone through tokens 1 to 4: verdicts for a, b, c (1) and for a, b (3), plain
+// locks (2 and 4).
 type forgetting struct {
 	*world
 	// backups are the records under each token, held and free.
@@ -367,7 +371,8 @@ func TestPoison_AStoreThatForgets(t *testing.T) {
 	})
 }
 
-// The same while the lease is held: it is lost, with a reason, and had again by whoever held it, under a larger token.
+// The same while the lease is held: it is lost, with a reason, and had again by whoever held it, under a
+// larger token.
 func TestPoison_AStoreThatForgetsItsHolder(t *testing.T) {
 	eachForgetful(t, func(t *testing.T, c way, f *forgetting, b *lease.Lease, newest *sbr.Verdict) {
 		var lost losses
@@ -407,8 +412,8 @@ func TestPoison_AStoreThatForgetsUnderAWatch(t *testing.T) {
 	})
 }
 
-// A party that knows nothing of what was forgotten takes what the store says. It learns better from the first write of one
-// that does, and from then on nothing brings the old verdict back.
+// A party that knows nothing of what was forgotten takes what the store says. It learns better from the first
+// write of one that does, and from then on nothing brings the old verdict back.
 func TestPoison_WhoeverRemembersRepairsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetting(t)

@@ -29,8 +29,8 @@ type crowd struct {
 	settings       lease.Settings
 	// pause is the longest time between two steps of a client.
 	pause time.Duration
-	// mortal clients crash and come back under another name, are cut off, stand still, watch, and have clocks of
-	// their own, which are set while they run; somebody edits the record's labels.
+	// mortal clients crash and come back under another name, are cut off, stand still, watch, and have clocks
+	// of their own, which are set while they run; somebody edits the record's labels.
 	mortal bool
 	// naive clients let differences of wall clocks decide.
 	naive bool

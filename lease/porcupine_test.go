@@ -21,8 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The histories of many clients of one lease, with faults, are checked against a model of one lease with a chain of verdicts.
-// The model is in internal/linear, the clients in porcupine_crowd_test.go.
+// The histories of many clients of one lease, with faults, are checked against a model of one lease with a
+// chain of verdicts. The model is in internal/linear, the clients in porcupine_crowd_test.go.
 
 // searchTime bounds the search for an explanation of one history. To run into it is a failure.
 const searchTime = time.Minute
@@ -138,8 +138,9 @@ func TestLinearizable_TheObserverNotices(t *testing.T) {
 	})
 }
 
-// A checker that accepts everything is worth nothing. Each of these stores breaks its contract now and then; the lease cannot
-// make up for that, and the checker must see it: not merely fail to find an explanation, but prove that there is none.
+// A checker that accepts everything is worth nothing. Each of these stores breaks its contract now and then;
+// the lease cannot make up for that, and the checker must see it: not merely fail to find an explanation, but
+// prove that there is none.
 func TestLinearizable_ABrokenStoreIsNoticed(t *testing.T) {
 	for name, broken := range brokenStores {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The codec of a record, for all stores that keep text. A store that has columns of its own for some fields embeds Document in a
-// form of its own; one that has none keeps the text of MarshalRecord.
+// The codec of a record, for all stores that keep text. A store that has columns of its own for some fields
+// embeds Document in a form of its own; one that has none keeps the text of MarshalRecord.
 
 // Document is a record as JSON.
 type Document struct {
@@ -70,11 +70,13 @@ func (d *Document) Record() (Record, error) {
 	return r, nil
 }
 
-// recordFormat is the newest format. Format 2 has left and heirs in the verdict, format 3 a lease that has moved, which members of earlier
-// versions must not take for theirs. A record without these is written in format 1, which all read.
+// recordFormat is the newest format. Format 2 has left and heirs in the verdict, format 3 a lease that has
+// moved, which members of earlier versions must not take for theirs. A record without these is written in
+// format 1, which all read.
 const recordFormat = 3
 
-// ErrNewerFormat is wrapped by UnmarshalRecord when the record is in a format of a later version of this program.
+// ErrNewerFormat is wrapped by UnmarshalRecord when the record is in a format of a later version of this
+// program.
 var ErrNewerFormat = errors.New("written by a newer version of this program")
 
 // MarshalRecord returns the whole record as one JSON object in one line.
@@ -100,9 +102,9 @@ func MarshalRecord(r Record) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// UnmarshalRecord reads what MarshalRecord wrote. It is strict where encoding/json is not: no field twice, none unknown, none that must
-// be there missing or null. In a record that a hand has edited, a misspelt "holder" would else pass for a lease that is free. So a new
-// field needs a new format, too.
+// UnmarshalRecord reads what MarshalRecord wrote. It is strict where encoding/json is not: no field twice,
+// none unknown, none that must be there missing or null. In a record that a hand has edited, a misspelt
+// "holder" would else pass for a lease that is free. So a new field needs a new format, too.
 func UnmarshalRecord(text []byte) (Record, error) {
 	if !utf8.Valid(text) {
 		return Record{}, errors.New("not valid UTF-8")
@@ -207,8 +209,8 @@ func (r *Record) spent() error {
 	return nil
 }
 
-// Validate reports what a store that keeps text would change on the way: a survivor whose name comes back different is no
-// survivor. Such a record must be refused (ErrRefused), not written.
+// Validate reports what a store that keeps text would change on the way: a survivor whose name comes back
+// different is no survivor. Such a record must be refused (ErrRefused), not written.
 func (r *Record) Validate() error {
 	if r.TTL < 0 {
 		return fmt.Errorf("the time to live is negative: %s", r.TTL)

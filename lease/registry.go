@@ -16,8 +16,8 @@ import (
 
 // Spec says which record a Factory is to open.
 type Spec struct {
-	// System is the name of the cluster, Name that of the lease, unsanitised: a backend makes of it what it can
-	// store. Open makes an empty Name "<system>-sbr".
+	// System is the name of the cluster, Name that of the lease, unsanitised: a backend makes of it what it
+	// can store. Open makes an empty Name "<system>-sbr".
 	System, Name string
 	// Owner is who will use the store: for backends that identify themselves to a server.
 	Owner string
@@ -49,8 +49,8 @@ var registered = struct {
 	factories map[string]Factory
 }{factories: map[string]Factory{}}
 
-// Register makes an implementation known. Call it from init or main. It panics on an empty or used key and on a nil factory: these are
-// programming errors.
+// Register makes an implementation known. Call it from init or main. It panics on an empty or used key and on
+// a nil factory: these are programming errors.
 func Register(key string, f Factory) {
 	if strings.TrimSpace(key) == "" || f == nil {
 		panic(fmt.Sprintf("lease: Register(%q): a key and a factory are required", key))
@@ -70,7 +70,8 @@ func Implementations() []string {
 	return slices.Sorted(maps.Keys(registered.factories))
 }
 
-// Open opens a store. An unknown or empty key is an error that wraps ErrUnknownImplementation and lists the known ones.
+// Open opens a store. An unknown or empty key is an error that wraps ErrUnknownImplementation and lists the
+// known ones.
 func Open(ctx context.Context, key string, spec Spec) (Store, error) {
 	registered.RLock()
 	f := registered.factories[key]

@@ -50,7 +50,8 @@ type incomparable struct {
 	_ []int
 }
 
-// Two uses of one record would displace each other, and each would take the other's holder for its own: neither runs, and nobody says so.
+// Two uses of one record would displace each other, and each would take the other's holder for its own:
+// neither runs, and nobody says so.
 func TestUse_OneRecordServesOneUse(t *testing.T) {
 	store, other := leasetest.NewMemory(), leasetest.NewMemory()
 	pointer := &anonymous{store.View("a")}

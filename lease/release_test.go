@@ -247,7 +247,8 @@ func TestForceRelease_BeatsAHolderThatIsAlive(t *testing.T) {
 	})
 }
 
-// What came after the release is not touched: an answer was lost, and the same owner has acquired again meanwhile.
+// What came after the release is not touched: an answer was lost, and the same owner has acquired again
+// meanwhile.
 func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a := w.lease("a")
@@ -314,8 +315,8 @@ func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
 	})
 }
 
-// A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however long the store was
-// away: nobody else ever waits it out.
+// A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however
+// long the store was away: nobody else ever waits it out.
 func TestForever_IsUndoneHoweverLongTheStoreWasAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a month of virtual time: run without -short")

@@ -13,13 +13,13 @@ import (
 // errWentBack says that a record cannot be amended.
 var errWentBack = errors.New("lease: the store holds less than was read from it before: nothing is added to that")
 
-// Amend changes what stands beside the last verdict (Verdict.Left and Heirs; nothing else may change) by one conditional
-// write. change is given a copy of the verdict as it is in the store, perhaps several times, and reports whether it is to be
-// written. Holder, token and terms stay, and a holder's next heartbeat goes on from there. It returns the record as it
-// stands in the store then, amended or not.
+// Amend changes what stands beside the last verdict (Verdict.Left and Heirs; nothing else may change) by one
+// conditional write. change is given a copy of the verdict as it is in the store, perhaps several times, and
+// reports whether it is to be written. Holder, token and terms stay, and a holder's next heartbeat goes on
+// from there. It returns the record as it stands in the store then, amended or not.
 //
-// Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap ErrRefused the change
-// may have been written, or may be yet.
+// Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap
+// ErrRefused the change may have been written, or may be yet.
 func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
 	return l.change(ctx, Amendment(change))
 }
@@ -40,13 +40,13 @@ func Amendment(change func(*sbr.Verdict) bool) ChangeOp {
 	}}
 }
 
-// Restore writes a verdict back into a store that went backwards (the record was deleted, or restored from a backup), by one
-// conditional write, if the store holds an older one or none when it is read. It returns the record as it stands in the
-// store then, restored or not: a verdict under the same token is never replaced. Nobody holds a restored lease; a grant of
-// this Lease under a token that the store forgot is lost.
+// Restore writes a verdict back into a store that went backwards (the record was deleted, or restored from a
+// backup), by one conditional write, if the store holds an older one or none when it is read. It returns the
+// record as it stands in the store then, restored or not: a verdict under the same token is never replaced.
+// Nobody holds a restored lease; a grant of this Lease under a token that the store forgot is lost.
 //
-// v must have been written once. If there was a newer one, those who know it write that back in turn. Errors: those of a
-// Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
+// v must have been written once. If there was a newer one, those who know it write that back in turn. Errors:
+// those of a Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
 func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 	nonce := l.opts.Nonce()
 	r, err := l.change(ctx, Restoration(v, nonce))
@@ -69,8 +69,8 @@ func Restoration(v sbr.Verdict, nonce string) ChangeOp {
 	}}
 }
 
-// change writes what op makes of the record, by one conditional write, and tries again after a conflict or a write without
-// an answer.
+// change writes what op makes of the record, by one conditional write, and tries again after a conflict or a
+// write without an answer.
 func (l *Lease) change(ctx context.Context, op ChangeOp) (Record, error) {
 	f := l.do(ctx, op)
 	return f.Snapshot.Record, f.Err
@@ -79,14 +79,15 @@ func (l *Lease) change(ctx context.Context, op ChangeOp) (Record, error) {
 // ErrVerdictSpent is wrapped by Reset when the last verdict itself has the largest token: it cannot be kept.
 var ErrVerdictSpent = errors.New("lease: the last verdict has the largest token, so that no later one can follow it")
 
-// Reset repairs a record whose token cannot grow any more (ErrTokenSpent): an operator's act, with one conditional write. The token
-// becomes that of the last verdict, which stays, and nobody holds the lease. A sound record is left as it is. forget drops the
-// verdict as well, of a sound record, too: whoever starts next is free; then the token grows by one, where it can.
+// Reset repairs a record whose token cannot grow any more (ErrTokenSpent): an operator's act, with one
+// conditional write. The token becomes that of the last verdict, which stays, and nobody holds the lease. A
+// sound record is left as it is. forget drops the verdict as well, of a sound record, too: whoever starts
+// next is free; then the token grows by one, where it can.
 //
-// It is for a lease that no Lease is open on: one that has seen the larger token writes it back, or goes on by a verdict that was
-// forgotten. It returns the record as it was and as it is then, which are the same where nothing had to be done.
-// Errors: ErrVerdictSpent, those of a Read and a Write; after one of Write that wraps neither ErrConflict nor ErrRefused the record may
-// have been written.
+// It is for a lease that no Lease is open on: one that has seen the larger token writes it back, or goes on
+// by a verdict that was forgotten. It returns the record as it was and as it is then, which are the same
+// where nothing had to be done. Errors: ErrVerdictSpent, those of a Read and a Write; after one of Write that
+// wraps neither ErrConflict nor ErrRefused the record may have been written.
 func Reset(ctx context.Context, s Store, forget bool) (before, after Record, err error) {
 	const tries = 3
 	for n := 0; ; n++ {
@@ -111,7 +112,8 @@ func Reset(ctx context.Context, s Store, forget bool) (before, after Record, err
 	}
 }
 
-// Mended returns what Reset makes of a record: r itself where nothing has to be done. Errors: ErrVerdictSpent, and a MovedError.
+// Mended returns what Reset makes of a record: r itself where nothing has to be done. Errors:
+// ErrVerdictSpent, and a MovedError.
 func Mended(r *Record, forget bool) (Record, error) {
 	m := r.clone()
 	if err := r.away(); err != nil {

@@ -140,7 +140,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A record that changes meanwhile is looked at again; a store that does not answer is an error, and nothing is claimed.
+// A record that changes meanwhile is looked at again; a store that does not answer is an error, and nothing
+// is claimed.
 func TestReset_ConditionalWrite(t *testing.T) {
 	t.Parallel()
 	store := leasetest.NewMemory()
@@ -156,7 +157,8 @@ func TestReset_ConditionalWrite(t *testing.T) {
 	require.True(t, errors.Is(err, leasetest.ErrInjected), "%v", err)
 }
 
-// chain leaves a released record with token 2, whose verdict lets a and b go on, and returns the state under token 1.
+// chain leaves a released record with token 2, whose verdict lets a and b go on, and returns the state under
+// token 1.
 func chain(w *world, a *lease.Lease) (first lease.Record) {
 	w.t.Helper()
 	require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"))).Kind)

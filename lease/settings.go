@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// Infinite as Settings.HeartbeatTimeout: a holder stays the holder until it releases or an operator frees the lease.
+// Infinite as Settings.HeartbeatTimeout: a holder stays the holder until it releases or an operator frees the
+// lease.
 const Infinite time.Duration = math.MaxInt64
 
 // minHeartbeatInterval is the floor of the computed heartbeat interval; an explicit one may be shorter.
 const minHeartbeatInterval = 5 * time.Second
 
-// Settings are the times of a lease. Every party of one lease must use the same HeartbeatTimeout: each judges by its own.
-// Start from DefaultSettings; the zero Settings does not validate.
+// Settings are the times of a lease. Every party of one lease must use the same HeartbeatTimeout: each judges
+// by its own. Start from DefaultSettings; the zero Settings does not validate.
 type Settings struct {
-	// HeartbeatTimeout is how long a holder that gives no sign of life stays the holder. Must be positive, or Infinite.
+	// HeartbeatTimeout is how long a holder that gives no sign of life stays the holder. Must be positive, or
+	// Infinite.
 	HeartbeatTimeout time.Duration
 	// HeartbeatInterval is the time between two heartbeats. Zero: a tenth of HeartbeatTimeout, at least 5 s.
 	// Must be less than half of HeartbeatTimeout.
@@ -71,9 +73,10 @@ func (s Settings) Interval() time.Duration {
 	}
 }
 
-// Window is how long a holder trusts one heartbeat, counted from the moment it was sent. It ends before anybody else may
-// take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for whoever is told late, and an eighth of
-// HeartbeatTimeout for clocks that run at different rates. So it is always longer than the heartbeat interval.
+// Window is how long a holder trusts one heartbeat, counted from the moment it was sent. It ends before
+// anybody else may take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for whoever is
+// told late, and an eighth of HeartbeatTimeout for clocks that run at different rates. So it is always longer
+// than the heartbeat interval.
 func (s Settings) Window() time.Duration {
 	if s.HeartbeatTimeout == Infinite {
 		return Infinite
@@ -81,14 +84,15 @@ func (s Settings) Window() time.Duration {
 	return s.HeartbeatTimeout - s.HeartbeatTimeout/8 - min(s.OperationTimeout, s.HeartbeatTimeout/4)
 }
 
-// requestTime is how long one request may take of an operation that has so much time left: all of it but for a tenth, so that a slow
-// store is not taken for one that is away. If no answer comes, the tenth is for finding out what became of it.
+// requestTime is how long one request may take of an operation that has so much time left: all of it but for
+// a tenth, so that a slow store is not taken for one that is away. If no answer comes, the tenth is for
+// finding out what became of it.
 func (s Settings) requestTime(left time.Duration) time.Duration {
 	return max(min(left, s.OperationTimeout)*9/10, time.Millisecond)
 }
 
-// patience is how long a foreign holder must be silent before it may be replaced. The record's own word is capped by the
-// local setting, so that a poisoned record cannot lock everybody out.
+// patience is how long a foreign holder must be silent before it may be replaced. The record's own word is
+// capped by the local setting, so that a poisoned record cannot lock everybody out.
 func (s Settings) patience(recorded time.Duration) time.Duration {
 	if recorded <= 0 {
 		return s.HeartbeatTimeout

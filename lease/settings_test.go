@@ -64,8 +64,8 @@ func TestSettings_Or(t *testing.T) {
 		"an interval belongs to its timeout: another timeout computes its own")
 }
 
-// The arithmetic that everything rests on: heartbeats fit into the window, and the window ends early enough for clocks
-// whose rates differ by an eighth.
+// The arithmetic that everything rests on: heartbeats fit into the window, and the window ends early enough
+// for clocks whose rates differ by an eighth.
 func TestSettings_WindowProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := lease.Settings{

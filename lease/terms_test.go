@@ -91,7 +91,8 @@ func TestFor_AgainReplacesTheTime(t *testing.T) {
 	}
 }
 
-// The answer to a second, shorter acquire is lost. What the record says now is not known: the shorter time counts.
+// The answer to a second, shorter acquire is lost. What the record says now is not known: the shorter time
+// counts.
 func TestFor_AgainWithoutAnAnswerTrustsTheShorterTime(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a", believing), w.lease("b", believing)
@@ -206,8 +207,8 @@ func TestLimiter_MayRefuse(t *testing.T) {
 	require.ErrorIs(t, err, refusal)
 }
 
-// takenOver is a world in which b has taken the lease over from a, which is cut off from the store and so believes in its last
-// heartbeat for as long as it may.
+// takenOver is a world in which b has taken the lease over from a, which is cut off from the store and so
+// believes in its last heartbeat for as long as it may.
 func takenOver(t *testing.T) (w *world, a, b *lease.Lease) {
 	t.Helper()
 	w = newWorld(t)
@@ -243,7 +244,8 @@ func onlyOne(t *testing.T, d time.Duration, parties ...*lease.Lease) {
 	}
 }
 
-// S3 across a take-over: the new holder may work once the time of the one that it has replaced is over, whatever comes in between.
+// S3 across a take-over: the new holder may work once the time of the one that it has replaced is over,
+// whatever comes in between.
 func TestTakeOver_OneHolderAtATime(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, w *world, b, c *lease.Lease){
 		"nothing":         func(*testing.T, *world, *lease.Lease, *lease.Lease) {},
@@ -374,7 +376,8 @@ func TestTakeOver_AcquireWaitsUntilItMayWork(t *testing.T) {
 	})
 }
 
-// What is released before the former holder can know is freed when its time is over, and by then nobody minds a late acquire.
+// What is released before the former holder can know is freed when its time is over, and by then nobody minds
+// a late acquire.
 func TestTakeOver_IsReleasedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, b := takenOver(t)

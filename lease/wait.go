@@ -10,11 +10,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// AcquireWait is Acquire, repeated until it is granted or ctx ends: while somebody holds the lease it watches the record and
-// tries again when the lease becomes free, or its holder has been silent for too long. Who of many waits is next is open.
+// AcquireWait is Acquire, repeated until it is granted or ctx ends: while somebody holds the lease it watches
+// the record and tries again when the lease becomes free, or its holder has been silent for too long. Who of
+// many waits is next is open.
 //
-// The error wraps that of the last Acquire, and ctx's cause if that has ended the waiting. Where another try would end the same way it
-// returns at once: superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible Proposal.
+// The error wraps that of the last Acquire, and ctx's cause if that has ended the waiting. Where another try
+// would end the same way it returns at once: superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible
+// Proposal.
 func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 	if _, err := l.machine.terms(&p); err != nil {
 		return nil, err
@@ -67,8 +69,8 @@ func isFutile(err error) bool {
 		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
 }
 
-// untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. That takes at most a heartbeat
-// interval, so that nobody waits for ever on a watch that stands still.
+// untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. That
+// takes at most a heartbeat interval, so that nobody waits for ever on a watch that stands still.
 func (l *Lease) untilFree(ctx context.Context, p *Proposal, changed <-chan struct{}) error {
 	for {
 		now := l.clock.Now()

@@ -13,11 +13,11 @@ import (
 
 // Pace is how often a watched store is asked. Zero fields take their defaults.
 type Pace struct {
-	// Retry is the pause before a stream that has ended is opened again. It doubles with each failure, up to RetryMax, and is
-	// jittered: all members lose a server at once. Defaults: 100 ms and 2 s.
+	// Retry is the pause before a stream that has ended is opened again. It doubles with each failure, up to
+	// RetryMax, and is jittered: all members lose a server at once. Defaults: 100 ms and 2 s.
 	Retry, RetryMax time.Duration
-	// Beside is the least time between two reads beside an open stream, which by itself proves nothing. The real one is random, up
-	// to twice as long. Default: 30 s.
+	// Beside is the least time between two reads beside an open stream, which by itself proves nothing. The
+	// real one is random, up to twice as long. Default: 30 s.
 	Beside time.Duration
 	// Poll is the time between two reads where there is no stream. Default: 1 s.
 	Poll time.Duration
@@ -40,9 +40,10 @@ const longestPostponement = time.Minute
 
 var errBehind = errors.New("lease: the stream is behind the store")
 
-// Follow calls fn, one call at a time, with the present state of the store and after each change, until ctx ends; it returns the cause
-// of that. This is the one watch loop for all stores: it opens the store's stream again whenever that ends, reads beside it, and reads
-// alone where there is none. A server that asks for patience gets it. Intermediate states may be skipped; a state may be told twice.
+// Follow calls fn, one call at a time, with the present state of the store and after each change, until ctx
+// ends; it returns the cause of that. This is the one watch loop for all stores: it opens the store's stream
+// again whenever that ends, reads beside it, and reads alone where there is none. A server that asks for
+// patience gets it. Intermediate states may be skipped; a state may be told twice.
 func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snapshot)) error {
 	f := follower{turn: make(chan struct{}, 1), store: s, pace: p.filled(), clock: SystemClock(), fn: fn}
 	f.log = cmp.Or(log, slog.New(slog.DiscardHandler))
@@ -68,7 +69,8 @@ type follower struct {
 	hear func(Snapshot) (Snapshot, bool)
 	fn   func(Snapshot)
 
-	// turn is taken by who reads or changes what is below, also while fn is called, which may take its time: so no mutex.
+	// turn is taken by who reads or changes what is below, also while fn is called, which may take its time:
+	// so no mutex.
 	turn chan struct{}
 	// last is what was told last, valid if told. count counts.
 	last  Snapshot
@@ -97,7 +99,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// backoff is how long to wait until the stream is opened again. A right that is missing is not there within seconds.
+// backoff is how long to wait until the stream is opened again. A right that is missing is not there within
+// seconds.
 func (f *follower) backoff(failures int, err error) time.Duration {
 	longest := f.pace.RetryMax
 	switch {
@@ -151,8 +154,9 @@ func (f *follower) stream(ctx context.Context) error {
 	return err
 }
 
-// beside reads from time to time. The first read comes as soon as the stream must have told the present: it says nothing of a record
-// that does not exist. What a later read finds and the stream has not told ends the stream.
+// beside reads from time to time. The first read comes as soon as the stream must have told the present: it
+// says nothing of a record that does not exist. What a later read finds and the stream has not told ends the
+// stream.
 func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 	pause := f.pace.Retry
 	for first := true; sleep(ctx, f.clock, pause) == nil; first = false {
@@ -186,7 +190,8 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// alone reads until it is time to open the stream again. quiet is for how long the server wants to be left alone.
+// alone reads until it is time to open the stream again. quiet is for how long the server wants to be left
+// alone.
 func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 	for {
 		if quiet > 0 {
@@ -213,8 +218,8 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 	}
 }
 
-// look reads and tells. A read that the stream has overtaken is not told: what was told last is as new, or the record is gone, and
-// nothing says whether what the read shows came before that.
+// look reads and tells. A read that the stream has overtaken is not told: what was told last is as new, or
+// the record is gone, and nothing says whether what the read shows came before that.
 func (f *follower) look(ctx context.Context) (Snapshot, error) {
 	f.turn <- struct{}{}
 	before := f.count
@@ -241,7 +246,8 @@ func (f *follower) tell(s Snapshot) {
 	f.fn(s)
 }
 
-// report notes an interruption, and logs the first of a row of equal ones. That no stream is to be had is none.
+// report notes an interruption, and logs the first of a row of equal ones. That no stream is to be had is
+// none.
 func (f *follower) report(err error) {
 	f.turn <- struct{}{}
 	defer func() { <-f.turn }()
@@ -272,13 +278,13 @@ func (f *follower) healed() {
 // jitter returns between one and two times d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d+1) }
 
-// Watch calls fn, one call at a time, with the present record (if there is one) and again after each change, until ctx ends or the
-// lease is closed; the error says which. It follows the store (see Follow) at the pace of Options.Pace. It may skip intermediate
-// states, never ends on an old one, and never goes backwards: a store that does is reported with the newest token and verdict and
-// Record.Behind.
+// Watch calls fn, one call at a time, with the present record (if there is one) and again after each change,
+// until ctx ends or the lease is closed; the error says which. It follows the store (see Follow) at the pace
+// of Options.Pace. It may skip intermediate states, never ends on an old one, and never goes backwards: a
+// store that does is reported with the newest token and verdict and Record.Behind.
 //
-// A running Watch also makes the lease faster and more alert: an Acquire finds the version known and needs one request, a
-// silent holder is timed from its last sign of life, and a loss is noticed when it happens.
+// A running Watch also makes the lease faster and more alert: an Acquire finds the version known and needs
+// one request, a silent holder is timed from its last sign of life, and a loss is noticed when it happens.
 func (l *Lease) Watch(ctx context.Context, fn func(Record)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)

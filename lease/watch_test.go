@@ -164,7 +164,8 @@ func TestWatch_OldReportsAreNotBelieved(t *testing.T) {
 	})
 }
 
-// Somebody takes over between the commit and its answer, and the watch is faster than the answer: that is no grant any more.
+// Somebody takes over between the commit and its answer, and the watch is faster than the answer: that is no
+// grant any more.
 func TestWatch_FasterThanTheAnswerToAWrite(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		taken := lease.Record{Holder: "x", Token: 2, Nonce: "n", TTL: ttl}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Auto is the value of Config.StableAfter, and of Config.DownAllWhenUnstable, that stands for what suits the size of
-// the cluster (design rule 19).
+// Auto is the value of Config.StableAfter, and of Config.DownAllWhenUnstable, that stands for what suits the
+// size of the cluster (design rule 19).
 const Auto time.Duration = -1
 
 // StableIn returns stable-after in a cluster of so many members.
@@ -33,9 +33,9 @@ func UnstableAfter(stableAfter time.Duration) time.Duration {
 	return max(4*time.Second, stableAfter*3/4)
 }
 
-// RemovalMargin is how long after the removal of a member that may have run something nothing starts in its place, if
-// nothing else is set: stable-after, as in the reference. Under Auto it is the reference's 20 s: the two sides of a cut
-// may count with other sizes, and this number must be the same everywhere.
+// RemovalMargin is how long after the removal of a member that may have run something nothing starts in its
+// place, if nothing else is set: stable-after, as in the reference. Under Auto it is the reference's 20 s:
+// the two sides of a cut may count with other sizes, and this number must be the same everywhere.
 func (c *Config) RemovalMargin() time.Duration {
 	if c.StableAfter == Auto {
 		return defaultStableAfter
@@ -43,16 +43,18 @@ func (c *Config) RemovalMargin() time.Duration {
 	return c.StableAfter
 }
 
-// errAutoAlone is what New answers where no lease arbitrates between members that count with different numbers.
+// errAutoAlone is what New answers where no lease arbitrates between members that count with different
+// numbers.
 var errAutoAlone = errors.New("stable-after is auto: it must be a duration, because the strategy needs no lease")
 
-// measure takes the size of the cluster from a settled view: one in which nobody is unreachable and nothing is asked.
-// While this member is suspended the size stays as it was, so that a cut does not move the deadline that decides it. A
-// member that is not armed has no settled view yet: it counts everybody it knows of.
+// measure takes the size of the cluster from a settled view: one in which nobody is unreachable and nothing
+// is asked. While this member is suspended the size stays as it was, so that a cut does not move the deadline
+// that decides it. A member that is not armed has no settled view yet: it counts everybody it knows of.
 //
-// Two sides of a cut may know different sizes, for as long as a join or a leave takes to spread, and decide that much
-// apart. The lease makes that safe: one of them writes the verdict, whichever comes first. All that may be lost is that
-// the larger side asks first. Without a lease nothing would arbitrate, so New refuses it there.
+// Two sides of a cut may know different sizes, for as long as a join or a leave takes to spread, and decide
+// that much apart. The lease makes that safe: one of them writes the verdict, whichever comes first. All that
+// may be lost is that the larger side asks first. Without a lease nothing would arbitrate, so New refuses it
+// there.
 func (r *Resolver) measure() {
 	frozen := r.armed && (r.suspects > 0 || r.question != nil)
 	if r.cfg.StableAfter != Auto || frozen || r.sizedAt == r.version {
@@ -69,8 +71,9 @@ func (r *Resolver) measure() {
 // stableAfter is stable-after in force: how long the view must not have changed before this member decides.
 func (r *Resolver) stableAfter() time.Duration { return r.stable }
 
-// leaseDeadline is how long a side tries to learn the lease's fate. Under Auto a side decides sooner, and so does one
-// that tries in vain: stable-after, but long enough for two tries that time out, and never more than LeaseDeadline.
+// leaseDeadline is how long a side tries to learn the lease's fate. Under Auto a side decides sooner, and so
+// does one that tries in vain: stable-after, but long enough for two tries that time out, and never more than
+// LeaseDeadline.
 func (r *Resolver) leaseDeadline() time.Duration {
 	if r.cfg.StableAfter == Auto {
 		return min(r.cfg.LeaseDeadline, max(r.stable, 2*r.cfg.LeaseTimeout+r.cfg.LeaseRetry))

@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// Auto needs to be told what it means, and a lease that arbitrates between members that count with other sizes.
+// Auto needs to be told what it means, and a lease that arbitrates between members that count with other
+// sizes.
 func TestNew_RefusesAutoWithoutALease(t *testing.T) {
 	t.Parallel()
 	cfg := sbr.DefaultConfig()

@@ -28,17 +28,18 @@ func (p UnknownPolicy) String() string {
 // Config are the resolver's rules. All members of a system must use the same (design deviation 13).
 // Start from DefaultConfig; the zero Config does not validate.
 type Config struct {
-	// StableAfter is how long the view must not have changed before a decision. Zero decides at once. Auto: what
-	// StableFor says of the number of members while nobody was unreachable; for strategies with a lease only.
+	// StableAfter is how long the view must not have changed before a decision. Zero decides at once. Auto:
+	// what StableFor says of the number of members while nobody was unreachable; for strategies with a lease
+	// only.
 	StableAfter time.Duration
-	// StableFor is what Auto means in a cluster of so many members. It must be the same function at all members, and
-	// must not shrink as the cluster grows. Needed with Auto only; see timing.StableFor.
+	// StableFor is what Auto means in a cluster of so many members. It must be the same function at all
+	// members, and must not shrink as the cluster grows. Needed with Auto only; see timing.StableFor.
 	StableFor func(members int) time.Duration
-	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0: off. Auto:
-	// UnstableAfter.
+	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0:
+	// off. Auto: UnstableAfter.
 	DownAllWhenUnstable time.Duration
-	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all once
-	// it downs this share of the members. 1 (Off): never; 0: always.
+	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all
+	// once it downs this share of the members. 1 (Off): never; 0: always.
 	DownAllWhenIndirectlyConnected float64
 	// MinMembers is how many members must have been seen up before the resolver arms. At least 1.
 	MinMembers int
@@ -56,14 +57,16 @@ type Config struct {
 	LeaseTimeout time.Duration
 	// LeaseRetry is the pause between two attempts after an unknown outcome.
 	LeaseRetry time.Duration
-	// HolderRetry is the pause between two attempts while an unreachable holder is watched (heartbeat-interval).
+	// HolderRetry is the pause between two attempts while an unreachable holder is watched
+	// (heartbeat-interval).
 	HolderRetry time.Duration
-	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser learns
-	// its fate when it asks or is told, and the first members read the lease every StableAfter.
+	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser
+	// learns its fate when it asks or is told, and the first members read the lease every StableAfter.
 	Watched bool
 	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
 	RemoveRetry time.Duration
-	// PassOnStep spaces the members of a side that pass a verdict on; the first one spares the others the work.
+	// PassOnStep spaces the members of a side that pass a verdict on; the first one spares the others the
+	// work.
 	PassOnStep time.Duration
 }
 

@@ -2,20 +2,21 @@ package sbr
 
 import "time"
 
-// contact is what a member knows, while suspects are undecided, of whether the lease store can be reached (design
-// rule 18). The deadline of a side that cannot reach it runs from the first of the tries in a row that failed, and
-// not from the decision: by then the winners may have decided.
+// contact is what a member knows, while suspects are undecided, of whether the lease store can be reached
+// (design rule 18). The deadline of a side that cannot reach it runs from the first of the tries in a row
+// that failed, and not from the decision: by then the winners may have decided.
 //
-// The leader of a side reads the store. While that fails it asks more and more of the others, each of which reads
-// once; one that has an answer says so, and does not wait for its turn to race. So a side is out of contact only when nobody of
-// it has contact, and every member was either asked, or tries once before it obeys the order to go down
-// (lastChance). Requests and answers that are lost can cost the leader, which has no contact, but never the side.
-// A try that is under way when the deadline is over makes room for a last one, so that the side is given up for a
-// silence that has lasted for all of the deadline, and known to be before stable-after is over where that is longer
-// than the deadline and one operation. While the store is silent a race reads before it writes: a read without an
-// answer decides nothing later, but a write has to be waited for past the deadline, because it may be granted late.
-// Only tries of this process since it last stood still count, so a pause is no silence. The promises about what is
-// safe do not rest on any of this: whoever goes down for want of the store could have done so at any time.
+// The leader of a side reads the store. While that fails it asks more and more of the others, each of which
+// reads once; one that has an answer says so, and does not wait for its turn to race. So a side is out of
+// contact only when nobody of it has contact, and every member was either asked, or tries once before it
+// obeys the order to go down (lastChance). Requests and answers that are lost can cost the leader, which has
+// no contact, but never the side. A try that is under way when the deadline is over makes room for a last
+// one, so that the side is given up for a silence that has lasted for all of the deadline, and known to be
+// before stable-after is over where that is longer than the deadline and one operation. While the store is
+// silent a race reads before it writes: a read without an answer decides nothing later, but a write has to be
+// waited for past the deadline, because it may be granted late. Only tries of this process since it last
+// stood still count, so a pause is no silence. The promises about what is safe do not rest on any of this:
+// whoever goes down for want of the store could have done so at any time.
 type contact struct {
 	attempt   // the read
 	began     time.Duration
@@ -113,8 +114,8 @@ func (r *Resolver) readFailed(why string) {
 	}
 }
 
-// isSilent reports whether the store has failed every try up to the moment at. Where none failed for a while nobody
-// knows.
+// isSilent reports whether the store has failed every try up to the moment at. Where none failed for a while
+// nobody knows.
 func (r *Resolver) isSilent(at time.Duration) bool {
 	return r.contact.silent && at-r.contact.failedAt <= 2*(r.cfg.LeaseTimeout+r.cfg.LeaseRetry)
 }
@@ -131,8 +132,9 @@ func (r *Resolver) silenceOver() time.Duration {
 	return from + r.leaseDeadline()
 }
 
-// resumeSilence starts a race in the middle of the silence of the store. If its deadline is over, there is only the
-// time left in which the last try has its answer, or a member that was asked and has contact wins, and tells.
+// resumeSilence starts a race in the middle of the silence of the store. If its deadline is over, there is
+// only the time left in which the last try has its answer, or a member that was asked and has contact wins,
+// and tells.
 func (r *Resolver) resumeSilence() {
 	rc, c, over := r.race, &r.contact, r.silenceOver()
 	if over == never {

@@ -15,7 +15,8 @@ import (
 
 var sizes = []int{10, 100, 1000, 10_000}
 
-// armed returns the resolver of the first of n members one hour after the last of them was seen, when nothing is pending.
+// armed returns the resolver of the first of n members one hour after the last of them was seen, when nothing
+// is pending.
 func armed(tb testing.TB, n int, strategy string) *sbr.Resolver {
 	tb.Helper()
 	r := newResolver(tb, strategy)
@@ -88,7 +89,8 @@ func TestStep_AllocatesNothingWithoutADecision(t *testing.T) {
 	}
 }
 
-// A change of reachability is more work, for the sentence in Suspend and Resume, but no more in a large cluster.
+// A change of reachability is more work, for the sentence in Suspend and Resume, but no more in a large
+// cluster.
 func TestStep_AllocationsOfAChangeDoNotGrow(t *testing.T) {
 	allocs := make(map[int]float64)
 	for _, n := range []int{10, 10_000} {
@@ -118,7 +120,8 @@ func TestResolver_MemoryPerMember(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// history is a life with something of everything: a partition, a race, a verdict, an order, a pause, a verdict told in parts.
+// history is a life with something of everything: a partition, a race, a verdict, an order, a pause, a
+// verdict told in parts.
 func history() []func(r *sbr.Resolver) {
 	step := func(at time.Duration, e sbr.Event) func(*sbr.Resolver) {
 		return func(r *sbr.Resolver) { r.Step(at, e) }
@@ -152,7 +155,8 @@ func history() []func(r *sbr.Resolver) {
 	)
 }
 
-// Whatever a clone goes through, the original does not notice: at every point of a history, a clone plays the rest of it.
+// Whatever a clone goes through, the original does not notice: at every point of a history, a clone plays the
+// rest of it.
 func TestClone_SharesNothing(t *testing.T) {
 	r, steps := newResolver(t, "lease-majority"), history()
 	for i, next := range steps {
@@ -226,8 +230,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkReport says what one report costs the first of n members that are in three zones, of which two cannot reach
-// each other: the opinion that is formed of it, and the decision that goes by it.
+// BenchmarkReport says what one report costs the first of n members that are in three zones, of which two
+// cannot reach each other: the opinion that is formed of it, and the decision that goes by it.
 func BenchmarkReport(b *testing.B) {
 	for _, n := range []int{100, 200, 500} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -21,8 +21,8 @@ const (
 	AcquireLeaseAndDownIndirectlyConnected
 )
 
-// kinds are the names that logs and JSON use, what each kind becomes once the lease is granted or when it is not,
-// and whether it downs indirectly connected members.
+// kinds are the names that logs and JSON use, what each kind becomes once the lease is granted or when it is
+// not, and whether it downs indirectly connected members.
 var kinds = [...]kind{
 	None:                    {"none", None, None, false},
 	DownUnreachable:         {"down-unreachable", DownUnreachable, DownUnreachable, false},
@@ -79,7 +79,8 @@ type Choice struct {
 	Delay time.Duration
 	// Minority says that Self is on the smaller side.
 	Minority bool
-	// Group is who stays, where the strategy keeps the largest group of a cut that is not clean; nil otherwise.
+	// Group is who stays, where the strategy keeps the largest group of a cut that is not clean; nil
+	// otherwise.
 	Group *Group
 	// Reason is one sentence without a full stop, in words and counts.
 	Reason string
@@ -108,8 +109,9 @@ const Off = 1.0
 //
 // Members that are indirectly connected are looked at twice, as the reference does: a choice about them is
 // widened by what the strategy says of the clean partition that remains without them. If it would then down
-// at least the threshold's share of the base members it becomes DownAll, unless the threshold is 1. A choice with
-// a Group downs all members outside it; the threshold has no effect then: the lease makes every group safe.
+// at least the threshold's share of the base members it becomes DownAll, unless the threshold is 1. A choice
+// with a Group downs all members outside it; the threshold has no effect then: the lease makes every group
+// safe.
 func Decide(s Strategy, v *View, threshold float64) Decision {
 	d := Decision{Choice: s.Decide(v)}
 	d.Final = d.Kind
@@ -133,9 +135,9 @@ func Decide(s Strategy, v *View, threshold float64) Decision {
 	return d
 }
 
-// Reversed returns the decision that is carried out when the lease is not granted.
-// Decisions that need no lease are returned unchanged. Where a group was to stay, all members that are heard go
-// down, so that those that are not may go on.
+// Reversed returns the decision that is carried out when the lease is not granted. Decisions that need no
+// lease are returned unchanged. Where a group was to stay, all members that are heard go down, so that those
+// that are not may go on.
 func (d Decision) Reversed(v *View, threshold float64) Decision {
 	if !d.Final.NeedsLease() {
 		return d

@@ -99,7 +99,8 @@ func TestDecide_IndirectAgainInTheSecondPassDownsAll(t *testing.T) {
 	}
 }
 
-// A strategy may speak of indirectly connected members where there are none; that is its mistake, and no reason to panic.
+// A strategy may speak of indirectly connected members where there are none; that is its mistake, and no
+// reason to panic.
 func TestDecide_IndirectWhereNobodyIs(t *testing.T) {
 	v := viewFrom("a b! c")
 	d := sbr.Decide(&spy{answers: []sbr.Kind{sbr.DownIndirectlyConnected, sbr.DownUnreachable}}, &v, sbr.Off)
@@ -191,7 +192,8 @@ func (d doubtful) Decide(*sbr.View) sbr.Choice {
 	return sbr.Choice{Reason: "nothing is left to do"}
 }
 
-// A decision that is not None and still downs nobody is not carried out, and not made again while the view stays as it is.
+// A decision that is not None and still downs nobody is not carried out, and not made again while the view
+// stays as it is.
 func TestDecide_ADecisionThatDownsNobodyDoesNothing(t *testing.T) {
 	asked := 0
 	r, err := sbr.New(sbr.DefaultConfig(), doubtful{&asked}, numbered(0), 0)

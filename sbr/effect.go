@@ -9,9 +9,9 @@ type (
 	// ReadLease asks for the record. Answer with LeaseRead.
 	ReadLease struct{ Attempt uint64 }
 
-	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder, over
-	// the record whose token is Base and whose verdict BaseBy has written. TakeOver names a living holder of
-	// this side that may be replaced. Answer with LeaseAnswer.
+	// AcquireLease asks for one conditional write of the verdict, together with this member as the holder,
+	// over the record whose token is Base and whose verdict BaseBy has written. TakeOver names a living
+	// holder of this side that may be replaced. Answer with LeaseAnswer.
 	AcquireLease struct {
 		Attempt  uint64
 		Verdict  Verdict
@@ -20,8 +20,9 @@ type (
 		TakeOver []ID
 	}
 
-	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write, if
-	// it holds an older one or none. The holder is nobody then. Answer with LeaseRead: what the store holds.
+	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write,
+	// if it holds an older one or none. The holder is nobody then. Answer with LeaseRead: what the store
+	// holds.
 	RestoreVerdict struct {
 		Attempt uint64
 		Verdict Verdict
@@ -30,14 +31,16 @@ type (
 	// ReleaseLease gives the lease back; the verdict stays in it. Answer with LeaseReleased.
 	ReleaseLease struct{ Attempt uint64 }
 
-	// RecordLeave asks to record beside the verdict with this token, by one conditional write, that members have
-	// left in peace, this one among them: Verdict.Leave. Nothing that comes of it changes what this member does.
+	// RecordLeave asks to record beside the verdict with this token, by one conditional write, that members
+	// have left in peace, this one among them: Verdict.Leave. Nothing that comes of it changes what this
+	// member does.
 	RecordLeave struct {
 		Token      uint64
 		Gone, Here []ID
 	}
 
-	// TellVerdict passes the verdict on to the targets until each of them has answered, or a bound has passed.
+	// TellVerdict passes the verdict on to the targets until each of them has answered, or a bound has
+	// passed.
 	TellVerdict struct {
 		Targets []ID
 		Verdict Verdict
@@ -49,8 +52,8 @@ type (
 		Order   Order
 	}
 
-	// AskToRace asks the targets to race in this member's place. Suspects are those that it cannot reach. With
-	// Contact it answers that: this member has contact with the store, so its side need not be given up.
+	// AskToRace asks the targets to race in this member's place. Suspects are those that it cannot reach.
+	// With Contact it answers that: this member has contact with the store, so its side need not be given up.
 	AskToRace struct {
 		Targets, Suspects []ID
 		Contact           bool

@@ -7,15 +7,15 @@ type Event interface{ apply(r *Resolver) }
 
 // The events.
 type (
-	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for an
-	// alive member (it stays Joining here until it was seen while nobody was unreachable), Joining for one that
-	// takes no part (yet): it is no suspect, and moves no deadline; Leaving, Exiting or Down. Unreachable is
-	// ignored: that is Reachability's business.
+	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for
+	// an alive member (it stays Joining here until it was seen while nobody was unreachable), Joining for one
+	// that takes no part (yet): it is no suspect, and moves no deadline; Leaving, Exiting or Down.
+	// Unreachable is ignored: that is Reachability's business.
 	MemberSeen struct{ Member Member }
 
-	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the member
-	// had said goodbye before it was suspected, or its successor on the same host proves that it ended. Without
-	// that, being removed from a list is no end: it stays, as an unreachable suspect.
+	// MemberGone says that the cluster lists a member no longer. Ended says that its end is certain: the
+	// member had said goodbye before it was suspected, or its successor on the same host proves that it
+	// ended. Without that, being removed from a list is no end: it stays, as an unreachable suspect.
 	MemberGone struct {
 		ID    ID
 		Ended bool
@@ -69,23 +69,24 @@ type (
 		Verdict Verdict
 	}
 
-	// Ordered is another member's decision that no lease stands behind: Down go down, the others keep them out.
+	// Ordered is another member's decision that no lease stands behind: Down go down, the others keep them
+	// out.
 	Ordered struct {
 		From  ID
 		Order Order
 	}
 
 	// Asked says that a member of this side could not reach the lease store and asks this one to race in its
-	// place. Suspects are those that the sender cannot reach: this one takes over those that it does not know. With
-	// Contact the sender was asked by this member, and has contact with the store.
+	// place. Suspects are those that the sender cannot reach: this one takes over those that it does not
+	// know. With Contact the sender was asked by this member, and has contact with the store.
 	Asked struct {
 		From     ID
 		Suspects []ID
 		Contact  bool
 	}
 
-	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one. One
-	// that is Unsure stood still itself, and does not know its own fate yet. Suspects are as in Asked.
+	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one.
+	// One that is Unsure stood still itself, and does not know its own fate yet. Suspects are as in Asked.
 	Cleared struct {
 		From     ID
 		Token    uint64
@@ -93,14 +94,15 @@ type (
 		Suspects []ID
 	}
 
-	// DownRequested is an operator's word: the member goes down. Reason may be empty. AnswerDownRequest answers.
+	// DownRequested is an operator's word: the member goes down. Reason may be empty. AnswerDownRequest
+	// answers.
 	DownRequested struct {
 		ID     ID
 		Reason string
 	}
 
-	// Resumed says that this member saw and did nothing for Gap: whatever it knows may be history. Why says what
-	// kept it from that; empty: its process did not run.
+	// Resumed says that this member saw and did nothing for Gap: whatever it knows may be history. Why says
+	// what kept it from that; empty: its process did not run.
 	Resumed struct {
 		Gap time.Duration
 		Why string
@@ -157,6 +159,7 @@ type Order struct {
 	Down []ID
 	// Reason is the decision in one sentence.
 	Reason string
-	// Suspects are the members that the sender cannot reach; a receiver takes over those that it does not know.
+	// Suspects are the members that the sender cannot reach; a receiver takes over those that it does not
+	// know.
 	Suspects []ID
 }

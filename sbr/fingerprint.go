@@ -145,7 +145,8 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 	return b
 }
 
-// appendContact leaves out what has no effect any more: the silence of a store that was not tried for a while.
+// appendContact leaves out what has no effect any more: the silence of a store that was not tried for a
+// while.
 func (r *Resolver) appendContact(b []byte, now time.Duration) []byte {
 	if r.suspects == 0 || r.question != nil || !NeedsLease(r.strategy) {
 		return b

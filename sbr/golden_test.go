@@ -19,11 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden output in testdata")
 
-// TestGolden plays the scenarios in testdata. A file opens with a comment that says what it proves. Then come blocks: commands,
-// a line of four dashes, and what the resolver did, which -update rewrites; an empty line ends a block.
+// TestGolden plays the scenarios in testdata. A file opens with a comment that says what it proves. Then come
+// blocks: commands, a line of four dashes, and what the resolver did, which -update rewrites; an empty line
+// ends a block.
 //
-// Virtual time begins at zero; "at=" lets it pass, and every deadline on the way is kept to the nanosecond. A member n4 that
-// restarts is written n4/2. An exclamation mark in the output says: unreachable.
+// Virtual time begins at zero; "at=" lets it pass, and every deadline on the way is kept to the nanosecond. A
+// member n4 that restarts is written n4/2. An exclamation mark in the output says: unreachable.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -69,7 +70,8 @@ type stage struct {
 	free  uint64           // the last attempt to release
 	// restore is the last attempt to write a verdict back.
 	restore uint64
-	// silent leaves the reads of a suspended member unanswered; else they show what is known, and are not printed.
+	// silent leaves the reads of a suspended member unanswered; else they show what is known, and are not
+	// printed.
 	silent bool
 	out    []string
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Group is who stays where a cut is not clean (design rule 17): of the members that are heard, a largest set of
-// which no report says that one cannot reach another. The largest is the one with the most counted members
-// that have the role, then the one with the most members; of equal ones it is the one with the lowest addresses.
-// All lists are in address order.
+// Group is who stays where a cut is not clean (design rule 17): of the members that are heard, a largest set
+// of which no report says that one cannot reach another. The largest is the one with the most counted members
+// that have the role, then the one with the most members; of equal ones it is the one with the lowest
+// addresses. All lists are in address order.
 type Group struct {
 	// Members stay, Heard are those that were weighed: this member, those that it reaches, and those whose
 	// reports arrive here although it does not.
@@ -25,9 +25,9 @@ type Group struct {
 	Exact bool
 }
 
-// LargestGroup returns the group of members with role that stays, or nil where the cut is clean: then every member
-// that is heard can be reached, and no link between two of them is broken. The same reports give the same group,
-// whichever of its members looks.
+// LargestGroup returns the group of members with role that stays, or nil where the cut is clean: then every
+// member that is heard can be reached, and no link between two of them is broken. The same reports give the
+// same group, whichever of its members looks.
 func (v *View) LargestGroup(role string) *Group {
 	heard, disputed, broken := v.broken()
 	if !disputed && broken == nil {
@@ -65,8 +65,8 @@ func (v *View) LargestGroup(role string) *Group {
 	return g
 }
 
-// broken lists the links between two heard members that a report says are broken, each once, and in address order.
-// disputed says that a heard member cannot be reached: others of this side may reach it.
+// broken lists the links between two heard members that a report says are broken, each once, and in address
+// order. disputed says that a heard member cannot be reached: others of this side may reach it.
 func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
 	place := v.place()
 	heard, disputed, within := v.heard(place)
@@ -118,8 +118,8 @@ func (v *View) observers(place map[ID]int) places {
 	return observers
 }
 
-// graph is the conflict graph: an edge joins two members that a report says do not reach each other. Members have
-// the numbers of their address order.
+// graph is the conflict graph: an edge joins two members that a report says do not reach each other. Members
+// have the numbers of their address order.
 type graph struct {
 	counted []bool
 	near    []bitset // by member; nil without an edge
@@ -134,8 +134,8 @@ func (g *graph) join(a, b int) {
 	}
 }
 
-// independent returns the best set without an edge. Components of the graph are independent of each other, and a
-// member without an edge always stays.
+// independent returns the best set without an edge. Components of the graph are independent of each other,
+// and a member without an edge always stays.
 func (g *graph) independent() (keep bitset, exact bool) {
 	keep, exact = newBitset(len(g.near)), true
 	seen := newBitset(len(g.near))
@@ -166,12 +166,12 @@ func (g *graph) independent() (keep bitset, exact bool) {
 	return keep, exact
 }
 
-// groupSteps bounds the search for the best set of one component, in words of bits looked at: at most a few tenths
-// of a second. Components of up to 80 members are always searched to the end.
+// groupSteps bounds the search for the best set of one component, in words of bits looked at: at most a few
+// tenths of a second. Components of up to 80 members are always searched to the end.
 const groupSteps = 1 << 26
 
-// search looks for the best set of one component: branch and bound. Members have numbers of their own here, in
-// address order as before.
+// search looks for the best set of one component: branch and bound. Members have numbers of their own here,
+// in address order as before.
 type search struct {
 	near   []bitset
 	weight []int
@@ -198,8 +198,8 @@ func (g *graph) search(component []int) *search {
 	return s
 }
 
-// solve finds the best weight first, and then its set with the lowest members: each in turn is in it if a best
-// set has it beside those that are in it already.
+// solve finds the best weight first, and then its set with the lowest members: each in turn is in it if a
+// best set has it beside those that are in it already.
 func (s *search) solve() bitset {
 	n := len(s.weight)
 	s.worth = -1
@@ -216,7 +216,8 @@ func (s *search) solve() bitset {
 		}
 		rest.clear(i)
 		if !s.best.has(i) {
-			// The set at hand has none of the lower members that can be had, but not this one: look for one that has.
+			// The set at hand has none of the lower members that can be had, but not this one: look for one
+			// that has.
 			with, without := set.clone(), rest.minus(s.near[i])
 			with.set(i)
 			s.worth = target - 1
@@ -232,8 +233,8 @@ func (s *search) solve() bitset {
 	return s.best
 }
 
-// branch looks for a better set among those that have the members of chosen, whose weight is given, and some of rest,
-// none of which is near a chosen one.
+// branch looks for a better set among those that have the members of chosen, whose weight is given, and some
+// of rest, none of which is near a chosen one.
 func (s *search) branch(rest, chosen bitset, weight int) {
 	rest, chosen = rest.clone(), chosen.clone()
 	for s.steps <= groupSteps {
@@ -256,8 +257,8 @@ func (s *search) branch(rest, chosen bitset, weight int) {
 	}
 }
 
-// reduce chooses the members that some best set surely has: those near none, or near a single one that is worth no
-// more. It returns the weight then, and the member that is near the most others; -1: nobody is left.
+// reduce chooses the members that some best set surely has: those near none, or near a single one that is
+// worth no more. It returns the weight then, and the member that is near the most others; -1: nobody is left.
 func (s *search) reduce(rest, chosen bitset, weight int) (pick, total int) {
 	for {
 		pick, most, again := -1, -1, false
@@ -284,8 +285,8 @@ func (s *search) reduce(rest, chosen bitset, weight int) (pick, total int) {
 	}
 }
 
-// bound is what rest can add at most: of members that are all near each other a set has one. They are put together
-// greedily.
+// bound is what rest can add at most: of members that are all near each other a set has one. They are put
+// together greedily.
 func (s *search) bound(rest bitset) (bound int) {
 	rest = rest.clone()
 	for i := range rest.each {

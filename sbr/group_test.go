@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// 3,000 random graphs of up to 13 members against every set there is: the best one, and of equal ones the one with
-// the lowest addresses.
+// 3,000 random graphs of up to 13 members against every set there is: the best one, and of equal ones the one
+// with the lowest addresses.
 func TestLargestGroup_IsTheBestOfAllSets(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {

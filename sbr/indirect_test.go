@@ -165,7 +165,8 @@ func (n narrow) Decide(v *sbr.View) sbr.Choice {
 	return n.s.Decide(&w)
 }
 
-// The reports are read once for a decision. A strategy that looks at a view of its own must not be given what was read for another.
+// The reports are read once for a decision. A strategy that looks at a view of its own must not be given what
+// was read for another.
 func TestDecide_AStrategyMayChangeItsCopyOfTheView(t *testing.T) {
 	v := viewFrom("a b c! d!", report("c", "d"), report("d", "c"))
 	s := &spy{answers: []sbr.Kind{sbr.None}}

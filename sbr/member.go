@@ -69,7 +69,8 @@ type Member struct {
 
 	// since is when the member became unreachable; meaningless while it is not.
 	since time.Duration
-	// awaiting says that the cluster calls the member alive, but it was not seen while nobody was unreachable.
+	// awaiting says that the cluster calls the member alive, but it was not seen while nobody was
+	// unreachable.
 	awaiting bool
 	// mustGo says that the verdict of this member's lease downed it: it must be gone before the release.
 	mustGo bool

@@ -237,8 +237,8 @@ func (r *Resolver) inherit(suspects []ID) {
 // undecided lists the suspects, for members that are asked for help or ordered.
 func (r *Resolver) undecided() []ID { return r.ids((*Member).suspect) }
 
-// hears reports whether a member belongs to this side: it can be reached, or its reports arrive here although it
-// cannot (design rule 17).
+// hears reports whether a member belongs to this side: it can be reached, or its reports arrive here although
+// it cannot (design rule 17).
 func (r *Resolver) hears(m *Member) bool {
 	if !m.Unreachable || !KeepsLargestGroup(r.strategy) {
 		return !m.Unreachable
@@ -265,9 +265,10 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 }
 
 // onObservations counts a change of who is indirectly connected as a change of the view: in the middle of a
-// heal, when some have heard of it and some have not, it looks as if half of the cluster were. Where the largest
-// group stays, a report counts that changes who would go down: each broken link between two members that would stay
-// does. Others come and go for as long as a member that keeps some of its links is called failed and refutes it.
+// heal, when some have heard of it and some have not, it looks as if half of the cluster were. Where the
+// largest group stays, a report counts that changes who would go down: each broken link between two members
+// that would stay does. Others come and go for as long as a member that keeps some of its links is called
+// failed and refutes it.
 func (r *Resolver) onObservations(e Observations) {
 	var changed bool
 	if KeepsLargestGroup(r.strategy) {
@@ -290,8 +291,9 @@ func (r *Resolver) onObservations(e Observations) {
 	}
 }
 
-// clean reports whether members that can be reached report only members that cannot: then nobody is heard beside those that
-// can be reached, no link between two of them is broken, and who goes down does not depend on the reports.
+// clean reports whether members that can be reached report only members that cannot: then nobody is heard
+// beside those that can be reached, no link between two of them is broken, and who goes down does not depend
+// on the reports.
 func (r *Resolver) clean(reports []Report) bool {
 	for i, report := range reports {
 		if s := r.get(report.Subject); s == nil || !s.Unreachable {
@@ -357,7 +359,8 @@ func (r *Resolver) arm() {
 		r.explain(TopicArmed, "armed: %s, nothing changed for %v%s",
 			plural(r.present(), "member", "members"), (r.now - r.lastChange).Round(100*time.Millisecond), r.autoText())
 		if NeedsLease(r.strategy) && r.recheckAt == never {
-			// A verdict may have been written after this member read the store, by members that did not know it.
+			// A verdict may have been written after this member read the store, by members that did not know
+			// it.
 			r.recheckAt = r.now + r.cfg.LeaseDeadline
 		}
 		if r.suspects > 0 {

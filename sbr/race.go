@@ -113,8 +113,8 @@ func (r *Resolver) tryLease() {
 	})
 }
 
-// mustRead reports whether the store has to answer a read before this race writes: it was silent when the race began.
-// A write would have to be waited for past the deadline, because it may be granted late.
+// mustRead reports whether the store has to answer a read before this race writes: it was silent when the
+// race began. A write would have to be waited for past the deadline, because it may be granted late.
 func (r *Resolver) mustRead() bool {
 	rc := r.race
 	return rc.target == "" && rc.writes == 0 && rc.lastErr != "" && !rc.heard
@@ -147,8 +147,8 @@ func (r *Resolver) startAttempt() {
 }
 
 // proposal is the verdict that this side writes if it wins. Its survivors are on this side, were not downed
-// by the decision, and stand in the last verdict: the survivors only shrink (design section 5). The writer itself
-// need not be one of them: another group may be the largest one.
+// by the decision, and stand in the last verdict: the survivors only shrink (design section 5). The writer
+// itself need not be one of them: another group may be the largest one.
 func (r *Resolver) proposal(d Decision) Verdict {
 	v := Verdict{DecidedBy: r.self, Reason: d.Reason}
 	downed := make(set, len(d.Down))
@@ -207,7 +207,8 @@ func (r *Resolver) raceRead(e LeaseRead) {
 	case e.Err != "":
 		r.attemptUnknown(e.Err)
 	case !r.knowsRecord():
-		// A store that is behind what this member knows is no answer: wait for the correction, but not for ever.
+		// A store that is behind what this member knows is no answer: wait for the correction, but not for
+		// ever.
 		r.attemptUnknown(fmt.Sprintf("the store holds less than verdict %d, which is known here", r.verdict.Token))
 	default:
 		rc.answered(r.now, r.leaseDeadline(), true)
@@ -324,7 +325,8 @@ func (r *Resolver) onAsked(e Asked) {
 		return
 	}
 	if r.now < r.lastChange+r.stableAfter() || r.isSilent(r.now) {
-		// A view that is changing is no ground for a decision, and a store that failed here as well is tried first.
+		// A view that is changing is no ground for a decision, and a store that failed here as well is tried
+		// first.
 		r.contact.wanted, r.contact.standsIn, r.contact.asker = true, true, e.From
 		return
 	}

@@ -41,14 +41,16 @@ type Resolver struct {
 	// made is the decision about the present view; nil: it was not needed yet.
 	made   *Decision
 	madeOf uint64 // the version of the table then
-	// place is this member's turn to decide, if placed; it is kept because large clusters ask for it at every step.
+	// place is this member's turn to decide, if placed; it is kept because large clusters ask for it at every
+	// step.
 	place    int
 	placed   bool
 	placedOf uint64 // the version of the table then
 
 	armed, suspended, down, left bool
 
-	// stable is stable-after; if that is auto, for the members that the last settled view had: so many as size says.
+	// stable is stable-after; if that is auto, for the members that the last settled view had: so many as
+	// size says.
 	stable  time.Duration
 	size    int
 	sizedAt uint64 // the version of the table then
@@ -71,8 +73,8 @@ type Resolver struct {
 	// question is open until this member knows its standing; nil: it does.
 	question *question
 
-	// unsure: this process stood still, and has not heard since from the store, nor from a member that did not.
-	// departed: meanwhile somebody has gone who may have known more.
+	// unsure: this process stood still, and has not heard since from the store, nor from a member that did
+	// not. departed: meanwhile somebody has gone who may have known more.
 	unsure, departed bool
 
 	recheckAt  time.Duration // when the store is read once more after a check

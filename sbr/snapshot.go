@@ -16,8 +16,8 @@ type Snapshot struct {
 	Leader ID
 	// Responsible says that this member would act on a decision now.
 	Responsible bool
-	// StableAfter is how long the view must not change before a decision now; StableFor the number of members that it
-	// was computed for, zero if it is not computed.
+	// StableAfter is how long the view must not change before a decision now; StableFor the number of members
+	// that it was computed for, zero if it is not computed.
 	StableAfter time.Duration
 	StableFor   int
 	// Deadline is when this member decides if nothing changes, on the driver's clock; only if HasDeadline.
@@ -49,7 +49,8 @@ func (r *Resolver) State() State {
 // Suspects is how many members are unreachable and not yet downed. It allocates nothing.
 func (r *Resolver) Suspects() int { return r.suspects }
 
-// Downed lists the members that were downed and are still here, in address order. The driver tells its tracker.
+// Downed lists the members that were downed and are still here, in address order. The driver tells its
+// tracker.
 func (r *Resolver) Downed() []ID {
 	if r.downed == 0 {
 		return nil

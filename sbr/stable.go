@@ -18,8 +18,8 @@ func NeedsLease(s Strategy) bool {
 // grouper is implemented by strategies that keep the largest group of members that all reach each other.
 type grouper interface{ KeepsLargestGroup() bool }
 
-// KeepsLargestGroup reports whether a strategy keeps the largest group of members that all reach each other. Then its
-// driver sets reachability.Settings.AllHeard.
+// KeepsLargestGroup reports whether a strategy keeps the largest group of members that all reach each other.
+// Then its driver sets reachability.Settings.AllHeard.
 func KeepsLargestGroup(s Strategy) bool {
 	g, ok := s.(grouper)
 	return ok && g.KeepsLargestGroup()
@@ -33,9 +33,9 @@ func (r *Resolver) view() View {
 	return v
 }
 
-// lasting is the view of what has stood for stable-after without a gap: members that became unreachable later count as
-// reachable, and links that broke later as whole (design rule 17). It is what a decision in unrest goes by: the rest may be
-// noise, and is decided about when it has lasted.
+// lasting is the view of what has stood for stable-after without a gap: members that became unreachable later
+// count as reachable, and links that broke later as whole (design rule 17). It is what a decision in unrest
+// goes by: the rest may be noise, and is decided about when it has lasted.
 func (r *Resolver) lasting() View {
 	v := View{Self: r.self, Members: slices.Clone(r.members), SeenBy: r.seenBy, index: r.index}
 	for i := range v.Members {
@@ -60,8 +60,8 @@ func (r *Resolver) lasting() View {
 
 func (r *Resolver) lasts(since time.Duration) bool { return r.now-since >= r.stableAfter() }
 
-// confirmed are the reports that break a link: those about, or by, a member that counts as unreachable, and those
-// of two members about each other. A single report about a member that all others reach is noise.
+// confirmed are the reports that break a link: those about, or by, a member that counts as unreachable, and
+// those of two members about each other. A single report about a member that all others reach is noise.
 func confirmed(reports []Report, get func(ID) *Member) []Report {
 	var by ID
 	reached := false // whether by can be reached: reports are in the order of their observers
@@ -100,9 +100,9 @@ func (r *Resolver) judged() Decision {
 	return r.decisionInUnrest()
 }
 
-// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody. It waits as long as the
-// present view says where that is longer: a smaller side that has lost the others one after the other counts those
-// that it lost last.
+// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody. It waits as long
+// as the present view says where that is longer: a smaller side that has lost the others one after the other
+// counts those that it lost last.
 func (r *Resolver) decisionInUnrest() Decision {
 	v := r.lasting()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
@@ -129,9 +129,9 @@ func (r *Resolver) decision() Decision {
 // downWhenUnstable downs this member when the view has been changing for too long without once being stable.
 //
 // The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells
-// its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable. With a
-// lease nobody goes down for unrest alone: the first of the side proposes what has lasted (design rule 17), because
-// the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
+// its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable.
+// With a lease nobody goes down for unrest alone: the first of the side proposes what has lasted (design rule
+// 17), because the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
 func (r *Resolver) downWhenUnstable() {
 	// The second condition follows from the third, whose answer takes the whole view.
 	if !r.armed || r.now < r.firstChange+r.stableAfter()+r.unstableAfter() || r.now < r.unstableAt() {
@@ -167,8 +167,8 @@ func (r *Resolver) settled() {
 	}
 }
 
-// unstableAt is just after stable-after + down-all-when-unstable have passed since the first change; with a lease
-// one decision deadline later for each member before this one.
+// unstableAt is just after stable-after + down-all-when-unstable have passed since the first change; with a
+// lease one decision deadline later for each member before this one.
 func (r *Resolver) unstableAt() time.Duration {
 	if r.changes == 0 || r.unstableAfter() == 0 || !r.armed {
 		return never
@@ -202,8 +202,8 @@ func (r *Resolver) decideAt() time.Duration {
 	return r.lastChange + r.stableAfter() + time.Duration(rank)*r.cfg.LeaseDeadline
 }
 
-// turn is how many members decide before this one: those of the side, or of the largest group, that come first in
-// address order. Members outside the group come after all of it.
+// turn is how many members decide before this one: those of the side, or of the largest group, that come
+// first in address order. Members outside the group come after all of it.
 func (r *Resolver) turn() int {
 	if !r.placed || r.placedOf != r.version {
 		r.placed, r.placedOf, r.place = true, r.version, r.workOutTurn()
@@ -336,7 +336,8 @@ func (r *Resolver) onOrdered(e Ordered) {
 		return
 	}
 	for _, id := range e.Order.Down {
-		// With a lease only a verdict speaks for others: those named here may yet win, but the sender will not.
+		// With a lease only a verdict speaks for others: those named here may yet win, but the sender will
+		// not.
 		if id == e.From || !NeedsLease(r.strategy) {
 			r.keepOut(id)
 		}
@@ -356,10 +357,12 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	r.endRequest("%s gave this side up meanwhile", name)
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {
-		// The view may not be stable. The chain of verdicts makes that safe for the lease, but for nothing else.
+		// The view may not be stable. The chain of verdicts makes that safe for the lease, but for nothing
+		// else.
 		d := r.decision()
 		if d.Final == None {
-			// Only the sender's own broken links were to decide about. As after any heal, the store says the rest.
+			// Only the sender's own broken links were to decide about. As after any heal, the store says the
+			// rest.
 			r.explain(TopicLease, "%s gave this side up (%s), and without it nobody is cut off here: not obeyed", name, e.Order.Reason)
 			return true
 		}

@@ -28,7 +28,8 @@ type question struct {
 	alone   bool // there was no other member before the pause, so nobody else needs to be asked
 	until   time.Duration
 	silent  bool // the store did not answer, or there is none: what the members say counts
-	// cleared are the members that know nothing against this one, and whether they are sure: they did not stand still.
+	// cleared are the members that know nothing against this one, and whether they are sure: they did not
+	// stand still.
 	cleared map[ID]bool
 }
 

@@ -22,8 +22,8 @@ type Verdict struct {
 	// Reason is the decision in one sentence.
 	Reason string `json:"reason,omitempty"`
 	// Left are the members that have left in peace since, in that order: nobody waits for them, and no later
-	// verdict lists them. Heirs are those that were here when the last of those before them left, see Remaining.
-	// Both are added to the record of a verdict; what it decides stays as it is.
+	// verdict lists them. Heirs are those that were here when the last of those before them left, see
+	// Remaining. Both are added to the record of a verdict; what it decides stays as it is.
 	Left  []ID `json:"left,omitempty"`
 	Heirs []ID `json:"heirs,omitempty"`
 	// Partial says that Survivors is incomplete (it was told in pieces): only a member named in Down is out.
@@ -113,7 +113,7 @@ type Record struct {
 	Token uint64
 	// Verdict is the last verdict, nil if none was ever written.
 	Verdict *Verdict
-	// Behind says that the store went backwards: it holds less than this, which is the newest token and verdict
-	// that were read from it.
+	// Behind says that the store went backwards: it holds less than this, which is the newest token and
+	// verdict that were read from it.
 	Behind bool
 }

@@ -54,7 +54,8 @@ func NewView(self ID, members []Member, reports []Report, seenBy []ID) View {
 // Count is how many members of one side have a role. Exiting and downed members count nowhere.
 type Count struct {
 	Up, Leaving int
-	// Joining are the joining and the weakly-up ones: no base members, but perhaps up in the other side's eyes.
+	// Joining are the joining and the weakly-up ones: no base members, but perhaps up in the other side's
+	// eyes.
 	Joining int
 }
 
@@ -83,7 +84,8 @@ func (v *View) Count(role string) (here, there Count) {
 	return here, there
 }
 
-// is reports whether the member has role and one of the statuses; without statuses, whether it is a base member.
+// is reports whether the member has role and one of the statuses; without statuses, whether it is a base
+// member.
 func (m *Member) is(role string, among []Status) bool {
 	if len(among) == 0 {
 		return m.counted() && m.HasRole(role)

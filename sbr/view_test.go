@@ -11,8 +11,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// viewFrom builds a view from words such as "a b:leaving c:up!" (an exclamation mark: unreachable; without a status: up).
-// The first member looks. Addresses go by the alphabet, ages by the place in the text: the first is the oldest.
+// viewFrom builds a view from words such as "a b:leaving c:up!" (an exclamation mark: unreachable; without a
+// status: up). The first member looks. Addresses go by the alphabet, ages by the place in the text: the first
+// is the oldest.
 func viewFrom(words string, reports ...sbr.Report) sbr.View {
 	var members []sbr.Member
 	for i, word := range strings.Fields(words) {

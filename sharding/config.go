@@ -35,22 +35,24 @@ type Config struct {
 	Shards []string
 	// Role: only members with this role run shards. Empty: all.
 	Role string
-	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or panics,
-	// it is run again here after RestartAfter. Nil: this member runs no shards and knows who does, to send
-	// requests to them.
+	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or
+	// panics, it is run again here after RestartAfter. Nil: this member runs no shards and knows who does, to
+	// send requests to them.
 	Run func(ctx context.Context, s *Shard) error
-	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080"; Owner
-	// tells it to them. At most singleton.MaxEndpoint bytes. Empty: callers have to know.
+	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080";
+	// Owner tells it to them. At most singleton.MaxEndpoint bytes. Empty: callers have to know.
 	Endpoint string
 
-	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default 1.25.
+	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default
+	// 1.25.
 	LoadFactor float64
-	// MaxMoves is how many shards that run well may move at once for the sake of balance. Default 1; negative: none ever.
+	// MaxMoves is how many shards that run well may move at once for the sake of balance. Default 1;
+	// negative: none ever.
 	MaxMoves int
 	// MaxRecoveries is how many shards of members that leave or are gone may move at once. Default 100.
 	MaxRecoveries int
-	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor; MaxMoves
-	// and MaxRecoveries hold all the same. All members use the same one. Nil: rendezvous hashing.
+	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor;
+	// MaxMoves and MaxRecoveries hold all the same. All members use the same one. Nil: rendezvous hashing.
 	Target allocation.Target
 
 	// HandOverRetryInterval, NumberOfRetries and RemovalMargin are as those of a singleton.
@@ -60,7 +62,8 @@ type Config struct {
 	// RestartAfter is the pause before a shard is run again that returned by itself. Default 1 s.
 	RestartAfter time.Duration
 
-	// UseLease is the key of a lease implementation: each shard runs only with its lease, and the coordinator with its own. Empty, with Store nil: no leases.
+	// UseLease is the key of a lease implementation: each shard runs only with its lease, and the coordinator
+	// with its own. Empty, with Store nil: no leases.
 	UseLease string
 	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
 	LeaseDecode func(into any) error
@@ -73,7 +76,8 @@ type Config struct {
 
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
-	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be stopped: for tests of pauses.
+	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be
+	// stopped: for tests of pauses.
 	Pause func()
 }
 

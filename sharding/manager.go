@@ -30,8 +30,8 @@ var (
 	ErrLease = errors.New("sharding: the leases cannot be used")
 )
 
-// Manager runs shards on this member as the coordinator orders, and the coordinator itself when it is this member's turn. All methods are safe for
-// concurrent use.
+// Manager runs shards on this member as the coordinator orders, and the coordinator itself when it is this
+// member's turn. All methods are safe for concurrent use.
 type Manager struct {
 	cfg     Config
 	cluster singleton.Cluster
@@ -131,8 +131,9 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	return nil
 }
 
-// Stop hands all shards over that run here, and the coordinator's part, and waits until nothing of them is left. Call it before the member leaves its cluster. If ctx ends
-// first all contexts are cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the functions have returned.
+// Stop hands all shards over that run here, and the coordinator's part, and waits until nothing of them is
+// left. Call it before the member leaves its cluster. If ctx ends first all contexts are cancelled at once
+// and an error that wraps ctx's is returned; what is left ends by itself once the functions have returned.
 func (m *Manager) Stop(ctx context.Context) error {
 	return m.driver.Stop(ctx)
 }
@@ -247,8 +248,8 @@ func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 	return c, nil
 }
 
-// coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never begins a second time under one token: numbers of orders would
-// repeat.
+// coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never
+// begins a second time under one token: numbers of orders would repeat.
 func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	resigned := make(chan error, 1)
 	gone := make(chan struct{})

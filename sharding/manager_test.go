@@ -252,7 +252,8 @@ func TestManager_TheCoordinatorLeaves(t *testing.T) {
 	})
 }
 
-// Where everybody leaves, nobody waits for somebody else to ask for the shards: it takes three seconds at most.
+// Where everybody leaves, nobody waits for somebody else to ask for the shards: it takes three seconds at
+// most.
 func TestManager_TheWholeClusterStopsAtOnce(t *testing.T) {
 	eachWay(t, 5, 24, func(t *testing.T, c *crew) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -288,7 +289,8 @@ func TestManager_ShardsOfTheLosingSideMoveAfterTheMargin(t *testing.T) {
 	}
 }
 
-// A member that lacks the role has a manager all the same, to know who runs what. It keeps nobody waiting, and knows.
+// A member that lacks the role has a manager all the same, to know who runs what. It keeps nobody waiting,
+// and knows.
 func TestManager_AMemberWithoutTheRoleKeepsNobodyWaiting(t *testing.T) {
 	workers := func(name string, conf *serf.Config) {
 		if name != clustertest.Name(1) {

@@ -111,7 +111,8 @@ func (m *Manager) ownersOf(at []locate.Location) []Owner {
 	return owners
 }
 
-// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
+// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads
+// slowly gets the newest only.
 func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
 	return locate.Changes(ctx, m.locator, m.ownersOf)
 }

@@ -43,7 +43,8 @@ func (c *crew) requests() (n int) {
 	return n
 }
 
-// A thousand shards on twenty members, of which one leaves: its shards move, and those that bounded load forces to; all run again within five seconds.
+// A thousand shards on twenty members, of which one leaves: its shards move, and those that bounded load
+// forces to; all run again within five seconds.
 func TestThousandShards_OneOfTwentyMembersLeaves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while: left out by -short")
@@ -88,7 +89,8 @@ func longest(all []time.Duration) (d time.Duration) {
 	return d
 }
 
-// What an hour of nothing costs: CPU, and requests to the store with a lease for each shard, at the default heartbeat interval of 12 s. SBR_HOURS=1 runs it.
+// What an hour of nothing costs: CPU, and requests to the store with a lease for each shard, at the default
+// heartbeat interval of 12 s. SBR_HOURS=1 runs it.
 func TestThousandShards_AnIdleHour(t *testing.T) {
 	if os.Getenv("SBR_HOURS") == "" {
 		t.Skip("takes minutes: SBR_HOURS=1 runs it")

@@ -13,9 +13,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// Scenario is a scenario in the making: what a file says, and nemeses. Start with New. Each method changes it and returns it, and mistakes
-// are kept for Build, which names all of them at once. Whoever still calls methods must not let others use it at the same time; Build may
-// be called by several.
+// Scenario is a scenario in the making: what a file says, and nemeses. Start with New. Each method changes it
+// and returns it, and mistakes are kept for Build, which names all of them at once. Whoever still calls
+// methods must not let others use it at the same time; Build may be called by several.
 type Scenario struct {
 	base  scenario.Scenario
 	texts []func(*scenario.Scenario) error
@@ -28,15 +28,16 @@ type act struct {
 	what []Nemesis
 }
 
-// New begins a scenario as an empty file does: five members n1 to n5, defaults everywhere, and nothing happens.
+// New begins a scenario as an empty file does: five members n1 to n5, defaults everywhere, and nothing
+// happens.
 func New(name string) *Scenario {
 	b := &Scenario{base: scenario.Default()}
 	b.base.Name = name
 	return b
 }
 
-// Set takes over keys of a scenario file, written as there; what they do not say stays as it is. Steps are those of the file, and what At
-// says comes on top.
+// Set takes over keys of a scenario file, written as there; what they do not say stays as it is. Steps are
+// those of the file, and what At says comes on top.
 //
 //	Set(`
 //	cluster: {nodes: 7, split-brain-resolver: {stable-after: 7s}}
@@ -48,9 +49,10 @@ func (b *Scenario) Set(yaml string) *Scenario {
 	return b
 }
 
-// Config takes over the text of an sbr.yaml: the one that production runs with, or a part of it. It is read and checked as strictly
-// as the agent does. What the simulator has no use for (http, hooks, where Serf listens) is left out; serf.profile sets how members notice,
-// as detection does. Keys that are absent stay as they are.
+// Config takes over the text of an sbr.yaml: the one that production runs with, or a part of it. It is read
+// and checked as strictly as the agent does. What the simulator has no use for (http, hooks, where Serf
+// listens) is left out; serf.profile sets how members notice, as detection does. Keys that are absent stay as
+// they are.
 func (b *Scenario) Config(yaml string) *Scenario {
 	b.texts = append(b.texts, func(s *scenario.Scenario) error {
 		f := config.Default()
@@ -83,8 +85,8 @@ func (b *Scenario) At(t time.Duration, what ...Nemesis) *Scenario {
 	return b
 }
 
-// Build returns the scenario of a seed, with plain steps: the same seed gives the same steps, and without random nemeses all seeds
-// do. The error names every mistake, one line each.
+// Build returns the scenario of a seed, with plain steps: the same seed gives the same steps, and without
+// random nemeses all seeds do. The error names every mistake, one line each.
 func (b *Scenario) Build(seed uint64) (*scenario.Scenario, error) {
 	s := b.base
 	var found problems

@@ -11,8 +11,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// Nemesis plans what happens to a cluster: it puts steps into a Plan. It begins at the Plan's time and leaves the Plan at the time at
-// which it is over. It must depend on nothing but the Plan, so that a seed always gives the same steps.
+// Nemesis plans what happens to a cluster: it puts steps into a Plan. It begins at the Plan's time and leaves
+// the Plan at the time at which it is over. It must depend on nothing but the Plan, so that a seed always
+// gives the same steps.
 //
 // A nemesis of one's own is a function:
 //
@@ -56,7 +57,8 @@ func (p *Plan) Wait(d time.Duration) {
 	p.now += d
 }
 
-// Play plans a nemesis at the Plan's time. When it returns, the Plan is at the time at which the nemesis is over. Nil does nothing.
+// Play plans a nemesis at the Plan's time. When it returns, the Plan is at the time at which the nemesis is
+// over. Nil does nothing.
 func (p *Plan) Play(n Nemesis) {
 	if n != nil {
 		n(p)
@@ -78,7 +80,8 @@ func (p *Plan) between(low, high time.Duration) time.Duration {
 	return low
 }
 
-// some returns n members, or when n is 0 or less, as many as chance says, at least one. They come in the order of the members.
+// some returns n members, or when n is 0 or less, as many as chance says, at least one. They come in the
+// order of the members.
 func (p *Plan) some(n int) []string {
 	if len(p.members) == 0 {
 		return nil

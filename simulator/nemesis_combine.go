@@ -51,8 +51,8 @@ func Maybe(chance float64, n Nemesis) Nemesis {
 	}
 }
 
-// Repeat plays a nemesis n times. From one beginning to the next it takes as long as every says, or longer, if the nemesis is not over
-// by then. Each time chance decides anew.
+// Repeat plays a nemesis n times. From one beginning to the next it takes as long as every says, or longer,
+// if the nemesis is not over by then. Each time chance decides anew.
 func Repeat(n int, every time.Duration, what Nemesis) Nemesis {
 	return func(p *Plan) {
 		for i := range n {
@@ -79,7 +79,8 @@ func Within(d time.Duration, n Nemesis) Nemesis {
 	}
 }
 
-// OnRandom plays, at the same time, what f says about each of n different random members. With n 0 chance also says how many. So
+// OnRandom plays, at the same time, what f says about each of n different random members. With n 0 chance
+// also says how many. So
 //
 //	simulator.OnRandom(2, simulator.Crash)
 //

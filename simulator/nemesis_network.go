@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Groups cuts the network into n random groups, none of them empty; more than there are members is one each, fewer than 2 are 2.
+// Groups cuts the network into n random groups, none of them empty; more than there are members is one each,
+// fewer than 2 are 2.
 func Groups(n int) Nemesis {
 	return func(p *Plan) {
 		groups := make([][]string, min(max(n, 2), len(p.members)))
@@ -20,7 +21,8 @@ func Groups(n int) Nemesis {
 	}
 }
 
-// Halves cuts the network into two random groups of the same size; of an odd number of members one of them gets one more.
+// Halves cuts the network into two random groups of the same size; of an odd number of members one of them
+// gets one more.
 func Halves() Nemesis {
 	return func(p *Plan) {
 		all := p.shuffled()
@@ -31,8 +33,8 @@ func Halves() Nemesis {
 // LoneNode cuts one random member off.
 func LoneNode() Nemesis { return OnGroup(1, func(names ...string) Nemesis { return Partition(names) }) }
 
-// RingOfMajorities cuts links so that every member reaches a majority, and no two of them the same one. With three members one link is
-// cut; with two, Halves.
+// RingOfMajorities cuts links so that every member reaches a majority, and no two of them the same one. With
+// three members one link is cut; with two, Halves.
 func RingOfMajorities() Nemesis {
 	return func(p *Plan) {
 		n, place := len(p.members), p.rng.Perm(len(p.members))
@@ -56,7 +58,8 @@ func RingOfMajorities() Nemesis {
 	}
 }
 
-// Bridge cuts the cluster into two random halves that only one random member still reaches both of. With two members, Halves.
+// Bridge cuts the cluster into two random halves that only one random member still reaches both of. With two
+// members, Halves.
 func Bridge() Nemesis {
 	return func(p *Plan) {
 		all := p.shuffled()
@@ -93,8 +96,8 @@ func PartitionRandomly() Nemesis {
 	return Choice(Halves(), LoneNode(), Groups(2), Groups(3), RingOfMajorities(), Bridge())
 }
 
-// Swizzle cuts random members off one by one, a random time of at most gap apart, until all of them are alone, and brings them back one
-// by one in another order. With n 0 chance says how many.
+// Swizzle cuts random members off one by one, a random time of at most gap apart, until all of them are
+// alone, and brings them back one by one in another order. With n 0 chance says how many.
 func Swizzle(n int, gap time.Duration) Nemesis {
 	return func(p *Plan) {
 		some := p.some(n)
@@ -121,14 +124,15 @@ func Swizzle(n int, gap time.Duration) Nemesis {
 	}
 }
 
-// Flap breaks the network and heals it, so many times, and leaves it healed. How it is broken, and for how long, chance decides each
-// time anew: from nothing to broken, then whole from nothing to whole.
+// Flap breaks the network and heals it, so many times, and leaves it healed. How it is broken, and for how
+// long, chance decides each time anew: from nothing to broken, then whole from nothing to whole.
 func Flap(times int, broken, whole time.Duration, cut Nemesis) Nemesis {
 	once := Sequence(cut, Within(broken, Heal()), Within(whole, nil))
 	return Repeat(times, 0, once)
 }
 
-// partition puts the step, with the members of each group in order and the groups in the order of their first members.
+// partition puts the step, with the members of each group in order and the groups in the order of their first
+// members.
 func (p *Plan) partition(groups [][]string) {
 	sorted := make([][]string, 0, len(groups))
 	for _, g := range groups {

@@ -26,8 +26,8 @@ func JoinAnother() Nemesis {
 	}
 }
 
-// RollingUpdate lets every member leave and come back after away, one after the other, the youngest first, as a StatefulSet does. From
-// one to the next it takes as long as every says.
+// RollingUpdate lets every member leave and come back after away, one after the other, the youngest first, as
+// a StatefulSet does. From one to the next it takes as long as every says.
 func RollingUpdate(every, away time.Duration) Nemesis {
 	return func(p *Plan) {
 		var all []Nemesis
@@ -42,7 +42,8 @@ func RollingUpdate(every, away time.Duration) Nemesis {
 	}
 }
 
-// ScrambleClocks sets the wall clock of every member at most skew off, either way, and the rate of its monotonic clock at most drift off 1.
+// ScrambleClocks sets the wall clock of every member at most skew off, either way, and the rate of its
+// monotonic clock at most drift off 1.
 func ScrambleClocks(skew time.Duration, drift float64) Nemesis {
 	return func(p *Plan) {
 		const grain = 1e4 // as people write it
@@ -54,7 +55,8 @@ func ScrambleClocks(skew time.Duration, drift float64) Nemesis {
 	}
 }
 
-// StoreFaults hurts the way of random members to the lease store in one of all ways, for a random time of at most d.
+// StoreFaults hurts the way of random members to the lease store in one of all ways, for a random time of at
+// most d.
 func StoreFaults(d time.Duration) Nemesis {
 	return func(p *Plan) {
 		length := max(p.between(0, d), time.Millisecond)

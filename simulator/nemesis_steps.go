@@ -20,7 +20,8 @@ func lasting(st scenario.Step, d time.Duration) Nemesis {
 // Side is a group of members, for Partition. The name of a zone stands for all members in it.
 func Side(names ...string) []string { return names }
 
-// Partition cuts the network into groups; members that are not named form one more. It replaces the last partition.
+// Partition cuts the network into groups; members that are not named form one more. It replaces the last
+// partition.
 func Partition(groups ...[]string) Nemesis { return do(scenario.Step{Partition: &groups}) }
 
 // Cut cuts the link between two members, both ways.
@@ -46,16 +47,19 @@ func Crash(name string) Nemesis { return do(scenario.Step{Crash: &name}) }
 // Restart starts a new incarnation under the same name, and crashes the old one if it still runs.
 func Restart(name string) Nemesis { return do(scenario.Step{Restart: &name}) }
 
-// RestartAs is Restart under another name: the same machine, with its state folder, so that the others learn who its predecessor was.
+// RestartAs is Restart under another name: the same machine, with its state folder, so that the others learn
+// who its predecessor was.
 func RestartAs(name, as string) Nemesis { return do(scenario.Step{Restart: &name, As: &as}) }
 
-// RestartWithoutState is Restart without the state folder: the new incarnation cannot prove that the old one has ended.
+// RestartWithoutState is Restart without the state folder: the new incarnation cannot prove that the old one
+// has ended.
 func RestartWithoutState(name string) Nemesis {
 	lost := "lost"
 	return do(scenario.Step{Restart: &name, State: &lost})
 }
 
-// ForceLeave lets an operator remove members from the lists of those that call them failed, as soon as they do: serf force-leave.
+// ForceLeave lets an operator remove members from the lists of those that call them failed, as soon as they
+// do: serf force-leave.
 func ForceLeave(names ...string) Nemesis { return do(scenario.Step{ForceLeave: &names}) }
 
 // ForceLeaveOn is ForceLeave on one member.
@@ -72,7 +76,8 @@ func Leave(name string) Nemesis { return do(scenario.Step{Leave: &name}) }
 // Join adds a member that was not there from the start.
 func Join(name string) Nemesis { return do(scenario.Step{Join: &name}) }
 
-// Pause stops a member without ending it, as SIGSTOP does, and a long garbage collection. It is over when the member goes on.
+// Pause stops a member without ending it, as SIGSTOP does, and a long garbage collection. It is over when the
+// member goes on.
 func Pause(name string, d time.Duration) Nemesis {
 	return lasting(scenario.Step{Pause: &name, For: scenario.Exactly(d)}, d)
 }
@@ -87,23 +92,25 @@ func ClockRate(name string, rate float64) Nemesis {
 	return do(scenario.Step{Clock: &scenario.Clock{Node: name, Rate: &rate}})
 }
 
-// StoreDown keeps members from reaching the lease store: of those that are named, or of all if nobody is. It is over after d; 0 is to
-// the end of the run, and then what follows begins at once.
+// StoreDown keeps members from reaching the lease store: of those that are named, or of all if nobody is. It
+// is over after d; 0 is to the end of the run, and then what follows begins at once.
 func StoreDown(d time.Duration, names ...string) Nemesis { return store("down", d, names) }
 
 // LoseRequests loses everything on its way to the lease store. The times and names are as with StoreDown.
 func LoseRequests(d time.Duration, names ...string) Nemesis { return store("lose-requests", d, names) }
 
-// LoseResponses loses every answer of the lease store: what was written is written, and nobody hears of it. The times and names are as
-// with StoreDown.
+// LoseResponses loses every answer of the lease store: what was written is written, and nobody hears of it.
+// The times and names are as with StoreDown.
 func LoseResponses(d time.Duration, names ...string) Nemesis {
 	return store("lose-responses", d, names)
 }
 
-// StoreConflicts lets somebody else touch the lease before each write. The times and names are as with StoreDown.
+// StoreConflicts lets somebody else touch the lease before each write. The times and names are as with
+// StoreDown.
 func StoreConflicts(d time.Duration, names ...string) Nemesis { return store("conflict", d, names) }
 
-// StoreSlow lets the lease store need so much longer for each answer. The times and names are as with StoreDown.
+// StoreSlow lets the lease store need so much longer for each answer. The times and names are as with
+// StoreDown.
 func StoreSlow(by, d time.Duration, names ...string) Nemesis {
 	return fault(scenario.StoreFault{Change: scenario.StoreChange{Slow: &by}}, d, names)
 }

@@ -289,7 +289,8 @@ func TestNemesis_Bridge_OneReachesAll(t *testing.T) {
 	}
 }
 
-// Whatever the size of the cluster, every nemesis plans something that can be played, from its beginning on, and chance reaches all of it.
+// Whatever the size of the cluster, every nemesis plans something that can be played, from its beginning on,
+// and chance reaches all of it.
 func TestNemesis_AnySizeAnySeed(t *testing.T) {
 	random := map[string]simulator.Nemesis{
 		"groups": simulator.Groups(3), "halves": simulator.Halves(), "lone node": simulator.LoneNode(), "ring": simulator.RingOfMajorities(),

@@ -14,16 +14,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// Random makes up the scenario of a seed: 2 to 9 members under lease-majority with random settings, and everything that a scenario file
-// can say happening to them: partitions of all shapes, one after the other and healed or not, and around the time of the decisions
-// crashes, restarts under the same name, pauses, members that leave and join, faults of the store and clocks that are off; and what operators
-// and platforms do: force-leave, sbr down, lists that forget, restarts under other names and without state, rights taken away, a store
-// that forgets.
-// The run goes on until everything that is still open must have been decided. It expects nothing: the promises are checked in
-// every run, and lease-majority makes all of them. It validates.
+// Random makes up the scenario of a seed: 2 to 9 members under lease-majority with random settings, and
+// everything that a scenario file can say happening to them: partitions of all shapes, one after the other
+// and healed or not, and around the time of the decisions crashes, restarts under the same name, pauses,
+// members that leave and join, faults of the store and clocks that are off; and what operators and platforms
+// do: force-leave, sbr down, lists that forget, restarts under other names and without state, rights taken
+// away, a store that forgets. The run goes on until everything that is still open must have been decided. It
+// expects nothing: the promises are checked in every run, and lease-majority makes all of them. It validates.
 //
-// What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite, under which a
-// side waits for an operator when the holder has crashed.
+// What it leaves out are strategies without a lease, which promise less, and heartbeat-timeout: infinite,
+// under which a side waits for an operator when the holder has crashed.
 func Random(seed uint64) *scenario.Scenario {
 	r := diceOf(seed, mainStream)
 	b := New(fmt.Sprintf("random %d", seed))
@@ -199,7 +199,8 @@ func (r *dice) slot(c *scenario.Cluster) (s scenario.SlotRules) {
 	return s
 }
 
-// noticed is how long a member needs at most to notice that it is cut off: that it does not reach one of the others, any one.
+// noticed is how long a member needs at most to notice that it is cut off: that it does not reach one of the
+// others, any one.
 func noticed(c *scenario.Cluster) time.Duration {
 	if g, ok := timing.Profile(strings.TrimPrefix(c.Detection.Profile, "serf-")); ok {
 		return g.First(1, max(len(c.Nodes.All()), 2)).Worst.Round(100 * time.Millisecond)
@@ -207,7 +208,8 @@ func noticed(c *scenario.Cluster) time.Duration {
 	return c.Detection.Times.After + c.Detection.Times.Spread
 }
 
-// story is what happens: some partitions, each with faults around the time at which it is decided, and an end.
+// story is what happens: some partitions, each with faults around the time at which it is decided, and an
+// end.
 func (r *dice) story(decision time.Duration) Nemesis {
 	var all []Nemesis
 	if r.coin(0.2) {

@@ -20,7 +20,8 @@ func replay(test, pkg string, seed uint64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable, seed, scenario.ShellWord(strings.Join(parts, "/")), pkg), " ")
 }
 
-// testPackage is the import path of the test that is running, by the function that testing has called; empty if there is none.
+// testPackage is the import path of the test that is running, by the function that testing has called; empty
+// if there is none.
 func testPackage() string {
 	const deep = 200
 	counters := make([]uintptr, deep)
@@ -38,7 +39,8 @@ func testPackage() string {
 	}
 }
 
-// packageOf is the import path in the full name of a function. Tests beside their package have the path of that package.
+// packageOf is the import path in the full name of a function. Tests beside their package have the path of
+// that package.
 func packageOf(function string) string {
 	folder, name := path.Split(function)
 	name, _, _ = strings.Cut(name, ".")

@@ -74,9 +74,9 @@ func report(t TB, f *failures, o options) string {
 	return b.String()
 }
 
-// Shrink returns the smallest scenario it finds that fails with the seed as s does: it breaks the same promise, or misses the same
-// expectation. Times that s leaves to the seed are those that it draws. tries bounds the runs of the search (zero: 1000), tried is
-// called after each. An s that does not fail comes back.
+// Shrink returns the smallest scenario it finds that fails with the seed as s does: it breaks the same
+// promise, or misses the same expectation. Times that s leaves to the seed are those that it draws. tries
+// bounds the runs of the search (zero: 1000), tried is called after each. An s that does not fail comes back.
 func Shrink(s *scenario.Scenario, seed uint64, tries int, tried func()) *scenario.Scenario {
 	drawn := s.Drawn(seed)
 	fails := shrink.Same(drawn, seed)

@@ -17,7 +17,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Source gives the scenario of each seed. *Scenario is one; see also File and Fixed. Build is called from several goroutines.
+// Source gives the scenario of each seed. *Scenario is one; see also File and Fixed. Build is called from
+// several goroutines.
 type Source interface {
 	Build(seed uint64) (*scenario.Scenario, error)
 }
@@ -52,11 +53,12 @@ type options struct {
 	tries int
 }
 
-// Seeds plays the seeds from one to another, both included, instead of 1 to 100. SBR_SEEDS in the environment comes first.
+// Seeds plays the seeds from one to another, both included, instead of 1 to 100. SBR_SEEDS in the environment
+// comes first.
 func Seeds(from, to uint64) Option { return func(o *options) { o.seeds = seeds{from, to} } }
 
-// ShrinkTries bounds how many runs the search for the smallest failing scenario may take. Without it they are 1000, and fewer for more
-// than 20 members, of which each run takes longer.
+// ShrinkTries bounds how many runs the search for the smallest failing scenario may take. Without it they are
+// 1000, and fewer for more than 20 members, of which each run takes longer.
 func ShrinkTries(n int) Option { return func(o *options) { o.tries = n } }
 
 func (o *options) shrinkTries(members int) int {
@@ -71,14 +73,16 @@ func (o *options) shrinkTries(members int) int {
 	return max(least, min(tries, tries*quick/max(members, 1)))
 }
 
-// Run plays a scenario with many seeds, on all cores, and fails the test if a promise is broken or an expectation is not met with any
-// of them. Mistakes in the scenario fail the test before anything is played.
+// Run plays a scenario with many seeds, on all cores, and fails the test if a promise is broken or an
+// expectation is not met with any of them. Mistakes in the scenario fail the test before anything is played.
 //
-// Of the lowest seed that fails the test says what failed, the smallest scenario that fails in the same way, and two commands: one that
-// plays this test with that seed alone, and one that plays the small scenario with sbr simulate, with exactly the same failures. The
-// small scenario is also a file: among the test's artifacts under go test -artifacts, otherwise in the folder for temporary files.
+// Of the lowest seed that fails the test says what failed, the smallest scenario that fails in the same way,
+// and two commands: one that plays this test with that seed alone, and one that plays the small scenario with
+// sbr simulate, with exactly the same failures. The small scenario is also a file: among the test's artifacts
+// under go test -artifacts, otherwise in the folder for temporary files.
 //
-// SBR_SEEDS in the environment, such as 7 or 1-5000, says which seeds every Run plays. Chance decides nothing but through the seed.
+// SBR_SEEDS in the environment, such as 7 or 1-5000, says which seeds every Run plays. Chance decides nothing
+// but through the seed.
 func Run(t TB, s Source, opts ...Option) {
 	t.Helper()
 	o := options{seeds: seeds{1, 100}}
@@ -134,7 +138,8 @@ func playAll(s Source, all seeds) (*failures, error) {
 	return &found, nil
 }
 
-// build plans one seed. A panic while it is planned is an error, one while it is played is a failure: both name the seed.
+// build plans one seed. A panic while it is planned is an error, one while it is played is a failure: both
+// name the seed.
 func build(s Source, seed uint64) (sc *scenario.Scenario, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -209,7 +209,8 @@ func TestRun_ReplayQuotesTheName(t *testing.T) {
 	})
 }
 
-// The scenario that is printed is the one in the file, and it fails with exactly the failures that are printed.
+// The scenario that is printed is the one in the file, and it fails with exactly the failures that are
+// printed.
 func TestRun_ThePrintedScenarioFailsAsPrinted(t *testing.T) {
 	for name, s := range map[string]*simulator.Scenario{
 		"a promise":      unready(),

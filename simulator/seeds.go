@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// seedsVariable is read by Run. It is no flag: a flag of a package's tests is unknown to those of all others, so that it could not be
-// given to go test ./..., and it may clash with a flag of the user's.
+// seedsVariable is read by Run. It is no flag: a flag of a package's tests is unknown to those of all others,
+// so that it could not be given to go test ./..., and it may clash with a flag of the user's.
 const seedsVariable = "SBR_SEEDS"
 
 // maxSeeds bounds one range: more is a slip of the finger.

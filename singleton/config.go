@@ -19,31 +19,41 @@ import (
 // MaxState is how many bytes a run may hand over to the next one.
 const MaxState = slot.MaxState
 
-// Config says what runs, and by which rules. Start from DefaultConfig and set Name and Run. Apart from Run and Endpoint all members use the same values.
+// Config says what runs, and by which rules. Start from DefaultConfig and set Name and Run. Apart from Run
+// and Endpoint all members use the same values.
 type Config struct {
-	// Name names the singleton: 1 to 50 of a-z, 0-9, '.', '_' and '-'. Required. It travels in a tag of each member that would run it.
+	// Name names the singleton: 1 to 50 of a-z, 0-9, '.', '_' and '-'. Required. It travels in a tag of each
+	// member that would run it.
 	Name string
 	// Role: only members with this role run it. Empty: all.
 	Role string
-	// Run is the function. Required. It must return soon after its context has ended. If it returns by itself, or panics, it is run again here
-	// after a pause that grows from RestartAfter to RestartAtMost; ErrDone ends that.
+	// Run is the function. Required. It must return soon after its context has ended. If it returns by
+	// itself, or panics, it is run again here after a pause that grows from RestartAfter to RestartAtMost;
+	// ErrDone ends that.
 	Run func(ctx context.Context, r *Run) error
-	// Endpoint is where callers reach the run of this member, such as "http://10.0.0.1:8080"; a Locator tells it to them. At most MaxEndpoint bytes.
+	// Endpoint is where callers reach the run of this member, such as "http://10.0.0.1:8080"; a Locator tells
+	// it to them. At most MaxEndpoint bytes.
 	Endpoint string
 
-	// HandOverRetryInterval is the pause between two tries to ask the others (hand-over-retry-interval). Default 1 s.
+	// HandOverRetryInterval is the pause between two tries to ask the others (hand-over-retry-interval).
+	// Default 1 s.
 	HandOverRetryInterval time.Duration
-	// NumberOfRetries is how often a silent member is asked before that is said loudly, and, with a lease, left to the lease (number-of-retries). Default 15.
+	// NumberOfRetries is how often a silent member is asked before that is said loudly, and, with a lease,
+	// left to the lease (number-of-retries). Default 15.
 	NumberOfRetries int
-	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero: the provider's stable-after, as the reference has it.
-	// Without a lease it should be at least twice the time that detection takes: see `sbr explain timing`.
+	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero: the
+	// provider's stable-after, as the reference has it. Without a lease it should be at least twice the time
+	// that detection takes: see `sbr explain timing`.
 	RemovalMargin time.Duration
-	// RestartAfter and RestartAtMost bound the pause before the function is run again where it returned by itself. Default 1 s and 1 min.
+	// RestartAfter and RestartAtMost bound the pause before the function is run again where it returned by
+	// itself. Default 1 s and 1 min.
 	RestartAfter, RestartAtMost time.Duration
-	// StopTimeout is how long a run may take to return before that is said loudly, again and again. Nothing can end it. Default 10 s.
+	// StopTimeout is how long a run may take to return before that is said loudly, again and again. Nothing
+	// can end it. Default 10 s.
 	StopTimeout time.Duration
 
-	// UseLease is the key of a lease implementation (see lease.Register): the function runs only with the lease of its own. Empty, with Store nil: no lease.
+	// UseLease is the key of a lease implementation (see lease.Register): the function runs only with the
+	// lease of its own. Empty, with Store nil: no lease.
 	UseLease string
 	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
 	LeaseDecode func(into any) error
@@ -53,19 +63,23 @@ type Config struct {
 	Lease lease.Settings
 	// LeaseName is the name of the lease. Empty: "<system>-singleton-<name>".
 	LeaseName string
-	// LeaseRetryInterval is the pause before the lease is asked for again when nobody knows who has it (lease-retry-interval). Default 5 s.
+	// LeaseRetryInterval is the pause before the lease is asked for again when nobody knows who has it
+	// (lease-retry-interval). Default 5 s.
 	LeaseRetryInterval time.Duration
 
-	// After is the largest token that is not given any more, where no lease gives them: for a manager that follows another one on the same member. Zero: any.
+	// After is the largest token that is not given any more, where no lease gives them: for a manager that
+	// follows another one on the same member. Zero: any.
 	After uint64
 
-	// CompactTokens keeps tokens without a lease below 2^45 for the first 65,535 verdicts, for those who make numbers of them, as package sharding does. They
-	// are meant for runs that start seldom, at most every four seconds.
+	// CompactTokens keeps tokens without a lease below 2^45 for the first 65,535 verdicts, for those who make
+	// numbers of them, as package sharding does. They are meant for runs that start seldom, at most every
+	// four seconds.
 	CompactTokens bool
 
 	// Logger takes the log lines. Nil: slog.Default().
 	Logger *slog.Logger
-	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be stopped: for tests of pauses.
+	// Pause, if set, is called before each step and may block, for as long as the manager shall seem to be
+	// stopped: for tests of pauses.
 	Pause func()
 }
 

@@ -8,9 +8,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// LeaderChanged says which member leads: the oldest one, where what runs once is supposed to run. It may not have started there yet.
+// LeaderChanged says which member leads: the oldest one, where what runs once is supposed to run. It may not
+// have started there yet.
 type LeaderChanged struct {
-	// ID is the member's incarnation, Name its name and Addr its address in the cluster; all empty when there is nobody.
+	// ID is the member's incarnation, Name its name and Addr its address in the cluster; all empty when there
+	// is nobody.
 	ID   sbr.ID
 	Name string
 	Addr string
@@ -22,7 +24,8 @@ type RoleLeaderChanged struct {
 	LeaderChanged
 }
 
-// Leaders tells who leads, now and after each change, until ctx ends; then the channel is closed. Who reads slowly gets the newest only.
+// Leaders tells who leads, now and after each change, until ctx ends; then the channel is closed. Who reads
+// slowly gets the newest only.
 func Leaders(ctx context.Context, c Roster) <-chan LeaderChanged {
 	return follow(ctx, c, func(p downing.Peers) LeaderChanged { return leader(p, "") })
 }

@@ -24,7 +24,8 @@ var (
 	ErrLease = errors.New("singleton: the lease cannot be used")
 )
 
-// Cluster is a member's place in its cluster: its fate, who else is there, and how members talk to each other. *downing.Provider is one.
+// Cluster is a member's place in its cluster: its fate, who else is there, and how members talk to each
+// other. *downing.Provider is one.
 type Cluster = drive.Cluster
 
 // Roster is who is there: Peers and Follow of a *downing.Provider.
@@ -32,7 +33,8 @@ type Roster = drive.Roster
 
 var _ Cluster = (*downing.Provider)(nil)
 
-// Manager runs a singleton on this member when it is this member's turn. All methods are safe for concurrent use.
+// Manager runs a singleton on this member when it is this member's turn. All methods are safe for concurrent
+// use.
 type Manager struct {
 	cfg     Config
 	cluster Cluster
@@ -74,8 +76,9 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Start begins to take part. The provider must have been started. ctx bounds the start alone. On a member that lacks Config.Role it does nothing: the
-// singleton never runs there. Errors: ErrStarted, ErrLease, and those of downing.Provider's Serve and Offer.
+// Start begins to take part. The provider must have been started. ctx bounds the start alone. On a member
+// that lacks Config.Role it does nothing: the singleton never runs there. Errors: ErrStarted, ErrLease, and
+// those of downing.Provider's Serve and Offer.
 func (m *Manager) Start(ctx context.Context) error {
 	runs := false
 	err := m.driver.Begin(ctx, func(ctx context.Context, self *downing.Peer) error {
@@ -111,14 +114,17 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	return nil
 }
 
-// Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the member leaves its cluster. If ctx ends first the
-// run's context is cancelled at once and an error that wraps ctx's is returned; what is left ends by itself once the function has returned.
+// Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the
+// member leaves its cluster. If ctx ends first the run's context is cancelled at once and an error that wraps
+// ctx's is returned; what is left ends by itself once the function has returned.
 func (m *Manager) Stop(ctx context.Context) error { return m.driver.Stop(ctx) }
 
-// Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the Manager, from Start on; nil before.
+// Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the
+// Manager, from Start on; nil before.
 func (m *Manager) Locator() *Locator { return m.locator.Load() }
 
-// Done is closed once nothing of the manager runs any more: after Stop, after the member was downed, after ErrDone.
+// Done is closed once nothing of the manager runs any more: after Stop, after the member was downed, after
+// ErrDone.
 func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
 func (m *Manager) closed() {

@@ -81,7 +81,8 @@ func TestDowned_StopsBeforeAnythingElse(t *testing.T) {
 	})
 }
 
-// Without a lease a member that is not sure of its place stops by itself, whatever its resolver does: here the store is away, and the policy is to wait.
+// Without a lease a member that is not sure of its place stops by itself, whatever its resolver does: here
+// the store is away, and the policy is to wait.
 func TestUnsure_StopsBeforeOthersMayStart(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: func(name string, c *downing.Config) {
 		clustertest.Quick(name, c)
@@ -247,7 +248,8 @@ func TestConfig_EveryProblemAtOnce(t *testing.T) {
 	}())
 }
 
-// Every member leaves and comes back, the youngest first. The singleton moves once, and nothing is waited for.
+// Every member leaves and comes back, the youngest first. The singleton moves once, and nothing is waited
+// for.
 func TestRollingUpdate_MovesOnceWithoutAMargin(t *testing.T) {
 	eachWay(t, 4, func(t *testing.T, c *crew) {
 		c.runsOn("n1", 30*time.Second)
@@ -270,7 +272,8 @@ func TestRollingUpdate_MovesOnceWithoutAMargin(t *testing.T) {
 	})
 }
 
-// The process of a downed member lives on, within its grace, until the function has returned: then its lease is free.
+// The process of a downed member lives on, within its grace, until the function has returned: then its lease
+// is free.
 func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 	store := leasetest.NewMemory()
 	with(t, 3, func(name string, c *singleton.Config) {
@@ -291,7 +294,8 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 	})
 }
 
-// While it waits for a lease that somebody else holds, a manager can be stopped; and the member says that it offers nothing any more.
+// While it waits for a lease that somebody else holds, a manager can be stopped; and the member says that it
+// offers nothing any more.
 func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 	store := leasetest.NewMemory()
 	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
@@ -315,8 +319,9 @@ func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 	})
 }
 
-// A manager that begins shortly after others were downed waits for their margin, also where they are out of the list by then: one that is
-// started for the first time as well as one that follows another one in its process.
+// A manager that begins shortly after others were downed waits for their margin, also where they are out of
+// the list by then: one that is started for the first time as well as one that follows another one in its
+// process.
 func TestMargin_IsWaitedForByAManagerThatBeginsLater(t *testing.T) {
 	for _, way := range []string{"for the first time", "again"} {
 		t.Run(way, func(t *testing.T) {

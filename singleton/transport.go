@@ -17,7 +17,8 @@ var (
 	ErrNoEndpoint = locate.ErrNoEndpoint
 )
 
-// Transport is an http.RoundTripper that sends each request to wherever a singleton runs. Of the request's URL only path and query count.
+// Transport is an http.RoundTripper that sends each request to wherever a singleton runs. Of the request's
+// URL only path and query count.
 //
 // While the singleton is handed over requests wait, in bounded number and time. So does a request that could
 // not be sent because nobody listens there any more, and one that was answered with
@@ -30,7 +31,8 @@ type Transport struct {
 	Base http.RoundTripper
 	// MaxWaiting is how many requests may wait. Default 100.
 	MaxWaiting int
-	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. Larger ones are sent to the first. Default 64 KiB.
+	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. Larger
+	// ones are sent to the first. Default 64 KiB.
 	MaxBody int64
 	// MaxWait bounds how long a request waits; the request's context may end it earlier. Default 30 s.
 	MaxWait time.Duration
@@ -46,7 +48,8 @@ func NewTransport(l *Locator) *Transport {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. Errors wrap ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of Base.
+// RoundTrip implements http.RoundTripper. Errors wrap ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of
+// Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	limits := locate.Limits{Base: t.Base, MaxWaiting: t.MaxWaiting, MaxBody: t.MaxBody, MaxWait: t.MaxWait}
 	return limits.RoundTrip(r, t.Locator.at.Slot(0), &t.waiting)

@@ -16,7 +16,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// hosts are the places that requests are sent to: each answers with its name, one that is gone takes no connection.
+// hosts are the places that requests are sent to: each answers with its name, one that is gone takes no
+// connection.
 type hosts struct {
 	mu     sync.Mutex
 	gone   map[string]bool

@@ -101,8 +101,9 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkRatio reports how many copies of the member list one decision costs (x-copy), measured in turns in one run. The fastest
-// turn of each counts, so that whatever else the machine does disturbs neither. Goal: at most 5 for a clean cut.
+// BenchmarkRatio reports how many copies of the member list one decision costs (x-copy), measured in turns in
+// one run. The fastest turn of each counts, so that whatever else the machine does disturbs neither. Goal: at
+// most 5 for a clean cut.
 func BenchmarkRatio(b *testing.B) {
 	for _, shape := range []struct {
 		name string
@@ -141,8 +142,9 @@ func ratio(b *testing.B, s sbr.Strategy, v *sbr.View) {
 	b.ReportMetric(float64(copying.Nanoseconds())/float64(turns), "ns/copy")
 }
 
-// While nobody is unreachable a decision costs one small allocation, for the copy of the view's header that the strategy is given,
-// however large the cluster is. What grows with the cluster is only the list of those who go down.
+// While nobody is unreachable a decision costs one small allocation, for the copy of the view's header that
+// the strategy is given, however large the cluster is. What grows with the cluster is only the list of those
+// who go down.
 func TestDecide_AllocatesNothingThatGrowsWhileNobodyIsUnreachable(t *testing.T) {
 	for _, n := range []int{1, 10, 1000, 10000} {
 		v := large(n, false)

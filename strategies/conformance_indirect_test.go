@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// downs checks whom a strategy downs, with the safeguard off, in a view as the reference's tests set it up (see picture.gossip).
+// downs checks whom a strategy downs, with the safeguard off, in a view as the reference's tests set it up
+// (see picture.gossip).
 func downs(t *testing.T, s sbr.Strategy, p picture, side int, reports, want string) {
 	t.Helper()
 	v := p.gossip(side, reports)
@@ -18,7 +19,8 @@ func downs(t *testing.T, s sbr.Strategy, p picture, side int, reports, want stri
 	require.Equal(t, want, names(d.Down), "%s: %s", d.Final, d.Reason)
 }
 
-// The cases are those of the reference's unit tests. Brackets in the names surround indirectly connected members.
+// The cases are those of the reference's unit tests. Brackets in the names surround indirectly connected
+// members.
 func TestConformance_IndirectlyConnectedKeepMajority(t *testing.T) {
 	s := strategies.KeepMajority{}
 	for _, c := range []struct{ name, members, reports, down string }{
@@ -93,7 +95,8 @@ func TestConformance_IndirectlyConnectedOtherStrategies(t *testing.T) {
 	})
 }
 
-// survivors plays a whole cluster: every side decides, and whoever is downed by a decision of its side is gone.
+// survivors plays a whole cluster: every side decides, and whoever is downed by a decision of its side is
+// gone.
 func survivors(s sbr.Strategy, threshold float64, views ...sbr.View) string {
 	out := map[sbr.ID]bool{}
 	var all []sbr.Member

@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// FuzzDecide builds a view from any bytes, also one that no resolver would build, and looks for panics and broken promises.
+// FuzzDecide builds a view from any bytes, also one that no resolver would build, and looks for panics and
+// broken promises.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 2, 0x12, 0x92, 0x12, 0x11, 0x21})
@@ -27,8 +28,9 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// decode reads how many members and reports there are, then a byte for each: low bits the status, high bits reachability and role;
-// or the two ends. What is left is the seen-by set. IDs may be used twice, and reports may speak of strangers.
+// decode reads how many members and reports there are, then a byte for each: low bits the status, high bits
+// reachability and role; or the two ends. What is left is the seen-by set. IDs may be used twice, and reports
+// may speak of strangers.
 func decode(data []byte) sbr.View {
 	next := func() int {
 		if len(data) == 0 {

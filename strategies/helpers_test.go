@@ -11,9 +11,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// picture is a drawn partition. "A Bj | C* Dl" has A (up) and B (joining) on the first side, C (up, with the role "r") and D (leaving) on
-// the second. Letters behind the name are the status: j joining, w weakly-up, l leaving, x exiting, d down; none is up.
-// Addresses and ages go by the alphabet: A has the lowest address and is the oldest.
+// picture is a drawn partition. "A Bj | C* Dl" has A (up) and B (joining) on the first side, C (up, with the
+// role "r") and D (leaving) on the second. Letters behind the name are the status: j joining, w weakly-up, l
+// leaving, x exiting, d down; none is up. Addresses and ages go by the alphabet: A has the lowest address and
+// is the oldest.
 type picture struct {
 	members []sbr.Member
 	sides   [][]sbr.ID
@@ -80,8 +81,9 @@ func (p picture) from(side int) sbr.View {
 	return sbr.NewView(self, members, nil, nil)
 }
 
-// gossip is the view of a side as the reference's own unit tests set it up: the first member reports everybody on the other sides, the
-// given reports ("B>C C>B") come on top, every subject is unreachable, and the side shares one view.
+// gossip is the view of a side as the reference's own unit tests set it up: the first member reports
+// everybody on the other sides, the given reports ("B>C C>B") come on top, every subject is unreachable, and
+// the side shares one view.
 func (p picture) gossip(side int, reports string) sbr.View {
 	self := p.sides[side][0]
 	rs := parseReports(reports)

@@ -12,8 +12,8 @@ type KeepOldest struct {
 	// DownIfAlone downs the oldest member when it is cut off from all others (two or more), so that its crash
 	// does not take the whole cluster down. In a cluster of two the oldest stays.
 	DownIfAlone bool
-	// Role limits counting, and the search for the oldest, to members with this role; all members of the losing
-	// side go down. Empty: count everybody.
+	// Role limits counting, and the search for the oldest, to members with this role; all members of the
+	// losing side go down. Empty: count everybody.
 	Role string
 }
 

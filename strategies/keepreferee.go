@@ -13,8 +13,8 @@ import (
 // It suits clusters with a node that they cannot work without; when that node is gone, so is the cluster.
 // The zero value does not validate.
 type KeepReferee struct {
-	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up or
-	// leaving.
+	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up
+	// or leaving.
 	Address string `yaml:"address"`
 	// DownAllIfLessThanNodes downs everybody when the referee's side has fewer counted members than this.
 	// Zero and one: no limit. Default: 1.

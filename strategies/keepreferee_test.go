@@ -48,7 +48,8 @@ func nameless(p picture) picture {
 	return p
 }
 
-// A name may be used again while its older incarnation is still listed. Both sides must mean the same one, or both would stay.
+// A name may be used again while its older incarnation is still listed. Both sides must mean the same one, or
+// both would stay.
 func TestKeepReferee_TheYoungestIncarnationIsMeant(t *testing.T) {
 	p := draw("A C | B D")
 	p.members[3].Name = "C" // D is the younger C

@@ -9,8 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// IndirectlyConnected says what becomes of members that some reach and others do not; the names are those of the
-// key indirectly-connected.
+// IndirectlyConnected says what becomes of members that some reach and others do not; the names are those of
+// the key indirectly-connected.
 type IndirectlyConnected string
 
 // The rules for indirectly connected members.
@@ -30,9 +30,9 @@ type LeaseMajority struct {
 	// everybody.
 	Role string
 	// AcquireLeaseDelayForMinority is how long the smaller side waits before it asks for the lease. Zero: it
-	// does not wait. Default: 2 s. It must be longer than the sides' decisions lie apart for the larger side to
-	// win. With KeepLargestGroup it is what the largest minority waits: one of half that size waits twice as
-	// long, up to four times.
+	// does not wait. Default: 2 s. It must be longer than the sides' decisions lie apart for the larger side
+	// to win. With KeepLargestGroup it is what the largest minority waits: one of half that size waits twice
+	// as long, up to four times.
 	AcquireLeaseDelayForMinority time.Duration
 	// IndirectlyConnected is the rule for cuts that are not clean. Empty: DownIndirectlyConnected.
 	IndirectlyConnected IndirectlyConnected
@@ -40,8 +40,8 @@ type LeaseMajority struct {
 
 var _ sbr.Strategy = LeaseMajority{}
 
-// Decide follows Akka and Pekko rule by rule where the cut is clean, or IndirectlyConnected says so. Nothing is
-// downed on the strength of a count alone, so there is no second look at members that join or leave.
+// Decide follows Akka and Pekko rule by rule where the cut is clean, or IndirectlyConnected says so. Nothing
+// is downed on the strength of a count alone, so there is no second look at members that join or leave.
 func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	if l.KeepsLargestGroup() {
 		if g := v.LargestGroup(l.Role); g != nil {
@@ -53,7 +53,8 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	case s.whole() || !s.cut && l.KeepsLargestGroup():
 		return nothing()
 	case s.indirect > 0 && !l.KeepsLargestGroup():
-		// No delay, even on the smaller side: the counts mean little while members disagree about who is reachable.
+		// No delay, even on the smaller side: the counts mean little while members disagree about who is
+		// reachable.
 		return s.choose(sbr.AcquireLeaseAndDownIndirectlyConnected, s.indirectly())
 	case s.total() == 0:
 		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.nobodyCounts())

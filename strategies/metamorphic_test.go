@@ -75,7 +75,8 @@ func TestMetamorphic_TheSameQuestionHasTheSameAnswer(t *testing.T) {
 	})
 }
 
-// What a strategy says is not changed by members that are on their way out: they are neither counted nor downed.
+// What a strategy says is not changed by members that are on their way out: they are neither counted nor
+// downed.
 func TestMetamorphic_AnotherExitingMemberOnThisSideChangesNothing(t *testing.T) {
 	everySeed(t, 10_000, func(t *testing.T, r source) {
 		s, v, threshold := r.strategy(), r.view(), r.threshold()
@@ -104,7 +105,8 @@ func keeps(d sbr.Decision, v sbr.View) bool {
 	})
 }
 
-// bothKeep plays both sides of a clean cut with one membership; with a lease, either side may be the one that gets it.
+// bothKeep plays both sides of a clean cut with one membership; with a lease, either side may be the one that
+// gets it.
 func bothKeep(s sbr.Strategy, here, there sbr.View) bool {
 	a, b := sbr.Decide(s, &here, sbr.Off), sbr.Decide(s, &there, sbr.Off)
 	if !sbr.NeedsLease(s) {
@@ -113,7 +115,8 @@ func bothKeep(s sbr.Strategy, here, there sbr.View) bool {
 	return keeps(a, here) && keeps(b.Reversed(&there, sbr.Off), there) || keeps(a.Reversed(&here, sbr.Off), here) && keeps(b, there)
 }
 
-// Both sides know of the same members with the same statuses: they never both go on, whatever the strategy. Every clean view of up to four members.
+// Both sides know of the same members with the same statuses: they never both go on, whatever the strategy.
+// Every clean view of up to four members.
 func TestMetamorphic_TwoSidesNeverBothStay(t *testing.T) {
 	played := 0
 	for n := range 5 {
@@ -145,7 +148,8 @@ func TestMetamorphic_TwoSidesNeverBothStay_Random(t *testing.T) {
 	})
 }
 
-// With everybody up one of the two sides does go on (static-quorum: if one has the quorum), so that the test above is not met by downing all.
+// With everybody up one of the two sides does go on (static-quorum: if one has the quorum), so that the test
+// above is not met by downing all.
 func TestMetamorphic_OneOfTwoSidesStays(t *testing.T) {
 	everyCleanView(4, func(v sbr.View) {
 		here, there := mirror(v)
@@ -163,8 +167,9 @@ func TestMetamorphic_OneOfTwoSidesStays(t *testing.T) {
 	})
 }
 
-// One membership change that only one side has seen is what the re-checks are for: a member that the other side made up while it was joining
-// here, or exiting while it was leaving here. keep-majority and keep-oldest then do not let both sides stay, but for one gap, shown below.
+// One membership change that only one side has seen is what the re-checks are for: a member that the other
+// side made up while it was joining here, or exiting while it was leaving here. keep-majority and keep-oldest
+// then do not let both sides stay, but for one gap, shown below.
 func TestMetamorphic_OneUnseenMembershipChange(t *testing.T) {
 	changes := map[sbr.Status]sbr.Status{sbr.Joining: sbr.Up, sbr.WeaklyUp: sbr.Up, sbr.Leaving: sbr.Exiting}
 	changed := 0
@@ -205,8 +210,9 @@ func youngestJoin(v sbr.View) sbr.View {
 
 func final(s sbr.Strategy, v sbr.View) sbr.Kind { return sbr.Decide(s, &v, sbr.Off).Final }
 
-// The gap is the reference's: on a tie it asks for the lowest address among the up members, and a joining member that has the lowest
-// address of all is none of them here, but may be one there. Only lease-majority is safe then.
+// The gap is the reference's: on a tie it asks for the lowest address among the up members, and a joining
+// member that has the lowest address of all is none of them here, but may be one there. Only lease-majority
+// is safe then.
 func TestKeepMajority_GapOfTheReference(t *testing.T) {
 	here, there := draw("B C | Aj D").from(0), draw("B C | A D").from(1)
 	require.Equal(t, sbr.DownUnreachable, final(strategies.KeepMajority{}, here))

@@ -26,7 +26,8 @@ func (r source) view() sbr.View {
 	if r.IntN(3) > 0 {
 		reports = r.reports(members, r.IntN(8))
 	}
-	// Mostly as in a real cluster: whoever is reported is unreachable, and somebody reports whoever is unreachable.
+	// Mostly as in a real cluster: whoever is reported is unreachable, and somebody reports whoever is
+	// unreachable.
 	if r.IntN(4) > 0 {
 		for i := range members {
 			for _, rep := range reports {

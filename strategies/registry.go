@@ -52,9 +52,9 @@ type strategy interface {
 	Validate() error
 }
 
-// New returns the strategy of a key, whose case does not matter, with its part of the settings.
-// Errors: ErrUnknown in one line with the known keys, or every problem of the selected strategy's settings, one
-// line each.
+// New returns the strategy of a key, whose case does not matter, with its part of the settings. Errors:
+// ErrUnknown in one line with the known keys, or every problem of the selected strategy's settings, one line
+// each.
 func New(key string, settings Settings) (sbr.Strategy, error) {
 	of, ok := builtin[strings.ToLower(key)]
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// compare holds the real pipeline and its twin together, for one view and one strategy. It reports whether they agree.
+// compare holds the real pipeline and its twin together, for one view and one strategy. It reports whether
+// they agree.
 func compare(t *testing.T, s sbr.Strategy, v sbr.View, threshold float64) bool {
 	w := worldOf(v)
 	want := twinDecide(s, w, threshold)
@@ -65,8 +66,8 @@ var all = []sbr.Strategy{
 	strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1}, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1, Role: "r"},
 }
 
-// everyCleanView calls f with every view of n members: each status, each way to cut. The youngest has the lowest address, so that
-// age and address do not say the same; the second and the last have the role.
+// everyCleanView calls f with every view of n members: each status, each way to cut. The youngest has the
+// lowest address, so that age and address do not say the same; the second and the last have the role.
 func everyCleanView(n int, f func(sbr.View)) {
 	members := make([]sbr.Member, n)
 	for i := range members {
@@ -106,7 +107,8 @@ func TestTwin_EveryCleanViewOfFourMembers(t *testing.T) {
 	assert.Equal(t, 22621, checked)
 }
 
-// Every set of reports among three members, with each seen-by set, each way to cut and two statuses: 64 x 8 x 8 x 8 = 32768 views.
+// Every set of reports among three members, with each seen-by set, each way to cut and two statuses: 64 x 8 x
+// 8 x 8 = 32768 views.
 func TestTwin_EveryReportOfThreeMembers(t *testing.T) {
 	pairs := parseReports("A<>B A<>C B<>C")
 	names := []sbr.ID{"A", "B", "C"}

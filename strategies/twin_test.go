@@ -10,8 +10,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// The twin is a second, deliberately simple implementation of the strategies and of sbr.Decide: sets of members filtered again and
-// again, straight from the words of the reference. It shares no code with the real one. twin_compare_test.go holds them together.
+// The twin is a second, deliberately simple implementation of the strategies and of sbr.Decide: sets of
+// members filtered again and again, straight from the words of the reference. It shares no code with the real
+// one. twin_compare_test.go holds them together.
 
 type ids map[sbr.ID]bool
 

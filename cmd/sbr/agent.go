@@ -74,8 +74,8 @@ func runAgent(ctx context.Context, o agent.Options) error {
 	}
 }
 
-// untilTerminated returns a context that ends with the first SIGTERM or SIGINT; the second one ends the process as it always does.
-// A hangup of the terminal is no reason to leave a cluster.
+// untilTerminated returns a context that ends with the first SIGTERM or SIGINT; the second one ends the
+// process as it always does. A hangup of the terminal is no reason to leave a cluster.
 func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) {
 	hangups := make(chan os.Signal, 1) // not ignored: what is started meanwhile would ignore them, too
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -87,7 +87,8 @@ func untilTerminated(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// addLog gives a command the flags of the log, and returns what makes it of them. It goes to the error stream.
+// addLog gives a command the flags of the log, and returns what makes it of them. It goes to the error
+// stream.
 func addLog(c *cobra.Command, s streams) func() *slog.Logger {
 	format := addWord(c, "log-format", "", formatText, "how log lines are written", formatText, formatJSON)
 	level := addWord(c, "log-level", "", "info", "from which level on", "debug", "info", "warn", "error")

@@ -82,8 +82,8 @@ func (a *agentFlags) addTrust(flags *pflag.FlagSet) {
 	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
 }
 
-// client returns a client for the agent that the flags, a configuration and the environment name. The agent's own certificate, which its
-// configuration names, is trusted as it is, whoever signed it.
+// client returns a client for the agent that the flags, a configuration and the environment name. The agent's
+// own certificate, which its configuration names, is trusted as it is, whoever signed it.
 func (a *agentFlags) client() (*agentClient, error) {
 	if a.timeout <= 0 {
 		return nil, badInput{fmt.Errorf("--timeout %v: it must be positive", a.timeout)}
@@ -281,7 +281,8 @@ func (c *agentClient) refused(r *http.Response, body []byte) error {
 	}
 }
 
-// errNobodyListens is wrapped where no process is there that could answer. Every other error may hide an agent that runs.
+// errNobodyListens is wrapped where no process is there that could answer. Every other error may hide an
+// agent that runs.
 var errNobodyListens = errors.New("connection refused")
 
 // unreachable says why there is no answer, and what to do about it.

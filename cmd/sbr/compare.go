@@ -19,8 +19,8 @@ const asWritten = "as-written"
 // maxCompared bounds how many runs one comparison keeps the figures of.
 const maxCompared = 2_000_000
 
-// compare plays the same files with the same seeds under each variant, and tabulates. Expectations are not looked at: they were written
-// for one variant.
+// compare plays the same files with the same seeds under each variant, and tabulates. Expectations are not
+// looked at: they were written for one variant.
 func compare(s streams, paths []string, seeds seedRange, output string, variants []string) error {
 	if output == formatJUnit {
 		return badInput{errors.New("--compare writes a table: use -o text or -o json")}
@@ -63,7 +63,8 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 	return s.show(output, c, c.text)
 }
 
-// comparedCells are the files under the first variant, then those under the next. The error names whatever does not fit.
+// comparedCells are the files under the first variant, then those under the next. The error names whatever
+// does not fit.
 func comparedCells(files []*scenarioFile, variants []string) (cells []*scenario.Prepared, err error) {
 	var problems []error
 	if len(variants) == 0 {

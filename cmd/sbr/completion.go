@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addCompletion gives root the command that prints the completion of a shell, which is cobra's own, and says what the values of flags and
-// the arguments can be. It comes after all other commands.
+// addCompletion gives root the command that prints the completion of a shell, which is cobra's own, and says
+// what the values of flags and the arguments can be. It comes after all other commands.
 func addCompletion(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.InitDefaultCompletionCmd("completion")
@@ -40,8 +40,8 @@ var (
 	dirFlags = map[string]bool{"out": true}
 )
 
-// completeValues says what the values of the flags of a command can be, where its constructor did not. Flags that are not known here take
-// a number, a duration or a name, for which nothing can be offered.
+// completeValues says what the values of the flags of a command can be, where its constructor did not. Flags
+// that are not known here take a number, a duration or a name, for which nothing can be offered.
 func completeValues(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, known := c.GetFlagCompletionFunc(f.Name); known {

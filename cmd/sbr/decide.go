@@ -399,8 +399,8 @@ func (in *decideInput) view() sbr.View {
 	return sbr.NewView(sbr.ID(in.Self), members, reports, seenBy)
 }
 
-// unreachable is the list, or the subjects of reachability where it is absent. Self is never in it: what others say of it
-// makes it indirectly connected, not unreachable to itself.
+// unreachable is the list, or the subjects of reachability where it is absent. Self is never in it: what
+// others say of it makes it indirectly connected, not unreachable to itself.
 func (in *decideInput) unreachable() map[string]bool {
 	set := make(map[string]bool)
 	if in.Unreachable != nil {

@@ -70,7 +70,8 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 	return x
 }
 
-// text is the explanation: a table, a timeline and warnings; if it is verbose also where each line of the table comes from.
+// text is the explanation: a table, a timeline and warnings; if it is verbose also where each line of the
+// table comes from.
 func (x *explanation) text(p painter, verbose bool) string {
 	var b strings.Builder
 	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members, strings.ToLower(x.Strategy), x.Profile)

@@ -149,8 +149,8 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 	return o.plan.Plan()
 }
 
-// walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order of the
-// families; one that was not begun when ctx ended is empty.
+// walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order
+// of the families; one that was not begun when ctx ended is empty.
 func walkAll(ctx context.Context, families []explore.Family, to io.Writer) []explore.FamilyResult {
 	show := newProgress(to, "form", uint64(len(families)))
 	defer show.end()
@@ -164,7 +164,8 @@ func walkAll(ctx context.Context, families []explore.Family, to io.Writer) []exp
 	return results
 }
 
-// walkFamily makes the walks of one family. A panic in it is a violation that names the family, not the end of all the others.
+// walkFamily makes the walks of one family. A panic in it is a violation that names the family, not the end
+// of all the others.
 func walkFamily(ctx context.Context, f explore.Family) (r explore.FamilyResult) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -124,7 +124,8 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	return o.verdict(report)
 }
 
-// explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was interrupted.
+// explore plays the seeds on all cores until they are played, the time is over, or ctx is done: then it was
+// interrupted.
 func (o *exploreRandom) explore(ctx context.Context, s streams) (found *explore.Findings, interrupted bool) {
 	limited, cancel := bounded(ctx, o.budget)
 	defer cancel()
@@ -146,8 +147,8 @@ const (
 	shrinkKinds = 20
 )
 
-// shrink makes the scenario of each failure small, on all cores, and writes it and the original to the folder of --out. Of many
-// failures it does that with the first ones.
+// shrink makes the scenario of each failure small, on all cores, and writes it and the original to the folder
+// of --out. Of many failures it does that with the first ones.
 func (o *exploreRandom) shrink(ctx context.Context, r *explore.Report) error {
 	names, taken := make([]string, len(r.Failures)), make(map[string]int)
 	for i, f := range r.Failures {
@@ -210,8 +211,8 @@ func (o *exploreRandom) textFailure(b *strings.Builder, p painter, f *explore.Fa
 	fmt.Fprintf(b, "      replay: %s\n\n", p.bold(f.Replay))
 }
 
-// textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it is only counted, unless
-// that is what was asked for.
+// textTransitions lists what was never taken, and what is new. After a few runs much was never taken: then it
+// is only counted, unless that is what was asked for.
 func (o *exploreRandom) textTransitions(b *strings.Builder, p painter, r *explore.Report) {
 	const limit = 20
 	if n := len(r.Never); n > 0 && (n <= limit || o.require) {

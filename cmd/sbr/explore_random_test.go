@@ -44,7 +44,8 @@ func TestProgress(t *testing.T) {
 	require.Empty(t, shown.String())
 }
 
-// A failure that is found is written as two files, of which the smaller one fails in the same way when it is played.
+// A failure that is found is written as two files, of which the smaller one fails in the same way when it is
+// played.
 func TestExploreRandom_WritesFailures(t *testing.T) {
 	dir := t.TempDir()
 	text := "steps: [{at: 5s, leave: n3}, {at: 10s, partition: [[n1, n2], [n4, n5]]}]\nrun-for: 20s\n"
@@ -75,7 +76,8 @@ func TestExploreRandom_WritesFailures(t *testing.T) {
 	require.Equal(t, "sbr simulate - --seeds 7", inline.Failures[0].Replay, "it is not the scenario of its seed")
 }
 
-// Whoever ends it gets what was found so far, as a result that can be read, and an exit status that says that it is not all.
+// Whoever ends it gets what was found so far, as a result that can be read, and an exit status that says that
+// it is not all.
 func TestExploreRandom_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -26,8 +26,8 @@ const (
 	formatJUnit = "junit"
 )
 
-// word is the value of a flag that is one of a few words, in letters of any case, and refuses others. Completion and
-// manual take them from Type.
+// word is the value of a flag that is one of a few words, in letters of any case, and refuses others.
+// Completion and manual take them from Type.
 type word struct {
 	is    *string
 	known []string
@@ -53,7 +53,8 @@ func (w word) Set(s string) error {
 // Type is the placeholder in the help.
 func (w word) Type() string { return strings.Join(w.known, "|") }
 
-// addWord gives a command a flag that takes one of the known words, and returns the word. A name without a shorthand has an empty one.
+// addWord gives a command a flag that takes one of the known words, and returns the word. A name without a
+// shorthand has an empty one.
 func addWord(c *cobra.Command, name, shorthand, is, usage string, known ...string) *string {
 	c.Flags().VarP(word{&is, known}, name, shorthand, usage)
 	return &is
@@ -80,7 +81,8 @@ func (s streams) show(output string, answer any, text func(painter) string) erro
 	})
 }
 
-// outcome writes what became of something: as an object in any case, as the text done only where it did not fail.
+// outcome writes what became of something: as an object in any case, as the text done only where it did not
+// fail.
 func (s streams) outcome(output string, answer any, done string, failed error) error {
 	if output != formatText {
 		return errors.Join(writeObject(s.out, output, answer), failed)
@@ -116,8 +118,8 @@ func addConfig(flags *pflag.FlagSet, to *string, usage string) {
 	flags.StringVarP(to, "config", "f", "", "the configuration (sbr.yaml)"+usage)
 }
 
-// readInput reads at most limit bytes, and one more by which the reader of the data knows that there are too many.
-// The name is that of the file, or "standard input". An empty path or "-" is the standard input.
+// readInput reads at most limit bytes, and one more by which the reader of the data knows that there are too
+// many. The name is that of the file, or "standard input". An empty path or "-" is the standard input.
 func readInput(path string, stdin io.Reader, limit int64) (name string, data []byte, err error) {
 	switch {
 	case path == "" && isTerminal(stdin):
@@ -148,7 +150,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit+1))
 }
 
-// notPipe refuses a named pipe: to open one waits until somebody writes to it. Those that a shell makes for a command have names of their own.
+// notPipe refuses a named pipe: to open one waits until somebody writes to it. Those that a shell makes for a
+// command have names of their own.
 func notPipe(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
@@ -165,7 +168,8 @@ func writeJSON(to io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// writeObject writes one object as JSON or as YAML. Both have the same keys in the same order. JSON of others stays as it came.
+// writeObject writes one object as JSON or as YAML. Both have the same keys in the same order. JSON of others
+// stays as it came.
 func writeObject(to io.Writer, output string, v any) error {
 	if raw, is := v.(json.RawMessage); is && output != formatYAML {
 		_, err := fmt.Fprintln(to, strings.TrimSuffix(string(raw), "\n"))
@@ -198,7 +202,8 @@ func asYAML(v any) (string, error) {
 	return b.String(), err
 }
 
-// plainStyle drops the style of JSON. A text that reads as something else without quotes keeps its tag, and so its quotes.
+// plainStyle drops the style of JSON. A text that reads as something else without quotes keeps its tag, and
+// so its quotes.
 func plainStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, inner := range n.Content {

@@ -10,9 +10,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/explore"
 )
 
-// simulateJUnit is the report that CI servers read: a suite for each scenario, a case for each seed. It is written suite by suite, for
-// the runs of many seeds need not fit into memory; a suite says how many of its cases failed before it shows them, so it is kept that
-// long, and a long one is written in parts.
+// simulateJUnit is the report that CI servers read: a suite for each scenario, a case for each seed. It is
+// written suite by suite, for the runs of many seeds need not fit into memory; a suite says how many of its
+// cases failed before it shows them, so it is kept that long, and a long one is written in parts.
 //
 // What their viewers know differs: test/formats/testdata/junit.xsd is what all of them take.
 type simulateJUnit struct {
@@ -56,8 +56,9 @@ type junitProperty struct {
 
 type junitCase struct {
 	Name string `xml:"name,attr"`
-	// ClassName is what GitLab shows as the suite; together with Name it must be unique, or all but the first are dropped. Jenkins refuses
-	// a report in which a case has an attribute for its file: that is a property of the suite.
+	// ClassName is what GitLab shows as the suite; together with Name it must be unique, or all but the first
+	// are dropped. Jenkins refuses a report in which a case has an attribute for its file: that is a property
+	// of the suite.
 	ClassName string        `xml:"classname,attr"`
 	Time      string        `xml:"time,attr"`
 	Failure   *junitFailure `xml:"failure,omitempty"`
@@ -141,7 +142,8 @@ func (w *simulateJUnit) end(summary) error {
 	return err
 }
 
-// junit is the report that CI servers read: a case for the runs, for each kind of failure, and for the transitions.
+// junit is the report that CI servers read: a case for the runs, for each kind of failure, and for the
+// transitions.
 func (o *exploreRandom) junit(to io.Writer, r *explore.Report) error {
 	s := &junitSuite{Name: "random exploring", Properties: []junitProperty{{Name: "version", Value: r.Version}}}
 	var interrupted, untaken *junitFailure

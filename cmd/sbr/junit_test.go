@@ -14,7 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// validJUnit checks that a report is XML, and that its sums are right, which no schema says. test/formats has the schema.
+// validJUnit checks that a report is XML, and that its sums are right, which no schema says. test/formats has
+// the schema.
 func validJUnit(t *testing.T, report []byte) (cases, failures int) {
 	t.Helper()
 	require.True(t, utf8.Valid(report))
@@ -50,7 +51,8 @@ func failedRun(file *scenarioFile, name string, seed uint64, failures ...string)
 	return &played{Result: scenario.Result{Scenario: name, Seed: seed, Passed: len(failures) == 0, Failures: failures}, file: file, took: time.Millisecond}
 }
 
-// Names and failures come from files and from panics: whatever is in them, the report stays one, and people can read the rest of it.
+// Names and failures come from files and from panics: whatever is in them, the report stays one, and people
+// can read the rest of it.
 func TestSimulate_JUnitWithHostileText(t *testing.T) {
 	file := someScenario(t, "run-for: 1s")
 	for _, hostile := range []string{

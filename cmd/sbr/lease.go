@@ -128,7 +128,8 @@ func (l *leaseFlags) named() (t *target, err error) {
 	return t, nil
 }
 
-// open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be read.
+// open opens the store. The error is the caller's: a place that does not exist, a kubeconfig that cannot be
+// read.
 func (t *target) open(ctx context.Context) (err error) {
 	if t.store, err = lease.Open(ctx, t.implementation, t.spec); err != nil {
 		return badInput{err}
@@ -159,8 +160,8 @@ func (l *leaseFlags) with(ctx context.Context, f func(*target) error) error {
 	return f(t)
 }
 
-// owned opens a lease under an owner's name. It is closed, not released, at the end.
-// Without a name it is user@host, so that a release finds what an acquire in another process has acquired. A heartbeatTimeout
+// owned opens a lease under an owner's name. It is closed, not released, at the end. Without a name it is
+// user@host, so that a release finds what an acquire in another process has acquired. A heartbeatTimeout
 // other than zero replaces the configuration's.
 func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease) error) error {
 	return l.with(ctx, func(t *target) error {

@@ -106,7 +106,8 @@ func manText(s string) string {
 	return b.String()
 }
 
-// roff is text and nothing else: a hyphen is one (an option must be copied as it is), and other characters than ASCII are shown.
+// roff is text and nothing else: a hyphen is one (an option must be copied as it is), and other characters
+// than ASCII are shown.
 func roff(text string) string {
 	var b strings.Builder
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -34,7 +34,8 @@ func available(f func(*cobra.Command)) {
 	})
 }
 
-// Every command has a page with all its flags and all the words of its help, and no page is without a command.
+// Every command has a page with all its flags and all the words of its help, and no page is without a
+// command.
 func TestMan_EveryCommandAndFlag(t *testing.T) {
 	dir := manPages(t)
 	pages := 0

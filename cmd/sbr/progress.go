@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// progress is one line on a terminal that says how far a long run is. Elsewhere it shows nothing. Several goroutines
-// may use it.
+// progress is one line on a terminal that says how far a long run is. Elsewhere it shows nothing. Several
+// goroutines may use it.
 type progress struct {
 	to    io.Writer // nil where nobody looks
 	what  string

@@ -112,8 +112,8 @@ type exit struct {
 
 func (e exit) Unwrap() error { return e.error }
 
-// verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never reach it (unknown
-// commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
+// verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never
+// reach it (unknown commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
 func verb(f func() error) func(*cobra.Command, []string) error {
 	return verbOf(func([]string) error { return f() })
 }

@@ -249,7 +249,8 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 	return r.guarded(ctx, path, g.Next, log)
 }
 
-// lockPath is one file for each singleton of each agent. It is in a folder that every process of this user has.
+// lockPath is one file for each singleton of each agent. It is in a folder that every process of this user
+// has.
 func lockPath(url, singleton string) string {
 	sum := sha256.Sum256([]byte(url + "\n" + singleton))
 	return filepath.Join(os.TempDir(), fmt.Sprintf("sbr-run-%d-%s.lock", os.Getuid(), hex.EncodeToString(sum[:8])))

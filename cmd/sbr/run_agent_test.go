@@ -9,7 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// waitagent FILE PATH TEXT waits until an agent, whose address the file holds, answers with the text at the path.
+// waitagent FILE PATH TEXT waits until an agent, whose address the file holds, answers with the text at the
+// path.
 func waitagent(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 || neg {
 		ts.Fatalf("usage: waitagent file path text")

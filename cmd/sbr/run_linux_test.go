@@ -25,7 +25,8 @@ type contender struct {
 	err  bytes.Buffer // read it after the end only
 }
 
-// writer is a program that ignores SIGTERM and writes its token into the log every 10 ms, together with a child in a session of its own.
+// writer is a program that ignores SIGTERM and writes its token into the log every 10 ms, together with a
+// child in a session of its own.
 const writer = `trap "" TERM
 write='echo $$ >>$PIDS; while :; do echo $SBR_TOKEN >>$LOG; sleep 0.01; done'
 setsid sh -c "$write" &
@@ -119,7 +120,8 @@ func after(lines []string, older, newer string) (n int) {
 	return n
 }
 
-// The program of a `sbr run` that stands still has ended before the other one starts: its supervisor knows how long the lease lasts.
+// The program of a `sbr run` that stands still has ended before the other one starts: its supervisor knows
+// how long the lease lasts.
 func TestRun_Paused(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a")
@@ -147,7 +149,8 @@ func TestRun_Paused(t *testing.T) {
 	require.Contains(t, a.err.String(), `because="its time is nearly over, and was not extended"`)
 }
 
-// When everything stood still while somebody else took over, the program is killed at once when it goes on, without its time to end.
+// When everything stood still while somebody else took over, the program is killed at once when it goes on,
+// without its time to end.
 func TestRun_PausedAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a")
@@ -166,8 +169,8 @@ func TestRun_PausedAsAWhole(t *testing.T) {
 	require.Less(t, took, runStopTimeout)
 }
 
-// A `sbr run` that is killed takes along all that the program has started; its supervisor releases the lease then, so that the other one
-// starts at once. It has an hour to.
+// A `sbr run` that is killed takes along all that the program has started; its supervisor releases the lease
+// then, so that the other one starts at once. It has an hour to.
 func TestRun_Killed(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a", "--heartbeat-timeout", "1h")

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// passedOn are the signals for the program of `sbr run`. What is ignored here (nohup) stays so, there as well.
+// passedOn are the signals for the program of `sbr run`. What is ignored here (nohup) stays so, there as
+// well.
 func passedOn() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 64)
 	for _, sig := range []os.Signal{

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"sbr": main})
 }
 
-// TestScript runs the scripts under testdata/script. Each is a document: what one part of the program promises.
+// TestScript runs the scripts under testdata/script. Each is a document: what one part of the program
+// promises.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -52,7 +53,8 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// answer KEY VALUE compares a key of the JSON object that the last command printed; lists and booleans as compact JSON.
+// answer KEY VALUE compares a key of the JSON object that the last command printed; lists and booleans as
+// compact JSON.
 func answer(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 || neg {
 		ts.Fatalf("usage: answer key value")
@@ -95,8 +97,8 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// bad PATTERN ARGUMENTS… runs the program, and expects that nothing is printed but one line on standard error, which matches as a whole,
-// and exit status 2.
+// bad PATTERN ARGUMENTS… runs the program, and expects that nothing is printed but one line on standard
+// error, which matches as a whole, and exit status 2.
 func bad(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 1 || neg {
 		ts.Fatalf("usage: bad pattern arguments…")
@@ -114,7 +116,8 @@ func bad(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// absolute turns the argument of -f into a path of the script, for the program runs in the test's own folder here.
+// absolute turns the argument of -f into a path of the script, for the program runs in the test's own folder
+// here.
 func absolute(ts *testscript.TestScript, args []string) []string {
 	for i := 1; i < len(args); i++ {
 		if args[i-1] == "-f" && args[i] != "-" {

@@ -178,7 +178,8 @@ func (w wiping) Write(b []byte) (int, error) {
 	return w.Writer.Write(b)
 }
 
-// play runs every scenario with every seed, and hands over the results in order until take says that it is enough.
+// play runs every scenario with every seed, and hands over the results in order until take says that it is
+// enough.
 func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
 	each := seeds.count()
 	cores.InOrder(uint64(len(files))*each, func(i uint64) *played {

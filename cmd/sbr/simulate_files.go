@@ -115,7 +115,8 @@ func loadScenarios(paths []string, stdin io.Reader) ([]*scenarioFile, error) {
 	return files, errors.Join(problems...)
 }
 
-// scenarioPaths are the files that an argument stands for: itself, or what is in a folder, in the order of their names.
+// scenarioPaths are the files that an argument stands for: itself, or what is in a folder, in the order of
+// their names.
 func scenarioPaths(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
@@ -149,9 +150,9 @@ func scenarioPaths(path string) ([]string, error) {
 	return files, err
 }
 
-// relaxCollector lets the collector run less often, for verbs that play many small runs on all cores: with Go's default it takes a
-// fifth of their time and most of what a second core would give (BenchmarkCores). What that may cost in memory is bounded. GOGC and
-// GOMEMLIMIT in the environment have the last word.
+// relaxCollector lets the collector run less often, for verbs that play many small runs on all cores: with
+// Go's default it takes a fifth of their time and most of what a second core would give (BenchmarkCores).
+// What that may cost in memory is bounded. GOGC and GOMEMLIMIT in the environment have the last word.
 func relaxCollector() {
 	const percent, limit = 800, 3 << 29
 	if os.Getenv("GOGC") == "" {

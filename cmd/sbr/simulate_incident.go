@@ -75,7 +75,8 @@ func (in *incident) names() []string {
 	})
 }
 
-// silentEnds finds incarnations that ended without a last word: they were called unreachable, and had nothing to say from then on.
+// silentEnds finds incarnations that ended without a last word: they were called unreachable, and had nothing
+// to say from then on.
 func (in *incident) silentEnds() {
 	for name, m := range in.members {
 		for i, st := range m.starts {
@@ -153,8 +154,9 @@ func (in *incident) called(by, of string) (all []span) {
 	return all
 }
 
-// cuts are the times in which two members could not reach each other. Members call also those unreachable that others report, so both ends
-// have to say so, unless the other one has no log, or was down before it noticed.
+// cuts are the times in which two members could not reach each other. Members call also those unreachable
+// that others report, so both ends have to say so, unless the other one has no log, or was down before it
+// noticed.
 func (in *incident) cuts(l link) (all []span) {
 	takes := [2][]span{in.called(l.a, l.b), in.called(l.b, l.a)}
 	for i, other := range []*logged{in.members[l.b], in.members[l.a]} {
@@ -231,7 +233,8 @@ func (in *incident) network() (all []timedStep) {
 	return all
 }
 
-// wiring are the steps that cut a whole network: a partition where that is all there is to it, or a cut for each link.
+// wiring are the steps that cut a whole network: a partition where that is all there is to it, or a cut for
+// each link.
 func wiring(names []string, cut map[link]bool) (steps []scenario.Step) {
 	var groups [][]string
 	group := make(map[string]int)
@@ -259,7 +262,8 @@ func wiring(names []string, cut map[link]bool) (steps []scenario.Step) {
 	return steps
 }
 
-// stores are the steps in which the store did not answer, or refused: for those together who lived through it together.
+// stores are the steps in which the store did not answer, or refused: for those together who lived through it
+// together.
 func (in *incident) stores() (all []timedStep) {
 	type fault struct {
 		span

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rubbish costs no memory to speak of: it is refused by its size, or by its number of values, before anything is built from it.
+// Rubbish costs no memory to speak of: it is refused by its size, or by its number of values, before anything
+// is built from it.
 func TestSimulate_JunkCostsLittle(t *testing.T) {
 	for name, text := range map[string]string{
 		"50 MB":             strings.Repeat("# nothing\n", 5_000_000),

@@ -238,8 +238,8 @@ func (w *simulateJSON) end(summary) error {
 	return err
 }
 
-// simulateHTML writes the page that --html asks for, once all runs are over. A run that the page draws is played once more, with its
-// history: that costs less than a history of every run would.
+// simulateHTML writes the page that --html asks for, once all runs are over. A run that the page draws is
+// played once more, with its history: that costs less than a history of every run would.
 type simulateHTML struct {
 	path string
 	page *htmlreport.Page

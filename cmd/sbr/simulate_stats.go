@@ -17,7 +17,8 @@ type simulateStats struct {
 	runs int
 	// In seconds; of the runs that were resolved only.
 	resolved, double []float64
-	// survivors are the shares of the members that could be up at the end, being neither crashed nor gone, and are, in percent.
+	// survivors are the shares of the members that could be up at the end, being neither crashed nor gone,
+	// and are, in percent.
 	survivors []float64
 	decisions map[string]int // by decision: the runs in which some member's last one was that
 	coverage  scenario.Coverage
@@ -42,7 +43,8 @@ func (s *simulateStats) add(r *played) {
 	}
 }
 
-// table has the percentiles: of times those that so many runs did not exceed, of survivors those that so many runs reached.
+// table has the percentiles: of times those that so many runs did not exceed, of survivors those that so many
+// runs reached.
 func (s *simulateStats) table() string {
 	rows := [][]string{{"", "p50", "p90", "p99", "worst"}}
 	row := func(name string, all []float64, digits int, sign float64) {

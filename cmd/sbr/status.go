@@ -43,8 +43,8 @@ func newStatus(s streams) *cobra.Command {
 	return c
 }
 
-// showAgent makes of c a verb that asks an agent and shows its answer, once or with --watch. then, where it is not nil, judges the one
-// answer.
+// showAgent makes of c a verb that asks an agent and shows its answer, once or with --watch. then, where it
+// is not nil, judges the one answer.
 func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAnswer) error) func(*cobra.Command, []string) error {
 	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
 	return flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
@@ -182,8 +182,8 @@ func membersText(a *agentAnswer) string {
 	return text
 }
 
-// downedNames are those that were downed and are still listed, and those that the newest verdict downed and that are
-// not back.
+// downedNames are those that were downed and are still listed, and those that the newest verdict downed and
+// that are not back.
 func downedNames(a *agentAnswer) (names []string) {
 	for _, m := range slices.Concat(a.Members, a.Downed) {
 		if m.Status == statusDown {

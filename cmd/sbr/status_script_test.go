@@ -18,9 +18,9 @@ import (
 // agentDate is the clock of the agents in scripts.
 const agentDate = "Sat, 21 Nov 2026 17:11:00 GMT"
 
-// fakeAgent KIND FILE starts a server in the place of an agent, or of a service with shards: its answer is what
-// the file holds when it is asked. SBR_URL is its address, and the file CA.pem its certificate. Kinds: plain, tls,
-// token (it wants the token of the file "token"), and those that are broken in some way.
+// fakeAgent KIND FILE starts a server in the place of an agent, or of a service with shards: its answer is
+// what the file holds when it is asked. SBR_URL is its address, and the file CA.pem its certificate. Kinds:
+// plain, tls, token (it wants the token of the file "token"), and those that are broken in some way.
 func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 || neg {
 		ts.Fatalf("usage: agent kind file")
@@ -68,7 +68,8 @@ func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SBR_HOST", strings.TrimPrefix(strings.TrimPrefix(server.URL, "http://"), "https://"))
 }
 
-// fakeDown answers POST /down with the file "down": a status, and the answer behind a blank. What was asked is in the file "asked" then.
+// fakeDown answers POST /down with the file "down": a status, and the answer behind a blank. What was asked
+// is in the file "asked" then.
 func fakeDown(ts *testscript.TestScript, w http.ResponseWriter, r *http.Request) bool {
 	answer, err := os.ReadFile(ts.MkAbs("down"))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
-// explainUsage turns the errors of bad usage, which are cobra's and pflag's, into sentences that say what is wrong and where to read on. It
-// comes after all commands and flags are there.
+// explainUsage turns the errors of bad usage, which are cobra's and pflag's, into sentences that say what is
+// wrong and where to read on. It comes after all commands and flags are there.
 func explainUsage(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	walk(root, func(c *cobra.Command) {
@@ -141,8 +141,8 @@ func oneLine(err error) error {
 	return errors.New(exclusive.ReplaceAllString(line, "--$1 and --$2 cannot go together"))
 }
 
-// addHelp gives root the command that prints the help of another one, which is cobra's own; that one ends with 0 for a
-// command that does not exist. It comes after all other commands.
+// addHelp gives root the command that prints the help of another one, which is cobra's own; that one ends
+// with 0 for a command that does not exist. It comes after all other commands.
 func addHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	c, _, _ := root.Find([]string{"help"}) // it was just made

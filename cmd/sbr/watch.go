@@ -66,7 +66,8 @@ func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, vi
 	}
 }
 
-// Escape sequences of ECMA-48. The screen is cleared behind the text, not before it, so that it does not flicker.
+// Escape sequences of ECMA-48. The screen is cleared behind the text, not before it, so that it does not
+// flicker.
 const (
 	homeCursor = "\x1b[H"
 	clearLine  = "\x1b[K"
@@ -90,7 +91,8 @@ func draw(to *os.File, view agentView, a *agentAnswer, err error) error {
 	return err
 }
 
-// changes prints one line for each answer that differs from the last one; why there is none goes to standard error.
+// changes prints one line for each answer that differs from the last one; why there is none goes to standard
+// error.
 func (s streams) changes(view agentView, output string) func(*agentAnswer, error) error {
 	last := ""
 	return func(a *agentAnswer, problem error) error {

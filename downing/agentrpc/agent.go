@@ -53,7 +53,8 @@ func New(o Options) (*Agent, error) {
 	return a, nil
 }
 
-// Open implements downing.Agent. Errors: downing.ErrAgentAuth, which is not tried again, and when ctx ends that and what went wrong last.
+// Open implements downing.Agent. Errors: downing.ErrAgentAuth, which is not tried again, and when ctx ends
+// that and what went wrong last.
 func (a *Agent) Open(ctx context.Context, events downing.AgentEvents) (serf.Member, error) {
 	a.events = events
 	ctx, cancel := a.unlessClosed(ctx)
@@ -122,7 +123,8 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// spawn runs f until it is done; Close waits for it. After Close f still runs, because it owns what it must close.
+// spawn runs f until it is done; Close waits for it. After Close f still runs, because it owns what it must
+// close.
 func (a *Agent) spawn(f func()) {
 	a.closing.Lock()
 	defer a.closing.Unlock()

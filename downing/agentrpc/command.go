@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// command runs requests on a connection of their own: an agent works through those of one connection in order, and some take long.
+// command runs requests on a connection of their own: an agent works through those of one connection in
+// order, and some take long.
 func (a *Agent) command(ctx context.Context, f func(context.Context, *link) error) error {
 	ctx, cancel := a.unlessClosed(ctx)
 	defer cancel()
@@ -64,7 +65,8 @@ func (a *Agent) Remove(ctx context.Context, name string) (removed bool, err erro
 	return removed && err == nil, err
 }
 
-// Leave implements downing.Agent. An agent that hangs up instead of an answer has ended, which it does after it has left.
+// Leave implements downing.Agent. An agent that hangs up instead of an answer has ended, which it does after
+// it has left.
 func (a *Agent) Leave(ctx context.Context) error {
 	return a.command(ctx, func(ctx context.Context, l *link) error {
 		err := l.do(ctx, func(c *client.RPCClient) error { return c.Leave() })

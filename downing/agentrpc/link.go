@@ -17,11 +17,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// maxAnswer bounds what an agent may send from one finished request, or one event, to the next. A member takes at most 1 KiB.
+// maxAnswer bounds what an agent may send from one finished request, or one event, to the next. A member
+// takes at most 1 KiB.
 const maxAnswer = 16 << 20
 
-// link is a client and its way to the agent: client <-> near <-> far <-> agent. The client cannot be interrupted and must not be closed by
-// anybody else, so it is left alone: cut takes the connection away from it.
+// link is a client and its way to the agent: client <-> near <-> far <-> agent. The client cannot be
+// interrupted and must not be closed by anybody else, so it is left alone: cut takes the connection away from
+// it.
 type link struct {
 	client    *client.RPCClient
 	near, far net.Conn
@@ -80,8 +82,9 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	return l, nil
 }
 
-// listenLoopback opens the relay's entrance. It takes in one connection, the client's, and is closed at once. Another process of this
-// host that were faster would get what it can have from the agent's port directly, and without the auth key no more than that.
+// listenLoopback opens the relay's entrance. It takes in one connection, the client's, and is closed at once.
+// Another process of this host that were faster would get what it can have from the agent's port directly,
+// and without the auth key no more than that.
 func listenLoopback() (net.Listener, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,8 +184,9 @@ func (l *link) explain(err error) error {
 	}
 }
 
-// connectionEnded reports whether the client wrote or read when its connection had ended: it closes itself when it reads the end, and a request
-// that comes just then meets the closed connection, not the closed client.
+// connectionEnded reports whether the client wrote or read when its connection had ended: it closes itself
+// when it reads the end, and a request that comes just then meets the closed connection, not the closed
+// client.
 func connectionEnded(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 )
 
-// line is one of the two connections for messages. The resolver has its own: whatever becomes of the other one, where applications talk, is nothing to it.
+// line is one of the two connections for messages. The resolver has its own: whatever becomes of the other
+// one, where applications talk, is nothing to it.
 type line struct {
 	query string // the name of the queries
-	// filter is what the agent shall send: what may change the members, and our queries. Junk stays with the agent.
+	// filter is what the agent shall send: what may change the members, and our queries. Junk stays with the
+	// agent.
 	filter string
 	now    atomic.Pointer[messages] // nil without a connection
 }
@@ -32,9 +34,11 @@ const (
 	recordQueue = 1024
 	queryQueue  = 512
 	answerQueue = 256
-	// queryRate is how many queries of one line are taken in each second; 500 members in the middle of a partition send half as many.
+	// queryRate is how many queries of one line are taken in each second; 500 members in the middle of a
+	// partition send half as many.
 	queryRate = 1000
-	// relays is how many other members carry each answer as well, for the sake of pairs that cannot reach each other.
+	// relays is how many other members carry each answer as well, for the sake of pairs that cannot reach
+	// each other.
 	relays = 2
 	// dropsEvery bounds how often dropped queries are logged.
 	dropsEvery = time.Minute
@@ -170,7 +174,8 @@ func (a *Agent) sendAnswers(ctx context.Context, m *messages) {
 	}
 }
 
-// Query implements downing.Agent. Errors: ErrNotCurrent while there is no connection, that of a name which is none of ours, and those of the agent.
+// Query implements downing.Agent. Errors: ErrNotCurrent while there is no connection, that of a name which is
+// none of ours, and those of the agent.
 func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
 	to, ok := a.lines[name]
 	if !ok {
@@ -199,7 +204,8 @@ func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-cha
 	return out, nil
 }
 
-// forward passes answers on until the time is over or the connection ends. The client itself never waits for anybody.
+// forward passes answers on until the time is over or the connection ends. The client itself never waits for
+// anybody.
 func forward(out chan<- serf.NodeResponse, in <-chan client.NodeResponse, over <-chan time.Time) {
 	defer close(out)
 	for {

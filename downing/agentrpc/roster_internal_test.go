@@ -39,7 +39,8 @@ func textOf(list []serf.Member) string {
 	return strings.Join(words, " ")
 }
 
-// Each step is a list that was read; one with a * is the first of a new connection, which may be to an agent that restarted.
+// Each step is a list that was read; one with a * is the first of a new connection, which may be to an agent
+// that restarted.
 func TestRoster(t *testing.T) {
 	for rule, tc := range map[string]struct {
 		steps []string

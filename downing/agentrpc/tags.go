@@ -19,8 +19,8 @@ func tagged(has, set map[string]string, remove []string) bool {
 	return maps.Equal(then, has)
 }
 
-// Tag implements downing.Agent: it sets tags and reads them back. One at a time: the agent reads all, changes some
-// and writes all.
+// Tag implements downing.Agent: it sets tags and reads them back. One at a time: the agent reads all, changes
+// some and writes all.
 func (a *Agent) Tag(ctx context.Context, set map[string]string, remove []string) error {
 	select {
 	case a.tagging <- struct{}{}:

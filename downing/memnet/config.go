@@ -19,8 +19,8 @@ type Config struct {
 	// adds nothing. Packets overtake each other where their draws say so; bytes of a stream never do.
 	Jitter time.Duration
 
-	// Loss is the share of packets that vanish, from 0 to 1. A stream loses none: what is lost of it is sent again, which takes longer,
-	// as in TCP.
+	// Loss is the share of packets that vanish, from 0 to 1. A stream loses none: what is lost of it is sent
+	// again, which takes longer, as in TCP.
 	Loss float64
 
 	// Seed starts the generator behind Jitter and Loss. 0 is a seed like any other.

@@ -75,8 +75,8 @@ func (n *Network) Mend(a, b string) error {
 	})
 }
 
-// SetLink treats what one host sends to another as c says; c.Seed is not looked at. It holds until the next SetLink: partitions and
-// Heal leave it as it is.
+// SetLink treats what one host sends to another as c says; c.Seed is not looked at. It holds until the next
+// SetLink: partitions and Heal leave it as it is.
 func (n *Network) SetLink(from, to string, c Config) error {
 	if !c.possible() {
 		return fmt.Errorf("memnet: impossible link: %+v", c)

@@ -244,8 +244,8 @@ const (
 	resendData      = 200 * time.Millisecond
 )
 
-// resent draws how long sending again takes of what a stream has lost on its way, there or, as the answer to it, back: each wait is twice
-// the last one. It ends where no dial waits any longer.
+// resent draws how long sending again takes of what a stream has lost on its way, there or, as the answer to
+// it, back: each wait is twice the last one. It ends where no dial waits any longer.
 func (n *Network) resent(from, to *host, wait time.Duration) (d time.Duration) {
 	const patience = time.Minute
 	for d < patience && (n.lost(from, to) || n.lost(to, from)) {

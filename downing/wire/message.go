@@ -30,8 +30,9 @@ const (
 	// LastWords of it is for telling others.
 	Grace     = 15 * time.Second
 	LastWords = 3
-	// RefuseFor is how long a downed incarnation is refused. One that still knocks then has not found out by itself: it noticed
-	// nothing, and does not watch the lease. It is let in, as a downed member, because only members can be told anything.
+	// RefuseFor is how long a downed incarnation is refused. One that still knocks then has not found out by
+	// itself: it noticed nothing, and does not watch the lease. It is let in, as a downed member, because
+	// only members can be told anything.
 	RefuseFor = 15 * time.Second
 	// ReconnectEvery bounds how often a member reconnects to others by itself.
 	ReconnectEvery = 5 * time.Second

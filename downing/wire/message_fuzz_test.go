@@ -56,7 +56,8 @@ func list(s string) (ids []sbr.ID) {
 	return ids
 }
 
-// requireComplete encodes m and requires that everything arrives, in order, apart from ids that have no room beside the sender's.
+// requireComplete encodes m and requires that everything arrives, in order, apart from ids that have no room
+// beside the sender's.
 func requireComplete(t *testing.T, m wire.Message) {
 	t.Helper()
 	var parts []wire.Message

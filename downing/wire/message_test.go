@@ -99,7 +99,8 @@ func union(parts []wire.Message) (up, down []sbr.ID) {
 	return up, down
 }
 
-// A long verdict is told in parts. Each part says that it is one, carries its token and writer, and names everybody once.
+// A long verdict is told in parts. Each part says that it is one, carries its token and writer, and names
+// everybody once.
 func TestEncode_LongVerdictIsToldInParts(t *testing.T) {
 	m := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 9, By: "n1#a", Whole: true, Reason: "a majority", Up: ids("winner", 300), Down: ids("loser", 200)}
 	parts := split(t, m)
@@ -129,7 +130,8 @@ func TestEncode_PartsKeepTheirMeaning(t *testing.T) {
 	require.Equal(t, report.Down, down)
 }
 
-// Characters that JSON writes longer than they are must not push anything out of a message: only the reason gives way.
+// Characters that JSON writes longer than they are must not push anything out of a message: only the reason
+// gives way.
 func TestEncode_AwkwardReasonAndNames(t *testing.T) {
 	for _, c := range []string{`"`, `\`, "<", "\x00", "\u2028", "é", "日", "\xff"} {
 		t.Run(fmt.Sprintf("%q", c), func(t *testing.T) {
@@ -149,7 +151,8 @@ func TestEncode_AwkwardReasonAndNames(t *testing.T) {
 	require.Len(t, wire.Encode(m), 1, "the longest name that Serf allows, of characters that HTML would escape")
 }
 
-// What cannot be carried is left out and hurts nobody else; what has no carrier at all is no payload, rather than a wrong one.
+// What cannot be carried is left out and hurts nobody else; what has no carrier at all is no payload, rather
+// than a wrong one.
 func TestEncode_WhatFitsNowhere(t *testing.T) {
 	huge := sbr.ID(strings.Repeat("x", wire.MaxMessage))
 	m := wire.Message{Kind: wire.KindAsk, From: "n1#a", Up: slices.Concat(ids("n", 3), []sbr.ID{huge}, ids("m", 3))}

@@ -95,7 +95,8 @@ func (m *member) serfConfig() (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.NodeName = m.name
 	conf.LogOutput, conf.MemberlistConfig.LogOutput = io.Discard, io.Discard
-	// A member that leaves waits for so long, twice, until its leave has been passed on: in vain, when all leave at once.
+	// A member that leaves waits for so long, twice, until its leave has been passed on: in vain, when all
+	// leave at once.
 	conf.BroadcastTimeout = 500 * time.Millisecond
 	host, port, err := net.SplitHostPort(m.bind)
 	if err != nil {

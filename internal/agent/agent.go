@@ -42,8 +42,9 @@ type Options struct {
 	Listening func(address string)
 }
 
-// Problem is an error in the configuration itself. Everything else that keeps an agent from starting is waited for: a file, an address or a right
-// that is missing comes, or somebody brings it, and nobody has to start the agent again.
+// Problem is an error in the configuration itself. Everything else that keeps an agent from starting is
+// waited for: a file, an address or a right that is missing comes, or somebody brings it, and nobody has to
+// start the agent again.
 type Problem struct{ error }
 
 // Unwrap returns what is wrong.
@@ -85,8 +86,8 @@ type agent struct {
 // leaveTime bounds a leave in peace.
 const leaveTime = 20 * time.Second
 
-// Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate says. It returns the exit status,
-// and an error for the statuses 1 and 2. A Problem is one for an operator.
+// Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate
+// says. It returns the exit status, and an error for the statuses 1 and 2. A Problem is one for an operator.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Exit == nil {
@@ -123,7 +124,8 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	return a.wait(ctx, failed)
 }
 
-// sayExit says how the agent ends. Why stands in the lines before, or is the error that Run returns; of a Problem that says it all.
+// sayExit says how the agent ends. Why stands in the lines before, or is the error that Run returns; of a
+// Problem that says it all.
 func (a *agent) sayExit(status int) {
 	if status == exitProblem {
 		return
@@ -207,7 +209,8 @@ const (
 	startMost  = 10 * time.Second
 )
 
-// until tries f until it works, its error is a Problem, or ctx ends. What it waits for is logged when that changes, and shown.
+// until tries f until it works, its error is a Problem, or ctx ends. What it waits for is logged when that
+// changes, and shown.
 func (a *agent) until(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = startFirst, startMost

@@ -17,14 +17,16 @@ type joins struct {
 	key   string // what is wrong with the gossip keys
 }
 
-// keyErrors are what memberlist, here or in a stock agent, says of a member that answers a join and cannot be read.
+// keyErrors are what memberlist, here or in a stock agent, says of a member that answers a join and cannot be
+// read.
 var keyErrors = []string{
 	"no installed keys could decrypt the message", "encryption is configured but remote state is not encrypted",
 	"remote state is encrypted and encryption is not configured",
 }
 
-// note takes in what a join of a place came to. Members that answer and have another gossip key look, to the failure detector and to
-// whoever waits for them, like members that are gone. No answer says nothing about keys.
+// note takes in what a join of a place came to. Members that answer and have another gossip key look, to the
+// failure detector and to whoever waits for them, like members that are gone. No answer says nothing about
+// keys.
 func (j *joins) note(place string, found bool, err error) {
 	differ := err != nil && slices.ContainsFunc(keyErrors, func(text string) bool {
 		return strings.Contains(strings.ToLower(err.Error()), text)

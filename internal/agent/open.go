@@ -85,8 +85,8 @@ func (a *agent) open(ctx context.Context) error {
 	})
 }
 
-// listen opens the status page, first of all: it shows what the start waits for. An agent without the page that it was told to have
-// does not go on: most likely another agent is here already.
+// listen opens the status page, first of all: it shows what the start waits for. An agent without the page
+// that it was told to have does not go on: most likely another agent is here already.
 func (a *agent) listen(ctx context.Context) error {
 	h := &a.file.HTTP
 	if h.Listen == "" {
@@ -162,7 +162,8 @@ func (a *agent) chooseLease() (err error) {
 	return nil
 }
 
-// place tells the agents of one system apart that share a folder on one machine. It is the same at each start.
+// place tells the agents of one system apart that share a folder on one machine. It is the same at each
+// start.
 func place(s *config.Serf) string {
 	if !s.OwnNode() {
 		return s.RPCAddress()

@@ -66,8 +66,8 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
-	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, nobody is left to send it to.
-	// Among a thousand members one message needs six rounds of gossip.
+	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, nobody is
+	// left to send it to. Among a thousand members one message needs six rounds of gossip.
 	conf.BroadcastTimeout = 10 * m.GossipInterval
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
@@ -183,7 +183,8 @@ func readKeyring(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// prepare reads the lease, then takes the address. Not before: others would wait for answers of a node that is not there yet.
+// prepare reads the lease, then takes the address. Not before: others would wait for answers of a node that
+// is not there yet.
 func (o *own) prepare(ctx context.Context, p *downing.Provider) error {
 	if !o.prepared {
 		err := p.Prepare(ctx, o.conf)
@@ -247,7 +248,8 @@ const (
 	joinEnd   = 500 * time.Millisecond
 )
 
-// keepJoining joins until it has found others, and goes on seldom: two parts of a cluster that started apart find each other by nothing else.
+// keepJoining joins until it has found others, and goes on seldom: two parts of a cluster that started apart
+// find each other by nothing else.
 func (o *own) keepJoining(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = joinFirst, joinMost
@@ -327,5 +329,6 @@ func (s *serfLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unique is what tells the nodes of one name apart: a form that no label of a domain has, because package downing tells hosts by their names.
+// unique is what tells the nodes of one name apart: a form that no label of a domain has, because package
+// downing tells hosts by their names.
 func unique() string { return fmt.Sprintf("u%010d", rand.N[uint64](1e10)) }

@@ -78,7 +78,8 @@ type joiner interface {
 	Join(ctx context.Context, name, addr string) error
 }
 
-// rejoiner lets the stock agent join the addresses of serf.join at which no member is, for as long as it runs.
+// rejoiner lets the stock agent join the addresses of serf.join at which no member is, for as long as it
+// runs.
 type rejoiner struct {
 	join  []string
 	least int // members; fewer are missing some

@@ -31,7 +31,8 @@ func view(awaiting []string, reachable ...string) (s downing.Status) {
 	return s
 }
 
-// The addresses of serf.join at which nobody is are joined: often while members are missing, now and then for ever.
+// The addresses of serf.join at which nobody is are joined: often while members are missing, now and then for
+// ever.
 func TestSeeker(t *testing.T) {
 	t.Parallel()
 	f, err := config.Parse("sbr.yaml", []byte("system: s\nserf: {rpc: '127.0.0.1:7373', join: ['a:1', 'b:1', 'c:1']}\n"+

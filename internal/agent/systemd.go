@@ -10,8 +10,9 @@ import (
 // readyEvery is how often a member that may not work yet is looked at.
 const readyEvery = 250 * time.Millisecond
 
-// announce tells systemd, if it started this process with Type=notify, when the member may work for the first time,
-// and from then on that the process runs (WatchdogSec). A process that is frozen tells nothing, and is killed.
+// announce tells systemd, if it started this process with Type=notify, when the member may work for the first
+// time, and from then on that the process runs (WatchdogSec). A process that is frozen tells nothing, and is
+// killed.
 func (a *agent) announce(ctx context.Context) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

@@ -159,8 +159,8 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// violations returns a shortest chain of imports from a matched package to each forbidden one; it does not look beyond a
-// forbidden package.
+// violations returns a shortest chain of imports from a matched package to each forbidden one; it does not
+// look beyond a forbidden package.
 func violations(r rule, pkgs packages) [][]string {
 	byPath := make(map[string]pkg, len(pkgs))
 	for _, p := range pkgs {

@@ -28,7 +28,8 @@ type AgentOptions struct {
 	Singleton, Endpoint string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
-	// Lock is the path of a file that is locked for as long as something of the program may be left: another process waits for it.
+	// Lock is the path of a file that is locked for as long as something of the program may be left: another
+	// process waits for it.
 	Lock string
 	// Once: whoever has seen that it runs elsewhere waits no longer.
 	Once bool
@@ -38,10 +39,12 @@ type AgentOptions struct {
 	Log *slog.Logger
 }
 
-// Agent gives the turns of a singleton that an agent of this machine runs: Next is the Guard. It belongs to one goroutine.
+// Agent gives the turns of a singleton that an agent of this machine runs: Next is the Guard. It belongs to
+// one goroutine.
 //
-// The program may run until the agent says that it has to stop, or has not said for so long that it may go on. It is stopped as well when the connection
-// to the agent ends. While the agent does not answer, Next tries again and again.
+// The program may run until the agent says that it has to stop, or has not said for so long that it may go
+// on. It is stopped as well when the connection to the agent ends. While the agent does not answer, Next
+// tries again and again.
 type Agent struct {
 	opt    AgentOptions
 	log    *slog.Logger
@@ -122,8 +125,9 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 	return &t.Turn, nil
 }
 
-// part says goodbye and waits until the agent has let go. It may have asked the run before to end already: nothing runs anywhere then until
-// this one has, or somebody has asked everybody anew. So take returns a turn that comes meanwhile.
+// part says goodbye and waits until the agent has let go. It may have asked the run before to end already:
+// nothing runs anywhere then until this one has, or somebody has asked everybody anew. So take returns a turn
+// that comes meanwhile.
 func (a *Agent) part(take bool) *turn {
 	a.link.leave()
 	bound := time.After(closeTime)
@@ -214,8 +218,8 @@ func (a *Agent) disconnect() {
 	}
 }
 
-// leave asks the agent to look for a successor, for as long as it has said, and to stop the program then. Where nobody can be asked the
-// program is stopped at once.
+// leave asks the agent to look for a successor, for as long as it has said, and to stop the program then.
+// Where nobody can be asked the program is stopped at once.
 func (a *Agent) leave(t *turn) {
 	patience := time.Duration(a.link.attached.Patience) + leaveMargin
 	a.link.leave()
@@ -231,7 +235,8 @@ func (a *Agent) giveBack(t *turn, e Ended) {
 	}
 }
 
-// Close hands the singleton over if it is this process's turn, and gives everything back. It takes seconds at most: nothing of the program may be left.
+// Close hands the singleton over if it is this process's turn, and gives everything back. It takes seconds at
+// most: nothing of the program may be left.
 func (a *Agent) Close() {
 	if a.link != nil {
 		a.part(false)

@@ -1,9 +1,11 @@
-// Package attach is what `sbr run --singleton` and an agent say to each other, in lines of JSON both ways over one HTTP request; and the side of `sbr run`.
+// Package attach is what `sbr run --singleton` and an agent say to each other, in lines of JSON both ways
+// over one HTTP request; and the side of `sbr run`.
 //
-// The machine of the singleton runs in the agent, as the function of a singleton.Manager: an Agent here gives the program its turns as that one says.
+// The machine of the singleton runs in the agent, as the function of a singleton.Manager: an Agent here gives
+// the program its turns as that one says.
 //
-// The program's side attaches, pings, says when its program has ended, and detaches. The agent's side answers, and says when the program starts and
-// stops:
+// The program's side attaches, pings, says when its program has ended, and detaches. The agent's side
+// answers, and says when the program starts and stops:
 //
 //	POST /run                                  Content-Type: application/x-ndjson
 //	> {"attach":{"singleton":"backup","client":"k3…","pid":4711,"stop-timeout":"10s","version":"v1.2.3"}}
@@ -20,9 +22,11 @@
 //
 // # Guarantees
 //
-//   - What is read has one meaning: unknown keys, several messages in one line, values out of bounds and lines of more than MaxLine bytes are errors.
+//   - What is read has one meaning: unknown keys, several messages in one line, values out of bounds and
+//     lines of more than MaxLine bytes are errors.
 //
 // # Non-guarantees
 //
-//   - Two versions of this package need not understand each other. `sbr run` and its agent are of one version.
+//   - Two versions of this package need not understand each other. `sbr run` and its agent are of one
+//     version.
 package attach

@@ -59,7 +59,8 @@ func whole(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return bufio.ScanLines(data, atEOF)
 }
 
-// Read returns the next message. The error is io.EOF at the end, that of the reader, or wraps ErrMessage; nothing can be read after it.
+// Read returns the next message. The error is io.EOF at the end, that of the reader, or wraps ErrMessage;
+// nothing can be read after it.
 func (r *Reader[M]) Read() (m M, err error) {
 	if !r.lines.Scan() {
 		switch err := r.lines.Err(); {

@@ -53,7 +53,8 @@ type link struct {
 	left sync.Once
 
 	mu sync.Mutex
-	// sent are the times of the pings that have no answer yet, by number. answered is the time of the newest one that has.
+	// sent are the times of the pings that have no answer yet, by number. answered is the time of the newest
+	// one that has.
 	sent     map[uint64]time.Time
 	n        uint64
 	answered time.Time
@@ -147,8 +148,8 @@ func (l *link) pinged(n uint64) {
 	l.sent[n] = time.Now()
 }
 
-// ping asks the agent each second whether it is still there, and for how long the run may go on. What is counted are questions, not time: while this process
-// stands still nobody asks.
+// ping asks the agent each second whether it is still there, and for how long the run may go on. What is
+// counted are questions, not time: while this process stands still nobody asks.
 func (l *link) ping() {
 	tick := time.NewTicker(PingEvery)
 	defer tick.Stop()
@@ -263,7 +264,8 @@ func (l *link) where(w Where) {
 	}
 }
 
-// end says that nothing is left of a run. It reports whether that was said on a connection that has not ended.
+// end says that nothing is left of a run. It reports whether that was said on a connection that has not
+// ended.
 func (l *link) end(t *turn, e *Ended) bool {
 	l.mu.Lock()
 	if l.now == t {

@@ -17,9 +17,11 @@ const (
 	ContentType = "application/x-ndjson"
 	// PingEvery is how often the program's side pings.
 	PingEvery = time.Second
-	// Silence is how long the other side may say nothing before it counts as gone, in time in which this side runs.
+	// Silence is how long the other side may say nothing before it counts as gone, in time in which this side
+	// runs.
 	Silence = 10 * time.Second
-	// MaxValidFor bounds what an agent promises at once, so that no program outlives by much an agent that stands still.
+	// MaxValidFor bounds what an agent promises at once, so that no program outlives by much an agent that
+	// stands still.
 	MaxValidFor = time.Minute
 	// MaxStopTimeout bounds Attach.StopTimeout.
 	MaxStopTimeout = time.Hour
@@ -46,7 +48,8 @@ type Attach struct {
 	Singleton string `json:"singleton"`
 	// Endpoint is where callers reach the program; may be empty.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Client is the same for all attachments of one process, and no other's. Who comes back under it says that nothing of its program is left.
+	// Client is the same for all attachments of one process, and no other's. Who comes back under it says
+	// that nothing of its program is left.
 	Client string `json:"client"`
 	// PID is that of the process, for people.
 	PID int `json:"pid"`
@@ -87,7 +90,8 @@ type Attached struct {
 	Patience Duration `json:"patience"`
 }
 
-// Start starts the program. It must have ended at ValidFor after the newest ping was sent that was answered before, unless a Pong extends that.
+// Start starts the program. It must have ended at ValidFor after the newest ping was sent that was answered
+// before, unless a Pong extends that.
 type Start struct {
 	// Run numbers the runs of one attachment, from 1.
 	Run   uint64 `json:"run"`
@@ -202,7 +206,8 @@ func (c *check) ended(e *Ended) {
 	c.text("why", e.Why)
 }
 
-// validate returns the first problem that could let a program run when it must not; it wraps ErrMessage. The rest is believed.
+// validate returns the first problem that could let a program run when it must not; it wraps ErrMessage. The
+// rest is believed.
 func (m FromAgent) validate() error {
 	var c check
 	c.one(count(m.Attached != nil, m.Start != nil, m.Stop != nil, m.Pong != nil, m.Where != nil, m.Bye != nil))

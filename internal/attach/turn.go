@@ -28,7 +28,8 @@ type turn struct {
 	until drive.Deadline
 }
 
-// newTurn returns the turn of a run. answered is when the newest ping was sent that the agent had answered before it started the run.
+// newTurn returns the turn of a run. answered is when the newest ping was sent that the agent had answered
+// before it started the run.
 func newTurn(s *Start, answered time.Time) *turn {
 	t := &turn{run: s.Run, start: *s}
 	t.until.Set(answered.Add(time.Duration(s.ValidFor)))

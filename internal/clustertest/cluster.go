@@ -1,5 +1,5 @@
-// Package clustertest starts clusters of real Serf nodes with their downing providers, on a network in memory that can be cut. In a bubble of
-// testing/synctest it costs no time.
+// Package clustertest starts clusters of real Serf nodes with their downing providers, on a network in memory
+// that can be cut. In a bubble of testing/synctest it costs no time.
 package clustertest
 
 import (
@@ -33,7 +33,8 @@ type Options struct {
 	Prepared func(name string, conf *serf.Config)
 }
 
-// MajorityFirst makes the smaller side wait long enough that the larger one always asks first, for tests that need to know who wins.
+// MajorityFirst makes the smaller side wait long enough that the larger one always asks first, for tests that
+// need to know who wins.
 func MajorityFirst(_ string, c *downing.Config) {
 	c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 10 * time.Second
 }
@@ -110,7 +111,8 @@ func (c *Cluster) Boot(name string, join ...string) *Member {
 	return m
 }
 
-// Node starts a Serf node without a provider, which is no member. Change may be nil; the cluster's Options do not hold.
+// Node starts a Serf node without a provider, which is no member. Change may be nil; the cluster's Options do
+// not hold.
 func (c *Cluster) Node(name string, change func(conf *serf.Config)) *serf.Serf {
 	c.t.Helper()
 	node, err := serfnet.Start(c.Net, name, change)
@@ -186,7 +188,8 @@ func (c *Cluster) Up() (names []string) {
 	return names
 }
 
-// Eventually waits until ok is true. If it is not within that time, it fails the test, and logs what has happened to the members.
+// Eventually waits until ok is true. If it is not within that time, it fails the test, and logs what has
+// happened to the members.
 func (c *Cluster) Eventually(within time.Duration, failure string, ok func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(within); !ok(); time.Sleep(10 * time.Millisecond) {

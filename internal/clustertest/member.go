@@ -25,7 +25,8 @@ type Member struct {
 	downAt atomic.Pointer[time.Time]
 }
 
-// NewMember returns a member that is yet to be started: it has a provider, and neither a node nor an agent. change comes after the Options.
+// NewMember returns a member that is yet to be started: it has a provider, and neither a node nor an agent.
+// change comes after the Options.
 func (c *Cluster) NewMember(name string, change ...func(*downing.Config)) *Member {
 	c.t.Helper()
 	m := &Member{Name: name, Store: c.Store.View(name)}

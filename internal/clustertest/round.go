@@ -36,7 +36,8 @@ type Round struct {
 
 // Load is what runs on the members of a round, and writes to the ledger while it may.
 type Load struct {
-	// Start starts it on a member that is admitted. Stop ends it there in good order, before the member leaves.
+	// Start starts it on a member that is admitted. Stop ends it there in good order, before the member
+	// leaves.
 	Start func(name string)
 	Stop  func(ctx context.Context, name string) error
 	// Settled reports whether all of it runs that has to run.
@@ -55,8 +56,8 @@ type Run interface {
 	Check() error
 }
 
-// Work writes to a resource every so often, until ctx ends or the run may not any more. Between the look and the write it may be paused for any time: that is
-// what a fence is for.
+// Work writes to a resource every so often, until ctx ends or the run may not any more. Between the look and
+// the write it may be paused for any time: that is what a fence is for.
 func (r *Round) Work(ctx context.Context, member, resource string, every time.Duration, run Run) error {
 	ledger.Writer{
 		Client: r.client(member), Entry: ledger.Entry{Resource: resource, Member: member, Run: strconv.FormatUint(run.Token(), 10)},
@@ -74,7 +75,8 @@ func (r *Round) reach(pass func()) ledger.Client {
 	return ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{r.server, pass}}}
 }
 
-// direct calls a handler without a network in between. Whoever stands still sends later, and then gives up nothing.
+// direct calls a handler without a network in between. Whoever stands still sends later, and then gives up
+// nothing.
 type direct struct {
 	handler http.Handler
 	pass    func()
@@ -87,9 +89,9 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// PlayRounds plays rounds of partitions, pauses, crashes, rolling updates and stores that are away. In each, no write of an older run may be accepted after
-// one of a newer run; what would have overlapped without a fence is logged. There are few rounds, or as many as SBR_ROUNDS says; "7-9" are those of these
-// seeds.
+// PlayRounds plays rounds of partitions, pauses, crashes, rolling updates and stores that are away. In each,
+// no write of an older run may be accepted after one of a newer run; what would have overlapped without a
+// fence is logged. There are few rounds, or as many as SBR_ROUNDS says; "7-9" are those of these seeds.
 func PlayRounds(t *testing.T, few uint64, load func(r *Round) Load) {
 	t.Helper()
 	first, end, err := seeds(os.Getenv("SBR_ROUNDS"), few)

@@ -13,7 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
-// Trouble lets things happen to a cluster's members: partitions, pauses, crashes, rolling updates, stores that are away. A seed decides which.
+// Trouble lets things happen to a cluster's members: partitions, pauses, crashes, rolling updates, stores
+// that are away. A seed decides which.
 type Trouble struct {
 	c      *Cluster
 	rng    *rand.Rand
@@ -21,8 +22,9 @@ type Trouble struct {
 	gates  Gates // each lets a whole member stand still: its resolver, what runs on top of it, its packets
 	paused map[string]bool
 
-	// Restart ends a member in good order, and starts it again. Settle waits until the cluster has dealt with what has happened. Stores are a member's
-	// other stores than that of the verdicts. Favourite is the member to which things happen most often; empty: none.
+	// Restart ends a member in good order, and starts it again. Settle waits until the cluster has dealt with
+	// what has happened. Stores are a member's other stores than that of the verdicts. Favourite is the
+	// member to which things happen most often; empty: none.
 	Restart   func(name string)
 	Settle    func()
 	Stores    func(name string) []*leasetest.Faulty
@@ -31,8 +33,9 @@ type Trouble struct {
 	Log []string
 }
 
-// Troubled runs a test in virtual time, on a cluster that decides quickly, and with trouble for its members n1 to nN, which are yet to be started. What runs
-// on top of them calls Pass where a member that stands still stops. The members are ended after the test; nobody may stand still any more then.
+// Troubled runs a test in virtual time, on a cluster that decides quickly, and with trouble for its members
+// n1 to nN, which are yet to be started. What runs on top of them calls Pass where a member that stands still
+// stops. The members are ended after the test; nobody may stand still any more then.
 func Troubled(t *testing.T, n int, seed uint64, test func(t *testing.T, c *Cluster, trouble *Trouble)) {
 	t.Helper()
 	trouble := &Trouble{rng: rand.New(rand.NewPCG(seed, 1)), names: Names(n), paused: make(map[string]bool)}
@@ -67,7 +70,8 @@ func (t *Trouble) say(format string, args ...any) {
 
 func (t *Trouble) seconds(n int) time.Duration { return time.Duration(t.rng.IntN(n)) * time.Second }
 
-// Happen lets one thing happen, and waits until the cluster has dealt with it and everybody who was downed is there again.
+// Happen lets one thing happen, and waits until the cluster has dealt with it and everybody who was downed is
+// there again.
 func (t *Trouble) Happen() {
 	names := t.Attending()
 	victim := names[t.rng.IntN(len(names))]

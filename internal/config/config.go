@@ -27,7 +27,8 @@ type File struct {
 	leaseNamed bool   // lease-implementation stands in the input
 }
 
-// SplitBrainResolver is the block of that name. Its keys and defaults are those of the reference resolver, with additions.
+// SplitBrainResolver is the block of that name. Its keys and defaults are those of the reference resolver,
+// with additions.
 type SplitBrainResolver struct {
 	ActiveStrategy                 string                         `yaml:"active-strategy"`
 	StableAfter                    strictyaml.AutoDuration        `yaml:"stable-after"`
@@ -63,7 +64,8 @@ type leaseMajority struct {
 	Watch                        strictyaml.Switch `yaml:"watch"`
 }
 
-// Lease is the block of that name: times for all implementations, and a block for each, which may override them.
+// Lease is the block of that name: times for all implementations, and a block for each, which may override
+// them.
 type Lease struct {
 	Times      `yaml:",inline"`
 	Kubernetes kubernetesLease `yaml:"kubernetes"`
@@ -121,7 +123,8 @@ type mongoLease struct {
 	Collection string `yaml:"collection"`
 }
 
-// Serf says how `sbr agent` takes part: beside a stock agent (the RPC keys and Probe), or as a node of its own (all others but the last two).
+// Serf says how `sbr agent` takes part: beside a stock agent (the RPC keys and Probe), or as a node of its
+// own (all others but the last two).
 type Serf struct {
 	RPC        string        `yaml:"rpc"`
 	RPCAuthKey string        `yaml:"rpc-auth-key"`
@@ -190,7 +193,8 @@ func (f *File) Margin() time.Duration {
 // SingletonLeaseName is the name of the lease of the singleton called name.
 func (f *File) SingletonLeaseName(name string) string { return f.System + "-singleton-" + name }
 
-// SingletonLease returns what LeaseBlock does for the lease of the singleton called name: where leases are files it is one beside lease.file.path.
+// SingletonLease returns what LeaseBlock does for the lease of the singleton called name: where leases are
+// files it is one beside lease.file.path.
 func (f *File) SingletonLease(name string) func(into any) error {
 	own := *f
 	own.Lease.File.Path += ".singleton-" + name

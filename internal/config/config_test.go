@@ -288,8 +288,8 @@ func TestLeaseStore(t *testing.T) {
 	require.Equal(t, config.ImplementationKubernetes, got, "the account of the pod")
 }
 
-// stable-after: auto with a lease follows the number of members, down-all-when-unstable goes with it, and the digest
-// carries the words. Without a lease it is 20 s at all members.
+// stable-after: auto with a lease follows the number of members, down-all-when-unstable goes with it, and the
+// digest carries the words. Without a lease it is 20 s at all members.
 func TestParse_StableAfterAuto(t *testing.T) {
 	t.Parallel()
 	parse := func(rules string) *config.File {

@@ -56,8 +56,8 @@ func (f *File) over(c sbr.Config, profile string) sbr.Config {
 	return c
 }
 
-// Resolver returns the rules of the resolver over a lease with those times, and Serf's LAN settings: three operations fit into the decision deadline, and an
-// unreachable holder is looked at once a heartbeat.
+// Resolver returns the rules of the resolver over a lease with those times, and Serf's LAN settings: three
+// operations fit into the decision deadline, and an unreachable holder is looked at once a heartbeat.
 func (r *SplitBrainResolver) Resolver(times lease.Settings) sbr.Config {
 	c := sbr.DefaultConfig()
 	switch c.StableAfter = time.Duration(r.StableAfter); {
@@ -104,8 +104,9 @@ func (f *File) LeaseName() string {
 	return f.System + "-sbr"
 }
 
-// Settings returns the times of a lease implementation, with the heartbeat interval computed: what its own block sets, then what
-// the block lease sets, then the defaults. A block that sets the timeout alone gets an interval that fits it.
+// Settings returns the times of a lease implementation, with the heartbeat interval computed: what its own
+// block sets, then what the block lease sets, then the defaults. A block that sets the timeout alone gets an
+// interval that fits it.
 func (l *Lease) Settings(implementation string) lease.Settings {
 	s := l.Times.settings().Or(lease.DefaultSettings())
 	for _, own := range l.blocks() {
@@ -150,8 +151,8 @@ func (l *Lease) blocks() []leaseBlock {
 	}
 }
 
-// Times returns the times of a cluster of so many members, and what they follow from. An empty profile is serf.profile.
-// The warnings are those of the settings as well; they are never nil.
+// Times returns the times of a cluster of so many members, and what they follow from. An empty profile is
+// serf.profile. The warnings are those of the settings as well; they are never nil.
 func (f *File) Times(members int, profile string) (timing.Input, timing.Report) {
 	r := &f.SplitBrainResolver
 	rules, times := f.over(f.Resolver(), profile), f.Lease.Settings(r.LeaseMajority.LeaseImplementation)
@@ -171,10 +172,11 @@ func (f *File) Times(members int, profile string) (timing.Input, timing.Report) 
 
 const implementationKey = "split-brain-resolver.lease-majority.lease-implementation"
 
-// LeaseStore returns the key of the implementation that keeps the resolver's lease, empty where none is needed. It is an error
-// where one is needed and none is named: every host would fall back to a place of its own, and each would win there. Named means
-// lease-implementation, a block lease.kubernetes, or the account of the pod that this process runs in. KUBECONFIG names
-// nothing: the shell of an operator has it and the agent's service has not, or the other way round.
+// LeaseStore returns the key of the implementation that keeps the resolver's lease, empty where none is
+// needed. It is an error where one is needed and none is named: every host would fall back to a place of its
+// own, and each would win there. Named means lease-implementation, a block lease.kubernetes, or the account
+// of the pod that this process runs in. KUBECONFIG names nothing: the shell of an operator has it and the
+// agent's service has not, or the other way round.
 func (f *File) LeaseStore() (string, error) {
 	m := &f.SplitBrainResolver.LeaseMajority
 	switch {
@@ -188,8 +190,8 @@ func (f *File) LeaseStore() (string, error) {
 		"(and lease.file.path) where all members run on one machine"}
 }
 
-// LeaseBlock returns a function that fills a struct with yaml tags from the block of a lease implementation, times excepted:
-// what lease.Spec.Decode wants. Nil: the implementation has no block.
+// LeaseBlock returns a function that fills a struct with yaml tags from the block of a lease implementation,
+// times excepted: what lease.Spec.Decode wants. Nil: the implementation has no block.
 func (f *File) LeaseBlock(implementation string) func(into any) error {
 	lease := f.Lease // a copy, whose times go
 	for _, b := range lease.blocks() {

@@ -1,7 +1,9 @@
-// Package config reads sbr.yaml, the one configuration of a member, and turns it into what the other packages take.
+// Package config reads sbr.yaml, the one configuration of a member, and turns it into what the other packages
+// take.
 //
-// Decoding is strict (package strictyaml): a key that nobody knows is an error that names the key, its line and the nearest
-// known one. The blocks split-brain-resolver and lease are types of their own, which scenario files of the simulator decode as well.
+// Decoding is strict (package strictyaml): a key that nobody knows is an error that names the key, its line
+// and the nearest known one. The blocks split-brain-resolver and lease are types of their own, which scenario
+// files of the simulator decode as well.
 //
 // # Guarantees
 //
@@ -12,6 +14,7 @@
 //
 // # Non-guarantees
 //
-//   - Nothing outside the file is looked at: whether a namespace, a path or an address exists shows at the start.
+//   - Nothing outside the file is looked at: whether a namespace, a path or an address exists shows at the
+//     start.
 //   - Effective shows secrets. Print Redacted().Effective().
 package config

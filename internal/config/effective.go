@@ -14,8 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Effective returns the configuration in effect as YAML: defaults and computed values are written out. It reads back to a File
-// with the same effect. It holds the secrets of the file; see Redacted.
+// Effective returns the configuration in effect as YAML: defaults and computed values are written out. It
+// reads back to a File with the same effect. It holds the secrets of the file; see Redacted.
 func (f *File) Effective() []byte {
 	e := *f
 	e.SplitBrainResolver.ActiveStrategy = strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
@@ -55,7 +55,8 @@ func marshal(f *File) []byte {
 // hidden stands for a secret that is set.
 const hidden = "(hidden)"
 
-// Redacted returns a copy for people's eyes: secrets that are set read "(hidden)". It does not validate any more.
+// Redacted returns a copy for people's eyes: secrets that are set read "(hidden)". It does not validate any
+// more.
 func (f *File) Redacted() *File {
 	r := *f
 	for _, secret := range []*string{&r.Serf.RPCAuthKey, &r.Serf.Encrypt, &r.Lease.Postgres.URL, &r.Lease.MongoDB.URI} {
@@ -69,9 +70,10 @@ func (f *File) Redacted() *File {
 // digestLength is short because the digest travels in a Serf tag; 40 bits tell honest mistakes apart.
 const digestLength = 8
 
-// Digest returns 8 characters that are the same for members that decide by the same rules over the same lease. It covers what makes two
-// sides decide differently (strategy, its settings, the resolver's times, lease and place of the lease), and nothing that may differ from
-// node to node (addresses, hooks, probes, the settings of strategies that are not active).
+// Digest returns 8 characters that are the same for members that decide by the same rules over the same
+// lease. It covers what makes two sides decide differently (strategy, its settings, the resolver's times,
+// lease and place of the lease), and nothing that may differ from node to node (addresses, hooks, probes, the
+// settings of strategies that are not active).
 func (f *File) Digest() string {
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
@@ -83,7 +85,8 @@ func (f *File) Digest() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:digestLength]
 }
 
-// digestRules writes the keys of sbr.yaml, not the names of Go fields: members of different versions must agree.
+// digestRules writes the keys of sbr.yaml, not the names of Go fields: members of different versions must
+// agree.
 func (f *File) digestRules(line func(key string, value any)) {
 	r, rules := &f.SplitBrainResolver, f.Resolver()
 	line("digest", 1) // changes when the meaning of a line does

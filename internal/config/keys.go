@@ -10,11 +10,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Key is one key of sbr.yaml as people read about it: in the template of sbr config init, the JSON Schema and docs/configuration.md.
+// Key is one key of sbr.yaml as people read about it: in the template of sbr config init, the JSON Schema and
+// docs/configuration.md.
 type Key struct {
 	// Path is the key with the blocks that it is in, such as lease.kubernetes.namespace.
 	Path string
-	// Default is its value where the file does not set it, as YAML on one line. Empty: none, or Text says what follows from it.
+	// Default is its value where the file does not set it, as YAML on one line. Empty: none, or Text says
+	// what follows from it.
 	Default string
 	// Text is what it means, in sentences without markup.
 	Text string
@@ -22,8 +24,8 @@ type Key struct {
 	Block bool
 }
 
-// Keys lists every key in the order of the file, blocks before what is in them. The times of a lease, which the block of an
-// implementation may set for itself, are listed once.
+// Keys lists every key in the order of the file, blocks before what is in them. The times of a lease, which
+// the block of an implementation may set for itself, are listed once.
 func Keys() (keys []Key) {
 	f := Default()
 	var defaults yaml.Node

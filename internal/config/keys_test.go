@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each key has a text, and each text belongs to a key: people read them in the template, in their editor and in the docs.
+// Each key has a text, and each text belongs to a key: people read them in the template, in their editor and
+// in the docs.
 func TestKeys_EachHasAText(t *testing.T) {
 	left := maps.Clone(texts())
 	for _, k := range Keys() {
@@ -18,7 +19,8 @@ func TestKeys_EachHasAText(t *testing.T) {
 	require.Empty(t, left, "texts of keys that do not exist")
 }
 
-// The template validates as it is, and shows the defaults: with every comment of a default taken in it has the same effect.
+// The template validates as it is, and shows the defaults: with every comment of a default taken in it has
+// the same effect.
 func TestTemplate_ShowsTheDefaults(t *testing.T) {
 	data, err := Template(map[string]string{"system": "payments", implementationKey: ImplementationKubernetes})
 	require.NoError(t, err)

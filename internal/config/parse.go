@@ -25,7 +25,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// Parse decodes data over Default and validates the result. The error is strictyaml.Problems; name stands in front of each.
+// Parse decodes data over Default and validates the result. The error is strictyaml.Problems; name stands in
+// front of each.
 func Parse(name string, data []byte) (*File, error) {
 	f := Default()
 	lines := make(map[string]int)

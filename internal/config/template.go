@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Template is a commented sbr.yaml with every key. Those in set, by their paths, have that value; all others are comments that show
-// the default, where there is one. It is an error if the file does not validate, or a path is no key.
+// Template is a commented sbr.yaml with every key. Those in set, by their paths, have that value; all others
+// are comments that show the default, where there is one. It is an error if the file does not validate, or a
+// path is no key.
 func Template(set map[string]string) ([]byte, error) {
 	unknown := maps.Clone(set)
 	active := make(map[string]bool) // a key that is set, and the blocks around it

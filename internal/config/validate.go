@@ -21,7 +21,8 @@ import (
 // Validate reports every problem at once, each with its key path. The error is strictyaml.Problems.
 func (f *File) Validate() error { return f.problems().Err() }
 
-// problems are those of the whole file. What only one strategy or one lease needs is checked only where it is selected.
+// problems are those of the whole file. What only one strategy or one lease needs is checked only where it is
+// selected.
 func (f *File) problems() strictyaml.Problems {
 	var c checker
 	c.system(f.System)
@@ -62,7 +63,8 @@ func (c *checker) has(path string) bool {
 	return slices.ContainsFunc(c.Problems, func(p strictyaml.Problem) bool { return p.Path == path })
 }
 
-// lines takes over an error whose lines read "key is …", with the key below path. What is already reported is not repeated.
+// lines takes over an error whose lines read "key is …", with the key below path. What is already reported is
+// not repeated.
 func (c *checker) lines(path string, err error) {
 	if err == nil {
 		return

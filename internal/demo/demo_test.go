@@ -31,7 +31,8 @@ func TestRun_OneSideStaysUpAndTheDownedIsRefused(t *testing.T) {
 	}
 }
 
-// A member that stands still through the whole partition learns its fate when it continues, before it does anything else.
+// A member that stands still through the whole partition learns its fate when it continues, before it does
+// anything else.
 func TestRun_PausedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := demo.DefaultOptions()

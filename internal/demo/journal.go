@@ -137,8 +137,8 @@ func (j *journal) refused(name string) bool {
 	})
 }
 
-// conclude ends the timeline, what follows is only the tidying up, and says who was downed, and when. A member that stood still has
-// learnt its fate late, which is no measure of the resolver.
+// conclude ends the timeline, what follows is only the tidying up, and says who was downed, and when. A
+// member that stood still has learnt its fate late, which is no measure of the resolver.
 func (j *journal) conclude(res *Result, cut time.Time, sides [][]string, paused string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

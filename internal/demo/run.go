@@ -33,8 +33,8 @@ type Result struct {
 	// Survivors and Down are names in order.
 	Survivors []string `json:"survivors"`
 	Down      []string `json:"down"`
-	// ResolvedAfter is the time from the cut to the downing of the last loser, DoubleActive how long members of
-	// two sides were up after the verdict was written: zero if they never were.
+	// ResolvedAfter is the time from the cut to the downing of the last loser, DoubleActive how long members
+	// of two sides were up after the verdict was written: zero if they never were.
 	ResolvedAfter span                  `json:"resolved-after"`
 	DoubleActive  span                  `json:"double-active"`
 	Lease         downing.LeaseStatus   `json:"lease"`
@@ -42,8 +42,8 @@ type Result struct {
 	Events        []Event               `json:"events"`
 }
 
-// Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed member knock.
-// show is called with each line of the timeline as it happens, one at a time; it may be nil.
+// Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed
+// member knock. show is called with each line of the timeline as it happens, one at a time; it may be nil.
 func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -97,7 +97,8 @@ func (c *cluster) resolve(ctx context.Context) error {
 	})
 }
 
-// clear waits until the downed members have ended and the survivors have taken them off their lists. Then it heals the cut.
+// clear waits until the downed members have ended and the survivors have taken them off their lists. Then it
+// heals the cut.
 func (c *cluster) clear(ctx context.Context) error {
 	err := c.wait(ctx, "the survivors have removed the downed", func() bool {
 		for _, n := range c.names {
@@ -217,7 +218,8 @@ type cluster struct {
 	nodes  map[string]*node
 	cutAt  time.Time
 
-	// still says that the member of Options.Pause stands still; then its resolver waits for goesOn, which goOn closes.
+	// still says that the member of Options.Pause stands still; then its resolver waits for goesOn, which
+	// goOn closes.
 	still  atomic.Bool
 	goesOn chan struct{}
 	goOn   func()
@@ -331,8 +333,8 @@ func (c *cluster) times() string {
 	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones", strings.Join(all, ", "))
 }
 
-// quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration ends with a member
-// that comes back, and for that the survivors' Serf must have given up the old one.
+// quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration
+// ends with a member that comes back, and for that the survivors' Serf must have given up the old one.
 func quicken(conf *serf.Config) {
 	conf.MemberlistConfig.SuspicionMult = 2
 	conf.MemberlistConfig.SuspicionMaxTimeoutMult = 1
@@ -340,7 +342,8 @@ func quicken(conf *serf.Config) {
 	conf.MemberlistConfig.ProbeTimeout = 200 * time.Millisecond
 }
 
-// join joins a node to all that are up. By the gossip of one alone a node may hear of another half a minute later.
+// join joins a node to all that are up. By the gossip of one alone a node may hear of another half a minute
+// later.
 func (c *cluster) join(s *serf.Serf, name string) error {
 	var addrs []string
 	for _, other := range c.names {
@@ -392,8 +395,8 @@ func (c *cluster) isDown(name string) bool { return drive.Closed(c.nodes[name].p
 // poll is how often the cluster is looked at.
 const poll = 20 * time.Millisecond
 
-// A busy machine may need a multiple of what a step usually takes: after each progress without it the timeline says
-// what is waited for, and after patience the demonstration is given up.
+// A busy machine may need a multiple of what a step usually takes: after each progress without it the
+// timeline says what is waited for, and after patience the demonstration is given up.
 const (
 	progress = 15 * time.Second
 	patience = 5 * time.Minute

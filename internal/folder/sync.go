@@ -1,4 +1,5 @@
-// Package folder makes what was done in a folder last: a name that was given or taken away outlives a power loss.
+// Package folder makes what was done in a folder last: a name that was given or taken away outlives a power
+// loss.
 package folder
 
 import (
@@ -7,8 +8,8 @@ import (
 	"runtime"
 )
 
-// Sync writes the names in a folder to the disk. It does nothing on Windows, which has no such call: NTFS writes its
-// journal by itself, a moment later.
+// Sync writes the names in a folder to the disk. It does nothing on Windows, which has no such call: NTFS
+// writes its journal by itself, a moment later.
 func Sync(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -88,8 +88,9 @@ func (m *Machine) answerKept() {
 	}
 }
 
-// consent answers a member that wants to run the slot. ok is false while this one knows of an older candidate. Without a lease that has to wait until it has
-// heard what the other one has: that the older one goes, or of the verdict, and then it knows of a margin.
+// consent answers a member that wants to run the slot. ok is false while this one knows of an older
+// candidate. Without a lease that has to wait until it has heard what the other one has: that the older one
+// goes, or of the verdict, and then it knows of a margin.
 func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	a = Message{Round: q.Round, Token: max(m.maxToken, m.slot.Token)}
 	first := older(m.cfg.Born, m.cfg.Self, q.Born, from)
@@ -127,8 +128,8 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	return a, true
 }
 
-// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks, or cannot be reached: it may
-// run the slot, and the one that asks may never have heard of it.
+// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks,
+// or cannot be reached: it may run the slot, and the one that asks may never have heard of it.
 func (m *Machine) elder(than sbr.ID, born int64) bool {
 	for i := range m.View.Peers {
 		p := &m.View.Peers[i]
@@ -166,7 +167,8 @@ func (m *Machine) askedToStop(e slot.Asked[Message]) {
 	}
 }
 
-// maxAwaiting is how many questions of one member stay open while a run ends. Older ones are open no more where they were asked.
+// maxAwaiting is how many questions of one member stay open while a run ends. Older ones are open no more
+// where they were asked.
 const maxAwaiting = 3
 
 // await keeps a question until the run has ended.
@@ -253,7 +255,8 @@ func (m *Machine) inherit(id sbr.ID, msg *Message) {
 	}
 }
 
-// duplicate deals with a member that runs the slot as well, in a cluster that has become one with this one. The older one goes on.
+// duplicate deals with a member that runs the slot as well, in a cluster that has become one with this one.
+// The older one goes on.
 func (m *Machine) duplicate(a *other) {
 	p := m.View.Peer(a.id)
 	if !older(m.cfg.Born, m.cfg.Self, p.Born, p.ID) {
@@ -296,8 +299,9 @@ func (m *Machine) reoffered(p *slot.Peer) {
 	}
 }
 
-// departed begins the margin of a member that is gone, or was downed, and that was a candidate, or may have been: one that was asked and did
-// not answer may run the slot, though its tags have not come here yet. A member that has said that nothing of it runs has no margin.
+// departed begins the margin of a member that is gone, or was downed, and that was a candidate, or may have
+// been: one that was asked and did not answer may run the slot, though its tags have not come here yet. A
+// member that has said that nothing of it runs has no margin.
 func (m *Machine) departed(p *slot.Peer) {
 	a := m.known(p.ID)
 	unanswered := m.slot.Phase == slot.Taking && a.tries > 0 && a.answer == 0

@@ -15,15 +15,17 @@ type Config struct {
 	slot.Rules
 	// Born is this member's birth (see Peer).
 	Born int64
-	// FirstRound is where the member's rounds begin. A machine that follows another one of the same incarnation must begin beyond its rounds: a
-	// late answer would count.
+	// FirstRound is where the member's rounds begin. A machine that follows another one of the same
+	// incarnation must begin beyond its rounds: a late answer would count.
 	FirstRound uint64
 	// After is the largest token that is not given any more, where no lease gives them.
 	After uint64
-	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of a cluster that know nothing of each other: when
-	// all members have gone down together without a verdict, nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
+	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of
+	// a cluster that know nothing of each other: when all members have gone down together without a verdict,
+	// nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
 	Floor uint64
-	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on. The rest is left to verdicts. Zero: 40.
+	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on.
+	// The rest is left to verdicts. Zero: 40.
 	CounterBits int
 }
 
@@ -37,17 +39,17 @@ type other struct {
 	// counts as Clear. tries is how often it was asked.
 	answer Kind
 	tries  int
-	// asks: it has asked for the slot, in the round asked at the latest: it has a manager, whether its tags say so
-	// by now or not.
+	// asks: it has asked for the slot, in the round asked at the latest: it has a manager, whether its tags
+	// say so by now or not.
 	asks  bool
 	asked uint64
-	// goes: it has said that it resigns. done: nothing of it runs. What comes until late of no later a round than
-	// went is what it had said before.
+	// goes: it has said that it resigns. done: nothing of it runs. What comes until late of no later a round
+	// than went is what it had said before.
 	goes, done bool
 	went       uint64
 	late       time.Duration
-	// kept is its question to take the slot, until it is repeated: it is answered once this member, too, knows of
-	// no older candidate.
+	// kept is its question to take the slot, until it is repeated: it is answered once this member, too,
+	// knows of no older candidate.
 	kept      *slot.Asked[Message]
 	keptUntil time.Duration
 }
@@ -63,16 +65,18 @@ type Machine struct {
 
 	resigned bool // never again
 	down     bool
-	// patience is until when a successor may ask for the run of a member that resigns; zero: not resigning, or nothing runs.
+	// patience is until when a successor may ask for the run of a member that resigns; zero: not resigning,
+	// or nothing runs.
 	patience time.Duration
 
 	round uint64
 	heard []other // by ID
 	askAt time.Duration
-	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot, and hands over then, so that nobody has to ask
-	// everybody while nothing runs.
+	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot,
+	// and hands over then, so that nobody has to ask everybody while nothing runs.
 	bound bool
-	// notBefore is when taking may begin again after this member has given way to one, gaveWay, that its view does not show as a candidate yet.
+	// notBefore is when taking may begin again after this member has given way to one, gaveWay, that its view
+	// does not show as a candidate yet.
 	notBefore time.Duration
 	gaveWay   sbr.ID
 	// waitUntil is the end of margins that others know of.
@@ -85,7 +89,8 @@ type Machine struct {
 	waiting []waiting
 }
 
-// estate is what the newest run that is known of has left, and the member that has handed it over; empty: this one.
+// estate is what the newest run that is known of has left, and the member that has handed it over; empty:
+// this one.
 type estate struct {
 	token uint64
 	state []byte
@@ -119,8 +124,8 @@ func (m *Machine) Token() uint64 { return m.slot.PresentToken() }
 // Round returns the number of the newest round. Answers to earlier ones do not count.
 func (m *Machine) Round() uint64 { return m.round }
 
-// Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member is sure of its place meanwhile.
-// ok is false where a lease decides, or nothing runs.
+// Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member
+// is sure of its place meanwhile. ok is false where a lease decides, or nothing runs.
 func (m *Machine) Until() (at time.Duration, ok bool) {
 	if m.cfg.UseLease || m.slot.Phase != slot.Active {
 		return 0, false
@@ -128,7 +133,8 @@ func (m *Machine) Until() (at time.Duration, ok bool) {
 	return m.View.Sure + m.cfg.Trust, true
 }
 
-// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next
+// call.
 func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	m.Begin(now)
 	switch e := e.(type) {
@@ -159,7 +165,8 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	return m.Effects()
 }
 
-// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest
+// view.
 func (m *Machine) Tick(now time.Duration) []slot.Effect {
 	m.Begin(now)
 	m.advance()
@@ -193,7 +200,8 @@ func (m *Machine) advance() {
 	}
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing
+// is pending.
 func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	due := func(t time.Duration) {
 		if !ok || t < at {

@@ -81,7 +81,8 @@ func older(born int64, id sbr.ID, thanBorn int64, than sbr.ID) bool {
 // ErrInvalid is wrapped by the errors of Decode.
 var ErrInvalid = errors.New("handover: not a valid message")
 
-// AppendMessage appends the encoding of a message, which is at most MaxState and 60 bytes long. State beyond MaxState is left out.
+// AppendMessage appends the encoding of a message, which is at most MaxState and 60 bytes long. State beyond
+// MaxState is left out.
 func AppendMessage(b []byte, m Message) []byte {
 	m.Wait = max(m.Wait, 0)
 	if len(m.State) > slot.MaxState {
@@ -90,7 +91,8 @@ func AppendMessage(b []byte, m Message) []byte {
 	return codec.Append(b, m.code)
 }
 
-// Decode reads what AppendMessage has written. It returns an error that wraps ErrInvalid for anything else, and never panics.
+// Decode reads what AppendMessage has written. It returns an error that wraps ErrInvalid for anything else,
+// and never panics.
 func Decode(b []byte) (m Message, err error) {
 	if err := codec.Read(b, m.code); err != nil {
 		return Message{}, fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -44,7 +44,8 @@ func TestBound_GoesOnUntilAnOlderCandidateAsksForTheSlot(t *testing.T) {
 	require.Equal(t, slot.Idle, a.m.Phase(), "before it has asked for a run to end it gives way")
 }
 
-// Who has said that nothing speaks against it, and wants the slot now, has to ask for it: until then it is no reason to keep what nobody runs.
+// Who has said that nothing speaks against it, and wants the slot now, has to ask for it: until then it is no
+// reason to keep what nobody runs.
 func TestBound_ARefusalThatComesAfterAYesIsNone(t *testing.T) {
 	hidden := older
 	hidden.Candidate = false

@@ -15,12 +15,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// planned is a cluster in which nothing goes wrong: nothing is lost, nobody stands still, whoever goes says so. But all that is said, done or becomes known
-// takes a moment, and comes in any order. It notes for how long nobody runs the slot.
+// planned is a cluster in which nothing goes wrong: nothing is lost, nobody stands still, whoever goes says
+// so. But all that is said, done or becomes known takes a moment, and comes in any order. It notes for how
+// long nobody runs the slot.
 type planned struct {
 	t     require.TestingT
 	lease bool
-	// takes is how long the next thing takes; gossip, if there is one, how long a question does, or what is new of a member.
+	// takes is how long the next thing takes; gossip, if there is one, how long a question does, or what is
+	// new of a member.
 	takes, gossip func() time.Duration
 	// steady: one member could run the slot all the time, whatever changes of the others.
 	steady bool
@@ -36,7 +38,8 @@ type planned struct {
 	}
 
 	runs, managers uint64
-	// idle is since when nobody runs the slot, and nothing has changed who could; ended when the last run has ended.
+	// idle is since when nobody runs the slot, and nothing has changed who could; ended when the last run has
+	// ended.
 	idle, ended time.Duration
 	// gaps are the times between two runs, longest the longest time since idle.
 	gaps    []time.Duration
@@ -146,7 +149,8 @@ func (p *planned) move(to time.Duration) {
 	p.now = to
 }
 
-// someoneCould reports whether there is a member that could run the slot, and none that is waited for: its run rests, or it is not armed yet.
+// someoneCould reports whether there is a member that could run the slot, and none that is waited for: its
+// run rests, or it is not armed yet.
 func (p *planned) someoneCould() (could bool) {
 	for _, n := range p.nodes {
 		if n.m != nil && (!n.armed || n.m.Phase() == slot.Resting) {
@@ -179,7 +183,8 @@ func (p *planned) node(id sbr.ID) *node {
 	return p.nodes[i]
 }
 
-// add adds members, which all know each other and are armed, each a second younger than the one before. They have no managers.
+// add adds members, which all know each other and are armed, each a second younger than the one before. They
+// have no managers.
 func (p *planned) add(ids string) {
 	for _, id := range ids {
 		n := &node{id: sbr.ID(id), armed: true, known: map[sbr.ID]fact{}, refs: map[uint64]question{}}

@@ -16,8 +16,8 @@ import (
 // hop is how long everything takes in the stories of TestPlanned.
 const hop = 5 * time.Millisecond
 
-// story is a planned change, on the members o, a, b and c, of which o has no manager and a runs the slot: its sentence, what happens, and where the slot runs
-// in the end.
+// story is a planned change, on the members o, a, b and c, of which o has no manager and a runs the slot: its
+// sentence, what happens, and where the slot runs in the end.
 type story struct {
 	name, sentence string
 	tell           func(p *planned)
@@ -63,8 +63,8 @@ var stories = []story{
 	}, "b"},
 }
 
-// Between two runs is one answer. With a lease there are two requests and their answers as well: it is given back before, and asked for after that; and
-// where it was asked for already, that has to be given up.
+// Between two runs is one answer. With a lease there are two requests and their answers as well: it is given
+// back before, and asked for after that; and where it was asked for already, that has to be given up.
 func TestPlanned(t *testing.T) {
 	for _, s := range stories {
 		for _, lease := range []bool{false, true} {
@@ -88,10 +88,12 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// most is how many moments pass at most until the slot runs again, after the last run has ended and the last change of who could run it.
+// most is how many moments pass at most until the slot runs again, after the last run has ended and the last
+// change of who could run it.
 const most = 8
 
-// Whatever members join, leave, start and stop managers, in whatever order all hear of it: as long as nothing goes wrong, no rule's pause is in the way.
+// Whatever members join, leave, start and stop managers, in whatever order all hear of it: as long as nothing
+// goes wrong, no rule's pause is in the way.
 func TestProperty_PlannedGap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const moment = 10 * time.Millisecond
@@ -132,8 +134,9 @@ func TestProperty_PlannedGap(t *testing.T) {
 	})
 }
 
-// A question is gossiped, which takes long; its answer is not. Beside a member that could run the slot all the time, at most one is waited for while nobody runs it,
-// whatever the others do: several stop, start again, leave, in the middle of each other's changes.
+// A question is gossiped, which takes long; its answer is not. Beside a member that could run the slot all
+// the time, at most one is waited for while nobody runs it, whatever the others do: several stop, start
+// again, leave, in the middle of each other's changes.
 func TestProperty_PlannedGapBesideOneThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const moment, question = 10 * time.Millisecond, 200 * time.Millisecond

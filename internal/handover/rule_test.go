@@ -12,8 +12,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// config is what the members of a test have in common: DefaultConfig with short names for its times. Nothing starts for 20 s after a member is gone, and a run
-// without a lease goes on for 26.25 s after its member was last sure.
+// config is what the members of a test have in common: DefaultConfig with short names for its times. Nothing
+// starts for 20 s after a member is gone, and a run without a lease goes on for 26.25 s after its member was
+// last sure.
 func config(id sbr.ID, born int64) handover.Config {
 	cfg := handover.DefaultConfig()
 	cfg.Self, cfg.Born, cfg.NumberOfRetries = id, born, 3
@@ -131,7 +132,8 @@ func TestMargin_OfWhoAskedBeforeItsTagsArrived(t *testing.T) {
 	require.Equal(t, 20*time.Second, a.m.Status().Until)
 }
 
-// The answer "it runs here" was on its way when its sender was downed, and no tag of its slot had come before (seed 555018).
+// The answer "it runs here" was on its way when its sender was downed, and no tag of its slot had come before
+// (seed 555018).
 func TestMargin_OfWhoWasAskedAndDidNotAnswer(t *testing.T) {
 	for name, answered := range map[string]bool{"silent": false, "it runs nothing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +184,8 @@ func TestClaim_AnUnreachableNewcomerCausesNoStorm(t *testing.T) {
 	}
 }
 
-// A member gives way only when it consents. One that gave way to a question that it keeps would take the slot again with each event, and ask
-// everybody each time: a storm of messages (seed 865338).
+// A member gives way only when it consents. One that gave way to a question that it keeps would take the slot
+// again with each event, and ask everybody each time: a storm of messages (seed 865338).
 func TestClaim_NobodyGivesWayToAQuestionThatIsKept(t *testing.T) {
 	far, asker := further, older
 	far.Unreachable = true
@@ -381,7 +383,8 @@ func TestMargin_AnUnreachableMemberIsWaitedForUntilAVerdict(t *testing.T) {
 	}
 }
 
-// A member that started while others were cut off has never heard of them: those that know of them answer for them.
+// A member that started while others were cut off has never heard of them: those that know of them answer for
+// them.
 func TestConsent_NotWhileAMemberThatMayRunItCannotBeReached(t *testing.T) {
 	far := younger
 	far.Unreachable = true

@@ -27,7 +27,8 @@ func (m *Machine) tryLease() {
 	}
 }
 
-// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it is its turn: it will not give the lease up unasked.
+// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it
+// is its turn: it will not give the lease up unasked.
 func (m *Machine) answeredAfterAll() bool {
 	return m.anyOther(func(_ *slot.Peer, a other) bool { return a.answer == Running || a.answer == Refuse })
 }
@@ -98,8 +99,8 @@ func (m *Machine) successor() bool {
 	return m.anyOther(func(p *slot.Peer, _ other) bool { return p.Candidate && !p.Unreachable && m.stays(p) })
 }
 
-// claim asks members that were not there when the run began: they may run the slot as well, in a cluster that has just become one with
-// this. The older of the two goes on.
+// claim asks members that were not there when the run began: they may run the slot as well, in a cluster that
+// has just become one with this. The older of the two goes on.
 func (m *Machine) claim() {
 	if !m.claims() {
 		return
@@ -153,7 +154,8 @@ func (m *Machine) runEnded(e slot.RunEnded) {
 	}
 }
 
-// rest starts the next run where the last one ended by itself. As with a run, an older candidate has to ask for the slot.
+// rest starts the next run where the last one ended by itself. As with a run, an older candidate has to ask
+// for the slot.
 func (m *Machine) rest() {
 	switch {
 	case m.over() || m.leaving() || !m.Trusted():
@@ -191,8 +193,8 @@ func (m *Machine) handedOver(w waiting) {
 	m.Emit(slot.Answer[Message]{Ref: w.ref, Message: a})
 }
 
-// lend lets another member through and returns what it is to have of the last run: nil where a newer run is known of, or may have been. Whoever was let
-// through before may have run the slot.
+// lend lets another member through and returns what it is to have of the last run: nil where a newer run is
+// known of, or may have been. Whoever was let through before may have run the slot.
 func (m *Machine) lend(to sbr.ID) []byte {
 	if m.lent != "" && m.lent != to || m.estate.token < m.maxToken {
 		m.estate = estate{}

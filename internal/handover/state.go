@@ -17,9 +17,9 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// AppendState writes everything that decides how the machine will behave.
-// Times are relative to the last call. The numbers of rounds, attempts and questions are left out, and how often a member was asked where that only says when
-// something is explained; tokens are not.
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last
+// call. The numbers of rounds, attempts and questions are left out, and how often a member was asked where
+// that only says when something is explained; tokens are not.
 func (m *Machine) AppendState(c slot.Writer) {
 	c.Uint(uint64(m.slot.Phase))
 	c.Flags(m.resigned, m.down, m.slot.InFlight, m.slot.Held, m.slot.Lost, m.bound)
@@ -88,7 +88,8 @@ func (o *other) since(round uint64) uint64 {
 type Status struct {
 	// Asked are the members whose consent is missing, in order.
 	Asked []sbr.ID
-	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited for.
+	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited
+	// for.
 	Until time.Duration
 	// Resigned: the slot is never run here again.
 	Resigned bool

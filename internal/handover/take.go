@@ -9,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// mine reports whether the slot is this member's, as far as its view goes: it is the oldest candidate that stays.
+// mine reports whether the slot is this member's, as far as its view goes: it is the oldest candidate that
+// stays.
 func (m *Machine) mine() bool {
 	if !m.View.Armed || m.over() || m.leaving() {
 		return false
@@ -26,7 +27,8 @@ func (m *Machine) mine() bool {
 // over reports whether this member runs nothing any more.
 func (m *Machine) over() bool { return m.resigned || m.down }
 
-// stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to say that it does not.
+// stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to
+// say that it does not.
 func (m *Machine) stays(p *slot.Peer) bool { return !p.Leaving && !p.Down && !m.known(p.ID).goes }
 
 // leaving reports whether this member's own node is on its way out.
@@ -91,7 +93,8 @@ func (m *Machine) find(id sbr.ID) (int, bool) {
 	return slices.BinarySearchFunc(m.heard, id, func(o other, id sbr.ID) int { return cmp.Compare(o.id, id) })
 }
 
-// goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask for it, and one that resigns hands it over.
+// goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask
+// for it, and one that resigns hands it over.
 func (m *Machine) goesOn() bool {
 	if !m.bound {
 		return m.mine()
@@ -99,7 +102,8 @@ func (m *Machine) goesOn() bool {
 	return m.View.Armed && !m.down && (!m.resigned || m.Now < m.patience)
 }
 
-// pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage when nothing is in the way.
+// pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage
+// when nothing is in the way.
 func (m *Machine) pursue() {
 	if !m.goesOn() {
 		m.yield("", "an older candidate is there")
@@ -146,7 +150,8 @@ func (m *Machine) askNew() {
 	}
 }
 
-// askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one answer and no more.
+// askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one
+// answer and no more.
 func (m *Machine) askRunners() {
 	for _, p := range m.others() {
 		if a := m.other(p.ID); a.answer == Running {
@@ -221,8 +226,9 @@ func (m *Machine) startNext() {
 	m.explain(slot.TopicStuck, "nothing starts: there is no token after %d; a member has a wrong one, stop the managers of all members and start them again", uint64(slot.MaxToken))
 }
 
-// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds, with so many counter bits: the seconds since 2026, which last until 2094, before
-// those that are left. With the default that is room for 512 runs a second, with 29 for one in four seconds.
+// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds, with so many counter
+// bits: the seconds since 2026, which last until 2094, before those that are left. With the default that is
+// room for 512 runs a second, with 29 for one in four seconds.
 func FloorAt(unix int64, bits int) uint64 {
 	const begin, clockBits = 1767225600, 31 // 2026-01-01
 	seconds := uint64(max(unix-begin, 0))
@@ -256,7 +262,8 @@ func (m *Machine) yield(to sbr.ID, why string) {
 	}
 }
 
-// recognise ends the pause of a member that has given way once its view shows for whom: as a candidate, or as one that does not stay.
+// recognise ends the pause of a member that has given way once its view shows for whom: as a candidate, or as
+// one that does not stay.
 func (m *Machine) recognise() {
 	if p := m.View.Peer(m.gaveWay); p != nil && (p.Candidate || !m.stays(p)) {
 		m.gaveWay, m.notBefore = "", m.Now

@@ -1,6 +1,7 @@
 // Package inbox is the queue of a goroutine that owns some state: others post what it shall do.
 //
-// Posting never blocks and keeps the order. Nothing bounds the queue: whoever posts on behalf of others bounds them.
+// Posting never blocks and keeps the order. Nothing bounds the queue: whoever posts on behalf of others
+// bounds them.
 package inbox
 
 import "sync"
@@ -48,7 +49,8 @@ func (b *Inbox) Len() int {
 	return len(b.queue)
 }
 
-// Close drops everything, now and later: the owner has ended, but who posts may go on for as long as the process.
+// Close drops everything, now and later: the owner has ended, but who posts may go on for as long as the
+// process.
 func (b *Inbox) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

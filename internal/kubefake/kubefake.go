@@ -1,5 +1,5 @@
-// Package kubefake emulates the leases API of a kube-apiserver, for tests. What it answers to a conditional write was seen on a real API
-// server first: the contract in test/kubernetes runs against both.
+// Package kubefake emulates the leases API of a kube-apiserver, for tests. What it answers to a conditional
+// write was seen on a real API server first: the contract in test/kubernetes runs against both.
 package kubefake
 
 import (
@@ -24,8 +24,8 @@ import (
 // Object is an object of the API as JSON has it.
 type Object = map[string]any
 
-// API is the leases API of one namespace with the optimistic concurrency of the real one. Its exported fields but Hook and After are
-// read and changed inside of [API.With].
+// API is the leases API of one namespace with the optimistic concurrency of the real one. Its exported fields
+// but Hook and After are read and changed inside of [API.With].
 type API struct {
 	*httptest.Server
 	Namespaces []string

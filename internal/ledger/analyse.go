@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Pause is the longest time between two attempts of a run that is writing. A run that is silent for longer is not writing in between:
-// it may be stopped, or cut off.
+// Pause is the longest time between two attempts of a run that is writing. A run that is silent for longer is
+// not writing in between: it may be stopped, or cut off.
 const Pause = time.Second
 
 // Report is what a ledger says about the runs that wrote to it.
@@ -22,14 +22,15 @@ type Report struct {
 	Violations []Violation
 	// Shared are tokens that runs on several members had: no fence can tell those apart.
 	Shared []SharedToken
-	// Overlaps are the times at which two runs wrote to one resource, or tried to, in order of their beginning. Without a fence all of
-	// that would have been written.
+	// Overlaps are the times at which two runs wrote to one resource, or tried to, in order of their
+	// beginning. Without a fence all of that would have been written.
 	Overlaps []Overlap
 	// Overlap sums their times. Refused is how many attempts the fence refused within them.
 	Overlap Sum
 	// Changes are the changes of owner, in order of the new one's beginning.
 	Changes []Change
-	// Planned is the time without work at those where the old run had said that it stops, Unplanned at all others.
+	// Planned is the time without work at those where the old run had said that it stops, Unplanned at all
+	// others.
 	Planned   Spread
 	Unplanned Spread
 }
@@ -50,7 +51,8 @@ type SharedToken struct {
 	Members  []string
 }
 
-// Overlap is a time at which two runs or more wrote to one resource. It has no length where one attempt falls into another run's work.
+// Overlap is a time at which two runs or more wrote to one resource. It has no length where one attempt falls
+// into another run's work.
 type Overlap struct {
 	Resource string
 	From     time.Duration
@@ -71,11 +73,13 @@ type Change struct {
 	Resource string
 	From     string // the members
 	To       string
-	// At is the time of the new run's first accepted work, Gap the time since the old one's last work before that.
+	// At is the time of the new run's first accepted work, Gap the time since the old one's last work before
+	// that.
 	At  time.Duration
 	Gap time.Duration
-	// Ended is the time of the old run's last accepted entry before that, Began that of the new one's first, whatever they say. Between
-	// them nothing ran: what a run does between two entries of its own does not count. Began is the earlier one where runs interleave.
+	// Ended is the time of the old run's last accepted entry before that, Began that of the new one's first,
+	// whatever they say. Between them nothing ran: what a run does between two entries of its own does not
+	// count. Began is the earlier one where runs interleave.
 	Ended time.Duration
 	Began time.Duration
 	// Planned: the old run had written a stop before.
@@ -90,8 +94,8 @@ type Spread struct {
 	Max time.Duration
 }
 
-// Analyse reads lines that are in order of time, as Read returns them. The order of what it lists is that of the resources' names, and
-// of time within one.
+// Analyse reads lines that are in order of time, as Read returns them. The order of what it lists is that of
+// the resources' names, and of time within one.
 func Analyse(lines []Line) Report {
 	r := Report{Lines: len(lines)}
 	resources := map[string][]Line{}
@@ -239,8 +243,8 @@ func between(lines []Line, from, to time.Duration) []Line {
 	return lines[first:next]
 }
 
-// changes returns where a run did its first accepted work after another one had. Of runs that interleave only the first work of each
-// is a change.
+// changes returns where a run did its first accepted work after another one had. Of runs that interleave only
+// the first work of each is a change.
 func changes(lines []Line) (all []Change) {
 	type state struct {
 		worked      time.Duration

@@ -131,8 +131,8 @@ func (w twin) sameRun(a, b Line) bool {
 	return a.Resource == b.Resource && a.Member == b.Member && a.Run == b.Run && a.Token == b.Token
 }
 
-// writing reports whether the run of l is writing at a moment: it has an attempt at or before that, one at or after that, and no
-// longer pause around it.
+// writing reports whether the run of l is writing at a moment: it has an attempt at or before that, one at or
+// after that, and no longer pause around it.
 func (w twin) writing(l Line, moment time.Duration) bool {
 	before, after := time.Duration(-1), time.Duration(-1)
 	for _, o := range w.lines {
@@ -196,8 +196,8 @@ func (w twin) violations() (all []Violation) {
 	return all
 }
 
-// changes finds the first accepted work of each run, and for each but the first one the last work before it of the run that began
-// before it.
+// changes finds the first accepted work of each run, and for each but the first one the last work before it
+// of the run that began before it.
 func (w twin) changes(resource string) (all []Change) {
 	var firsts []Line
 	for i, l := range w.lines {

@@ -1,5 +1,6 @@
-// Package ledger is a real external resource for tests on several hosts: an append-only file behind HTTP, with a fence. Each run of
-// whatever must run exactly once writes to it every few milliseconds, and the file tells afterwards what happened.
+// Package ledger is a real external resource for tests on several hosts: an append-only file behind HTTP,
+// with a fence. Each run of whatever must run exactly once writes to it every few milliseconds, and the file
+// tells afterwards what happened.
 //
 //	s, err := ledger.Open("rounds.jsonl")
 //	defer s.Close()
@@ -18,15 +19,17 @@
 //
 // # Guarantees
 //
-//   - One line for each attempt that reached the server, refused ones included, in the order in which they were decided. Times are the
-//     server's own monotonic clock, and strictly grow; no clock of a writer matters.
-//   - Accepted lines of a resource never have a smaller token after a larger one: decision and line are one step. Analyse does not
-//     take that for granted.
+//   - One line for each attempt that reached the server, refused ones included, in the order in which they
+//     were decided. Times are the server's own monotonic clock, and strictly grow; no clock of a writer
+//     matters.
+//   - Accepted lines of a resource never have a smaller token after a larger one: decision and line are one
+//     step. Analyse does not take that for granted.
 //
 // # Non-guarantees
 //
 //   - An attempt that did not reach the server is not in the file. A Writer counts those.
-//   - The server does not go on from an older file: its clock and its fences begin anew, so the file must be new.
+//   - The server does not go on from an older file: its clock and its fences begin anew, so the file must be
+//     new.
 //
 // # Assumptions
 //

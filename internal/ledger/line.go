@@ -60,8 +60,8 @@ type Line struct {
 	Entry
 }
 
-// Read reads lines as the server writes them. It returns those before the first that is none, cut off or not in order of time, and
-// the error names its number.
+// Read reads lines as the server writes them. It returns those before the first that is none, cut off or not
+// in order of time, and the error names its number.
 func Read(r io.Reader) ([]Line, error) {
 	var lines []Line
 	in := bufio.NewReader(r)

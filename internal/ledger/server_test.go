@@ -132,7 +132,8 @@ func TestServer_AFileThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "503")
 }
 
-// A line is written inside of its fence: while that of one owner is on its way to the file, the next owner waits at the fence.
+// A line is written inside of its fence: while that of one owner is on its way to the file, the next owner
+// waits at the fence.
 func TestServer_DecisionAndLineAreOneStep(t *testing.T) {
 	s, _ := open(t)
 	answers := make(chan error)

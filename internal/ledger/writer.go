@@ -28,7 +28,8 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// Append sends one entry. The error wraps fence.ErrStale if the fence refused it. After any other error it may have been written.
+// Append sends one entry. The error wraps fence.ErrStale if the fence refused it. After any other error it
+// may have been written.
 func (c Client) Append(ctx context.Context, token uint64, e Entry) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -88,7 +89,8 @@ func (c Client) do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Writer is a run that works: it writes all the time, and goes on when it is refused, because what is measured is who tries.
+// Writer is a run that works: it writes all the time, and goes on when it is refused, because what is
+// measured is who tries.
 type Writer struct {
 	Client Client
 	// Entry says who writes to what; Seq and Kind are the Writer's own.
@@ -97,8 +99,9 @@ type Writer struct {
 	Token uint64
 	// Every is the time between two entries. Zero: DefaultEvery.
 	Every time.Duration
-	// Check is asked before each pause, after which an entry is written: the pause is the work that takes its time between the look and the
-	// write. The run ends when it returns an error. Nil: only the end of its context ends a run.
+	// Check is asked before each pause, after which an entry is written: the pause is the work that takes its
+	// time between the look and the write. The run ends when it returns an error. Nil: only the end of its
+	// context ends a run.
 	Check func() error
 }
 
@@ -110,8 +113,8 @@ type Stats struct {
 	Last   error
 }
 
-// Run writes a start, work every so often until ctx ends or Check says no, and a stop. An entry that fails is not repeated: the next one follows.
-// The stop is sent after the end of ctx and bounded by a second.
+// Run writes a start, work every so often until ctx ends or Check says no, and a stop. An entry that fails is
+// not repeated: the next one follows. The stop is sent after the end of ctx and bounded by a second.
 func (w Writer) Run(ctx context.Context) Stats {
 	every := w.Every
 	if every == 0 {

@@ -26,13 +26,13 @@ type Client struct {
 	held <-chan struct{}
 
 	mu sync.Mutex
-	// sent are the nonces that left in a write with a holder; freeing and tidied those of writes without one, sent by a
-	// Release and by the lease itself.
+	// sent are the nonces that left in a write with a holder; freeing and tidied those of writes without one,
+	// sent by a Release and by the lease itself.
 	sent, freeing, tidied map[string]bool
 }
 
-// Open returns a client with a lease over store. Its index, less than 63, is its name in verdicts; lives tells apart the lives
-// of one index. Options.Nonce is replaced.
+// Open returns a client with a lease over store. Its index, less than 63, is its name in verdicts; lives
+// tells apart the lives of one index. Options.Nonce is replaced.
 func (h *History) Open(index, lives int, store lease.Store, s lease.Settings, o lease.Options) (*Client, error) {
 	c := &Client{
 		history: h, index: index, owner: fmt.Sprintf("c%d.%d", index, lives),
@@ -66,7 +66,8 @@ func (c *Client) begin(ctx context.Context) (context.Context, int64) {
 	return context.WithValue(ctx, inOperation{}, true), c.history.now()
 }
 
-// Acquire records a plain Acquire, or one with a verdict that lets survivors go on and builds on the record seen last.
+// Acquire records a plain Acquire, or one with a verdict that lets survivors go on and builds on the record
+// seen last.
 func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) sbr.Outcome {
 	in := input{action: acquire, who: c.owner}
 	var p lease.Proposal

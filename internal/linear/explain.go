@@ -8,7 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// stuck says in a few lines how far an explanation got: its last steps, and the calls of which one would have to be next.
+// stuck says in a few lines how far an explanation got: its last steps, and the calls of which one would have
+// to be next.
 func stuck(m porcupine.Model, info porcupine.LinearizationInfo, all []porcupine.Operation) string {
 	longest := longestOf(info)
 	state := m.Init()

@@ -20,8 +20,9 @@ import (
 type Options struct {
 	// Expiring says that holders may expire in this run.
 	Expiring bool
-	// Tokens, where holders expire, returns the tokens under which writes with a nonce were committed: an attempt may have
-	// been granted and replaced again before it was answered with Held. Nil: that does not happen.
+	// Tokens, where holders expire, returns the tokens under which writes with a nonce were committed: an
+	// attempt may have been granted and replaced again before it was answered with Held. Nil: that does not
+	// happen.
 	Tokens func(nonce string) []uint64
 }
 
@@ -99,8 +100,9 @@ func (h *History) operations() []porcupine.Operation {
 	return append(all, porcupine.Operation{ClientId: h.clients, Input: input{action: end}, Call: last, Output: output{}, Return: last + 1})
 }
 
-// Check reports an error if the history cannot be explained, or if no explanation was found within the timeout.
-// The error names a file in dir (empty: the folder for temporary files), which shows the history in a browser.
+// Check reports an error if the history cannot be explained, or if no explanation was found within the
+// timeout. The error names a file in dir (empty: the folder for temporary files), which shows the history in
+// a browser.
 func (h *History) Check(timeout time.Duration, dir string) error {
 	m, all := model(h.opts.Expiring), h.operations()
 	ops, ok := narrow(all)
@@ -135,8 +137,8 @@ func picture(m porcupine.Model, info porcupine.LinearizationInfo, dir string) (s
 // Keeper is a test: *testing.T.
 type Keeper interface{ ArtifactDir() string }
 
-// Artifacts is the folder in which go test keeps what t leaves behind, if it was asked to with -artifacts. Else it is empty:
-// what lies in the folder of the test would be gone with it.
+// Artifacts is the folder in which go test keeps what t leaves behind, if it was asked to with -artifacts.
+// Else it is empty: what lies in the folder of the test would be gone with it.
 func Artifacts(t Keeper) string {
 	if asked := flag.Lookup("test.artifacts"); asked != nil && asked.Value.String() == "true" {
 		return t.ArtifactDir()

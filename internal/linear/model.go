@@ -19,7 +19,8 @@ const (
 	look
 	// lost is the end of a grant that its owner has not asked for.
 	lost
-	// lateGrant is a grant nobody was told of. lateFree is the undoing of one, or a release nobody was told of.
+	// lateGrant is a grant nobody was told of. lateFree is the undoing of one, or a release nobody was told
+	// of.
 	lateGrant
 	lateFree
 	// end is the end of the history: what has not happened before it never happened.
@@ -92,8 +93,8 @@ type state struct {
 	ended  bool
 }
 
-// model is the sequential lease. With expiring a holder may be replaced, or lose, at any time, as time is no part of it;
-// what then must not be is that its Check says yes.
+// model is the sequential lease. With expiring a holder may be replaced, or lose, at any time, as time is no
+// part of it; what then must not be is that its Check says yes.
 func model(expiring bool) porcupine.Model {
 	m := rules{expiring}
 	return porcupine.Model{
@@ -168,7 +169,8 @@ func (m rules) acquired(s state, in input, out output) (state, bool) {
 	return s, in.verdict && in.base != s.token
 }
 
-// granted is s after the write of an acquire. A grant that its owner does not know of leaves a belief it already has.
+// granted is s after the write of an acquire. A grant that its owner does not know of leaves a belief it
+// already has.
 func (s state) granted(in input, b belief) state {
 	if s.holder != in.who {
 		s.since, s.belief = s.token+1, b
@@ -189,8 +191,8 @@ func (m rules) released(s state, in input, out output) (state, bool) {
 	switch out.released {
 	case wasReleased:
 		if !mine {
-			// An earlier write of its own, which was in doubt, or whoever replaced it, was faster than the one it sent. It cannot
-			// know, and what it says is true: the lease names it no more.
+			// An earlier write of its own, which was in doubt, or whoever replaced it, was faster than the
+			// one it sent. It cannot know, and what it says is true: the lease names it no more.
 			return s, in.sent
 		}
 		s.holder = ""

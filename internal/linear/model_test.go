@@ -156,7 +156,8 @@ func TestModel_WhereHoldersExpire(t *testing.T) {
 	require.Error(t, check(func(s story) { late(s); s.look("a", 2) }))
 }
 
-// What is in flight together may have happened in any order; what was answered before something was called may not.
+// What is in flight together may have happened in any order; what was answered before something was called
+// may not.
 func TestModel_RealTime(t *testing.T) {
 	h := New(Options{})
 	in := input{action: acquire, who: "a", nonce: "1"}

@@ -9,9 +9,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A lease only moves on: each grant has a larger token, and a lease that was freed is not held again under the same one. So
-// most answers say where in that order they belong, and the times between which they took place can be narrowed before the
-// search. That changes no result (see the tests); without it, a search through thirty clients in flight may take for ever.
+// A lease only moves on: each grant has a larger token, and a lease that was freed is not held again under
+// the same one. So most answers say where in that order they belong, and the times between which they took
+// place can be narrowed before the search. That changes no result (see the tests); without it, a search
+// through thirty clients in flight may take for ever.
 
 // stage counts what a lease goes through: held under token t is 2t, free after that is 2t+1.
 type stage uint64
@@ -30,7 +31,8 @@ type span struct{ from, to stage }
 
 var anywhere = span{0, math.MaxUint64}
 
-// narrow returns what is left of ops, with shorter intervals. ok is false if an interval is empty: then nothing explains ops.
+// narrow returns what is left of ops, with shorter intervals. ok is false if an interval is empty: then
+// nothing explains ops.
 func narrow(ops []porcupine.Operation) (left []porcupine.Operation, ok bool) {
 	ops = slices.DeleteFunc(slices.Clone(ops), alwaysPossible(ops))
 	spans := spansOf(ops)

@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whatever is narrowed away must not change the result: random histories of one lease, some with a wrong answer, are judged
-// with and without.
+// Whatever is narrowed away must not change the result: random histories of one lease, some with a wrong
+// answer, are judged with and without.
 func TestNarrow_ChangesNoResult(t *testing.T) {
 	judged := map[porcupine.CheckResult]int{}
 	for seed := range uint64(3000) {
@@ -36,7 +36,8 @@ func TestNarrow_ChangesNoResult(t *testing.T) {
 	require.Greater(t, judged[porcupine.Illegal], 200)
 }
 
-// fiction invents a history: a lease goes its way, one step each ten ticks, and each step was under way for a while around it.
+// fiction invents a history: a lease goes its way, one step each ten ticks, and each step was under way for a
+// while around it.
 func fiction(random *rand.Rand, expiring bool) *History {
 	h, m, s := New(Options{Expiring: expiring}), rules{expiring}, state{}
 	var ops []porcupine.Operation

@@ -8,8 +8,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Play makes the client do steps random operations, and look after each. One of three is in a hurry: it is given up after
-// some part of haste. before is called ahead of each. Whoever may hold the lease soon gives it up, so that others get it.
+// Play makes the client do steps random operations, and look after each. One of three is in a hurry: it is
+// given up after some part of haste. before is called ahead of each. Whoever may hold the lease soon gives it
+// up, so that others get it.
 func (c *Client) Play(ctx context.Context, random *rand.Rand, steps int, haste time.Duration, before func()) {
 	mine := false
 	for range steps {
@@ -40,7 +41,8 @@ func (c *Client) play(ctx context.Context, random *rand.Rand, haste time.Duratio
 	}
 }
 
-// survivors proposes who goes on: those of the last verdict seen, but for one at the most. The first verdict lists everybody.
+// survivors proposes who goes on: those of the last verdict seen, but for one at the most. The first verdict
+// lists everybody.
 func (c *Client) survivors(random *rand.Rand) []sbr.ID {
 	all := set(1)<<63 - 1
 	if v := c.seen.Verdict; v != nil {

@@ -30,8 +30,8 @@ func (t tap) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	return w.Watch(ctx, fn)
 }
 
-// sends is called before a write leaves. One without a holder frees the grant of its nonce; what is not part of an operation
-// is the lease's own tidying up.
+// sends is called before a write leaves. One without a holder frees the grant of its nonce; what is not part
+// of an operation is the lease's own tidying up.
 func (c *Client) sends(r lease.Record, inOperation bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

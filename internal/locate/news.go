@@ -21,8 +21,8 @@ const maxSlots = 4096
 type kind byte
 
 const (
-	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all that it was asked
-	// for, or those before next if that is not zero.
+	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all that it was
+	// asked for, or those before next if that is not zero.
 	newsRuns kind = iota + 1
 	// newsEnded: the runs of the slots are over, or must end.
 	newsEnded

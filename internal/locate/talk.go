@@ -14,8 +14,8 @@ import (
 const (
 	// answerTimeout is how long the answer to a request may take.
 	answerTimeout = 2 * time.Second
-	// askFirst and askAtMost bound the pause between two requests while something is not known: each costs the
-	// whole cluster a message. askAtLeast does where a caller cannot wait.
+	// askFirst and askAtMost bound the pause between two requests while something is not known: each costs
+	// the whole cluster a message. askAtLeast does where a caller cannot wait.
 	askFirst   = time.Second
 	askAtMost  = 30 * time.Second
 	askAtLeast = 250 * time.Millisecond

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Log is a log. The zero Log is empty. It is safe for concurrent use. It is what a handler writes to, or it makes a Logger.
+// Log is a log. The zero Log is empty. It is safe for concurrent use. It is what a handler writes to, or it
+// makes a Logger.
 type Log struct {
 	mu      sync.Mutex
 	records []string

@@ -1,7 +1,7 @@
 // Package patience counts time in which this process ran.
 //
-// A process that is stopped (a paused virtual machine, SIGSTOP) finds every timer over when it goes on. For a limit on somebody else that is wrong: he may
-// have stood still as well, or not have begun.
+// A process that is stopped (a paused virtual machine, SIGSTOP) finds every timer over when it goes on. For a
+// limit on somebody else that is wrong: he may have stood still as well, or not have begun.
 //
 // # Guarantees
 //
@@ -20,7 +20,8 @@ import (
 // steps is into how many parts a limit is cut. A ticker does not make up for ticks that nobody took.
 const steps = 10
 
-// WithTimeout is context.WithTimeoutCause, but for the time in which this process does not run. d must be more than zero.
+// WithTimeout is context.WithTimeoutCause, but for the time in which this process does not run. d must be
+// more than zero.
 func WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -42,7 +42,8 @@ func TestHandle_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// A read that fails, as while the network is down, does not end the server, and a ping that is over leaves nothing behind.
+// A read that fails, as while the network is down, does not end the server, and a ping that is over leaves
+// nothing behind.
 func TestServer_OutlivesErrors(t *testing.T) {
 	s, err := Listen(Options{Addr: "127.0.0.1:0"})
 	require.NoError(t, err)

@@ -46,8 +46,8 @@ type Server struct {
 
 var _ downing.Prober = (*Server)(nil)
 
-// Listen opens the port and starts to take in datagrams. Nobody is answered before Announce. Errors: ErrPortInUse, and an address
-// that cannot be listened on.
+// Listen opens the port and starts to take in datagrams. Nobody is answered before Announce. Errors:
+// ErrPortInUse, and an address that cannot be listened on.
 func Listen(o Options) (*Server, error) {
 	addr, err := net.ResolveUDPAddr("udp", o.Addr)
 	if err != nil {
@@ -72,8 +72,8 @@ func Listen(o Options) (*Server, error) {
 // Addr is where the server listens.
 func (s *Server) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// Announce implements downing.Prober: from now on the probes for id are answered, and those for any other incarnation no more.
-// The tag is the port, in base 36.
+// Announce implements downing.Prober: from now on the probes for id are answered, and those for any other
+// incarnation no more. The tag is the port, in base 36.
 func (s *Server) Announce(id sbr.ID) (tag string) {
 	name := string(id)
 	s.self.Store(&name)

@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// long is a bound for a loaded machine: an answer takes far less than a millisecond. short is enough to see that none comes.
+// long is a bound for a loaded machine: an answer takes far less than a millisecond. short is enough to see
+// that none comes.
 const (
 	long  = 10 * time.Second
 	short = 100 * time.Millisecond

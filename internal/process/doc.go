@@ -1,5 +1,5 @@
-// Package process runs children for tests: real servers and agents that are killed, paused and continued, and that never outlive whoever
-// started them.
+// Package process runs children for tests: real servers and agents that are killed, paused and continued, and
+// that never outlive whoever started them.
 //
 //	thread := process.NewThread()
 //	defer thread.Close()
@@ -9,7 +9,8 @@
 // # Guarantees
 //
 //   - On Linux a child dies with the process that started it, even if that one is killed.
-//   - On Unix a child has a process group of its own: a Ctrl-C on the terminal is for the parent, and Kill ends what the child has started.
+//   - On Unix a child has a process group of its own: a Ctrl-C on the terminal is for the parent, and Kill
+//     ends what the child has started.
 //   - Whatever a child writes is in its log file; a restart appends.
 //
 // # Non-guarantees

@@ -32,7 +32,8 @@ type Command struct {
 	Log string
 }
 
-// Process is a started child. Its methods may be called from several goroutines; those of a nil Process treat it as one that has ended.
+// Process is a started child. Its methods may be called from several goroutines; those of a nil Process treat
+// it as one that has ended.
 type Process struct {
 	command Command
 	logFrom int64
@@ -42,7 +43,8 @@ type Process struct {
 	exited  chan struct{}
 }
 
-// Start starts a child from the thread. An error is returned when there is no such program, or the log cannot be written.
+// Start starts a child from the thread. An error is returned when there is no such program, or the log cannot
+// be written.
 func Start(t *Thread, c Command) (*Process, error) {
 	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -129,8 +131,8 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// KillAll is Kill for a process whose children are in groups of their own, as those of PostgreSQL: on Linux it returns when
-// they are gone as well.
+// KillAll is Kill for a process whose children are in groups of their own, as those of PostgreSQL: on Linux
+// it returns when they are gone as well.
 func (p *Process) KillAll() {
 	if p == nil {
 		return

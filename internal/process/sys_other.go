@@ -4,7 +4,8 @@ package process
 
 import "syscall"
 
-// These systems have no such signals: sending one returns an error, which is what a caller of Pause should see.
+// These systems have no such signals: sending one returns an error, which is what a caller of Pause should
+// see.
 const (
 	pauseSignal    = syscall.Signal(-1)
 	continueSignal = syscall.Signal(-1)

@@ -2,9 +2,9 @@ package process
 
 import "runtime"
 
-// Thread starts children. The kernel sends the parent-death signal when the *thread* that forked dies, and Go lets a thread die with a
-// goroutine that locked it, which tests in network namespaces do: any other thread could take the children along. Its methods may be
-// called from several goroutines.
+// Thread starts children. The kernel sends the parent-death signal when the *thread* that forked dies, and Go
+// lets a thread die with a goroutine that locked it, which tests in network namespaces do: any other thread
+// could take the children along. Its methods may be called from several goroutines.
 type Thread struct {
 	calls chan func()
 	ended chan struct{}
@@ -16,8 +16,9 @@ func NewThread() *Thread {
 	return t
 }
 
-// NewThreadIn returns a thread that has run enter: one that enters a network namespace has its children, and the sockets that [Thread.Do]
-// opens, there. Nobody else ever runs on it: it ends with Close. The error is that of enter.
+// NewThreadIn returns a thread that has run enter: one that enters a network namespace has its children, and
+// the sockets that [Thread.Do] opens, there. Nobody else ever runs on it: it ends with Close. The error is
+// that of enter.
 func NewThreadIn(enter func() error) (*Thread, error) {
 	t := &Thread{calls: make(chan func()), ended: make(chan struct{})}
 	entered := make(chan error)

@@ -19,8 +19,8 @@ type LeaseOptions struct {
 	Where string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
-	// Orphaned is the command line that releases the lease where this owner holds it, for a supervisor whose parent was killed.
-	// Empty: the lease runs out.
+	// Orphaned is the command line that releases the lease where this owner holds it, for a supervisor whose
+	// parent was killed. Empty: the lease runs out.
 	Orphaned []string
 	// Once: whoever has seen a sign of life of a holder waits no longer.
 	Once bool
@@ -35,18 +35,21 @@ type overLease struct {
 	log   *slog.Logger
 }
 
-// OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close it.
+// OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close
+// it.
 //
-// A turn is a lease.Grant and no slot (package slot). A slot asks again whatever the store says, this ends where the store
-// refuses for good, or where a holder lives that Once asks for; and a slot rests under the token that it has, this gives a
-// lease back under which a program was ended early, because it could not be renewed.
+// A turn is a lease.Grant and no slot (package slot). A slot asks again whatever the store says, this ends
+// where the store refuses for good, or where a holder lives that Once asks for; and a slot rests under the
+// token that it has, this gives a lease back under which a program was ended early, because it could not be
+// renewed.
 func OverLease(l *lease.Lease, o LeaseOptions) Guard {
 	g := &overLease{lease: l, opt: o, log: cmp.Or(o.Log, slog.Default()).With("lease", o.Where)}
 	return g.next
 }
 
-// Notice is how long before the end of its validity a lease with these settings should be given up in peace by who needs stopTimeout for that:
-// so long, but at least half of the time in which heartbeats may fail is left for them.
+// Notice is how long before the end of its validity a lease with these settings should be given up in peace
+// by who needs stopTimeout for that: so long, but at least half of the time in which heartbeats may fail is
+// left for them.
 func Notice(s lease.Settings, stopTimeout time.Duration) time.Duration {
 	return max(0, min(stopTimeout, (s.Window()-s.Interval())/2))
 }
@@ -104,7 +107,8 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 	}
 }
 
-// watch sees to it that a lease that is taken away is lost at once, not with the next heartbeat. It returns the function that ends that.
+// watch sees to it that a lease that is taken away is lost at once, not with the next heartbeat. It returns
+// the function that ends that.
 func (g *overLease) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -134,13 +138,14 @@ func (g *overLease) once(ctx context.Context, err error) (*lease.Grant, error) {
 	}
 }
 
-// isLasting reports whether somebody has to mend the store first. A write that was not done because the time ran out is not that:
-// a slow disk answers the next one.
+// isLasting reports whether somebody has to mend the store first. A write that was not done because the time
+// ran out is not that: a slow disk answers the next one.
 func isLasting(err error) bool {
 	return errors.Is(err, lease.ErrRefused) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// observe returns ErrElsewhere when the record that refused this owner has changed, nil when its holder was silent for too long.
+// observe returns ErrElsewhere when the record that refused this owner has changed, nil when its holder was
+// silent for too long.
 func (g *overLease) observe(ctx context.Context, refused *lease.HeldError) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})

@@ -125,7 +125,8 @@ func started(t *testing.T, file string, n int) (pids []int) {
 	return pids
 }
 
-// ended waits for the end of the whole tree, and proves it for each of the pids. It returns how long that took.
+// ended waits for the end of the whole tree, and proves it for each of the pids. It returns how long that
+// took.
 func ended(t *testing.T, p *program.Program, pids []int) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -28,8 +28,8 @@ type start struct {
 // limit is a moment by the clock that all processes of a machine share (see uptime). Zero: none.
 type limit time.Duration
 
-// limitOf is t as a limit; zero where there is no such clock. The clock is read first: if this process stands still in between, the limit
-// comes out too early, never too late.
+// limitOf is t as a limit; zero where there is no such clock. The clock is read first: if this process stands
+// still in between, the limit comes out too early, never too late.
 func limitOf(t time.Time) limit {
 	now, ok := uptime()
 	if !ok || t.IsZero() {

@@ -10,7 +10,8 @@ import (
 
 // Options say what is run, and for how long. Start from DefaultOptions.
 type Options struct {
-	// Supervisor is the command line on which this executable calls Supervise. What stands first is only a name.
+	// Supervisor is the command line on which this executable calls Supervise. What stands first is only a
+	// name.
 	Supervisor []string
 	// Path is the program's file, Args its whole command line with its name, Env its whole environment.
 	Path string
@@ -22,8 +23,8 @@ type Options struct {
 	Until time.Time
 	// Notice is how long before Until it is told to end.
 	Notice time.Duration
-	// Orphaned is the command line of this executable that the supervisor runs when the process that called Start has ended
-	// before the program: nothing of that one is left by then. Empty: it does nothing more.
+	// Orphaned is the command line of this executable that the supervisor runs when the process that called
+	// Start has ended before the program: nothing of that one is left by then. Empty: it does nothing more.
 	Orphaned []string
 	// Log is told what cannot be ended. Nil: slog.Default().
 	Log *slog.Logger
@@ -61,8 +62,9 @@ func (s Status) ExitCode() int {
 // ErrElsewhere is returned by a Guard when the work is done elsewhere and there is nothing to wait for.
 var ErrElsewhere = errors.New("it is done elsewhere")
 
-// Guard waits for a turn; there is one at a time. It is called by one goroutine. The error is ctx's cause, wraps ErrElsewhere, or says why
-// waiting is futile. A turn that was given by then is returned although ctx has ended.
+// Guard waits for a turn; there is one at a time. It is called by one goroutine. The error is ctx's cause,
+// wraps ErrElsewhere, or says why waiting is futile. A turn that was given by then is returned although ctx
+// has ended.
 type Guard func(ctx context.Context) (*Turn, error)
 
 // Turn is a time in which the program may run.
@@ -79,11 +81,11 @@ type Turn struct {
 	Notice time.Duration
 	// Orphaned is Options.Orphaned: it gives the turn back where nobody is left to call Done.
 	Orphaned []string
-	// Leave looks for a successor before a program that was told to leave by a signal is stopped. It returns at once; Stop must end within a
-	// bound. Nil: there is none to look for.
+	// Leave looks for a successor before a program that was told to leave by a signal is stopped. It returns
+	// at once; Stop must end within a bound. Nil: there is none to look for.
 	Leave func()
-	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also when it could not be given back.
-	// It is called, as Leave is, by the goroutine that calls the Guard.
+	// Done gives the turn back: nothing of the program is left. It returns within a bound of its own, also
+	// when it could not be given back. It is called, as Leave is, by the goroutine that calls the Guard.
 	Done func(End)
 }
 
@@ -103,7 +105,8 @@ type RunOptions struct {
 	Guard Guard
 	// Program is what runs in them. Its Env is completed by Turn.Facts; Until and Notice are the turn's.
 	Program Options
-	// Signals are for the program. SIGINT and SIGTERM end Run as well, and so do SIGHUP and SIGQUIT while no program runs. Never closed.
+	// Signals are for the program. SIGINT and SIGTERM end Run as well, and so do SIGHUP and SIGQUIT while no
+	// program runs. Never closed.
 	Signals <-chan os.Signal
 	// Once: a program that had to be stopped is not waited for again.
 	Once bool

@@ -69,7 +69,8 @@ func checkProc() error {
 	return nil
 }
 
-// descendants are the children of root, and theirs. One whose parent ends meanwhile may be missed; it is root's child at the next look.
+// descendants are the children of root, and theirs. One whose parent ends meanwhile may be missed; it is
+// root's child at the next look.
 func descendants(root int) []process {
 	dir, err := os.Open("/proc")
 	if err != nil {

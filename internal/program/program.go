@@ -22,13 +22,15 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of the supervisor and of the program: executables may be on a disk that does not answer.
+	// startTimeout bounds the start of the supervisor and of the program: executables may be on a disk that
+	// does not answer.
 	startTimeout = 30 * time.Second
 	// answerTimeout is how long a supervisor may take to answer that it kills. It does nothing else.
 	answerTimeout = time.Second
 )
 
-// Program is a program that was started, as its parent sees it. Its methods may be called from several goroutines, also after its end.
+// Program is a program that was started, as its parent sees it. Its methods may be called from several
+// goroutines, also after its end.
 type Program struct {
 	log        *slog.Logger
 	supervisor *exec.Cmd
@@ -47,11 +49,14 @@ type Program struct {
 	status   Status
 }
 
-// Start starts a supervisor and has it start the program, with the standard input and outputs of this process, as the leader of a process group.
-// If that input is a terminal which this process has in the foreground, the program gets it; a program that is stopped from the keyboard
-// goes on, because its turn does.
+// Start starts a supervisor and has it start the program, with the standard input and outputs of this
+// process, as the leader of a process group. If that input is a terminal which this process has in the
+// foreground, the program gets it; a program that is stopped from the keyboard goes on, because its turn
+// does.
 //
-// The error wraps ErrTooLate, or says why the file cannot be executed, or why nothing could be ended for certain here; nothing runs then. It may take 30 s where a disk does not answer. The calling process adopts orphans from now on.
+// The error wraps ErrTooLate, or says why the file cannot be executed, or why nothing could be ended for
+// certain here; nothing runs then. It may take 30 s where a disk does not answer. The calling process adopts
+// orphans from now on.
 func Start(o Options) (*Program, error) {
 	if err := setSubreaper(); err != nil {
 		return nil, err
@@ -151,19 +156,20 @@ func (p *Program) Extend(until time.Time) {
 	_ = p.send(order{Extend: &l}) // a supervisor that does not hear it ends the program too early
 }
 
-// Signal passes a signal on: those that a keyboard sends to the whole process group, others to the program alone.
+// Signal passes a signal on: those that a keyboard sends to the whole process group, others to the program
+// alone.
 func (p *Program) Signal(sig syscall.Signal) { _ = p.send(order{Signal: int(sig)}) }
 
-// Stop asks the program to end by a signal to its process group, and to what has left the group; whoever is left after Options.StopTimeout
-// is killed. In a program that is being stopped already it is Signal.
+// Stop asks the program to end by a signal to its process group, and to what has left the group; whoever is
+// left after Options.StopTimeout is killed. In a program that is being stopped already it is Signal.
 func (p *Program) Stop(why string, sig syscall.Signal) {
 	if p.send(order{Stop: why, Signal: int(sig)}) != nil {
 		p.Kill(why)
 	}
 }
 
-// Kill ends the program and all that it has started at once. A supervisor that does not do so within a second is killed as well, and this
-// process does it.
+// Kill ends the program and all that it has started at once. A supervisor that does not do so within a second
+// is killed as well, and this process does it.
 func (p *Program) Kill(why string) {
 	p.kill.Do(func() {
 		err := p.send(order{Kill: why})
@@ -234,8 +240,8 @@ func (p *Program) stopSupervisor() {
 	_ = p.conn.Close()
 }
 
-// abandon ends the program without its supervisor. What that one looked after is this process's own now; other children of this process are in
-// its own process group.
+// abandon ends the program without its supervisor. What that one looked after is this process's own now;
+// other children of this process are in its own process group.
 func (p *Program) abandon() {
 	p.stopSupervisor()
 	warned := time.Now()

@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// Run runs the program in turn after turn, until it ends by itself, or a signal ends it. It returns the exit status: that of the program,
-// 128+n for a signal n, 0 for ErrElsewhere. An error says that nothing could be run, or not to its end.
+// Run runs the program in turn after turn, until it ends by itself, or a signal ends it. It returns the exit
+// status: that of the program, 128+n for a signal n, 0 for ErrElsewhere. An error says that nothing could be
+// run, or not to its end.
 func Run(ctx context.Context, o RunOptions) (status int, err error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	r := &runner{RunOptions: o}
@@ -84,8 +85,8 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// lateTurn reports whether a turn that has come with the signal that ends this is taken: where others wait for it, one of them is found sooner
-// while the program runs.
+// lateTurn reports whether a turn that has come with the signal that ends this is taken: where others wait
+// for it, one of them is found sooner while the program runs.
 func (r *runner) lateTurn(t *Turn, cause error) bool {
 	var ended signalled
 	if t.Leave == nil || r.Once || !errors.As(cause, &ended) {
@@ -97,7 +98,8 @@ func (r *runner) lateTurn(t *Turn, cause error) bool {
 	return true
 }
 
-// turn runs the program for one turn, and returns when nothing of it is left. The error says why it was not run, or not to its end.
+// turn runs the program for one turn, and returns when nothing of it is left. The error says why it was not
+// run, or not to its end.
 func (r *runner) turn(t *Turn) (End, error) {
 	o := r.Program
 	until := t.Valid()

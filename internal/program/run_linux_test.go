@@ -21,7 +21,8 @@ import (
 
 var errLost, errHandOver = errors.New("lost"), errors.New("hand-over")
 
-// script is a Guard that a test plays: it hands out the turns that it is given, and writes down how they ended.
+// script is a Guard that a test plays: it hands out the turns that it is given, and writes down how they
+// ended.
 type script struct {
 	t     *testing.T
 	turns []*program.Turn
@@ -72,7 +73,8 @@ func turn(token uint64) *ender {
 	return e
 }
 
-// play runs a shell script in the turns; its processes write their numbers to $PIDS, and "ready" to the file $READY.
+// play runs a shell script in the turns; its processes write their numbers to $PIDS, and "ready" to the file
+// $READY.
 func play(t *testing.T, s *script, text string, change ...func(*program.RunOptions)) (run func() (int, error), ready func(token int)) {
 	dir := t.TempDir()
 	s.t, s.pids = t, filepath.Join(dir, "pids")
@@ -96,7 +98,8 @@ func play(t *testing.T, s *script, text string, change ...func(*program.RunOptio
 	return run, ready
 }
 
-// obstinate is a program that ignores SIGTERM under its first token, with a child in a session of its own. Under the second it ends with 3.
+// obstinate is a program that ignores SIGTERM under its first token, with a child in a session of its own.
+// Under the second it ends with 3.
 const obstinate = `
 [ $SBR_TOKEN = 2 ] && exit 3
 trap "" TERM

@@ -28,7 +28,8 @@ func Supervise() error {
 	if _, err := unix.GetsockoptInt(supervisorFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervisor, err)
 	}
-	// The kernel kills the program when the thread that started it ends, and this one does not end before the process.
+	// The kernel kills the program when the thread that started it ends, and this one does not end before the
+	// process.
 	runtime.LockOSThread()
 	children := ignoreProgramSignals()
 	unix.CloseOnExec(supervisorFD)
@@ -59,7 +60,8 @@ func Supervise() error {
 	return nil
 }
 
-// giveBack runs the command for what the parent has left behind. Its output goes where the errors go: the other one is the program's.
+// giveBack runs the command for what the parent has left behind. Its output goes where the errors go: the
+// other one is the program's.
 func (s *supervisor) giveBack() error {
 	self, err := executable()
 	if err != nil {
@@ -69,8 +71,9 @@ func (s *supervisor) giveBack() error {
 	return c.Run()
 }
 
-// ignoreProgramSignals makes this process ignore what is meant for the program, in such a way that the program does not: signals with a handler are as they
-// were after an exec. The channel receives when a child has changed.
+// ignoreProgramSignals makes this process ignore what is meant for the program, in such a way that the
+// program does not: signals with a handler are as they were after an exec. The channel receives when a child
+// has changed.
 func ignoreProgramSignals() <-chan os.Signal {
 	unheard := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGPIPE} {
@@ -99,14 +102,16 @@ func receive(from *json.Decoder) <-chan order {
 	return orders
 }
 
-// supervisor looks after one program. It belongs to one goroutine: the one that waits for processes is the one that sends them signals.
+// supervisor looks after one program. It belongs to one goroutine: the one that waits for processes is the
+// one that sends them signals.
 type supervisor struct {
 	start start
 	until limit
 	to    *json.Encoder
 
 	pid int
-	// status is how the program itself has ended. Until it is known the number of the program, and of its group, is nobody else's.
+	// status is how the program itself has ended. Until it is known the number of the program, and of its
+	// group, is nobody else's.
 	status *Status
 
 	stopping, killing bool
@@ -114,7 +119,8 @@ type supervisor struct {
 	// over ends when the program has had its time to end.
 	over   context.Context
 	cancel context.CancelFunc
-	// looks counts those for the end of a program that was told to stop or is killed. warned is when the last complaint was.
+	// looks counts those for the end of a program that was told to stop or is killed. warned is when the last
+	// complaint was.
 	looks  int
 	warned time.Time
 }
@@ -189,12 +195,14 @@ func (s *supervisor) gone() bool {
 	}
 }
 
-// grouped reports whether the group of the program has processes that are no descendants of this one: where those cannot be adopted.
+// grouped reports whether the group of the program has processes that are no descendants of this one: where
+// those cannot be adopted.
 func (s *supervisor) grouped() bool {
 	return runtime.GOOS != "linux" && !errors.Is(unix.Kill(-s.pid, 0), unix.ESRCH)
 }
 
-// resume continues a program that the terminal has stopped: nobody could continue it any more, and it would lose its turn.
+// resume continues a program that the terminal has stopped: nobody could continue it any more, and it would
+// lose its turn.
 func (s *supervisor) resume(by syscall.Signal) {
 	if s.start.Terminal != 0 && (by == unix.SIGTSTP || by == unix.SIGTTIN || by == unix.SIGTTOU) {
 		s.signal(-s.pid, unix.SIGCONT)
@@ -254,7 +262,8 @@ func (s *supervisor) obey(o order) {
 	}
 }
 
-// signal reaches the program (or, with its negative number, its group) as long as the number is certainly its own.
+// signal reaches the program (or, with its negative number, its group) as long as the number is certainly its
+// own.
 func (s *supervisor) signal(target int, sig unix.Signal) {
 	if s.status == nil || runtime.GOOS != "linux" {
 		_ = unix.Kill(target, sig) // who is gone needs none
@@ -298,7 +307,8 @@ func (s *supervisor) kill(why string) {
 // complainEvery is how often those are named that do not end.
 const complainEvery = 10 * time.Second
 
-// killAll kills whoever is there now. It is repeated until nobody is: who forks at this moment leaves a child.
+// killAll kills whoever is there now. It is repeated until nobody is: who forks at this moment leaves a
+// child.
 func (s *supervisor) killAll() {
 	s.signal(-s.pid, unix.SIGKILL)
 	signalOrphans(unix.SIGKILL, 0)
@@ -317,7 +327,8 @@ func terminal() int {
 	return 0
 }
 
-// give makes a process group that of the terminal. Whoever does so without having it would be stopped by a signal.
+// give makes a process group that of the terminal. Whoever does so without having it would be stopped by a
+// signal.
 func give(group int) {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)

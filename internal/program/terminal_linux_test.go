@@ -32,7 +32,8 @@ func newTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// A program has the terminal while it runs: it reads what is typed, Ctrl-C is its own, Ctrl-Z does not stop it. Then its parent has it again.
+// A program has the terminal while it runs: it reads what is typed, Ctrl-C is its own, Ctrl-Z does not stop
+// it. Then its parent has it again.
 func TestTerminal(t *testing.T) {
 	master, slave := newTerminal(t)
 	o, _ := options(t, `

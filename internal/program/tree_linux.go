@@ -24,12 +24,14 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// others are the descendants of this process, ended ones that nobody has waited for included, but for those in the group except.
+// others are the descendants of this process, ended ones that nobody has waited for included, but for those
+// in the group except.
 func others(except int) []process {
 	return slices.DeleteFunc(descendants(os.Getpid()), func(p process) bool { return p.group == except })
 }
 
-// signalOrphans sends sig to all of the others, and returns how many there are. Who cannot be signalled is named by alive.
+// signalOrphans sends sig to all of the others, and returns how many there are. Who cannot be signalled is
+// named by alive.
 func signalOrphans(sig unix.Signal, except int) int {
 	all := others(except)
 	for _, p := range all {
@@ -59,8 +61,9 @@ func reapOrphans(except int) {
 	}
 }
 
-// blockedInVfork reports whether a program waits, in a way that it cannot be stopped in, for a child that was stopped before it had become another program (vfork). Its
-// parent is not told of that, so nobody would ever continue the child.
+// blockedInVfork reports whether a program waits, in a way that it cannot be stopped in, for a child that was
+// stopped before it had become another program (vfork). Its parent is not told of that, so nobody would ever
+// continue the child.
 func blockedInVfork(pid int) bool {
 	if p, err := lookUp(strconv.Itoa(pid)); err != nil || p.state != 'D' {
 		return false
@@ -68,7 +71,8 @@ func blockedInVfork(pid int) bool {
 	return slices.ContainsFunc(descendants(pid), func(p process) bool { return p.parent == pid && p.group == pid && p.state == 'T' })
 }
 
-// uptime is a clock that all processes share, that nobody sets, and that goes on while the machine is suspended.
+// uptime is a clock that all processes share, that nobody sets, and that goes on while the machine is
+// suspended.
 func uptime() (time.Duration, bool) {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {

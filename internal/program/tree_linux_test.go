@@ -14,8 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
-// stubborn is a tree that ignores SIGTERM: the program, a child, one in a session of its own, and a daemon whose parents have ended: each
-// a shell that waits for a sleep. The numbers of the four shells and of the four sleeps are reported.
+// stubborn is a tree that ignores SIGTERM: the program, a child, one in a session of its own, and a daemon
+// whose parents have ended: each a shell that waits for a sleep. The numbers of the four shells and of the
+// four sleeps are reported.
 const stubborn = `
 trap "" TERM HUP INT
 echo $$ >> $PIDS
@@ -53,8 +54,8 @@ func gone(t *testing.T, pids []int, within time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// Nothing survives, however it is ended: not who ignores SIGTERM, nor who has left the group, the session and its parents. A bystander in the
-// process group of the parent is nobody's program.
+// Nothing survives, however it is ended: not who ignores SIGTERM, nor who has left the group, the session and
+// its parents. A bystander in the process group of the parent is nobody's program.
 func TestTree_IsEndedWhole(t *testing.T) {
 	other := exec.Command("/bin/sleep", "300")
 	require.NoError(t, other.Start())

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Only Linux lets a process adopt what its descendants leave behind, and ties a child's life to its parent's. Here the group is all there is.
+// Only Linux lets a process adopt what its descendants leave behind, and ties a child's life to its parent's.
+// Here the group is all there is.
 func setSubreaper() error { return nil }
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

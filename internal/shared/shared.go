@@ -3,7 +3,8 @@ package shared
 
 import "sync"
 
-// Values has one value for each key, for as long as anybody uses it. The zero Values has none. It is safe for concurrent use.
+// Values has one value for each key, for as long as anybody uses it. The zero Values has none. It is safe for
+// concurrent use.
 type Values[K comparable, V any] struct {
 	mu sync.Mutex
 	of map[K]*value[V]
@@ -14,7 +15,8 @@ type value[V any] struct {
 	users int
 }
 
-// Use returns the value of key, which open makes where nobody uses one. end gives it up; the last one to do so closes it.
+// Use returns the value of key, which open makes where nobody uses one. end gives it up; the last one to do
+// so closes it.
 func (s *Values[K, V]) Use(key K, open func() (V, error), closed func(V)) (made V, end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

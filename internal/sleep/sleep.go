@@ -21,7 +21,8 @@ func Within[T any](over <-chan T, f func()) bool {
 	}
 }
 
-// For waits for d, or until ctx ends: then it returns the cause. If d is not above zero it does not wait, whether or not ctx has ended.
+// For waits for d, or until ctx ends: then it returns the cause. If d is not above zero it does not wait,
+// whether or not ctx has ended.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

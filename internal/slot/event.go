@@ -144,8 +144,8 @@ type Stop struct {
 	To sbr.ID
 }
 
-// GiveUp says that this run of a coordinator is of no use any more: it has to be run again, under a term larger than Term. The machine
-// does nothing from then on.
+// GiveUp says that this run of a coordinator is of no use any more: it has to be run again, under a term
+// larger than Term. The machine does nothing from then on.
 type GiveUp struct {
 	Term uint64
 	Why  string
@@ -168,7 +168,8 @@ func (Stop) isEffect()         {}
 func (GiveUp) isEffect()       {}
 func (Explain) isEffect()      {}
 
-// Cause says why a run has to end, in the word that logs and agents have for it. It is the error of a run's context.
+// Cause says why a run has to end, in the word that logs and agents have for it. It is the error of a run's
+// context.
 type Cause string
 
 // Error is the word.
@@ -201,8 +202,8 @@ const (
 	TopicStarted  Topic = "started"
 	TopicStopping Topic = "stopping"
 	TopicEnded    Topic = "ended"
-	// TopicOrdered and TopicArrived: the coordinator gives a shard to a member, and sees it run there. The log
-	// has them for debugging: TopicMove and TopicStarted tell the same.
+	// TopicOrdered and TopicArrived: the coordinator gives a shard to a member, and sees it run there. The
+	// log has them for debugging: TopicMove and TopicStarted tell the same.
 	TopicOrdered Topic = "ordered"
 	TopicArrived Topic = "arrived"
 	// TopicStuck: something does not get on, and somebody should look.

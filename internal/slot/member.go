@@ -27,7 +27,8 @@ type Rules struct {
 	// Margin must cover the rest.
 	Trust time.Duration
 	// Gone are the members that were downed, or were gone without a word, before the machine began, and when
-	// their margin is over, on the driver's clock: Base.Departed of the machine before, where there was one. By ID.
+	// their margin is over, on the driver's clock: Base.Departed of the machine before, where there was one.
+	// By ID.
 	Gone []Departure
 	// UseLease says that a slot runs only with its lease.
 	UseLease bool
@@ -48,8 +49,8 @@ func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
-// Validate reports every problem at once, one line each, by the names that users know. of says whose rules they
-// are.
+// Validate reports every problem at once, one line each, by the names that users know. of says whose rules
+// they are.
 func (r *Rules) Validate(of string) error {
 	var errs []error
 	for _, d := range []struct {

@@ -3,8 +3,8 @@
 //
 // A Slot keeps the rules of phases, attempts, tokens, leases and runs. The machine that owns it decides when
 // something is taken and when it has to end: package internal/handover by asking the other members, package
-// internal/shards/host as a coordinator orders. Both are pure state machines, like package sbr: time is an argument,
-// what they want done is returned as values, and a driver (package slot/drive) carries that out:
+// internal/shards/host as a coordinator orders. Both are pure state machines, like package sbr: time is an
+// argument, what they want done is returned as values, and a driver (package slot/drive) carries that out:
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
 //	when NextDeadline() comes: m.Tick(now)

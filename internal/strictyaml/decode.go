@@ -22,8 +22,8 @@ type Options struct {
 	Lines map[string]int
 }
 
-// What else is bounded: the nesting, and roughly the number of values, one for so many bytes of MaxBytes. That keeps memory bounded, for
-// a value takes far more room than its text.
+// What else is bounded: the nesting, and roughly the number of values, one for so many bytes of MaxBytes.
+// That keeps memory bounded, for a value takes far more room than its text.
 const (
 	maxDepth      = 32
 	bytesForValue = 16
@@ -100,8 +100,8 @@ func next(docs *yaml.Decoder, doc *yaml.Node) (err error) {
 	return nil
 }
 
-// separators counts the bytes without which there is no further value. A node takes about 200 bytes, so they are counted
-// before the parser builds the tree.
+// separators counts the bytes without which there is no further value. A node takes about 200 bytes, so they
+// are counted before the parser builds the tree.
 func separators(data []byte) (n int) {
 	for _, c := range data {
 		switch c {

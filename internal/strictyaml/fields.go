@@ -46,7 +46,8 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	})
 }
 
-// unknown reports a key that does not exist here: it names the place where it does exist, or else the nearest known key.
+// unknown reports a key that does not exist here: it names the place where it does exist, or else the nearest
+// known key.
 func (d *decoder) unknown(key *yaml.Node, path string, fields []field) {
 	at := join(path, key.Value)
 	if len(d.problems) > maxProblems {
@@ -68,7 +69,8 @@ func (d *decoder) unknown(key *yaml.Node, path string, fields []field) {
 	}
 }
 
-// find returns the path of the first key of that name below t, "" if there is none. Parents guard against recursive types.
+// find returns the path of the first key of that name below t, "" if there is none. Parents guard against
+// recursive types.
 func find(t reflect.Type, key, path string, parents []reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -91,8 +93,8 @@ func find(t reflect.Type, key, path string, parents []reflect.Type) string {
 	return ""
 }
 
-// Nearest returns the known word with the smallest edit distance to word, the first of equals; near says that it is close
-// enough to be a misspelling. Without known words it returns "".
+// Nearest returns the known word with the smallest edit distance to word, the first of equals; near says that
+// it is close enough to be a misspelling. Without known words it returns "".
 func Nearest(word string, known []string) (nearest string, near bool) {
 	const limit = 64 // longer input is no misspelling; the distance takes quadratic time
 	word = strings.ToLower(strings.ToValidUTF8(word[:min(len(word), limit)], ""))
@@ -105,7 +107,8 @@ func Nearest(word string, known []string) (nearest string, near bool) {
 	return nearest, best >= 0 && best <= max(2, len(nearest)/3)
 }
 
-// OneOf returns nil if word is known, and otherwise an error that names the nearest known word and lists all of them.
+// OneOf returns nil if word is known, and otherwise an error that names the nearest known word and lists all
+// of them.
 func OneOf(word string, known []string) error {
 	if slices.Contains(known, word) {
 		return nil

@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// maxProblems bounds what one error reports: beyond it the input is not a configuration with mistakes but something else.
+// maxProblems bounds what one error reports: beyond it the input is not a configuration with mistakes but
+// something else.
 const maxProblems = 20
 
 // Problem is one thing that is wrong with the input. Each prints as one line.
 type Problem struct {
 	// Name is the name of the input, empty when it has none.
 	Name string
-	// Line is the line of the key or value, counted from 1; zero when the problem has no line (a key that is missing).
+	// Line is the line of the key or value, counted from 1; zero when the problem has no line (a key that is
+	// missing).
 	Line int
 	// Path is the place, such as lease.kubernetes.namespace or members[2].status. Empty: the whole document.
 	Path string
@@ -78,8 +80,9 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// Locate returns ps in the order of the input, with its name and the lines that Options.Lines collected. A path that was not
-// in the input gets the line of the nearest enclosing one that was; problems without a line come first.
+// Locate returns ps in the order of the input, with its name and the lines that Options.Lines collected. A
+// path that was not in the input gets the line of the nearest enclosing one that was; problems without a line
+// come first.
 func (ps Problems) Locate(name string, lines map[string]int) Problems {
 	located := slices.Clone(ps)
 	for i := range located {

@@ -42,8 +42,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// number reports whether n is an unquoted decimal number that was parsed without err, and the mismatch otherwise.
-// A leading zero is refused: YAML 1.1 read 010 as eight.
+// number reports whether n is an unquoted decimal number that was parsed without err, and the mismatch
+// otherwise. A leading zero is refused: YAML 1.1 read 010 as eight.
 func (d *decoder) number(n *yaml.Node, path, expected, tag string, err error) bool {
 	written := n.Kind == yaml.ScalarNode && (n.Tag == tag || n.Tag == "!!int")
 	octal := len(n.Value) > 1 && n.Value[0] == '0' && n.Value[1] >= '0' && n.Value[1] <= '9'
@@ -87,7 +87,8 @@ func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(reflect.ValueOf(dur).Convert(v.Type()))
 }
 
-// parseSwitch reads on, off, true and false. YAML 1.1's yes, no, y and n are not taken: nobody agrees on what they are.
+// parseSwitch reads on, off, true and false. YAML 1.1's yes, no, y and n are not taken: nobody agrees on what
+// they are.
 func parseSwitch(s string) (on, ok bool) {
 	switch s {
 	case "on", "true":
@@ -101,7 +102,8 @@ func parseSwitch(s string) (on, ok bool) {
 
 const expectedDuration = "a duration such as 20s"
 
-// ParseDuration reads a duration as Go writes it. A bare 0 is taken, every other number without a unit is refused with a hint.
+// ParseDuration reads a duration as Go writes it. A bare 0 is taken, every other number without a unit is
+// refused with a hint.
 func ParseDuration(s string) (time.Duration, error) { return parseDuration(s, expectedDuration) }
 
 func parseDuration(s, expected string) (time.Duration, error) {

@@ -10,7 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// plain writes s without quotes: `on` is a word in YAML 1.2, and people compare what is printed with what they wrote.
+// plain writes s without quotes: `on` is a word in YAML 1.2, and people compare what is printed with what
+// they wrote.
 func plain(tag, s string) (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s}, nil
 }
@@ -118,7 +119,8 @@ func (a AutoDuration) String() string {
 // MarshalYAML implements yaml.Marshaler.
 func (a AutoDuration) MarshalYAML() (any, error) { return plain("!!str", a.String()) }
 
-// OnOffFraction is `on` (0), `off` (1) or a number from 0 to 1: a threshold that always, never or sometimes applies.
+// OnOffFraction is `on` (0), `off` (1) or a number from 0 to 1: a threshold that always, never or sometimes
+// applies.
 type OnOffFraction float64
 
 // UnmarshalText implements encoding.TextUnmarshaler.

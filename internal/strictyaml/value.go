@@ -20,9 +20,11 @@ const (
 	Mapping
 )
 
-// Variant is implemented, on a pointer, by a type that may be written in several shapes ("nodes: 5" or a list of nodes).
+// Variant is implemented, on a pointer, by a type that may be written in several shapes ("nodes: 5" or a list
+// of nodes).
 type Variant interface {
-	// Target returns a pointer to what a value of that shape is decoded into, nil if the shape is not accepted.
+	// Target returns a pointer to what a value of that shape is decoded into, nil if the shape is not
+	// accepted.
 	Target(Shape) any
 	// Expected says what is accepted, such as "a number or a list of nodes".
 	Expected() string

@@ -4,23 +4,25 @@
 //	defer client.Close()
 //	store, err := etcd.New(client, "/serf-sbr/payments-sbr")
 //
-// The value is the JSON of lease.MarshalRecord. Nobody expires it: there is no etcd lease and no time to live. Who is silent for too
-// long is found out by those who watch, as with every store.
+// The value is the JSON of lease.MarshalRecord. Nobody expires it: there is no etcd lease and no time to
+// live. Who is silent for too long is found out by those who watch, as with every store.
 //
 // # Guarantees
 //
-//   - A read is linearizable. A write is one transaction that compares the value with the one that was read. Each write has a name of its
-//     own in the value, so a version never comes back: neither when the key is deleted and made anew, nor when the cluster is restored
-//     from a snapshot, after which revisions repeat.
-//   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong password, a record that is
-//     too large, a cluster without space (NOSPACE), and a value that is no record.
-//   - A watch begins at the revision after the one that it has read, and ends when the cluster has no leader or has compacted that
-//     revision.
+//   - A read is linearizable. A write is one transaction that compares the value with the one that was read.
+//     Each write has a name of its own in the value, so a version never comes back: neither when the key is
+//     deleted and made anew, nor when the cluster is restored from a snapshot, after which revisions repeat.
+//   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong
+//     password, a record that is too large, a cluster without space (NOSPACE), and a value that is no record.
+//   - A watch begins at the revision after the one that it has read, and ends when the cluster has no leader
+//     or has compacted that revision.
 //
 // # Non-guarantees
 //
-//   - A cluster that is restored from an older snapshot has forgotten grants and verdicts. The members tell it again: see lease.Restore.
-//   - The store sets no limits of its own: the client's DialKeepAliveTime says how soon a dead connection is noticed.
+//   - A cluster that is restored from an older snapshot has forgotten grants and verdicts. The members tell
+//     it again: see lease.Restore.
+//   - The store sets no limits of its own: the client's DialKeepAliveTime says how soon a dead connection is
+//     noticed.
 //
 // # Assumptions
 //

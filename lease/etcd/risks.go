@@ -7,8 +7,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Risks says what would lose a write that the cluster acknowledged, or stop it: a sentence each, with the way out. That
-// members run without fsync they do not tell.
+// Risks says what would lose a write that the cluster acknowledged, or stop it: a sentence each, with the way
+// out. That members run without fsync they do not tell.
 func (s *Store) Risks(ctx context.Context) (risks []string, err error) {
 	list, err := s.client.MemberList(ctx)
 	if err != nil {

@@ -42,7 +42,8 @@ func New(client *clientv3.Client, key string) (*Store, error) {
 // String returns the key.
 func (s *Store) String() string { return s.key }
 
-// Identity implements lease.Identified: the id of the etcd cluster, which a restored one has not, and the key.
+// Identity implements lease.Identified: the id of the etcd cluster, which a restored one has not, and the
+// key.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	got, err := s.client.Get(ctx, s.key, clientv3.WithCountOnly())
 	if err != nil {
@@ -51,7 +52,8 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	return fmt.Sprintf("etcd cluster %016x, key %s", got.Header.ClusterId, s.key), nil
 }
 
-// Read implements lease.Store. An error that wraps lease.ErrRefused needs a person: a right, a password, or a value that is no record.
+// Read implements lease.Store. An error that wraps lease.ErrRefused needs a person: a right, a password, or a
+// value that is no record.
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	snap, _, err := s.read(ctx)
 	return snap, err
@@ -78,8 +80,9 @@ func (s *Store) snapshot(kv *mvccpb.KeyValue) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: r, Version: lease.Version(kv.Value)}, nil
 }
 
-// unchanged is the condition under which the record still is at prev: each write has a name of its own in the value (lease.Document), so no
-// version comes back, neither after a deletion nor after a restore, when revisions repeat.
+// unchanged is the condition under which the record still is at prev: each write has a name of its own in the
+// value (lease.Document), so no version comes back, neither after a deletion nor after a restore, when
+// revisions repeat.
 func (s *Store) unchanged(prev lease.Version) clientv3.Cmp {
 	if prev == "" {
 		return clientv3.Compare(clientv3.CreateRevision(s.key), "=", 0)
@@ -87,8 +90,8 @@ func (s *Store) unchanged(prev lease.Version) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.key), "=", string(prev))
 }
 
-// timeless ends as its context does, but does not say when: the server would be told so with each request, and do no more by it than a
-// client that is gone needs.
+// timeless ends as its context does, but does not say when: the server would be told so with each request,
+// and do no more by it than a client that is gone needs.
 type timeless struct{ context.Context }
 
 // Deadline implements context.Context.
@@ -110,7 +113,8 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	return lease.Version(value), nil
 }
 
-// DryRun implements lease.DryRunner: a transaction whose condition never holds needs the right to put, and the space.
+// DryRun implements lease.DryRunner: a transaction whose condition never holds needs the right to put, and
+// the space.
 func (s *Store) DryRun(ctx context.Context) error {
 	never := clientv3.Compare(clientv3.CreateRevision(s.key), "<", 0)
 	if _, err := s.client.Txn(timeless{ctx}).If(never).Then(clientv3.OpPut(s.key, "")).Commit(); err != nil {

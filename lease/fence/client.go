@@ -8,12 +8,12 @@ import (
 // Header is the HTTP header that carries a token: in a request the sender's, in an answer 412 the newest one.
 const Header = "Fencing-Token"
 
-// Set puts token into the request's header, in place of another one. A zero token, that of a lease which is not held, is put there as
-// well: the resource refuses it.
+// Set puts token into the request's header, in place of another one. A zero token, that of a lease which is
+// not held, is put there as well: the resource refuses it.
 func Set(r *http.Request, token uint64) { r.Header.Set(Header, Format(token)) }
 
-// FromRequest returns the token in the request's header. The error wraps ErrNoToken if there is none, and ErrToken if there are
-// several, or it is malformed.
+// FromRequest returns the token in the request's header. The error wraps ErrNoToken if there is none, and
+// ErrToken if there are several, or it is malformed.
 func FromRequest(r *http.Request) (uint64, error) { return fromHeader(r.Header) }
 
 func fromHeader(h http.Header) (uint64, error) {
@@ -27,8 +27,8 @@ func fromHeader(h http.Header) (uint64, error) {
 	}
 }
 
-// FromResponse returns a *StaleError if the answer says that the request's token is stale, as Handler and Error do, and nil otherwise.
-// It does not read the body.
+// FromResponse returns a *StaleError if the answer says that the request's token is stale, as Handler and
+// Error do, and nil otherwise. It does not read the body.
 func FromResponse(r *http.Response) error {
 	if r.StatusCode != http.StatusPreconditionFailed {
 		return nil
@@ -55,17 +55,19 @@ func Of(holder interface{ Token() uint64 }) Source {
 	}
 }
 
-// Transport is an http.RoundTripper that sends a token with each request. A request that already carries one, in its context
-// (WithToken) or its header (Set), is sent only while that is still the token of the present run.
+// Transport is an http.RoundTripper that sends a token with each request. A request that already carries one,
+// in its context (WithToken) or its header (Set), is sent only while that is still the token of the present
+// run.
 type Transport struct {
-	// Source is asked for each request, also for one that follows a redirect. Nil: each request must carry its token.
+	// Source is asked for each request, also for one that follows a redirect. Nil: each request must carry
+	// its token.
 	Source Source
 	// Base sends the request. Nil: http.DefaultTransport.
 	Base http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. Nothing is sent and the error wraps ErrNoToken when Source says that nothing is held, and
-// ErrStale when the request belongs to an earlier run.
+// RoundTrip implements http.RoundTripper. Nothing is sent and the error wraps ErrNoToken when Source says
+// that nothing is held, and ErrStale when the request belongs to an earlier run.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, err := t.token(r)
 	if err != nil {

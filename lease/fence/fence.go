@@ -8,25 +8,27 @@ import (
 
 // Storage keeps the largest accepted token of one Fence across restarts. A Fence makes one call at a time.
 type Storage interface {
-	// Load returns the token of the last Save, and zero if there never was one. What cannot be read is an error, never zero. A Save
-	// that failed or was killed may count or not.
+	// Load returns the token of the last Save, and zero if there never was one. What cannot be read is an
+	// error, never zero. A Save that failed or was killed may count or not.
 	Load() (uint64, error)
 	// Save replaces the token. It returns nil only when a crash cannot undo that any more.
 	Save(token uint64) error
 }
 
-// Fence stands before one resource: it accepts tokens that never get smaller. Its methods are safe for concurrent use.
+// Fence stands before one resource: it accepts tokens that never get smaller. Its methods are safe for
+// concurrent use.
 type Fence struct {
 	// turn has one element while somebody is inside.
 	turn    chan struct{}
 	storage Storage
 	newest  atomic.Uint64
-	// saved is what this Fence has saved itself; whoever has the turn may use it. What it was opened with does not count: the one before
-	// may have been killed before a crash could not undo it any more.
+	// saved is what this Fence has saved itself; whoever has the turn may use it. What it was opened with
+	// does not count: the one before may have been killed before a crash could not undo it any more.
 	saved uint64
 }
 
-// New returns a Fence that has accepted nothing yet and forgets when the process ends. It is enough for a resource that ends with it.
+// New returns a Fence that has accepted nothing yet and forgets when the process ends. It is enough for a
+// resource that ends with it.
 func New() *Fence { return &Fence{turn: make(chan struct{}, 1)} }
 
 // Open returns a Fence that goes on from what storage holds.
@@ -44,11 +46,13 @@ func Open(storage Storage) (*Fence, error) {
 // Newest returns the largest token accepted so far, zero if there was none. It never blocks.
 func (f *Fence) Newest() uint64 { return f.newest.Load() }
 
-// Do runs effect if token is at least as large as each one accepted before, and keeps everybody else out until effect has returned or
-// panicked. It returns effect's error. Otherwise effect is not run and the error says why: a *StaleError, one that wraps ErrToken, the
-// cause of ctx, which bounds the wait for those who are inside, or that of a Storage.
+// Do runs effect if token is at least as large as each one accepted before, and keeps everybody else out
+// until effect has returned or panicked. It returns effect's error. Otherwise effect is not run and the error
+// says why: a *StaleError, one that wraps ErrToken, the cause of ctx, which bounds the wait for those who are
+// inside, or that of a Storage.
 //
-// An accepted token stays accepted when effect fails. An effect must not use its own Fence: it would wait for itself.
+// An accepted token stays accepted when effect fails. An effect must not use its own Fence: it would wait for
+// itself.
 func (f *Fence) Do(ctx context.Context, token uint64, effect func() error) error {
 	if err := f.refuse(token); err != nil {
 		return err
@@ -68,8 +72,8 @@ func (f *Fence) Do(ctx context.Context, token uint64, effect func() error) error
 	return effect()
 }
 
-// Check is Do without an effect. It raises the fence: when it returns nil no effect with a smaller token is under way or will begin.
-// It says nothing about what the caller does next, which may come too late; see Do.
+// Check is Do without an effect. It raises the fence: when it returns nil no effect with a smaller token is
+// under way or will begin. It says nothing about what the caller does next, which may come too late; see Do.
 func (f *Fence) Check(ctx context.Context, token uint64) error {
 	return f.Do(ctx, token, func() error { return nil })
 }

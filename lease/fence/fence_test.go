@@ -78,7 +78,8 @@ func TestFence_AnAcceptedTokenStaysWhenTheEffectFails(t *testing.T) {
 	require.NoError(t, f.Check(t.Context(), 6), "a panic leaves the turn to others")
 }
 
-// The heart of it: a new owner cannot begin while the old one's effect goes on, and the old one cannot begin after that.
+// The heart of it: a new owner cannot begin while the old one's effect goes on, and the old one cannot begin
+// after that.
 func TestFence_NobodyEntersDuringAnEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, log := New(), make(chan string, 9)

@@ -17,7 +17,8 @@ import (
 
 // Errors of a File.
 var (
-	// ErrInUse is wrapped by OpenFile when somebody has the file open: two fences before one resource are none.
+	// ErrInUse is wrapped by OpenFile when somebody has the file open: two fences before one resource are
+	// none.
 	ErrInUse = errors.New("fence: the file is in use")
 	// ErrDamaged is wrapped by File.Load when the file holds anything but a token.
 	ErrDamaged = errors.New("fence: the file is damaged")
@@ -25,8 +26,8 @@ var (
 
 const fileMode = 0o644
 
-// File is a Storage: a file with the token as a decimal number and a newline, which a person can read and correct. Beside it are
-// PATH.lock, which stays, and for moments PATH.tmp.
+// File is a Storage: a file with the token as a decimal number and a newline, which a person can read and
+// correct. Beside it are PATH.lock, which stays, and for moments PATH.tmp.
 type File struct {
 	path string
 	disk disk
@@ -59,8 +60,9 @@ func realDisk() disk {
 	}
 }
 
-// OpenFile opens the file at path for this process alone, until Close. A file that is not there yet has never seen a token; its
-// directory must exist. The error wraps ErrInUse if another process, or another File, has it.
+// OpenFile opens the file at path for this process alone, until Close. A file that is not there yet has never
+// seen a token; its directory must exist. The error wraps ErrInUse if another process, or another File, has
+// it.
 func OpenFile(path string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -77,8 +79,8 @@ func OpenFile(path string) (*File, error) {
 	return &File{path: path, lock: lock, disk: realDisk()}, nil
 }
 
-// Close lets others open the file. Close it when nothing goes through its Fence any more: that saves nothing from here on, and so admits
-// no larger tokens.
+// Close lets others open the file. Close it when nothing goes through its Fence any more: that saves nothing
+// from here on, and so admits no larger tokens.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +122,8 @@ func (f *File) read() (string, error) {
 	return string(text), err
 }
 
-// Save implements Storage: a new file, down to the disk, takes the place of the old one, and the directory is synced.
+// Save implements Storage: a new file, down to the disk, takes the place of the old one, and the directory is
+// synced.
 func (f *File) Save(token uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -50,7 +50,8 @@ func TestFile_IsOneTokenAndANewline(t *testing.T) {
 	require.Equal(t, "42\n", string(text))
 }
 
-// Whatever is not a token and a newline is an error that names the file. A file that was cut off anywhere is among that.
+// Whatever is not a token and a newline is an error that names the file. A file that was cut off anywhere is
+// among that.
 func TestFile_ADamagedFileIsNeverZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "orders.fence")
 	for _, text := range []string{
@@ -104,7 +105,8 @@ func TestFile_OneAtATime(t *testing.T) {
 	require.EqualValues(t, 2, next.Newest())
 }
 
-// The order of the steps is what a loss of power depends on: synced before it is renamed, the directory synced before the effect.
+// The order of the steps is what a loss of power depends on: synced before it is renamed, the directory
+// synced before the effect.
 func TestFile_StepsInOrder(t *testing.T) {
 	file, f := openFence(t, filepath.Join(t.TempDir(), "orders.fence"))
 	var steps []string
@@ -114,8 +116,8 @@ func TestFile_StepsInOrder(t *testing.T) {
 	require.Equal(t, []string{"create", "write", "sync", "rename", "sync the directory", "effect", "effect"}, steps)
 }
 
-// Killed between the rename and the sync of the directory, the new token is there, and a loss of power can still take it away. So the next
-// life does not rely on it.
+// Killed between the rename and the sync of the directory, the new token is there, and a loss of power can
+// still take it away. So the next life does not rely on it.
 func TestFile_WhatAnEarlierLifeLeftIsSavedOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "orders.fence")
 	require.NoError(t, os.WriteFile(path, []byte("123\n"), 0o644))
@@ -152,8 +154,8 @@ func hook(file *File, before func(step string) error) {
 	}
 }
 
-// A process that is killed between any two steps, or in the middle of the write, has not run the effect. The next one finds the old
-// token or the new one, and goes on.
+// A process that is killed between any two steps, or in the middle of the write, has not run the effect. The
+// next one finds the old token or the new one, and goes on.
 func TestFile_KilledAtEachStep(t *testing.T) {
 	type killed struct{}
 	for _, at := range append(slices.Clone(diskSteps), "in the middle of the write", "in the effect") {

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process that is killed anywhere leaves a file that holds what it admitted last, or the next token, and nobody's lock.
+// A process that is killed anywhere leaves a file that holds what it admitted last, or the next token, and
+// nobody's lock.
 func TestFile_KilledAnywhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "orders.fence")
 	exe, err := os.Executable()

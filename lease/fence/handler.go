@@ -9,14 +9,17 @@ import (
 	"net/http"
 )
 
-// MaxBody is the largest request body that Handler takes, in bytes. Larger ones need Do in a handler of one's own.
+// MaxBody is the largest request body that Handler takes, in bytes. Larger ones need Do in a handler of one's
+// own.
 const MaxBody = 1 << 20
 
-// Handler lets a request through to next if f accepts the token in its header, and answers with Error otherwise.
+// Handler lets a request through to next if f accepts the token in its header, and answers with Error
+// otherwise.
 //
-// GET, HEAD, OPTIONS and TRACE change nothing: without a token they pass, with one they raise the fence before next runs.
-// All others need a token. next runs inside Do, with the token in its context (FromContext); the whole body is read before, at most
-// MaxBody, and what next answers is sent afterwards. So next cannot stream, hijack or flush.
+// GET, HEAD, OPTIONS and TRACE change nothing: without a token they pass, with one they raise the fence
+// before next runs. All others need a token. next runs inside Do, with the token in its context
+// (FromContext); the whole body is read before, at most MaxBody, and what next answers is sent afterwards. So
+// next cannot stream, hijack or flush.
 func Handler(f *Fence, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, err := FromRequest(r)
@@ -82,9 +85,9 @@ type refusal struct {
 	Newest uint64 `json:"newest,omitempty"`
 }
 
-// Error answers a request that was not admitted, for handlers that use Do themselves: 428 when err wraps ErrNoToken, 400 for ErrToken,
-// 412 for a *StaleError, and 503 for everything else. The body is one line of JSON with the error and, if stale, both tokens; the
-// newest one is in the header Header as well.
+// Error answers a request that was not admitted, for handlers that use Do themselves: 428 when err wraps
+// ErrNoToken, 400 for ErrToken, 412 for a *StaleError, and 503 for everything else. The body is one line of
+// JSON with the error and, if stale, both tokens; the newest one is in the header Header as well.
 func Error(w http.ResponseWriter, err error) {
 	body, status := refusal{Error: err.Error()}, http.StatusServiceUnavailable
 	stale, isStale := errors.AsType[*StaleError](err)

@@ -107,8 +107,8 @@ func TestError_WhatTheStorageSaysIs503(t *testing.T) {
 	require.Contains(t, w.Body.String(), errEffect.Error())
 }
 
-// A writer that stands still in the middle of its request, as a paused process does, must not keep its successor out; nor is its
-// request carried out when it goes on.
+// A writer that stands still in the middle of its request, as a paused process does, must not keep its
+// successor out; nor is its request carried out when it goes on.
 func TestHandler_AClientThatStandsStillKeepsNobodyOut(t *testing.T) {
 	f := New()
 	var written bytes.Buffer // guarded by the fence

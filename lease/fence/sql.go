@@ -13,7 +13,8 @@ const Table = `CREATE TABLE IF NOT EXISTS fence (resource TEXT PRIMARY KEY, toke
 // Dialect is the SQL of a database. The zero Dialect is not one.
 type Dialect struct{ raise, newest string }
 
-// The dialects differ in their placeholders alone. The statement takes the row's lock also when it changes nothing.
+// The dialects differ in their placeholders alone. The statement takes the row's lock also when it changes
+// nothing.
 var (
 	// SQLite is for version 3.24 and newer.
 	SQLite = Dialect{
@@ -29,9 +30,10 @@ ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE fence.token <=
 	}
 )
 
-// Admit admits token for resource inside of tx. Call it before anything else in the transaction: it takes the lock of the resource, so
-// what is read after it stays true until the commit. If the token is smaller than one that was admitted before, the error is a
-// *StaleError; after any error, roll back. The token counts as admitted once tx commits.
+// Admit admits token for resource inside of tx. Call it before anything else in the transaction: it takes the
+// lock of the resource, so what is read after it stays true until the commit. If the token is smaller than
+// one that was admitted before, the error is a *StaleError; after any error, roll back. The token counts as
+// admitted once tx commits.
 func Admit(ctx context.Context, tx *sql.Tx, d Dialect, resource string, token uint64) error {
 	if err := valid(token); err != nil {
 		return err

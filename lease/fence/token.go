@@ -13,16 +13,18 @@ const Max uint64 = math.MaxInt64
 
 // Errors that others wrap.
 var (
-	// ErrToken is wrapped when something is no token: zero, more than Max, or a text that is not its one decimal form.
+	// ErrToken is wrapped when something is no token: zero, more than Max, or a text that is not its one
+	// decimal form.
 	ErrToken = errors.New("fence: not a token")
-	// ErrNoToken is wrapped when there is no token at all: the request has none, or its sender holds nothing any more.
+	// ErrNoToken is wrapped when there is no token at all: the request has none, or its sender holds nothing
+	// any more.
 	ErrNoToken = errors.New("fence: no token")
 	// ErrStale is wrapped by each StaleError.
 	ErrStale = errors.New("fence: stale token")
 )
 
-// StaleError refuses a token because a larger one was accepted before: its owner has been replaced, and must stop.
-// It wraps ErrStale.
+// StaleError refuses a token because a larger one was accepted before: its owner has been replaced, and must
+// stop. It wraps ErrStale.
 type StaleError struct {
 	// Token is the one that is refused, Newest the largest one accepted so far.
 	Token, Newest uint64
@@ -51,7 +53,8 @@ func valid(token uint64) error {
 // Format returns the text of a token: a decimal number. Parse reads it.
 func Format(token uint64) string { return strconv.FormatUint(token, 10) }
 
-// Parse reads what Format wrote and nothing else: no sign, space, leading zero or other base. The error wraps ErrToken.
+// Parse reads what Format wrote and nothing else: no sign, space, leading zero or other base. The error wraps
+// ErrToken.
 func Parse(text string) (uint64, error) {
 	token, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || text[0] == '0' {
@@ -62,7 +65,8 @@ func Parse(text string) (uint64, error) {
 
 type contextKey struct{}
 
-// WithToken returns a context that carries the token of a run, for all that is done on its behalf. Transport sends it.
+// WithToken returns a context that carries the token of a run, for all that is done on its behalf. Transport
+// sends it.
 func WithToken(ctx context.Context, token uint64) context.Context {
 	return context.WithValue(ctx, contextKey{}, token)
 }

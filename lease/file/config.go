@@ -17,9 +17,10 @@ import (
 
 // Config says where the record is.
 type Config struct {
-	// Path of the record. Required; a relative one is taken from the working directory at the time of New, so all parties had better
-	// use an absolute one. Its directory must exist, on a local disk, and be the same for all parties. Two more kinds of file
-	// appear there: Path + ".lock", which stays for ever, and short-lived ".NAME.RANDOM.tmp".
+	// Path of the record. Required; a relative one is taken from the working directory at the time of New, so
+	// all parties had better use an absolute one. Its directory must exist, on a local disk, and be the same
+	// for all parties. Two more kinds of file appear there: Path + ".lock", which stays for ever, and
+	// short-lived ".NAME.RANDOM.tmp".
 	Path string
 	// Logger is told of a file system of which nobody knows whether it is local. Nil: nobody.
 	Logger *slog.Logger
@@ -46,10 +47,10 @@ type section struct {
 	Path string `json:"path" yaml:"path"`
 }
 
-// Factory returns the implementation for lease.Register. The section's path is the record; if it is a directory, or ends as one,
-// the record is <path>/<lease name>.lease, with the name sanitised. So several leases can share a directory; where the path is a
-// file, the lease's name is not used, and it serves one use alone (lease.Options.Use). Its stores are *Store. log is used where
-// the lease.Spec has none; it may be nil.
+// Factory returns the implementation for lease.Register. The section's path is the record; if it is a
+// directory, or ends as one, the record is <path>/<lease name>.lease, with the name sanitised. So several
+// leases can share a directory; where the path is a file, the lease's name is not used, and it serves one use
+// alone (lease.Options.Use). Its stores are *Store. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section
@@ -80,16 +81,18 @@ func recordPath(path, name string) string {
 
 const (
 	extension = ".lease"
-	// maxName leaves room for the extension, the lock file's and the temporary file's in the 255 bytes that file systems allow.
+	// maxName leaves room for the extension, the lock file's and the temporary file's in the 255 bytes that
+	// file systems allow.
 	maxName  = 100
 	nameHash = 13 // characters, 65 bits
 )
 
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// sanitizeName turns any text into the name of a file, the same on every file system: lower-case letters a-z, digits, and inner
-// hyphens, underscores and dots, at most 100 of them. Whatever else there was becomes a hyphen. A name that had to be changed ends
-// in a hash of the original, so that two names stay two: "Orders" and "orders" are not one lease.
+// sanitizeName turns any text into the name of a file, the same on every file system: lower-case letters a-z,
+// digits, and inner hyphens, underscores and dots, at most 100 of them. Whatever else there was becomes a
+// hyphen. A name that had to be changed ends in a hash of the original, so that two names stay two: "Orders"
+// and "orders" are not one lease.
 func sanitizeName(name string) string {
 	clean := strings.Trim(strings.Map(nameRune, strings.ToLower(name)), "-_.")
 	if clean == name && name != "" && len(name) <= maxName {
@@ -113,8 +116,8 @@ func nameRune(r rune) rune {
 	}
 }
 
-// Key is the name of this implementation in a configuration (lease-implementation). Importing the package makes it known to
-// lease.Open.
+// Key is the name of this implementation in a configuration (lease-implementation). Importing the package
+// makes it known to lease.Open.
 const Key = "file"
 
 func init() { lease.Register(Key, Factory(nil)) }

@@ -64,7 +64,8 @@ func writesAndDies() error {
 	return fmt.Errorf("still alive: %w", err)
 }
 
-// Wherever a writer is killed, the old record stands or the new one, the lock is free, and what it left behind is removed.
+// Wherever a writer is killed, the old record stands or the new one, the lock is free, and what it left
+// behind is removed.
 func TestCrash_AtEachStep(t *testing.T) {
 	for _, present := range []bool{false, true} {
 		for i, step := range steps {
@@ -136,8 +137,8 @@ func writes() error {
 	}
 }
 
-// A writer is killed at random moments, over and over: all the time a reader sees a whole record, tokens never go back, and what was
-// acknowledged is there.
+// A writer is killed at random moments, over and over: all the time a reader sees a whole record, tokens
+// never go back, and what was acknowledged is there.
 func TestCrash_KilledInALoop(t *testing.T) {
 	const rounds = 20
 	s := newStore(t, newPath(t))

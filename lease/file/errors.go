@@ -13,11 +13,13 @@ import (
 
 // Errors of a Store, beside those of package lease.
 var (
-	// ErrNetworkFileSystem is wrapped, together with lease.ErrRefused, by every operation on a directory that is not on a local disk:
-	// locks and the atomic replacement of files do not hold between the machines that share it.
+	// ErrNetworkFileSystem is wrapped, together with lease.ErrRefused, by every operation on a directory that
+	// is not on a local disk: locks and the atomic replacement of files do not hold between the machines that
+	// share it.
 	ErrNetworkFileSystem = errors.New("file: network file systems are not supported")
-	// ErrBadRecord is wrapped by a Read, and passed over by a Watch, when the file exists and is not the record of a lease: damaged,
-	// cut off, empty, or of a newer version of this program (then the error wraps lease.ErrRefused as well). It never reads as free.
+	// ErrBadRecord is wrapped by a Read, and passed over by a Watch, when the file exists and is not the
+	// record of a lease: damaged, cut off, empty, or of a newer version of this program (then the error wraps
+	// lease.ErrRefused as well). It never reads as free.
 	ErrBadRecord = errors.New("file: not a readable record")
 )
 

@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Real obstacles: each operation says in one line which file, what is wrong and the way out, and nothing is made.
+// Real obstacles: each operation says in one line which file, what is wrong and the way out, and nothing is
+// made.
 func TestErrors_WrongPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		path func(t *testing.T, dir string) string

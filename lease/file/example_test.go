@@ -53,7 +53,8 @@ func ExampleFactory() {
 
 	store, err := file.Factory(nil)(context.Background(), lease.Spec{ // or lease.Open by file.Key, without a logger
 		Name: "payments-sbr",
-		// From a configuration file: node.Decode of a yaml.Node. A directory may hold the records of several leases.
+		// From a configuration file: node.Decode of a yaml.Node. A directory may hold the records of several
+		// leases.
 		Decode: func(into any) error { return json.Unmarshal(fmt.Appendf(nil, `{"path": %q}`, dir), into) },
 	})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// What is certainly not written says so; from the replacement on, every error says that nobody knows. In both cases the file holds
-// the old record or the new one, whole, and no temporary file.
+// What is certainly not written says so; from the replacement on, every error says that nobody knows. In both
+// cases the file holds the old record or the new one, whole, and no temporary file.
 func TestWrite_Faults(t *testing.T) {
 	for name, c := range map[string]struct {
 		sabotage func(*system)
@@ -109,7 +109,8 @@ func TestWrite_Faults(t *testing.T) {
 
 func pathError(path string, err error) error { return &fs.PathError{Op: "x", Path: path, Err: err} }
 
-// storeWithRecord is a store whose system can be sabotaged, with the record of token 1, and another one that is whole.
+// storeWithRecord is a store whose system can be sabotaged, with the record of token 1, and another one that
+// is whole.
 func storeWithRecord(t *testing.T) (s, judge *Store) {
 	s = newStore(t, newPath(t))
 	judge = newStore(t, s.path)
@@ -117,7 +118,8 @@ func storeWithRecord(t *testing.T) (s, judge *Store) {
 	return s, judge
 }
 
-// A hand that changes the file while a write is on its way does not take the lock. The write looks again right before it replaces.
+// A hand that changes the file while a write is on its way does not take the lock. The write looks again
+// right before it replaces.
 func TestWrite_AHandIsFaster(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	s.system.syncFile = func(*os.File) error {
@@ -139,7 +141,8 @@ func TestWrite_AHandIsFasterThanTheAnswer(t *testing.T) {
 	require.NotErrorIs(t, err, lease.ErrConflict)
 }
 
-// Whoever deletes the lock file lets two writers in. The one who finds out begins again, and sees what the other one wrote.
+// Whoever deletes the lock file lets two writers in. The one who finds out begins again, and sees what the
+// other one wrote.
 func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	prev := mustRead(t, s).Version
@@ -240,7 +243,8 @@ func TestClose_EndsEverything(t *testing.T) {
 	require.EqualValues(t, 1, mustRead(t, judge).Record.Token)
 }
 
-// While somebody has the lock, nobody writes and everybody reads; who waits is told who to look for, and that nothing was written.
+// While somebody has the lock, nobody writes and everybody reads; who waits is told who to look for, and that
+// nothing was written.
 func TestLock_IsWaitedForWithinTheContext(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	held, err := judge.lock(t.Context())

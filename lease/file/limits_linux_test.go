@@ -23,8 +23,8 @@ func init() {
 	children["without notifications"] = withoutNotifications
 }
 
-// The real limits of a system: a disk that is full and then read-only, and no notifications left. Each child has the disk, or the
-// limit, for itself in a user namespace, and prints what it meets, line by line.
+// The real limits of a system: a disk that is full and then read-only, and no notifications left. Each child
+// has the disk, or the limit, for itself in a user namespace, and prints what it meets, line by line.
 func TestLimits(t *testing.T) {
 	const readOnly = "the file system is read-only: mount it for writing"
 	for role, want := range map[string][]string{
@@ -46,8 +46,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// inNamespace runs a child that may mount and set limits for itself alone, and returns what it prints. It needs no superuser, but a
-// system on which users may make namespaces.
+// inNamespace runs a child that may mount and set limits for itself alone, and returns what it prints. It
+// needs no superuser, but a system on which users may make namespaces.
 func inNamespace(t *testing.T, role, dir string) string {
 	exe, err := os.Executable()
 	require.NoError(t, err)

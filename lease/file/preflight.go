@@ -11,9 +11,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Preflight tries what the store will do: it reads the record, takes the lock, writes and replaces a file under a name of its own,
-// and waits for the notification of that. It leaves the record alone, and the lock file behind. The error lists every problem on a
-// line of its own, each with what to do about it. It wraps lease.ErrRefused where the store will not work as things are.
+// Preflight tries what the store will do: it reads the record, takes the lock, writes and replaces a file
+// under a name of its own, and waits for the notification of that. It leaves the record alone, and the lock
+// file behind. The error lists every problem on a line of its own, each with what to do about it. It wraps
+// lease.ErrRefused where the store will not work as things are.
 func (s *Store) Preflight(ctx context.Context) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()

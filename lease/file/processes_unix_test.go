@@ -31,7 +31,8 @@ var short = lease.Settings{HeartbeatTimeout: 3 * time.Second, HeartbeatInterval:
 
 const grantsEach = 5
 
-// resource is what the lease protects: a log that refuses smaller tokens than it has seen, and a room for one.
+// resource is what the lease protects: a log that refuses smaller tokens than it has seen, and a room for
+// one.
 type resource struct{ path string }
 
 var errFenced = errors.New("a smaller token than the last one")
@@ -117,8 +118,8 @@ func contends() error {
 	return s.Close()
 }
 
-// Eight processes want one lease, through the whole algorithm; two of them are killed while they hold it. There is one holder at a
-// time, tokens grow, nobody is fenced off, and everybody gets a turn.
+// Eight processes want one lease, through the whole algorithm; two of them are killed while they hold it.
+// There is one holder at a time, tokens grow, nobody is fenced off, and everybody gets a turn.
 func TestProcesses_OneHolderAtATime(t *testing.T) {
 	s := newStore(t, newPath(t))
 	log := s.dir + "/log"
@@ -197,7 +198,8 @@ func holds() error {
 	return nil
 }
 
-// A holder that is stopped for longer than the lease lasts knows that it was lost before it does anything else.
+// A holder that is stopped for longer than the lease lasts knows that it was lost before it does anything
+// else.
 func TestProcesses_AStoppedHolder(t *testing.T) {
 	s := newStore(t, newPath(t))
 	c := start(t, "holds", "CHILD_PATH="+s.path)
@@ -225,8 +227,8 @@ func TestProcesses_AStoppedHolder(t *testing.T) {
 	require.Equal(t, "successor", mustRead(t, s).Record.Holder)
 }
 
-// A process that is stopped in the middle of a write keeps the lock: nobody writes, all read, and the error says who to look for.
-// Once it is killed the others go on.
+// A process that is stopped in the middle of a write keeps the lock: nobody writes, all read, and the error
+// says who to look for. Once it is killed the others go on.
 func TestProcesses_StoppedInTheMiddleOfAWrite(t *testing.T) {
 	s := newStore(t, newPath(t))
 	mustWrite(t, s, record("a", 1), "")

@@ -26,10 +26,11 @@ type content struct {
 	exists bool
 }
 
-// version is made of the bytes, the file they are in and its change time. The bytes hold a random text that each write chooses, so
-// that no write repeats a version; a hand's edit changes the bytes; and a copy of an older state that was put back, bytes and all,
-// is another file or was changed at another time. So no state is taken for an earlier one that looked the same.
-// Whatever else touches the file (chmod, a link) makes a new version as well: a conflict without a cause, which does no harm.
+// version is made of the bytes, the file they are in and its change time. The bytes hold a random text that
+// each write chooses, so that no write repeats a version; a hand's edit changes the bytes; and a copy of an
+// older state that was put back, bytes and all, is another file or was changed at another time. So no state
+// is taken for an earlier one that looked the same. Whatever else touches the file (chmod, a link) makes a
+// new version as well: a conflict without a cause, which does no harm.
 func (c content) version() lease.Version {
 	if !c.exists {
 		return ""
@@ -51,8 +52,8 @@ func (c content) snapshot() (lease.Snapshot, error) {
 	return lease.Snapshot{Record: r, Version: c.version()}, nil
 }
 
-// load returns what stands at the path. It needs no lock: the file is replaced, never changed. Only a hand changes it in place; then
-// it is read again until it is at rest.
+// load returns what stands at the path. It needs no lock: the file is replaced, never changed. Only a hand
+// changes it in place; then it is read again until it is at rest.
 func (s *Store) load() (content, error) {
 	for range 100 {
 		c, stable, err := s.loadOnce()

@@ -72,7 +72,8 @@ func TestRecord_WhatJSONWouldChangeIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever hand or accident made it, a file that is there and is not a record is an error that names it, and never a free lease.
+// Whatever hand or accident made it, a file that is there and is not a record is an error that names it, and
+// never a free lease.
 func TestRecord_DamageIsNeverFree(t *testing.T) {
 	good := string(mustEncode(t, record("a", 1)))
 	change := func(from, to string) string {
@@ -222,8 +223,8 @@ func unescaped(t *testing.T, text []byte) string {
 	return keys.String()
 }
 
-// Members of earlier versions read records of format 1 alone. So a record has the newer format only while it says who has left: a new
-// verdict, or a record without one, is theirs again.
+// Members of earlier versions read records of format 1 alone. So a record has the newer format only while it
+// says who has left: a new verdict, or a record without one, is theirs again.
 func TestRecord_FormatOfLeaves(t *testing.T) {
 	r := lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}}
 	text, err := encode(r)

@@ -54,8 +54,8 @@ func New(cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Close ends all watches and requests with lease.ErrClosed. A write whose file is being replaced at this moment may still take
-// place; it does not wait for that.
+// Close ends all watches and requests with lease.ErrClosed. A write whose file is being replaced at this
+// moment may still take place; it does not wait for that.
 func (s *Store) Close() error {
 	s.close(lease.ErrClosed)
 	return nil
@@ -73,8 +73,9 @@ func (s *Store) Location() string {
 	return filepath.Join(dir, filepath.Base(s.path)) // the record itself must not be a link
 }
 
-// Read implements lease.Store. It waits for no lock. A file that does not exist is an absent record; a directory that does not exist
-// is an error, as is a file that is not a record (ErrBadRecord). The error wraps lease.ErrRefused where only a person can mend it.
+// Read implements lease.Store. It waits for no lock. A file that does not exist is an absent record; a
+// directory that does not exist is an error, as is a file that is not a record (ErrBadRecord). The error
+// wraps lease.ErrRefused where only a person can mend it.
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
@@ -155,8 +156,8 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 
 var errNoBootID = errors.New("file: this system does not tell its machines apart, so the store cannot tell which one it is")
 
-// Identity implements lease.Identified: the running kernel, the folder as that kernel knows it, and the name of the file. So
-// containers that share a folder have one store, wherever each has mounted it.
+// Identity implements lease.Identified: the running kernel, the folder as that kernel knows it, and the name
+// of the file. So containers that share a folder have one store, wherever each has mounted it.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()

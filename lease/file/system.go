@@ -8,7 +8,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/folder"
 )
 
-// system is what the store asks of the operating system where it can fail in the middle of a write. Tests put faults in between.
+// system is what the store asks of the operating system where it can fail in the middle of a write. Tests put
+// faults in between.
 type system struct {
 	create   func(path string, mode os.FileMode) (*os.File, error)
 	syncFile func(*os.File) error
@@ -48,8 +49,8 @@ const (
 	doubtful
 )
 
-// identity tells one state of a file from the others of the same name: which file it is, and its change time, which every write,
-// rename and link sets to now and no copying tool can set to anything else.
+// identity tells one state of a file from the others of the same name: which file it is, and its change time,
+// which every write, rename and link sets to now and no copying tool can set to anything else.
 type identity struct {
 	device, inode uint64
 	changed       int64

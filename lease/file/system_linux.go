@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystems by their number. Whatever is not here is taken for local: ext4, xfs, btrfs, zfs, tmpfs, overlay and many more.
+// fileSystems by their number. Whatever is not here is taken for local: ext4, xfs, btrfs, zfs, tmpfs, overlay
+// and many more.
 var fileSystems = map[uint32]locality{
 	unix.NFS_SUPER_MAGIC:   {remote, "nfs"},
 	unix.SMB_SUPER_MAGIC:   {remote, "smb"},

@@ -27,7 +27,8 @@ func identify(f *os.File) (identity, error) {
 
 func replace(from, to string) error { return os.Rename(from, to) }
 
-// notRenamed reports whether err, of replace, means that it certainly did nothing: the kernel says these before it touches the disk.
+// notRenamed reports whether err, of replace, means that it certainly did nothing: the kernel says these
+// before it touches the disk.
 func notRenamed(err error) bool {
 	for _, target := range []error{
 		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY, syscall.EISDIR, syscall.ENOTDIR, syscall.EXDEV, syscall.ENOENT, syscall.ELOOP,
@@ -39,8 +40,9 @@ func notRenamed(err error) bool {
 	return false
 }
 
-// mayReplace reports whether this process may put another file in place of the one at path, as far as a sticky directory (/tmp)
-// decides that: there only the owner of a file or of the directory may. A path without a file is nobody's.
+// mayReplace reports whether this process may put another file in place of the one at path, as far as a
+// sticky directory (/tmp) decides that: there only the owner of a file or of the directory may. A path
+// without a file is nobody's.
 func mayReplace(dir, path string) bool {
 	var d, f unix.Stat_t
 	if unix.Stat(dir, &d) != nil || d.Mode&unix.S_ISVTX == 0 || unix.Lstat(path, &f) != nil {

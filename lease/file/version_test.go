@@ -44,7 +44,8 @@ func TestVersion_EqualRecordsHaveDifferentOnes(t *testing.T) {
 	v.add("made anew")
 }
 
-// An older copy that is put back is bytes that were there before. A write that was meant for them must not find them again.
+// An older copy that is put back is bytes that were there before. A write that was meant for them must not
+// find them again.
 func TestVersion_ARestoredCopyIsNotTheOriginal(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep, restore func(path, backup string) error

@@ -9,9 +9,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Watch implements lease.Watcher: it reads after each notification of the operating system. Notifications are for the directory,
-// because the file is replaced. The stream ends with that directory, at a state that cannot be read, and where notifications are not
-// to be had (a limit was reached).
+// Watch implements lease.Watcher: it reads after each notification of the operating system. Notifications are
+// for the directory, because the file is replaced. The stream ends with that directory, at a state that
+// cannot be read, and where notifications are not to be had (a limit was reached).
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
@@ -55,7 +55,8 @@ func (s *Store) notifier(ctx context.Context) (*fsnotify.Watcher, error) {
 	})
 }
 
-// wait returns true when it is time to read. Else the stream has ended: err says why, nil if the directory is another one now.
+// wait returns true when it is time to read. Else the stream has ended: err says why, nil if the directory is
+// another one now.
 func (s *Store) wait(ctx context.Context, n *fsnotify.Watcher) (goesOn bool, err error) {
 	for {
 		select {

@@ -77,7 +77,8 @@ func TestWatch_NotificationsAlone(t *testing.T) {
 		prev = mustWrite(t, writer, record("a", token), prev.Version)
 	}
 	w.until(30)
-	// The same record may be told twice: a file system sets the change time of a renamed file, which is part of its version, after it can be seen.
+	// The same record may be told twice: a file system sets the change time of a renamed file, which is part
+	// of its version, after it can be seen.
 	require.IsNonDecreasing(t, w.tokens(), "it never goes backwards")
 
 	require.NoError(t, os.Remove(writer.path))

@@ -19,8 +19,9 @@ import (
 // recordMode lets everybody who may enter the directory read the record; an operator's stricter mode is kept.
 const recordMode = 0o644
 
-// Write implements lease.Store. Under the lock it compares, writes a temporary file, syncs it, puts it in place of the record, and
-// syncs the directory. An error wraps lease.ErrConflict or lease.ErrRefused unless the replacement had begun; then it is unknown.
+// Write implements lease.Store. Under the lock it compares, writes a temporary file, syncs it, puts it in
+// place of the record, and syncs the directory. An error wraps lease.ErrConflict or lease.ErrRefused unless
+// the replacement had begun; then it is unknown.
 func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	text, err := encode(r)
 	if err != nil {
@@ -52,7 +53,8 @@ type write struct {
 	store *Store
 	text  []byte
 	prev  lease.Version
-	// fate is decided once: by the write that begins to replace the file, or by the caller who does not wait any longer.
+	// fate is decided once: by the write that begins to replace the file, or by the caller who does not wait
+	// any longer.
 	fate atomic.Int32
 }
 
@@ -122,8 +124,8 @@ func (w *write) locked(ctx context.Context, lock *heldLock) (lease.Version, erro
 	return after.version(), nil
 }
 
-// last looks once more whether everything still stands, now that the slow part is over. What neither the lock nor ctx keeps out (a
-// hand) can only come in the microseconds from here to the replacement.
+// last looks once more whether everything still stands, now that the slow part is over. What neither the lock
+// nor ctx keeps out (a hand) can only come in the microseconds from here to the replacement.
 func (w *write) last(ctx context.Context, lock *heldLock, before content) error {
 	s := w.store
 	stands, err := lock.stands()
@@ -151,12 +153,14 @@ func (w *write) last(ctx context.Context, lock *heldLock, before content) error 
 
 func (s *Store) conflict() error { return fmt.Errorf("lease file %s: %w", s.path, lease.ErrConflict) }
 
-// tempName returns a new name for a temporary file. Random, so that not even two writers without a working lock share one.
+// tempName returns a new name for a temporary file. Random, so that not even two writers without a working
+// lock share one.
 func (s *Store) tempName() string {
 	return filepath.Join(s.dir, "."+filepath.Base(s.path)+"."+rand.Text()+tempSuffix)
 }
 
-// stage writes text to a temporary file, down to the disk, and returns its path; nothing stays of one that failed. mode 0: the default.
+// stage writes text to a temporary file, down to the disk, and returns its path; nothing stays of one that
+// failed. mode 0: the default.
 func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 	path := s.tempName()
 	f, err := s.system.create(path, recordMode)
@@ -183,7 +187,8 @@ func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 }
 
 const (
-	// lockMode: whoever can open the lock file can lock it, and so stop all parties. The record is for all to read, this is not.
+	// lockMode: whoever can open the lock file can lock it, and so stop all parties. The record is for all to
+	// read, this is not.
 	lockMode = 0o600
 	// lockRetry is the time between two tries for the lock. It is held for two fsyncs, some milliseconds.
 	lockRetry = 2 * time.Millisecond
@@ -225,8 +230,8 @@ func (s *Store) lock(ctx context.Context) (*heldLock, error) {
 	}
 }
 
-// stands reports whether the lock file is still the one that is locked. If somebody has deleted it the lock excludes nobody who comes
-// later.
+// stands reports whether the lock file is still the one that is locked. If somebody has deleted it the lock
+// excludes nobody who comes later.
 func (l *heldLock) stands() (bool, error) {
 	mine, err := l.f.Stat()
 	if err != nil {
@@ -242,7 +247,8 @@ func (l *heldLock) stands() (bool, error) {
 	return os.SameFile(mine, present), nil
 }
 
-// interrupted is the error of an operation that ended with its context before it could say itself what it was waiting for.
+// interrupted is the error of an operation that ended with its context before it could say itself what it was
+// waiting for.
 func (s *Store) interrupted(cause error) error {
 	if s.waiting.Load() {
 		return fmt.Errorf("%w: %w", errLockHeld, cause)
@@ -256,12 +262,13 @@ const (
 	tempSuffix = ".tmp"
 	// randomLength is that of rand.Text.
 	randomLength = 26
-	// leftoverAge is how old a temporary file must be to count as left behind. A live one is as old as two fsyncs.
+	// leftoverAge is how old a temporary file must be to count as left behind. A live one is as old as two
+	// fsyncs.
 	leftoverAge = time.Minute
 )
 
-// tidy removes what killed writers left behind: temporary files of this very record, and only old ones. Called under the lock, at
-// most once a minute. What goes wrong is left to the next time.
+// tidy removes what killed writers left behind: temporary files of this very record, and only old ones.
+// Called under the lock, at most once a minute. What goes wrong is left to the next time.
 func (s *Store) tidy() {
 	now := time.Now()
 	if now.Sub(s.tidied) < leftoverAge {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Announce implements lease.Announcer: an Event of the lease, which kubectl describe shows. It is one POST. The
-// recorder of client-go would add 6 MB to a program, try one Event for two minutes where the server is away, and
-// need the right to patch Events.
+// Announce implements lease.Announcer: an Event of the lease, which kubectl describe shows. It is one POST.
+// The recorder of client-go would add 6 MB to a program, try one Event for two minutes where the server is
+// away, and need the right to patch Events.
 func (s *Store) Announce(ctx context.Context, reason, text string, warning bool) error {
 	kind := "Normal"
 	if warning {

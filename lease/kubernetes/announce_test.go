@@ -30,7 +30,8 @@ func TestAnnounce(t *testing.T) {
 	require.Equal(t, []any{"Normal", "Verdict", "a: verdict 1"}, []any{second["type"], second["reason"], second["message"]})
 }
 
-// One request, whatever the answer is. Only a right that is missing is a refusal, and the error says how to give it.
+// One request, whatever the answer is. Only a right that is missing is a refusal, and the error says how to
+// give it.
 func TestAnnounce_Fails(t *testing.T) {
 	f := kubefake.New(t)
 	s := newStore(t, f)

@@ -15,11 +15,14 @@ type API string
 
 // The kinds. The zero API is Native.
 const (
-	// Native is the Lease of coordination.k8s.io/v1 that every API server has. The best choice among serf-sbr parties.
+	// Native is the Lease of coordination.k8s.io/v1 that every API server has. The best choice among serf-sbr
+	// parties.
 	Native API = "native"
-	// Akka is the custom resource Lease of akka.io/v1, shared with Akka services. See the package documentation for what it cannot do.
+	// Akka is the custom resource Lease of akka.io/v1, shared with Akka services. See the package
+	// documentation for what it cannot do.
 	Akka API = "akka"
-	// Pekko is the custom resource Lease of pekko.apache.org/v1, shared with Pekko services. Otherwise it is like Akka.
+	// Pekko is the custom resource Lease of pekko.apache.org/v1, shared with Pekko services. Otherwise it is
+	// like Akka.
 	Pekko API = "pekko"
 )
 

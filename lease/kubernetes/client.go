@@ -25,8 +25,9 @@ const (
 	resource     = "leases"
 	kindName     = "Lease"
 	fieldManager = "serf-sbr"
-	// createVersion is a resourceVersion that no object has: etcd starts at 1 and the first write makes it 2. A PUT with it creates
-	// the lease if it does not exist and else conflicts cleanly. With no version at all the losers would see "invalid".
+	// createVersion is a resourceVersion that no object has: etcd starts at 1 and the first write makes it 2.
+	// A PUT with it creates the lease if it does not exist and else conflicts cleanly. With no version at all
+	// the losers would see "invalid".
 	createVersion = "1"
 )
 
@@ -41,8 +42,8 @@ type client struct {
 	answered        atomic.Int64 // when the server last answered about the lease, in Unix nanoseconds
 }
 
-// newClient uses only the REST client and the one API group it needs: the typed clients drag in all of them (twice the binary and
-// twice the memory), and cannot turn off their retries.
+// newClient uses only the REST client and the one API group it needs: the typed clients drag in all of them
+// (twice the binary and twice the memory), and cannot turn off their retries.
 func newClient(cfg *rest.Config, d dialect, namespace, name string, timeout time.Duration) (*client, error) {
 	scheme := d.scheme()
 	cfg = rest.CopyConfig(cfg)
@@ -90,9 +91,9 @@ func (c *client) patch(ctx context.Context, body []byte, dryRun bool) (object, e
 	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(body), dryRun)
 }
 
-// create sends a whole object to the path that names it. A native lease is made by PUT, because the right to POST cannot be limited
-// to one name. A custom resource is made by POST, as a PUT never does that; there the server accepts the path with the name, and
-// judges the right by it.
+// create sends a whole object to the path that names it. A native lease is made by PUT, because the right to
+// POST cannot be limited to one name. A custom resource is made by POST, as a PUT never does that; there the
+// server accepts the path with the name, and judges the right by it.
 func (c *client) create(ctx context.Context, body []byte, dryRun bool) (object, error) {
 	var options runtime.Object = &metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}
 	req := c.rest.Put()
@@ -136,8 +137,8 @@ func (c *client) do(ctx context.Context, req *rest.Request, dryRun bool) (object
 
 var errOpenTimeout = errors.New("the watch did not open in time")
 
-// watch opens a stream of changes that begins with the present state. The end of the stream is left to ctx; only its opening is
-// bounded.
+// watch opens a stream of changes that begins with the present state. The end of the stream is left to ctx;
+// only its opening is bounded.
 func (c *client) watch(ctx context.Context, openTimeout time.Duration) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(quiet(ctx))
 	timer := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
@@ -158,8 +159,8 @@ func (c *client) watch(ctx context.Context, openTimeout time.Duration) (watch.In
 	return nil, failed
 }
 
-// notOpened is why a stream cannot be used: its own error, or that it came too late. The timer may have fired although its function,
-// which gives ctx the cause, has not run yet.
+// notOpened is why a stream cannot be used: its own error, or that it came too late. The timer may have fired
+// although its function, which gives ctx the cause, has not run yet.
 func notOpened(err error, inTime bool, cause error, openTimeout time.Duration) error {
 	if err == nil && inTime {
 		return nil
@@ -170,7 +171,8 @@ func notOpened(err error, inTime bool, cause error, openTimeout time.Duration) e
 	return err
 }
 
-// stoppable also ends the request: stopping a stream alone leaves its reader behind until the server sends something.
+// stoppable also ends the request: stopping a stream alone leaves its reader behind until the server sends
+// something.
 type stoppable struct {
 	watch.Interface
 	cancel context.CancelCauseFunc
@@ -187,9 +189,9 @@ func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, kl
 // openTimeout bounds the opening of a stream: whoever cannot watch can still read.
 func (c *client) openTimeout() time.Duration { return max(3*time.Second, c.timeout) }
 
-// Watch implements lease.Watcher with one stream that begins with the present state, so that no version of the past, which a restored
-// backup makes one of the future, is ever asked for. The server ends a healthy one after some minutes. A state that cannot be decoded
-// is logged and skipped.
+// Watch implements lease.Watcher with one stream that begins with the present state, so that no version of
+// the past, which a restored backup makes one of the future, is ever asked for. The server ends a healthy one
+// after some minutes. A state that cannot be decoded is logged and skipped.
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	stream, err := s.client.watch(ctx, s.client.openTimeout())
 	switch {

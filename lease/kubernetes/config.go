@@ -27,10 +27,11 @@ const (
 
 // Config says which lease to use and how to reach it. Start from DefaultConfig and set Name.
 type Config struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty: the service account of the pod or, outside of a cluster, what kubectl
-	// would use (KUBECONFIG, then ~/.kube/config).
+	// Kubeconfig is the path of a kubeconfig file. Empty: the service account of the pod or, outside of a
+	// cluster, what kubectl would use (KUBECONFIG, then ~/.kube/config).
 	Kubeconfig string
-	// Context is the kubeconfig's context. Empty: its current one. Not used with the service account of a pod.
+	// Context is the kubeconfig's context. Empty: its current one. Not used with the service account of a
+	// pod.
 	Context string
 	// Namespace of the lease. Empty: the pod's own or the one of the kubeconfig's context, else "default".
 	Namespace string
@@ -38,9 +39,9 @@ type Config struct {
 	Name string
 	// API is the kind of object that keeps the lease. Empty: Native.
 	API API
-	// RequestTimeout bounds each request, on both ends: the server drops the work at nine tenths of it, which shortens the time in
-	// which an unanswered write can still take place. A lease.Lease bounds its requests by itself, so that an operation has the time of
-	// lease-operation-timeout, which is what this should be.
+	// RequestTimeout bounds each request, on both ends: the server drops the work at nine tenths of it, which
+	// shortens the time in which an unanswered write can still take place. A lease.Lease bounds its requests
+	// by itself, so that an operation has the time of lease-operation-timeout, which is what this should be.
 	RequestTimeout time.Duration
 	// Logger is told of states of the lease that are odd, or cannot be read. Nil: nobody.
 	Logger *slog.Logger
@@ -146,9 +147,9 @@ type section struct {
 	API        API    `json:"api"        yaml:"api"`
 }
 
-// Factory returns the implementation for lease.Register, configured by namespace, kubeconfig, context and api. It sanitises the
-// lease's name; an empty one becomes "<system>-sbr". No request outlives the lease's operation timeout. Its stores
-// are *Store. log is used where the lease.Spec has none; it may be nil.
+// Factory returns the implementation for lease.Register, configured by namespace, kubeconfig, context and
+// api. It sanitises the lease's name; an empty one becomes "<system>-sbr". No request outlives the lease's
+// operation timeout. Its stores are *Store. log is used where the lease.Spec has none; it may be nil.
 func Factory(log *slog.Logger) lease.Factory {
 	return func(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		var set section
@@ -188,10 +189,11 @@ func Name(system string) string {
 	return name
 }
 
-// LeaseName returns what the lease called lease-name is called in Kubernetes, and Name(system) if it is empty: decomposed (NFKD), in lower
-// case, with "-" for "_" and ".", and without everything else but letters, digits and inner hyphens. What is longer than 63 characters is
-// cut and, so that two long names stay two, ends in a hash of the original. It is an error if nothing is left. Short names that differ only
-// in what is replaced or dropped do become equal: "a.b" and "a-b".
+// LeaseName returns what the lease called lease-name is called in Kubernetes, and Name(system) if it is
+// empty: decomposed (NFKD), in lower case, with "-" for "_" and ".", and without everything else but letters,
+// digits and inner hyphens. What is longer than 63 characters is cut and, so that two long names stay two,
+// ends in a hash of the original. It is an error if nothing is left. Short names that differ only in what is
+// replaced or dropped do become equal: "a.b" and "a-b".
 func LeaseName(system, leaseName string) (string, error) {
 	if leaseName == "" {
 		return Name(system), nil
@@ -228,8 +230,8 @@ func nameRune(r rune) rune {
 	}
 }
 
-// Key is the name of this implementation in a configuration (lease-implementation). Importing the package makes it known to
-// lease.Open.
+// Key is the name of this implementation in a configuration (lease-implementation). Importing the package
+// makes it known to lease.Open.
 const Key = "kubernetes"
 
 func init() { lease.Register(Key, Factory(nil)) }

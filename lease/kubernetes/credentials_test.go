@@ -25,10 +25,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Credentials are client-go's business. These tests show that what it offers arrives: each lets a kubeconfig, or a pod's
-// surroundings, reach an API server.
+// Credentials are client-go's business. These tests show that what it offers arrives: each lets a kubeconfig,
+// or a pod's surroundings, reach an API server.
 
-// kubeconfigFor writes a kubeconfig with one cluster, user and context, all called "one", after change has had its way.
+// kubeconfigFor writes a kubeconfig with one cluster, user and context, all called "one", after change has
+// had its way.
 func kubeconfigFor(t *testing.T, f *kubefake.API, change func(*clientcmdapi.Config)) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
@@ -177,7 +178,8 @@ func TestCredentials_A401IsRetriedUntilTheTokenIsThere(t *testing.T) {
 	require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 }
 
-// A holder goes on through it as long as nobody else may take over, and renews as soon as the new token is there.
+// A holder goes on through it as long as nobody else may take over, and renews as soon as the new token is
+// there.
 func TestCredentials_A401DoesNotTakeAHeldLease(t *testing.T) {
 	b, s, file := newBounced(t)
 	require.NoError(t, os.WriteFile(file, []byte("good"), 0o600))
@@ -255,7 +257,8 @@ func (p *tunnel) requests() []string {
 	return append([]string(nil), p.asked...)
 }
 
-// publicName is one that the emulation's certificate is made out to, and that no proxy rule excludes, as it does for loopback.
+// publicName is one that the emulation's certificate is made out to, and that no proxy rule excludes, as it
+// does for loopback.
 const publicName = "example.com:6443"
 
 func TestCredentials_ProxyOfTheKubeconfig(t *testing.T) {

@@ -52,8 +52,8 @@ func (custom) mark(o object) string {
 	return strconv.FormatInt(int64(l.Spec.Time), 10)
 }
 
-// encode changes the spec with each write, be it only the time: the server counts the changes of the spec in metadata.generation,
-// and that count must never fall behind the token (see decode).
+// encode changes the spec with each write, be it only the time: the server counts the changes of the spec in
+// metadata.generation, and that count must never fall behind the token (see decode).
 func (custom) encode(r lease.Record, mark string) (draft, error) {
 	at := millis(r.Renewed)
 	if mark == strconv.FormatInt(at, 10) {
@@ -68,9 +68,9 @@ func (custom) encode(r lease.Record, mark string) (draft, error) {
 	return draft{annotation: value, spec: map[string]any{"owner": r.Holder, "time": at}}, err
 }
 
-// decode believes the annotation only as far as it speaks of this very spec: the others do not know it. After one of them has
-// written, the token goes on from metadata.generation. No writer can lower that, and it is at least the last token, because each
-// write here raises the token by at most one and the generation by one.
+// decode believes the annotation only as far as it speaks of this very spec: the others do not know it. After
+// one of them has written, the token goes on from metadata.generation. No writer can lower that, and it is at
+// least the last token, because each write here raises the token by at most one and the generation by one.
 func (custom) decode(o object) (lease.Record, error) {
 	l, ok := o.(*customLease)
 	if !ok {
@@ -96,11 +96,12 @@ func (custom) decode(o object) (lease.Record, error) {
 
 // Window implements lease.Limiter. Natively it is s.Window(): all parties judge by their own observation.
 //
-// Over a custom resource the other parties take over as soon as their wall clock shows more than the recorded time plus
-// heartbeat-timeout less two heartbeat-intervals (96 s by default). A holder here stops earlier, as theirs do: by
-// lease-operation-timeout, which a write may have been under way, and by a heartbeat-interval, which is how much the wall clocks may
-// differ (79 s by default). It is an error if that leaves less than two heartbeat-intervals, or if heartbeat-timeout is infinite:
-// the others know no such thing. All parties must be configured alike.
+// Over a custom resource the other parties take over as soon as their wall clock shows more than the recorded
+// time plus heartbeat-timeout less two heartbeat-intervals (96 s by default). A holder here stops earlier, as
+// theirs do: by lease-operation-timeout, which a write may have been under way, and by a heartbeat-interval,
+// which is how much the wall clocks may differ (79 s by default). It is an error if that leaves less than two
+// heartbeat-intervals, or if heartbeat-timeout is infinite: the others know no such thing. All parties must
+// be configured alike.
 func (s *Store) Window(settings lease.Settings) (time.Duration, error) {
 	if !s.api.Custom() {
 		return settings.Window(), nil
@@ -164,8 +165,8 @@ func (t *anyText) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// anyNumber is a whole number of 64 bits. What is larger is the largest, what is no number is zero: nothing depends on the value,
-// only on its changes, and an object with a strange one must not lock everybody out.
+// anyNumber is a whole number of 64 bits. What is larger is the largest, what is no number is zero: nothing
+// depends on the value, only on its changes, and an object with a strange one must not lock everybody out.
 type anyNumber int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -189,13 +190,15 @@ func (n *anyNumber) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Times that JSON can write. Later ones need a fifth digit in the year; the margin leaves room to add to them.
+// Times that JSON can write. Later ones need a fifth digit in the year; the margin leaves room to add to
+// them.
 var (
 	earliest = time.Unix(0, 0).UTC()
 	latest   = time.Date(9999, 12, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// fromMillis reads a time that anybody may have written. Zero and below is no time, the far future is the end of time.
+// fromMillis reads a time that anybody may have written. Zero and below is no time, the far future is the end
+// of time.
 func fromMillis(at int64) time.Time {
 	switch {
 	case at <= 0:
@@ -215,7 +218,8 @@ func millis(t time.Time) int64 {
 	return writable(t).UnixMilli()
 }
 
-// writable is t, or the last time that fits into a record: one that was read from a poisoned record must not make the next write fail.
+// writable is t, or the last time that fits into a record: one that was read from a poisoned record must not
+// make the next write fail.
 func writable(t time.Time) time.Time {
 	if t.After(latest) {
 		return latest

@@ -34,7 +34,8 @@ type Finding struct {
 
 // Diagnosis is what Diagnose has found.
 type Diagnosis struct {
-	// Lease is "namespace/name", Server the address, User who the server takes this program for. Empty: not known.
+	// Lease is "namespace/name", Server the address, User who the server takes this program for. Empty: not
+	// known.
 	Lease, Server, User string
 	// Findings are in the order in which one depends on another.
 	Findings []Finding
@@ -43,7 +44,8 @@ type Diagnosis struct {
 	Exists bool
 	// RoundTrips are the times of successful reads of the lease, shortest first.
 	RoundTrips []time.Duration
-	// ClockDifference is how far the server's clock is ahead of this machine's, to about a second. Nil: not known.
+	// ClockDifference is how far the server's clock is ahead of this machine's, to about a second. Nil: not
+	// known.
 	ClockDifference *time.Duration
 }
 
@@ -71,8 +73,9 @@ const (
 	tolerableClock = 5 * time.Second // what a Date header of whole seconds can tell for sure, and then some
 )
 
-// Diagnose finds out what works and what does not with cfg: it reads, asks for rights, and writes in a dry run. It changes nothing
-// and holds nothing. Each request is bounded by cfg.RequestTimeout. It always returns a Diagnosis; what is wrong is in its Findings.
+// Diagnose finds out what works and what does not with cfg: it reads, asks for rights, and writes in a dry
+// run. It changes nothing and holds nothing. Each request is bounded by cfg.RequestTimeout. It always returns
+// a Diagnosis; what is wrong is in its Findings.
 func Diagnose(ctx context.Context, cfg Config) *Diagnosis {
 	d := &doctor{cfg: cfg, out: &Diagnosis{}}
 	steps := []struct {
@@ -161,7 +164,8 @@ func (d *doctor) lease(ctx context.Context) bool {
 	return true
 }
 
-// settleCreation reports whether all rights that only the creation needs are there. Where the lease exists their lack is no warning.
+// settleCreation reports whether all rights that only the creation needs are there. Where the lease exists
+// their lack is no warning.
 func (d *doctor) settleCreation() bool {
 	all := true
 	for i, f := range d.out.Findings {

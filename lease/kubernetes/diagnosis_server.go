@@ -102,7 +102,8 @@ func serves(list *metav1.APIResourceList) bool {
 	return false
 }
 
-// rights asks for each verb by itself. It goes on whatever the answer, since the dry run tries the real thing.
+// rights asks for each verb by itself. It goes on whatever the answer, since the dry run tries the real
+// thing.
 func (d *doctor) rights(ctx context.Context) bool {
 	for _, right := range d.neededRights() {
 		review, err := d.allowed(ctx, right.verb, d.cfg.api().Group(), resource, d.store.client.name)

@@ -19,12 +19,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// ErrNotInstalled is wrapped by an error of every method when the API server does not know the resource at all: the
-// CustomResourceDefinition is missing, or what answered is no API server. It never passes for a lease that is free.
+// ErrNotInstalled is wrapped by an error of every method when the API server does not know the resource at
+// all: the CustomResourceDefinition is missing, or what answered is no API server. It never passes for a
+// lease that is free.
 var ErrNotInstalled = errors.New("the API server does not know the resource")
 
-// apiStatus returns what the API server itself answered. An answer that client-go had to guess from a bare status code does not
-// count: a proxy's 409 says nothing about the lease.
+// apiStatus returns what the API server itself answered. An answer that client-go had to guess from a bare
+// status code does not count: a proxy's 409 says nothing about the lease.
 func apiStatus(err error) (metav1.Status, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsUnexpectedServerError(err) {
@@ -33,8 +34,8 @@ func apiStatus(err error) (metav1.Status, bool) {
 	return status.Status(), true
 }
 
-// classify returns lease.ErrConflict, lease.ErrRefused or lease.ErrTooLarge if the write certainly did not take place, nil if that
-// is unknown.
+// classify returns lease.ErrConflict, lease.ErrRefused or lease.ErrTooLarge if the write certainly did not
+// take place, nil if that is unknown.
 func classify(creating bool, err error) error {
 	if errors.Is(err, lease.ErrRefused) {
 		return lease.ErrRefused
@@ -61,8 +62,8 @@ func classify(creating bool, err error) error {
 	}
 }
 
-// staleInvalid recognises the conflicts that the server reports as invalid: a PUT without a version on a lease that meanwhile
-// exists, and another object that has, after a restored backup, the same version.
+// staleInvalid recognises the conflicts that the server reports as invalid: a PUT without a version on a
+// lease that meanwhile exists, and another object that has, after a restored backup, the same version.
 func staleInvalid(status metav1.Status) bool {
 	return hasCause(status, func(c metav1.StatusCause) bool {
 		return c.Field == "metadata.uid" || c.Field == "metadata.resourceVersion"
@@ -86,8 +87,8 @@ func detailKind(status metav1.Status) string {
 	return status.Details.Kind
 }
 
-// unknownResource recognises both shapes: the server's plain "404 page not found" for a group or version that is not installed,
-// which a proxy could have made as well, and a status without a kind.
+// unknownResource recognises both shapes: the server's plain "404 page not found" for a group or version that
+// is not installed, which a proxy could have made as well, and a status without a kind.
 func unknownResource(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {

@@ -14,7 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
-// TestWrite_ErrorTable answers both kinds of write with everything that a server, or something in front of it, may answer.
+// TestWrite_ErrorTable answers both kinds of write with everything that a server, or something in front of
+// it, may answer.
 func TestWrite_ErrorTable(t *testing.T) {
 	type outcome string
 	const (

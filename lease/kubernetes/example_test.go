@@ -56,8 +56,8 @@ func ExampleNew_sharedWithAkka() {
 	log.Print(store.API(), err)
 }
 
-// A program that talks to Kubernetes anyway brings its own client configuration. Read and Write are the raw contract of a store;
-// whoever wants a lock uses lease.New.
+// A program that talks to Kubernetes anyway brings its own client configuration. Read and Write are the raw
+// contract of a store; whoever wants a lock uses lease.New.
 func ExampleNewForConfig() {
 	ctx := context.Background()
 	restConfig, err := rest.InClusterConfig()
@@ -116,12 +116,12 @@ func ExampleDiagnose() {
 	// skipped api server: not looked at, because of the failure above
 }
 
-// The package registers itself, without a logger; a program that wants its messages opens by a factory of its own.
+// The package registers itself, without a logger; a program that wants its messages opens by a factory of its
+// own.
 func ExampleFactory() {
 	fmt.Println(slices.Contains(lease.Implementations(), kubernetes.Key))
 	_, err := kubernetes.Factory(slog.Default())(context.Background(), lease.Spec{Name: "__"})
 	fmt.Println(err)
-	// Output:
-	// true
-	// lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it needs at least one letter a-z or digit
+	// Output: true lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it
+	// needs at least one letter a-z or digit
 }

@@ -49,13 +49,14 @@ func orNil[T any](p *T) any {
 	return p
 }
 
-// toSpec always names the holder, even as "": in a merge patch an absent field would stay as it is. So would all others, hence the
-// draft lists them itself.
+// toSpec always names the holder, even as "": in a merge patch an absent field would stay as it is. So would
+// all others, hence the draft lists them itself.
 func toSpec(r lease.Record) coordv1.LeaseSpec {
 	transitions := int32(min(r.Token, math.MaxInt32))
 	spec := coordv1.LeaseSpec{HolderIdentity: &r.Holder, LeaseTransitions: &transitions}
 	if r.TTL > 0 {
-		// Rounded up: whoever goes by it, kubectl's reader included, must not take the holder for gone too early.
+		// Rounded up: whoever goes by it, kubectl's reader included, must not take the holder for gone too
+		// early.
 		seconds := int32(min((r.TTL+time.Second-1)/time.Second, math.MaxInt32))
 		if r.TTL > math.MaxInt64-time.Second {
 			seconds = math.MaxInt32

@@ -9,10 +9,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Preflight tries what the store will do: it reads the lease, writes it in a dry run, and opens a watch. It changes nothing and
-// holds nothing. The error lists every problem on a line of its own, each with what to do about it.
+// Preflight tries what the store will do: it reads the lease, writes it in a dry run, and opens a watch. It
+// changes nothing and holds nothing. The error lists every problem on a line of its own, each with what to do
+// about it.
 //
-// It tries the right to create only if there is no lease: one that was created beforehand may come without that right.
+// It tries the right to create only if there is no lease: one that was created beforehand may come without
+// that right.
 func (s *Store) Preflight(ctx context.Context) error {
 	l, err := s.client.get(ctx)
 	absent, forbidden := s.isAbsent(err), isForbidden(err)
@@ -37,8 +39,9 @@ func (s *Store) Preflight(ctx context.Context) error {
 	return refused(append(problems, s.tryWatch(ctx))...)
 }
 
-// DryRun tries the write of the next verdict without making it: one request, and another one where there is no lease yet. Its
-// error wraps lease.ErrRefused when the credentials or the rights are gone; any other error says nothing about them.
+// DryRun tries the write of the next verdict without making it: one request, and another one where there is
+// no lease yet. Its error wraps lease.ErrRefused when the credentials or the rights are gone; any other error
+// says nothing about them.
 func (s *Store) DryRun(ctx context.Context) error {
 	absent, err := s.tryWrite(ctx, updateAction, lease.Snapshot{Version: probeVersion})
 	if absent {
@@ -47,7 +50,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 	return refused(err)
 }
 
-// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: somebody has to mend them.
+// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: somebody has to mend
+// them.
 func refused(problems ...error) error {
 	for i, err := range problems {
 		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {

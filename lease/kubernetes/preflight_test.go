@@ -85,7 +85,8 @@ func TestPreflight_ForeignLease(t *testing.T) {
 	require.NoError(t, s.Preflight(t.Context()), "created by an operator beforehand")
 }
 
-// DryRun is what a member may afford while the cluster is whole: one request, two where there is no lease, and nothing is written.
+// DryRun is what a member may afford while the cluster is whole: one request, two where there is no lease,
+// and nothing is written.
 func TestDryRun(t *testing.T) {
 	for _, c := range []struct {
 		name, forbidden string

@@ -17,7 +17,8 @@ import (
 const Annotation = "serf-sbr.github.io/record"
 
 const (
-	// recordFormat is what all versions read, movedFormat that of a lease that has moved, which earlier versions must not take for theirs.
+	// recordFormat is what all versions read, movedFormat that of a lease that has moved, which earlier
+	// versions must not take for theirs.
 	recordFormat = 1
 	movedFormat  = 2
 	// compressAbove keeps the record of a cluster of up to about two hundred members readable.
@@ -31,8 +32,9 @@ const (
 // payload is the JSON in the annotation. Fields may be added; a change of meaning needs a new format.
 type payload struct {
 	Format int `json:"v"`
-	// Document repeats spec.holderIdentity as its holder: if the two differ then somebody else has changed that. A native lease has
-	// the times in its spec alone; a custom resource has no field for them there, or not the precision.
+	// Document repeats spec.holderIdentity as its holder: if the two differ then somebody else has changed
+	// that. A native lease has the times in its spec alone; a custom resource has no field for them there, or
+	// not the precision.
 	lease.Document
 	// Time is spec.time of a custom resource once more: if it differs then somebody else has written.
 	Time *int64 `json:"time,omitempty"`
@@ -107,7 +109,8 @@ func decompress(value string) ([]byte, error) {
 	return plain, nil
 }
 
-// decode reads the annotation's value: the record in it, and the time that a custom resource had then, nil for a native one.
+// decode reads the annotation's value: the record in it, and the time that a custom resource had then, nil
+// for a native one.
 func decode(value string) (r lease.Record, at *int64, err error) {
 	plain := []byte(value)
 	if !strings.HasPrefix(value, "{") {

@@ -179,7 +179,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Annotations as earlier versions of this program have written them, and as those read them: by the names of fields, in any order.
+// Annotations as earlier versions of this program have written them, and as those read them: by the names of
+// fields, in any order.
 func TestRecord_OfEarlierVersions(t *testing.T) {
 	native := `{"v":1,"token":7,"holder":"a","nonce":"n","ttl":"1m30s","write":"YRKWCMMVHAQLC",` +
 		`"verdict":{"token":7,"survivors":["a","b"],"down":["c"],"decided-by":"a","reason":"majority"}}`
@@ -326,8 +327,8 @@ func FuzzCustomDecode(f *testing.F) {
 	})
 }
 
-// A stream that opens in the very moment in which its time is over is no stream: its request ends with the timer's function, which
-// may not have run yet.
+// A stream that opens in the very moment in which its time is over is no stream: its request ends with the
+// timer's function, which may not have run yet.
 func TestWatch_OpenedTooLate(t *testing.T) {
 	refused := errors.New("refused")
 	for name, c := range map[string]struct {

@@ -91,8 +91,8 @@ func far(t *testing.T, address string, latency time.Duration) (string, *atomic.I
 	return l.Addr().String(), taken
 }
 
-// With default times an API server whose answers take a second and a half is slow, not gone: operations succeed, and the connection is kept, although
-// its pings take as long.
+// With default times an API server whose answers take a second and a half is slow, not gone: operations
+// succeed, and the connection is kept, although its pings take as long.
 func TestSlowNetwork(t *testing.T) {
 	f := kubefake.New(t)
 	address, taken := far(t, f.Listener.Addr().String(), 750*time.Millisecond)

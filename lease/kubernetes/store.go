@@ -49,8 +49,9 @@ func New(cfg Config) (*Store, error) {
 	return NewForConfig(restConfig, cfg)
 }
 
-// NewForConfig is New for a program that has its own client-go configuration. Of cfg it uses everything but Kubeconfig and Context;
-// an empty namespace means "default". restConfig's rate limit is not used and its timeout is replaced by cfg's.
+// NewForConfig is New for a program that has its own client-go configuration. Of cfg it uses everything but
+// Kubeconfig and Context; an empty namespace means "default". restConfig's rate limit is not used and its
+// timeout is replaced by cfg's.
 func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -71,7 +72,8 @@ func (s *Store) Close() error {
 // API returns the kind of object that keeps the lease.
 func (s *Store) API() API { return s.api }
 
-// LastAnswer is when the API server last answered a request of this store, those beside a watch included; the zero time if it never did.
+// LastAnswer is when the API server last answered a request of this store, those beside a watch included; the
+// zero time if it never did.
 func (s *Store) LastAnswer() time.Time {
 	if at := s.client.answered.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -153,8 +155,9 @@ func (c *client) whole(d draft) ([]byte, error) {
 	})
 }
 
-// mergePatch makes the write conditional by two fields of its own body. Without the uid it would also take place on a lease that was
-// deleted and created again. Fields of the draft that are nil become null, that is deleted; fields of others are not mentioned, and stay.
+// mergePatch makes the write conditional by two fields of its own body. Without the uid it would also take
+// place on a lease that was deleted and created again. Fields of the draft that are nil become null, that is
+// deleted; fields of others are not mentioned, and stay.
 func mergePatch(d draft, uid types.UID, version string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -200,16 +203,17 @@ func markOf(v lease.Version) string {
 	return parts[2]
 }
 
-// isAbsent is true only when the API server itself says so: a 404 made by a load balancer must not pass for a lease that is free.
+// isAbsent is true only when the API server itself says so: a 404 made by a load balancer must not pass for a
+// lease that is free.
 func (s *Store) isAbsent(err error) bool {
 	status, ok := apiStatus(err)
 	return ok && status.Code == http.StatusNotFound && status.Details != nil && status.Details.Name == s.client.name &&
 		status.Details.Kind == resource && status.Details.Group == s.client.dialect.version.Group
 }
 
-// Identity implements lease.Identified: the uid of the lease's namespace. No two clusters, and no two namespaces of one, have the
-// same, it stays when the lease is deleted, and a Role in that namespace can give the right to read it. It is the same in
-// a cluster that was made from another one's backup.
+// Identity implements lease.Identified: the uid of the lease's namespace. No two clusters, and no two
+// namespaces of one, have the same, it stays when the lease is deleted, and a Role in that namespace can give
+// the right to read it. It is the same in a cluster that was made from another one's backup.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), s.client.timeout)
 	defer cancel()

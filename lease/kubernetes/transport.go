@@ -19,18 +19,20 @@ import (
 )
 
 const (
-	// A connection that died silently takes every request down with it until the pings find out: 3.5 s with the default times, 45 s by
-	// client-go's.
+	// A connection that died silently takes every request down with it until the pings find out: 3.5 s with
+	// the default times, 45 s by client-go's.
 	pingAfter = time.Second
 	// Certificates and authorities are rotated by replacing their files.
 	reloadAfter = time.Minute
 )
 
-// roundTrip is how long one round trip of a connection may take where a request may take that long: for dialling, the TLS handshake
-// and each ping. Less would tell a slow network from a dead one, and break connections that work.
+// roundTrip is how long one round trip of a connection may take where a request may take that long: for
+// dialling, the TLS handshake and each ping. Less would tell a slow network from a dead one, and break
+// connections that work.
 func roundTrip(request time.Duration) time.Duration { return max(request/2, time.Second) }
 
-// newHTTPClient returns a client with all of cfg's authentication, and its own connections. Requests may take that long.
+// newHTTPClient returns a client with all of cfg's authentication, and its own connections. Requests may take
+// that long.
 func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error) {
 	limit := roundTrip(request)
 	if cfg.Dial == nil {
@@ -65,10 +67,12 @@ func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error
 	}, nil
 }
 
-// clients are the HTTP clients of this process by what they are made of, so that all stores of one configuration share a connection.
+// clients are the HTTP clients of this process by what they are made of, so that all stores of one
+// configuration share a connection.
 var clients shared.Values[string, *http.Client]
 
-// sharedHTTPClient is newHTTPClient for all who come with an equal cfg. release gives it up; the last one drops its idle connections.
+// sharedHTTPClient is newHTTPClient for all who come with an equal cfg. release gives it up; the last one
+// drops its idle connections.
 func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, release func(), err error) {
 	key, ok := configKey(cfg, request)
 	if !ok {
@@ -123,8 +127,8 @@ func newTransport(conf *transport.Config, limit time.Duration) (*http.Transport,
 	}, nil
 }
 
-// reloader replaces the transport when one of its files changes. It looks once a minute, and after a 401: a connection that was
-// opened with a client certificate is refused for ever once that has expired.
+// reloader replaces the transport when one of its files changes. It looks once a minute, and after a 401: a
+// connection that was opened with a client certificate is refused for ever once that has expired.
 type reloader struct {
 	conf  *transport.Config
 	limit time.Duration // see roundTrip
@@ -195,8 +199,8 @@ func (r *reloader) fingerprint() [sha256.Size]byte {
 	return [sha256.Size]byte(sum.Sum(nil))
 }
 
-// tokenFileTransport reads the token for each request. Client-go keeps it for 50 s, through refusals too; requests are so few
-// here that nothing is saved by that, and a rotated token would cost a decision.
+// tokenFileTransport reads the token for each request. Client-go keeps it for 50 s, through refusals too;
+// requests are so few here that nothing is saved by that, and a rotated token would cost a decision.
 type tokenFileTransport struct {
 	next http.RoundTripper
 	path string

@@ -137,7 +137,8 @@ func TestWatch_OpeningHangs(t *testing.T) {
 	require.Less(t, time.Since(began), waitFor)
 }
 
-// A watch whose caller gives up just when it has opened leaves no reader of its stream behind: TestMain looks for that.
+// A watch whose caller gives up just when it has opened leaves no reader of its stream behind: TestMain looks
+// for that.
 func TestWatch_GivenUpWhenItHasOpened(t *testing.T) {
 	f := kubefake.New(t)
 	f.Put(testName, object{"spec": object{"holderIdentity": "a"}})

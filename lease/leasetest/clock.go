@@ -55,7 +55,8 @@ func (c *Clock) remove(t *clockTimer) bool {
 	return i >= 0
 }
 
-// Advance moves the clock on by d and fires what is due, earliest first. Whoever waited runs on its own afterwards.
+// Advance moves the clock on by d and fires what is due, earliest first. Whoever waited runs on its own
+// afterwards.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

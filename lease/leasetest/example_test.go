@@ -106,7 +106,8 @@ func ExampleNewFaulty() {
 	// {2 1 0}
 }
 
-// A store of one's own proves itself in a few lines of a test; RunLease is the half that checks the lease over it.
+// A store of one's own proves itself in a few lines of a test; RunLease is the half that checks the lease
+// over it.
 func ExampleRun() {
 	harness := func(*testing.T) leasetest.Harness {
 		store := leasetest.NewMemory() // yours
@@ -153,7 +154,8 @@ func ExampleMock_BreakRelease() {
 	// false
 }
 
-// What else can go wrong: slow answers, writes that are committed after the client gave up, a watch that stands still.
+// What else can go wrong: slow answers, writes that are committed after the client gave up, a watch that
+// stands still.
 func ExampleFaulty() {
 	store := leasetest.NewMemory()
 	faulty := leasetest.NewFaulty(store.View("a"))

@@ -36,7 +36,8 @@ type Fault uint8
 
 // The faults.
 const (
-	// Unavailable: the request fails at once and is not sent. If it is so for all reads, for Always, watches are silent too.
+	// Unavailable: the request fails at once and is not sent. If it is so for all reads, for Always, watches
+	// are silent too.
 	Unavailable Fault = iota
 	// LoseRequest: the request vanishes on its way; the client waits until its ctx ends.
 	LoseRequest
@@ -48,8 +49,8 @@ const (
 	Conflict
 	// Refuse: the write fails with lease.ErrRefused. Writes only.
 	Refuse
-	// CommitLate: the write gets stuck; the client waits until its ctx ends. Later the write reaches the store and is
-	// committed if its condition still holds. Writes only. Injected by the method of that name.
+	// CommitLate: the write gets stuck; the client waits until its ctx ends. Later the write reaches the
+	// store and is committed if its condition still holds. Writes only. Injected by the method of that name.
 	CommitLate
 
 	faults
@@ -72,9 +73,10 @@ func (f Fault) writesOnly() bool { return f == Conflict || f == Refuse || f == C
 // Counters are how many requests were sent, whatever became of them.
 type Counters struct{ Reads, Writes, Watches int }
 
-// Faulty is the connection of one party to a store, which can be broken: give it to the lease instead of the store. Without faults
-// it is the store, with all its abilities: what the store cannot do, it cannot do either. It is safe for concurrent use; its times
-// are those of package time, so it runs in virtual time under testing/synctest. Make it with NewFaulty, or by Memory.View.
+// Faulty is the connection of one party to a store, which can be broken: give it to the lease instead of the
+// store. Without faults it is the store, with all its abilities: what the store cannot do, it cannot do
+// either. It is safe for concurrent use; its times are those of package time, so it runs in virtual time
+// under testing/synctest. Make it with NewFaulty, or by Memory.View.
 type Faulty struct {
 	inner lease.Store
 	root  context.Context
@@ -139,8 +141,9 @@ func NewFaulty(store lease.Store) *Faulty {
 	return f
 }
 
-// Inject makes the next n requests of that kind meet the fault; Always: until Heal; zero: none any more. Where several faults are
-// due, the one that was injected first hits. A fault that is for writes only lets reads pass.
+// Inject makes the next n requests of that kind meet the fault; Always: until Heal; zero: none any more.
+// Where several faults are due, the one that was injected first hits. A fault that is for writes only lets
+// reads pass.
 func (f *Faulty) Inject(on Requests, fault Fault, n int) {
 	f.change(func(p *plan) {
 		for i := range p.rules {
@@ -153,7 +156,8 @@ func (f *Faulty) Inject(on Requests, fault Fault, n int) {
 	})
 }
 
-// SetDelay makes every request take d longer, half of it before it takes effect, and every report of a watch half of it.
+// SetDelay makes every request take d longer, half of it before it takes effect, and every report of a watch
+// half of it.
 func (f *Faulty) SetDelay(d time.Duration) { f.change(func(p *plan) { p.delay = d }) }
 
 // SetUnavailable injects Unavailable into all requests, or ends that.
@@ -165,19 +169,22 @@ func (f *Faulty) SetUnavailable(down bool) {
 	f.Inject(All, Unavailable, n)
 }
 
-// CommitLate makes the next n writes get stuck. When d has passed since such a write was sent it reaches the store.
+// CommitLate makes the next n writes get stuck. When d has passed since such a write was sent it reaches the
+// store.
 func (f *Faulty) CommitLate(n int, d time.Duration) {
 	f.change(func(p *plan) { p.lateness = d })
 	f.Inject(Writes, CommitLate, n)
 }
 
-// SilenceWatch holds the reports of watches back, as a connection that swallows packets does, until it is called with false.
+// SilenceWatch holds the reports of watches back, as a connection that swallows packets does, until it is
+// called with false.
 func (f *Faulty) SilenceWatch(silent bool) { f.change(func(p *plan) { p.silent = silent }) }
 
 // Heal ends all faults. Late writes that are under way still arrive.
 func (f *Faulty) Heal() { f.change(func(p *plan) { *p = plan{} }) }
 
-// OnRequest calls fn before each request is sent, when its fate is sealed: what fn injects hits the next one. Nil ends that.
+// OnRequest calls fn before each request is sent, when its fate is sealed: what fn injects hits the next one.
+// Nil ends that.
 func (f *Faulty) OnRequest(fn func(write bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,8 +198,8 @@ func (f *Faulty) Counters() Counters {
 	return f.counters
 }
 
-// Close gives up the late writes that have not been sent yet, and waits for those that have. It is needed only after CommitLate.
-// The store is not closed.
+// Close gives up the late writes that have not been sent yet, and waits for those that have. It is needed
+// only after CommitLate. The store is not closed.
 func (f *Faulty) Close() {
 	f.end()
 	f.late.Wait()

@@ -129,7 +129,8 @@ func verdict(base uint64, writer sbr.ID, survivors ...sbr.ID) lease.Proposal {
 	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: writer, Reason: string(writer) + " decided"}}
 }
 
-// lease returns a lease over a connection of its own; it is closed at the end of the test. With a clock its times are short.
+// lease returns a lease over a connection of its own; it is closed at the end of the test. With a clock its
+// times are short.
 func (b *bench) lease(owner string, clock *Clock) *lease.Lease {
 	b.t.Helper()
 	return b.leaseOver(b.open(owner), owner, clock)

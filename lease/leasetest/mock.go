@@ -10,9 +10,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Mock stands in for a *lock.Lock in the tests of whatever uses one by an interface of its own. (A *lease.Lease needs no mock: open a
-// real one over NewMemory, and break its View.) It answers by a script, at once, and knows neither time nor a store: each acquire
-// gets the next answer, whether the lock is held or not. It is safe for concurrent use. Make it with Open, Closed, Broken or Scripted.
+// Mock stands in for a *lock.Lock in the tests of whatever uses one by an interface of its own. (A
+// *lease.Lease needs no mock: open a real one over NewMemory, and break its View.) It answers by a script, at
+// once, and knows neither time nor a store: each acquire gets the next answer, whether the lock is held or
+// not. It is safe for concurrent use. Make it with Open, Closed, Broken or Scripted.
 type Mock struct {
 	mu       sync.Mutex
 	script   []error
@@ -46,8 +47,9 @@ func Broken(err error) *Mock {
 // Held is an answer for Scripted: for certain not, since by holds it.
 func Held(by string) error { return &lease.HeldError{Record: lease.Record{Holder: by, Token: 1}} }
 
-// Scripted returns a mock that gives those answers, one after another; the last one repeats. It needs at least one. Nil is a
-// grant, an error that wraps lease.ErrHeld (see Held) a refusal; with any other error nobody knows.
+// Scripted returns a mock that gives those answers, one after another; the last one repeats. It needs at
+// least one. Nil is a grant, an error that wraps lease.ErrHeld (see Held) a refusal; with any other error
+// nobody knows.
 func Scripted(answers ...error) *Mock {
 	m := &Mock{changed: make(chan struct{}), works: map[*mockWork]struct{}{}}
 	m.Script(answers...)
@@ -66,15 +68,17 @@ func (m *Mock) Script(answers ...error) {
 	m.changed = make(chan struct{})
 }
 
-// BreakRelease makes each release end in err: nobody knows. Nil: they work again. What is held is given up all the same.
+// BreakRelease makes each release end in err: nobody knows. Nil: they work again. What is held is given up
+// all the same.
 func (m *Mock) BreakRelease(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.releases = err
 }
 
-// Lose takes the mock away from its holder: Held is false, and the context of each Do that runs has ended with reason as its cause
-// when Lose returns. reason wraps lease.ErrLost for them; nil: just that. If nothing is held, nothing happens.
+// Lose takes the mock away from its holder: Held is false, and the context of each Do that runs has ended
+// with reason as its cause when Lose returns. reason wraps lease.ErrLost for them; nil: just that. If nothing
+// is held, nothing happens.
 func (m *Mock) Lose(reason error) {
 	switch {
 	case reason == nil:
@@ -97,8 +101,8 @@ func (m *Mock) end(reason error) (held bool) {
 	return held
 }
 
-// next gives the next answer. more is closed when the script is another one, ended says that this was its last answer. w is a work
-// that a grant begins, nil for none.
+// next gives the next answer. more is closed when the script is another one, ended says that this was its
+// last answer. w is a work that a grant begins, nil for none.
 func (m *Mock) next(ctx context.Context, w *mockWork) (more <-chan struct{}, ended bool, answer error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,8 +184,8 @@ func (m *Mock) do(ctx context.Context, fn func(context.Context) error, by ask) e
 	return fmt.Errorf("%w; %w", err, loss)
 }
 
-// Do acquires, runs fn with a context that Lose and a release end, and releases; of several at once, the last one does. Its errors
-// wrap those of the real one.
+// Do acquires, runs fn with a context that Lose and a release end, and releases; of several at once, the last
+// one does. Its errors wrap those of the real one.
 func (m *Mock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return m.do(ctx, fn, m.once)
 }
@@ -209,7 +213,8 @@ func (m *Mock) AcquireForever(ctx context.Context) (bool, error) { return m.Acqu
 // TryAcquire reports whether the next answer is a grant.
 func (m *Mock) TryAcquire(ctx context.Context) bool { return m.once(ctx, nil) == nil }
 
-// AcquireWait passes over answers until there is a grant. After the last one it waits for another Script, or for the end of ctx.
+// AcquireWait passes over answers until there is a grant. After the last one it waits for another Script, or
+// for the end of ctx.
 func (m *Mock) AcquireWait(ctx context.Context) error { return m.wait(ctx, nil) }
 
 // AcquireWaitFor is AcquireWait.
@@ -255,13 +260,15 @@ func (m *Mock) Token() uint64 {
 // Held reports whether the mock is held: acquired, and neither lost nor released since.
 func (m *Mock) Held() bool { return m.Token() != 0 }
 
-// Attempts is how many acquires were asked for, by any method. One that waits asks again for each answer that is not a grant.
+// Attempts is how many acquires were asked for, by any method. One that waits asks again for each answer that
+// is not a grant.
 func (m *Mock) Attempts() int { return m.count(&m.attempts) }
 
 // Acquired is how many acquires were granted.
 func (m *Mock) Acquired() int { return m.count(&m.acquired) }
 
-// Released is how many releases there were of what was held. Those in vain and those of unknown outcome do not count.
+// Released is how many releases there were of what was held. Those in vain and those of unknown outcome do
+// not count.
 func (m *Mock) Released() int { return m.count(&m.released) }
 
 // WasReleased reports whether what was acquired is released: at least once, and nothing is held now.

@@ -13,14 +13,17 @@ import (
 
 // Harness is what the suite needs of a backend. Only Open is required.
 type Harness struct {
-	// Open returns the connection of one party. All connections of one Harness reach the same record, absent at first.
+	// Open returns the connection of one party. All connections of one Harness reach the same record, absent
+	// at first.
 	Open func(t testing.TB, party string) lease.Store
-	// Delete takes the record away behind the contract's back, as an operator would. Nil: these tests are skipped.
+	// Delete takes the record away behind the contract's back, as an operator would. Nil: these tests are
+	// skipped.
 	Delete func(t testing.TB)
 	// Interrupt breaks all connections for a moment (a server that restarts). Nil: these tests are skipped.
 	Interrupt func(t testing.TB)
-	// Failover makes another server take over from the one that answers, as abruptly as it can happen, and returns when requests are
-	// answered again. What was answered before must not be forgotten. Nil: that is not tested.
+	// Failover makes another server take over from the one that answers, as abruptly as it can happen, and
+	// returns when requests are answered again. What was answered before must not be forgotten. Nil: that is
+	// not tested.
 	Failover func(t testing.TB)
 	// Patience bounds the wait for one event. Zero: 30 s.
 	Patience time.Duration
@@ -120,7 +123,8 @@ func (b *bench) conflict(s lease.Store, r lease.Record, prev lease.Version) {
 	b.same(before.Record, after.Record)
 }
 
-// same compares records: nothing of one may be lost in storage, or a holder's heartbeat would look like two signs of life.
+// same compares records: nothing of one may be lost in storage, or a holder's heartbeat would look like two
+// signs of life.
 func (b *bench) same(want, got lease.Record) {
 	b.t.Helper()
 	require.True(b.t, want.Acquired.Equal(got.Acquired), "Acquired: %v, %v", want.Acquired, got.Acquired)

@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The times of the leases in these tests: short, because the clock is moved in steps that leave a real backend time to answer.
+// The times of the leases in these tests: short, because the clock is moved in steps that leave a real
+// backend time to answer.
 var (
 	timed = lease.Settings{
 		HeartbeatTimeout: 12 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: 4 * time.Second,
@@ -71,8 +72,8 @@ var timedTests = []namedTest{
 	}},
 }
 
-// advanceUntil moves the clock on until cond holds, and not while the backend has a request of a lease to answer: a pause of the machine
-// would take the lease from its holder.
+// advanceUntil moves the clock on until cond holds, and not while the backend has a request of a lease to
+// answer: a pause of the machine would take the lease from its holder.
 func (b *bench) advanceUntil(clock *Clock, cond func() bool) {
 	b.t.Helper()
 	b.eventually(func() bool {
@@ -83,8 +84,8 @@ func (b *bench) advanceUntil(clock *Clock, cond func() bool) {
 	}, "time alone does not help")
 }
 
-// What many clients of one lease see must be explained by one lease, one after the other in an order that respects real time. No test
-// that looks at one answer after another shows that.
+// What many clients of one lease see must be explained by one lease, one after the other in an order that
+// respects real time. No test that looks at one answer after another shows that.
 var historyTests = []namedTest{
 	{"what many clients see is one lease", func(t *testing.T, b *bench) { b.history(0, nil) }},
 	{"what many clients see through a bad connection is one lease", func(t *testing.T, b *bench) { b.history(0.2, nil) }},
@@ -103,8 +104,8 @@ const (
 	historySearch = time.Minute
 )
 
-// history plays clients over the backend. With the chance p a request is broken: its answer is lost, it conflicts without a cause, or it
-// is not sent. failover is called in the middle.
+// history plays clients over the backend. With the chance p a request is broken: its answer is lost, it
+// conflicts without a cause, or it is not sent. failover is called in the middle.
 func (b *bench) history(p float64, failover func(testing.TB)) {
 	b.t.Helper()
 	// Nobody expires: a backend that needs its time for a failover is no reason to be replaced.

@@ -12,7 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Forever as a duration: the lock is held until somebody releases it, whatever becomes of its holder. Use it wisely.
+// Forever as a duration: the lock is held until somebody releases it, whatever becomes of its holder. Use it
+// wisely.
 const Forever = lease.Infinite
 
 // DefaultDuration is the duration of a lock that says nothing else.
@@ -25,10 +26,11 @@ type Type uint8
 const (
 	// SingleEntrant: nobody acquires it while it is held, its owner neither. Only the owner releases it.
 	SingleEntrant Type = iota
-	// Reentrant: its owner may acquire it again, which starts the duration anew and replaces it. Only the owner releases it,
-	// once, however often it was acquired.
+	// Reentrant: its owner may acquire it again, which starts the duration anew and replaces it. Only the
+	// owner releases it, once, however often it was acquired.
 	Reentrant
-	// Overriding: an administrator's lock. It takes the lock from whoever holds it, and releases whoever's lock it is.
+	// Overriding: an administrator's lock. It takes the lock from whoever holds it, and releases whoever's
+	// lock it is.
 	Overriding
 )
 
@@ -42,22 +44,26 @@ func (t Type) String() string {
 	return fmt.Sprintf("type(%d)", t)
 }
 
-// Config says what kind of lock New makes. The zero Config is a single-entrant lock for five minutes under a random owner.
+// Config says what kind of lock New makes. The zero Config is a single-entrant lock for five minutes under a
+// random owner.
 type Config struct {
 	// Name is for messages and logs. Empty: they name no lock. A Manager fills it in.
 	Name string
 	// Type is SingleEntrant, Reentrant or Overriding.
 	Type Type
-	// Duration is how long the lock lasts where a call does not say, in whole milliseconds, or Forever. Zero: DefaultDuration.
-	// Held turns false up to three eighths earlier: by an eighth for clocks that run at different rates, and by OperationTimeout,
-	// at most a quarter of the duration, for requests that were under way.
+	// Duration is how long the lock lasts where a call does not say, in whole milliseconds, or Forever. Zero:
+	// DefaultDuration. Held turns false up to three eighths earlier: by an eighth for clocks that run at
+	// different rates, and by OperationTimeout, at most a quarter of the duration, for requests that were
+	// under way.
 	Duration time.Duration
-	// KeepAlive renews the lock by itself, ten times in each duration, as long as its holder lives: the duration then is how
-	// long the lock outlives its holder. It also tells the holder of a loss, within a tenth of the duration (Forever: within
-	// 12 s). False: the lock ends when its duration is over, finished or not.
+	// KeepAlive renews the lock by itself, ten times in each duration, as long as its holder lives: the
+	// duration then is how long the lock outlives its holder. It also tells the holder of a loss, within a
+	// tenth of the duration (Forever: within 12 s). False: the lock ends when its duration is over, finished
+	// or not.
 	KeepAlive bool
-	// Owner is the owner id. Empty: a random one for this lock alone. ProcessOwner(): the one of this process.
-	// Locks with equal ids are one owner, also across processes and lives of a process: see the package's non-guarantees.
+	// Owner is the owner id. Empty: a random one for this lock alone. ProcessOwner(): the one of this
+	// process. Locks with equal ids are one owner, also across processes and lives of a process: see the
+	// package's non-guarantees.
 	Owner string
 	// OperationTimeout bounds each step of a call that does not wait; a call has one or two. Zero: 5 s.
 	OperationTimeout time.Duration
@@ -65,8 +71,8 @@ type Config struct {
 	Clock lease.Clock
 	// Logger receives warnings. Nil: silence.
 	Logger *slog.Logger
-	// Nonce returns a text that it never returned before, in no process: owner ids and attempts are named by it.
-	// Nil: 128 random bits.
+	// Nonce returns a text that it never returned before, in no process: owner ids and attempts are named by
+	// it. Nil: 128 random bits.
 	Nonce func() string
 }
 

@@ -8,15 +8,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Do acquires the lock for the default duration, runs fn and releases the lock. If somebody holds it nothing is run, and the
-// error wraps ErrHeld; if nobody knows, nothing is run either.
+// Do acquires the lock for the default duration, runs fn and releases the lock. If somebody holds it nothing
+// is run, and the error wraps ErrHeld; if nobody knows, nothing is run either.
 //
-// fn's context ends when the lock is lost or released, or its time is over, with a context.Cause that wraps ErrLost. The error
-// is fn's, joined by the loss if there was one: then the end of the work may have run unprotected, which only the fencing token
-// guards against.
-// The lock is released after fn also when it panics; a release that fails is logged, the lock runs out then.
+// fn's context ends when the lock is lost or released, or its time is over, with a context.Cause that wraps
+// ErrLost. The error is fn's, joined by the loss if there was one: then the end of the work may have run
+// unprotected, which only the fencing token guards against. The lock is released after fn also when it
+// panics; a release that fails is logged, the lock runs out then.
 //
-// A Reentrant or Overriding Lock may run several Do at once, one inside another too: the last one to end releases.
+// A Reentrant or Overriding Lock may run several Do at once, one inside another too: the last one to end
+// releases.
 func (k *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return k.do(ctx, fn, k.try)
 }
@@ -54,7 +55,8 @@ func (k *Lock) do(ctx context.Context, fn func(context.Context) error, by acquir
 	return fmt.Errorf("%w; %w", err, loss)
 }
 
-// enter announces a Do. It waits for a release that the last Do has begun: that would end what this one is about to enter again.
+// enter announces a Do. It waits for a release that the last Do has begun: that would end what this one is
+// about to enter again.
 func (k *Lock) enter(ctx context.Context) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +77,8 @@ func (k *Lock) enter(ctx context.Context) (err error) {
 	return nil
 }
 
-// leave ends a Do. A single-entrant one releases its own grant, nil for none; of the others the last one releases the lock.
+// leave ends a Do. A single-entrant one releases its own grant, nil for none; of the others the last one
+// releases the lock.
 func (k *Lock) leave(ctx context.Context, g *lease.Grant) {
 	release := k.lease.Release
 	k.mu.Lock()

@@ -100,7 +100,8 @@ func TestDo_TellsOfALossThatTheWorkIgnored(t *testing.T) {
 	})
 }
 
-// The work was too slow, and the lock has gone to another call on the same object. The first one must leave that alone.
+// The work was too slow, and the lock has gone to another call on the same object. The first one must leave
+// that alone.
 func TestDo_ReleasesOnlyItsOwnGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		k := w.lock("a", lock.SingleEntrant)
@@ -227,7 +228,8 @@ func TestDo_IsToldBeforeTheReleaseIsSent(t *testing.T) {
 	})
 }
 
-// A release may come at any moment of a beginning Do. Whenever it does, no work goes on under a lock that is not held.
+// A release may come at any moment of a beginning Do. Whenever it does, no work goes on under a lock that is
+// not held.
 func TestDo_AgainstConcurrentReleases(t *testing.T) {
 	each(t, kinds, func(t *testing.T, w *world, kind lock.Type) {
 		k := w.lock("a", kind)
@@ -249,7 +251,8 @@ func TestDo_AgainstConcurrentReleases(t *testing.T) {
 	})
 }
 
-// Many goroutines go in and out of one re-entrant lock, at any moment: the end of one never spoils the beginning of another.
+// Many goroutines go in and out of one re-entrant lock, at any moment: the end of one never spoils the
+// beginning of another.
 func TestDo_InAndOutAtTheSameMoment(t *testing.T) {
 	each(t, kinds[1:], func(t *testing.T, w *world, kind lock.Type) {
 		k := w.lock("a", kind)

@@ -1,4 +1,5 @@
-// Package lock is a plain distributed lock over any lease.Store: acquire, work, release. Nothing of clusters or verdicts.
+// Package lock is a plain distributed lock over any lease.Store: acquire, work, release. Nothing of clusters
+// or verdicts.
 //
 //	k, err := lock.New(store, lock.Config{}) // a store from lease/kubernetes, lease/file, lease/memory or yours
 //	defer k.Close()
@@ -12,47 +13,54 @@
 //	re-entrant     | absent or expired | true, duration starts anew | false                   | the same; one for all entries
 //	overriding     | always            | true, duration starts anew | true (takes it)         | anybody's live lock, else false
 //
-// A lock is acquired for the default duration (Acquire), another one (AcquireFor), or for ever (AcquireForever); with
-// Config.KeepAlive the duration is how long it outlives its holder. A duration has expired when exactly it is over.
+// A lock is acquired for the default duration (Acquire), another one (AcquireFor), or for ever
+// (AcquireForever); with Config.KeepAlive the duration is how long it outlives its holder. A duration has
+// expired when exactly it is over.
 //
-// The names for users of Sherlock: createLock, createReentrantLock and createOverridingLock are Manager.Lock, ReentrantLock and
-// OverridingLock; acquireAndExecute is Do; forceReleaseLock(id) is Manager.ForceRelease, forceReleaseAllLocks is
-// ForceReleaseAll, for the names that the manager knows; the owner id policies are Config.Owner (empty, ProcessOwner(), a text
-// of your own); its stubs and mocks are in package leasetest. New here: AcquireWait, DoWait, Held, Token, KeepAlive, contexts
-// that end with the lock, and errors that say "nobody knows" where it says false.
+// The names for users of Sherlock: createLock, createReentrantLock and createOverridingLock are Manager.Lock,
+// ReentrantLock and OverridingLock; acquireAndExecute is Do; forceReleaseLock(id) is Manager.ForceRelease,
+// forceReleaseAllLocks is ForceReleaseAll, for the names that the manager knows; the owner id policies are
+// Config.Owner (empty, ProcessOwner(), a text of your own); its stubs and mocks are in package leasetest. New
+// here: AcquireWait, DoWait, Held, Token, KeepAlive, contexts that end with the lock, and errors that say
+// "nobody knows" where it says false.
 //
 // # Guarantees
 //
-//   - One holder: at no instant does Held answer true for two owners, whatever is lost, late or paused, whatever the wall clocks
-//     say. Except on request: an Overriding lock, a forced release, and owners that share an id (below).
-//   - True means certainly yes, false certainly no. What nobody knows is an error, also in Release. If a lock comes although an
-//     error was returned it is given back within a few operation timeouts, or taken on by the next Acquire.
+//   - One holder: at no instant does Held answer true for two owners, whatever is lost, late or paused,
+//     whatever the wall clocks say. Except on request: an Overriding lock, a forced release, and owners that
+//     share an id (below).
+//   - True means certainly yes, false certainly no. What nobody knows is an error, also in Release. If a lock
+//     comes although an error was returned it is given back within a few operation timeouts, or taken on by
+//     the next Acquire.
 //   - Tokens grow with each acquire, by whomever.
 //   - Each call ends within its context; those that do not wait, within twice Config.OperationTimeout too.
-//   - Without KeepAlive a held lock sends nothing. A first Acquire is a read and a write, a later one usually a write; to be told
-//     no takes one read. A Release is one write, and one read of what is not held.
+//   - Without KeepAlive a held lock sends nothing. A first Acquire is a read and a write, a later one usually
+//     a write; to be told no takes one read. A Release is one write, and one read of what is not held.
 //
 // # Non-guarantees
 //
-//   - Nobody believes the times in the record: each party counts the duration from when it has first seen the lock taken. Who has
-//     never looked waits a whole duration, and takes an expired lock that it releases by force for a live one. That is the price
-//     for not needing equal clocks.
-//   - The holder's part of the duration is shorter, so that it has stopped when the others begin: between 5/8 and 7/8 of it (see
-//     Config.Duration). Of five minutes, with an operation timeout of five seconds, it may use 4 min 17.5 s. Held is false after
-//     that; Release still frees the rest.
-//   - No lock stops what is on its way: between two looks at Held, or at the context of Do, a process can be paused for longer
-//     than the lock lasts. Only a resource that refuses smaller fencing tokens is safe from that.
-//   - Without KeepAlive a holder does not learn that its lock was overridden or released by force. It finds out with its next
-//     call, or when its time is over.
-//   - Locks with one owner id are one owner: each may release, shorten or replace what the other has acquired, and the other
-//     learns of it as of an override, too late. An id that outlives a process gives its next life the lock of the last.
-//     If in doubt leave it random.
-//   - Not fair: among many that wait anybody may be next. No count of entries: one release frees them all; only Do counts its own.
+//   - Nobody believes the times in the record: each party counts the duration from when it has first seen the
+//     lock taken. Who has never looked waits a whole duration, and takes an expired lock that it releases by
+//     force for a live one. That is the price for not needing equal clocks.
+//   - The holder's part of the duration is shorter, so that it has stopped when the others begin: between 5/8
+//     and 7/8 of it (see Config.Duration). Of five minutes, with an operation timeout of five seconds, it may
+//     use 4 min 17.5 s. Held is false after that; Release still frees the rest.
+//   - No lock stops what is on its way: between two looks at Held, or at the context of Do, a process can be
+//     paused for longer than the lock lasts. Only a resource that refuses smaller fencing tokens is safe from
+//     that.
+//   - Without KeepAlive a holder does not learn that its lock was overridden or released by force. It finds
+//     out with its next call, or when its time is over.
+//   - Locks with one owner id are one owner: each may release, shorten or replace what the other has
+//     acquired, and the other learns of it as of an override, too late. An id that outlives a process gives
+//     its next life the lock of the last. If in doubt leave it random.
+//   - Not fair: among many that wait anybody may be next. No count of entries: one release frees them all;
+//     only Do counts its own.
 //   - Close releases nothing.
 //
 // # Assumptions
 //
-// Those of package lease, but that parties need no equal settings: the record says how long a lock lasts. A record that somebody
-// has written by hand is believed as well, and may name a very long time; a forced release ends it. Do not use the record of a
-// lock as that of a lease.Lease with other settings: that one caps the time by its own.
+// Those of package lease, but that parties need no equal settings: the record says how long a lock lasts. A
+// record that somebody has written by hand is believed as well, and may name a very long time; a forced
+// release ends it. Do not use the record of a lock as that of a lease.Lease with other settings: that one
+// caps the time by its own.
 package lock

@@ -16,8 +16,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
 
-// Locks of random types and durations fight over one record through bad connections. Never do two hold it, and never do two
-// works go on whose contexts have not ended; once the connections are good again, the lock can be had.
+// Locks of random types and durations fight over one record through bad connections. Never do two hold it,
+// and never do two works go on whose contexts have not ended; once the connections are good again, the lock
+// can be had.
 func TestProperty_OneHolderWhateverIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := fight{

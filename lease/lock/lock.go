@@ -10,11 +10,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Errors that a Lock returns. They are those of package lease, under the names that a user of locks looks for.
+// Errors that a Lock returns. They are those of package lease, under the names that a user of locks looks
+// for.
 var (
-	// ErrHeld is wrapped by Do, DoWait and AcquireWait when somebody else held the lock: for certain nothing was acquired or run.
+	// ErrHeld is wrapped by Do, DoWait and AcquireWait when somebody else held the lock: for certain nothing
+	// was acquired or run.
 	ErrHeld = lease.ErrHeld
-	// ErrLost is wrapped by the cause of a context that Do has cancelled, and by Do, when the lock was lost or its time was over.
+	// ErrLost is wrapped by the cause of a context that Do has cancelled, and by Do, when the lock was lost
+	// or its time was over.
 	ErrLost = lease.ErrLost
 	// ErrClosed is wrapped when the Lock or the Manager was closed.
 	ErrClosed = lease.ErrClosed
@@ -33,11 +36,11 @@ type Lock struct {
 	leaving chan struct{}
 }
 
-// New returns a lock over store. It calls nothing: the first request is sent by the first operation. Several locks over one
-// record, here or elsewhere, contend for it. Close it after use.
+// New returns a lock over store. It calls nothing: the first request is sent by the first operation. Several
+// locks over one record, here or elsewhere, contend for it. Close it after use.
 //
-// A store that is shared with programs which expire holders by a rule of their own (lease.Limiter) is refused: they know
-// nothing of a lock's duration.
+// A store that is shared with programs which expire holders by a rule of their own (lease.Limiter) is
+// refused: they know nothing of a lock's duration.
 func New(store lease.Store, cfg Config) (*Lock, error) { return open(store, cfg, "") }
 
 // open is New for a use of the record (lease.Options.Use).
@@ -64,16 +67,18 @@ func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 // Owner returns the owner id.
 func (k *Lock) Owner() string { return k.cfg.Owner }
 
-// Held reports whether this lock is certainly held by this object at this moment. It asks nobody and never blocks.
+// Held reports whether this lock is certainly held by this object at this moment. It asks nobody and never
+// blocks.
 func (k *Lock) Held() bool { return k.lease.Check() }
 
-// Token returns the fencing token, zero when Held is false. It grows with each acquire, whoever it is. Hand it to what the
-// lock protects and let that refuse smaller ones.
+// Token returns the fencing token, zero when Held is false. It grows with each acquire, whoever it is. Hand
+// it to what the lock protects and let that refuse smaller ones.
 func (k *Lock) Token() uint64 { return k.lease.Token() }
 
-// Acquire tries once to get the lock for the default duration. True: it is held. False: for certain not, somebody holds it.
-// An error: nobody knows, since the store did not answer, or refused, or the duration is not valid.
-// A lock that comes although an error was returned is given back, unless the next Acquire takes it on.
+// Acquire tries once to get the lock for the default duration. True: it is held. False: for certain not,
+// somebody holds it. An error: nobody knows, since the store did not answer, or refused, or the duration is
+// not valid. A lock that comes although an error was returned is given back, unless the next Acquire takes it
+// on.
 func (k *Lock) Acquire(ctx context.Context) (bool, error) {
 	return k.AcquireFor(ctx, k.cfg.Duration)
 }
@@ -90,7 +95,8 @@ func (k *Lock) AcquireFor(ctx context.Context, d time.Duration) (bool, error) {
 	}
 }
 
-// AcquireForever is AcquireFor(ctx, Forever): if its holder dies the lock stays, until somebody forces its release.
+// AcquireForever is AcquireFor(ctx, Forever): if its holder dies the lock stays, until somebody forces its
+// release.
 func (k *Lock) AcquireForever(ctx context.Context) (bool, error) {
 	return k.AcquireFor(ctx, Forever)
 }
@@ -104,9 +110,10 @@ func (k *Lock) TryAcquire(ctx context.Context) bool {
 	return ok
 }
 
-// AcquireWait acquires the lock for the default duration as soon as it is free. It returns nil when it is held, else the
-// reason, which wraps ErrHeld if somebody else held it to the end: ctx's, or at once that waiting is futile.
-// Which of many waiting parties is next is open. A store that does not answer is asked again and again.
+// AcquireWait acquires the lock for the default duration as soon as it is free. It returns nil when it is
+// held, else the reason, which wraps ErrHeld if somebody else held it to the end: ctx's, or at once that
+// waiting is futile. Which of many waiting parties is next is open. A store that does not answer is asked
+// again and again.
 func (k *Lock) AcquireWait(ctx context.Context) error {
 	return k.AcquireWaitFor(ctx, k.cfg.Duration)
 }
@@ -131,7 +138,8 @@ func (k *Lock) acquire(ctx context.Context, d time.Duration, by acquire) (*lease
 	})
 }
 
-// try tries once. A single-entrant holder would be refused by what it knows; the store may know better, so it is asked first.
+// try tries once. A single-entrant holder would be refused by what it knows; the store may know better, so it
+// is asked first.
 func (k *Lock) try(ctx context.Context, p lease.Proposal) (*lease.Grant, error) {
 	if p.Exclusive && k.lease.Check() {
 		if _, err := k.lease.Read(ctx); err != nil {
@@ -153,8 +161,8 @@ func (k *Lock) named() string {
 	return fmt.Sprintf(" %q", k.cfg.Name)
 }
 
-// Release gives the lock up. True: it was held, by this owner, and is free now; an Overriding lock frees whoever's lock.
-// False: for certain there was no such lock, or its time was over. An error: nobody knows.
+// Release gives the lock up. True: it was held, by this owner, and is free now; an Overriding lock frees
+// whoever's lock. False: for certain there was no such lock, or its time was over. An error: nobody knows.
 // Held is false before anything is sent, and a Do that runs is cancelled.
 func (k *Lock) Release(ctx context.Context) (bool, error) {
 	if k.cfg.Type == Overriding {
@@ -163,13 +171,13 @@ func (k *Lock) Release(ctx context.Context) (bool, error) {
 	if err := k.lease.Release(ctx); !errors.Is(err, lease.ErrNotHeld) {
 		return k.freed(false, err)
 	}
-	// Not this object's, as far as it knows, but perhaps its owner's: of another object with that id, or of this one in the
-	// last part of its duration, which only others may still believe in.
+	// Not this object's, as far as it knows, but perhaps its owner's: of another object with that id, or of
+	// this one in the last part of its duration, which only others may still believe in.
 	return k.force(ctx, k.cfg.Owner)
 }
 
-// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the holder has ended: it
-// learns of this with its next renewal, without KeepAlive not before its next call.
+// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the
+// holder has ended: it learns of this with its next renewal, without KeepAlive not before its next call.
 func (k *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	return k.force(ctx, "")
 }
@@ -190,9 +198,9 @@ func (k *Lock) freed(expired bool, err error) (bool, error) {
 	}
 }
 
-// Close ends the renewal of the lock and all goroutines, and waits for them; a Do that runs is cancelled. It does not release:
-// a lock that is still held runs out for the others. What a Manager has opened for the lock is closed as well; the error is from
-// there.
+// Close ends the renewal of the lock and all goroutines, and waits for them; a Do that runs is cancelled. It
+// does not release: a lock that is still held runs out for the others. What a Manager has opened for the lock
+// is closed as well; the error is from there.
 func (k *Lock) Close() error {
 	k.lease.Close()
 	return k.onClose()

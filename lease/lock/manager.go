@@ -25,8 +25,8 @@ type ManagerConfig struct {
 	Lock Config
 }
 
-// Manager opens locks by name. Locks of different names have nothing to do with each other; each call returns another Lock,
-// which contends with those of the same name. It is safe for concurrent use.
+// Manager opens locks by name. Locks of different names have nothing to do with each other; each call returns
+// another Lock, which contends with those of the same name. It is safe for concurrent use.
 type Manager struct {
 	cfg ManagerConfig
 
@@ -119,9 +119,9 @@ func (m *Manager) ForceRelease(ctx context.Context, name string) (bool, error) {
 	return ok, errors.Join(err, k.Close())
 }
 
-// ForceReleaseAll does so for each lock that this Manager was ever asked for, and returns the names of those that were held,
-// sorted. It covers no other lock: a store cannot be asked for its names. All are tried; the error joins those of all that
-// failed.
+// ForceReleaseAll does so for each lock that this Manager was ever asked for, and returns the names of those
+// that were held, sorted. It covers no other lock: a store cannot be asked for its names. All are tried; the
+// error joins those of all that failed.
 func (m *Manager) ForceReleaseAll(ctx context.Context) (released []string, err error) {
 	m.mu.Lock()
 	names := slices.Sorted(maps.Keys(m.names))

@@ -12,8 +12,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
 
-// twin is the semantics table without any of what makes it true: an owner and an expiry for each name, here one name.
-// The one thing that it shares with the real locks is that each party counts the time since it has first seen the record.
+// twin is the semantics table without any of what makes it true: an owner and an expiry for each name, here
+// one name. The one thing that it shares with the real locks is that each party counts the time since it has
+// first seen the record.
 type twin struct {
 	owner  string
 	lasts  time.Duration

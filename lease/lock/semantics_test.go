@@ -12,9 +12,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
 
-// The semantics of the three types, told in stories. "x" is a lock of the type, "twin" another object of its owner, "a" somebody else's
-// single-entrant lock. The answers are those of a single-entrant, a re-entrant and an overriding x: Y is true, n is false.
-// That nothing else is true either is what TestProperty_TheTableAndNothingElse shows.
+// The semantics of the three types, told in stories. "x" is a lock of the type, "twin" another object of its
+// owner, "a" somebody else's single-entrant lock. The answers are those of a single-entrant, a re-entrant and
+// an overriding x: Y is true, n is false. That nothing else is true either is what
+// TestProperty_TheTableAndNothingElse shows.
 var semantics = []struct{ story, moves, single, reentrant, overriding string }{
 	// acquire
 	{"absent", "x+", "Y", "Y", "Y"},
@@ -49,8 +50,8 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// play makes the moves: LOCK+ acquires, LOCK- releases, LOCK! frees by force, and the others let time pass: half of the duration, all but a
-// nanosecond, or that nanosecond.
+// play makes the moves: LOCK+ acquires, LOCK- releases, LOCK! frees by force, and the others let time pass:
+// half of the duration, all but a nanosecond, or that nanosecond.
 func (w *world) play(kind lock.Type, moves string) (answers string) {
 	locks := map[string]*lock.Lock{
 		"x": w.lock("x", kind), "twin": w.lock("twin", kind, owner("x")), "a": w.lock("a", lock.SingleEntrant),
@@ -72,7 +73,8 @@ func (w *world) play(kind lock.Type, moves string) (answers string) {
 	return answers
 }
 
-// What the table cannot say: nobody believes the times in the record, so time counts from when one has first looked.
+// What the table cannot say: nobody believes the times in the record, so time counts from when one has first
+// looked.
 func TestSemantics_ThePriceOfNotBelievingClocks(t *testing.T) {
 	t.Run("who has never looked waits a whole duration", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {

@@ -2,7 +2,8 @@
 //
 // # Guarantees
 //
-//   - Compare-and-swap on versions that never repeat, also across Delete and Restore. Reads see the latest write.
+//   - Compare-and-swap on versions that never repeat, also across Delete and Restore. Reads see the latest
+//     write.
 //   - A watch never ends on an old state.
 //
 // # Non-guarantees

@@ -96,7 +96,8 @@ func (s *Store) History() []lease.Record {
 	return h
 }
 
-// OnCommit calls fn with each record at the moment it is committed, before anybody can read it. fn must not use the store.
+// OnCommit calls fn with each record at the moment it is committed, before anybody can read it. fn must not
+// use the store.
 func (s *Store) OnCommit(fn func(lease.Record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +156,8 @@ func clone(s lease.Snapshot) lease.Snapshot {
 	return s
 }
 
-// Factory returns an implementation for lease.Register. The leases of one factory that have the same system and name are
-// one record.
+// Factory returns an implementation for lease.Register. The leases of one factory that have the same system
+// and name are one record.
 func Factory() lease.Factory {
 	var mu sync.Mutex
 	stores := map[[2]string]*Store{}

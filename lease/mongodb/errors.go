@@ -26,9 +26,9 @@ var meanings = []struct {
 	{[]int{10334, 17419, 17420}, errTooLarge, ""},       // for BSON, or with what the server adds
 	// What a server that stands alone says to a linearizable read.
 	{[]int{123}, lease.ErrRefused, "the server stands alone: make it a replica set, be it of one member (rs.initiate()): "},
-	// Checked before anything is done: no right, a wrong password, an unknown user; a read concern, an option or
-	// a namespace that this server does not take; a view; a validation rule of the collection that the record
-	// does not pass.
+	// Checked before anything is done: no right, a wrong password, an unknown user; a read concern, an option
+	// or a namespace that this server does not take; a view; a validation rule of the collection that the
+	// record does not pass.
 	{[]int{13, 18, 11, 72, 73, 115, 148, 166, 121}, lease.ErrRefused, ""},
 	// Only a replica set has change streams, and not all that speak MongoDB's protocol know them.
 	{[]int{40573, 40324, 238, 59}, errors.ErrUnsupported, ""},

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// Preflight tries what the store will do: it finds the collection, reads the record, opens a change stream, and tries
-// the writes. It changes nothing. The error is as lease.Preflight has it.
+// Preflight tries what the store will do: it finds the collection, reads the record, opens a change stream,
+// and tries the writes. It changes nothing. The error is as lease.Preflight has it.
 func (s *Store) Preflight(ctx context.Context) error {
 	if _, err := s.Identity(ctx); err != nil {
 		return err // without a collection, or an answer, everything else would fail for the same reason
@@ -26,8 +26,8 @@ func (s *Store) Preflight(ctx context.Context) error {
 	return errors.Join(unreadable, unheard, s.DryRun(ctx))
 }
 
-// DryRun implements lease.DryRunner: an insert that no server takes (its _id is a list), and a replacement of no
-// document, need a primary and the rights.
+// DryRun implements lease.DryRunner: an insert that no server takes (its _id is a list), and a replacement of
+// no document, need a primary and the rights.
 func (s *Store) DryRun(ctx context.Context) error {
 	_, inserting := s.records.InsertOne(ctx, bson.D{{Key: "_id", Value: bson.A{}}})
 	if w, ok := errors.AsType[mongo.WriteException](inserting); ok && len(w.WriteErrors) > 0 {
@@ -38,8 +38,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 	return errors.Join(s.wrap(inserting), s.wrap(updating))
 }
 
-// Risks says what would lose a write that the server acknowledged: a sentence each, with the way out. The store asks for
-// majority and journal with each write, whatever the server's defaults are.
+// Risks says what would lose a write that the server acknowledged: a sentence each, with the way out. The
+// store asks for majority and journal with each write, whatever the server's defaults are.
 func (s *Store) Risks(ctx context.Context) ([]string, error) {
 	var hello struct {
 		Set      string   `bson:"setName"`

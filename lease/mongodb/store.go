@@ -82,9 +82,9 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 
 func (s *Store) byName() bson.D { return bson.D{{Key: "_id", Value: s.name}} }
 
-// Read implements lease.Store. A deadline of ctx bounds the work of the server, too. The version is the whole document:
-// each write has a name of its own in it (lease.Document), so no version comes back after a deletion, and what a hand
-// has changed is another version.
+// Read implements lease.Store. A deadline of ctx bounds the work of the server, too. The version is the whole
+// document: each write has a name of its own in it (lease.Document), so no version comes back after a
+// deletion, and what a hand has changed is another version.
 func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	raw, err := s.records.FindOne(ctx, s.byName()).Raw()
 	switch {
@@ -159,8 +159,8 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	return lease.Version(next), nil
 }
 
-// Watch implements lease.Watcher: a change stream says when to read. A server that has none (no replica set) is an
-// error that wraps errors.ErrUnsupported.
+// Watch implements lease.Watcher: a change stream says when to read. A server that has none (no replica set)
+// is an error that wraps errors.ErrUnsupported.
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	stream, err := s.stream(ctx)
 	if err != nil {
@@ -177,8 +177,8 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	return cmp.Or(s.wrap(stream.Err()), ctx.Err())
 }
 
-// stream opens a stream of what happens to the document, or to the whole collection (dropped, renamed): that names
-// no document.
+// stream opens a stream of what happens to the document, or to the whole collection (dropped, renamed): that
+// names no document.
 func (s *Store) stream(ctx context.Context) (*mongo.ChangeStream, error) {
 	ours := bson.D{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "documentKey._id", Value: s.name}},

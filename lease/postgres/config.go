@@ -25,8 +25,8 @@ func init() { lease.Register(Key, Factory) }
 const URLVariable = "SBR_POSTGRES_URL"
 
 // Config returns the configuration of a pool for stores: a URL or keywords, as libpq knows them. Of several
-// servers it takes the primary; it is told of warnings; without pool_max_conns it has at most two connections.
-// A timeout bounds each attempt to connect.
+// servers it takes the primary; it is told of warnings; without pool_max_conns it has at most two
+// connections. A timeout bounds each attempt to connect.
 func Config(url string, timeout time.Duration) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil { // the error quotes it, password included

@@ -5,8 +5,8 @@
 //	defer pool.Close()
 //	store, err := postgres.New(pool, "sbr_lease", "payments-sbr")
 //
-// Schema is the table. The record is one column of JSON (lease.MarshalRecord), which a person can read. Nobody
-// expires it: who is silent for too long is found out by those who watch, as with every store.
+// Schema is the table. The record is one column of JSON (lease.MarshalRecord), which a person can read.
+// Nobody expires it: who is silent for too long is found out by those who watch, as with every store.
 //
 // # Guarantees
 //

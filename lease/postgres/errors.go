@@ -21,9 +21,9 @@ var meanings = []struct {
 	{[]string{"40001", "40P01"}, lease.ErrConflict, ""}, // the transaction was undone because of another one
 	{[]string{"25006"}, lease.ErrRefused, "the server is read-only, as a standby is: name the primary, or all servers: "},
 	{[]string{"42P01"}, lease.ErrRefused, "there is no such table: sbr manifests --store postgres prints what makes it: "},
-	// No right; a password or a role that is wrong; no such database, schema, table or column; a value that does
-	// not fit; a constraint; a limit of the program; no space for the row (where there is none for the log, the
-	// server ends).
+	// No right; a password or a role that is wrong; no such database, schema, table or column; a value that
+	// does not fit; a constraint; a limit of the program; no space for the row (where there is none for the
+	// log, the server ends).
 	{[]string{"42", "28", "3D000", "3F000", "22", "23", "54", "53100"}, lease.ErrRefused, ""},
 }
 

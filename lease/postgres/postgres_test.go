@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// What is not certain is neither a conflict nor a refusal. What can be brought about is tried on real servers, in test/postgres.
+// What is not certain is neither a conflict nor a refusal. What can be brought about is tried on real
+// servers, in test/postgres.
 func TestWrap_WhatEachErrorMeans(t *testing.T) {
 	t.Parallel()
 	s := &Store{table: `"sbr_lease"`, name: "payments-sbr"}

@@ -12,8 +12,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 	return errors.Join(inserting, updating)
 }
 
-// Risks says what would lose a write that the server acknowledged, or keep others from hearing of it: a sentence
-// each, with the way out.
+// Risks says what would lose a write that the server acknowledged, or keep others from hearing of it: a
+// sentence each, with the way out.
 func (s *Store) Risks(ctx context.Context) (risks []string, err error) {
 	var fsync, pages, commit, standbys string
 	var connected int

@@ -51,7 +51,8 @@ func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 // listeners has the one of each pool that is watched.
 var listeners shared.Values[*pgxpool.Pool, *listener]
 
-// listener is one connection that listens for all watches over one pool: a context that ends with it, by the reason.
+// listener is one connection that listens for all watches over one pool: a context that ends with it, by the
+// reason.
 type listener struct {
 	context.Context
 	end       context.CancelCauseFunc

@@ -14,11 +14,12 @@
 //     Settings.Neighbours, agree; or when it and another member report each other, which is a cut that others
 //     do not see.
 //   - One observer with a bad link condemns nobody else as long as others can be asked.
-//   - With Settings.AllHeard every broken link between two members that are heard becomes known to all that are heard:
-//     in peace each pair is probed by one of its members in turn; in unrest by both, each round by as many as
-//     Settings.Budget allows; a member that is reported probes its reporters at once.
-//   - Probing is bounded: Neighbours and one or two more a round in peace; in unrest it doubles each round up to
-//     Settings.Budget. A miss of a sweep, and a report about this member, add at most Settings.Tries probes each.
+//   - With Settings.AllHeard every broken link between two members that are heard becomes known to all that
+//     are heard: in peace each pair is probed by one of its members in turn; in unrest by both, each round by
+//     as many as Settings.Budget allows; a member that is reported probes its reporters at once.
+//   - Probing is bounded: Neighbours and one or two more a round in peace; in unrest it doubles each round up
+//     to Settings.Budget. A miss of a sweep, and a report about this member, add at most Settings.Tries
+//     probes each.
 //
 // # Non-guarantees
 //

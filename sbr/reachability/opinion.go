@@ -12,33 +12,35 @@ import (
 type Opinion struct {
 	// Changed are the members whose reachability differs from the last opinion, in ring order.
 	Changed []sbr.Reachability
-	// Reports are all that count now, ordered by observer and subject. Opinions share them: they must not be changed.
-	// Observed says that they differ from those of the last opinion.
+	// Reports are all that count now, ordered by observer and subject. Opinions share them: they must not be
+	// changed. Observed says that they differ from those of the last opinion.
 	Reports  []sbr.Report
 	Observed bool
-	// Bad are the subjects that this member should tell the others it cannot reach, Good those that it told them of
-	// and reaches again, each in ring order. A subject is left out of Bad while Neighbours other observers, nearer to
-	// it on the ring, report it: that keeps a large side from shouting all together.
+	// Bad are the subjects that this member should tell the others it cannot reach, Good those that it told
+	// them of and reaches again, each in ring order. A subject is left out of Bad while Neighbours other
+	// observers, nearer to it on the ring, report it: that keeps a large side from shouting all together.
 	Bad, Good []sbr.ID
 	// News says that the others have not been told all of Bad and Good before.
 	News bool
 }
 
-// small is up to how many members a broadcast of Serf's is sent so few times that a small side is likely to miss it.
+// small is up to how many members a broadcast of Serf's is sent so few times that a small side is likely to
+// miss it.
 const small = 16
 
 // Small reports whether a broadcast of Serf's is likely to miss a member.
 func (t *Tracker) Small() bool { return len(t.ring) < small }
 
-// A link that breaks between two zones of a large cluster makes every member there report all of the other zone: of 500
-// members in three such zones each hears a thousand messages a second, and to form an opinion of the reports and to decide
-// by it takes 30 ms (BenchmarkReport in package sbr).
+// A link that breaks between two zones of a large cluster makes every member there report all of the other
+// zone: of 500 members in three such zones each hears a thousand messages a second, and to form an opinion of
+// the reports and to decide by it takes 30 ms (BenchmarkReport in package sbr).
 const (
 	large  = 128
 	gather = 500 * time.Millisecond
 )
 
-// Gather is how long an opinion of reports that come waits for more of them: not at all in a cluster of usual size.
+// Gather is how long an opinion of reports that come waits for more of them: not at all in a cluster of usual
+// size.
 func (t *Tracker) Gather() time.Duration {
 	if len(t.ring) < large {
 		return 0
@@ -46,12 +48,12 @@ func (t *Tracker) Gather() time.Duration {
 	return gather
 }
 
-// Repeats reports whether the reports are to be told again after that round of probes: each second one, and in a small
-// cluster each.
+// Repeats reports whether the reports are to be told again after that round of probes: each second one, and
+// in a small cluster each.
 func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || t.Small() }
 
-// Form weighs everything heard until now. With refresh it tells the others again what it has told them before:
-// reports expire.
+// Form weighs everything heard until now. With refresh it tells the others again what it has told them
+// before: reports expire.
 func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 	t.expire(now)
 	var o Opinion
@@ -73,8 +75,8 @@ func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 func (t *Tracker) weigh() (changed []sbr.Reachability) {
 	askable := t.askable()
 	for _, p := range t.ring {
-		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small side. An
-		// answer does.
+		// Once agreed, silence of the other observers takes nothing back: reports travel badly on a small
+		// side. An answer does.
 		p.agreed = p.failed || t.agree(p, askable) || p.agreed && t.missed(p)
 		p.mutual = false
 	}
@@ -104,9 +106,10 @@ func (t *Tracker) tell(o *Opinion, refresh bool) {
 	}
 }
 
-// covered reports whether enough observers that stand nearer before p on the ring than this member already report it.
-// They are the first to probe it, so that the same few go on reporting, and the next one steps in when one of them
-// falls silent. Of a member that is heard every broken link has to be known (Settings.AllHeard).
+// covered reports whether enough observers that stand nearer before p on the ring than this member already
+// report it. They are the first to probe it, so that the same few go on reporting, and the next one steps in
+// when one of them falls silent. Of a member that is heard every broken link has to be known
+// (Settings.AllHeard).
 func (t *Tracker) covered(p *peer) bool {
 	if t.cfg.AllHeard && len(p.reports) > 0 {
 		return false

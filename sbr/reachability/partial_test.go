@@ -88,8 +88,8 @@ func (w *world) view(id sbr.ID) sbr.View {
 	return sbr.NewView(id, members, w.opinions[id].Reports, nil)
 }
 
-// In peace one or two members more than the neighbours are probed in a round, each pair from one end. So a single
-// broken link, which Serf hides, is known after a turn around half of the ring.
+// In peace one or two members more than the neighbours are probed in a round, each pair from one end. So a
+// single broken link, which Serf hides, is known after a turn around half of the ring.
 func TestTracker_OneBrokenLinkIsFoundBySweeping(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{12, 20, 50, 100} {

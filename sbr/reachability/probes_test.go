@@ -21,7 +21,8 @@ func TestSettings_Rounds(t *testing.T) {
 	require.Zero(t, reachability.Settings{}.Rounds(7))
 }
 
-// The bound speaks of the tracker that does the probing, so it is compared with it: a node that was cut off alone.
+// The bound speaks of the tracker that does the probing, so it is compared with it: a node that was cut off
+// alone.
 func TestSettings_RoundsBoundTheTracker(t *testing.T) {
 	for _, neighbours := range []int{1, 3, 5, 8} {
 		for _, others := range []int{1, 2, 4, 5, 6, 9, 19, 49, 99, 127, 128} {
@@ -50,8 +51,8 @@ func roundsUntilAllMissed(tracker *reachability.Tracker, others int) int {
 	return 1000
 }
 
-// A report counts only while its observer can be reached: one that was cut off reports everybody, and what it said last is still
-// here for a while.
+// A report counts only while its observer can be reached: one that was cut off reports everybody, and what it
+// said last is still here for a while.
 func TestTracker_ObserversThatAreCutOffAreNotBelieved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cutOff func(t *reachability.Tracker)

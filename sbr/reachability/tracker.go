@@ -23,16 +23,17 @@ type Settings struct {
 	// Neighbours is how many members each one probes in every round, and how many observers must agree. Zero
 	// switches probes off: then only Serf's word counts.
 	Neighbours int `yaml:"neighbours"`
-	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least Neighbours.
+	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least
+	// Neighbours.
 	Budget int `yaml:"budget"`
-	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all that
-	// they miss: sbr.KeepsLargestGroup of the strategy. Without it the reports of observers that are agreed to
-	// be cut off do not count (design deviation 11).
+	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all
+	// that they miss: sbr.KeepsLargestGroup of the strategy. Without it the reports of observers that are
+	// agreed to be cut off do not count (design deviation 11).
 	AllHeard bool `yaml:"-"`
 }
 
-// DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member, and one or
-// two more in clusters of more than eleven.
+// DefaultSettings notices a cut in 3 to 5 seconds at the cost of five pings a second for each member, and one
+// or two more in clusters of more than eleven.
 func DefaultSettings() Settings {
 	return Settings{
 		Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5, Budget: 128,
@@ -192,7 +193,8 @@ func (t *Tracker) Remove(id sbr.ID) {
 	}
 }
 
-// Downed makes what a member reports count no longer: it was downed, and its links are nobody's trouble any more.
+// Downed makes what a member reports count no longer: it was downed, and its links are nobody's trouble any
+// more.
 func (t *Tracker) Downed(id sbr.ID) {
 	if p := t.peers[id]; p != nil && !p.downed {
 		p.downed, t.changed = true, true
@@ -234,8 +236,8 @@ func (t *Tracker) place(p *peer) int {
 // Probes returns whom to probe in the next round, in ring order. Call it once every Settings.Interval.
 //
 // These are the neighbours, and some of the others in turn: in peace one or two, so that no broken link stays
-// unseen. Of two members the one sweeps over the other that has it in the nearer half of the ring. While anybody
-// is in doubt they are as many as Budget allows.
+// unseen. Of two members the one sweeps over the other that has it in the nearer half of the ring. While
+// anybody is in doubt they are as many as Budget allows.
 func (t *Tracker) Probes() []sbr.ID {
 	if t.cfg.Neighbours == 0 {
 		return nil
@@ -262,8 +264,9 @@ func (t *Tracker) Probes() []sbr.ID {
 }
 
 // choose appends those of the peers that are probed in this round: those that are known to be unreachable are
-// probed now and then for their return; with Settings.AllHeard in each round, because a link that loses packets must not
-// look broken for stable-after, until they are downed. In a sweep a probe that fails is repeated at once: the turn comes late.
+// probed now and then for their return; with Settings.AllHeard in each round, because a link that loses
+// packets must not look broken for stable-after, until they are downed. In a sweep a probe that fails is
+// repeated at once: the turn comes late.
 func (t *Tracker) choose(ids []sbr.ID, peers []*peer, sweep bool) []sbr.ID {
 	for _, p := range peers {
 		if !p.verdict && !t.missed(p) || t.round%slowRound == 0 || t.cfg.AllHeard && !p.downed {
@@ -285,9 +288,9 @@ func (t *Tracker) stretch() int {
 	return t.span
 }
 
-// Urgent returns the members to probe at once, without waiting for the next round: those that report this member, and
-// those that a sweep in peace or an urgent probe has just missed, until the tries are used up. Ask for it after each
-// probe and report.
+// Urgent returns the members to probe at once, without waiting for the next round: those that report this
+// member, and those that a sweep in peace or an urgent probe has just missed, until the tries are used up.
+// Ask for it after each probe and report.
 func (t *Tracker) Urgent() (ids []sbr.ID) {
 	for _, p := range t.due {
 		ids = append(ids, p.id)

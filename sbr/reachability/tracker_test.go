@@ -13,7 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
 
-// world is a number of trackers whose probes and reports go through a link matrix. One round is one Settings.Interval.
+// world is a number of trackers whose probes and reports go through a link matrix. One round is one
+// Settings.Interval.
 type world struct {
 	cfg      reachability.Settings
 	now      time.Duration
@@ -165,7 +166,8 @@ func indirectlyConnected(w *world, id sbr.ID) []sbr.ID {
 	return v.IndirectlyConnected()
 }
 
-// A lone node has nobody to agree with: it doubles the number of members it probes until it has missed them all.
+// A lone node has nobody to agree with: it doubles the number of members it probes until it has missed them
+// all.
 func TestTracker_LoneNodeNoticesInLogarithmicTime(t *testing.T) {
 	for n, limit := range map[int]int{10: 6, 100: 10, 500: 24} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -190,7 +192,8 @@ func TestTracker_LoneNodeNoticesInLogarithmicTime(t *testing.T) {
 	}
 }
 
-// One member with a bad link accuses everybody; the others can be asked and disagree. It is condemned itself instead.
+// One member with a bad link accuses everybody; the others can be asked and disagree. It is condemned itself
+// instead.
 func TestTracker_OneLossyMemberCondemnsNobodyElse(t *testing.T) {
 	w := newWorld(6)
 	bad := w.ids[5]
@@ -203,7 +206,8 @@ func TestTracker_OneLossyMemberCondemnsNobodyElse(t *testing.T) {
 	}
 }
 
-// A cut between two members that everybody else reaches is invisible to Serf; both ends are indirectly connected.
+// A cut between two members that everybody else reaches is invisible to Serf; both ends are indirectly
+// connected.
 func TestTracker_CutBetweenTwoIsMutual(t *testing.T) {
 	w := newWorld(5)
 	a, b := w.ids[1], w.ids[3]
@@ -221,7 +225,8 @@ func TestTracker_CutBetweenTwoIsMutual(t *testing.T) {
 	})
 }
 
-// A bridge that both sides reach is nobody's to condemn; the members that it connects are all indirectly connected.
+// A bridge that both sides reach is nobody's to condemn; the members that it connects are all indirectly
+// connected.
 func TestTracker_Bridge(t *testing.T) {
 	w := newWorld(5)
 	side := func(id sbr.ID) int { return (slices.Index(w.ids, id) + 1) / 2 } // n1 | n2 n3 | n4 n5: n1 is the bridge
@@ -334,7 +339,8 @@ func TestSettings_EveryProblemAtOnce(t *testing.T) {
 	require.ErrorContains(t, reachability.Settings{Neighbours: -1}.Validate(), "probe.neighbours")
 }
 
-// In a cluster of usual size an opinion is formed of each report at once, in a large one twice a second at most.
+// In a cluster of usual size an opinion is formed of each report at once, in a large one twice a second at
+// most.
 func TestTracker_GathersReportsInALargeCluster(t *testing.T) {
 	tr := reachability.New(reachability.DefaultSettings(), "self")
 	for i := range 128 {
@@ -358,7 +364,8 @@ func BenchmarkForm(b *testing.B) {
 	}
 }
 
-// A member counts as heard while it reports somebody (Settings.AllHeard): not for what it said of one that is gone.
+// A member counts as heard while it reports somebody (Settings.AllHeard): not for what it said of one that is
+// gone.
 func TestTracker_ReportsAboutAMemberThatIsGoneCountNoLonger(t *testing.T) {
 	cfg := reachability.DefaultSettings()
 	cfg.AllHeard, cfg.Neighbours = true, 1

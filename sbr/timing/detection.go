@@ -151,9 +151,9 @@ func (g Gossip) First(side, members int) Span {
 	return Span{Fastest: all.Fastest, Worst: min(worst, all.Worst)}
 }
 
-// Gap bounds the time between two failure detections by one side. All suspicions last equally long while nobody
-// confirms them, so they end as far apart as they began: at most the suspects that are probed a second time,
-// which ends when they are condemned, and two slow probes.
+// Gap bounds the time between two failure detections by one side. All suspicions last equally long while
+// nobody confirms them, so they end as far apart as they began: at most the suspects that are probed a second
+// time, which ends when they are condemned, and two slow probes.
 func (g Gossip) Gap(side, members int) time.Duration {
 	d := g.Detection(side, members)
 	return min(d.Worst-d.Fastest, g.SuspicionMax(members)+2*g.slowest())

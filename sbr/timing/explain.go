@@ -198,8 +198,9 @@ func (e *explainer) deciding(noticed, delay time.Duration) []Part {
 	}
 }
 
-// latest is the worst decision of a side. Each change of the view starts stable-after anew, so the last condemnation
-// counts; but a view that keeps changing is ended by down-all-when-unstable, counted from the first one.
+// latest is the worst decision of a side. Each change of the view starts stable-after anew, so the last
+// condemnation counts; but a view that keeps changing is ended by down-all-when-unstable, counted from the
+// first one.
 func (e *explainer) latest(a *side) Sum {
 	last := sum(a.name+slowest, e.deciding(a.noticed.Worst, a.delay)...)
 	unstable := sum(a.name+slowest,
@@ -238,8 +239,8 @@ func (e *explainer) told(and ...Part) []Part {
 // asking is what a side needs that reaches the store.
 func (e *explainer) asking() Part { return Part{Name: "one lease operation", d: e.in.LeaseTimeout} }
 
-// givingUp is what one needs that does not: the decision deadline, the attempt that is under way when it passes, and the
-// one attempt that a member makes which is told to go down but has not tried itself.
+// givingUp is what one needs that does not: the decision deadline, the attempt that is under way when it
+// passes, and the one attempt that a member makes which is told to go down but has not tried itself.
 func (e *explainer) givingUp() []Part {
 	return []Part{
 		{Name: "until the decision deadline", d: e.in.LeaseDeadline},
@@ -262,7 +263,8 @@ func (e *explainer) resolved() Step {
 	return s
 }
 
-// bothUp is the headline measure. Anybody may win, so the winner's fastest decision is that of the faster side.
+// bothUp is the headline measure. Anybody may win, so the winner's fastest decision is that of the faster
+// side.
 func (e *explainer) bothUp() Step {
 	d := &e.r.DoubleActive
 	apart := func(of string, and ...Part) Sum {

@@ -15,7 +15,8 @@ type Input struct {
 	Gossip Gossip
 	// Probes are the resolver's own probes; the zero value has none.
 	Probes reachability.Settings
-	// StableAfter is how long the view must not have changed before a decision; Auto: it follows from the rest (StableFor).
+	// StableAfter is how long the view must not have changed before a decision; Auto: it follows from the
+	// rest (StableFor).
 	StableAfter time.Duration
 	Auto        bool
 	// Unstable is down-all-when-unstable. Zero: off.
@@ -67,8 +68,8 @@ type Report struct {
 	Probes Sides
 	// Detection is what counts: whichever of the two is done first.
 	Detection Sides
-	// LargestGap is the longest time between two failure detections by one side. A stable-after below it may decide
-	// on a partial view.
+	// LargestGap is the longest time between two failure detections by one side. A stable-after below it may
+	// decide on a partial view.
 	LargestGap time.Duration
 	// Decision is when a side decides, with the lease: when it first asks for it.
 	Decision Sides
@@ -114,8 +115,8 @@ func Compute(in Input) Report {
 // larger is how many members the larger side of an even split has.
 func (in Input) larger() int { return in.Members - in.Members/2 }
 
-// detect works out when the two kinds of side know of the cut, how far apart the single condemnations may lie, and
-// which stable-after fits.
+// detect works out when the two kinds of side know of the cut, how far apart the single condemnations may
+// lie, and which stable-after fits.
 func (in Input) detect() Report {
 	r := Report{StableAfter: roundUp(Sizing(in.Members))}
 	if in.Members < 2 {
@@ -151,16 +152,16 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// StableFor says what stable-after: auto is in a cluster of so many members over these two detectors: what Compute
-// recommends. It is for sbr.Config.StableFor.
+// StableFor says what stable-after: auto is in a cluster of so many members over these two detectors: what
+// Compute recommends. It is for sbr.Config.StableFor.
 func StableFor(g Gossip, probes reachability.Settings) func(members int) time.Duration {
 	return func(members int) time.Duration {
 		return Input{Members: max(1, members), Gossip: g, Probes: probes}.detect().StableAfter
 	}
 }
 
-// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the time to
-// agree. Between two rows of its table it is in proportion, and beyond the last one it grows no more.
+// Sizing is the stable-after that the reference resolver recommends for so many members: it leaves gossip the
+// time to agree. Between two rows of its table it is in proportion, and beyond the last one it grows no more.
 func Sizing(members int) time.Duration {
 	last := sizing[0]
 	for _, row := range sizing {

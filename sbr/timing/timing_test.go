@@ -28,8 +28,9 @@ func profile(name string) timing.Gossip {
 	return g
 }
 
-// measured are the shortest and the longest times until one side of a real Serf cluster had noticed a cut: stock Serf v0.11.0 in virtual
-// time, some on a real loopback. A bound that one of them breaks is no bound. (The first one of 200 was not recorded.)
+// measured are the shortest and the longest times until one side of a real Serf cluster had noticed a cut:
+// stock Serf v0.11.0 in virtual time, some on a real loopback. A bound that one of them breaks is no bound.
+// (The first one of 200 was not recorded.)
 var measured = []struct {
 	name          string
 	gossip        timing.Gossip
@@ -203,8 +204,8 @@ func TestSizing_FollowsTheReference(t *testing.T) {
 	}
 }
 
-// What stable-after: auto rests on: whole seconds that never shrink as the cluster grows, never less than the table, and
-// always longer than the time between two condemnations.
+// What stable-after: auto rests on: whole seconds that never shrink as the cluster grows, never less than the
+// table, and always longer than the time between two condemnations.
 func TestStableFor_GrowsWithTheCluster(t *testing.T) {
 	for _, profile := range timing.Profiles() {
 		for _, probes := range []reachability.Settings{{}, reachability.DefaultSettings()} {

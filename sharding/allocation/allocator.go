@@ -15,24 +15,28 @@ import (
 type Member struct {
 	// ID is the incarnation; it owns. Required, and unique among the members.
 	ID sbr.ID
-	// Name is what is hashed. A node that restarts is another ID under the same name, and so gets its former shards back.
+	// Name is what is hashed. A node that restarts is another ID under the same name, and so gets its former
+	// shards back.
 	Name string
-	// Roles are the member's roles, for a Target: zones, sizes. The rule of this package does not look at them.
+	// Roles are the member's roles, for a Target: zones, sizes. The rule of this package does not look at
+	// them.
 	Roles []string
-	// Leaving says that the member is on its way out: it gets no shards and gives up those it has, before any rebalancing.
+	// Leaving says that the member is on its way out: it gets no shards and gives up those it has, before any
+	// rebalancing.
 	Leaving bool
-	// Unreachable says that nobody knows whether the member's shards still run: it keeps them and gets no others. A member that
-	// was downed is passed like this until its removal margin is over. While there is one, nothing is rebalanced.
+	// Unreachable says that nobody knows whether the member's shards still run: it keeps them and gets no
+	// others. A member that was downed is passed like this until its removal margin is over. While there is
+	// one, nothing is rebalanced.
 	Unreachable bool
 }
 
 // Placement is where one shard is. The zero value: it runs nowhere.
 type Placement struct {
-	// Owner is the member that runs the shard, or ran it last. One that is not among the members is gone: the shard may start
-	// elsewhere. Empty: nobody.
+	// Owner is the member that runs the shard, or ran it last. One that is not among the members is gone: the
+	// shard may start elsewhere. Empty: nobody.
 	Owner sbr.ID
-	// To is the member to which the shard is on its way. It counts as being there, and is not moved again until it has arrived.
-	// Empty, or not among the members: it stays where it is.
+	// To is the member to which the shard is on its way. It counts as being there, and is not moved again
+	// until it has arrived. Empty, or not among the members: it stays where it is.
 	To sbr.ID
 }
 
@@ -78,8 +82,9 @@ type Allocator struct {
 	hashes []uint64 // of the shards, in their order
 }
 
-// New returns an allocator of the named shards of a type. The type's name goes into the hash, so that the shards "0" of all types
-// do not meet on one member. Errors: what Config.Validate returns, no shards, and names that are empty or used twice; all of them.
+// New returns an allocator of the named shards of a type. The type's name goes into the hash, so that the
+// shards "0" of all types do not meet on one member. Errors: what Config.Validate returns, no shards, and
+// names that are empty or used twice; all of them.
 func New(kind string, shards []string, config Config) (*Allocator, error) {
 	a := &Allocator{config: config, shards: slices.Sorted(slices.Values(shards))}
 	errs := []error{config.Validate()}
@@ -106,7 +111,8 @@ func New(kind string, shards []string, config Config) (*Allocator, error) {
 // Shards returns the names, sorted.
 func (a *Allocator) Shards() []string { return slices.Clone(a.shards) }
 
-// mix spreads each bit over all others: the finalizer of SplitMix64 (Steele, Lea, Flood; constants by Stafford, variant 13).
+// mix spreads each bit over all others: the finalizer of SplitMix64 (Steele, Lea, Flood; constants by
+// Stafford, variant 13).
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -123,16 +129,19 @@ func mix(x uint64) uint64 {
 // changes without them moves shards for ever. It must not block, nor change or keep what it is given.
 type Target func(shards []string, members []Member, owners map[string]sbr.ID) map[string]sbr.ID
 
-// Config says how evenly shards are spread and how many change their place at once. Its zero value is not valid: start from
-// DefaultConfig. It is the coordinator's alone: members with different settings do not quarrel, the newest coordinator's count.
+// Config says how evenly shards are spread and how many change their place at once. Its zero value is not
+// valid: start from DefaultConfig. It is the coordinator's alone: members with different settings do not
+// quarrel, the newest coordinator's count.
 type Config struct {
-	// LoadFactor bounds what one member gets: ceil(LoadFactor × shards / members). 1 is perfect balance and costs the most moves,
-	// 2 bounds hardly anything. From 1 to 1000; what is finer than a thousandth is rounded.
+	// LoadFactor bounds what one member gets: ceil(LoadFactor × shards / members). 1 is perfect balance and
+	// costs the most moves, 2 bounds hardly anything. From 1 to 1000; what is finer than a thousandth is
+	// rounded.
 	LoadFactor float64
-	// MaxMoves is how many shards that run well may be under way to a better place at once. Zero: none, ever; then a member that
-	// joins gets a shard only when another member's are without owner.
+	// MaxMoves is how many shards that run well may be under way to a better place at once. Zero: none, ever;
+	// then a member that joins gets a shard only when another member's are without owner.
 	MaxMoves int
-	// MaxRecoveries is how many shards without owner, or of members that leave, may be under way at once. At least 1.
+	// MaxRecoveries is how many shards without owner, or of members that leave, may be under way at once. At
+	// least 1.
 	MaxRecoveries int
 	// Target says where shards should be. Nil: the rule of this package. It is not bounded by LoadFactor.
 	Target Target
@@ -156,7 +165,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// capacity is ceil(LoadFactor × shards / members), in whole thousandths, so that no rounding error of a float adds a shard.
+// capacity is ceil(LoadFactor × shards / members), in whole thousandths, so that no rounding error of a float
+// adds a shard.
 func (c Config) capacity(shards, members int) int {
 	thousandths, over := int64(math.Round(c.LoadFactor*1000)), 1000*int64(members)
 	return int(min(int64(shards), (thousandths*int64(shards)+over-1)/over))

@@ -7,7 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// What a coordinator pays for one look: from nothing, when nothing is to be done, after one member is gone, after one has joined.
+// What a coordinator pays for one look: from nothing, when nothing is to be done, after one member is gone,
+// after one has joined.
 func BenchmarkNext(b *testing.B) {
 	for _, size := range []struct{ shards, members int }{{1000, 20}, {4096, 500}} {
 		a, members := allocator(b, allocation.DefaultConfig(), shardNames(size.shards)), nodes(size.members)

@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// The hash is part of the contract: with another one, an upgrade of the coordinator would move nearly every shard.
+// The hash is part of the contract: with another one, an upgrade of the coordinator would move nearly every
+// shard.
 func TestHash_IsTheSameInEveryRelease(t *testing.T) {
 	shards := []string{"0", "1", "2", "3", "carts", "orders/eu", "Größe", "shard-999"}
 	a := allocator(t, config(1000), shards)

@@ -9,13 +9,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Next returns the moves that may begin now for the shards to be where they belong, given the members and where the shards are now: as many as
-// Config.MaxMoves and Config.MaxRecoveries allow beside those that are under way. Unowned shards come first, then those of members that leave, then
-// rebalancing, which does not begin before the last of the others has. The caller sets Placement.To for each one and asks again when one has ended, or
-// the members have changed.
+// Next returns the moves that may begin now for the shards to be where they belong, given the members and
+// where the shards are now: as many as Config.MaxMoves and Config.MaxRecoveries allow beside those that are
+// under way. Unowned shards come first, then those of members that leave, then rebalancing, which does not
+// begin before the last of the others has. The caller sets Placement.To for each one and asks again when one
+// has ended, or the members have changed.
 //
-// A shard that is missing in current is unowned; names that are not shards of this allocator are ignored. The order of members does not matter. Without a
-// member that can take shards there are no moves. It costs up to one hash for each pair of a shard and a member: 0.4 ms for 1,000 × 20, 6 ms for 4,096 × 500.
+// A shard that is missing in current is unowned; names that are not shards of this allocator are ignored. The
+// order of members does not matter. Without a member that can take shards there are no moves. It costs up to
+// one hash for each pair of a shard and a member: 0.4 ms for 1,000 × 20, 6 ms for 4,096 × 500.
 func (a *Allocator) Next(members []Member, current map[string]Placement) []Move {
 	w := a.survey(members, current)
 	w.aim()
@@ -34,7 +36,8 @@ func (a *Allocator) Next(members []Member, current map[string]Placement) []Move 
 // nowhere is the place of a shard that has none.
 const nowhere = -1
 
-// work is a plan in the making. Shards and members are indices in the order of their names, so that no tie is left to chance.
+// work is a plan in the making. Shards and members are indices in the order of their names, so that no tie is
+// left to chance.
 type work struct {
 	*Allocator
 	members    []Member

@@ -21,7 +21,8 @@ type world struct {
 	current places
 }
 
-// newWorld draws a world: up to two lives of one name, few members on their way out, and often all shards on few members.
+// newWorld draws a world: up to two lives of one name, few members on their way out, and often all shards on
+// few members.
 func newWorld(seed uint64, shards, members int) *world {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{Rand: r, shards: shardNames(shards), current: places{}}
@@ -60,9 +61,9 @@ func smallWorld(t *rapid.T) *world {
 	return newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"), rapid.IntRange(0, 5).Draw(t, "members"))
 }
 
-// checkTwin compares a plan with that of the twin, which says by each rule's condition that nobody gets more than
-// the capacity, and that what is unreachable stays. In whatever order members and shards are given, the plan is
-// the same.
+// checkTwin compares a plan with that of the twin, which says by each rule's condition that nobody gets more
+// than the capacity, and that what is unreachable stays. In whatever order members and shards are given, the
+// plan is the same.
 func checkTwin(t require.TestingT, w *world) {
 	twin := newTwin(w.cfg, w.shards, w.members, w.current)
 	capacity, share := twin.bounds()

@@ -52,8 +52,8 @@ func (w *work) choose(i int, members []int, limit int) (b bid, found bool) {
 	return b, found
 }
 
-// place gives each of the shards to the member with the highest score that has room. Where two want the last room, the higher score
-// gets it: the one stable matching, whatever the order in which it is found.
+// place gives each of the shards to the member with the highest score that has room. Where two want the last
+// room, the higher score gets it: the one stable matching, whatever the order in which it is found.
 func (w *work) place(shards []int, reason Reason) {
 	bids, members := make(queue, 0, len(shards)), w.below(w.capacity)
 	for _, i := range shards {

@@ -123,7 +123,8 @@ func differing(a, b places) (n int) {
 	return n
 }
 
-// change settles after a change of the members and tallies it; the twin without a memory allocates anew from nothing.
+// change settles after a change of the members and tallies it; the twin without a memory allocates anew from
+// nothing.
 func change(t *testing.T, a *allocation.Allocator, members []allocation.Member, id sbr.ID, before places, sticky, anew *tally) places {
 	after, moves := settle(t, a, members, before)
 	own := loads(before)[id] + loads(after)[id]
@@ -134,8 +135,8 @@ func change(t *testing.T, a *allocation.Allocator, members []allocation.Member, 
 	return after
 }
 
-// 1,000 shards on 20 members, one leaves or joins: how many shards of others move, on average and at most, with the preference for
-// the owner a shard has (sticky) and without (anew).
+// 1,000 shards on 20 members, one leaves or joins: how many shards of others move, on average and at most,
+// with the preference for the owner a shard has (sticky) and without (anew).
 func TestStability_Measured(t *testing.T) {
 	const shards, size, runs = 1000, 20, 40
 	for _, tt := range []struct{ factor, leave, join float64 }{{1, 8, 25}, {1.1, 1, 8}, {1.25, 0.1, 4}, {2, 0, 0}} {
@@ -166,7 +167,8 @@ func TestStability_Measured(t *testing.T) {
 	}
 }
 
-// Each member in turn restarts under its name. With rebalancing it gets its shards back, and nobody ends up without.
+// Each member in turn restarts under its name. With rebalancing it gets its shards back, and nobody ends up
+// without.
 func TestStability_RollingRestart(t *testing.T) {
 	for _, tt := range []struct{ maxMoves, least, most, back, total int }{{1, 35, 63, 900, 2100}, {0, 0, 125, 0, 2100}} {
 		cfg := allocation.DefaultConfig()

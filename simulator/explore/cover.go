@@ -19,7 +19,8 @@ type Known []KnownTransition
 type KnownTransition struct {
 	// Name is what world.Coverage calls it.
 	Name string
-	// Provoke, when not empty, is a scenario that takes it: chance alone does so in fewer than one run in 400.
+	// Provoke, when not empty, is a scenario that takes it: chance alone does so in fewer than one run in
+	// 400.
 	Provoke string
 	// Seed is the one to play Provoke with.
 	Seed uint64
@@ -46,7 +47,8 @@ func KnownTransitions() Known {
 	return k
 }
 
-// parseKnown reads a list: a transition on each line, and behind a bar, if it is rare, the file and the seed that provoke it.
+// parseKnown reads a list: a transition on each line, and behind a bar, if it is rare, the file and the seed
+// that provoke it.
 func parseKnown(text string) (k Known, err error) {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -83,7 +83,8 @@ func TestTransitions_NeverAndNew(t *testing.T) {
 	require.Equal(t, []string{"d"}, k.New(taken))
 }
 
-// Scenarios that provoke bring the rare transitions that were never taken into a report, marked as such, and no others.
+// Scenarios that provoke bring the rare transitions that were never taken into a report, marked as such, and
+// no others.
 func TestTransitions_Provoke(t *testing.T) {
 	r := &Report{Coverage: map[string]uint64{}}
 	r.compare()

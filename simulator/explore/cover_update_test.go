@@ -25,8 +25,9 @@ var (
 	updateSeeds = flag.Uint64("update-seeds", 200_000, "how many seeds -update plays")
 )
 
-// rareness: a transition is rare if fewer than one run in so many takes it. TestTransitions_ChanceTakesTheOthers plays ten times as many:
-// that it misses one that is not rare is as likely as one in 20,000, and its seeds are the same in every run.
+// rareness: a transition is rare if fewer than one run in so many takes it.
+// TestTransitions_ChanceTakesTheOthers plays ten times as many: that it misses one that is not rare is as
+// likely as one in 20,000, and its seeds are the same in every run.
 const rareness = 400
 
 const listHead = `# What resolvers are known to do in one step, in what scenario files can say: the state before, the event (or a deadline), the state
@@ -42,7 +43,8 @@ const listHead = `# What resolvers are known to do in one step, in what scenario
 // sighting is the first run that took a transition, and how many did.
 type sighting struct{ seed, runs uint64 }
 
-// TestTransitions_Update writes the list from a long run. A rare transition keeps its scenario as long as that takes it.
+// TestTransitions_Update writes the list from a long run. A rare transition keeps its scenario as long as
+// that takes it.
 func TestTransitions_Update(t *testing.T) {
 	if !*update {
 		t.Skip("writes the list of transitions: run with -update")
@@ -147,7 +149,8 @@ func takes(s *scenario.Scenario, seed uint64, name string) bool {
 	return scenario.Cover(s, seed, &c).Passed && c.Counts()[name] > 0
 }
 
-// smallest is the smallest scenario found that takes a transition, with nothing broken, and with time to come to rest.
+// smallest is the smallest scenario found that takes a transition, with nothing broken, and with time to come
+// to rest.
 func smallest(name string, seed uint64) *scenario.Scenario {
 	longer := func(s *scenario.Scenario) *scenario.Scenario {
 		const rest = 3 * time.Minute

@@ -9,12 +9,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Family is a number of walks that are the same but for the names of the members. One of them is enough when the strategy
-// cannot tell the names apart.
+// Family is a number of walks that are the same but for the names of the members. One of them is enough when
+// the strategy cannot tell the names apart.
 type Family struct {
-	// Form says what the walks have in common: the sizes of the sides in the order in which they decide ("3>2 2s" is three,
-	// then two, 2s later; "+" is at the same moment). Partition is that of the first.
-	// Sizes are those of the sides alone, the largest first.
+	// Form says what the walks have in common: the sizes of the sides in the order in which they decide ("3>2
+	// 2s" is three, then two, 2s later; "+" is at the same moment). Partition is that of the first. Sizes are
+	// those of the sides alone, the largest first.
 	Form, Partition, Sizes string
 	Walks                  []Walk
 }
@@ -26,7 +26,8 @@ type FamilyResult struct {
 	Walked, Covered int
 	// Complete says that every walk was made or covered, and searched everything.
 	Complete bool
-	// Broken are the first violations, with the partition in which they were found. After the first walk that finds any there are no more.
+	// Broken are the first violations, with the partition in which they were found. After the first walk that
+	// finds any there are no more.
 	Broken []Violation
 }
 
@@ -66,11 +67,12 @@ next:
 	return result
 }
 
-// A walk need not be made when another one of the same form was: when some renaming of the members turns one into the other,
-// keeps their order inside each side, gets the same answer from the strategy in every view in which it was asked, and keeps the order
-// of the members that a resolver reached wherever it looked at that (walkLooks). The resolver itself sees no more of an address than
-// that; everything else it does with names is to look for them in lists. So the other walk would go the same way, step by step.
-// Where members notice the cut one by one (Walk.LateCut), or start anew, nothing is taken for alike.
+// A walk need not be made when another one of the same form was: when some renaming of the members turns one
+// into the other, keeps their order inside each side, gets the same answer from the strategy in every view in
+// which it was asked, and keeps the order of the members that a resolver reached wherever it looked at that
+// (walkLooks). The resolver itself sees no more of an address than that; everything else it does with names
+// is to look for them in lists. So the other walk would go the same way, step by step. Where members notice
+// the cut one by one (Walk.LateCut), or start anew, nothing is taken for alike.
 
 // walkNotes is a strategy that notes what it was asked, and what else was looked at.
 type walkNotes struct {
@@ -79,7 +81,8 @@ type walkNotes struct {
 	looks *walkLooks
 }
 
-// walkView is what a member saw when it asked: a digit of four bits for each member, zero for one that it does not know.
+// walkView is what a member saw when it asked: a digit of four bits for each member, zero for one that it
+// does not know.
 type walkView struct {
 	self   uint8
 	digits uint32
@@ -141,7 +144,8 @@ func (n *walkNotes) sameFor(members int, to []int) bool {
 	return true
 }
 
-// covers reports whether a walk, in which the strategy was asked what n says, has shown what another one would.
+// covers reports whether a walk, in which the strategy was asked what n says, has shown what another one
+// would.
 func (n *walkNotes) covers(walked, other *Walk) bool {
 	if walked.LateCut || walked.Restarts > 0 {
 		return false
@@ -153,7 +157,8 @@ func (n *walkNotes) covers(walked, other *Walk) bool {
 	return n.match(walked, other, make([]int, members), 0, make([]bool, len(other.Sides)))
 }
 
-// match tries every way to send the sides of the one walk, from the g-th on, to those of the other that are free.
+// match tries every way to send the sides of the one walk, from the g-th on, to those of the other that are
+// free.
 func (n *walkNotes) match(walked, other *Walk, to []int, g int, taken []bool) bool {
 	if g == len(walked.Sides) {
 		return n.looks.sameFor(to) && n.sameFor(len(to), to)
@@ -187,9 +192,10 @@ func (o *Walk) noticedAt(side int) time.Duration {
 	return o.Noticed[side]
 }
 
-// walkLooks are the moments of a walk in which it mattered to a resolver in which order the members that it reached stand, and among
-// them were members of other sides: those of a side that has not noticed the cut yet. A resolver looks at that order to know
-// when it is its turn (to decide, to remove, to pass a verdict on), and whether it is one of the first three, who tell their side.
+// walkLooks are the moments of a walk in which it mattered to a resolver in which order the members that it
+// reached stand, and among them were members of other sides: those of a side that has not noticed the cut
+// yet. A resolver looks at that order to know when it is its turn (to decide, to remove, to pass a verdict
+// on), and whether it is one of the first three, who tell their side.
 type walkLooks struct {
 	turn [MaxMembers][256]bool // by member, and what it reached
 	tell [MaxMembers][256]bool
@@ -202,8 +208,9 @@ func (k *walkLooks) ends(w *walker, s *walkState, i int) {
 	}
 }
 
-// waits notes the members whose turn may come while time passes. One that knows of no verdict, has removed nobody and does not race
-// has no turn before its view has been stable for long enough, unless a lease decides: then the first of a side reads it until then.
+// waits notes the members whose turn may come while time passes. One that knows of no verdict, has removed
+// nobody and does not race has no turn before its view has been stable for long enough, unless a lease
+// decides: then the first of a side reads it until then.
 func (k *walkLooks) waits(w *walker, s *walkState, by time.Duration) {
 	for i := range w.n {
 		if !s.up(i) {

@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// Walks that cover each other are alike: when both are made, they have as many states, edges and rests. And some do not
-// cover each other, because the strategy or the resolvers can tell the names apart.
+// Walks that cover each other are alike: when both are made, they have as many states, edges and rests. And
+// some do not cover each other, because the strategy or the resolvers can tell the names apart.
 func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes every walk twice: run without -short")
@@ -57,8 +57,9 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 	}
 }
 
-// A member that takes one of the other side for one of its own is seen by the order of their addresses, so nothing is covered then:
-// keep-majority is broken in the cut n1 n3 | n2, in which n2 leads whom it takes for its side, and not in n1 n2 | n3.
+// A member that takes one of the other side for one of its own is seen by the order of their addresses, so
+// nothing is covered then: keep-majority is broken in the cut n1 n3 | n2, in which n2 leads whom it takes for
+// its side, and not in n1 n2 | n3.
 func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
 	e := Exhaustive{Members: 3, Faults: Faults{Lost: 1}, LateCut: true, Resolver: sbr.DefaultConfig(), Strategy: strategies.KeepMajority{}}
 	families, err := e.Plan()

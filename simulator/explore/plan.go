@@ -12,13 +12,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Exhaustive plans the walks that together try everything that can happen to a cluster that is cut once: every way to
-// cut it, every order in which the sides decide, and in each of them every interleaving with so many faults (Walk).
+// Exhaustive plans the walks that together try everything that can happen to a cluster that is cut once:
+// every way to cut it, every order in which the sides decide, and in each of them every interleaving with so
+// many faults (Walk).
 type Exhaustive struct {
 	// Members is the size of the cluster, from 2 to MaxMembers.
 	Members int `json:"nodes"`
 	Faults
-	// NoStore is how many members may be unable to reach the lease store: every choice of so many and of fewer.
+	// NoStore is how many members may be unable to reach the lease store: every choice of so many and of
+	// fewer.
 	NoStore int `json:"no-store"`
 	// LateCut and Watch are those of Walk.
 	LateCut bool `json:"late-detection"`
@@ -28,13 +30,15 @@ type Exhaustive struct {
 	Strategy sbr.Strategy `json:"-"`
 }
 
-// apart are the distances in time between sides that do not decide at the same moment: one in which a side decides while the race of
-// the one before may be under way, and one after which the winner has given the lease back.
+// apart are the distances in time between sides that do not decide at the same moment: one in which a side
+// decides while the race of the one before may be under way, and one after which the winner has given the
+// lease back.
 func apart(c *sbr.Config) []time.Duration {
 	return []time.Duration{2 * time.Second, c.StableAfter + c.LeaseDeadline + c.ReleaseAfter}
 }
 
-// Plan returns the walks, those that may cover each other together. Errors: a number that is out of range, rules that are not valid.
+// Plan returns the walks, those that may cover each other together. Errors: a number that is out of range,
+// rules that are not valid.
 func (e Exhaustive) Plan() ([]Family, error) {
 	if err := e.validate(); err != nil {
 		return nil, err
@@ -126,8 +130,8 @@ func orders(n int) (all [][]int) {
 	return all
 }
 
-// noticed works out when each side has to notice the cut in order to decide in its place: one that waits before it asks for the lease
-// notices earlier by so much.
+// noticed works out when each side has to notice the cut in order to decide in its place: one that waits
+// before it asks for the lease notices earlier by so much.
 func (e Exhaustive) noticed(p Partition, levels []int, by time.Duration) []time.Duration {
 	at := make([]time.Duration, len(p))
 	for g, l := range levels {
@@ -168,8 +172,9 @@ func (e Exhaustive) stores() (all [][]int) {
 	return all
 }
 
-// formOf is what a walk is but for the names: the sizes of the sides, those that decide at one moment joined by "+", one after
-// the other by ">". A side of which some do not reach the store is followed by a mark for each member.
+// formOf is what a walk is but for the names: the sizes of the sides, those that decide at one moment joined
+// by "+", one after the other by ">". A side of which some do not reach the store is followed by a mark for
+// each member.
 func formOf(p Partition, levels []int, by time.Duration, without []int) string {
 	type side struct {
 		level, size int
@@ -213,7 +218,8 @@ func formOf(p Partition, levels []int, by time.Duration, without []int) string {
 	return text.String()
 }
 
-// Partition is a way to cut a cluster into sides: the members of each, by index, in the order of their addresses.
+// Partition is a way to cut a cluster into sides: the members of each, by index, in the order of their
+// addresses.
 type Partition [][]int
 
 // partitions lists every way to cut members 0 to n-1 into two or more sides.

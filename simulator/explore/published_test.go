@@ -106,8 +106,8 @@ func grouped(n int) string {
 	return s
 }
 
-// Small clusters keep every promise in every state that they can reach, and the page says how many those are. Rows of the long run
-// are explored with -deep only.
+// Small clusters keep every promise in every state that they can reach, and the page says how many those are.
+// Rows of the long run are explored with -deep only.
 func TestPublished_ExploredStates(t *testing.T) {
 	page, err := os.ReadFile(exploredPage)
 	if !*update {

@@ -15,16 +15,19 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// MaxSeed is the largest seed of random exploring: every program that reads JSON reads numbers up to it exactly.
+// MaxSeed is the largest seed of random exploring: every program that reads JSON reads numbers up to it
+// exactly.
 const MaxSeed = 1 << 53
 
 // RandomOptions say what Random plays. Generate must be set.
 type RandomOptions struct {
 	// From and To are the first and the last seed, both included; To is at most MaxSeed.
 	From, To uint64
-	// Generate returns the scenario of a seed, always the same one. It is played with the same seed. It is called from several goroutines.
+	// Generate returns the scenario of a seed, always the same one. It is played with the same seed. It is
+	// called from several goroutines.
 	Generate func(seed uint64) *scenario.Scenario
-	// Ran, when not nil, is called after each run with all that was found so far. It must not change or keep it.
+	// Ran, when not nil, is called after each run with all that was found so far. It must not change or keep
+	// it.
 	Ran func(*Findings)
 }
 
@@ -50,9 +53,10 @@ type Findings struct {
 	failures map[kind]*Failure
 }
 
-// Random plays the scenarios of its seeds, upwards and on all cores, until they are all played or ctx is done: then the last few that were
-// begun may not count. What it finds does not depend on the number of cores. It checks every promise in each run, and goes on after a
-// failure. A panic in a run is a failure of its seed.
+// Random plays the scenarios of its seeds, upwards and on all cores, until they are all played or ctx is
+// done: then the last few that were begun may not count. What it finds does not depend on the number of
+// cores. It checks every promise in each run, and goes on after a failure. A panic in a run is a failure of
+// its seed.
 func Random(ctx context.Context, o RandomOptions) *Findings {
 	var f Findings
 	for p := range cores.InOrder(o.To-o.From+1, func(i uint64) *played {
@@ -133,16 +137,19 @@ func (f *Findings) Failures() []*Failure {
 
 // Failure is one kind of broken promise, with the run of the lowest seed that shows it.
 type Failure struct {
-	// Promise is what was broken, such as S1; "panic" for a run that did not end, "expect" for what a scenario expected in vain.
+	// Promise is what was broken, such as S1; "panic" for a run that did not end, "expect" for what a
+	// scenario expected in vain.
 	Promise string `json:"promise"`
-	// Shape is the text without times, names and numbers. Failures of one promise and one shape are of one kind.
+	// Shape is the text without times, names and numbers. Failures of one promise and one shape are of one
+	// kind.
 	Shape string `json:"shape"`
 	// Text is what was broken in the run of Seed.
 	Text string `json:"text"`
 	Seed uint64 `json:"seed"`
 	// Runs is how many runs failed in this way.
 	Runs uint64 `json:"runs"`
-	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest one that was found, or that of the seed.
+	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest one that
+	// was found, or that of the seed.
 	Scenario string `json:"scenario"`
 	// Steps and Members are how many of them it has.
 	Steps   int `json:"steps"`
@@ -182,8 +189,8 @@ var (
 	shapeNumber   = regexp.MustCompile(`[0-9]+([.#][0-9]+)*`)
 )
 
-// shapeOf leaves out what differs between two runs that fail for the same reason: lists, times, numbers, and with them the names of
-// members, which the generator numbers.
+// shapeOf leaves out what differs between two runs that fail for the same reason: lists, times, numbers, and
+// with them the names of members, which the generator numbers.
 func shapeOf(text string) string {
 	text = shapeList.ReplaceAllString(text, "[…]")
 	text = shapeDuration.ReplaceAllString(text, "…")
@@ -192,9 +199,9 @@ func shapeOf(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
-// Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns the file of the original: that
-// of the failure if it has one, else that of its seed. What does not fail in the same way when it is played alone stays as it is; once
-// ctx is done, what was found so far has to do.
+// Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns
+// the file of the original: that of the failure if it has one, else that of its seed. What does not fail in
+// the same way when it is played alone stays as it is; once ctx is done, what was found so far has to do.
 func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenario.Scenario, tries int) (original string, err error) {
 	s, err := f.original(generate)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// twoSides is a cluster that is cut in two and has no time to decide, so S1 is broken; it has more steps and members than that needs.
+// twoSides is a cluster that is cut in two and has no time to decide, so S1 is broken; it has more steps and
+// members than that needs.
 func twoSides(t testing.TB, nodes int) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse("two.yaml", fmt.Appendf(nil, `
@@ -37,7 +38,8 @@ func quiet(t testing.TB) *scenario.Scenario {
 	return s
 }
 
-// mixed fails in S1 with seeds that end in 3, expects in vain with those that end in 5, and panics with those that end in 7.
+// mixed fails in S1 with seeds that end in 3, expects in vain with those that end in 5, and panics with those
+// that end in 7.
 func mixed(t testing.TB) func(seed uint64) *scenario.Scenario {
 	none := []string{}
 	return func(seed uint64) *scenario.Scenario {
@@ -56,7 +58,8 @@ func mixed(t testing.TB) func(seed uint64) *scenario.Scenario {
 	}
 }
 
-// Failures of one promise that differ in names, times and numbers are one, that of the lowest seed, with how many runs show it.
+// Failures of one promise that differ in names, times and numbers are one, that of the lowest seed, with how
+// many runs show it.
 func TestRandom_OneFailureOfEachKind(t *testing.T) {
 	f := Random(t.Context(), RandomOptions{From: 1, To: 30, Generate: mixed(t)})
 	require.True(t, f.Complete)
@@ -113,7 +116,8 @@ func TestRandom_Shrink(t *testing.T) {
 	require.GreaterOrEqual(t, small.RunFor-10*time.Second, 30*time.Second, "there must be time to decide")
 }
 
-// One try only looks, and nobody waits once it is over: the scenario stays as it is. A generator that panics has none.
+// One try only looks, and nobody waits once it is over: the scenario stays as it is. A generator that panics
+// has none.
 func TestRandom_ShrinkWithoutTries(t *testing.T) {
 	f := &Failure{Promise: "S1", Seed: 3}
 	original, err := f.Shrink(t.Context(), func(uint64) *scenario.Scenario { return twoSides(t, 7) }, 1)

@@ -31,7 +31,8 @@ type Report struct {
 	Shards     scenario.Totals `json:"shards"`
 	// Failures are one of each kind, the lowest seed first.
 	Failures []*Failure `json:"failures"`
-	// Coverage is how often each transition was taken: by chance, or where it is in Provoked, only by a scenario that provokes it.
+	// Coverage is how often each transition was taken: by chance, or where it is in Provoked, only by a
+	// scenario that provokes it.
 	Coverage map[string]uint64 `json:"coverage"`
 	Provoked []string          `json:"provoked"`
 	// Never are the known transitions that were not taken, New those that were taken and are not known.
@@ -75,9 +76,9 @@ func (r *Report) compare() {
 	}
 }
 
-// Provoke plays the scenarios of those rare transitions that chance has not taken. What breaks in them is a failure like any other. One
-// that is not rare is left to chance: that such a scenario takes it as well does not count.
-// Errors: none but a broken build.
+// Provoke plays the scenarios of those rare transitions that chance has not taken. What breaks in them is a
+// failure like any other. One that is not rare is left to chance: that such a scenario takes it as well does
+// not count. Errors: none but a broken build.
 func (r *Report) Provoke() error {
 	known := KnownTransitions()
 	f, err := known.provoke(r.Never)

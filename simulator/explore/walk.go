@@ -13,20 +13,21 @@ import (
 // MaxMembers is how many members a walk may have.
 const MaxMembers = 8
 
-// Walk tries every interleaving of one clean partition of a small cluster: every order in which deadlines, messages, requests
-// and answers come, with a number of faults at every possible moment. Time is virtual and moves only when nothing is under way,
-// but for what is late. It finds what chance would not.
+// Walk tries every interleaving of one clean partition of a small cluster: every order in which deadlines,
+// messages, requests and answers come, with a number of faults at every possible moment. Time is virtual and
+// moves only when nothing is under way, but for what is late. It finds what chance would not.
 type Walk struct {
 	// Sides are the members of each side, by index; together they are 0 to n-1, at most MaxMembers.
 	Sides [][]int
-	// Noticed is when each side notices the cut, all its members at once, counted from the first side that does. Empty: all together.
+	// Noticed is when each side notices the cut, all its members at once, counted from the first side that
+	// does. Empty: all together.
 	Noticed []time.Duration
 	// NoStore are the members that never reach the lease store.
 	NoStore []int
 	// Watch tells every member that reaches the store of each change of the record.
 	Watch bool
-	// LateCut lets also what Lost counts happen to the news of the cut: a member notices one of the others later than the rest. What
-	// it never notices is no state of rest.
+	// LateCut lets also what Lost counts happen to the news of the cut: a member notices one of the others
+	// later than the rest. What it never notices is no state of rest.
 	LateCut bool
 	Faults
 	// Resolver and Strategy are the rules.
@@ -42,15 +43,15 @@ type Faults struct {
 	Lost    int `json:"lost"`
 	Crashes int `json:"crashes"`
 	Pauses  int `json:"pauses"`
-	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that it
-	// cannot reach from its list, which spreads to those that it reaches.
+	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that
+	// it cannot reach from its list, which spreads to those that it reaches.
 	Leaves   int `json:"leaves"`
 	Removals int `json:"removals"`
 	// Forgets is how often the store forgets: the record is deleted, or becomes an earlier one.
 	Forgets int `json:"forgets"`
-	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads the
-	// store, joins its side, knows whom the one before could not reach, and proves that it ended. It needs at
-	// most half of MaxMembers.
+	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads
+	// the store, joins its side, knows whom the one before could not reach, and proves that it ended. It
+	// needs at most half of MaxMembers.
 	Restarts int `json:"restarts"`
 }
 
@@ -59,8 +60,8 @@ type (
 	WalkCounts = walk.Counts
 	// WalkResult is what a walk found.
 	WalkResult = walk.Report
-	// Violation is a broken promise and the way to it. The promises are S1, S2, S4, L1, L3 and F1, as in the design; chain: the
-	// rules of verdicts; stable: nobody decides before its view was stable.
+	// Violation is a broken promise and the way to it. The promises are S1, S2, S4, L1, L3 and F1, as in the
+	// design; chain: the rules of verdicts; stable: nobody decides before its view was stable.
 	Violation = walk.Violation
 )
 
@@ -83,7 +84,8 @@ type walker struct {
 	looks  walkLooks
 	search *walk.Search[walkState]
 
-	// For tests: a search without reduction, and what is called in every state of rest, at each step of a member, when time passes.
+	// For tests: a search without reduction, and what is called in every state of rest, at each step of a
+	// member, when time passes.
 	plain   bool
 	rested  func(*walkState)
 	stepped func(i int, event uint32, age uint16, t *walkEffects)
@@ -165,8 +167,8 @@ type walkState struct {
 // walkChain is more than the verdicts that one walk writes.
 const walkChain = 8
 
-// walkPacket is something under way: to a member, or from one to the store. From the top: the member, whether it is late, how many
-// attempts its member has made since (for requests and answers), the event.
+// walkPacket is something under way: to a member, or from one to the store. From the top: the member, whether
+// it is late, how many attempts its member has made since (for requests and answers), the event.
 type walkPacket uint64
 
 func newWalkPacket(member int, event uint32, age uint16) walkPacket {

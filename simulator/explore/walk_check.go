@@ -71,8 +71,8 @@ func (w *walker) checkMember(s *walkState, i int) {
 		if l.out>>j&1 == 0 || w.side[i] == w.side[j] || !s.up(j) {
 			continue
 		}
-		// Once the store has forgotten, a second verdict may stand in the place of the first until its members have heard of it:
-		// checkRest looks at what they do then.
+		// Once the store has forgotten, a second verdict may stand in the place of the first until its
+		// members have heard of it: checkRest looks at what they do then.
 		if w.members[j].locals[s.local[j]].out>>i&1 != 0 && w.Forgets == s.Forgets {
 			w.broken(s, &wrong{"S1", fmt.Sprintf("%s and %s are up, and each has decided that the other is out", walkName(i), walkName(j))})
 		}
@@ -122,9 +122,9 @@ func (w *walker) checkRest(s *walkState) {
 	}
 }
 
-// excused reports whether faults explain that nobody is up: of the survivors of the last verdict (before one was written: of all),
-// those that reach the store crashed; or there was only one of them, because others of its side never reach the store, and it could
-// not hear that it had won before they gave the side up.
+// excused reports whether faults explain that nobody is up: of the survivors of the last verdict (before one
+// was written: of all), those that reach the store crashed; or there was only one of them, because others of
+// its side never reach the store, and it could not hear that it had won before they gave the side up.
 func (w *walker) excused(s *walkState) bool {
 	able := w.access & (1<<w.first - 1) // who starts late is not promised anything
 	if s.record.verdict.token > 0 {

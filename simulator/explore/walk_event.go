@@ -11,8 +11,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// A walk keeps what members, messages and the store hold as small values that can be compared, and numbers those that are large.
-// So a state is a few numbers, and whatever happened once in some state need not be worked out again in another.
+// A walk keeps what members, messages and the store hold as small values that can be compared, and numbers
+// those that are large. So a state is a few numbers, and whatever happened once in some state need not be
+// worked out again in another.
 
 // walkVerdict is a verdict. Who wrote it and why decide nothing.
 type walkVerdict struct {
@@ -85,8 +86,8 @@ const (
 	sightCut               // it is on the other side of the cut
 )
 
-// walkEvent is something that happens to a resolver, or a request to the store. The number of the attempt is left out: it is
-// kept relative to the member's newest one (walkPacket.age).
+// walkEvent is something that happens to a resolver, or a request to the store. The number of the attempt is
+// left out: it is kept relative to the member's newest one (walkPacket.age).
 type walkEvent struct {
 	what walkWhat
 	who  int8

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// walkFirstAttempt leaves room for answers that are older than the resolver that gets them (sbr.Resolver.SkipAttempts).
+	// walkFirstAttempt leaves room for answers that are older than the resolver that gets them
+	// (sbr.Resolver.SkipAttempts).
 	walkFirstAttempt = 1 << 20
 	// walkPause is what a member that was paused believes: long enough to matter.
 	walkPause = time.Minute
@@ -71,7 +72,8 @@ type walkEffects struct {
 	wrong    *wrong
 }
 
-// walkEffect is one of them: a request to the store, a message to others, or the question about the own standing.
+// walkEffect is one of them: a request to the store, a message to others, or the question about the own
+// standing.
 type walkEffect struct {
 	event uint32
 	age   uint16 // of a request, after the step
@@ -174,7 +176,8 @@ func (m *walkMember) work(local, event uint32, age uint16) walkEffects {
 	return t
 }
 
-// run lets an event happen to r, which is in the state l. It returns what r wants done, without the state after it, and what l becomes.
+// run lets an event happen to r, which is in the state l. It returns what r wants done, without the state
+// after it, and what l becomes.
 func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16) (t walkEffects, last uint64, unrest walkUnrest) {
 	e := m.w.events.all[event]
 	c := walkCarrier{m: m, r: r, at: l.at, first: l.last, last: l.last, unrest: l.unrest, ticked: e.what == walkTick}
@@ -316,8 +319,8 @@ func (c *walkCarrier) tell(to []sbr.ID, e walkEvent) {
 
 func (c *walkCarrier) wrong(x *wrong) { c.effects.wrong = c.effects.wrong.or(x) }
 
-// walkUnrest is what a bystander notes of one member's view, to judge down-all-when-unstable: since when it has been changing, and
-// since when it has not. The zero value is a view that is stable.
+// walkUnrest is what a bystander notes of one member's view, to judge down-all-when-unstable: since when it
+// has been changing, and since when it has not. The zero value is a view that is stable.
 type walkUnrest struct {
 	on          bool
 	since, last time.Duration // how long ago it began, and was fed
@@ -345,7 +348,8 @@ func (u walkUnrest) append(b []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(b, int64(u.since)), int64(u.last))
 }
 
-// wrongUnrest looks at a member that goes by a view that keeps changing: it downs all, or races for the lease.
+// wrongUnrest looks at a member that goes by a view that keeps changing: it downs all, or races for the
+// lease.
 func (w *walker) wrongUnrest(promise string, i int, u walkUnrest, does string) *wrong {
 	if need := w.Resolver.StableAfter + w.Resolver.DownAllWhenUnstable; u.since < need {
 		return &wrong{promise, fmt.Sprintf("%s %s, and its view has not kept changing for %v", walkName(i), does, need)}

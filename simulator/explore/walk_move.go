@@ -28,7 +28,8 @@ func pairOf(i, j int) uint8 { return uint8(i*MaxMembers + j) }
 
 func ofPair(at uint8) (i, j int) { return int(at) / MaxMembers, int(at) % MaxMembers }
 
-// Moves appends every step that can follow s. Where nothing happens by itself any more it looks whether all is as it should be.
+// Moves appends every step that can follow s. Where nothing happens by itself any more it looks whether all
+// is as it should be.
 func (w *walker) Moves(all []walk.Move, s *walkState) []walk.Move {
 	all = w.moves(all, s)
 	if !w.quiet(s) {
@@ -112,7 +113,8 @@ func (w *walker) deeds(all []walk.Move, s *walkState, i int) []walk.Move {
 	return all
 }
 
-// cutSight is the place of the first packet on time in which a member notices somebody on the other side; -1 if there is none.
+// cutSight is the place of the first packet on time in which a member notices somebody on the other side; -1
+// if there is none.
 func (w *walker) cutSight(s *walkState) int {
 	for k, p := range s.flying {
 		if e := &w.events.all[p.event()]; e.what == walkSight && e.flag == sightCut && !p.late() && !s.isPaused(p.member()) {
@@ -122,8 +124,8 @@ func (w *walker) cutSight(s *walkState) int {
 	return -1
 }
 
-// cutMoves: what the detectors find at one moment, before anything is decided about it, leads to the same in every order. So the
-// first one comes first, and all that is open is whether it is late.
+// cutMoves: what the detectors find at one moment, before anything is decided about it, leads to the same in
+// every order. So the first one comes first, and all that is open is whether it is late.
 func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
 	all = append(all, walk.Move{Kind: walkArrives, At: uint8(k)})
 	if s.Lost > 0 && w.LateCut {
@@ -132,8 +134,9 @@ func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
 	return all
 }
 
-// lateMoves says which packets may be late from now on. One that is not late may still arrive at any time before the clock moves,
-// so it is enough to say that it is late when nothing else keeps the clock from moving.
+// lateMoves says which packets may be late from now on. One that is not late may still arrive at any time
+// before the clock moves, so it is enough to say that it is late when nothing else keeps the clock from
+// moving.
 func (w *walker) lateMoves(all []walk.Move, s *walkState, waiting int) []walk.Move {
 	if s.Lost == 0 || waiting > s.Lost && !w.plain {
 		return all
@@ -178,7 +181,8 @@ func (w *walker) Pass(s *walkState) time.Duration {
 	return next
 }
 
-// quiet reports whether nothing happens by itself any more, but for members that go on asking a store they do not reach.
+// quiet reports whether nothing happens by itself any more, but for members that go on asking a store they do
+// not reach.
 func (w *walker) quiet(s *walkState) bool {
 	if s.clock < w.lastNotice() {
 		return false
@@ -200,8 +204,9 @@ func (w *walker) quiet(s *walkState) bool {
 	return true
 }
 
-// unaware is a member for which reading the lease would be news, -1 if there is none. Where the lease is not watched the first three members
-// read it every stable-after: the walk lets them when nothing else happens any more.
+// unaware is a member for which reading the lease would be news, -1 if there is none. Where the lease is not
+// watched the first three members read it every stable-after: the walk lets them when nothing else happens
+// any more.
 func (w *walker) unaware(s *walkState) int {
 	for i := range w.n {
 		if l := &w.members[i].locals[s.local[i]]; !w.Watch && w.access>>i&1 != 0 && s.up(i) && !l.racing &&

@@ -141,7 +141,8 @@ func (w *walker) gossip(s *walkState, i int, e walkEvent) {
 	}
 }
 
-// noticed lets the others of the side find out that a member does not answer any more (sightGone), or does again (sightBack).
+// noticed lets the others of the side find out that a member does not answer any more (sightGone), or does
+// again (sightBack).
 func (w *walker) noticed(s *walkState, i int, flag uint8) {
 	now := w.events.intern(walkEvent{what: walkSight, who: int8(i), flag: flag, base: s.seen[i]})
 	for j := range w.n {
@@ -157,7 +158,8 @@ func (w *walker) noticed(s *walkState, i int, flag uint8) {
 	}
 }
 
-// serve carries out a request at the store, in one step: compare-and-swap makes the steps of a real one equal to that.
+// serve carries out a request at the store, in one step: compare-and-swap makes the steps of a real one equal
+// to that.
 func (w *walker) serve(s *walkState, p walkPacket, e *walkEvent) {
 	i := p.member()
 	answer := walkEvent{what: walkReleaseAnswer}
@@ -229,7 +231,8 @@ func (w *walker) changed(s *walkState) {
 	}
 }
 
-// mateOf reports whether there is somebody of the side whom a new life of member i can join: one that the last verdict does not leave out.
+// mateOf reports whether there is somebody of the side whom a new life of member i can join: one that the
+// last verdict does not leave out.
 func (w *walker) mateOf(s *walkState, i int) bool {
 	last := s.record.verdict.verdict()
 	for j := range w.n {
@@ -240,8 +243,8 @@ func (w *walker) mateOf(s *walkState, i int) bool {
 	return false
 }
 
-// restart ends member i and starts its next life: that has read the store, and knows whom the one before could not reach. The others of the
-// side meet it, which may come late like any other message.
+// restart ends member i and starts its next life: that has read the store, and knows whom the one before
+// could not reach. The others of the side meet it, which may come late like any other message.
 func (w *walker) restart(s *walkState, i int) {
 	k := w.first + i
 	var suspects []sbr.Member
@@ -275,8 +278,8 @@ func (w *walker) restart(s *walkState, i int) {
 	w.follow(s, k, &t)
 }
 
-// listed reports whether a new life of the side hears of member j, which another one of the side lists as alive. One on the other side is
-// noticed later, as the others have or will.
+// listed reports whether a new life of the side hears of member j, which another one of the side lists as
+// alive. One on the other side is noticed later, as the others have or will.
 func (w *walker) listed(s *walkState, k, j int) bool {
 	if w.mates[k]>>j&1 != 0 {
 		return s.up(j)
@@ -305,8 +308,8 @@ func (w *walker) forget(s *walkState, token int) {
 	w.changed(s)
 }
 
-// overwrites notes a verdict that is written. One that stands in the place of a verdict that the store has forgotten, while no survivor
-// who knew that could tell the store, is what S1 excepts.
+// overwrites notes a verdict that is written. One that stands in the place of a verdict that the store has
+// forgotten, while no survivor who knew that could tell the store, is what S1 excepts.
 func (w *walker) overwrites(s *walkState, v walkVerdict) {
 	if w.Forgets == 0 {
 		return

@@ -74,8 +74,8 @@ func restsOf(t *testing.T, o Walk, plain bool) (map[string]bool, WalkResult) {
 	return rests, r
 }
 
-// What the reduction leaves out leads nowhere else: a search without it, in which anything may be late or lost at any moment and
-// everybody notices the cut in any order, comes to rest in the same states.
+// What the reduction leaves out leads nowhere else: a search without it, in which anything may be late or
+// lost at any moment and everybody notices the cut in any order, comes to rest in the same states.
 func TestWalk_ReductionLosesNothing(t *testing.T) {
 	for name, o := range smallWalks() {
 		t.Run(name, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestWalk_ReductionLosesNothing(t *testing.T) {
 	}
 }
 
-// Two resolvers with equal encodings behave alike: along chance paths, a resolver with a history of its own does, at every step,
-// what was worked out with the one that came first.
+// Two resolvers with equal encodings behave alike: along chance paths, a resolver with a history of its own
+// does, at every step, what was worked out with the one that came first.
 func TestWalk_EqualEncodingsBehaveAlike(t *testing.T) {
 	for name, o := range smallWalks() {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestWalk_EqualEncodingsBehaveAlike(t *testing.T) {
 	}
 }
 
-// A member that starts anew in the middle of it, with its state, breaks nothing. (Without the reduction, and by resolvers of its own, this is not
-// checked: the next life has no state before the cut.)
+// A member that starts anew in the middle of it, with its state, breaks nothing. (Without the reduction, and
+// by resolvers of its own, this is not checked: the next life has no state before the cut.)
 func TestWalk_Restarts(t *testing.T) {
 	three, halves := [][]int{{0, 1}, {2}}, [][]int{{0, 1}, {2, 3}}
 	apart := []time.Duration{2 * time.Second, 0}

@@ -68,7 +68,8 @@ type seedRange struct{ from, to uint64 }
 // New returns a page without runs.
 func New() *Page { return &Page{index: make(map[string]*group), bytes: make(map[bool]int)} }
 
-// Add adds a run. If it is the first one of its group, and has no history, full is called for the same run with one.
+// Add adds a run. If it is the first one of its group, and has no history, full is called for the same run
+// with one.
 func (p *Page) Add(r Run, full func() scenario.Result) error {
 	p.runs++
 	if !r.Passed {
@@ -129,8 +130,8 @@ func (p *Page) draw(g *group, r Run, full func() scenario.Result) error {
 	return nil
 }
 
-// tell leaves out what each member of a large cluster, or of a run in which very much happens, does alike, but for the members whose views
-// alone are drawn, and then what is too much.
+// tell leaves out what each member of a large cluster, or of a run in which very much happens, does alike,
+// but for the members whose views alone are drawn, and then what is too much.
 func tell(r *scenario.Result) (events []scenario.Event, left int) {
 	events = []scenario.Event{}
 	if r.History == nil {
@@ -162,7 +163,8 @@ func (g *group) add(r *Run) {
 	g.double, g.nobody = append(g.double, m.DoubleActive.Seconds()), append(g.nobody, m.NobodyActive.Seconds())
 }
 
-// Write writes the page: groups that failed first, then in the order in which they came. It returns the errors of w.
+// Write writes the page: groups that failed first, then in the order in which they came. It returns the
+// errors of w.
 func (p *Page) Write(w io.Writer) error {
 	groups := slices.Clone(p.groups)
 	slices.SortStableFunc(groups, func(a, b *group) int { return rank(a) - rank(b) })

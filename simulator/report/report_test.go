@@ -89,7 +89,8 @@ func TestWrite_HostileNamesAreText(t *testing.T) {
 	}
 }
 
-// One group: the same file, scenario, survivors, downed members, decisions and kinds of failures. Failed groups come first.
+// One group: the same file, scenario, survivors, downed members, decisions and kinds of failures. Failed
+// groups come first.
 func TestAdd_GroupsWhatCameToTheSame(t *testing.T) {
 	run := func(seed uint64, change func(*Run)) Run {
 		r := recorded(t, 1)
@@ -115,7 +116,8 @@ func TestAdd_GroupsWhatCameToTheSame(t *testing.T) {
 	require.Equal(t, "8", fmt.Sprint(data.Groups[0].Run.Seed), "the first one is drawn")
 }
 
-// The first run of a group is played again for its history. If that is another run, the page would say what was not so.
+// The first run of a group is played again for its history. If that is another run, the page would say what
+// was not so.
 func TestAdd_PlaysTheFirstAgain(t *testing.T) {
 	again := 0
 	p, full := New(), scenario.Run(parsed(t), 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
-// Limits bound what one run costs. Every member of a run is a real one: more than maxNodes, for which a cut takes about a minute and
-// two gigabytes, are refused, and not played in part.
+// Limits bound what one run costs. Every member of a run is a real one: more than maxNodes, for which a cut
+// takes about a minute and two gigabytes, are refused, and not played in part.
 const (
 	maxNodes = 1000
 	maxSteps = 10_000

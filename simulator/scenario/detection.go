@@ -12,7 +12,8 @@ import (
 // profilePrefix and a profile of package timing make the name of a detection.
 const profilePrefix = "serf-"
 
-// Detection says how long members need to notice: times that hold for every observer, or the name of a profile of Serf.
+// Detection says how long members need to notice: times that hold for every observer, or the name of a
+// profile of Serf.
 type Detection struct {
 	// Profile is serf-lan, serf-wan or serf-local; empty: Times are used.
 	Profile string
@@ -55,8 +56,8 @@ func profiles() (names []string) {
 	return names
 }
 
-// options are the simulator's words for it: the settings of the membership, and the times that it goes by instead, if any. Where there are
-// times, Serf's default settings carry what else members tell each other.
+// options are the simulator's words for it: the settings of the membership, and the times that it goes by
+// instead, if any. Where there are times, Serf's default settings carry what else members tell each other.
 func (d *Detection) options() (world.Memberlist, *world.Times) {
 	serf, known := world.MemberlistOf(strings.TrimPrefix(d.Profile, profilePrefix))
 	if known {

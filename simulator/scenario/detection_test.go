@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The model's times lie where stock Serf's were measured with its LAN profile: median seconds until every node across the cut is marked
-// failed, by size of the cluster and of the side that was cut off; a majority needs 5 to 10. Package test/serf compares the distributions.
+// The model's times lie where stock Serf's were measured with its LAN profile: median seconds until every
+// node across the cut is marked failed, by size of the cluster and of the side that was cut off; a majority
+// needs 5 to 10. Package test/serf compares the distributions.
 func TestDetection_LosingSideLearnsLastAsInSerf(t *testing.T) {
 	for _, tc := range []struct {
 		nodes, alone int

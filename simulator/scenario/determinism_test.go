@@ -32,7 +32,8 @@ func pairs(all map[string]*Scenario) (runs []one) {
 	return runs
 }
 
-// Same file, same seed, same hash: twice each on one processor and on two, several runs at once in one process, in any time zone.
+// Same file, same seed, same hash: twice each on one processor and on two, several runs at once in one
+// process, in any time zone.
 func TestDeterminism_SameSeedSameTrace(t *testing.T) {
 	all := library(t)
 	runs := pairs(all)

@@ -10,14 +10,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// flowWidth is how long a line may become before a block is written over several lines. A step is always one line.
+// flowWidth is how long a line may become before a block is written over several lines. A step is always one
+// line.
 const flowWidth = 100
 
-// Format writes a scenario as a file that people read and that Parse reads back: what equals Default is left out, keys come in the
-// order of the contract, a step is one line. Equal scenarios give equal bytes.
+// Format writes a scenario as a file that people read and that Parse reads back: what equals Default is left
+// out, keys come in the order of the contract, a step is one line. Equal scenarios give equal bytes.
 //
-// Parse gives the same scenario for whatever validates, has a name, and is not larger than what Parse reads (MaxBytes). A scenario
-// that does not validate is written all the same, for people to look at. Format only reads s.
+// Parse gives the same scenario for whatever validates, has a name, and is not larger than what Parse reads
+// (MaxBytes). A scenario that does not validate is written all the same, for people to look at. Format only
+// reads s.
 func Format(s *Scenario) []byte {
 	d := Default()
 	var f formatter

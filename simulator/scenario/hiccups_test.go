@@ -66,8 +66,9 @@ func hiccup(t *testing.T, kind, n int, seed uint64, stableAfter string) *scenari
 	return s
 }
 
-// With the default a hiccup downs nobody who need not go down; beside it stable-after: auto, which is faster. SBR_HICCUPS=N plays N runs, of all
-// hiccups in turn, for each size of SBR_HICCUP_SIZES (5); -v shows the table, beside it the resolution of a clean cut.
+// With the default a hiccup downs nobody who need not go down; beside it stable-after: auto, which is faster.
+// SBR_HICCUPS=N plays N runs, of all hiccups in turn, for each size of SBR_HICCUP_SIZES (5); -v shows the
+// table, beside it the resolution of a clean cut.
 func TestHiccups_TheDefaultDownsNobody(t *testing.T) {
 	runs, sizes := 50, []int{5}
 	_, _ = fmt.Sscan(os.Getenv("SBR_HICCUPS"), &runs)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Recording changes nothing: every scenario of the library plays the same run with and without. What the history says at its end is
-// what the result says.
+// Recording changes nothing: every scenario of the library plays the same run with and without. What the
+// history says at its end is what the result says.
 func TestRun_HistoryOfTheLibrary(t *testing.T) {
 	for name, s := range library(t) {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,8 @@ func TestRun_InvalidHasNoHistory(t *testing.T) {
 	require.NotEmpty(t, r.Failures)
 }
 
-// Of a large cluster only the views of a few nodes of each kind are recorded, so that its history fits into memory. Events are all there.
+// Of a large cluster only the views of a few nodes of each kind are recorded, so that its history fits into
+// memory. Events are all there.
 func TestRun_LargeClusterWatchesAFewOfEachKind(t *testing.T) {
 	s := parse(t, `
 run-for: 60s

@@ -32,7 +32,8 @@ func library(t testing.TB) map[string]*Scenario {
 	return all
 }
 
-// small are the scenarios that are played many times over. Thousands of members have a test of their own, and are played once here.
+// small are the scenarios that are played many times over. Thousands of members have a test of their own, and
+// are played once here.
 func small(s *Scenario) bool { return len(s.names().nodes) <= 50 }
 
 func TestLibrary_EveryScenarioPasses(t *testing.T) {
@@ -131,7 +132,8 @@ func keysSet(prefix string, v reflect.Value, used map[string]bool) {
 	}
 }
 
-// What is expected bounds the run: who survives, who goes down or what is decided is in every file, and a time where something is resolved.
+// What is expected bounds the run: who survives, who goes down or what is decided is in every file, and a
+// time where something is resolved.
 func TestLibrary_ExpectationsAreReal(t *testing.T) {
 	unresolved := []string{ // nothing that is cut is left to be resolved, or it is never resolved
 		"flapping-for-long", "flapping-link", "lossy-links", "missing-link-unseen", "one-node", "orphaned-lease-infinite", "rolling-update-while-whole",

@@ -13,10 +13,11 @@ import (
 
 // Measures says what a run cost: see world.Activity.
 type Measures struct {
-	// BothSides survived: at the end two members that cannot reach each other are up. Nobody is up at the end.
+	// BothSides survived: at the end two members that cannot reach each other are up. Nobody is up at the
+	// end.
 	BothSides, Nobody bool
-	// DoubleActive is how long two sides were up after their partition was decided, NobodyActive how long nobody was; only of Run and
-	// Measure, as is BothSides.
+	// DoubleActive is how long two sides were up after their partition was decided, NobodyActive how long
+	// nobody was; only of Run and Measure, as is BothSides.
 	DoubleActive, NobodyActive time.Duration
 	// Resolved is the time from the last step that cut something to the resolution, if Settled.
 	Resolved time.Duration
@@ -29,8 +30,8 @@ type Compared struct {
 	// Scenario is empty for all scenarios together.
 	Scenario string `json:"scenario"`
 	Runs     int    `json:"runs"`
-	// BothSides and Nobody are runs in which at the end both sides, or nobody, were up; Unresolved those in which something was left to
-	// be decided.
+	// BothSides and Nobody are runs in which at the end both sides, or nobody, were up; Unresolved those in
+	// which something was left to be decided.
 	BothSides  int `json:"both-survived"`
 	Nobody     int `json:"nobody-survived"`
 	Unresolved int `json:"unresolved"`
@@ -111,7 +112,8 @@ func quantilesOf(all []float64) (q Quantiles) {
 
 // Totals add up what became of the singletons, or of the shards, of many runs.
 type Totals struct {
-	// Runs is in how many runs there were any, Slots how many there were in all, Leases how many of them had leases.
+	// Runs is in how many runs there were any, Slots how many there were in all, Leases how many of them had
+	// leases.
 	Runs   int `json:"runs"`
 	Slots  int `json:"slots"`
 	Leases int `json:"leases"`

@@ -45,7 +45,8 @@ func (s *Scenario) names() *names {
 			}
 		}
 	}
-	// A node that comes back under another name is the same machine. A name that somebody has already stays that one's.
+	// A node that comes back under another name is the same machine. A name that somebody has already stays
+	// that one's.
 	for i := range s.Steps {
 		if st := &s.Steps[i]; st.As != nil && st.Restart != nil {
 			if _, taken := n.index[*st.As]; !taken {
@@ -58,7 +59,8 @@ func (s *Scenario) names() *names {
 	return n
 }
 
-// suggestions bounds for how many unknown names the nearest one is looked for, which takes a look at all names.
+// suggestions bounds for how many unknown names the nearest one is looked for, which takes a look at all
+// names.
 const suggestions = 20
 
 // unknown returns nil if name is that of a node, or of a zone where those are accepted.

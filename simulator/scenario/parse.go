@@ -28,9 +28,9 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	return &s, nil
 }
 
-// Read takes over the keys of a part of a file; what it does not say stays as it is, and all does if it cannot be read. name stands for it in
-// errors. Lists, and the settings of single members, are taken over as a whole. Nothing is checked but the keys and the form of their values:
-// see Validate.
+// Read takes over the keys of a part of a file; what it does not say stays as it is, and all does if it
+// cannot be read. name stands for it in errors. Lists, and the settings of single members, are taken over as
+// a whole. Nothing is checked but the keys and the form of their values: see Validate.
 func (s *Scenario) Read(name string, data []byte) error { return s.read(name, data, nil) }
 
 // read notes the lines of keys in lines, if that is not nil.

@@ -13,9 +13,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// Of a cut that is not clean nearly all stay up that can all reach each other, and never two that cannot (the promises S1 to S5 are
-// checked in every run). SBR_PARTIAL=N plays N seeds of each shape instead of four, with up to 100 members; -v shows the table, beside
-// it indirectly-connected: down.
+// Of a cut that is not clean nearly all stay up that can all reach each other, and never two that cannot (the
+// promises S1 to S5 are checked in every run). SBR_PARTIAL=N plays N seeds of each shape instead of four,
+// with up to 100 members; -v shows the table, beside it indirectly-connected: down.
 func TestPartialCuts_NearlyAllStayThatCan(t *testing.T) {
 	sizes, seeds := []int{5, 9}, 4
 	if _, err := fmt.Sscan(os.Getenv("SBR_PARTIAL"), &seeds); err == nil {

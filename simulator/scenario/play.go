@@ -84,7 +84,8 @@ func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*playe
 	return p, nil
 }
 
-// backUp keeps what the store holds at the times to which it goes back, before anything else happens at these times.
+// backUp keeps what the store holds at the times to which it goes back, before anything else happens at these
+// times.
 func (p *player) backUp(s *Scenario) {
 	p.backups = make(map[time.Duration]world.Backup)
 	for i := range s.Steps {
@@ -190,7 +191,8 @@ func (p *player) change(st *Step, from, to int) {
 	p.w.SetLink(from, to, o)
 }
 
-// hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.
+// hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier
+// one.
 func (p *player) hurtStore(number int, st *Step, fault world.StoreFault) {
 	hit := make([]int, 0, len(p.nodes))
 	if st.Nodes != nil {
@@ -243,8 +245,9 @@ func (s *Scenario) Over() (t time.Duration) {
 	return t
 }
 
-// Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or downed somebody. It is what
-// ResolvedWithin counts from; ok is false if there is no such step. Of a scenario with ranges it needs what a run has Drawn.
+// Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or
+// downed somebody. It is what ResolvedWithin counts from; ok is false if there is no such step. Of a scenario
+// with ranges it needs what a run has Drawn.
 func (s *Scenario) Disturbed() (at time.Duration, ok bool) {
 	last := func(does func(st *Step) bool) {
 		for i := range s.Steps {

@@ -13,23 +13,26 @@ import (
 type Result struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed"`
-	// Passed says that no promise was broken and every expectation was met; otherwise Failures says in words what was not.
+	// Passed says that no promise was broken and every expectation was met; otherwise Failures says in words
+	// what was not.
 	Passed   bool     `json:"passed"`
 	Failures []string `json:"failures"`
 	// Excepted are promises that were broken in the one schedule that S1 excepts; see world.World.Excepted.
 	Excepted []string `json:"excepted,omitempty"`
-	// Survivors are the nodes that run and were not downed, Down those that were, in the order of the file. A node that crashed or left
-	// is in neither.
+	// Survivors are the nodes that run and were not downed, Down those that were, in the order of the file. A
+	// node that crashed or left is in neither.
 	Survivors []string `json:"survivors"`
 	Down      []string `json:"down"`
 	// LeaseHolder is the name of the node that holds the lease at the end, empty for none.
 	LeaseHolder string `json:"lease-holder"`
-	// ResolvedAfter is the time from the last step that cut something (see Expect.ResolvedWithin) to the resolution, as Go writes
-	// durations. Empty: something is unresolved at the end. 0s: there was nothing to resolve.
+	// ResolvedAfter is the time from the last step that cut something (see Expect.ResolvedWithin) to the
+	// resolution, as Go writes durations. Empty: something is unresolved at the end. 0s: there was nothing to
+	// resolve.
 	ResolvedAfter string `json:"resolved-after"`
 	// Decisions are the last decisions of the members that made any, by their names.
 	Decisions map[string]string `json:"decisions,omitempty"`
-	// DoubleActive and NobodyActive are those of Measures, as Go writes durations. Empty: they were not measured.
+	// DoubleActive and NobodyActive are those of Measures, as Go writes durations. Empty: they were not
+	// measured.
 	DoubleActive string `json:"double-active,omitempty"`
 	NobodyActive string `json:"nobody-active,omitempty"`
 	// Singletons are in the order of the file.
@@ -66,8 +69,9 @@ type (
 	Violation = world.Violation
 )
 
-// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who plays it more than once.
-// The scenario must not be changed any more. Any number of goroutines may play it at the same time.
+// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who
+// plays it more than once. The scenario must not be changed any more. Any number of goroutines may play it at
+// the same time.
 type Prepared struct {
 	s       *Scenario
 	options world.Options
@@ -86,11 +90,13 @@ func Prepare(s *Scenario) (*Prepared, error) {
 	return &Prepared{s: s, options: o, names: s.names()}, nil
 }
 
-// Run plays a scenario and records it; one that does not validate fails with its problems, and one that panics with that. The seed decides everything that is left to
-// chance. In a cluster of more than 64 nodes the history has the views of a few nodes of each kind: those that all steps treat alike.
+// Run plays a scenario and records it; one that does not validate fails with its problems, and one that
+// panics with that. The seed decides everything that is left to chance. In a cluster of more than 64 nodes
+// the history has the views of a few nodes of each kind: those that all steps treat alike.
 func Run(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Run) }
 
-// Judge is Run without Events, History and what is measured, and several times as fast. Who judges many runs of one scenario prepares it first.
+// Judge is Run without Events, History and what is measured, and several times as fast. Who judges many runs
+// of one scenario prepares it first.
 func Judge(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Judge) }
 
 // Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.

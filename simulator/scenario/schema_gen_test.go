@@ -361,7 +361,8 @@ func makeSchema(t *testing.T) []byte {
 	return written(t, root)
 }
 
-// makeConfigSchema is the schema of sbr.yaml. Its blocks stand in a scenario under cluster, and so do the places here.
+// makeConfigSchema is the schema of sbr.yaml. Its blocks stand in a scenario under cluster, and so do the
+// places here.
 func makeConfigSchema(t *testing.T) []byte {
 	t.Helper()
 	g := generator{t: t, texts: configTexts(), used: make(map[string]bool)}

@@ -9,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/internal/world"
 )
 
-// All members of a cluster should have the same settings. A run can show what becomes of one whose members have not.
+// All members of a cluster should have the same settings. A run can show what becomes of one whose members
+// have not.
 
 // Rules are those of a member: its own, or those of all.
 func (c *Cluster) Rules(member string) *config.SplitBrainResolver {
@@ -19,7 +20,8 @@ func (c *Cluster) Rules(member string) *config.SplitBrainResolver {
 	return &c.SplitBrainResolver
 }
 
-// rules are the simulator's words for a member's own rules; nil where it has those of all, and nobody has others.
+// rules are the simulator's words for a member's own rules; nil where it has those of all, and nobody has
+// others.
 func (c *Cluster) rules(member string) (*world.Rules, error) {
 	if len(c.Settings) == 0 {
 		return nil, nil
@@ -35,7 +37,8 @@ func (c *Cluster) rules(member string) (*world.Rules, error) {
 	return &world.Rules{Resolver: r.Resolver(times), Strategy: strategy, Digest: f.Digest()}, nil
 }
 
-// settings checks each member's own rules as those of all are, and refuses what a run cannot show of one member alone.
+// settings checks each member's own rules as those of all are, and refuses what a run cannot show of one
+// member alone.
 func (c *checker) settings() {
 	cl := &c.s.Cluster
 	if len(cl.Settings) > 0 && len(cl.Singletons)+len(cl.Shards) > 0 {

@@ -23,7 +23,8 @@ func TestSettings_DifferFromThoseOfAll(t *testing.T) {
 	}
 }
 
-// Under another strategy, or the settings of an sbr.yaml, what differs at a member still does, and nothing else.
+// Under another strategy, or the settings of an sbr.yaml, what differs at a member still does, and nothing
+// else.
 func TestSettings_StayUnderAVariant(t *testing.T) {
 	s := parse(t, "run-for: 1m\ncluster: {settings: {n4: {stable-after: 7s}, n5: {active-strategy: down-all}}}")
 	v, err := s.WithStrategy("static-quorum")
@@ -42,7 +43,8 @@ func TestSettings_StayUnderAVariant(t *testing.T) {
 	require.EqualValues(t, 9*time.Second, v.Cluster.Rules("n5").StableAfter)
 }
 
-// A member decides by its own rules, also one that joins, and each member says whose configuration is another one.
+// A member decides by its own rules, also one that joins, and each member says whose configuration is another
+// one.
 func TestSettings_AreThoseOfTheirMember(t *testing.T) {
 	s := parse(t, `
 cluster:

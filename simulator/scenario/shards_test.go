@@ -32,7 +32,8 @@ func TestShards_Refused(t *testing.T) {
 	}
 }
 
-// An expectation is about all shards of a type: each of the members named runs some, and none of them is left.
+// An expectation is about all shards of a type: each of the members named runs some, and none of them is
+// left.
 func TestShards_Expected(t *testing.T) {
 	for name, tc := range map[string]struct{ expect, says string }{
 		"met":              {"{a: [n1, n2, n3, n4, n5]}", ""},

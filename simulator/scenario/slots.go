@@ -41,8 +41,8 @@ type SlotRules struct {
 	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero:
 	// stable-after.
 	RemovalMargin time.Duration `yaml:"removal-margin"`
-	// HandOverRetryInterval is the pause between two tries to ask the others, NumberOfRetries how often a silent
-	// member is asked before a lease decides. Zero: 1 s and 15.
+	// HandOverRetryInterval is the pause between two tries to ask the others, NumberOfRetries how often a
+	// silent member is asked before a lease decides. Zero: 1 s and 15.
 	HandOverRetryInterval time.Duration `yaml:"hand-over-retry-interval"`
 	NumberOfRetries       int           `yaml:"number-of-retries"`
 	// LeaseRetryInterval is the pause between two tries to get the lease. Zero: 5 s.

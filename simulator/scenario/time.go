@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
-// Time is a time of a step: From, or with a Spread a range (10s..20s) from which the seed of each run draws one.
+// Time is a time of a step: From, or with a Spread a range (10s..20s) from which the seed of each run draws
+// one.
 type Time struct {
 	From time.Duration
 	// Spread is what is drawn on top at most; zero: it is exactly From.
@@ -82,8 +83,9 @@ type draw struct {
 	at    time.Duration
 }
 
-// Drawn is the scenario as the run of a seed plays it: with one time in place of each range. Without ranges it is the scenario itself.
-// The steps keep their places in the file; they happen by their times, so ranges may bring them in any order.
+// Drawn is the scenario as the run of a seed plays it: with one time in place of each range. Without ranges
+// it is the scenario itself. The steps keep their places in the file; they happen by their times, so ranges
+// may bring them in any order.
 func (s *Scenario) Drawn(seed uint64) *Scenario {
 	c, _ := s.drawn(seed)
 	return c

@@ -17,7 +17,8 @@ steps:
 run-for: 3m
 `
 
-// Each seed draws times of its own, from the whole range and never outside of it; a time that is no range stays.
+// Each seed draws times of its own, from the whole range and never outside of it; a time that is no range
+// stays.
 func TestDrawn_EachSeedDrawsFromTheRanges(t *testing.T) {
 	s := parse(t, ranged)
 	require.Equal(t, &Time{From: 20 * time.Second, Spread: 10 * time.Second}, s.Steps[0].At)

@@ -6,9 +6,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// WithStrategy is the scenario under another strategy, everything else as it was. What the strategy cannot do without and the file does
-// not say is what most would choose: a quorum of more than half of the nodes, the first node as referee.
-// The error, one line for each problem, says what does not fit.
+// WithStrategy is the scenario under another strategy, everything else as it was. What the strategy cannot do
+// without and the file does not say is what most would choose: a quorum of more than half of the nodes, the
+// first node as referee. The error, one line for each problem, says what does not fit.
 func (s *Scenario) WithStrategy(name string) (*Scenario, error) {
 	c, rules := *s, s.Cluster.SplitBrainResolver
 	r := &rules

@@ -88,7 +88,8 @@ func TestRun_EndsWhileItJoins(t *testing.T) {
 	require.Less(t, time.Since(asked), 8*time.Second, "it waits for no answer: that takes ten seconds")
 }
 
-// The gossip key was changed on one side of a cut: those who wait on the other one are told why they find nobody, and not that all are gone.
+// The gossip key was changed on one side of a cut: those who wait on the other one are told why they find
+// nobody, and not that all are gone.
 func TestRun_AnotherGossipKey(t *testing.T) {
 	dir := home(t)
 	key := func(c byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{c}, 32)) }
@@ -133,8 +134,8 @@ func decide(t *testing.T, dir string, survivors, down []string) {
 	require.NoError(t, err)
 }
 
-// A downed member is red at once, runs its hook with the facts, signals the process that it protects, remembers its incarnation, and ends
-// with status 70. It comes back as a new member.
+// A downed member is red at once, runs its hook with the facts, signals the process that it protects,
+// remembers its incarnation, and ends with status 70. It comes back as a new member.
 func TestRun_DownedByAVerdict(t *testing.T) {
 	dir := home(t)
 	app := exec.Command("sleep", "60")

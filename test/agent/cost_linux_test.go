@@ -30,9 +30,9 @@ const idleFor = 30 * time.Second
 // settleFor is how long the news of a hundred joins takes to die away.
 const settleFor = 30 * time.Second
 
-// BenchmarkIdle measures an agent in a cluster of 100 members in which nothing happens: share of a core, resident memory, and the time from
-// its start until it is ready. The other 99 are Serf nodes in this process, with the
-// tags of members. "beside" is an agent beside a stock agent.
+// BenchmarkIdle measures an agent in a cluster of 100 members in which nothing happens: share of a core,
+// resident memory, and the time from its start until it is ready. The other 99 are Serf nodes in this
+// process, with the tags of members. "beside" is an agent beside a stock agent.
 func BenchmarkIdle(b *testing.B) {
 	if testing.Short() {
 		b.Skip("takes minutes: run without -short")

@@ -51,8 +51,8 @@ func TestRun_Problems(t *testing.T) {
 	}
 }
 
-// Rule 21: nothing that passes ends a member for good. What lies outside of the configuration is said in the log, once, in readiness and in the
-// status; once it is repaired the member starts, without a hand on it.
+// Rule 21: nothing that passes ends a member for good. What lies outside of the configuration is said in the
+// log, once, in readiness and in the status; once it is repaired the member starts, without a hand on it.
 func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 	dir := home(t)
 	busyTCP := func(t *testing.T) (string, func()) {
@@ -139,7 +139,8 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	says("waiting for the Serf node and the lease")
 }
 
-// B10: an API server that refuses what a member needs (it may be starting, or somebody is mending the rights) is waited for.
+// B10: an API server that refuses what a member needs (it may be starting, or somebody is mending the rights)
+// is waited for.
 func TestRun_WaitsForRights(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	dir := home(t)

@@ -20,7 +20,8 @@ func tags(t *testing.T, a *serftest.Agent) map[string]string {
 	return members[0].Tags
 }
 
-// Beside a stock agent: its tags say which incarnation it is. A restart in peace begins a new one, unless the tags are to be kept.
+// Beside a stock agent: its tags say which incarnation it is. A restart in peace begins a new one, unless the
+// tags are to be kept.
 func TestRun_BesideAStockAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a stock agent: run without -short")

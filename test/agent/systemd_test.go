@@ -31,7 +31,8 @@ func systemd(t *testing.T, watchdog string) (heard func(within time.Duration) st
 	}
 }
 
-// Under systemd a member is ready once it may work, not before, and says from then on that it runs, to its end.
+// Under systemd a member is ready once it may work, not before, and says from then on that it runs, to its
+// end.
 func TestRun_TellsSystemd(t *testing.T) {
 	home(t)
 	heard := systemd(t, "300000")

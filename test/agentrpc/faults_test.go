@@ -17,7 +17,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// noticed bounds how long it may take until a silent agent is noticed: what the options promise, and room for a machine under load.
+// noticed bounds how long it may take until a silent agent is noticed: what the options promise, and room for
+// a machine under load.
 const noticed = 2*time.Second + 3*time.Second
 
 var allAlive = map[string]string{"n1": "alive", "n2": "alive", "n3": "alive"}
@@ -41,8 +42,8 @@ func (s *sidecar) watch(t *testing.T, check func(statuses map[string]string)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// The agent restarts and remembers nobody: not for a moment does its sidecar see a cluster of one. Once it has joined one of the others
-// it lists all of them, and takes tags and messages as before.
+// The agent restarts and remembers nobody: not for a moment does its sidecar see a cluster of one. Once it
+// has joined one of the others it lists all of them, and takes tags and messages as before.
 func TestRestart_LosesNobody(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 3)

@@ -250,7 +250,8 @@ func TestStream_Flood(t *testing.T) {
 	require.Less(t, len(s.queries), flood/2)
 }
 
-// A flood of questions that applications ask each other takes nothing from the resolver's queries, and what comes on the wrong line is nobody's.
+// A flood of questions that applications ask each other takes nothing from the resolver's queries, and what
+// comes on the wrong line is nobody's.
 func TestStream_FloodOfTheOtherLine(t *testing.T) {
 	const flood, ours = 20_000, 100
 	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, wire.MessageQuery, "ours"), packQuery(1, wire.FrameQuery, "astray")}, ours)...))
@@ -356,8 +357,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// Junk from other members, at the rate of a real agent: what is not the resolvers' stays with the agent, and the rest neither grows
-// memory nor delays the members.
+// Junk from other members, at the rate of a real agent: what is not the resolvers' stays with the agent, and
+// the rest neither grows memory nor delays the members.
 func TestFlood_RealAgent(t *testing.T) {
 	agents, s := cluster(t, serftest.Module, 2)
 	c, err := agents[1].Dial()

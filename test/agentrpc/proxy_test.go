@@ -76,7 +76,8 @@ func (p *proxy) copy(to, from net.Conn, bad bool) {
 	}
 }
 
-// worsen delays a piece of n bytes, and reports how much of it passes, and whether the connection ends after that.
+// worsen delays a piece of n bytes, and reports how much of it passes, and whether the connection ends after
+// that.
 func (p *proxy) worsen(n int) (int, error) {
 	p.mu.Lock()
 	stall, delay := p.stall, p.delay

@@ -16,7 +16,8 @@ type text struct {
 
 func (p *Page) texts() []text { return Eval[[]text](p, measure) }
 
-// Contrast fails the test if a text that can be seen has too little contrast with what is behind it. It returns how many texts there are.
+// Contrast fails the test if a text that can be seen has too little contrast with what is behind it. It
+// returns how many texts there are.
 func (p *Page) Contrast() (texts int) {
 	p.tb.Helper()
 	all := p.texts()

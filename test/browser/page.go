@@ -192,7 +192,8 @@ func Get[T any](p *Page, a chromedp.Action[T]) T {
 	return v
 }
 
-// Eval is the value of an expression of JavaScript. It works although the page's own scripts are switched off.
+// Eval is the value of an expression of JavaScript. It works although the page's own scripts are switched
+// off.
 func Eval[T any](p *Page, expression string) T {
 	p.tb.Helper()
 	return Get(p, chromedp.Evaluate[T](expression))

@@ -12,7 +12,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Env names the environment variable that moves the folder of all builds out of the repository, for instance to share it between clones.
+// Env names the environment variable that moves the folder of all builds out of the repository, for instance
+// to share it between clones.
 const Env = "SBR_TEST_CACHE"
 
 const (
@@ -21,8 +22,8 @@ const (
 	unfinishedPrefix = "unfinished-"
 )
 
-// Root returns the folder of the repository, found by walking up from the working folder: tests run in the folder of their package. An
-// error is returned outside of it.
+// Root returns the folder of the repository, found by walking up from the working folder: tests run in the
+// folder of their package. An error is returned outside of it.
 func Root() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -42,7 +43,8 @@ func Root() (string, error) {
 	}
 }
 
-// Folder is where builds of one kind lie: .cache/kind of the repository, or in the folder that Env names, which is relative to it.
+// Folder is where builds of one kind lie: .cache/kind of the repository, or in the folder that Env names,
+// which is relative to it.
 func Folder(root, kind string) string {
 	dir := os.Getenv(Env)
 	if dir == "" {
@@ -54,9 +56,9 @@ func Folder(root, kind string) string {
 	return filepath.Join(dir, kind)
 }
 
-// Ensure returns the folder named key in folder, and has it made by build, which is called with an empty folder, when it is missing. It
-// waits for the build of another process. An error is returned when the folder cannot be written, when ctx ends, or when build fails;
-// then nothing is left.
+// Ensure returns the folder named key in folder, and has it made by build, which is called with an empty
+// folder, when it is missing. It waits for the build of another process. An error is returned when the folder
+// cannot be written, when ctx ends, or when build fails; then nothing is left.
 func Ensure(ctx context.Context, folder, key string, build func(dir string) error) (string, error) {
 	target := filepath.Join(folder, key)
 	if exists(target) {

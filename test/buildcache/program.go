@@ -20,7 +20,8 @@ type Program struct {
 	source             string // a file of the module that is the program, where it is none of a dependency
 }
 
-// The programs, by who needs them: the tests of leases, those of Serf's agent, of MongoDB, and those of deploy/.
+// The programs, by who needs them: the tests of leases, those of Serf's agent, of MongoDB, and those of
+// deploy/.
 var (
 	Etcd      = Program{name: "etcd", module: "test/kube", path: "go.etcd.io/etcd/server/v3"}
 	APIServer = Program{name: "kube-apiserver", module: "test/kube", path: "k8s.io/kubernetes/cmd/kube-apiserver"}
@@ -28,7 +29,8 @@ var (
 	// FerretDB speaks MongoDB's wire protocol over SQLite: MongoDB itself is no Go module.
 	FerretDB  = Program{name: "ferretdb", module: "test/ferretdb", path: ".", source: "main.go"}
 	Kustomize = Program{name: "kustomize", module: "test/deploy/tools", path: "sigs.k8s.io/kustomize/kustomize/v5"}
-	// Promtool is built without service discovery, which no rule needs and which takes most of its time to build.
+	// Promtool is built without service discovery, which no rule needs and which takes most of its time to
+	// build.
 	Promtool   = Program{name: "promtool", module: "test/deploy/tools", path: "github.com/prometheus/prometheus/cmd/promtool", tags: "remove_all_sd"}
 	Goreleaser = Program{name: "goreleaser", module: "test/deploy/tools/goreleaser", path: "github.com/goreleaser/goreleaser/v2"}
 	Syft       = Program{name: "syft", module: "test/deploy/tools/syft", path: "github.com/anchore/syft/cmd/syft"}
@@ -42,8 +44,8 @@ func Programs() []Program {
 // String is the name of the program.
 func (p Program) String() string { return p.name }
 
-// Ensure returns the path of the program and builds it first when it is missing or out of date: minutes for the large ones. It says so on
-// out.
+// Ensure returns the path of the program and builds it first when it is missing or out of date: minutes for
+// the large ones. It says so on out.
 func (p Program) Ensure(ctx context.Context, out io.Writer) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -85,12 +87,13 @@ func (p Program) key(ctx context.Context, module string) (string, error) {
 
 var (
 	buildFlags = []string{"-trimpath", "-ldflags", "-s -w"}
-	// buildSettings shut out what the caller has set for the main module: a workspace, -mod=vendor, -race. Without cgo the
-	// programs need no C compiler and run anywhere.
+	// buildSettings shut out what the caller has set for the main module: a workspace, -mod=vendor, -race.
+	// Without cgo the programs need no C compiler and run anywhere.
 	buildSettings = []string{"GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0"}
 )
 
-// Build builds a package of the module in a folder into output. The error has one line: the last of the compiler's.
+// Build builds a package of the module in a folder into output. The error has one line: the last of the
+// compiler's.
 func Build(ctx context.Context, module, tags, pkg, output string) error {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, buildFlags...), "-tags", tags, "-o", output, pkg)...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), buildSettings...)

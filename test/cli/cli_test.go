@@ -22,8 +22,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.M(m).Run()) }
 
-// TestScript_Kubernetes runs the scripts under testdata/script against a real API server. Each has a namespace of its own, and
-// KUBECONFIG is that of the service account "member" in it, which has no rights at first.
+// TestScript_Kubernetes runs the scripts under testdata/script against a real API server. Each has a
+// namespace of its own, and KUBECONFIG is that of the service account "member" in it, which has no rights at
+// first.
 func TestScript_Kubernetes(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	bin := t.TempDir()
@@ -52,8 +53,8 @@ func TestScript_Kubernetes(t *testing.T) {
 	})
 }
 
-// eventually CODE COMMAND… runs the program until its exit status is CODE: rights reach the authoriser by a watch. The output is in
-// the file "out".
+// eventually CODE COMMAND… runs the program until its exit status is CODE: rights reach the authoriser by a
+// watch. The output is in the file "out".
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || neg {
 		ts.Fatalf("usage: eventually code arguments…")

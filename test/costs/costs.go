@@ -22,7 +22,8 @@ type Target struct {
 	Address string
 	// Open returns a store of the record of that name on the server at that address.
 	Open func(b *testing.B, at, name string) lease.Store
-	// Bare returns the same conditional write by the bare driver: each call of it is one, of such a text as a lease writes.
+	// Bare returns the same conditional write by the bare driver: each call of it is one, of such a text as a
+	// lease writes.
 	Bare func(b *testing.B, at, name, text string) func(context.Context) error
 	// Written is how many writes the server has seen.
 	Written func(b *testing.B) int
@@ -216,7 +217,8 @@ func pause(b *testing.B, d time.Duration) {
 	}
 }
 
-// takeOver is from a holder's crash until another one holds the lease, over the time-to-live. The medians of five.
+// takeOver is from a holder's crash until another one holds the lease, over the time-to-live. The medians of
+// five.
 func (t *Target) takeOver(b *testing.B) {
 	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
 	var took []time.Duration
@@ -243,7 +245,8 @@ func (t *Target) takeOver(b *testing.B) {
 	b.ReportMetric(float64(quantile(took, 50))/float64(ttl), "ttl/take-over")
 }
 
-// other measures another lock: round trips, latency, and how long after its holder's host vanished another one gets it.
+// other measures another lock: round trips, latency, and how long after its holder's host vanished another
+// one gets it.
 func (t *Target) other(b *testing.B, open func(*testing.B, string, time.Duration) Lock) {
 	proxy := t.proxied(b)
 	counted, plain := open(b, proxy.Address(), ttl), open(b, t.Address, ttl)

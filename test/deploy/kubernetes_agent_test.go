@@ -27,7 +27,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// The stock agent understands the pod's arguments, name and keyring, and ends with status 0 when the preStop command lets it leave.
+// The stock agent understands the pod's arguments, name and keyring, and ends with status 0 when the preStop
+// command lets it leave.
 func TestKubernetes_StockAgentTakesTheArguments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the stock agent: run without -short")

@@ -114,8 +114,8 @@ func restricted(t *testing.T, cluster *kubetest.Cluster) string {
 	return namespace
 }
 
-// Everything that can be applied is accepted by a real API server, strictly and without a warning, and its pods are admitted where only
-// restricted ones are.
+// Everything that can be applied is accepted by a real API server, strictly and without a warning, and its
+// pods are admitted where only restricted ones are.
 func TestKubernetes_ServerSideDryRun(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	server := newAPIServer(t, cluster)
@@ -156,8 +156,8 @@ func withComponents(t *testing.T) string {
 	return layer
 }
 
-// installPodMonitor installs what the Prometheus operator defines, as far as it is used here: the server refuses every
-// other field.
+// installPodMonitor installs what the Prometheus operator defines, as far as it is used here: the server
+// refuses every other field.
 func installPodMonitor(t *testing.T, cluster *kubetest.Cluster) {
 	t.Helper()
 	of := func(kind string, more object) object { more["type"] = kind; return more }

@@ -80,7 +80,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// commitTree returns a copy of the working tree, committed and tagged, whose release is for this machine alone.
+// commitTree returns a copy of the working tree, committed and tagged, whose release is for this machine
+// alone.
 func commitTree(t *testing.T) string {
 	t.Helper()
 	dir := copyTree(t)

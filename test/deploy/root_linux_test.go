@@ -14,7 +14,8 @@ import (
 // nobody is the user of the images.
 const nobody = 65532
 
-// emptyRoot runs the program where there is nothing but itself and a configuration, as an ordinary user who may write nowhere.
+// emptyRoot runs the program where there is nothing but itself and a configuration, as an ordinary user who
+// may write nowhere.
 func emptyRoot(t *testing.T, program string) {
 	file, err := elf.Open(program)
 	require.NoError(t, err)

@@ -105,7 +105,8 @@ func TestSystemd_Verify(t *testing.T) {
 	}
 }
 
-// maxExposure is ten times the number that systemd-analyze prints: 0 is a closed box, 100 none. A unit without hardening has 96.
+// maxExposure is ten times the number that systemd-analyze prints: 0 is a closed box, 100 none. A unit
+// without hardening has 96.
 const maxExposure = "20"
 
 func TestSystemd_IsHardened(t *testing.T) {

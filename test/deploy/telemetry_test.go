@@ -96,8 +96,8 @@ func TestAlerts_AreExplainedAndTested(t *testing.T) {
 	require.Contains(t, string(tests), "exp_samples: []", "and all are seen silent")
 }
 
-// The tests of the rules have the series that there are: a counter begins with zero, a histogram with its first
-// measurement.
+// The tests of the rules have the series that there are: a counter begins with zero, a histogram with its
+// first measurement.
 func TestAlerts_SeriesBeginAsTheyDo(t *testing.T) {
 	text, err := os.ReadFile("prometheus/alerts_test.yaml")
 	require.NoError(t, err)
@@ -150,7 +150,8 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// The dashboard can be imported into any Grafana: it names no data source, and its panels lie beside each other and explain themselves.
+// The dashboard can be imported into any Grafana: it names no data source, and its panels lie beside each
+// other and explain themselves.
 func TestDashboard_IsWhole(t *testing.T) {
 	d := readDashboard(t)
 	require.Equal(t, "sbr-cluster", d.UID, "links to the dashboard last")
@@ -229,7 +230,8 @@ func TestDashboard_ExpressionsAreValid(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(?:sbr|go|process)_[a-z0-9_]+`)
 
-// Every metric of the alerts and of the dashboard stands in the table of the documentation: a histogram there as its family.
+// Every metric of the alerts and of the dashboard stands in the table of the documentation: a histogram there
+// as its family.
 func TestTelemetry_UsesOnlyDocumentedMetrics(t *testing.T) {
 	page, err := os.ReadFile(telemetryPage)
 	require.NoError(t, err)

@@ -101,8 +101,8 @@ func whole(t *testing.T, hosts []*host) {
 	})
 }
 
-// One of three stock agents is stopped. The member beside it is down within the bound, the other two remove it, and when all is over and it
-// comes back, it is a new incarnation.
+// One of three stock agents is stopped. The member beside it is down within the bound, the other two remove
+// it, and when all is over and it comes back, it is a new incarnation.
 func TestBeside_StockAgents(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, flavour serftest.Flavour) {
 		before := goleak.IgnoreCurrent()

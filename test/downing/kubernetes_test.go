@@ -21,7 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// apiServer is a real kube-apiserver behind a proxy that counts, with one lease that others have marked as theirs as well.
+// apiServer is a real kube-apiserver behind a proxy that counts, with one lease that others have marked as
+// theirs as well.
 type apiServer struct {
 	t          testing.TB
 	cluster    *kubetest.Cluster
@@ -94,9 +95,9 @@ func quick(c *downing.Config) {
 	c.Grace = 5 * time.Second
 }
 
-// Five real Serf nodes are cut while the lease lives in a real kube-apiserver, with credentials that allow nothing but that one
-// lease. One side survives, the object holds the verdict, what others wrote into it is untouched, and nothing was written
-// while the cluster was whole.
+// Five real Serf nodes are cut while the lease lives in a real kube-apiserver, with credentials that allow
+// nothing but that one lease. One side survives, the object holds the verdict, what others wrote into it is
+// untouched, and nothing was written while the cluster was whole.
 func TestSplit_RealAPIServer(t *testing.T) {
 	for _, tc := range []struct{ losers, winners []string }{
 		{[]string{"n4", "n5"}, []string{"n1", "n2", "n3"}},
@@ -156,8 +157,8 @@ func requireSide(t testing.TB, c *clustertest.Cluster, side []string) {
 	c.Eventually(time.Minute, "the members that are up are not the side", func() bool { return slices.Equal(side, c.Up()) })
 }
 
-// BenchmarkDoubleActive_RealAPIServer reports how long losers are up after the verdict was written into a real kube-apiserver, in
-// round trips to that server that are measured beside it.
+// BenchmarkDoubleActive_RealAPIServer reports how long losers are up after the verdict was written into a
+// real kube-apiserver, in round trips to that server that are measured beside it.
 func BenchmarkDoubleActive_RealAPIServer(b *testing.B) {
 	a := newAPIServer(b)
 	var q, trips clustertest.Times
@@ -183,7 +184,8 @@ func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) 
 	require.NoError(b, c.Net.Partition(winners, losers))
 	requireSide(b, c, winners)
 	roundTrip = a.roundTrip(b)
-	// The clock starts when the winner knows: on loopback that is within a round trip of the commit itself, which it is given here.
+	// The clock starts when the winner knows: on loopback that is within a round trip of the commit itself,
+	// which it is given here.
 	granted := first(c, downing.OccurredGranted).At.Add(-roundTrip)
 	for _, n := range losers {
 		doubleActive = max(doubleActive, c.Member(n).DownAt().Sub(granted))
@@ -192,7 +194,8 @@ func (a *apiServer) split(b *testing.B) (doubleActive, roundTrip time.Duration) 
 	return doubleActive, roundTrip
 }
 
-// roundTrip is the median of some conditional writes of another lease through the same proxy, the way the product makes them.
+// roundTrip is the median of some conditional writes of another lease through the same proxy, the way the
+// product makes them.
 func (a *apiServer) roundTrip(b *testing.B) time.Duration {
 	s := a.store()
 	var q clustertest.Times

@@ -62,8 +62,8 @@ func TestConformance_OneMember(t *testing.T) {
 	})
 }
 
-// The leader is killed, or paused, in the middle: what was answered before is not forgotten. One that goes on after a pause still takes
-// itself for the leader, and has requests waiting.
+// The leader is killed, or paused, in the middle: what was answered before is not forgotten. One that goes on
+// after a pause still takes itself for the leader, and has requests waiting.
 func TestConformance_Failover(t *testing.T) {
 	for name, failover := range map[string]func(*cluster, testing.TB){
 		"killed": func(c *cluster, t testing.TB) {

@@ -31,7 +31,8 @@ const (
 // steps are the requests of A that are struck.
 var steps = []string{"read", "create", "update", "heartbeat", "release", "watch"}
 
-// cell is one fault at one step: a record of its own; party A, whose requests pass a proxy; party B and an observer, whose do not.
+// cell is one fault at one step: a record of its own; party A, whose requests pass a proxy; party B and an
+// observer, whose do not.
 type cell struct {
 	*T
 	ctx    context.Context

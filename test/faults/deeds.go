@@ -48,8 +48,8 @@ func (c *cell) overtake() {
 	}
 }
 
-// displace is a process under A's name that gets the lease, whoever holds it, and dies: the holder has A's name, and
-// is not this A.
+// displace is a process under A's name that gets the lease, whoever holds it, and dies: the holder has A's
+// name, and is not this A.
 func (c *cell) displace() {
 	if c.step == "watch" {
 		_ = c.b.Release(c.ctx)

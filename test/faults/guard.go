@@ -80,7 +80,8 @@ func (g *guard) report(format string, args ...any) {
 	g.problems = append(g.problems, fmt.Sprintf(format, args...))
 }
 
-// Honest checks what A believes after an outcome against the record, as an independent client read it right then (S4).
+// Honest checks what A believes after an outcome against the record, as an independent client read it right
+// then (S4).
 func Honest(t *T, a *Party, out linear.Answer, seen lease.Snapshot) {
 	r, mine := seen.Record, a.LastNonce()
 	if out.Kind != sbr.Granted {

@@ -27,8 +27,8 @@ type Target struct {
 	Name string
 	// Address is where the server listens.
 	Address string
-	// Open returns a store of the record of that name on the server at that address, which ends with the cell. A's store goes through
-	// a proxy, and may be another user's than the others.
+	// Open returns a store of the record of that name on the server at that address, which ends with the
+	// cell. A's store goes through a proxy, and may be another user's than the others.
 	Open func(t *T, address, name string) lease.Store
 	// Delete removes that record past all leases.
 	Delete func(ctx context.Context, name string) error
@@ -140,8 +140,8 @@ type cellRun struct {
 	took    time.Duration
 }
 
-// do runs the cell. If it goes wrong, and the machine was too slow for it meanwhile, it has another try; but nothing excuses a broken
-// promise.
+// do runs the cell. If it goes wrong, and the machine was too slow for it meanwhile, it has another try; but
+// nothing excuses a broken promise.
 func (r *cellRun) do(ctx context.Context, p *Pulse) {
 	began := time.Now()
 	for range 4 {
@@ -172,7 +172,8 @@ func (r *cellRun) check(t *testing.T) {
 	}
 }
 
-// event is a fault of the whole server: it happens when all cells of its row are ready, and is over when each has an outcome.
+// event is a fault of the whole server: it happens when all cells of its row are ready, and is over when each
+// has an outcome.
 type event struct {
 	ready, outcomes *Gate
 	happened, over  chan struct{}

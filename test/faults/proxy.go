@@ -101,7 +101,8 @@ func (p *Proxy) Set(mode Mode, once bool) {
 	}
 }
 
-// Turns is how often the party has sent something after an answer: a request and its answer are one turn, however many packets they take.
+// Turns is how often the party has sent something after an answer: a request and its answer are one turn,
+// however many packets they take.
 func (p *Proxy) Turns() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,8 +258,9 @@ func (l *link) answer(to net.Conn, data []byte) bool {
 	return err == nil
 }
 
-// onlyControl reports whether data is frames of HTTP/2 about the connection itself (settings, pings, windows): gRPC sends a ping as
-// soon as a request arrives, before it is executed. Other protocols do not begin like that.
+// onlyControl reports whether data is frames of HTTP/2 about the connection itself (settings, pings,
+// windows): gRPC sends a ping as soon as a request arrives, before it is executed. Other protocols do not
+// begin like that.
 func onlyControl(data []byte) bool {
 	const head, settings, ping, window = 9, 4, 6, 8
 	for len(data) >= head {

@@ -15,7 +15,8 @@ type Pulse struct {
 	waiting time.Time // since when there is no answer; zero between two reads
 }
 
-// TakePulse calls read, which goes past all proxies, all the time until the test ends. A read that takes longer than slow is a stall.
+// TakePulse calls read, which goes past all proxies, all the time until the test ends. A read that takes
+// longer than slow is a stall.
 func TakePulse(t *testing.T, slow time.Duration, read func(context.Context) error) *Pulse {
 	p := &Pulse{slow: slow}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,8 @@ func (s *Sightings) Add(r lease.Record) {
 	s.records = append(s.records, r)
 }
 
-// Attempt reports whether the record has ever shown a holder with this nonce, and then, under the same nonce, none.
+// Attempt reports whether the record has ever shown a holder with this nonce, and then, under the same nonce,
+// none.
 func (s *Sightings) Attempt(nonce string) (won, freed bool) {
 	won = s.first(nonce, true) != ""
 	return won, won && s.first(nonce, false) != ""

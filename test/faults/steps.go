@@ -12,7 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// runAcquire is one Acquire of a lease that knows nothing yet: it reads, and then creates the record or updates it.
+// runAcquire is one Acquire of a lease that knows nothing yet: it reads, and then creates the record or
+// updates it.
 func (c *cell) runAcquire() {
 	if c.step != "create" {
 		c.takes(c.b)
@@ -46,8 +47,8 @@ func (c *cell) askAgain(seen lease.Snapshot, mine string) {
 	}
 }
 
-// holding makes A the holder, under token 2, and B a party that has seen it: who has not gets that token again if
-// the record is deleted.
+// holding makes A the holder, under token 2, and B a party that has seen it: who has not gets that token
+// again if the record is deleted.
 func (c *cell) holding() {
 	c.takes(c.b)
 	c.gives(c.b)
@@ -58,8 +59,9 @@ func (c *cell) holding() {
 	})
 }
 
-// runHeartbeat strikes a holder. It is over when the holder is told of its loss, or when it could hold no more had no later heartbeat been
-// confirmed: well before anybody else may take over. B tries to all the time.
+// runHeartbeat strikes a holder. It is over when the holder is told of its loss, or when it could hold no
+// more had no later heartbeat been confirmed: well before anybody else may take over. B tries to all the
+// time.
 func (c *cell) runHeartbeat() {
 	c.holding()
 	c.begin()
@@ -128,7 +130,8 @@ func (c *cell) runWatch() {
 	require.Greater(c, c.a.Token(), last)
 }
 
-// breakStream ends the connections and strikes the next one. A store whose client opens its stream again by itself does not tell.
+// breakStream ends the connections and strikes the next one. A store whose client opens its stream again by
+// itself does not tell.
 func (c *cell) breakStream() {
 	byProxy := c.whole == nil && c.row.mode != Pass
 	if byProxy {
@@ -156,8 +159,8 @@ func (c *cell) catchesUp(seen *Sightings, news string, bound time.Duration) bool
 	return false
 }
 
-// goOn is what must be true after every outcome: while the fault lasts B can have the lease as soon as A has not; once it is over A works
-// again.
+// goOn is what must be true after every outcome: while the fault lasts B can have the lease as soon as A has
+// not; once it is over A works again.
 func (c *cell) goOn() {
 	lost := c.a.Losses()
 	if c.a.Check() {

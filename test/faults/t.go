@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// T lets a cell use require away from the goroutine of its test. Its clean-ups run in reverse order, as those of a test do.
+// T lets a cell use require away from the goroutine of its test. Its clean-ups run in reverse order, as those
+// of a test do.
 type T struct {
 	mu       sync.Mutex
 	problems []string

@@ -8,15 +8,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Row is what one fault leads to at each step: the outcome; what the record holds. " | " parts what may both be.
+// Row is what one fault leads to at each step: the outcome; what the record holds. " | " parts what may both
+// be.
 type Row struct {
 	Name string
 	// On are the names of the stores that it is played on.
 	On string
 	// Stays: until it is healed; else once.
 	Stays bool
-	// Answer makes A's store, as Open returned it, take another answer for that of the server, or none. Late: its
-	// write is executed when A has given up.
+	// Answer makes A's store, as Open returned it, take another answer for that of the server, or none. Late:
+	// its write is executed when A has given up.
 	Answer func(store lease.Store, step string, on bool)
 	Late   bool
 	Want   [6]string
@@ -58,8 +59,9 @@ var refused = [6]string{
 	"catches up; B 2",
 }
 
-// inTime is the row of a fault that is over at once: A recovers if what is left of the call suffices for another request. A heartbeat has
-// more, except where the client keeps a dead connection for longer than a holder may be silent here (etcd's does, for 10 s).
+// inTime is the row of a fault that is over at once: A recovers if what is left of the call suffices for
+// another request. A heartbeat has more, except where the client keeps a dead connection for longer than a
+// holder may be silent here (etcd's does, for 10 s).
 func inTime(r [6]string) [6]string { return caughtUp(either(Recovers, r)) }
 
 // caughtUp is a row whose fault is over before the watch is judged.
@@ -68,8 +70,8 @@ func caughtUp(r [6]string) [6]string {
 	return r
 }
 
-// half is the row of a dead connection of a client that notices it late: what is left of a call may be enough for
-// another request, or for half of one, which is undone then.
+// half is the row of a dead connection of a client that notices it late: what is left of a call may be enough
+// for another request, or for half of one, which is undone then.
 func half(r [6]string) [6]string {
 	r = either(inTime(r), [6]string{"unknown; A 2", "unknown; A 1", "unknown; A 2", "kept; A 2", "unknown; free 2", Recovers[5]})
 	r[3] = Recovers[3]
@@ -97,8 +99,9 @@ func either(rows ...[6]string) (all [6]string) {
 
 // Table is the expected matrix, in the order of steps: read, create, update, heartbeat, release, watch.
 //
-// A is struck. Before an acquire the record is free under token 1, or absent where A is to create it; before a heartbeat or a release A holds
-// it under token 2. A watch begins with B holding under token 1, and B takes it again while the fault lasts.
+// A is struck. Before an acquire the record is free under token 1, or absent where A is to create it; before
+// a heartbeat or a release A holds it under token 2. A watch begins with B holding under token 1, and B takes
+// it again while the fault lasts.
 var Table = []Row{
 	// Kubernetes' client ends its requests well before the call ends.
 	{Name: "refused, once", On: Kubernetes, mode: Refuse, Want: Recovers},
@@ -150,7 +153,8 @@ var Table = []Row{
 	{Name: Full, On: "etcd, PostgreSQL", whole: true, Want: refused},
 }
 
-// Page is the table for people: a row for each fault and step, in Markdown, without a head. Cells are what may come of it.
+// Page is the table for people: a row for each fault and step, in Markdown, without a head. Cells are what
+// may come of it.
 func Page(more []Row) string {
 	var b strings.Builder
 	for _, r := range slices.Concat(Table, more) {

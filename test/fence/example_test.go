@@ -30,7 +30,8 @@ func write(ctx context.Context, db *sql.DB, token uint64, text string) error {
 	return tx.Commit()
 }
 
-// Writer a looks at its lease and is paused. The lease runs out, b takes over and writes. Then a goes on, with its write.
+// Writer a looks at its lease and is paused. The lease runs out, b takes over and writes. Then a goes on,
+// with its write.
 func Example_pausedWriter() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", "file:orders?mode=memory&cache=shared")

@@ -25,9 +25,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The paused writer as it happens: two processes, one lease in a file, one database. The first has looked at its lease and is about to
-// write when SIGSTOP stops it. The second takes over and writes. Then the first goes on. Without the fence its write wins: that shows that
-// the fence is what stops it.
+// The paused writer as it happens: two processes, one lease in a file, one database. The first has looked at
+// its lease and is about to write when SIGSTOP stops it. The second takes over and writes. Then the first
+// goes on. Without the fence its write wins: that shows that the fence is what stops it.
 func TestPausedWriter(t *testing.T) {
 	for name, c := range map[string]struct {
 		fenced bool

@@ -80,7 +80,8 @@ func schemaError(t testing.TB, s *jsonschema.Schema, data []byte) error {
 	return s.Validate(instance(&doc))
 }
 
-// The schema of sbr.yaml accepts what is deployed and what sbr config init prints, and refuses what the program refuses.
+// The schema of sbr.yaml accepts what is deployed and what sbr config init prints, and refuses what the
+// program refuses.
 func TestConfigSchema(t *testing.T) {
 	s := compiled(t, config.Schema())
 	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "kubernetes", "*", "*", "sbr.yaml"))
@@ -180,7 +181,8 @@ func TestSchema_CannotKnow(t *testing.T) {
 	}
 }
 
-// Whatever Parse accepts the schema accepts: files of the library with parts of each other, and with values from everywhere.
+// Whatever Parse accepts the schema accepts: files of the library with parts of each other, and with values
+// from everywhere.
 func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 	s := compiledSchema(t)
 	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
@@ -228,7 +230,8 @@ func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 	require.Positive(t, accepted, "%d were refused", refused)
 }
 
-// mutate changes one value of a document: it becomes another one, vanishes, or is taken from another file at the same key.
+// mutate changes one value of a document: it becomes another one, vanishes, or is taken from another file at
+// the same key.
 func mutate(t *rapid.T, doc *yaml.Node, pieces, docs []*yaml.Node) {
 	n := doc
 	for depth := 0; ; depth++ {
@@ -282,7 +285,8 @@ func clone(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// Durations: the pattern of the schema and Go's own reading agree, on text of the letters that durations are made of.
+// Durations: the pattern of the schema and Go's own reading agree, on text of the letters that durations are
+// made of.
 func TestSchema_DurationsAreGos(t *testing.T) {
 	s := compiledSchema(t)
 	rapid.Check(t, func(t *rapid.T) {

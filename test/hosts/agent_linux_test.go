@@ -17,7 +17,8 @@ const (
 	slack = 3 * time.Second
 )
 
-// An agent whose stock agent is gone or silent sees nothing any more: it goes down within rpc-timeout, on whichever side it is.
+// An agent whose stock agent is gone or silent sees nothing any more: it goes down within rpc-timeout, on
+// whichever side it is.
 func TestStockAgent_GoneOrSilentIsFailSafe(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -73,7 +74,8 @@ func TestStockAgent_RestartIsNoEvent(t *testing.T) {
 	}
 }
 
-// All five hosts are restarted one after the other, in good order: nobody is downed, and nobody but the restarted ends.
+// All five hosts are restarted one after the other, in good order: nobody is downed, and nobody but the
+// restarted ends.
 func TestRollingRestart_DownsNobody(t *testing.T) {
 	for _, m := range []mode{besideModule, ownNode} {
 		t.Run(m.name, func(t *testing.T) {
@@ -127,8 +129,8 @@ func TestEncrypted_OneSideStays(t *testing.T) {
 	}
 }
 
-// A pod that is killed and comes back under its old name at a new address is a member again at once: with serf.unique-node it is in no
-// conflict with its predecessor, which Serf believes in for a while.
+// A pod that is killed and comes back under its old name at a new address is a member again at once: with
+// serf.unique-node it is in no conflict with its predecessor, which Serf believes in for a while.
 func TestNewAddress_SameNameIsAMemberAgain(t *testing.T) {
 	t.Parallel()
 	o := restarting(3)

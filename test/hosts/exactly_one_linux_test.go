@@ -201,7 +201,8 @@ func (s *single) waitDowned(host string) {
 	require.Equal(s.t, downing.ExitDowned, exit.Code)
 }
 
-// stubborn does not end at SIGTERM, and neither does what it starts in a session of its own. What follows is run by it.
+// stubborn does not end at SIGTERM, and neither does what it starts in a session of its own. What follows is
+// run by it.
 var stubborn = []string{"/bin/sh", "-c", `trap "" TERM; setsid /bin/sh -c "while :; do sleep 1; done" & "$@"; while :; do sleep 1; done`, "stubborn"}
 
 // left are the processes of the program on a host.
@@ -217,8 +218,8 @@ func (s *single) left(host string) (names []string) {
 	return names
 }
 
-// The holder is on the losing side. Everything that its program has started is dead within the bound, although it does not want to end, and then the program
-// runs on the other side.
+// The holder is on the losing side. Everything that its program has started is dead within the bound,
+// although it does not want to end, and then the program runs on the other side.
 func TestSingleton_CutOffWithAProgramThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -275,7 +276,8 @@ func TestSingleton_PausedHolderWritesLate(t *testing.T) {
 	}
 }
 
-// One of the processes on the holder's host is killed. The program runs again, there or elsewhere, and not before all of the old one has ended.
+// One of the processes on the holder's host is killed. The program runs again, there or elsewhere, and not
+// before all of the old one has ended.
 func TestSingleton_OneProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newSingle(t, besideDebian, cluster.ByMembers)

@@ -13,8 +13,8 @@ import (
 // staying is Fast for clusters in which whoever ends stays ended.
 func staying() cluster.Options { return cluster.Options{Settings: cluster.Fast()} }
 
-// Reachability that is not a clean cut: Serf sees little or nothing of it, own probes do. The largest group stays, and never do two
-// stay that miss each other.
+// Reachability that is not a clean cut: Serf sees little or nothing of it, own probes do. The largest group
+// stays, and never do two stay that miss each other.
 func TestUncleanCuts_TheLargestGroupStays(t *testing.T) {
 	oneLink := [][]string{{"n1", "n2", "n3", "n5"}}
 	bridge := func(r *rig) error { return r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n3", "n4", "n5"}) }
@@ -105,7 +105,8 @@ func TestStore_CutOffFromSome(t *testing.T) {
 	}
 }
 
-// The API server and etcd crash in the middle of the race and come back: one side wins in the end, whoever was told what before.
+// The API server and etcd crash in the middle of the race and come back: one side wins in the end, whoever
+// was told what before.
 func TestStore_CrashesInTheRace(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The losers are started again while the cut lasts, find each other, and wait: fewer than min-members are no cluster. However long that takes,
-// once the cut is healed they belong to the winners.
+// The losers are started again while the cut lasts, find each other, and wait: fewer than min-members are no
+// cluster. However long that takes, once the cut is healed they belong to the winners.
 func TestHeal_LosersThatFoundEachOtherJoinTheWinners(t *testing.T) {
 	for _, m := range allModes {
 		t.Run(m.name, func(t *testing.T) {

@@ -11,15 +11,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// A running cluster takes its lease to another store, by the documented procedure, and is cut in the middle of
-// that: while the command runs, or while the members get the new configuration. The operator goes on. At no
-// moment are two sides up, one side is in the end, and the chain of verdicts is one over both stores.
+// A running cluster takes its lease to another store, by the documented procedure, and is cut in the middle
+// of that: while the command runs, or while the members get the new configuration. The operator goes on. At
+// no moment are two sides up, one side is in the end, and the chain of verdicts is one over both stores.
 func TestMove_WithACutInTheMiddle(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		from, to string
 		mode     mode
-		// before is how many members have the new configuration when the cut comes; below 0: the command runs.
+		// before is how many members have the new configuration when the cut comes; below 0: the command
+		// runs.
 		before int
 	}{
 		{"while it moves", "kubernetes", "postgres", besideModule, -1},
@@ -81,8 +82,8 @@ func (r *rig) moveAndCut(to *cluster.Store, before int) {
 	}
 }
 
-// watchSides looks for two sides that are up, from when the cut has been noticed until it is asked what it has
-// seen: all are ready until then.
+// watchSides looks for two sides that are up, from when the cut has been noticed until it is asked what it
+// has seen: all are ready until then.
 func (r *rig) watchSides() (seen func() error) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.t.Cleanup(stop)

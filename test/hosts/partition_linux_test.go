@@ -18,13 +18,14 @@ const (
 	reachesStore = 2 * time.Second
 )
 
-// restarting is Fast for clusters whose losers are started again while the cut lasts: they wait until they are more than a side.
+// restarting is Fast for clusters whose losers are started again while the cut lasts: they wait until they
+// are more than a side.
 func restarting(members int) cluster.Options {
 	return cluster.Options{Settings: cluster.Fast().With("min-members", members), RestartAfter: time.Second}
 }
 
-// A cluster is cut; exactly one side stays, the losers' processes end with status 70, start again as new incarnations and, once the cut is
-// healed, belong to the winners again.
+// A cluster is cut; exactly one side stays, the losers' processes end with status 70, start again as new
+// incarnations and, once the cut is healed, belong to the winners again.
 func TestPartition_ExactlyOneSideStays(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -21,8 +21,8 @@ import (
 const (
 	// settled is for how long the expectations must have been met before a run is ended early.
 	settled = 5 * time.Second
-	// leeway is what hosts may take longer than the file says: processes start and end, and after a heal Serf looks for lost members only
-	// every half a minute.
+	// leeway is what hosts may take longer than the file says: processes start and end, and after a heal Serf
+	// looks for lost members only every half a minute.
 	leeway = 60 * time.Second
 )
 
@@ -61,8 +61,8 @@ func play(t *testing.T, s *scenario.Scenario, m mode) []string {
 	if s.Cluster.SplitBrainResolver.ActiveStrategy == "keep-oldest" {
 		o.Stagger = 1100 * time.Millisecond // ages are whole seconds
 	}
-	// In the model a node that is started in a cut finds nobody whom the verdict leaves in, and waits. Hosts find each other, and are a cluster
-	// unless they are too few for one.
+	// In the model a node that is started in a cut finds nobody whom the verdict leaves in, and waits. Hosts
+	// find each other, and are a cluster unless they are too few for one.
 	o.Settings = o.Settings.With("min-members", max(s.Cluster.SplitBrainResolver.MinMembers, start/2+1))
 	p.rig = newRig(t, m, o)
 	defer p.end()
@@ -202,7 +202,8 @@ func (p *player) expand(list []string) (names []string) {
 	return names
 }
 
-// cutStore cuts nodes off from the store and arranges the end. A later fault of the same node outlives the end of an earlier one.
+// cutStore cuts nodes off from the store and arranges the end. A later fault of the same node outlives the
+// end of an earlier one.
 func (p *player) cutStore(number int, st *scenario.Step) error {
 	var hit []string
 	if st.Nodes != nil {
@@ -223,7 +224,8 @@ func (p *player) cutStore(number int, st *scenario.Step) error {
 	return p.lab.CutStore(hit...)
 }
 
-// wait returns the expectations that are not met when the file ends; it ends early once all have been met for a while.
+// wait returns the expectations that are not met when the file ends; it ends early once all have been met for
+// a while.
 func (p *player) wait() (failures []string) {
 	end := p.began.Add(p.s.RunFor/speed + leeway)
 	var since time.Time
@@ -244,7 +246,8 @@ func (p *player) wait() (failures []string) {
 	}
 }
 
-// unmet says which expectations are not met now. Those about times and single decisions are left to the tiers in virtual time.
+// unmet says which expectations are not met now. Those about times and single decisions are left to the tiers
+// in virtual time.
 func (p *player) unmet() (failures []string) {
 	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
 	up, down, late := p.standing()

@@ -35,7 +35,8 @@ func (r *rig) waitVerdict(d time.Duration) *sbr.Verdict {
 	return r.Chain().Verdicts()[0].Verdict
 }
 
-// A host stands still through all of it and goes on when everything is over: it learns what was decided before it works again.
+// A host stands still through all of it and goes on when everything is over: it learns what was decided
+// before it works again.
 func TestPause_ThroughEverything(t *testing.T) {
 	for _, m := range allModes {
 		t.Run(m.name, func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestPause_ThroughEverything(t *testing.T) {
 	}
 }
 
-// Everything on a host is killed at once. The others resolve it; what is started again under the same name is a new incarnation.
+// Everything on a host is killed at once. The others resolve it; what is started again under the same name is
+// a new incarnation.
 func TestKill_ComesBackUnderTheSameName(t *testing.T) {
 	for _, m := range allModes {
 		t.Run(m.name, func(t *testing.T) {

@@ -110,7 +110,8 @@ func of(r *ledger.Report, host string, after time.Duration) (all []ledger.Change
 	return all
 }
 
-// Something happens to the host of the coordinator, which runs shards too. All shards run elsewhere, each once, and in the end everything is as it was.
+// Something happens to the host of the coordinator, which runs shards too. All shards run elsewhere, each
+// once, and in the end everything is as it was.
 func TestShards_TheCoordinatorsHost(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -209,8 +209,8 @@ func newNames(r *rig) []string {
 	return newcomers
 }
 
-// newNamesAfterACrash: everything is lost at once, and five that nobody knows start on other hosts. They wait, and say what to do: one of
-// them is started with --bootstrap and the number of the verdict.
+// newNamesAfterACrash: everything is lost at once, and five that nobody knows start on other hosts. They
+// wait, and say what to do: one of them is started with --bootstrap and the number of the verdict.
 func newNamesAfterACrash(r *rig) []string {
 	r.decided()
 	r.crash(five...)

@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// Without a resolver both sides of a cut stay, each convinced that the other is dead: that is what all this is for, and it shows that the lab
-// cuts what Serf sees.
+// Without a resolver both sides of a cut stay, each convinced that the other is dead: that is what all this
+// is for, and it shows that the lab cuts what Serf sees.
 func TestStockAgents_BothSidesStay(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// speed is how much faster the files are played: their steps and the resolver's settings. Serf has times of its own, but where the
-	// resolver's probes run it is these that notice.
+	// speed is how much faster the files are played: their steps and the resolver's settings. Serf has times
+	// of its own, but where the resolver's probes run it is these that notice.
 	speed = 4
 	// maxPlay bounds the time that one file takes.
 	maxPlay  = 2 * time.Minute
@@ -80,7 +80,8 @@ func leftOut(s *scenario.Scenario) (parts []string) {
 	return parts
 }
 
-// promisesOnly are files whose expectations do not hold on hosts, where only the promises are checked then, with the reason.
+// promisesOnly are files whose expectations do not hold on hosts, where only the promises are checked then,
+// with the reason.
 var promisesOnly = map[string]string{
 	"heal-just-before": "the heal is timed to the file's detection times",
 	"holder-crashes":   "the crash is timed to the file's detection times",
@@ -142,8 +143,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// playTwoOfThree plays a file; if its expectations are not met, twice more, and then both must. Who comes first, and how long it takes, is
-// up to chance. Promises are not: they hold in every play.
+// playTwoOfThree plays a file; if its expectations are not met, twice more, and then both must. Who comes
+// first, and how long it takes, is up to chance. Promises are not: they hold in every play.
 func playTwoOfThree(t *testing.T, name string, s *scenario.Scenario, m mode) {
 	if why := promisesOnly[name]; why != "" {
 		promises := *s

@@ -1,6 +1,7 @@
 package hosts_test
 
-// topology is what the steps of a scenario have done to the network: a partition replaces the last one, single links stay cut until a heal.
+// topology is what the steps of a scenario have done to the network: a partition replaces the last one,
+// single links stay cut until a heal.
 type topology struct {
 	group map[string]int // nodes of different groups cannot reach each other
 	cut   map[[2]string]bool

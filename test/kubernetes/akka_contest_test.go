@@ -15,8 +15,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// TestAkka_NeverTwoAtOnce lets everybody acquire, release, crash, lose the API server and come back at random. With equal wall clocks,
-// and with clocks that differ by up to one heartbeat-interval, there is one holder at most, and tokens only grow.
+// TestAkka_NeverTwoAtOnce lets everybody acquire, release, crash, lose the API server and come back at
+// random. With equal wall clocks, and with clocks that differ by up to one heartbeat-interval, there is one
+// holder at most, and tokens only grow.
 func TestAkka_NeverTwoAtOnce(t *testing.T) {
 	for _, skew := range []time.Duration{0, -12 * time.Second, 12 * time.Second} {
 		t.Run(fmt.Sprintf("Akka is behind by %v", skew), func(t *testing.T) {
@@ -88,7 +89,8 @@ func (c *contest) run(steps int) {
 	require.Positive(c.t, c.byAkka)
 }
 
-// ofGo lets one party do something. While it is cut off it would only wait for a clock that does not move meanwhile.
+// ofGo lets one party do something. While it is cut off it would only wait for a clock that does not move
+// meanwhile.
 func (c *contest) ofGo(i int) {
 	p, dice := c.parties[i], c.rng.IntN(6)
 	switch {

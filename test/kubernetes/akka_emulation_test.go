@@ -14,8 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// akkaNode does what the lease of Akka and Pekko does: GET, POST and PUT of {owner, time}, with nothing in the metadata but name
-// and resourceVersion, and expiry by the reader's own wall clock. It is driven by the test: nothing happens behind its back.
+// akkaNode does what the lease of Akka and Pekko does: GET, POST and PUT of {owner, time}, with nothing in
+// the metadata but name and resourceVersion, and expiry by the reader's own wall clock. It is driven by the
+// test: nothing happens behind its back.
 type akkaNode struct {
 	t        *testing.T
 	world    realWorld
@@ -133,8 +134,8 @@ func (n *akkaNode) expired(l akkaLease) bool {
 	return n.clock.Now().UnixMilli() > l.Spec.Time+span.Milliseconds()
 }
 
-// acquire reports whether this node holds the lease now. (Theirs leaves the write out if the lease has its own name already, and
-// counts itself as the holder only from the next heartbeat on.)
+// acquire reports whether this node holds the lease now. (Theirs leaves the write out if the lease has its
+// own name already, and counts itself as the holder only from the next heartbeat on.)
 func (n *akkaNode) acquire() bool {
 	n.t.Helper()
 	if n.granted {
@@ -187,7 +188,8 @@ func (n *akkaNode) release() {
 // crash forgets everything.
 func (n *akkaNode) crash() { n.granted = false }
 
-// check is the cached boolean, bounded as newer versions do it: 79 s after the last confirmed write by default.
+// check is the cached boolean, bounded as newer versions do it: 79 s after the last confirmed write by
+// default.
 func (n *akkaNode) check() bool {
 	s := n.settings
 	return n.granted && n.clock.Now().Sub(n.answered) < s.HeartbeatTimeout-3*s.Interval()-s.OperationTimeout

@@ -16,8 +16,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// The tests of this file let Go parties and emulated Akka nodes contend for one lease on a real API server, with the default times,
-// on clocks that the test moves.
+// The tests of this file let Go parties and emulated Akka nodes contend for one lease on a real API server,
+// with the default times, on clocks that the test moves.
 
 const (
 	theirSpan = 96 * time.Second // 120 s less two intervals of 12 s
@@ -163,8 +163,8 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 
 func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} }
 
-// The clock goes in steps that are shorter than any time-out, with requests to the server in between: the holder is never behind by
-// more than a few of them.
+// The clock goes in steps that are shorter than any time-out, with requests to the server in between: the
+// holder is never behind by more than a few of them.
 func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
@@ -183,7 +183,8 @@ func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
 	}
 }
 
-// What their PUT drops: the verdict is gone from the store. Who has seen it remembers, who comes later cannot know.
+// What their PUT drops: the verdict is gone from the store. Who has seen it remembers, who comes later cannot
+// know.
 func TestAkka_DropsTheVerdict(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")

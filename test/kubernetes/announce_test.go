@@ -15,7 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// described are the Events that kubectl describe finds for a lease, as it asks for them: reasons and messages.
+// described are the Events that kubectl describe finds for a lease, as it asks for them: reasons and
+// messages.
 func described(t *testing.T, cluster *kubetest.Cluster, l object) (events [][2]string) {
 	t.Helper()
 	m := kubefake.Meta(l)
@@ -34,8 +35,8 @@ func described(t *testing.T, cluster *kubetest.Cluster, l object) (events [][2]s
 	return events
 }
 
-// The rights of the manifests are enough for an Event that kubectl describe shows. Without the one that it takes the
-// doctor warns, and nothing else changes.
+// The rights of the manifests are enough for an Event that kubectl describe shows. Without the one that it
+// takes the doctor warns, and nothing else changes.
 func TestAnnounce_Real(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka} {

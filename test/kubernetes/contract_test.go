@@ -15,9 +15,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// world is an API server with one lease, and an administrator. The contract runs against the emulation and against the real one, so
-// that the other tests may trust the emulation. What any store must do is in leasetest.Run; this is what the
-// object adds to it.
+// world is an API server with one lease, and an administrator. The contract runs against the emulation and
+// against the real one, so that the other tests may trust the emulation. What any store must do is in
+// leasetest.Run; this is what the object adds to it.
 type world interface {
 	store(t *testing.T) *kubernetes.Store
 	// apply creates the lease or merges into it, as an administrator does.
@@ -141,7 +141,8 @@ var contract = map[string]func(*testing.T, world){
 	},
 }
 
-// ofNative are the parts of the contract that speak of the native object; the custom resources have their own in custom_test.go.
+// ofNative are the parts of the contract that speak of the native object; the custom resources have their own
+// in custom_test.go.
 var ofNative = []string{"a write clears what is gone", "keeps what is not ours", "a lease without annotations", "another elector"}
 
 func runContract(t *testing.T, w func(t *testing.T) world, but ...string) {

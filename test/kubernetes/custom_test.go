@@ -31,8 +31,8 @@ func (w realWorld) put(t *testing.T, spec any) {
 	}, 200)
 }
 
-// What the token rests on, asked of a real server: the generation grows with each change of the spec and only then, nobody can set
-// it, and it starts again with a new object.
+// What the token rests on, asked of a real server: the generation grows with each change of the spec and only
+// then, nobody can set it, and it starts again with a new object.
 func TestCustom_GenerationOfTheServer(t *testing.T) {
 	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
 	w.apply(t, object{"metadata": object{"generation": 77}, "spec": object{"owner": "a", "time": 1}})
@@ -119,8 +119,8 @@ func TestCustom_WhatOthersWrote(t *testing.T) {
 	require.Nil(t, kubefake.Meta(w.stored(t))["labels"])
 }
 
-// A strange time neither panics nor locks anybody out: a Go party observes the owner as always, replaces it when it has been silent,
-// and writes a time that the others can use.
+// A strange time neither panics nor locks anybody out: a Go party observes the owner as always, replaces it
+// when it has been silent, and writes a time that the others can use.
 func TestCustom_PoisonedTimes(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	n := w.akka("akka")
@@ -226,8 +226,9 @@ func TestCustom_NotInstalled(t *testing.T) {
 
 	w.do(t, http.MethodDelete, definition, nil, 200)
 	require.Eventually(t, func() bool { return missing() && errors.Is(err, kubernetes.ErrNotInstalled) }, waitFor, 20*time.Millisecond, "%v", &err)
-	// The server ends streams when the definition begins to go, and then deletes its objects. A stream that is open again in time shows that;
-	// afterwards the server says that nothing is installed, which is no deletion.
+	// The server ends streams when the definition begins to go, and then deletes its objects. A stream that
+	// is open again in time shows that; afterwards the server says that nothing is installed, which is no
+	// deletion.
 	select {
 	case snapshot := <-seen:
 		require.Equal(t, lease.Snapshot{}, snapshot)

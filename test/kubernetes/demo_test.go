@@ -12,8 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// The demonstration can keep its lease in a real kube-apiserver, with credentials for nothing but that lease. Its Events
-// tell what happened.
+// The demonstration can keep its lease in a real kube-apiserver, with credentials for nothing but that lease.
+// Its Events tell what happened.
 func TestDemo_RealAPIServer(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	opt := demo.DefaultOptions()

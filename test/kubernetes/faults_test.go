@@ -24,7 +24,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// TestFaultMatrix: A is a service account with the rights of the documentation; the others are administrators.
+// TestFaultMatrix: A is a service account with the rights of the documentation; the others are
+// administrators.
 func TestFaultMatrix(t *testing.T) {
 	w := &faultWorld{cluster: kubetest.New(t), users: map[string]string{}}
 	faults.Matrix(t, &faults.Target{
@@ -105,8 +106,8 @@ var verbs = map[string]string{
 	"read": "get", "create": "create", "update": "patch", "heartbeat": "patch", "release": "patch", "watch": "watch",
 }
 
-// allow gives each cell's A all verbs of the documentation, or all but the one of its step, and waits until the
-// API server acts by it.
+// allow gives each cell's A all verbs of the documentation, or all but the one of its step, and waits until
+// the API server acts by it.
 func (w *faultWorld) allow(ctx context.Context, allBut bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

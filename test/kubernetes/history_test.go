@@ -35,9 +35,9 @@ var historySettings = lease.Settings{
 	HeartbeatTimeout: time.Hour, HeartbeatInterval: 200 * time.Millisecond, OperationTimeout: 1500 * time.Millisecond,
 }
 
-// Thirty clients, each with a connection of its own, contend for one lease on a real API server, while requests and answers are
-// lost, delayed, refused and committed late. What they saw must be explained by one lease with a chain of verdicts.
-// HISTORY_SEED repeats one run, as far as a real server can repeat anything.
+// Thirty clients, each with a connection of its own, contend for one lease on a real API server, while
+// requests and answers are lost, delayed, refused and committed late. What they saw must be explained by one
+// lease with a chain of verdicts. HISTORY_SEED repeats one run, as far as a real server can repeat anything.
 func TestReal_HistoriesAreLinearizable(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	namespace := cluster.Namespace(t)

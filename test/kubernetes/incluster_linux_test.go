@@ -25,8 +25,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// The service account's folder has a fixed name, which nobody may write to outside of a pod. So these tests run a child in a mount
-// namespace of its own, where it may: what it sees there is what a container sees.
+// The service account's folder has a fixed name, which nobody may write to outside of a pod. So these tests
+// run a child in a mount namespace of its own, where it may: what it sees there is what a container sees.
 
 const (
 	accountFolder   = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -93,8 +93,8 @@ func (a account) mount() error {
 	return err
 }
 
-// inPod runs the child as in a pod with these files, and returns what it says. Where the kernel forbids that to users, as some
-// hardened machines do, the test is skipped, and says so.
+// inPod runs the child as in a pod with these files, and returns what it says. Where the kernel forbids that
+// to users, as some hardened machines do, the test is skipped, and says so.
 func inPod(t *testing.T, files account, environment ...string) string {
 	t.Helper()
 	raw, err := json.Marshal(files)
@@ -127,7 +127,8 @@ func serviceEnvironment(t *testing.T, server string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
 }
 
-// Token, authority and namespace come from the folder, the address from the environment: against a real API server.
+// Token, authority and namespace come from the folder, the address from the environment: against a real API
+// server.
 func TestCredentials_InCluster(t *testing.T) {
 	w := newRealWorld(t, kubetest.Shared(t))
 	mustWrite(t, w.store(t), record("a", 1), "")

@@ -99,7 +99,8 @@ func (d document) path() string {
 
 const strict = "?fieldValidation=Strict&fieldManager=kubectl&force=true"
 
-// apply sends a document as it was printed; the server refuses unknown fields. A kind that was defined just now may take a moment.
+// apply sends a document as it was printed; the server refuses unknown fields. A kind that was defined just
+// now may take a moment.
 func (k kubectl) apply(d document, options string) {
 	k.t.Helper()
 	var code int
@@ -124,8 +125,8 @@ func (k kubectl) upstream(group string) {
 	require.Contains(k.t, []int{201, 409}, code, "%v", answer)
 }
 
-// TestReal_WhatIsPrintedIsEnough applies each variant to a real API server, first in a dry run, and then lets exactly that service
-// account pass the preflight, hold the lease and release it.
+// TestReal_WhatIsPrintedIsEnough applies each variant to a real API server, first in a dry run, and then lets
+// exactly that service account pass the preflight, hold the lease and release it.
 func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for name := range variants {

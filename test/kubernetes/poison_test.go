@@ -151,8 +151,8 @@ func (w poisonWorld) largestToken() {
 
 // past is what the object was like.
 type past struct {
-	// first is free, under token 1 with a verdict for a, b and c; held is held by a under token 2 with one for a
-	// and b.
+	// first is free, under token 1 with a verdict for a, b and c; held is held by a under token 2 with one
+	// for a and b.
 	first, held object
 }
 

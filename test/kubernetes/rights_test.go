@@ -42,8 +42,8 @@ func write(ctx context.Context, s *kubernetes.Store, present lease.Version) erro
 	return err
 }
 
-// Each right is taken away in turn: Preflight, the operation that needs it and an Acquire fail, and the error names the verb, the
-// resource and the way out. Nothing that does not need it fails, and nothing is granted.
+// Each right is taken away in turn: Preflight, the operation that needs it and an Acquire fail, and the error
+// names the verb, the resource and the way out. Nothing that does not need it fails, and nothing is granted.
 func TestRights_EachOneTakenAway(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka, kubernetes.Pekko} {

@@ -17,7 +17,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// realWorld is a namespace of its own on a real API server, used with the rights that the documentation asks for and no others.
+// realWorld is a namespace of its own on a real API server, used with the rights that the documentation asks
+// for and no others.
 type realWorld struct {
 	cluster    *kubetest.Cluster
 	api        kubernetes.API
@@ -160,7 +161,8 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(v string) bool { return v == one })
 }
 
-// plain hides the limit of a store: the conformance suite's leases are shorter than one shared with Akka may be.
+// plain hides the limit of a store: the conformance suite's leases are shorter than one shared with Akka may
+// be.
 type plain struct {
 	lease.Store
 	lease.Watcher

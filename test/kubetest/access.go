@@ -21,8 +21,8 @@ const (
 
 type object map[string]any
 
-// Do sends one request as administrator, with body as JSON (a merge patch for PATCH; nil for none), and returns the status code
-// and the answer. It is for setting a scene: it never retries.
+// Do sends one request as administrator, with body as JSON (a merge patch for PATCH; nil for none), and
+// returns the status code and the answer. It is for setting a scene: it never retries.
 func (c *Cluster) Do(ctx context.Context, method, path string, body any) (int, []byte, error) {
 	code, answer, err := c.admin.do(ctx, method, path, body)
 	if err != nil {
@@ -39,10 +39,11 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// LeastPrivilegeKubeconfig returns the path of a kubeconfig of a service account that may do with the one named lease what the
-// documentation asks for (get, watch, update, patch, and create by PUT), and nothing else. It creates the namespace, the account
-// and the role as needed, not the lease. All callers with the same names share the account, as the members of one deployment do.
-// When it returns, the rights are in force.
+// LeastPrivilegeKubeconfig returns the path of a kubeconfig of a service account that may do with the one
+// named lease what the documentation asks for (get, watch, update, patch, and create by PUT), and nothing
+// else. It creates the namespace, the account and the role as needed, not the lease. All callers with the
+// same names share the account, as the members of one deployment do. When it returns, the rights are in
+// force.
 func (c *Cluster) LeastPrivilegeKubeconfig(ctx context.Context, namespace, lease string) (string, error) {
 	if err := c.CreateNamespace(ctx, namespace); err != nil {
 		return "", err

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// servingFiles are what the API server reads at each start; they outlive it, so a restarted one is the same to its clients.
+// servingFiles are what the API server reads at each start; they outlive it, so a restarted one is the same
+// to its clients.
 type servingFiles struct {
 	identity   identity
 	certFile   string
@@ -48,7 +49,8 @@ func (c *Cluster) writeServingFiles() error {
 
 var errStopped = errors.New("kubetest: the cluster is stopped; Start a new one")
 
-// StartAPIServer starts the API server after KillAPIServer, at the same address, and returns when it is ready.
+// StartAPIServer starts the API server after KillAPIServer, at the same address, and returns when it is
+// ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +119,8 @@ func (c *Cluster) KillAPIServer() {
 	c.admin.close()
 }
 
-// PauseAPIServer freezes the API server: connections stay open and silent, as behind a link that drops packets.
+// PauseAPIServer freezes the API server: connections stay open and silent, as behind a link that drops
+// packets.
 func (c *Cluster) PauseAPIServer() error { return c.pause(func() *server { return c.apiServer }) }
 
 // ContinueAPIServer ends PauseAPIServer.

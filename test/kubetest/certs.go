@@ -20,7 +20,8 @@ type identity struct {
 	keyPEM  []byte
 }
 
-// newIdentity makes one. ECDSA, because making RSA keys takes a good part of a second under the race detector.
+// newIdentity makes one. ECDSA, because making RSA keys takes a good part of a second under the race
+// detector.
 func newIdentity(name, address string) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// client sends single requests with one access. It is small on purpose: a full client retries and hides what the server said.
+// client sends single requests with one access. It is small on purpose: a full client retries and hides what
+// the server said.
 type client struct {
 	access access
 	http   *http.Client
@@ -72,7 +73,8 @@ func contentType(method string) string {
 	return "application/json"
 }
 
-// create posts an object; one that is there already is fine, since several tests may ask for the same namespace or role.
+// create posts an object; one that is there already is fine, since several tests may ask for the same
+// namespace or role.
 func (c *client) create(ctx context.Context, path string, object any) ([]byte, error) {
 	code, answer, err := c.do(ctx, http.MethodPost, path, object)
 	if err != nil {

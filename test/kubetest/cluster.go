@@ -53,8 +53,8 @@ type Cluster struct {
 	apiServer *server
 }
 
-// Start runs a new cluster and returns when it is ready. ctx bounds the start, not the life of the cluster: that ends with Stop,
-// or with the process.
+// Start runs a new cluster and returns when it is ready. ctx bounds the start, not the life of the cluster:
+// that ends with Stop, or with the process.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	bin, err := opts.programs(ctx)
 	if err != nil {
@@ -154,7 +154,8 @@ func (c *Cluster) Stop() error {
 	return c.dir.close()
 }
 
-// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether anybody has ended it meanwhile.
+// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether anybody has
+// ended it meanwhile.
 func (c *Cluster) EtcdIsPaused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,8 @@ func (c *Cluster) EtcdURL() string { return c.store }
 
 func (c *Cluster) etcdData() string { return c.dir.file("etcd") }
 
-// StartEtcd starts etcd after KillEtcd, with its data and at the same address, and returns when it is healthy.
+// StartEtcd starts etcd after KillEtcd, with its data and at the same address, and returns when it is
+// healthy.
 func (c *Cluster) StartEtcd(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *Cluster) StartEtcd(ctx context.Context) error {
 	return etcd.await(ctx, c.etcdHealthy)
 }
 
-// KillEtcd kills etcd without a warning, as a crash would; what it has answered is not lost. Killing a dead one is fine.
+// KillEtcd kills etcd without a warning, as a crash would; what it has answered is not lost. Killing a dead
+// one is fine.
 func (c *Cluster) KillEtcd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,19 +20,21 @@ const (
 	FaultStatus
 	// FaultDropRequest closes the client's connection; the API server never sees the request.
 	FaultDropRequest
-	// FaultDropResponse passes the request on and, once the API server has answered, closes the client's connection: the client
-	// cannot know that its write was committed. The request is passed on even if the client has given up meanwhile: with a
-	// Delay beyond the client's deadline the write is committed after the client's error.
+	// FaultDropResponse passes the request on and, once the API server has answered, closes the client's
+	// connection: the client cannot know that its write was committed. The request is passed on even if the
+	// client has given up meanwhile: with a Delay beyond the client's deadline the write is committed after
+	// the client's error.
 	FaultDropResponse
-	// FaultReplaceResponse passes the request on and answers with Fault.Status instead of what the API server said: a write is
-	// committed, and its client hears of an error.
+	// FaultReplaceResponse passes the request on and answers with Fault.Status instead of what the API server
+	// said: a write is committed, and its client hears of an error.
 	FaultReplaceResponse
-	// FaultHalfBody passes the request on and gives the client the first half of the answer's body (of a watch: of what the
-	// stream brings first), which then ends as if that were all.
+	// FaultHalfBody passes the request on and gives the client the first half of the answer's body (of a
+	// watch: of what the stream brings first), which then ends as if that were all.
 	FaultHalfBody
 )
 
-// Cut is how FaultDropRequest and FaultDropResponse end the client's connection. All that shares the connection goes with it.
+// Cut is how FaultDropRequest and FaultDropResponse end the client's connection. All that shares the
+// connection goes with it.
 type Cut uint8
 
 const (
@@ -40,8 +42,9 @@ const (
 	CutClose Cut = iota
 	// CutReset resets it, as a firewall or a machine that has restarted does.
 	CutReset
-	// CutFreeze leaves it open and dead: nothing that the client sends is read any more and nothing is answered, HTTP/2 pings
-	// included, as behind a link that drops all packets. Only the client or Close ends it.
+	// CutFreeze leaves it open and dead: nothing that the client sends is read any more and nothing is
+	// answered, HTTP/2 pings included, as behind a link that drops all packets. Only the client or Close ends
+	// it.
 	CutFreeze
 )
 
@@ -50,18 +53,20 @@ type Fault struct {
 	Kind FaultKind
 	// Delay passes before anything else is done.
 	Delay time.Duration
-	// ResponseDelay is for how long the API server's answer is held back: a write is committed at once, its client waits.
+	// ResponseDelay is for how long the API server's answer is held back: a write is committed at once, its
+	// client waits.
 	ResponseDelay time.Duration
 	// Status is the code that FaultStatus and FaultReplaceResponse answer.
 	Status int
-	// Foreign makes that answer a line of text, as a load balancer gives it, instead of the API server's own form.
+	// Foreign makes that answer a line of text, as a load balancer gives it, instead of the API server's own
+	// form.
 	Foreign bool
 	// RetryAfter is the Retry-After header of these answers, as it is to be sent. Empty: none.
 	RetryAfter string
 	// Cut is how the connection ends, if the Kind ends it.
 	Cut Cut
-	// Answered is called with the status code of the API server as soon as it has answered, whatever becomes of the answer.
-	// It is not called for a request that the API server never saw. Nil: nobody is told.
+	// Answered is called with the status code of the API server as soon as it has answered, whatever becomes
+	// of the answer. It is not called for a request that the API server never saw. Nil: nobody is told.
 	Answered func(status int)
 }
 
@@ -100,8 +105,8 @@ func (p *Proxy) faultOf(r *http.Request) Fault {
 	return hook(r)
 }
 
-// outliveClient makes a request that ends with the proxy, not with its client. The body is read now: it cannot be read once the
-// client has gone.
+// outliveClient makes a request that ends with the proxy, not with its client. The body is read now: it
+// cannot be read once the client has gone.
 func (p *Proxy) outliveClient(r *http.Request) (*http.Request, func()) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

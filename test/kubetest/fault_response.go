@@ -36,7 +36,8 @@ func changeResponse(response *http.Response) error {
 	return nil
 }
 
-// halveBody leaves out the length: with it the client would notice that something is missing before it looks at the content.
+// halveBody leaves out the length: with it the client would notice that something is missing before it looks
+// at the content.
 func halveBody(response *http.Response) error {
 	whole, err := firstOf(response)
 	if err != nil {

@@ -24,8 +24,9 @@ type Call struct {
 	Path string
 }
 
-// Proxy is a reverse proxy in front of an API server, HTTP/2 on both sides. It counts the requests that arrive and injects
-// faults. It speaks for itself below HTTP: while the API server is paused, the proxy still answers HTTP/2 pings.
+// Proxy is a reverse proxy in front of an API server, HTTP/2 on both sides. It counts the requests that
+// arrive and injects faults. It speaks for itself below HTTP: while the API server is paused, the proxy still
+// answers HTTP/2 pings.
 type Proxy struct {
 	identity identity
 	source   access
@@ -125,10 +126,12 @@ func Verb(r *http.Request) string {
 // URL is the address of the proxy.
 func (p *Proxy) URL() string { return p.url }
 
-// Kubeconfig is the path of a kubeconfig with the rights of the one given to NewProxy that goes through the proxy.
+// Kubeconfig is the path of a kubeconfig with the rights of the one given to NewProxy that goes through the
+// proxy.
 func (p *Proxy) Kubeconfig() string { return p.path }
 
-// KubeconfigFor makes the same of another kubeconfig of the same cluster, so that several users go through one proxy.
+// KubeconfigFor makes the same of another kubeconfig of the same cluster, so that several users go through
+// one proxy.
 func (p *Proxy) KubeconfigFor(kubeconfig string) (string, error) {
 	user, err := readAccess(kubeconfig)
 	if err != nil {
@@ -141,8 +144,8 @@ func (p *Proxy) KubeconfigFor(kubeconfig string) (string, error) {
 	return user.write(filepath.Dir(kubeconfig))
 }
 
-// SetFault makes hook decide about each request from now on. It is called by many goroutines at once and must not read the body.
-// Nil ends all faults.
+// SetFault makes hook decide about each request from now on. It is called by many goroutines at once and must
+// not read the body. Nil ends all faults.
 func (p *Proxy) SetFault(hook func(*http.Request) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

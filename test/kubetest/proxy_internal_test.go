@@ -111,7 +111,8 @@ func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 	const delay, whole = 100 * time.Millisecond, `{"holder":"a"}`
 	for name, c := range map[string]struct {
 		fault Fault
-		// HTTP/1.1: a client of HTTP/2 that writes something of its own hears of a reset there, and reads an end.
+		// HTTP/1.1: a client of HTTP/2 that writes something of its own hears of a reset there, and reads an
+		// end.
 		old    bool
 		code   int // zero: an error
 		err    error

@@ -84,8 +84,8 @@ type fateKey struct{}
 
 func fateOf(r *http.Request) *fate { return r.Context().Value(fateKey{}).(*fate) }
 
-// cutOnAbort turns an aborted handler into a connection that ends, as a client sees it when the server dies. On its own an abort
-// resets only the one HTTP/2 stream.
+// cutOnAbort turns an aborted handler into a connection that ends, as a client sees it when the server dies.
+// On its own an abort resets only the one HTTP/2 stream.
 func cutOnAbort(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), fateKey{}, &fate{}))

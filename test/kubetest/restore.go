@@ -29,8 +29,9 @@ func (c *Cluster) SnapshotEtcd() (folder string, err error) {
 	return folder, nil
 }
 
-// RestoreEtcd replaces what etcd has stored by a snapshot, and returns when the API server, if there is one, is
-// ready: both are killed and started again, as one restores a control plane. The snapshot can be restored again.
+// RestoreEtcd replaces what etcd has stored by a snapshot, and returns when the API server, if there is one,
+// is ready: both are killed and started again, as one restores a control plane. The snapshot can be restored
+// again.
 func (c *Cluster) RestoreEtcd(ctx context.Context, folder string) error {
 	if !c.alone {
 		c.KillAPIServer()

@@ -15,7 +15,8 @@ const pollEvery = 20 * time.Millisecond
 // server is one of the two programs.
 type server struct{ *process.Process }
 
-// startServer starts a program whose output is appended to a log file, so that a restart keeps what came before.
+// startServer starts a program whose output is appended to a log file, so that a restart keeps what came
+// before.
 func startServer(t *process.Thread, name, logPath, program string, args ...string) (*server, error) {
 	p, err := process.Start(t, process.Command{Name: name, Program: program, Args: args, Log: logPath})
 	if err != nil {

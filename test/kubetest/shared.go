@@ -16,8 +16,9 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the one cluster of this test process and starts it on first use. Tests that use it keep apart by namespace and
-// leave its processes alone; those that kill or pause take their own from New. It skips the test under -short.
+// Shared returns the one cluster of this test process and starts it on first use. Tests that use it keep
+// apart by namespace and leave its processes alone; those that kill or pause take their own from New. It
+// skips the test under -short.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
 	skipIfShort(tb)
@@ -50,8 +51,8 @@ func New(tb testing.TB) *Cluster {
 	return cluster
 }
 
-// Namespace creates a namespace of its own for this test and returns its name, so that tests that share a cluster, or one test
-// that runs several times, do not meet.
+// Namespace creates a namespace of its own for this test and returns its name, so that tests that share a
+// cluster, or one test that runs several times, do not meet.
 func (c *Cluster) Namespace(tb testing.TB) string {
 	tb.Helper()
 	name := "test-" + strings.ToLower(rand.Text())
@@ -71,8 +72,8 @@ func skipIfShort(tb testing.TB) {
 // Runner is what TestMain runs: *testing.M, or something that wraps it.
 type Runner interface{ Run() int }
 
-// M wraps the Runner of TestMain so that the shared cluster stops after the tests. Without it the cluster still dies with the
-// process, but its folder stays until a later test clears it.
+// M wraps the Runner of TestMain so that the shared cluster stops after the tests. Without it the cluster
+// still dies with the process, but its folder stays until a later test clears it.
 func M(m Runner) Runner { return stopAfter{m} }
 
 type stopAfter struct{ tests Runner }

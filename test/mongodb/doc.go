@@ -1,5 +1,5 @@
-// Package mongodb tests lease/mongodb against FerretDB, which it starts on loopback (test/ferretdb): a
-// server that speaks MongoDB's wire protocol over SQLite, and for the suite of leasetest also over PostgreSQL.
+// Package mongodb tests lease/mongodb against FerretDB, which it starts on loopback (test/ferretdb): a server
+// that speaks MongoDB's wire protocol over SQLite, and for the suite of leasetest also over PostgreSQL.
 //
 // # What this cannot show
 //

@@ -15,7 +15,8 @@ type result struct {
 	Caught string
 	// Hung says that it failed by running out of time.
 	Hung bool
-	// Broken are the promises that checkers of the simulator reported as broken, in the order in which they did first.
+	// Broken are the promises that checkers of the simulator reported as broken, in the order in which they
+	// did first.
 	Broken []string
 }
 
@@ -36,7 +37,8 @@ type testEvent struct {
 	Action, Package, Test, Output string
 }
 
-// readTests understands the output of `go test -json`, which ended well or did not. That a package failed is not enough: a test must have.
+// readTests understands the output of `go test -json`, which ended well or did not. That a package failed is
+// not enough: a test must have.
 func readTests(module string, stdout []byte, ok bool) (result, error) {
 	var output bytes.Buffer
 	var failed []testEvent

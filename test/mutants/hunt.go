@@ -14,8 +14,8 @@ import (
 // finding is what became of one mutant.
 type finding struct {
 	*mutant
-	// By is the step that caught it, in the order cheap to dear; nil: it survived. Alone is the step of the simulator that
-	// did, where that was measured.
+	// By is the step that caught it, in the order cheap to dear; nil: it survived. Alone is the step of the
+	// simulator that did, where that was measured.
 	By, Alone *catch
 	// Silent are the checkers that the mutant names and that have not reported it.
 	Silent []string
@@ -49,7 +49,8 @@ const (
 	whole mode = "suite"
 	// alone leaves out everything but the simulator.
 	alone mode = "simulator"
-	// each is whole, and measures what the simulator finds by itself where a cheaper step has caught a mutant already.
+	// each is whole, and measures what the simulator finds by itself where a cheaper step has caught a mutant
+	// already.
 	each mode = "each"
 )
 
@@ -78,8 +79,8 @@ func (h *hunter) baseline(ctx context.Context, s step) error {
 	return nil
 }
 
-// all hunts the mutants with so many workers, and hands each finding to done, one at a time, as they come. It returns them in
-// the order of the mutants.
+// all hunts the mutants with so many workers, and hands each finding to done, one at a time, as they come. It
+// returns them in the order of the mutants.
 func (h *hunter) all(ctx context.Context, mutants []*mutant, workers int, done func(finding)) []finding {
 	found := make([]finding, len(mutants))
 	next := make(chan int)
@@ -192,7 +193,8 @@ func (f *finding) survived(m mode) string {
 	}
 }
 
-// leastAlone is how many of all mutants the simulator must find without the tests of the resolver: it is there to prove the resolver.
+// leastAlone is how many of all mutants the simulator must find without the tests of the resolver: it is
+// there to prove the resolver.
 const leastAlone = 30
 
 // seenAlone counts those that it did find.

@@ -113,7 +113,8 @@ func TestHunt_TheTreeItselfMustPass(t *testing.T) {
 	require.Error(t, asItIs(broken))
 }
 
-// Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind; alone demands an answer.
+// Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind;
+// alone demands an answer.
 func TestFinding_WhatTheSimulatorMustSee(t *testing.T) {
 	steps := []step{{tier: unit}, {tier: simulator}}
 	f := &finding{mutant: adds("return 5")}

@@ -20,7 +20,8 @@ type mutant struct {
 	What string
 	// Promise is what it endangers: one of promises.
 	Promise string
-	// Checkers are the promises that checkers of the simulator must report as broken, all of them. None: any failure will do.
+	// Checkers are the promises that checkers of the simulator must report as broken, all of them. None: any
+	// failure will do.
 	Checkers []string
 	// Blind is why the simulator by itself cannot see it. Empty: it must.
 	Blind string
@@ -51,7 +52,8 @@ func (m *mutant) bad(format string, args ...any) error {
 // becomes is the name of the part that replaces the one before it.
 const becomes = "becomes"
 
-// parseMutant reads a mutant: sentences, then "key: value" lines, then pairs of parts, the lines as they are and as they become.
+// parseMutant reads a mutant: sentences, then "key: value" lines, then pairs of parts, the lines as they are
+// and as they become.
 //
 //	A verdict that was read is not looked at.
 //	promise: S2
@@ -60,8 +62,8 @@ const becomes = "becomes"
 //	-- becomes --
 //		if r.standing() != Out || r.race != nil {
 //
-// The keys: promise (required), checker (of the simulator, more than one with spaces between), simulator (blind, and why), hang (true),
-// quick (true).
+// The keys: promise (required), checker (of the simulator, more than one with spaces between), simulator
+// (blind, and why), hang (true), quick (true).
 func parseMutant(name string, data []byte) (*mutant, error) {
 	m := &mutant{Name: name}
 	archive := txtar.Parse(data)
@@ -172,7 +174,8 @@ func count(text, part []byte) (n int) {
 	return n
 }
 
-// loadMutants reads all mutants of a folder, in the order of their names. It returns what is wrong with all of them at once.
+// loadMutants reads all mutants of a folder, in the order of their names. It returns what is wrong with all
+// of them at once.
 func loadMutants(dir string) ([]*mutant, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {

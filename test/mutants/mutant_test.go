@@ -56,7 +56,8 @@ func TestParseMutant_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// A mutant whose lines are gone, or not the only ones of their kind, must not be quietly tried without its bug.
+// A mutant whose lines are gone, or not the only ones of their kind, must not be quietly tried without its
+// bug.
 func TestApply_TheLinesMustBeThereExactlyOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text, want string

@@ -34,7 +34,8 @@ type step struct {
 	run func(ctx context.Context, t *tree) (result, error)
 }
 
-// theSuite finds the packages of the simulator, so that a new one is part of it at once. Steps are small, so that little is built in vain.
+// theSuite finds the packages of the simulator, so that a new one is part of it at once. Steps are small, so
+// that little is built in vain.
 func theSuite(ctx context.Context, t *tree) ([]step, error) {
 	stdout, stderr, ok, err := t.goRun(ctx, "list", "./simulator/...")
 	if err == nil && !ok {

@@ -25,7 +25,8 @@ type tree struct {
 	scratch string
 }
 
-// openTree finds the product's module, from the folder of the harness or from any other inside the repository.
+// openTree finds the product's module, from the folder of the harness or from any other inside the
+// repository.
 func openTree(ctx context.Context, scratch string) (*tree, error) {
 	root, err := buildcache.Root()
 	if err != nil {
@@ -59,7 +60,8 @@ func (t *tree) with(files map[string][]byte, scratch string) (*tree, error) {
 	return &c, os.WriteFile(c.overlay, data, 0o600)
 }
 
-// run runs a command in the tree. ok says that it exited with status 0; err, that it never ran, or was stopped.
+// run runs a command in the tree. ok says that it exited with status 0; err, that it never ran, or was
+// stopped.
 func (t *tree) run(ctx context.Context, name string, args ...string) (stdout, stderr []byte, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer

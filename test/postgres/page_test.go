@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The blocks of bash in docs/stores.md, one after another in an empty folder: from an empty database to a cluster that a partition leaves one
-// side of.
+// The blocks of bash in docs/stores.md, one after another in an empty folder: from an empty database to a
+// cluster that a partition leaves one side of.
 func TestPage(t *testing.T) {
 	s, bin, folder := newServer(t), t.TempDir(), t.TempDir()
 	for module, program := range map[string]string{"../..": "./cmd/sbr", "../serfagent": "github.com/hashicorp/serf/cmd/serf"} {

@@ -43,7 +43,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The primary is killed in the middle, and its synchronous standby is promoted: what was answered before is not forgotten.
+// The primary is killed in the middle, and its synchronous standby is promoted: what was answered before is
+// not forgotten.
 func TestConformance_Failover(t *testing.T) {
 	s := newServer(t)
 	s.addStandby(t, true)
@@ -54,7 +55,8 @@ func TestConformance_Failover(t *testing.T) {
 	})
 }
 
-// A failover to a standby that has not got a write forgets it, although it was acknowledged. sbr lease doctor warns of that.
+// A failover to a standby that has not got a write forgets it, although it was acknowledged. sbr lease doctor
+// warns of that.
 func TestFailover_OfAnAsynchronousStandbyLosesWrites(t *testing.T) {
 	s := newServer(t)
 	database := s.database(t)

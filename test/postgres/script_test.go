@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScript runs the program over a server without a table. OWNER may do everything, MEMBER may log in once it exists.
+// TestScript runs the program over a server without a table. OWNER may do everything, MEMBER may log in once
+// it exists.
 func TestScript(t *testing.T) {
 	s := newServer(t)
 	bin := t.TempDir()

@@ -60,7 +60,8 @@ func newFolder(t testing.TB) *server {
 	return &server{Postgres: s}
 }
 
-// addStandby gives the server a standby, which confirms each write before it is acknowledged if it is synchronous.
+// addStandby gives the server a standby, which confirms each write before it is acknowledged if it is
+// synchronous.
 func (s *server) addStandby(t testing.TB, synchronous bool) {
 	t.Helper()
 	s.standby = newFolder(t)

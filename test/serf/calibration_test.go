@@ -16,9 +16,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/race"
 )
 
-// The tolerance: at least nine of ten cuts of real Serf are where the model puts them, give or take a fifth and half a second. A share outside
-// is the distance between the two distributions (Kolmogorov-Smirnov) after the model's was stretched and shrunk by that much. What the model
-// leaves out: broadcasts that ride on pings, a network that loses packets, a partition that changes while it is being noticed.
+// The tolerance: at least nine of ten cuts of real Serf are where the model puts them, give or take a fifth
+// and half a second. A share outside is the distance between the two distributions (Kolmogorov-Smirnov) after
+// the model's was stretched and shrunk by that much. What the model leaves out: broadcasts that ride on
+// pings, a network that loses packets, a partition that changes while it is being noticed.
 const (
 	factor = 1.2
 	slack  = 0.5 // seconds
@@ -29,7 +30,8 @@ const (
 	modelRuns = 400
 )
 
-// calibrated are the shapes that are compared, and how often each is cut; one that takes long only when SBR_CALIBRATE asks for more.
+// calibrated are the shapes that are compared, and how often each is cut; one that takes long only when
+// SBR_CALIBRATE asks for more.
 var calibrated = []struct {
 	shape
 	runs int
@@ -64,7 +66,8 @@ var calibrated = []struct {
 	{shape{"serf-lan", 20, 10, true}, 12, true},
 }
 
-// more is how many times more often shapes are cut; zero: as usual, and without the long ones. SBR_CALIBRATE sets it.
+// more is how many times more often shapes are cut; zero: as usual, and without the long ones. SBR_CALIBRATE
+// sets it.
 func more(t *testing.T) int {
 	text := os.Getenv("SBR_CALIBRATE")
 	if text == "" {
@@ -94,8 +97,8 @@ func (s seconds) shareBelow(x float64) float64 {
 	return float64(n) / float64(len(s))
 }
 
-// outside is the share of real cuts that no reading of the tolerance explains: the largest distance of their distribution from
-// the band that the model's makes when it is stretched and shrunk by the tolerance.
+// outside is the share of real cuts that no reading of the tolerance explains: the largest distance of their
+// distribution from the band that the model's makes when it is stretched and shrunk by the tolerance.
 func outside(real, model seconds) (worst float64) {
 	for i, x := range real {
 		before, upTo := float64(i)/float64(len(real)), float64(i+1)/float64(len(real))
@@ -140,8 +143,8 @@ func (s shape) compare(t *testing.T, runs int) comparison {
 	return c
 }
 
-// The model finds a cut when real Serf finds it: the distributions of the times until the first member across the cut was condemned, and
-// until all were by everybody, agree within the tolerance, on both sides.
+// The model finds a cut when real Serf finds it: the distributions of the times until the first member across
+// the cut was condemned, and until all were by everybody, agree within the tolerance, on both sides.
 func TestCalibration(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("cuts hundreds of clusters of real Serf; TestScenarios compares outcomes")
@@ -176,7 +179,8 @@ func (s seconds) String() string {
 	return fmt.Sprintf("%.1f / %.1f / %.1f", s.at(0.1), s.at(0.5), s.at(0.9))
 }
 
-// results is the comparison as a table: seconds after the cut, as the 10th percentile, the median and the 90th percentile of the cuts.
+// results is the comparison as a table: seconds after the cut, as the 10th percentile, the median and the
+// 90th percentile of the cuts.
 func results(all []*comparison) string {
 	var b strings.Builder
 	b.WriteString("| shape | cuts |")
@@ -197,7 +201,8 @@ func results(all []*comparison) string {
 	return b.String()
 }
 
-// The comparison finds what it is made for: a model that is a quarter off, or right in the middle and wrong at the ends.
+// The comparison finds what it is made for: a model that is a quarter off, or right in the middle and wrong
+// at the ends.
 func TestCalibration_FindsAModelThatIsWrong(t *testing.T) {
 	var right, slow, narrow, mixed seconds
 	for i := range 200 {

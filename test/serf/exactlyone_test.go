@@ -24,7 +24,8 @@ const (
 	handOverWithin = time.Minute
 )
 
-// slot is a singleton, or one shard: what runs on one member at a time. Its runs are kept in the order of their starts.
+// slot is a singleton, or one shard: what runs on one member at a time. Its runs are kept in the order of
+// their starts.
 type slot struct {
 	name   string
 	leased bool
@@ -61,7 +62,8 @@ func (proc *process) open() error {
 	return nil
 }
 
-// host starts a manager. With every it is stopped after about that time, and another one started in its place, until the process leaves.
+// host starts a manager. With every it is stopped after about that time, and another one started in its
+// place, until the process leaves.
 func (proc *process) host(create func() (manager, error), every time.Duration) error {
 	m, err := create()
 	if err != nil {
@@ -171,7 +173,8 @@ func setTimes(x *scenario.SlotRules, retry *time.Duration, retries *int, lease *
 	}
 }
 
-// lease is the process's way to the record of a lease of that name, with the faults from which its node suffers.
+// lease is the process's way to the record of a lease of that name, with the faults from which its node
+// suffers.
 func (proc *process) lease(name string) lease.Store {
 	p := proc.p
 	p.mu.Lock()
@@ -201,7 +204,8 @@ func (p *player) slot(name string, leased bool) *slot {
 	return s
 }
 
-// work is the function that a singleton or a shard runs: it does nothing until it has to stop, or ends by itself, and hands its token over.
+// work is the function that a singleton or a shard runs: it does nothing until it has to stop, or ends by
+// itself, and hands its token over.
 func (proc *process) work(ctx context.Context, s *slot, r *singleton.Run, x *scenario.SlotRules) error {
 	this := proc.p.starts(proc, s, r)
 	defer proc.p.ends(this)
@@ -226,7 +230,8 @@ func (proc *process) work(ctx context.Context, s *slot, r *singleton.Run, x *sce
 	return r.HandOver(strconv.AppendUint(nil, r.Token(), 10))
 }
 
-// starts checks what must be true whenever a run starts: no downed process starts one (X5), and with a lease its token is the largest (X2).
+// starts checks what must be true whenever a run starts: no downed process starts one (X5), and with a lease
+// its token is the largest (X2).
 func (p *player) starts(proc *process, s *slot, r *singleton.Run) *run {
 	this := &run{Run: r, proc: proc}
 	downed := proc.wasDowned()
@@ -256,8 +261,9 @@ func (r *run) works() bool {
 	return !r.over && !r.proc.gate.paused() && r.proc.running() && r.Check() == nil
 }
 
-// alone is promise X1: no two runs of a slot are active at once. With a lease there is no exception. Without one there is none until a verdict
-// leaves one of their members out: from then on the margin decides, and the model counts who outlives it. It is called with p.mu held.
+// alone is promise X1: no two runs of a slot are active at once. With a lease there is no exception. Without
+// one there is none until a verdict leaves one of their members out: from then on the margin decides, and the
+// model counts who outlives it. It is called with p.mu held.
 func (p *player) alone(s *slot) {
 	var active []*run
 	for _, r := range s.runs {
@@ -302,7 +308,8 @@ func (p *player) watchSlots() {
 	}
 }
 
-// places says where singletons run, and by the type of shards on which nodes they run and how many of them run nowhere.
+// places says where singletons run, and by the type of shards on which nodes they run and how many of them
+// run nowhere.
 func (p *player) places() (singletons map[string]string, shards map[string][]string, missing map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

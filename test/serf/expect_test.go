@@ -87,8 +87,9 @@ func brief(names []string) string {
 	}
 }
 
-// leeway is what a resolution over real Serf may take longer than a file says: what is looked at only now and then, and where links are
-// healed or a process goes on, the time until Serf's members find each other again, which is a matter of chance there.
+// leeway is what a resolution over real Serf may take longer than a file says: what is looked at only now and
+// then, and where links are healed or a process goes on, the time until Serf's members find each other again,
+// which is a matter of chance there.
 func leeway(s *scenario.Scenario) time.Duration {
 	for i := range s.Steps {
 		if st := &s.Steps[i]; st.Heal != nil || st.Pause != nil {

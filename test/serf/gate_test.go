@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
-// gate is what a process has to pass before it does anything that others can notice. It stands in for SIGSTOP and SIGKILL, which
-// can only be sent to a whole operating system process.
+// gate is what a process has to pass before it does anything that others can notice. It stands in for SIGSTOP
+// and SIGKILL, which can only be sent to a whole operating system process.
 type gate struct {
 	mu     sync.Mutex
 	closed chan struct{} // not nil while the process is paused
@@ -66,8 +66,9 @@ func (g *gate) open(dead bool) {
 	}
 }
 
-// transport holds Serf's probing up while the process is paused: a stopped process suspects nobody. Whatever else Serf wants to send
-// is held by the frozen network; it must not wait here, because Serf sends some of it with its locks held.
+// transport holds Serf's probing up while the process is paused: a stopped process suspects nobody. Whatever
+// else Serf wants to send is held by the frozen network; it must not wait here, because Serf sends some of it
+// with its locks held.
 type transport struct {
 	*memnet.Transport
 	gate *gate
@@ -104,7 +105,8 @@ var errDead = errors.New("this process is dead")
 // underWay is how long a request may be under way.
 const underWay = 30 * time.Second
 
-// connection is a process's way to the lease store. A request that was sent still arrives when the process has died or given it up.
+// connection is a process's way to the lease store. A request that was sent still arrives when the process
+// has died or given it up.
 type connection struct {
 	view *leasetest.Faulty
 	gate *gate

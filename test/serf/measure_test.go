@@ -56,7 +56,8 @@ const (
 	patience = 2000 * time.Second
 )
 
-// side is how long after the cut the first member across it was found to have failed by anybody of a side, and the last one by everybody.
+// side is how long after the cut the first member across it was found to have failed by anybody of a side,
+// and the last one by everybody.
 type side struct{ first, all time.Duration }
 
 // cutTimes are what one cut showed: the larger side (of halves the first) and the smaller one.
@@ -109,7 +110,8 @@ func (s shape) model(t testing.TB, seed uint64) cutTimes {
 	return w.times
 }
 
-// real cuts a cluster of real Serf nodes, at a moment that is drawn anew: nothing periodic is in step with it.
+// real cuts a cluster of real Serf nodes, at a moment that is drawn anew: nothing periodic is in step with
+// it.
 func (s shape) real(t *testing.T, seed uint64) cutTimes {
 	if s.probes {
 		return s.realProbes(t, seed)
@@ -176,7 +178,8 @@ func (s shape) real(t *testing.T, seed uint64) cutTimes {
 	return w.times
 }
 
-// realProbes cuts real nodes with their providers: what counts is their word, which Serf and their own probes have a part in.
+// realProbes cuts real nodes with their providers: what counts is their word, which Serf and their own probes
+// have a part in.
 func (s shape) realProbes(t *testing.T, seed uint64) cutTimes {
 	w := watcher{shape: s}
 	file := s.scenario(t)

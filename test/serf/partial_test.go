@@ -14,9 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Of a cut that is not clean nearly all stay up over real Serf that can all reach each other, and never two that
-// cannot. SBR_PARTIAL=N plays N seeds of each shape, with up to 20 members; -v shows the table, beside it
-// indirectly-connected: down.
+// Of a cut that is not clean nearly all stay up over real Serf that can all reach each other, and never two
+// that cannot. SBR_PARTIAL=N plays N seeds of each shape, with up to 20 members; -v shows the table, beside
+// it indirectly-connected: down.
 func TestPartialCuts_NearlyAllStayThatCan(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("plays dozens of clusters of real Serf")
@@ -116,8 +116,8 @@ func (h hour) String() string {
 		h.verdicts, h.downs, h.suspended.Seconds())
 }
 
-// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts whoever is
-// downed is started again.
+// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts
+// whoever is downed is started again.
 func playHour(t *testing.T, file string, restarts bool) (early, late hour) {
 	t.Helper()
 	const every = time.Second

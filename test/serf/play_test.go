@@ -115,8 +115,8 @@ func TestPlay_RecordsAreChecked(t *testing.T) {
 	}
 }
 
-// A pause stops what others can notice of a process and what it does itself: Serf on it suspects nobody meanwhile, and when it goes on it
-// is still there, if it was not missed for long.
+// A pause stops what others can notice of a process and what it does itself: Serf on it suspects nobody
+// meanwhile, and when it goes on it is still there, if it was not missed for long.
 func TestPlay_PausedProcessSuspectsNobody(t *testing.T) {
 	s := parse(t, "run-for: 200s\nsteps: [{at: 10s, pause: n5, for: 120s}]\ncluster: {split-brain-resolver: {stable-after: 10h, down-all-when-unstable: off}}")
 	o := play(t, s, 1, func(p *player) {

@@ -49,7 +49,8 @@ type player struct {
 	background sync.WaitGroup
 	agenda     agenda
 
-	// procs are all that were ever started. They, and the gates of nodes, are changed by the goroutine that plays alone.
+	// procs are all that were ever started. They, and the gates of nodes, are changed by the goroutine that
+	// plays alone.
 	procs []*process
 	moved time.Duration // when a view of the cluster, or a part in it, changed last, as far as sampled
 
@@ -168,7 +169,8 @@ func (p *player) report(err error) {
 	p.errs = append(p.errs, err)
 }
 
-// form brings the cluster of the file up, oldest first, and sets the clock of the file to the moment at which all know all.
+// form brings the cluster of the file up, oldest first, and sets the clock of the file to the moment at which
+// all know all.
 func (p *player) form() error {
 	for _, n := range p.nodes { // addresses, and places in partitions, also of those that start later
 		socket, err := p.net.TransportAt(n.Name, n.addr)

@@ -153,8 +153,8 @@ func (proc *process) create(conf *serf.Config) error {
 	return provider.Start(proc.ctx, s)
 }
 
-// boot is the start of a process in a running cluster: it reads the store, then it joins whoever answers and does not belong to the
-// downed, and until then it asks again every second.
+// boot is the start of a process in a running cluster: it reads the store, then it joins whoever answers and
+// does not belong to the downed, and until then it asks again every second.
 func (proc *process) boot() error {
 	conf, err := proc.prepare()
 	if err != nil {
@@ -252,7 +252,8 @@ func (proc *process) wasDowned() bool {
 	return !proc.gone && proc.downed()
 }
 
-// crash ends everything that others can notice of the process at once. What is left of it is taken down in peace.
+// crash ends everything that others can notice of the process at once. What is left of it is taken down in
+// peace.
 func (proc *process) crash() {
 	proc.mu.Lock()
 	was := proc.gone || proc.downed()

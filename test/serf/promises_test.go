@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// promises are what must hold in every run, whatever the file expects: those that the model checks, as far as they can be seen from
-// outside of a provider.
+// promises are what must hold in every run, whatever the file expects: those that the model checks, as far as
+// they can be seen from outside of a provider.
 type promises struct {
 	last   lease.Record
 	chain  map[uint64]*sbr.Verdict
@@ -38,8 +38,8 @@ func (p *player) violate(promise, format string, args ...any) {
 	}
 }
 
-// committed checks one write: a new holder comes with a new token (S3), the token grows by one, and each verdict is written by a member that
-// the last one leaves in, for members that it leaves in.
+// committed checks one write: a new holder comes with a new token (S3), the token grows by one, and each
+// verdict is written by a member that the last one leaves in, for members that it leaves in.
 func (p *player) committed(r *lease.Record) {
 	k := &p.promises
 	last := k.last
@@ -111,7 +111,8 @@ type view struct {
 	reaches map[string]bool
 }
 
-// changed reports whether the next view has lost something that this one had, or got it back: newcomers are not counted.
+// changed reports whether the next view has lost something that this one had, or got it back: newcomers are
+// not counted.
 func (v view) changed(next view) bool {
 	if v.reaches == nil {
 		return false // there was none
@@ -147,7 +148,8 @@ func (p *player) sample() {
 	}
 }
 
-// mayShow checks S4, that a verdict somebody believes in was written; and S2, that nobody goes on who knows one that leaves it out.
+// mayShow checks S4, that a verdict somebody believes in was written; and S2, that nobody goes on who knows
+// one that leaves it out.
 func (p *player) mayShow(proc *process, s *downing.Status) {
 	if s.Verdict.Token == 0 {
 		return
@@ -164,7 +166,8 @@ func (p *player) mayShow(proc *process, s *downing.Status) {
 			p.violate("S4", "%s believes that %s survives verdict %d, written were %v", proc.id, id, v.Token, v.Survivors)
 		}
 	}
-	// A paused process shows what it knew; a status is renewed only when everything was carried out that followed from it.
+	// A paused process shows what it knew; a status is renewed only when everything was carried out that
+	// followed from it.
 	if v.Standing(proc.id, proc.seen) != sbr.Out || proc.gate.paused() {
 		proc.outSince = 0
 	} else if proc.outSince++; proc.outSince > 1 {
@@ -172,7 +175,8 @@ func (p *player) mayShow(proc *process, s *downing.Status) {
 	}
 }
 
-// atTheEnd checks S1, that no two sides are up, and S2, that nobody is who was downed, and that nobody who was downed still runs.
+// atTheEnd checks S1, that no two sides are up, and S2, that nobody is who was downed, and that nobody who
+// was downed still runs.
 func (p *player) atTheEnd(up []*process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +219,8 @@ func isDone(x *process) bool {
 	}
 }
 
-// couldKnow reports whether x could have heard of the last verdict: it watches the store, or somebody it knows has.
+// couldKnow reports whether x could have heard of the last verdict: it watches the store, or somebody it
+// knows has.
 func (p *player) couldKnow(x *process, up []*process) bool {
 	token := p.promises.last.Token
 	if bool(p.s.Cluster.Rules(x.Name).LeaseMajority.Watch) && x.hurt == 0 {
@@ -226,7 +231,8 @@ func (p *player) couldKnow(x *process, up []*process) bool {
 	})
 }
 
-// strangers reports whether neither of two processes ever heard of the other: nobody can tell that they belong together.
+// strangers reports whether neither of two processes ever heard of the other: nobody can tell that they
+// belong together.
 func strangers(x, y *process) bool { return !x.met[y.id] && !y.met[x.id] }
 
 // apart reports whether two processes cannot reach each other, as far as providers can find out about it.

@@ -14,8 +14,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// links are files about links that are cut one by one, lose packets or are slow. What comes of them is a matter of chance, so shares are
-// compared: how often each set of survivors is left, and the median of how long it took.
+// links are files about links that are cut one by one, lose packets or are slow. What comes of them is a
+// matter of chance, so shares are compared: how often each set of survivors is left, and the median of how
+// long it took.
 var links = []struct{ name, file string }{
 	{"one broken link among 5", "cluster: {nodes: 5}\nsteps: [{at: 10s, cut: [n1, n4]}]"},
 	{"a bridge", "cluster: {nodes: 5}\nsteps: [{at: 10s, cut: [n1, n4]}, {at: 10s, cut: [n1, n5]}, {at: 10s, cut: [n2, n4]}, {at: 10s, cut: [n2, n5]}]"},
@@ -28,10 +29,12 @@ var links = []struct{ name, file string }{
 	{"slow", "cluster: {nodes: 5, network: {latency: 200ms, jitter: 100ms}}\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]"},
 }
 
-// always is how many of them are played always; the others, which take minutes, when SBR_CALIBRATE asks for more.
+// always is how many of them are played always; the others, which take minutes, when SBR_CALIBRATE asks for
+// more.
 const always = 2
 
-// rateRuns is how often each is played over real Serf, and four times as often in the model; SBR_CALIBRATE=5 makes fifty of it.
+// rateRuns is how often each is played over real Serf, and four times as often in the model; SBR_CALIBRATE=5
+// makes fifty of it.
 const rateRuns = 10
 
 // Files about single links come to the same in the model and over real Serf, as often.

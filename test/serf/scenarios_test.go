@@ -33,7 +33,8 @@ var timed = map[string]string{
 	"holder-crashes":   "the crash is timed to the file's detection times; with Serf's own it may come before the verdict",
 }
 
-// promisesOnly says why the expectations of a file do not hold over real Serf, where only the promises are checked then; empty: they do.
+// promisesOnly says why the expectations of a file do not hold over real Serf, where only the promises are
+// checked then; empty: they do.
 func promisesOnly(name string) string {
 	return timed[name]
 }
@@ -111,8 +112,8 @@ func seeds() uint64 {
 // row is one line of the table of TestScenarios.
 type row struct{ file, model, serf, agree, why string }
 
-// Each scenario file has the outcome over real Serf that it has in the model, or one that the file allows as well; and no promise is
-// broken there either.
+// Each scenario file has the outcome over real Serf that it has in the model, or one that the file allows as
+// well; and no promise is broken there either.
 func TestScenarios(t *testing.T) {
 	var mu sync.Mutex
 	var rows []row
@@ -230,8 +231,8 @@ func notPlayed(all map[string]*scenario.Scenario) string {
 	return text.String()
 }
 
-// Every key that a file can use is played here, or it is listed why not: a new one is not passed over. These are the keys that nothing here
-// looks at in a file that is played.
+// Every key that a file can use is played here, or it is listed why not: a new one is not passed over. These
+// are the keys that nothing here looks at in a file that is played.
 func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 	played := map[string][]string{
 		"Cluster": {"system", "nodes", "split-brain-resolver", "lease", "network", "reap-after", "settings", "singletons", "shards"},
@@ -267,9 +268,10 @@ func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 // most is more than half of the plays of a file whose expectations were not met at first.
 const most = 5
 
-// again plays such a file until one outcome has come most often. Real goroutines are scheduled by chance that no seed decides, and who comes first, or how long
-// it takes, is sometimes what only most plays come to: a file whose sides are two seconds apart has the other winner in one play of ten. Promises are not left
-// to chance: they hold in every play.
+// again plays such a file until one outcome has come most often. Real goroutines are scheduled by chance that
+// no seed decides, and who comes first, or how long it takes, is sometimes what only most plays come to: a
+// file whose sides are two seconds apart has the other winner in one play of ten. Promises are not left to
+// chance: they hold in every play.
 func again(t *testing.T, s *scenario.Scenario, seed uint64, timed bool) (met, unmet int) {
 	for unmet = 1; met < most && unmet < most; {
 		o := play(t, s, seed+1000*uint64(met+unmet))

@@ -17,9 +17,10 @@ import (
 // modelSplits is how many runs of the model stand beside each one of real Serf.
 const modelSplits = 2000
 
-// BenchmarkModelAgainstSerf measures the same file from the cut to the resolution, in one run: real Serf in virtual time, and the model,
-// whose runs up to the cut are measured as well and taken off. How much virtual time a second holds counts whole runs of the model. By
-// the clock on the wall Serf has all cores and the model one; beside other programs the time of the processor (cpu) is the better measure.
+// BenchmarkModelAgainstSerf measures the same file from the cut to the resolution, in one run: real Serf in
+// virtual time, and the model, whose runs up to the cut are measured as well and taken off. How much virtual
+// time a second holds counts whole runs of the model. By the clock on the wall Serf has all cores and the
+// model one; beside other programs the time of the processor (cpu) is the better measure.
 func BenchmarkModelAgainstSerf(b *testing.B) {
 	file := filepath.Join("..", "..", "simulator", "scenarios", "three-two.yaml")
 	data, err := os.ReadFile(file)
@@ -47,8 +48,8 @@ func BenchmarkModelAgainstSerf(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// spent is time by the clock on the wall and by the processor's, of the whole process. Both are asked of the system: package time
-// knows only virtual time in a bubble.
+// spent is time by the clock on the wall and by the processor's, of the whole process. Both are asked of the
+// system: package time knows only virtual time in a bubble.
 type spent struct{ wall, cpu time.Duration }
 
 func spentByNow(tb testing.TB) spent {
@@ -104,8 +105,8 @@ func (p *player) whenResolved(survivors []string, f func()) {
 	})
 }
 
-// timeOfModel plays the file many times in the model, up to a moment at which it is resolved, and as often up to the cut. It returns
-// what both took, and how much virtual time passed in the whole runs.
+// timeOfModel plays the file many times in the model, up to a moment at which it is resolved, and as often up
+// to the cut. It returns what both took, and how much virtual time passed in the whole runs.
 func timeOfModel(b *testing.B, s *scenario.Scenario, first uint64) (whole, toCut spent, virtual time.Duration) {
 	c := *s
 	after, err := time.ParseDuration(scenario.Judge(s, first).ResolvedAfter)

@@ -79,7 +79,8 @@ func (p *player) link(st *scenario.Step) error {
 	return errors.Join(errs...)
 }
 
-// forceLeave lets an operator remove members that Serf calls failed on a member, as soon as it does: once each.
+// forceLeave lets an operator remove members that Serf calls failed on a member, as soon as it does: once
+// each.
 func (p *player) forceLeave(st *scenario.Step) {
 	on := p.nodes
 	if st.On != nil {
@@ -99,7 +100,8 @@ func (p *player) forceLeave(st *scenario.Step) {
 	}
 }
 
-// evict looks for failed members now, and again as long as some of those that are named have not been removed.
+// evict looks for failed members now, and again as long as some of those that are named have not been
+// removed.
 func (p *player) evict(proc *process, names, removed map[string]bool) {
 	if !proc.up() {
 		return
@@ -119,8 +121,8 @@ func (p *player) evict(proc *process, names, removed map[string]bool) {
 	}
 }
 
-// operatorDown lets an operator ask a member to down another one: sbr down. It may be done, refused, or not known: what it does to the
-// cluster is for the promises and the file to say.
+// operatorDown lets an operator ask a member to down another one: sbr down. It may be done, refused, or not
+// known: what it does to the cluster is for the promises and the file to say.
 func (p *player) operatorDown(target, by *node) {
 	proc := by.proc
 	if proc == nil || !proc.up() || proc.gate.paused() {
@@ -173,7 +175,8 @@ func (p *player) boot(n *node) {
 	})
 }
 
-// hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier one.
+// hurtStore sets a fault and arranges its end. A later fault of the same node outlives the end of an earlier
+// one.
 func (p *player) hurtStore(number int, st *scenario.Step, fault func(*leasetest.Faulty)) {
 	hit := p.nodes
 	if st.Nodes != nil {

@@ -26,8 +26,8 @@ func newTopology(every memnet.Config, names []string) *topology {
 	}
 }
 
-// address is that of the n-th node, counted from 1: hosts are ordered as text, so that within a block all have the same length. It is
-// the order that package scenario documents.
+// address is that of the n-th node, counted from 1: hosts are ordered as text, so that within a block all
+// have the same length. It is the order that package scenario documents.
 func address(n int) netip.Addr {
 	block := byte(0)
 	switch {
@@ -80,8 +80,8 @@ func (t *topology) lose(share float64) error {
 	return nil
 }
 
-// link changes what becomes of what from sends to the node to. What is nil stays as it is; no loss and no latency make it a link like
-// every other one.
+// link changes what becomes of what from sends to the node to. What is nil stays as it is; no loss and no
+// latency make it a link like every other one.
 func (t *topology) link(from, to int, loss *float64, latency *time.Duration) error {
 	way := [2]int{from, to}
 	c, own := t.own[way]
@@ -115,7 +115,8 @@ func (t *topology) cutOneWay(from, to int) error {
 	return t.net.CutOneWay(t.names[from], t.names[to])
 }
 
-// apply makes the real network what is said here. Single links are cut anew: memnet forgets them with each partition.
+// apply makes the real network what is said here. Single links are cut anew: memnet forgets them with each
+// partition.
 func (t *topology) apply() error {
 	byGroup := make(map[int][]string)
 	for i, g := range t.group {

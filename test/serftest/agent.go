@@ -37,8 +37,8 @@ type Agent struct {
 	process *process.Process
 }
 
-// Start starts an agent and returns when it answers over RPC. It ends with the test; if that has failed, its output is shown. The test
-// fails when the agent does not come up.
+// Start starts an agent and returns when it answers over RPC. It ends with the test; if that has failed, its
+// output is shown. The test fails when the agent does not come up.
 func Start(tb testing.TB, o Options) *Agent {
 	tb.Helper()
 	a, err := newAgent(tb, o)
@@ -167,8 +167,8 @@ func (a *Agent) Wait(ctx context.Context) (process.Exit, error) { return a.proce
 // Alive reports whether the agent has not ended; a stopped one is alive.
 func (a *Agent) Alive() bool { return a.process.Alive() }
 
-// Restart kills the agent, if it runs, and starts it again with the same name, ports and options. change, if not nil, may change these
-// first. It returns when the agent answers; the test fails when it does not.
+// Restart kills the agent, if it runs, and starts it again with the same name, ports and options. change, if
+// not nil, may change these first. It returns when the agent answers; the test fails when it does not.
 func (a *Agent) Restart(change func(*Options)) {
 	a.tb.Helper()
 	a.process.Kill()
@@ -197,8 +197,8 @@ func (a *Agent) must(err error) {
 	}
 }
 
-// Ports are taken from below the ephemeral range: while an agent is away, an outgoing connection of anybody could take an ephemeral
-// port for its own end, and the agent could not come back.
+// Ports are taken from below the ephemeral range: while an agent is away, an outgoing connection of anybody
+// could take an ephemeral port for its own end, and the agent could not come back.
 const (
 	firstPort = 30000
 	portCount = 2000

@@ -36,8 +36,8 @@ func (f Flavour) String() string {
 // ErrNoApt is returned by Ensure where Debian's package cannot be had because apt-get or dpkg-deb is missing.
 var ErrNoApt = errors.New("serftest: Debian's serf needs apt-get and dpkg-deb; run on Debian or Ubuntu, or use the flavour of the module")
 
-// Ensure returns the path of the program, and makes or fetches it first when it is missing: some ten seconds, once. Progress is told on
-// out. The working folder must be inside the repository.
+// Ensure returns the path of the program, and makes or fetches it first when it is missing: some ten seconds,
+// once. Progress is told on out. The working folder must be inside the repository.
 func Ensure(ctx context.Context, f Flavour, out io.Writer) (string, error) {
 	root, err := buildcache.Root()
 	if err != nil {

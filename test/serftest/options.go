@@ -10,14 +10,16 @@ import (
 	"slices"
 )
 
-// Options say how an agent is started. The zero value is a lone agent of the module's flavour, named "agent", on loopback.
+// Options say how an agent is started. The zero value is a lone agent of the module's flavour, named "agent",
+// on loopback.
 type Options struct {
 	Flavour Flavour
 	// Progress is where a build reports; nil: standard error.
 	Progress io.Writer
 	// Node is the name in the cluster; empty: "agent".
 	Node string
-	// Bind is where it gossips and RPC where it takes commands, host:port. Start chooses free ports of loopback for what is empty.
+	// Bind is where it gossips and RPC where it takes commands, host:port. Start chooses free ports of
+	// loopback for what is empty.
 	Bind, RPC string
 	// Join are members to join; none that answers ends the agent.
 	Join []string
@@ -28,15 +30,16 @@ type Options struct {
 	Tags             map[string]string
 	// Profile is lan, wan or local; empty: lan.
 	Profile string
-	// Snapshot is the path of the snapshot file; empty: none. Rejoin lets it rejoin from there even if it had left.
+	// Snapshot is the path of the snapshot file; empty: none. Rejoin lets it rejoin from there even if it had
+	// left.
 	Snapshot string
 	Rejoin   bool
 	// Args are further arguments.
 	Args []string
 }
 
-// CommandLine returns the arguments of `serf` that start such an agent. What has no flag is written into a file of dir. It serves
-// those who run the agent elsewhere than on loopback.
+// CommandLine returns the arguments of `serf` that start such an agent. What has no flag is written into a
+// file of dir. It serves those who run the agent elsewhere than on loopback.
 func (o Options) CommandLine(dir string) ([]string, error) {
 	args := []string{"agent", "-node=" + o.Node, "-bind=" + o.Bind, "-rpc-addr=" + o.RPC}
 	add := func(flag, value string) {

@@ -32,7 +32,8 @@ func eventually(t *testing.T, what string, check func() bool) {
 	require.Eventually(t, check, 30*time.Second, 20*time.Millisecond, what)
 }
 
-// Two agents with keys and tags find each other; one is killed, comes back with its options, is stopped, continues, and leaves.
+// Two agents with keys and tags find each other; one is killed, comes back with its options, is stopped,
+// continues, and leaves.
 func TestAgent_Life(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		t.Parallel()

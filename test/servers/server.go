@@ -81,5 +81,6 @@ func (s *server) Start(ctx context.Context) error {
 	return s.Healthy(ctx)
 }
 
-// Kill ends the server and what it has started: a process of PostgreSQL goes on to serve its client until it notices that the first one has ended.
+// Kill ends the server and what it has started: a process of PostgreSQL goes on to serve its client until it
+// notices that the first one has ended.
 func (s *server) Kill() { s.KillAll() }

@@ -89,7 +89,8 @@ func (a *arena) elector(b *testing.B, name, owner string, ttl time.Duration, on 
 	return e
 }
 
-// requests counts what f sends for the lease of that name, or for all; writes are everything but reads and watches.
+// requests counts what f sends for the lease of that name, or for all; writes are everything but reads and
+// watches.
 func (a *arena) requests(name string, f func()) (all, writes int) {
 	before := a.proxy.Counts()
 	f()
@@ -176,8 +177,9 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 	}
 }
 
-// What the algorithm adds to the one request that nobody can do without: the medians, measured in turns on the same object. The
-// bare update is the same conditional merge patch; a PUT of the whole object, as leaderelection sends it, stands beside it.
+// What the algorithm adds to the one request that nobody can do without: the medians, measured in turns on
+// the same object. The bare update is the same conditional merge patch; a PUT of the whole object, as
+// leaderelection sends it, stands beside it.
 func BenchmarkVersus_AcquireLatency(b *testing.B) {
 	a := newArena(b)
 	l := a.lease(b, "latency", "a", lease.DefaultSettings())
@@ -302,7 +304,8 @@ func verdictFrom(base uint64) lease.Proposal {
 	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"writer"}, Down: []sbr.ID{"x"}, DecidedBy: "writer", Reason: "benchmark"}}
 }
 
-// From the last sign of life of a holder that crashes until another one holds the lease, over the time-to-live. The medians of five.
+// From the last sign of life of a holder that crashes until another one holds the lease, over the
+// time-to-live. The medians of five.
 func BenchmarkVersus_TakeoverAfterACrash(b *testing.B) {
 	a := newArena(b)
 	const ttl, samples = 4 * time.Second, 5

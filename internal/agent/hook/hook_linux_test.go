@@ -148,7 +148,8 @@ func TestRun_TheFileChanged(t *testing.T) {
 	}
 }
 
-// A command that hangs is ended with its children, also with one that does not listen to SIGTERM and holds no output.
+// A command that hangs is ended with its children, also with one that does not listen to SIGTERM and holds no
+// output.
 func TestRun_ChildrenAreEnded(t *testing.T) {
 	dir := t.TempDir()
 	r, _ := start(t, Options{OnDown: append(script(t, `
@@ -175,7 +176,8 @@ func TestRun_ChildrenHaveASecond(t *testing.T) {
 	appears(t, filepath.Join(dir, "cleaned"))
 }
 
-// A command that leaves a process behind, with its output open, is done when it ends itself; what it left lives on.
+// A command that leaves a process behind, with its output open, is done when it ends itself; what it left
+// lives on.
 func TestRun_LeavesAProcessBehind(t *testing.T) {
 	dir := t.TempDir()
 	r, j := start(t, Options{OnDown: append(script(t, `sleep 1000 & echo $! >"$1/pid"; exit 0`), dir)})

@@ -57,8 +57,8 @@ func start(t *testing.T, o Options) (*Runner, *journal) {
 	return r, j
 }
 
-// script writes an executable shell script. Nothing is started meanwhile: a process that is being started would hold the file open for
-// writing for a moment, and it could not be executed then.
+// script writes an executable shell script. Nothing is started meanwhile: a process that is being started
+// would hold the file open for writing for a moment, and it could not be executed then.
 func script(t *testing.T, text string) []string {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -18,7 +18,8 @@ type Options struct {
 	OnSuspend, OnResume, OnDown []string
 	// Timeout is how long each run may take. Must be positive.
 	Timeout time.Duration
-	// PIDFile is the path of a file that holds the pid of the process to signal when this member is down. Empty: none.
+	// PIDFile is the path of a file that holds the pid of the process to signal when this member is down.
+	// Empty: none.
 	PIDFile string
 	// Signal is what it gets, by name. It means nothing without PIDFile.
 	Signal string
@@ -26,8 +27,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that nobody knows. The names are
-// those of sbr.yaml.
+// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that
+// nobody knows. The names are those of sbr.yaml.
 func (o Options) Validate() error {
 	_, _, err := o.resolve()
 	return err
@@ -94,8 +95,9 @@ const (
 	down    event = "down"
 )
 
-// Facts are what a command is told. Every field may be empty. Texts may come from other members: in the environment control characters
-// become blanks, and what is longer than 8 KiB is cut; in the JSON object they are whole.
+// Facts are what a command is told. Every field may be empty. Texts may come from other members: in the
+// environment control characters become blanks, and what is longer than 8 KiB is cut; in the JSON object they
+// are whole.
 type Facts struct {
 	// System names the cluster, Member this member, Incarnation this start of it.
 	System      string `json:"system"`
@@ -168,8 +170,8 @@ func environment(input []byte) []string {
 // maxValue bounds one variable: the kernel refuses to start a command with one of 128 KiB.
 const maxValue = 8 << 10
 
-// passable makes a text fit for the environment. Some of it came from other members: a zero byte or too long a text would keep the
-// command from starting, a line break would look like a variable of its own.
+// passable makes a text fit for the environment. Some of it came from other members: a zero byte or too long
+// a text would keep the command from starting, a line break would look like a variable of its own.
 func passable(s string) string {
 	if len(s) > maxValue {
 		s = s[:maxValue]

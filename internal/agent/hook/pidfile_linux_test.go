@@ -80,7 +80,8 @@ func TestSignal_BlanksAroundThePID(t *testing.T) {
 	require.Equal(t, 4242, pid)
 }
 
-// FuzzParsePID: what is accepted is a positive number that some process other than init and this one may have.
+// FuzzParsePID: what is accepted is a positive number that some process other than init and this one may
+// have.
 func FuzzParsePID(f *testing.F) {
 	for _, seed := range []string{"", "1", "4242\n", "-1", " 7 ", "99999999999999999999"} {
 		f.Add([]byte(seed))

@@ -24,8 +24,8 @@ func endGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// killGroup kills at that moment what is left of the group of a command that has ended. The number of a group is not given away as long as
-// it has processes.
+// killGroup kills at that moment what is left of the group of a command that has ended. The number of a group
+// is not given away as long as it has processes.
 func killGroup(cmd *exec.Cmd, at time.Time) {
 	group := -cmd.Process.Pid
 	for unix.Kill(group, 0) == nil && time.Now().Before(at) {

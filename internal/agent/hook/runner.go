@@ -107,9 +107,10 @@ func (r *Runner) take() *change {
 	return c
 }
 
-// Down runs on-down and signals the process of the pid file, at the same time. It returns when both are done, at the latest after
-// Options.Timeout or when ctx ends: then a run is being ended in the background, which Close waits for. Only the first call does
-// anything. A ctx that has ended already leaves no time for the command; the signal is sent all the same.
+// Down runs on-down and signals the process of the pid file, at the same time. It returns when both are done,
+// at the latest after Options.Timeout or when ctx ends: then a run is being ended in the background, which
+// Close waits for. Only the first call does anything. A ctx that has ended already leaves no time for the
+// command; the signal is sent all the same.
 func (r *Runner) Down(ctx context.Context, f Facts) {
 	ctx, cancel := patience.WithTimeout(ctx, r.opt.Timeout, errTimeout)
 	defer cancel()
@@ -121,7 +122,8 @@ func (r *Runner) Down(ctx context.Context, f Facts) {
 	}
 }
 
-// down starts what Down waits for: the command ends with ctx or with the Runner. Nil: there is nothing to wait for.
+// down starts what Down waits for: the command ends with ctx or with the Runner. Nil: there is nothing to
+// wait for.
 func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +146,8 @@ func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	return done
 }
 
-// Close ends everything that still runs and waits for it, up to a few seconds. It may be called more than once.
+// Close ends everything that still runs and waits for it, up to a few seconds. It may be called more than
+// once.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -153,7 +156,8 @@ func (r *Runner) Close() {
 	sleep.Within(time.After(2*killAfter+time.Second), r.runs.Wait)
 }
 
-// killAfter is how long a command that was told to end may take, and how long its output is read after its end.
+// killAfter is how long a command that was told to end may take, and how long its output is read after its
+// end.
 const killAfter = time.Second
 
 // run runs the command of an event, if there is one, and logs how it went.

@@ -61,7 +61,8 @@ func TestConnectionLost_WhatWasLeftIsHandedOver(t *testing.T) {
 	})
 }
 
-// The program's side is gone and does not come back: nothing starts elsewhere before its program must have ended.
+// The program's side is gone and does not come back: nothing starts elsewhere before its program must have
+// ended.
 func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
 		x, err := c.agents["n1"].post(nil, hello("backup", "dies", 4711))
@@ -80,7 +81,8 @@ func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 	})
 }
 
-// The program's side stands still, so that its supervisor alone looks after the program: until the time is over that was promised.
+// The program's side stands still, so that its supervisor alone looks after the program: until the time is
+// over that was promised.
 func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 	stores := leasetest.NewMemory()
 	with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {
@@ -104,7 +106,8 @@ func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 	})
 }
 
-// A program that does not end holds the singleton for as long as it is attached: nobody can know that it is over.
+// A program that does not end holds the singleton for as long as it is attached: nobody can know that it is
+// over.
 func TestNeverEnds_NothingStartsElsewhere(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
 		x, err := c.agents["n1"].post(nil, hello("backup", "stubborn", 4711))
@@ -331,7 +334,8 @@ func TestOnce_LeavesWhenItRunsElsewhere(t *testing.T) {
 	})
 }
 
-// Two processes of one machine wait for each other, also where their agent was started again and knows nothing of the first.
+// Two processes of one machine wait for each other, also where their agent was started again and knows
+// nothing of the first.
 func TestLock_OneProcessAtATime(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		lock := t.TempDir() + "/lock"

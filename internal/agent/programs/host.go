@@ -21,7 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// MaxPrograms is how many may be attached. Their names travel in a tag of the node, which may have no room for so many: Serf allows 512 bytes for all tags.
+// MaxPrograms is how many may be attached. Their names travel in a tag of the node, which may have no room
+// for so many: Serf allows 512 bytes for all tags.
 const MaxPrograms = 32
 
 // margin is for whatever takes time between the end of a connection and the end of the program.
@@ -31,7 +32,8 @@ const margin = 5 * time.Second
 type Options struct {
 	// Cluster is this member's place.
 	Cluster singleton.Cluster
-	// Configure returns the rules of the singleton called name. Name, Run, Endpoint, StopTimeout and Logger are set by the Host.
+	// Configure returns the rules of the singleton called name. Name, Run, Endpoint, StopTimeout and Logger
+	// are set by the Host.
 	Configure func(name string) (singleton.Config, error)
 	// Waiting says why no program can be attached yet; empty: it can.
 	Waiting func() string
@@ -71,7 +73,8 @@ func refuse(status int, again bool, format string, args ...any) error {
 	return &refusal{status: status, again: again, text: fmt.Sprintf(format, args...)}
 }
 
-// enter makes a slot for a program, or says why not. A program that comes back ends the slot that it had before.
+// enter makes a slot for a program, or says why not. A program that comes back ends the slot that it had
+// before.
 func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, error) {
 	if what := h.opt.Waiting(); what != "" {
 		return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
@@ -93,7 +96,8 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 	}
 }
 
-// armed waits until this member takes part. Before that it can run nothing, and others would wait for it: an agent that was restarted may be the oldest.
+// armed waits until this member takes part. Before that it can run nothing, and others would wait for it: an
+// agent that was restarted may be the oldest.
 func (h *Host) armed(ctx context.Context) error {
 	if !drive.Await(ctx, h.opt.Cluster, func(p downing.Peers) bool { return p.Self == "" || p.State != sbr.StateArming }) {
 		return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
@@ -191,8 +195,9 @@ func (h *Host) all() []*slot {
 	return slices.SortedFunc(maps.Values(h.slots), func(a, b *slot) int { return cmp.Compare(a.attach.Singleton, b.attach.Singleton) })
 }
 
-// Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs are stopped at once; it then waits for as long
-// as they may take, and no longer. No program is attached from now on.
+// Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs
+// are stopped at once; it then waits for as long as they may take, and no longer. No program is attached from
+// now on.
 func (h *Host) Leave(ctx context.Context) {
 	h.mu.Lock()
 	h.leaving = true
@@ -212,7 +217,8 @@ func (h *Host) Patience() (d time.Duration) {
 	return d
 }
 
-// Close ends all connections; their programs are stopped by that. It waits, no longer than ctx lasts, until what may be left of them has ended.
+// Close ends all connections; their programs are stopped by that. It waits, no longer than ctx lasts, until
+// what may be left of them has ended.
 func (h *Host) Close(ctx context.Context) {
 	h.mu.Lock()
 	h.leaving = true

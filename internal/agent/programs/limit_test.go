@@ -125,7 +125,8 @@ func (s *tagged) Follow(f func()) (stop func()) {
 	return s.Cluster.Follow(f)
 }
 
-// A run waits for its program, so that one does not wait for the tags. Where they cannot be set after all it ends again.
+// A run waits for its program, so that one does not wait for the tags. Where they cannot be set after all it
+// ends again.
 func TestLimit_BySlowTags(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		member := &tagged{Cluster: c.Member("n1").Provider}

@@ -39,7 +39,8 @@ func TestAttach_StartsTheProgramAndTellsItTheFacts(t *testing.T) {
 	})
 }
 
-// The agent leaves: the program on the other member starts where this one has stopped, with its state and a larger token.
+// The agent leaves: the program on the other member starts where this one has stopped, with its state and a
+// larger token.
 func TestLeave_HandsOverWithState(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
 		first := c.starts("n1")
@@ -74,7 +75,8 @@ func TestDetach_HandsOverBeforeTheProgramIsStopped(t *testing.T) {
 	})
 }
 
-// `sbr run` gets a signal while it waits, when its agent has asked the program on another member to end already: it runs it, and hands it over.
+// `sbr run` gets a signal while it waits, when its agent has asked the program on another member to end
+// already: it runs it, and hands it over.
 func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
 	eachWay(t, 3, clustertest.Options{}, func(t *testing.T, c *crew) {
 		first := c.starts("n1")

@@ -49,7 +49,8 @@ func newSession(w http.ResponseWriter, r *http.Request) *session {
 	return s
 }
 
-// send says something, unless the program does not read. It never blocks. What is sent behind a Bye is not said.
+// send says something, unless the program does not read. It never blocks. What is sent behind a Bye is not
+// said.
 func (s *session) send(m attach.FromAgent) {
 	select {
 	case s.out <- m:
@@ -124,7 +125,8 @@ func (s *session) write() {
 	}
 }
 
-// watch ends a session that is silent, counted while this process runs: a ticker does not make up for ticks that nobody took.
+// watch ends a session that is silent, counted while this process runs: a ticker does not make up for ticks
+// that nobody took.
 func (s *session) watch() {
 	tick := time.NewTicker(attach.PingEvery)
 	defer tick.Stop()

@@ -45,8 +45,9 @@ type run struct {
 	ended  chan attach.Ended
 }
 
-// attend starts the manager, and looks after everything until nothing is left. ctx bounds the start. It returns when that is done, or when the first run has begun:
-// that one waits for its program, and the tags of the node take their time.
+// attend starts the manager, and looks after everything until nothing is left. ctx bounds the start. It
+// returns when that is done, or when the first run has begun: that one waits for its program, and the tags of
+// the node take their time.
 func (s *slot) attend(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(s.session.ctx, startTime)
 	started := make(chan error, 1)
@@ -174,7 +175,8 @@ func (s *slot) begin(r *singleton.Run) *run {
 	return s.now
 }
 
-// promise is for how long the run is certain from now on. s.mu is held until that is sent, so that what is sent later was looked at later.
+// promise is for how long the run is certain from now on. s.mu is held until that is sent, so that what is
+// sent later was looked at later.
 func (s *slot) promise() attach.Duration {
 	at, ok := s.now.of.Until()
 	if !ok {
@@ -261,8 +263,9 @@ func (s *slot) finish() {
 	s.now = nil
 }
 
-// mayLast is how long something of the program may be left once its side is gone. Who closes the connection, or dies, stops it within its
-// stop-timeout. Who says nothing may stand still: then the supervisor ends it when the promised time is over.
+// mayLast is how long something of the program may be left once its side is gone. Who closes the connection,
+// or dies, stops it within its stop-timeout. Who says nothing may stand still: then the supervisor ends it
+// when the promised time is over.
 func (s *slot) mayLast() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -270,7 +270,8 @@ func TestHandler_Disabled(t *testing.T) {
 	require.Contains(t, scrape(t, tel, "application/openmetrics-text"), "# EOF")
 }
 
-// A collector that accepts and never answers holds Shutdown up for as long as its bound, and what goes wrong is a line in the log.
+// A collector that accepts and never answers holds Shutdown up for as long as its bound, and what goes wrong
+// is a line in the log.
 func TestShutdown_Bounded(t *testing.T) {
 	unset(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -66,7 +66,8 @@ func parse(t testing.TB, text string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// afterASplit is what the agents of three Serf nodes serve after n3 was cut off and downed, and the others were healed.
+// afterASplit is what the agents of three Serf nodes serve after n3 was cut off and downed, and the others
+// were healed.
 func afterASplit(t *testing.T) (pages []string) {
 	unset(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +135,8 @@ type metric struct {
 	labels     map[string][]string
 }
 
-// docs/metrics.md is made of what is served after a split: names, types, labels with their values, and what they mean.
+// docs/metrics.md is made of what is served after a split: names, types, labels with their values, and what
+// they mean.
 func isDocumented(t *testing.T, pages []string) {
 	served := make(map[string]metric)
 	for _, text := range pages {

@@ -45,7 +45,8 @@ type Telemetry struct {
 	Meter metric.MeterProvider
 	// Tracer takes traces. It records nothing unless they are sent somewhere.
 	Tracer trace.TracerProvider
-	// Handler answers /metrics in the formats that Prometheus reads. It works after Shutdown as well, for what the process tells.
+	// Handler answers /metrics in the formats that Prometheus reads. It works after Shutdown as well, for
+	// what the process tells.
 	Handler http.Handler
 
 	stops []func(context.Context) error
@@ -73,7 +74,8 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The names are those of old Prometheus servers as well; the library's name and version would be on every series, and are in sbr_build_info.
+	// The names are those of old Prometheus servers as well; the library's name and version would be on every
+	// series, and are in sbr_build_info.
 	reader, err := otelprom.New(otelprom.WithRegisterer(ours), otelprom.WithoutScopeInfo(),
 		otelprom.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
 	if err != nil {
@@ -106,8 +108,8 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 // shutdownWithin bounds Shutdown where ctx does not.
 const shutdownWithin = 5 * time.Second
 
-// Shutdown sends what has not been sent and ends everything that New started. It returns when ctx ends at the latest, and after five
-// seconds. The second call waits for the first and returns the same.
+// Shutdown sends what has not been sent and ends everything that New started. It returns when ctx ends at the
+// latest, and after five seconds. The second call waits for the first and returns the same.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	t.once.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, shutdownWithin)

@@ -74,7 +74,8 @@ func (t *token) admits(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// credential is the token in the Authorization header: that of Bearer, or the password of Basic. Two headers are none.
+// credential is the token in the Authorization header: that of Bearer, or the password of Basic. Two headers
+// are none.
 func credential(headers []string) (secret string, ok bool) {
 	if len(headers) != 1 {
 		return "", false
@@ -94,7 +95,8 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// certificate is read for each connection, so that a renewal needs no restart. It stays the last good one if the files do not fit.
+// certificate is read for each connection, so that a renewal needs no restart. It stays the last good one if
+// the files do not fit.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger

@@ -1,4 +1,5 @@
-// Package web is what the agent serves over HTTP: the status page and its feed, the status as JSON, the health and the metrics.
+// Package web is what the agent serves over HTTP: the status page and its feed, the status as JSON, the
+// health and the metrics.
 //
 //	s, err := web.New(web.Options{Listen: "127.0.0.1:7380", Source: agent, Metrics: metrics})
 //	err = s.Serve(ctx) // until ctx ends
@@ -14,14 +15,17 @@
 //
 // # Guarantees
 //
-//   - Nothing can be changed over HTTP but at /run and /down, and not by a web page; every other path answers GET and HEAD, everything else
-//     is refused with 405. /down refuses everybody where the address is no loopback and there is no token.
-//   - With a token, nobody without it gets anything but /healthz/live and /healthz/ready. A token file that cannot be read lets nobody in.
-//   - The page asks for nothing but itself and /events; its content security policy forbids the rest. Names come from other members and are
-//     text on the page, never markup or script.
-//   - Beside a loopback address only requests to a loopback host are answered, so that no web site can read the page through a name of its own
-//     (DNS rebinding).
-//   - What a client can hold is bounded: connections, feeds, the time for each step. A client that reads slowly misses states, it delays nobody.
+//   - Nothing can be changed over HTTP but at /run and /down, and not by a web page; every other path answers
+//     GET and HEAD, everything else is refused with 405. /down refuses everybody where the address is no
+//     loopback and there is no token.
+//   - With a token, nobody without it gets anything but /healthz/live and /healthz/ready. A token file that
+//     cannot be read lets nobody in.
+//   - The page asks for nothing but itself and /events; its content security policy forbids the rest. Names
+//     come from other members and are text on the page, never markup or script.
+//   - Beside a loopback address only requests to a loopback host are answered, so that no web site can read
+//     the page through a name of its own (DNS rebinding).
+//   - What a client can hold is bounded: connections, feeds, the time for each step. A client that reads
+//     slowly misses states, it delays nobody.
 //   - While nobody watches, nothing runs but the listener.
 //
 // # Non-guarantees

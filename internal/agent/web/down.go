@@ -29,7 +29,8 @@ type DownRequest struct {
 	Reason string `json:"reason"`
 }
 
-// DownAnswer is what POST /down answers: with 200 where the member is downed, with 409 where nothing was decided, with 504 where nobody knows.
+// DownAnswer is what POST /down answers: with 200 where the member is downed, with 409 where nothing was
+// decided, with 504 where nobody knows.
 type DownAnswer struct {
 	Outcome string `json:"outcome"`
 	// Message says why the member is not downed, or may not be.
@@ -39,8 +40,8 @@ type DownAnswer struct {
 // maxDownRequest bounds the body of a request.
 const maxDownRequest = 4 << 10
 
-// down answers once the resolver has decided, however long that takes: it has a deadline of its own. open says that anybody who reaches this
-// address could ask: then nobody may.
+// down answers once the resolver has decided, however long that takes: it has a deadline of its own. open
+// says that anybody who reaches this address could ask: then nobody may.
 func (s *Server) down(down func(ctx context.Context, member, reason string) error, open bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); {

@@ -65,7 +65,8 @@ func TestDown(t *testing.T) {
 	require.Equal(t, "POST", h.Get("Allow"))
 }
 
-// Where others than this machine reach the address, a token is needed: without one configured nobody downs anybody.
+// Where others than this machine reach the address, a token is needed: without one configured nobody downs
+// anybody.
 func TestDown_Token(t *testing.T) {
 	noLeaks(t)
 	const n4 = `{"member": "n4"}`

@@ -25,7 +25,8 @@ const (
 	retryTime = 2 * time.Second        // what a client is told to wait before it comes back
 )
 
-// feed is what all clients of /events share: the newest state, encoded once. Whoever needs it renews it; nothing runs by itself.
+// feed is what all clients of /events share: the newest state, encoded once. Whoever needs it renews it;
+// nothing runs by itself.
 type feed struct {
 	source Source
 	// boot tells this process from the one before it: ids of entries begin anew.
@@ -109,7 +110,8 @@ func (f *feed) occurrence(e *Entry) occurrence {
 	}
 }
 
-// parseEventID reads the id that a client has seen last; anything that is not one of this process counts as nothing seen.
+// parseEventID reads the id that a client has seen last; anything that is not one of this process counts as
+// nothing seen.
 func (f *feed) parseEventID(id string) (seen uint64) {
 	boot, n, _ := strings.Cut(id, "-")
 	seen, err := strconv.ParseUint(n, 10, 64)
@@ -119,8 +121,9 @@ func (f *feed) parseEventID(id string) (seen uint64) {
 	return seen
 }
 
-// events is a feed: the whole state whenever it has changed, and what has happened since the client's last event. A client that does not keep
-// up misses states, never the newest; what is kept for it is a number and the one event that is being written.
+// events is a feed: the whole state whenever it has changed, and what has happened since the client's last
+// event. A client that does not keep up misses states, never the newest; what is kept for it is a number and
+// the one event that is being written.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

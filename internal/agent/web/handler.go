@@ -30,8 +30,9 @@ var headers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store",
 }
 
-// handler puts the paths behind what every request has to pass: nothing is changed but at the paths that are for it; a loopback address has
-// no other name (a web site whose name leads here could read the answers); and the token, where there is one.
+// handler puts the paths behind what every request has to pass: nothing is changed but at the paths that are
+// for it; a loopback address has no other name (a web site whose name leads here could read the answers); and
+// the token, where there is one.
 func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	routes := map[string]route{
 		"/":           {Handler: http.HandlerFunc(s.page)},

@@ -30,7 +30,8 @@ var script string
 // The page as it is for everybody, before and after the state that it is given to draw first.
 var pageHead, pageTail, _ = strings.Cut(strings.NewReplacer("STYLE", style, "WORDS", words, "SCRIPT", script).Replace(pageText), "FIRST")
 
-// policy lets the page load nothing but its feed, run nothing but its own scripts, and turn no text into markup.
+// policy lets the page load nothing but its feed, run nothing but its own scripts, and turn no text into
+// markup.
 var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash(style) + "; script-src " + hash(words) + " " + hash(script) +
 	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -39,7 +40,8 @@ func hash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// page is given the state and the history with it: they are drawn before the feed says anything, and where the feed refuses the page.
+// page is given the state and the history with it: they are drawn before the feed says anything, and where
+// the feed refuses the page.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	first := struct {
 		State       state        `json:"state"`

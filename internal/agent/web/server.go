@@ -37,8 +37,9 @@ type Server struct {
 	end    sync.Once
 }
 
-// New listens, and serves nothing yet. It fails when the address cannot be had, or the certificate or the token
-// cannot be read; each error is for an operator and says what to do. It warns of settings that open the page to others than those it is meant for.
+// New listens, and serves nothing yet. It fails when the address cannot be had, or the certificate or the
+// token cannot be read; each error is for an operator and says what to do. It warns of settings that open the
+// page to others than those it is meant for.
 func New(o Options) (*Server, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	s := &Server{log: o.Logger, feed: newFeed(o.Source), ending: make(chan struct{})}
@@ -102,8 +103,8 @@ func (s *Server) warn(guard *token) {
 // Addr is the address that is listened on, with the port that was taken for port 0.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
-// Serve serves until ctx ends or Shutdown is called, and returns nil then. It returns an error when the listener breaks.
-// Call it once.
+// Serve serves until ctx ends or Shutdown is called, and returns nil then. It returns an error when the
+// listener breaks. Call it once.
 func (s *Server) Serve(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -129,8 +130,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("http: %s is no longer served: %w", s.Addr(), err)
 }
 
-// Shutdown ends the server: feeds get the last state, requests that run may finish until ctx ends, then they are cut off and the error is that
-// of ctx. It also ends a server that never served.
+// Shutdown ends the server: feeds get the last state, requests that run may finish until ctx ends, then they
+// are cut off and the error is that of ctx. It also ends a server that never served.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.end.Do(func() { close(s.ending) })
 	err := s.http.Shutdown(ctx)
@@ -147,7 +148,8 @@ type Options struct {
 	Listen string
 	// TLSCert and TLSKey are PEM files: both or none. They are read again when they change.
 	TLSCert, TLSKey string
-	// TokenFile holds the token that every request but those for the health must bring. It is read anew for each request. Empty: everybody is let in.
+	// TokenFile holds the token that every request but those for the health must bring. It is read anew for
+	// each request. Empty: everybody is let in.
 	TokenFile string
 	// Source is what is shown, Singletons what /singletons shows.
 	Source     Source

@@ -8,8 +8,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
-// Source is what the server shows. Its methods are called from several goroutines, each at most a few times a second for all feeds together
-// and once for each other request. They must not block.
+// Source is what the server shows. Its methods are called from several goroutines, each at most a few times a
+// second for all feeds together and once for each other request. They must not block.
 type Source interface {
 	// Status is what the member sees now.
 	Status() downing.Status
@@ -17,7 +17,8 @@ type Source interface {
 	Health() Health
 	// Config is what is in effect.
 	Config() Config
-	// Journal returns the newest entries, oldest first. Their ids grow by at least one from entry to entry. A Journal does this.
+	// Journal returns the newest entries, oldest first. Their ids grow by at least one from entry to entry. A
+	// Journal does this.
 	Journal() []Entry
 }
 
@@ -47,7 +48,8 @@ type Config struct {
 	Warnings []string `json:"warnings"`
 }
 
-// What a Journal keeps: the newest entries of any kind, and of verdicts more, because a noisy night must not push out what it was about.
+// What a Journal keeps: the newest entries of any kind, and of verdicts more, because a noisy night must not
+// push out what it was about.
 const (
 	keepEntries  = 200
 	keepVerdicts = 50
@@ -60,8 +62,8 @@ type Entry struct {
 	downing.Occurrence
 }
 
-// Journal keeps the newest occurrences: the last 200, and the last 50 verdicts. The zero value is empty and ready to use.
-// It may be used from several goroutines.
+// Journal keeps the newest occurrences: the last 200, and the last 50 verdicts. The zero value is empty and
+// ready to use. It may be used from several goroutines.
 type Journal struct {
 	mu       sync.Mutex
 	last     uint64

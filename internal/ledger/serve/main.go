@@ -56,7 +56,8 @@ func serve(ctx context.Context, address, file string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// Without time-outs: tests want to see what becomes of a writer that was paused in the middle of its request.
+	// Without time-outs: tests want to see what becomes of a writer that was paused in the middle of its
+	// request.
 	server := &http.Server{Handler: l}
 	unhook := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer unhook()

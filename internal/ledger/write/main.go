@@ -1,10 +1,11 @@
-// Command write is a run that works: it writes to a ledger every 10 ms until INT or TERM, with a start before and a stop after, and is
-// meant to be started by `sbr run`.
+// Command write is a run that works: it writes to a ledger every 10 ms until INT or TERM, with a start before
+// and a stop after, and is meant to be started by `sbr run`.
 //
 //	write --ledger URL [--resource NAME] [--member NAME] [--every 10ms]
 //
-// The token comes from SBR_TOKEN. What is not given comes from the environment: LEDGER_URL; SBR_SINGLETON, else SBR_LEASE; SBR_MEMBER, else
-// SBR_HOLDER, else the name of the host. Refused attempts do not end it: what is measured is who tries. At the end it prints what it counted.
+// The token comes from SBR_TOKEN. What is not given comes from the environment: LEDGER_URL; SBR_SINGLETON,
+// else SBR_LEASE; SBR_MEMBER, else SBR_HOLDER, else the name of the host. Refused attempts do not end it:
+// what is measured is who tries. At the end it prints what it counted.
 package main
 
 import (

@@ -13,17 +13,20 @@ import (
 type Config struct {
 	// Rules are those of the hosts. UseLease: the lease of a shard decides where a member stays silent.
 	slot.Rules
-	// Term is the fencing token of the singleton's run that this machine is. Required, at most message.MaxTerm.
+	// Term is the fencing token of the singleton's run that this machine is. Required, at most
+	// message.MaxTerm.
 	Term uint64
 	// Allocator says what belongs where, and how much may move at once. Required; its shards are the type's.
 	Allocator Allocator
 	// Digest is message.Digest of their list.
 	Digest uint64
-	// AuditInterval is the pause between two questions to all members what they run, in case that something was missed.
+	// AuditInterval is the pause between two questions to all members what they run, in case that something
+	// was missed.
 	AuditInterval time.Duration
 }
 
-// Allocator says where shards belong: *allocation.Allocator does. It says the same whenever it is asked the same.
+// Allocator says where shards belong: *allocation.Allocator does. It says the same whenever it is asked the
+// same.
 type Allocator interface {
 	// Shards returns the names of the shards, in order.
 	Shards() []string
@@ -37,7 +40,8 @@ func DefaultConfig() Config { return Config{Rules: slot.DefaultRules(), AuditInt
 // planPause is between two plans: members answer one after the other.
 const planPause = 20 * time.Millisecond
 
-// Machine is the coordinator of one type's shards, for one run of its singleton. It is not safe for concurrent use.
+// Machine is the coordinator of one type's shards, for one run of its singleton. It is not safe for
+// concurrent use.
 type Machine struct {
 	slot.Base
 	cfg   Config
@@ -102,7 +106,8 @@ func New(cfg Config, now time.Duration) *Machine {
 	return m
 }
 
-// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next
+// call.
 func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	m.Begin(now)
 	if m.over {
@@ -120,7 +125,8 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	return m.Effects()
 }
 
-// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest
+// view.
 func (m *Machine) Tick(now time.Duration) []slot.Effect {
 	m.Begin(now)
 	if m.over {
@@ -178,7 +184,8 @@ func (m *Machine) resign(term uint64, why string) {
 	}
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing
+// is pending.
 func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	if m.over || m.View.Peers == nil {
 		return 0, false

@@ -17,7 +17,8 @@ type member struct {
 	// until is when its margin is over; 0: it is there.
 	until time.Duration
 
-	// known: what it runs is known. serves: it takes orders. foreign: it has another list of shards. leaving, as it says itself.
+	// known: what it runs is known. serves: it takes orders. foreign: it has another list of shards. leaving,
+	// as it says itself.
 	known, serves, foreign, leaving bool
 	// passed: it is silent, and its leases decide.
 	passed bool
@@ -33,7 +34,8 @@ type member struct {
 
 func (w *member) gone() bool { return w.until > 0 }
 
-// toAsk reports whether the member has to be asked what it runs. One that is no candidate for anything is asked once.
+// toAsk reports whether the member has to be asked what it runs. One that is no candidate for anything is
+// asked once.
 func (w *member) toAsk() bool {
 	return !w.gone() && !w.peer.Unreachable && !w.passed && (!w.known || w.peer.Candidate && !w.serves && !w.foreign || w.cursor > 0)
 }
@@ -223,7 +225,8 @@ func (m *Machine) ask(to sbr.ID, q message.Message) {
 	m.Emit(slot.Ask[message.Message]{To: to, Message: q})
 }
 
-// unanswered counts a question before it is asked again. A member that stays silent is said loudly; with leases it is then passed over.
+// unanswered counts a question before it is asked again. A member that stays silent is said loudly; with
+// leases it is then passed over.
 func (m *Machine) unanswered(w *member) {
 	w.silent++
 	if w.silent <= 1 || (w.silent-1)%m.cfg.NumberOfRetries != 0 {

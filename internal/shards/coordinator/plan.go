@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// mend orders what has to be ordered whatever the plan says: moves that another coordinator has begun, or that lost their member on the way; and shards
-// to which more members have a claim than a move has.
+// mend orders what has to be ordered whatever the plan says: moves that another coordinator has begun, or
+// that lost their member on the way; and shards to which more members have a claim than a move has.
 func (m *Machine) mend() {
 	for s := range m.shards {
 		h := &m.shards[s]
@@ -36,7 +36,8 @@ func (m *Machine) mend() {
 	}
 }
 
-// lostOnTheWay orders anew where the member that had to hand over is not in the way any more, but has not told the new one.
+// lostOnTheWay orders anew where the member that had to hand over is not in the way any more, but has not
+// told the new one.
 func (m *Machine) lostOnTheWay(s int) {
 	h := &m.shards[s]
 	o := h.order
@@ -68,7 +69,8 @@ func (m *Machine) conflict(s, keep int) {
 // had reports whether the claim is that of a member that runs the shard, or did.
 func (c *claim) had() bool { return c.phase == slot.Active || c.phase == slot.Stopping }
 
-// keeper is the claim that the others give way to: the newest. Whoever got a later order began after all before had ended, or waits for that.
+// keeper is the claim that the others give way to: the newest. Whoever got a later order began after all
+// before had ended, or waits for that.
 func (h *shard) keeper() (best int) {
 	for i := range h.claims {
 		if h.claims[i].newest() > h.claims[best].newest() {
@@ -230,7 +232,8 @@ func (m *Machine) repeat() {
 	m.fresh = slices.Compact(slices.Sorted(slices.Values(append(m.fresh, again...))))
 }
 
-// overdue says loudly that an order is not carried out. Where the new member is what is in the way, another is looked for: this one has to give it up first.
+// overdue says loudly that an order is not carried out. Where the new member is what is in the way, another
+// is looked for: this one has to give it up first.
 func (m *Machine) overdue(s int) {
 	h := &m.shards[s]
 	o := &h.order

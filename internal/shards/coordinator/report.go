@@ -119,7 +119,8 @@ func (m *Machine) absent(w *member, from, to int) {
 	}
 }
 
-// stranger takes in a member with another list of shards. It has to stop what it runs: shards of both lists may have the same names.
+// stranger takes in a member with another list of shards. It has to stop what it runs: shards of both lists
+// may have the same names.
 func (m *Machine) stranger(w *member, a *message.Message) {
 	if !w.foreign {
 		w.foreign = true

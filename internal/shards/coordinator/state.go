@@ -7,7 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/shards/message"
 )
 
-// Clone returns an independent copy, for model checkers that try several continuations of one state. The allocator is shared: it does not change.
+// Clone returns an independent copy, for model checkers that try several continuations of one state. The
+// allocator is shared: it does not change.
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.Base = m.Base.Clone()
@@ -20,7 +21,8 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// AppendState writes everything that decides how the machine will behave. Times are relative to the last call.
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last
+// call.
 func (m *Machine) AppendState(c message.Writer) {
 	c.Flags(m.over, m.recovered, m.dirty)
 	for _, t := range []time.Duration{m.waitUntil, m.planAt, m.repeatAt, m.auditAt} {

@@ -16,7 +16,8 @@ type asking struct {
 	at time.Duration
 }
 
-// begging is the newest question of another member that wants shards of this one; what it has asked before is in it as well.
+// begging is the newest question of another member that wants shards of this one; what it has asked before is
+// in it as well.
 type begging struct {
 	ref   uint64
 	from  sbr.ID
@@ -112,8 +113,10 @@ func (m *Machine) askedToHandOver(e slot.Asked[message.Message]) {
 	}
 	m.returned(e.From)
 	for _, t := range q.Takes {
-		// What is asked for by an older order than that of this host is not given away. Between the two, an order that this host has only seen counts as well: a second line
-		// of defence, because a coordinator orders nothing anew before it knows that nothing comes of the older order. The same is true of Refused in ended.
+		// What is asked for by an older order than that of this host is not given away. Between the two, an
+		// order that this host has only seen counts as well: a second line of defence, because a coordinator
+		// orders nothing anew before it knows that nothing comes of the older order. The same is true of
+		// Refused in ended.
 		if t.Shard >= len(m.shards) || t.Number < m.shards[t.Shard].seen || t.Number <= m.shards[t.Shard].number {
 			continue
 		}

@@ -84,7 +84,8 @@ func TestHandOver_SeveralInOneAnswer(t *testing.T) {
 	require.Len(t, answer(t, b.pass(100*time.Millisecond, true)).Handed, 2, "the third takes longer")
 }
 
-// What a run has left here is for whoever takes over, and for a run that follows it here. Once the shard may have run elsewhere it is out of date.
+// What a run has left here is for whoever takes over, and for a run that follows it here. Once the shard may
+// have run elsewhere it is out of date.
 func TestState_OfAnOlderRunIsNotInherited(t *testing.T) {
 	begin := func(t *testing.T) *bench {
 		b := following(t, nil)
@@ -134,7 +135,8 @@ func TestState_OfAnOlderRunIsNotInherited(t *testing.T) {
 	})
 }
 
-// A lease counts its grants: between a run and one whose token does not follow on it there may have been another one.
+// A lease counts its grants: between a run and one whose token does not follow on it there may have been
+// another one.
 func TestState_WithLeasesOnlyTheNextRunInherits(t *testing.T) {
 	for name, c := range map[string]struct {
 		token uint64
@@ -265,7 +267,8 @@ func TestMargin_NotOfWhoHasResigned(t *testing.T) {
 	require.Zero(t, b.report("n1", 5, 1).Wait)
 }
 
-// A member that is down says nothing more while its runs end, and has no deadline that it does not keep: what drives it would never sleep.
+// A member that is down says nothing more while its runs end, and has no deadline that it does not keep: what
+// drives it would never sleep.
 func TestDowned_SaysNothingAndComesToRest(t *testing.T) {
 	b := following(t, nil)
 	b.pass(0, true)
@@ -284,7 +287,8 @@ func TestDowned_SaysNothingAndComesToRest(t *testing.T) {
 	require.True(t, b.m.Finished())
 }
 
-// A node that has left is gone for the others, who then wait for the margin alone: without leases its runs are over before.
+// A node that has left is gone for the others, who then wait for the margin alone: without leases its runs
+// are over before.
 func TestLeave_OfTheNodeIsOverBeforeTheMargin(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -17,7 +17,8 @@ type Config struct {
 	Shards int
 	// Digest is message.Digest of their list.
 	Digest uint64
-	// Known is Machine.Known of the machine that this one follows in the same incarnation: what that one refused, this one has to refuse.
+	// Known is Machine.Known of the machine that this one follows in the same incarnation: what that one
+	// refused, this one has to refuse.
 	Known Known
 }
 
@@ -42,8 +43,9 @@ type Machine struct {
 	ids  map[message.Key]sbr.ID // of those in the view that are not down; replaced, never changed
 
 	known Known
-	// floor: orders with this number or a smaller one are not for this machine. It is that of the first question for a report that it has answered under
-	// the term; 0: none yet, and no orders to take a shard are followed.
+	// floor: orders with this number or a smaller one are not for this machine. It is that of the first
+	// question for a report that it has answered under the term; 0: none yet, and no orders to take a shard
+	// are followed.
 	floor uint64
 	// foreign: the coordinator has another list of shards.
 	foreign bool
@@ -86,8 +88,8 @@ func (m *Machine) Shard(s int) (p slot.Phase, number uint64) {
 // Finished reports whether nothing runs here and nothing ever will: the member leaves or is down.
 func (m *Machine) Finished() bool { return m.over() && len(m.held) == 0 }
 
-// Until returns the moment, on the driver's clock, at which all runs without a lease are over unless the member is sure of its place
-// meanwhile. ok is false where leases decide, or nothing runs.
+// Until returns the moment, on the driver's clock, at which all runs without a lease are over unless the
+// member is sure of its place meanwhile. ok is false where leases decide, or nothing runs.
 func (m *Machine) Until() (at time.Duration, ok bool) {
 	if m.cfg.UseLease {
 		return 0, false
@@ -100,7 +102,8 @@ func (m *Machine) Until() (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next call.
+// Step takes in one event at the time now and returns what is to be done. The slice is valid until the next
+// call.
 func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	m.Begin(now)
 	switch e := e.(type) {
@@ -121,7 +124,8 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	return m.Effects()
 }
 
-// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest view.
+// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest
+// view.
 func (m *Machine) Tick(now time.Duration) []slot.Effect {
 	m.Begin(now)
 	m.advance()
@@ -148,7 +152,8 @@ func (m *Machine) advance() {
 	}
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing is pending.
+// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing
+// is pending.
 func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	due := func(t time.Duration) {
 		if !ok || t < at {

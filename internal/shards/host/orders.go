@@ -9,7 +9,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// duty is a question with orders that name this member. It is answered once all of them are carried out, or when they are repeated.
+// duty is a question with orders that name this member. It is answered once all of them are carried out, or
+// when they are repeated.
 type duty struct {
 	ref    uint64
 	number uint64 // of the question
@@ -37,7 +38,8 @@ func (m *Machine) asked(e slot.Asked[message.Message]) {
 	}
 }
 
-// follow takes in whose message it is, and reports whether it is the coordinator of this member. What an older one says is refused.
+// follow takes in whose message it is, and reports whether it is the coordinator of this member. What an
+// older one says is refused.
 func (m *Machine) follow(from sbr.ID, q *message.Message) bool {
 	switch {
 	case q.Term < m.known.Term:
@@ -70,7 +72,8 @@ func (m *Machine) adopt(term uint64) {
 	}
 }
 
-// askedToReport says what runs here. From then on the asker's orders are followed, those that it gives from now on.
+// askedToReport says what runs here. From then on the asker's orders are followed, those that it gives from
+// now on.
 func (m *Machine) askedToReport(e slot.Asked[message.Message]) {
 	q := &e.Message
 	a := m.state(q.Number)
@@ -119,8 +122,8 @@ func (m *Machine) entry(s int) message.Entry {
 	return e
 }
 
-// ordered takes in orders. Those that take a shard away count at once; to take one, this member must have reported first: what was ordered before it began
-// is not meant for it.
+// ordered takes in orders. Those that take a shard away count at once; to take one, this member must have
+// reported first: what was ordered before it began is not meant for it.
 func (m *Machine) ordered(e slot.Asked[message.Message]) {
 	q := &e.Message
 	if !m.follow(e.From, q) || m.foreign {
@@ -151,7 +154,8 @@ func (m *Machine) ordered(e slot.Asked[message.Message]) {
 	}
 }
 
-// oblige notes a question to answer. What was asked before about the same shards is answered with what there is.
+// oblige notes a question to answer. What was asked before about the same shards is answered with what there
+// is.
 func (m *Machine) oblige(d duty) {
 	m.duties = slices.DeleteFunc(m.duties, func(old duty) bool {
 		same := slices.ContainsFunc(old.orders, func(o message.Order) bool {

@@ -82,7 +82,8 @@ func TestOrder_IsNotFollowedBeforeAReport(t *testing.T) {
 	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
 }
 
-// A machine that follows another one gets what that one was ordered. It takes nothing by that, and says so: the coordinator waits for nothing else.
+// A machine that follows another one gets what that one was ordered. It takes nothing by that, and says so:
+// the coordinator waits for nothing else.
 func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
 	b := newBench(t, nil)
 	b.report("n1", 5, 9)
@@ -90,7 +91,8 @@ func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
 	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, a.Entries)
 }
 
-// Another member may have been ordered to take what has stopped here, and this one may not have heard of it yet.
+// Another member may have been ordered to take what has stopped here, and this one may not have heard of it
+// yet.
 func TestOrder_IsFollowedOnce(t *testing.T) {
 	b := following(t, nil)
 	require.Equal(t, 1, starts(b.order("n1", 5, 2, 0, "", "me")))
@@ -189,8 +191,8 @@ func TestLease_Lost(t *testing.T) {
 	require.Equal(t, []slot.Start{{Shard: 0, Run: 2, Token: 8, State: []byte("mine")}}, s)
 }
 
-// A store that was restored from a backup grants tokens that were used before: whatever the shard protects would refuse them, or, worse,
-// take them for those of the run before.
+// A store that was restored from a backup grants tokens that were used before: whatever the shard protects
+// would refuse them, or, worse, take them for those of the run before.
 func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
 	refused := func(t *testing.T, b *bench, attempt, token uint64) {
 		t.Helper()

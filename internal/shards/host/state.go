@@ -21,7 +21,8 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// AppendState writes everything that decides how the machine will behave. Times are relative to the last call. The numbers of runs and attempts are left out.
+// AppendState writes everything that decides how the machine will behave. Times are relative to the last
+// call. The numbers of runs and attempts are left out.
 func (m *Machine) AppendState(c message.Writer) {
 	c.Flags(m.down, m.leaving, m.resigned, m.foreign, m.floor > 0)
 	c.Uint(m.known.Term)

@@ -30,7 +30,8 @@ func (m *Machine) viewed(v slot.View) {
 	}
 }
 
-// departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of it runs.
+// departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of
+// it runs.
 func (m *Machine) departed(p *slot.Peer) {
 	if i, found := m.goes(p.ID); (!found || !m.going[i].done) && p.Candidate && p.ID != m.cfg.Self {
 		m.Depart(p.ID)

@@ -45,10 +45,12 @@ func KeyOf(id sbr.ID) Key {
 	return Key(max(xxhash.Sum64String(string(id)), 1))
 }
 
-// version is that of the wire format. It goes into the digest: members with different ones do not understand each other.
+// version is that of the wire format. It goes into the digest: members with different ones do not understand
+// each other.
 const version = 1
 
-// Digest tells lists of shards apart: members work together only if the type, the sorted names, and whether they run under leases are the same.
+// Digest tells lists of shards apart: members work together only if the type, the sorted names, and whether
+// they run under leases are the same.
 func Digest(kind string, shards []string, useLease bool) uint64 {
 	d := xxhash.New()
 	lease := "-"
@@ -72,8 +74,8 @@ const (
 	// Orders tells everybody which shards go where. Members that are named answer with State.
 	Orders
 	_ // told everybody who owns what, in versions before
-	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator news, which answers Noted. One that
-	// leaves tells everybody.
+	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator
+	// news, which answers Noted. One that leaves tells everybody.
 	State
 	// Noted answers State.
 	Noted
@@ -108,7 +110,8 @@ type Message struct {
 	Seq uint64
 	// First and Next bound the shards that are meant, of Report (First) and State (both, with Full).
 	First, Next int
-	// Full says that State lists all shards from First up to, not including, Next that the member has to do with. Otherwise it is about those listed only.
+	// Full says that State lists all shards from First up to, not including, Next that the member has to do
+	// with. Otherwise it is about those listed only.
 	Full bool
 	// Leaving: the member is on its way out, of State.
 	Leaving bool
@@ -116,7 +119,8 @@ type Message struct {
 	Refused bool
 	// Busy: the member with another Digest still runs something, of State.
 	Busy bool
-	// Wait is how long the member still waits for members that are gone, of State. In milliseconds, rounded up.
+	// Wait is how long the member still waits for members that are gone, of State. In milliseconds, rounded
+	// up.
 	Wait time.Duration
 
 	Orders  []Order  // of Orders; by Shard
@@ -139,8 +143,8 @@ type Order struct {
 // Entry is what a member does with one shard.
 type Entry struct {
 	Shard int
-	// Phase is one up to slot.Stopping: for others a run that rests is active, and a lease that is given back is
-	// stopping.
+	// Phase is one up to slot.Stopping: for others a run that rests is active, and a lease that is given back
+	// is stopping.
 	Phase slot.Phase
 	// Number is the order by which it has the shard; 0 if Idle.
 	Number uint64
@@ -163,13 +167,15 @@ type Handed struct {
 	Number uint64
 	// Refused: the sender knows a newer order.
 	Refused bool
-	// Token is that of the last run, where shards have leases: a larger grant that does not follow on it says that there was a run in between.
+	// Token is that of the last run, where shards have leases: a larger grant that does not follow on it says
+	// that there was a run in between.
 	Token uint64
 	// State is what the last run has left, at most MaxState bytes.
 	State []byte
 }
 
-// Writer is a slot.Writer of what machines of shards know. They only compare numbers, which grow for as long as a cluster lives: so only their order counts.
+// Writer is a slot.Writer of what machines of shards know. They only compare numbers, which grow for as long
+// as a cluster lives: so only their order counts.
 type Writer interface {
 	slot.Writer
 	// Order is the number of an order on a shard, Token a token of its lease.

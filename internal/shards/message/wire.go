@@ -18,7 +18,8 @@ var ErrInvalid = errors.New("sharding: not a valid message")
 // Append appends the encoding of a message. Lists have to be in order, and no longer than Fit says.
 func Append(b []byte, m *Message) []byte { return codec.Append(b, m.code) }
 
-// Decode reads what Append has written. It returns an error that wraps ErrInvalid for anything else, and never panics.
+// Decode reads what Append has written. It returns an error that wraps ErrInvalid for anything else, and
+// never panics.
 func Decode(b []byte) (m Message, err error) {
 	if len(b) > MaxSize {
 		return Message{}, fmt.Errorf("%w: %d bytes, the limit is %d", ErrInvalid, len(b), MaxSize)

@@ -40,8 +40,8 @@ type Runner interface {
 // machines.
 type Options[M any] struct {
 	Cluster Cluster
-	// Topic is where the managers talk. Name and What say what this is, for errors and for the log, which has its
-	// name.
+	// Topic is where the managers talk. Name and What say what this is, for errors and for the log, which has
+	// its name.
 	Topic, Name, What string
 	// Kind and Instance are the labels of its metrics: what runs, and which.
 	Kind, Instance string
@@ -113,8 +113,8 @@ func New[M any](o Options[M]) *Driver[M] {
 	return d
 }
 
-// Begin finds this member in its cluster, and has prepare make its machine. Unless the error is ErrStarted, End
-// has been called when there is one.
+// Begin finds this member in its cluster, and has prepare make its machine. Unless the error is ErrStarted,
+// End has been called when there is one.
 func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *downing.Peer) error) error {
 	if !d.begun.CompareAndSwap(false, true) {
 		return ErrStarted
@@ -135,8 +135,8 @@ func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *do
 	return err
 }
 
-// Go begins to drive Machine, and tells the others that this member offers to run something; otherwise it only
-// answers. Where that cannot be told, all ends again.
+// Go begins to drive Machine, and tells the others that this member offers to run something; otherwise it
+// only answers. Where that cannot be told, all ends again.
 func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 	stopServing, err := d.Cluster.Serve(d.Topic, d.question)
 	if err != nil {

@@ -45,8 +45,8 @@ func (o *onlooker) NextDeadline() (time.Duration, bool) { return 0, false }
 func (o *onlooker) Until() (time.Duration, bool)        { return 0, false }
 func (o *onlooker) Finished() bool                      { return len(o.seen) > 0 }
 
-// A machine sees the cluster as it is when it begins. Its member may have offered the same before, and taken it back a moment ago, so that no change will
-// ever be told.
+// A machine sees the cluster as it is when it begins. Its member may have offered the same before, and taken
+// it back a moment ago, so that no change will ever be told.
 func TestDriver_LooksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// leasing carries out what a machine wants of one lease: one thing after the other, off the machine's goroutine, which is told by
-// way of an inbox. Acquire and Release are called by the goroutine that empties the inbox.
+// leasing carries out what a machine wants of one lease: one thing after the other, off the machine's
+// goroutine, which is told by way of an inbox. Acquire and Release are called by the goroutine that empties
+// the inbox.
 type leasing struct {
 	lease *lease.Lease
 	inbox *inbox.Inbox
@@ -45,8 +46,8 @@ func (g *leasing) inTurn(f func()) {
 	})
 }
 
-// Acquire waits for the lease, watching who holds it, until it is granted, nobody knows, or it is given up by Release. The answer, and a
-// loss after it, are told by way of the inbox.
+// Acquire waits for the lease, watching who holds it, until it is granted, nobody knows, or it is given up by
+// Release. The answer, and a loss after it, are told by way of the inbox.
 func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	post := func(x slot.Event) { g.inbox.Post(func() { tell(x) }) }
@@ -74,13 +75,16 @@ func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 	})
 }
 
-// Doubt tells the loss of the lease that was acquired last: its own clock says that it is over, and nobody may have noticed yet.
+// Doubt tells the loss of the lease that was acquired last: its own clock says that it is over, and nobody
+// may have noticed yet.
 func (g *leasing) Doubt(why string) { g.lost(why) }
 
-// releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait until the lease runs out.
+// releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait
+// until the lease runs out.
 const releaseTries = 3
 
-// Release gives the lease up, held or not, and ends waiting for it. done is posted to the inbox, in bounded time.
+// Release gives the lease up, held or not, and ends waiting for it. done is posted to the inbox, in bounded
+// time.
 func (g *leasing) Release(done func()) {
 	g.waiting()
 	g.inTurn(func() {

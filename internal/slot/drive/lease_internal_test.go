@@ -29,7 +29,8 @@ func openLeasing(t *testing.T, store *leasetest.Memory, owner string) (*leasing,
 	}
 }
 
-// What is asked for is done in turn: a release ends the waiting before it, and the next acquire comes after it.
+// What is asked for is done in turn: a release ends the waiting before it, and the next acquire comes after
+// it.
 func TestLeasing_InTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leasetest.NewMemory()

@@ -130,7 +130,8 @@ func (r *Run) ValidUntil() (at time.Time, ok bool) {
 	}
 }
 
-// HandOver sets what the next run gets. It returns an error that names the size where that is more than slot.MaxState.
+// HandOver sets what the next run gets. It returns an error that names the size where that is more than
+// slot.MaxState.
 func (r *Run) HandOver(state []byte) error {
 	if len(state) > slot.MaxState {
 		return fmt.Errorf("%s: %d bytes of state cannot be handed over, only %d: keep them in a store, under the token",

@@ -65,7 +65,8 @@ func NotNegative(of, key string, d time.Duration) error {
 
 // Rules are those of the machines, but for who this member is. Fill comes before.
 func (s *Settings) Rules(p downing.Config) slot.Rules {
-	// Under stable-after: auto the others may count with any size, so this member trusts its place for the shortest.
+	// Under stable-after: auto the others may count with any size, so this member trusts its place for the
+	// shortest.
 	trust := slot.TrustFor(p.Resolver.StableIn(1), *s.RemovalMargin)
 	return slot.Rules{
 		HandOverRetryInterval: *s.HandOverRetryInterval, NumberOfRetries: *s.NumberOfRetries,

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Told is a value that others read, and whose changes they wait for. The zero Told has the zero value. It is safe
-// for concurrent use.
+// Told is a value that others read, and whose changes they wait for. The zero Told has the zero value. It is
+// safe for concurrent use.
 type Told[T any] struct {
 	mu      sync.Mutex
 	value   T

@@ -26,12 +26,13 @@ type Options struct {
 	Create bool
 	// PreMade prints the empty lease, to be made by whoever applies the manifests.
 	PreMade bool
-	// CRD prints the CustomResourceDefinition, which takes a cluster administrator. Only for a custom resource.
+	// CRD prints the CustomResourceDefinition, which takes a cluster administrator. Only for a custom
+	// resource.
 	CRD bool
 }
 
-// DefaultOptions returns Options for a native lease that is printed and may be made again, used by the account "default" of the namespace "default".
-// They lack a System or a Name.
+// DefaultOptions returns Options for a native lease that is printed and may be made again, used by the
+// account "default" of the namespace "default". They lack a System or a Name.
 func DefaultOptions() Options {
 	return Options{Namespace: "default", ServiceAccount: "default", API: kubernetes.Native, Create: true, PreMade: true}
 }

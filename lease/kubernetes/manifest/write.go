@@ -18,8 +18,8 @@ import (
 //go:embed manifests.yaml
 var manifests string
 
-// manifest is what is printed. In a namespace in a Role its own one alone is meant; a native lease has an empty
-// spec, and so has a custom resource where our definition has defaults.
+// manifest is what is printed. In a namespace in a Role its own one alone is meant; a native lease has an
+// empty spec, and so has a custom resource where our definition has defaults.
 var manifest = template.Must(template.New("manifests.yaml").Funcs(template.FuncMap{
 	"text":  text,
 	"title": func(api kubernetes.API) string { return strings.ToUpper(string(api[:1])) + string(api[1:]) },
@@ -31,8 +31,8 @@ func text(s string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// Write prints the manifests as YAML: one document each, in the order in which they are to be made, with a comment on top of each.
-// The error is that of Validate, or w's.
+// Write prints the manifests as YAML: one document each, in the order in which they are to be made, with a
+// comment on top of each. The error is that of Validate, or w's.
 func Write(w io.Writer, o Options) error {
 	documents, err := render(o)
 	if err != nil {

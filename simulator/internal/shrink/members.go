@@ -111,7 +111,8 @@ func stepWithout(st *scenario.Step, gone map[string]bool) bool {
 	return groups != nil
 }
 
-// expectWithout takes the names out of what is expected. The number of survivors stays: whether it still fits is for fails to say.
+// expectWithout takes the names out of what is expected. The number of survivors stays: whether it still fits
+// is for fails to say.
 func expectWithout(e *scenario.Expect, gone map[string]bool) {
 	less := func(set *[]string) *[]string {
 		if set == nil {

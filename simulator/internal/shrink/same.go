@@ -14,11 +14,13 @@ const (
 	enough = 3 * time.Minute
 )
 
-// Same returns a function that says whether a scenario fails with that seed as s does: it breaks the same promise, or, where s breaks
-// none, misses the first expectation in the same words. A run that panics fails like any other that panics.
+// Same returns a function that says whether a scenario fails with that seed as s does: it breaks the same
+// promise, or, where s breaks none, misses the first expectation in the same words. A run that panics fails
+// like any other that panics.
 //
-// A run that ends before anybody could decide fails at its end, and shows nothing. So what fails at its end must leave as much time
-// after its last step as s does (3 minutes are enough), and must go on failing when it runs for longer, if s does.
+// A run that ends before anybody could decide fails at its end, and shows nothing. So what fails at its end
+// must leave as much time after its last step as s does (3 minutes are enough), and must go on failing when
+// it runs for longer, if s does.
 func Same(s *scenario.Scenario, seed uint64) func(*scenario.Scenario) bool {
 	want := reason(s, seed)
 	ends := func(c *scenario.Scenario) time.Duration { return c.RunFor - c.Over() }

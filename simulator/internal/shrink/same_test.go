@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// noisy is a split that all sides survive, because nobody is ready to decide for an hour, and much that has nothing to do with it.
+// noisy is a split that all sides survive, because nobody is ready to decide for an hour, and much that has
+// nothing to do with it.
 const noisy = `
 name: noisy
 cluster:
@@ -41,7 +42,8 @@ func TestSame_ShrinksARealRun(t *testing.T) {
 	require.False(t, scenario.Judge(small, 3).Passed, "it does not fail only because it ends too early")
 }
 
-// What is expected is kept, word for word: with fewer steps it would be missed as well, but for another reason.
+// What is expected is kept, word for word: with fewer steps it would be missed as well, but for another
+// reason.
 func TestSame_AnExpectationKeepsItsReason(t *testing.T) {
 	s := parse(t, `
 name: expect

@@ -138,7 +138,8 @@ func (z *shrinker) reset(block block, def any) {
 	})
 }
 
-// leaves are the places, below a struct, of the values that differ from their defaults. The nodes are none: see members.
+// leaves are the places, below a struct, of the values that differ from their defaults. The nodes are none:
+// see members.
 func leaves(v, def reflect.Value) (all [][]int) {
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Interface().(type) {

@@ -12,9 +12,10 @@ type Options struct {
 	Tries int
 }
 
-// Shrink returns the smallest scenario it finds that fails: first with fewer steps, then fewer members, rounder times and a shorter
-// run, plainer faults and fewer settings, and again from the start until nothing more can be left out. Only scenarios that validate are tried.
-// A scenario that does not fail, or does not validate, comes back as it is. Shrink only reads s; the result shares parts with it.
+// Shrink returns the smallest scenario it finds that fails: first with fewer steps, then fewer members,
+// rounder times and a shorter run, plainer faults and fewer settings, and again from the start until nothing
+// more can be left out. Only scenarios that validate are tried. A scenario that does not fail, or does not
+// validate, comes back as it is. Shrink only reads s; the result shares parts with it.
 func Shrink(s *scenario.Scenario, fails func(*scenario.Scenario) bool, o Options) *scenario.Scenario {
 	if o.Tries == 0 {
 		o.Tries = 1000
@@ -48,7 +49,8 @@ type shrinker struct {
 	seen         map[[sha256.Size]byte]bool
 }
 
-// try makes c the best if it fails. Nothing is tried twice. Whoever changes a copy of the best puts new slices and pointers into it.
+// try makes c the best if it fails. Nothing is tried twice. Whoever changes a copy of the best puts new
+// slices and pointers into it.
 func (z *shrinker) try(c *scenario.Scenario) bool {
 	if z.tries <= 0 || z.looks <= 0 {
 		return false
@@ -87,9 +89,9 @@ func (z *shrinker) steps() {
 	})
 }
 
-// fewest looks for a small part of 0 to n-1 that still fails, by delta debugging: it leaves out large pieces first, then smaller ones,
-// and stops when no single one can be left out. It starts at the end, because what comes late rests on what came before.
-// All of them are known to fail.
+// fewest looks for a small part of 0 to n-1 that still fails, by delta debugging: it leaves out large pieces
+// first, then smaller ones, and stops when no single one can be left out. It starts at the end, because what
+// comes late rests on what came before. All of them are known to fail.
 func fewest(n int, fails func(keep []int) bool) {
 	keep := make([]int, n)
 	for i := range keep {

@@ -69,7 +69,8 @@ func holds(s *scenario.Scenario, members ...string) bool {
 	return !slices.ContainsFunc(members, func(m string) bool { return !slices.Contains(names(s), m) })
 }
 
-// A failure that needs two of forty steps and three of seven members shrinks to exactly those, and everything else becomes plain.
+// A failure that needs two of forty steps and three of seven members shrinks to exactly those, and everything
+// else becomes plain.
 func TestShrink_ToExactlyWhatIsNeeded(t *testing.T) {
 	s := large(t)
 	require.Len(t, s.Steps, 40)
@@ -195,7 +196,8 @@ func TestShrink_MembersGoWithTheirSteps(t *testing.T) {
 	}
 }
 
-// The result was seen to fail, fails was asked no more often than allowed, and only about scenarios that validate.
+// The result was seen to fail, fails was asked no more often than allowed, and only about scenarios that
+// validate.
 func TestShrink_BoundedAndTrueToItsWord(t *testing.T) {
 	for tries := 1; tries < 90; tries += 7 {
 		rng := rand.New(rand.NewPCG(uint64(tries), 0))
@@ -251,7 +253,8 @@ func TestShrink_ManyStepsManyMembers(t *testing.T) {
 	require.Equal(t, "name: many\ncluster: {nodes: [{name: n17}]}\nsteps:\n  - {at: 10s, crash: n17}\nrun-for: 20s\n", string(scenario.Format(small)))
 }
 
-// What operators and platforms do becomes plain as well: fewer members, everywhere, under the old name, with the state.
+// What operators and platforms do becomes plain as well: fewer members, everywhere, under the old name, with
+// the state.
 func TestShrink_Deeds(t *testing.T) {
 	for _, tc := range []struct {
 		name, step, want string

@@ -82,7 +82,8 @@ func (z *shrinker) sort() {
 	})
 }
 
-// gaps moves everything from some step on closer to the one before; the first step comes soon after the start.
+// gaps moves everything from some step on closer to the one before; the first step comes soon after the
+// start.
 func (z *shrinker) gaps() {
 	const start = 10 * time.Second
 	ats := func() (ats []time.Duration) {

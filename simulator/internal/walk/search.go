@@ -22,7 +22,8 @@ type Kind uint8
 // Waits lets time pass.
 const Waits Kind = 0
 
-// Move is something that can happen next. What At means depends on the kind: a member, a message, a set of members.
+// Move is something that can happen next. What At means depends on the kind: a member, a message, a set of
+// members.
 type Move struct {
 	Kind Kind
 	At   uint8
@@ -32,12 +33,14 @@ type Move struct {
 type Model[S any] interface {
 	// First makes s the state in which everything begins.
 	First(s *S)
-	// Copy makes to, which may have been another state, a copy of from. What both share is never changed in place.
+	// Copy makes to, which may have been another state, a copy of from. What both share is never changed in
+	// place.
 	Copy(to, from *S)
 	// AppendKey appends what distinguishes a state from all that may go on differently.
 	AppendKey(b []byte, s *S) []byte
-	// Moves appends what can happen next. Whatever is not in it, cannot be. It is called once for each state. In those in
-	// which nothing happens by itself it looks whether all is as it should be, or becomes so (Search.Settle).
+	// Moves appends what can happen next. Whatever is not in it, cannot be. It is called once for each state.
+	// In those in which nothing happens by itself it looks whether all is as it should be, or becomes so
+	// (Search.Settle).
 	Moves(to []Move, s *S) []Move
 	Do(s *S, mv Move)
 	// Pass is how much time passes in s by Waits. Zero: waiting changes nothing.
@@ -50,7 +53,8 @@ type Model[S any] interface {
 // Fair returns what happens next where nothing goes wrong. ok is false when all is well and will remain so.
 type Fair[S any] func(s *S) (mv Move, ok bool)
 
-// Search is a search over the states of a model. The model tells it what it finds, by Broken and in Counts. Create one by NewSearch.
+// Search is a search over the states of a model. The model tells it what it finds, by Broken and in Counts.
+// Create one by NewSearch.
 type Search[S any] struct {
 	// Counts are the sizes so far. The search counts states and edges, the model the others.
 	Counts
@@ -88,8 +92,8 @@ func NewSearch[S any](m Model[S], limit int) *Search[S] {
 	return &Search[S]{model: m, limit: limit, seen: map[hash]struct{}{}, settled: map[hash]time.Duration{}}
 }
 
-// Run visits every state that can be reached, depth first, each once. It looks at ctx now and then, and returns what it has when
-// that is cancelled.
+// Run visits every state that can be reached, depth first, each once. It looks at ctx now and then, and
+// returns what it has when that is cancelled.
 func (w *Search[S]) Run(ctx context.Context) Report {
 	w.complete = true
 	w.model.First(&w.frame(0).state)
@@ -152,8 +156,9 @@ func (w *Search[S]) Started() {
 	}
 }
 
-// Settle follows the fair way from a state: faults are over, everything that is due happens, late messages come. It is promise C
-// that all is well within a bound of time. It notes how long it takes until nothing more happens.
+// Settle follows the fair way from a state: faults are over, everything that is due happens, late messages
+// come. It is promise C that all is well within a bound of time. It notes how long it takes until nothing
+// more happens.
 func (w *Search[S]) Settle(from *S, fair Fair[S], bound time.Duration) {
 	type visited struct {
 		hash hash
@@ -229,7 +234,8 @@ func (w *Search[S]) tellBroken() {
 	w.complete = w.complete && len(w.broken) < maxBroken
 }
 
-// way makes the steps that lead to the present state again and tells them, one line each, and how it goes on from there.
+// way makes the steps that lead to the present state again and tells them, one line each, and how it goes on
+// from there.
 func (w *Search[S]) way(fair Fair[S]) (lines []string) {
 	var (
 		s   S
@@ -273,13 +279,13 @@ func (w *Search[S]) hash(s *S) hash {
 
 // Counts are the sizes of a search.
 type Counts struct {
-	// States is how many different states were reached, Edges how many steps lead from one to another, Rests in how many
-	// states nothing more happens by itself.
+	// States is how many different states were reached, Edges how many steps lead from one to another, Rests
+	// in how many states nothing more happens by itself.
 	States int `json:"states"`
 	Edges  int `json:"edges"`
 	Rests  int `json:"rests"`
-	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that no survivor could
-	// tell it again.
+	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that
+	// no survivor could tell it again.
 	Excepted int `json:"excepted"`
 	// Starts is how many edges start a run of a singleton or a shard.
 	Starts int `json:"-"`
@@ -298,7 +304,8 @@ func (c Counts) Add(d Counts) Counts {
 // Report is what a search found.
 type Report struct {
 	Counts
-	// Complete says that everything was searched: the limit was not reached, the context not cancelled, and not too much found.
+	// Complete says that everything was searched: the limit was not reached, the context not cancelled, and
+	// not too much found.
 	Complete bool
 	// Broken are the first violations. A search ends at the third.
 	Broken []Violation

@@ -12,7 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
-// place is a state of a model that goes east or north over a grid, or waits. steps is what led there: not part of its key, unless the model says so.
+// place is a state of a model that goes east or north over a grid, or waits. steps is what led there: not
+// part of its key, unless the model says so.
 type place struct {
 	east, north, steps int
 	now                time.Duration
@@ -24,7 +25,8 @@ type grid struct {
 	size    int
 	counted bool // steps count
 	mined   func(p place) bool
-	// rest is how long it takes until all is well, once nothing goes wrong; negative: for ever. stuck: waiting changes nothing.
+	// rest is how long it takes until all is well, once nothing goes wrong; negative: for ever. stuck:
+	// waiting changes nothing.
 	rest, bound time.Duration
 	stuck       bool
 }

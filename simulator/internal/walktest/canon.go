@@ -10,8 +10,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
-// Canon is what a machine writes its state to, for model checkers: states that go on alike are written alike. Numbers grow for as long as a cluster lives, and
-// machines only compare them; so only their order is written. Times are written as distances. The zero value is ready for use.
+// Canon is what a machine writes its state to, for model checkers: states that go on alike are written alike.
+// Numbers grow for as long as a cluster lives, and machines only compare them; so only their order is
+// written. Times are written as distances. The zero value is ready for use.
 type Canon struct {
 	// Horizon cuts off what comes later than that: it is all the same. Zero: nothing is cut off.
 	Horizon time.Duration

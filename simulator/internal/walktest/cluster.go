@@ -29,7 +29,8 @@ func (s Set) String() (text string) {
 // Member is what the cluster knows of one, and what that one knows of the others.
 type Member struct {
 	Up, Paused, Joined, Armed bool
-	// Closed: the manager is over, Doubts: it was paused and does not know its fate yet, Told: it has heard that it is down.
+	// Closed: the manager is over, Doubts: it was paused and does not know its fate yet, Told: it has heard
+	// that it is down.
 	Closed, Doubts, Told bool
 	Left                 bool          // out of the cluster, in good order
 	Resigns              bool          // its manager was stopped, or it leaves
@@ -40,14 +41,16 @@ type Member struct {
 	Verdict uint64
 }
 
-// Cluster is an abstract cluster with what runs on top of it left out: who is there and knows of whom, cuts and verdicts. It is a value.
+// Cluster is an abstract cluster with what runs on top of it left out: who is there and knows of whom, cuts
+// and verdicts. It is a value.
 type Cluster struct {
 	*Options
 	// Budget is what may still happen.
 	Budget  Budget
 	Now     time.Duration
 	Members [MaxMembers]Member
-	// Cut is one side of a cut, Changed when whom one reaches has last changed. Losers are out by the verdicts, the last of which came at Decided.
+	// Cut is one side of a cut, Changed when whom one reaches has last changed. Losers are out by the
+	// verdicts, the last of which came at Decided.
 	Cut              Set
 	Changed, Decided time.Duration
 	Verdict          uint64
@@ -55,7 +58,8 @@ type Cluster struct {
 	Leaving          Set
 }
 
-// NewCluster returns one whose members know each other, and are not armed yet; nothing may happen to it. It keeps o.
+// NewCluster returns one whose members know each other, and are not armed yet; nothing may happen to it. It
+// keeps o.
 func NewCluster(o *Options) (c Cluster) {
 	c.Options = o
 	c.Changed, c.Decided = -o.StableAfter, -o.StableAfter
@@ -80,8 +84,8 @@ func (o *Options) Born(i int) int64 {
 // Age is how long ago something was, cut at what matters.
 func (c *Cluster) Age(t, most time.Duration) time.Duration { return min(c.Now-t, most) }
 
-// AppendKey appends what distinguishes the cluster from others. trust is for how long it matters when a member was last sure, stood for how long when it
-// was paused.
+// AppendKey appends what distinguishes the cluster from others. trust is for how long it matters when a
+// member was last sure, stood for how long when it was paused.
 func (c *Cluster) AppendKey(b []byte, trust, stood time.Duration) []byte {
 	for i := range c.Options.Members {
 		m := &c.Members[i]

@@ -1,19 +1,20 @@
-// Package walktest is what models of something that runs on the members of a small cluster share: those of singletons (slots) and of
-// shards (shards). It is harness: nothing but their tests imports it.
+// Package walktest is what models of something that runs on the members of a small cluster share: those of
+// singletons (slots) and of shards (shards). It is harness: nothing but their tests imports it.
 //
 //	go test ./simulator/internal/walktest/slots -v -only 'a crash'     those with such names
 //	go test ./simulator/internal/walktest/slots -v -thorough           the long ones, too
 //
-// The models run on an abstract cluster (World): members (Cluster) and messages under way (Packets). What they do with runs, and with
-// leases, is a Walker; what is their own is a Runner. The cluster is what a resolver shows to
-// what runs on top of it, and no more: members join and are armed, a cut divides them, the verdict goes to either side or the cut
-// heals, members crash, are paused, resign, open a manager again, leave, and notice all that sooner or later. Which side a verdict
-// goes to is not decided by any rule: either may win.
+// The models run on an abstract cluster (World): members (Cluster) and messages under way (Packets). What
+// they do with runs, and with leases, is a Walker; what is their own is a Runner. The cluster is what a
+// resolver shows to what runs on top of it, and no more: members join and are armed, a cut divides them, the
+// verdict goes to either side or the cut heals, members crash, are paused, resign, open a manager again,
+// leave, and notice all that sooner or later. Which side a verdict goes to is not decided by any rule: either
+// may win.
 //
 // # Guarantees
 //
-//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not complete. What was searched
-//     is logged.
+//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not
+//     complete. What was searched is logged.
 //
 // # Non-guarantees
 //
@@ -23,7 +24,7 @@
 // # Assumptions
 //
 //   - It is imported by tests only: its flags are theirs.
-//   - Every member notices a change of whom it reaches, and a verdict, within Options.Notice. A side without an armed member
-//     decides nothing. A member is not armed before all others know it; one that joins knows whom those know whom it reaches, until
-//     they have all heard of the newest verdict.
+//   - Every member notices a change of whom it reaches, and a verdict, within Options.Notice. A side without
+//     an armed member decides nothing. A member is not armed before all others know it; one that joins knows
+//     whom those know whom it reaches, until they have all heard of the newest verdict.
 package walktest

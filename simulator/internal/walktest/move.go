@@ -194,7 +194,8 @@ func (c *Cluster) mends(to []Move) []Move {
 	return to
 }
 
-// Fair is what the cluster does next where nothing goes wrong: what ends faults, and what members notice. A verdict comes only where there is no other way.
+// Fair is what the cluster does next where nothing goes wrong: what ends faults, and what members notice. A
+// verdict comes only where there is no other way.
 func (c *Cluster) Fair() (mv Move, ok bool) {
 	for _, mv := range c.Views(c.mends(nil)) {
 		if mv.Kind != decides || c.Hopeless() {
@@ -333,7 +334,8 @@ func (c *Cluster) doMember(mv Move, on Application) {
 	}
 }
 
-// join lets a member join those that are left. It knows whom they know, as somebody of them does who has not heard of the newest verdict yet.
+// join lets a member join those that are left. It knows whom they know, as somebody of them does who has not
+// heard of the newest verdict yet.
 func (c *Cluster) join(i int) {
 	m := &c.Members[i]
 	m.Joined, m.Up, m.Verdict = true, true, c.Verdict
@@ -371,7 +373,8 @@ func (c *Cluster) Describe(mv Move) string {
 	}
 }
 
-// Pass is how much time passes: a step while anything may happen at any moment, else until the next of these moments. Zero: nothing will come.
+// Pass is how much time passes: a step while anything may happen at any moment, else until the next of these
+// moments. Zero: nothing will come.
 func (c *Cluster) Pass(anything bool, deadlines ...time.Duration) time.Duration {
 	for k, at := range deadlines {
 		deadlines[k] = max(at, c.Now+c.Step)

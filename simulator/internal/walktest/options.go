@@ -22,11 +22,13 @@ const (
 type Options struct {
 	// Name says in a word what the walk is about.
 	Name string
-	// Members is how many there are, at most MaxMembers. They are named a, b, c, d in the order of their births.
+	// Members is how many there are, at most MaxMembers. They are named a, b, c, d in the order of their
+	// births.
 	Members int
 	// Shards is how many things run, at most MaxShards.
 	Shards int
-	// Formed: at the beginning the cluster is there, and everything runs. Otherwise the members have just found each other.
+	// Formed: at the beginning the cluster is there, and everything runs. Otherwise the members have just
+	// found each other.
 	Formed bool
 	// Joins is how many of the last members join a cluster that is there already. Skewed: their clocks are
 	// behind, so they count as the oldest.
@@ -51,28 +53,30 @@ type Options struct {
 
 // Budget is what may happen, or may still happen: each number is how often, at any moment, at most 15.
 type Budget struct {
-	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one stands
-	// still.
+	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one
+	// stands still.
 	Cuts, Crashes, Pauses int8
 	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is
 	// how many members leave.
 	Resigns, Returns, Leaves int8
 	// Ends is how often a run ends by itself.
 	Ends int8
-	// Late is how many messages come late, Twice how many come a second time, late. Lost is how many never come.
+	// Late is how many messages come late, Twice how many come a second time, late. Lost is how many never
+	// come.
 	Late, Twice, Lost int8
-	// Removals is how many members see the losers of a verdict removed, some time after they saw them as down.
+	// Removals is how many members see the losers of a verdict removed, some time after they saw them as
+	// down.
 	Removals int8
 	// Slow is how many runs take any time to end.
 	Slow int8
 	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no
 	// answer, Strangers how often somebody out of the cluster takes one that nobody holds, for any time.
 	Losses, Doubts, Strangers int8
-	// Changes is how often another member coordinates although the one before is well, and does not know of it
-	// at once.
+	// Changes is how often another member coordinates although the one before is well, and does not know of
+	// it at once.
 	Changes int8
-	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where members
-	// come and go for long enough.
+	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where
+	// members come and go for long enough.
 	Whims int8
 }
 

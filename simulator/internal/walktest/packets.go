@@ -99,8 +99,9 @@ func inOrder(keys [][]byte) []int {
 	return order
 }
 
-// Moves are what can happen to the packets of that order. A packet is called late only when nothing else keeps the clock from moving: until then it may come at any moment anyhow.
-// prompt is how many keep it from moving.
+// Moves are what can happen to the packets of that order. A packet is called late only when nothing else
+// keeps the clock from moving: until then it may come at any moment anyhow. prompt is how many keep it from
+// moving.
 func (m *Packets[B]) Moves(to []Move, c *Cluster, order []int) (moves []Move, prompt int) {
 	for k := range m.packets {
 		if l := &m.packets[k]; !l.Late && c.Live(int(l.To)) {

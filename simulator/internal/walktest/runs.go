@@ -155,16 +155,16 @@ type Runner[M, S any] interface {
 	Say(i int, e slot.Effect)
 	Text(l *Packet[Body[M]]) string
 
-	// MoreDuties and MoreFaults append moves, and MoreDeadlines moments, of the model's own; DoMore lets such a
-	// move happen, and DescribeMore says what it is. Waited follows time that has passed.
+	// MoreDuties and MoreFaults append moves, and MoreDeadlines moments, of the model's own; DoMore lets such
+	// a move happen, and DescribeMore says what it is. Waited follows time that has passed.
 	MoreDuties(to []Move, s *S) []Move
 	MoreFaults(to []Move, s *S) []Move
 	MoreDeadlines(note func(at time.Duration, ok bool), s *S)
 	DoMore(s *S, mv Move)
 	DescribeMore(s *S, mv Move) string
 	Waited(s *S)
-	// Resumes comes before a member looks around after its pause, Dismiss says that nothing may coordinate on it
-	// any more.
+	// Resumes comes before a member looks around after its pause, Dismiss says that nothing may coordinate on
+	// it any more.
 	Resumes(s *S, i int)
 	Dismiss(s *S, i int)
 }
@@ -176,8 +176,8 @@ type Walker[M, S any] struct {
 	Canon  Canon
 	// Patience is that of a member whose manager is stopped.
 	Patience time.Duration
-	// LossAtOnce: a member hears at once that its lease is lost. MayEnd: a run that ends by itself may end for
-	// good.
+	// LossAtOnce: a member hears at once that its lease is lost. MayEnd: a run that ends by itself may end
+	// for good.
 	LossAtOnce, MayEnd bool
 
 	own Runner[M, S]

@@ -8,10 +8,11 @@ type World[B any] struct {
 	Packets Packets[B]
 }
 
-// Transitions is what can happen to what runs on the members, next to what happens to their cluster and their packets.
+// Transitions is what can happen to what runs on the members, next to what happens to their cluster and their
+// packets.
 type Transitions interface {
-	// Duties appends what happens before time passes, Lapses what comes by itself at some time, and Faults what may happen as long as there is a budget: each with
-	// that of the cluster, where it has any.
+	// Duties appends what happens before time passes, Lapses what comes by itself at some time, and Faults
+	// what may happen as long as there is a budget: each with that of the cluster, where it has any.
 	Duties(to []Move) []Move
 	Lapses(to []Move) []Move
 	Faults(to []Move) []Move
@@ -35,8 +36,8 @@ func (x *World[B]) Moves(to []Move, on Transitions, key PacketKey[B]) []Move {
 	return to
 }
 
-// Fair is what happens next where nothing goes wrong: packets come, then what is due, then faults end and members notice things. When nothing of that is left, time
-// passes until all is well; ok is false when it is.
+// Fair is what happens next where nothing goes wrong: packets come, then what is due, then faults end and
+// members notice things. When nothing of that is left, time passes until all is well; ok is false when it is.
 func (x *World[B]) Fair(on Transitions, key PacketKey[B], well func() bool) (mv Move, ok bool) {
 	for _, k := range x.Packets.Sorted(key) {
 		if x.Live(int(x.Packets.At(k).To)) {
@@ -65,7 +66,8 @@ func (x *World[B]) Anything(on Transitions) bool {
 	return len(on.Faults(on.Lapses(x.Views(nil)))) > 0
 }
 
-// Next is how long it takes until something more can happen: a step while anything may happen at any moment. Zero: nothing will.
+// Next is how long it takes until something more can happen: a step while anything may happen at any moment.
+// Zero: nothing will.
 func (x *World[B]) Next(on Transitions, anything bool) time.Duration {
 	return x.Pass(anything, on.Deadlines(make([]time.Duration, 0, 16))...)
 }

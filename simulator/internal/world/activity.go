@@ -10,8 +10,9 @@ import (
 
 // Activity says how much of a run was lost or dangerous. It is measured with Options.Measure only.
 type Activity struct {
-	// DoubleActive is how long two members that could not reach each other were both up after their partition was decided: after the
-	// first verdict, order or downing since the cut. Before that both sides always run.
+	// DoubleActive is how long two members that could not reach each other were both up after their partition
+	// was decided: after the first verdict, order or downing since the cut. Before that both sides always
+	// run.
 	DoubleActive Spans
 	// NobodyActive is how long nobody was up: running, not stopped, not downed.
 	NobodyActive Spans

@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// Times are those of the processor, so that they mean the same on a machine that is busy with something else; where it is not, they
-// are those of the wall.
+// Times are those of the processor, so that they mean the same on a machine that is busy with something else;
+// where it is not, they are those of the wall.
 
 // spent is the processor time that this program has used.
 func spent() time.Duration {

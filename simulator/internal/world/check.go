@@ -70,12 +70,14 @@ func (w *World) violate(promise, format string, args ...any) {
 	w.note(nil, "VIOLATION", "%s: %s", promise, v.Text)
 }
 
-// Excepted are the promises that were broken where S1 allows it: the store had lost an acknowledged verdict, no survivor of it reached the
-// store until others had written the next one, and neither has met the other since.
+// Excepted are the promises that were broken where S1 allows it: the store had lost an acknowledged verdict,
+// no survivor of it reached the store until others had written the next one, and neither has met the other
+// since.
 func (w *World) Excepted() []Violation { return w.excepted }
 
-// FinishSafety checks what must hold at the end, and returns all broken promises. The run need not have been long enough for everything to
-// come to rest: that is not checked, and promise L1 only where everything is settled.
+// FinishSafety checks what must hold at the end, and returns all broken promises. The run need not have been
+// long enough for everything to come to rest: that is not checked, and promise L1 only where everything is
+// settled.
 func (w *World) FinishSafety() []Violation {
 	settled := w.Settled()
 	w.eachCheck(func(c checker) {

@@ -4,9 +4,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// chain checks the verdicts at the moment they are written: the token grows by one, the writer stands in the last verdict, and
-// the survivors only shrink, but for members that had read it when they started. It also checks promise S3: a holder is replaced
-// only when it was silent, or is named as one that may be replaced, which the writer's attempt decides.
+// chain checks the verdicts at the moment they are written: the token grows by one, the writer stands in the
+// last verdict, and the survivors only shrink, but for members that had read it when they started. It also
+// checks promise S3: a holder is replaced only when it was silent, or is named as one that may be replaced,
+// which the writer's attempt decides.
 type chain struct{ unchecked }
 
 func (*chain) committed(w *World, by *process, before, after *lease.Record) {

@@ -35,7 +35,8 @@ func (*staysDown) rested(w *World) {
 	}
 }
 
-// hears reports whether somebody who is up, knows the verdict and knows p can tell it. Who was removed from each other's list cannot.
+// hears reports whether somebody who is up, knows the verdict and knows p can tell it. Who was removed from
+// each other's list cannot.
 func hears(w *World, p *process, v *sbr.Verdict) bool {
 	for _, q := range w.up() {
 		if q != p && (q.knows(p) || p.knows(q)) && !w.apart(p, q) && q.r.Verdict().Token >= v.Token {

@@ -6,9 +6,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// allReach is promise S5: the survivors of a verdict all reach each other, as far as confirmed reports had reached its writer. It holds
-// where the largest group stays (design rule 17). Other rules down every member that is indirectly connected. While the view keeps
-// changing only what has stood for stable-after counts.
+// allReach is promise S5: the survivors of a verdict all reach each other, as far as confirmed reports had
+// reached its writer. It holds where the largest group stays (design rule 17). Other rules down every member
+// that is indirectly connected. While the view keeps changing only what has stood for stable-after counts.
 type allReach struct{ unchecked }
 
 func (*allReach) took(_ *World, p *process, e sbr.Event) {

@@ -6,7 +6,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// neverGuesses is promise S4: "don't know" is never read as "granted". Whatever verdict a member believes in stands in the store.
+// neverGuesses is promise S4: "don't know" is never read as "granted". Whatever verdict a member believes in
+// stands in the store.
 type neverGuesses struct{ unchecked }
 
 // belief is a verdict that was looked at: a resolver keeps each one in lists of its own.

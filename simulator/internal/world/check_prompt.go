@@ -7,8 +7,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// prompt is promise L2, resolver by resolver: whoever leads a side decides at the very moment at which its view has been stable for
-// stable-after, and asks the lease at the very moment at which the delay of its side is over. Nothing polls in between.
+// prompt is promise L2, resolver by resolver: whoever leads a side decides at the very moment at which its
+// view has been stable for stable-after, and asks the lease at the very moment at which the delay of its side
+// is over. Nothing polls in between.
 type prompt struct{ unchecked }
 
 func (*prompt) took(_ *World, p *process, e sbr.Event) {
@@ -56,8 +57,8 @@ func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	}
 }
 
-// leads reports whether p comes first, as far as it knows: no member that it reaches comes before it, or it is the first of the largest
-// group.
+// leads reports whether p comes first, as far as it knows: no member that it reaches comes before it, or it
+// is the first of the largest group.
 func leads(p *process) bool {
 	s := p.r.Snapshot()
 	v := sbr.View{Self: p.id, Members: s.Members, Reports: p.confirmed(p.watch.reports, p.misses)}

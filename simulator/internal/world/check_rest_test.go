@@ -2,15 +2,17 @@ package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it after a Run that was
-// long enough after the last fault for every deadline to pass: scenario files need not be.
+// Finish checks what must hold once everything has come to rest, and returns all broken promises. Call it
+// after a Run that was long enough after the last fault for every deadline to pass: scenario files need not
+// be.
 func (w *World) Finish() []Violation {
 	w.eachCheck(func(c checker) { c.rested(w) })
 	w.comesToRest()
 	return w.violations
 }
 
-// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same members.
+// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same
+// members.
 func (w *World) comesToRest() {
 	up := w.up()
 	for _, p := range up {

@@ -7,8 +7,8 @@ import (
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 )
 
-// bound is how long after the last change it may take until all shards run again: that of the coordinator, and then a margin that others wait for, and
-// what it takes until each shard has gone where it belongs.
+// bound is how long after the last change it may take until all shards run again: that of the coordinator,
+// and then a margin that others wait for, and what it takes until each shard has gone where it belongs.
 func (s *shards) bound() time.Duration {
 	return s.coordSlot.bound() + s.slots[0].bound()
 }
@@ -22,7 +22,8 @@ func (s *shards) restsAfter() time.Duration {
 	return s.bound() + time.Duration(2*s.Count)*move
 }
 
-// quiet is for how long nothing has changed that concerns the shards; zero where the cluster is not whole, or somebody does not reach the store.
+// quiet is for how long nothing has changed that concerns the shards; zero where the cluster is not whole, or
+// somebody does not reach the store.
 func (s *shards) quiet() time.Duration {
 	w := s.w
 	d := w.now - max(w.moved, s.coordSlot.disturbed)
@@ -38,8 +39,9 @@ func (s *shards) quiet() time.Duration {
 	return d
 }
 
-// lives is promise Y4: once nothing has changed for the bound, and the cluster is whole and reaches the store, each shard that has not run for the bound is
-// one too many; so is one that runs on nobody who would run it.
+// lives is promise Y4: once nothing has changed for the bound, and the cluster is whole and reaches the
+// store, each shard that has not run for the bound is one too many; so is one that runs on nobody who would
+// run it.
 func (s *shards) lives() {
 	quiet := s.quiet()
 	if quiet == 0 {
@@ -91,8 +93,8 @@ func (s *slot) endedAt() (at time.Duration) {
 	return at
 }
 
-// moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that follows one that
-// has ended by itself stays where it is: it is the last run, or starts by the same order.
+// moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that
+// follows one that has ended by itself stays where it is: it is the last run, or starts by the same order.
 func (s *shards) moves(r *run) {
 	x := r.executor.slot
 	for i, o := range x.runs {

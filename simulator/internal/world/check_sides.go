@@ -2,14 +2,16 @@ package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// oneSide is promise S1: two sides of one partition never both survive its resolution. Between the cut and the decision both
-// run, so it is checked when the world has come to rest; chain checks what the store has to say at every moment.
+// oneSide is promise S1: two sides of one partition never both survive its resolution. Between the cut and
+// the decision both run, so it is checked when the world has come to rest; chain checks what the store has to
+// say at every moment.
 //
-// Two members that never heard of each other are not held to it: if whoever knew both went away without a verdict, nobody can
-// tell that they belong together. Where there is a verdict, staysDown holds them to that.
+// Two members that never heard of each other are not held to it: if whoever knew both went away without a
+// verdict, nobody can tell that they belong together. Where there is a verdict, staysDown holds them to that.
 //
-// Nor is a member that has never armed, and cannot because fewer than min-members are there: to it there is no cluster yet. It
-// decides nothing, and nothing may run on it, even if others count it. One that could have armed, or has, is held to the promise.
+// Nor is a member that has never armed, and cannot because fewer than min-members are there: to it there is
+// no cluster yet. It decides nothing, and nothing may run on it, even if others count it. One that could have
+// armed, or has, is held to the promise.
 type oneSide struct{ unchecked }
 
 func (*oneSide) rested(w *World) {
@@ -37,8 +39,8 @@ func (*oneSide) rested(w *World) {
 	}
 }
 
-// islands are the circles of those who are up, if members that reach each other are in more than one: each was removed from the lists of the
-// other's circle, and nobody looks for anybody any more.
+// islands are the circles of those who are up, if members that reach each other are in more than one: each
+// was removed from the lists of the other's circle, and nobody looks for anybody any more.
 func (w *World) islands(up []*process) []int {
 	circle, first := w.circles(), make(map[int]int)
 	for _, p := range up {
@@ -68,8 +70,8 @@ func (p *process) forming() bool {
 	return here < p.node.rules.Resolver.MinMembers
 }
 
-// keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one of them says of everybody
-// is what all say.
+// keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one
+// of them says of everybody is what all say.
 func (w *World) keptOut(up []*process) map[*process]bool {
 	out := make(map[*process]bool)
 	asked := make(map[belief]bool)
@@ -90,8 +92,8 @@ func (w *World) keptOut(up []*process) map[*process]bool {
 	return out
 }
 
-// circles labels the processes that can hear of each other: those in one component of the network that know each other, or are
-// known by somebody who is known, and so on. Others have a label of their own.
+// circles labels the processes that can hear of each other: those in one component of the network that know
+// each other, or are known by somebody who is known, and so on. Others have a label of their own.
 func (w *World) circles() []int {
 	label := make([]int, len(w.procs))
 	parts := make(map[int][]*process)

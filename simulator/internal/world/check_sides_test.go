@@ -10,7 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// smallest is a world of three members without a watch, the least of whom is how many must be there before they arm.
+// smallest is a world of three members without a watch, the least of whom is how many must be there before
+// they arm.
 func smallest(t *testing.T, least int) *World {
 	t.Helper()
 	o := DefaultOptions()
@@ -23,7 +24,8 @@ func smallest(t *testing.T, least int) *World {
 	return w
 }
 
-// Two sides that are both up break S1, but for a member that cannot arm, because fewer than min-members are there.
+// Two sides that are both up break S1, but for a member that cannot arm, because fewer than min-members are
+// there.
 func TestOneSide_WhoIsNoSideYet(t *testing.T) {
 	const armed, cut = time.Minute, 4 * time.Minute // by then everybody has armed, or what happened before is decided
 	for name, tc := range map[string]struct {

@@ -2,17 +2,18 @@ package world
 
 import "strconv"
 
-// broken notes that a promise is broken: of a singleton X1 to X6, of a shard Y1 to Y6. A test reads the numbers in
-// the calls, and wants a seeded bug for every one (test/mutants).
+// broken notes that a promise is broken: of a singleton X1 to X6, of a shard Y1 to Y6. A test reads the
+// numbers in the calls, and wants a seeded bug for every one (test/mutants).
 func (s *slot) broken(n int, format string, args ...any) {
 	s.w.violate(either(s.shardOf != nil, "Y", "X")+strconv.Itoa(n), format, args...)
 }
 
-// follows reports whether promise X2 is that r has a larger token than o, which was started before. With a lease it always is,
-// but for runs that follow each other on one member under one grant. Without one it is for a run that was handed over, and for
-// one whose member knows a verdict that was written after o had started. A shard's token is larger than those of all members
-// that its own and the one that coordinates have ever heard of, for these were asked; see unheardOf and unremembered. Runs that
-// follow each other on one member by one order have one token.
+// follows reports whether promise X2 is that r has a larger token than o, which was started before. With a
+// lease it always is, but for runs that follow each other on one member under one grant. Without one it is
+// for a run that was handed over, and for one whose member knows a verdict that was written after o had
+// started. A shard's token is larger than those of all members that its own and the one that coordinates have
+// ever heard of, for these were asked; see unheardOf and unremembered. Runs that follow each other on one
+// member by one order have one token.
 func (r *run) follows(o *run) bool {
 	switch s := r.executor.slot; {
 	case s.UseLease, s.shardOf != nil && r.executor == o.executor:
@@ -42,8 +43,8 @@ func (s *slot) ordered(r *run) {
 	}
 }
 
-// inherits checks what a run begins with: what the last run that its member can have heard of has left, or nothing. Here a run leaves its token. Of runs
-// that lasted at the same time, each may be the last one.
+// inherits checks what a run begins with: what the last run that its member can have heard of has left, or
+// nothing. Here a run leaves its token. Of runs that lasted at the same time, each may be the last one.
 func (s *slot) inherits(r *run, state []byte) {
 	var last *run
 	for _, o := range s.runs {
@@ -62,7 +63,8 @@ func (s *slot) inherits(r *run, state []byte) {
 	s.broken(2, "run %d of %s on %s begins with %q, which is not what the last run, on %s, has left", r.seq, s, r.executor.p.id, state, last.executor.p.id)
 }
 
-// accepted is promise X3, of shards Y3: the resource accepts no write of an older run after one of a newer run. It is X2 seen from the resource.
+// accepted is promise X3, of shards Y3: the resource accepts no write of an older run after one of a newer
+// run. It is X2 seen from the resource.
 func (s *slot) accepted(r, newest *run) {
 	if newest != nil && r.seq < newest.seq && newest.follows(r) {
 		s.broken(3, "a write of run %d of %s, token %d, was accepted after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
@@ -76,7 +78,8 @@ func (s *slot) refused(r, newest *run) {
 	}
 }
 
-// downed is promise X5, of shards Y5: a member that was downed has no active run from that moment on, and starts none.
+// downed is promise X5, of shards Y5: a member that was downed has no active run from that moment on, and
+// starts none.
 func (t *executor) downed() {
 	if r := t.run; r != nil && !r.asked {
 		t.slot.broken(5, "%s is down, and its run %d of %s was not asked to stop", t.p.id, r.seq, t.slot)

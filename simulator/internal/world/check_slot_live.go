@@ -13,8 +13,8 @@ func (w *World) disturb() {
 	}
 }
 
-// bound is how long after the last change it may take until the slot runs again: the margin, the silence of whoever has the lease, the tries that
-// get lost, and the end of the runs that have to end.
+// bound is how long after the last change it may take until the slot runs again: the margin, the silence of
+// whoever has the lease, the tries that get lost, and the end of the runs that have to end.
 func (s *slot) bound() time.Duration {
 	const slack, tries, lossy, moreTries = 10 * time.Second, 3, 0.01, 60
 	o := &s.w.opts
@@ -29,8 +29,8 @@ func (s *slot) bound() time.Duration {
 	return d / 8 * 9 // clocks may run slow
 }
 
-// lives is promise X4: once nothing has changed for the bound, the cluster is whole, and its oldest candidate reaches the store, the slot runs there,
-// and nowhere else.
+// lives is promise X4: once nothing has changed for the bound, the cluster is whole, and its oldest candidate
+// reaches the store, the slot runs there, and nowhere else.
 func (s *slot) lives() {
 	w := s.w
 	if w.now-max(w.moved, s.disturbed) < s.bound() || !w.Settled() || !w.acquainted() {

@@ -7,9 +7,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// look is promise X1, of shards Y1: no two runs of a slot are active at once. A run is active from its start until nothing of it is left, also after it
-// was asked to stop, while its process runs and its own Check says yes. With a lease there is no exception. Without one, the promise is held to the
-// assumptions of package handover: see excuse.
+// look is promise X1, of shards Y1: no two runs of a slot are active at once. A run is active from its start
+// until nothing of it is left, also after it was asked to stop, while its process runs and its own Check says
+// yes. With a lease there is no exception. Without one, the promise is held to the assumptions of package
+// handover: see excuse.
 func (s *slot) look() {
 	if len(s.live) < 2 {
 		return
@@ -46,10 +47,11 @@ const (
 	whyLate      = "the member of one was sure of its place for longer than half of the margin after the others had lost it"
 )
 
-// excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease is: a run ends before another one
-// starts on the other side of a partition, if its member ceases to be sure of its place within half of the margin after the others have begun to count
-// stable-after. That is what package handover assumes, and what a margin of twice the detection gives when a partition comes once and stays. What
-// comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
+// excuse says why two runs may be active at once; empty: they must not. The promise of a slot without a lease
+// is: a run ends before another one starts on the other side of a partition, if its member ceases to be sure
+// of its place within half of the margin after the others have begun to count stable-after. That is what
+// package handover assumes, and what a margin of twice the detection gives when a partition comes once and
+// stays. What comes and goes is seen by one side and not by the other: then only a lease helps, or a fence.
 // The member that was left out ran the slot first; its run is the newer one where it has ended by itself
 // meanwhile, and started again on this member, which has still heard of nothing.
 func (s *slot) excuse(older, newer *run) string {
@@ -77,8 +79,8 @@ func (s *slot) excuse(older, newer *run) string {
 	}
 }
 
-// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have heard
-// of its margin.
+// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have
+// heard of its margin.
 func (r *run) unknowing(o *run) bool {
 	a, b := o.executor.p, r.executor.p
 	return strangers(a, b) || r.unheardOf(o) || lastToKnow(a, b)
@@ -105,7 +107,8 @@ func (s *store) outSince(p *process) (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// alone is the part of X1 that is about starts: a member runs a slot once, and a run that was handed over has ended.
+// alone is the part of X1 that is about starts: a member runs a slot once, and a run that was handed over has
+// ended.
 func (s *slot) alone(r *run) {
 	if r.executor.run != nil {
 		s.broken(1, "%s starts a run of %s while its last one has not ended", r.executor.p.id, s)

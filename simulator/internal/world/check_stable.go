@@ -6,8 +6,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been unstable for so much longer
-// that everybody goes down, or, with a lease, asks it about the view as it is. Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
+// waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been
+// unstable for so much longer that everybody goes down, or, with a lease, asks it about the view as it is.
+// Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
 // Nor does what an operator asks for.
 type waitsUntilStable struct {
 	unchecked

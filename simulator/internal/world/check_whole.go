@@ -2,7 +2,8 @@ package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// quietWhileWhole is promise L3: nothing is asked of the lease while nobody is unreachable, but at an operator's word.
+// quietWhileWhole is promise L3: nothing is asked of the lease while nobody is unreachable, but at an
+// operator's word.
 type quietWhileWhole struct{ unchecked }
 
 func (*quietWhileWhole) stepped(w *World, p *process, effects []sbr.Effect) {

@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// client is one process's way to a lease: the machine of package lease, and what drives it, as lease.Lease does in production. Only the
-// way to the store and the clock are simulated.
+// client is one process's way to a lease: the machine of package lease, and what drives it, as lease.Lease
+// does in production. Only the way to the store and the clock are simulated.
 type client struct {
 	w *World
 	p *process
@@ -25,10 +25,12 @@ type client struct {
 	calls    map[lease.OpID]func(lease.Finished)
 	requests map[lease.RequestID]*request
 
-	// granted is the time of holding the lease that was told last; lost is told that it is over, and nobody here has ended it.
+	// granted is the time of holding the lease that was told last; lost is told that it is over, and nobody
+	// here has ended it.
 	granted uint64
 	lost    func(why string)
-	// watches says whether changes of the record are followed, and news is told of them. waking: a change is about to be heard of.
+	// watches says whether changes of the record are followed, and news is told of them. waking: a change is
+	// about to be heard of.
 	watches func() bool
 	news    func(lease.Record)
 	// told: what was heard last was news.
@@ -134,7 +136,8 @@ type request struct {
 	id    lease.RequestID
 	send  lease.Send
 	fault StoreFault // of the node, when the request was sent
-	// answer is what the store says once the request has arrived; over says that the machine was told how it ended.
+	// answer is what the store says once the request has arrived; over says that the machine was told how it
+	// ended.
 	answer lease.Event
 	over   bool
 }
@@ -229,7 +232,8 @@ func (c *client) hear() {
 	})
 }
 
-// recordOf is what a resolver is told of a record. Nobody changes a verdict that was written, so all share it.
+// recordOf is what a resolver is told of a record. Nobody changes a verdict that was written, so all share
+// it.
 func recordOf(r lease.Record) sbr.Record {
 	return sbr.Record{Holder: sbr.ID(r.Holder), Token: r.Token, Verdict: r.Verdict, Behind: r.Behind}
 }

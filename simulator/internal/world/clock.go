@@ -47,8 +47,8 @@ func (p *process) together(steps func()) {
 // maxSpins is how many ticks in a row may pass without the deadline moving on.
 const maxSpins = 50
 
-// plan arranges the next tick. Most deadlines move on many times before they come, so an event that comes too early is left in place
-// and looks again.
+// plan arranges the next tick. Most deadlines move on many times before they come, so an event that comes too
+// early is left in place and looks again.
 func (p *process) plan() {
 	if p.stage != stageRunning || p.paused || p.held {
 		return
@@ -77,7 +77,8 @@ func (p *process) awaitTick() {
 	}
 }
 
-// tick lets the resolver's deadline come; event tells the present event from one that an earlier one has replaced.
+// tick lets the resolver's deadline come; event tells the present event from one that an earlier one has
+// replaced.
 func (p *process) tick(event uint64) {
 	if event != p.ticker {
 		return
@@ -95,8 +96,8 @@ func (p *process) tick(event uint64) {
 	}
 }
 
-// ticksSoon reports whether the resolver is called before anything can be due because its view has just changed: a view that changes a
-// thousand times in a row is not worth a thousand looks for the next deadline.
+// ticksSoon reports whether the resolver is called before anything can be due because its view has just
+// changed: a view that changes a thousand times in a row is not worth a thousand looks for the next deadline.
 func (p *process) ticksSoon() bool {
 	return p.ticker != 0 && p.rate == 1 && p.tickAt <= p.w.now+p.stableAfter()
 }

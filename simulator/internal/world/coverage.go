@@ -8,12 +8,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Coverage counts the transitions that resolvers take in worlds that are given it (Options.Coverage). A transition is the state before a
-// step, the event, the state after it, and the kinds of effects that the step returned. Chores (telling others what was decided, removing
-// downed members, releasing the lease) are left out where a step does something else as well: that there is somebody to tell or to
-// remove at the same moment says nothing of the resolver. Counting changes nothing in a run.
+// Coverage counts the transitions that resolvers take in worlds that are given it (Options.Coverage). A
+// transition is the state before a step, the event, the state after it, and the kinds of effects that the
+// step returned. Chores (telling others what was decided, removing downed members, releasing the lease) are
+// left out where a step does something else as well: that there is somebody to tell or to remove at the same
+// moment says nothing of the resolver. Counting changes nothing in a run.
 //
-// The zero Coverage is ready for use. It is not safe for concurrent use: give each goroutine its own, and Add them up.
+// The zero Coverage is ready for use. It is not safe for concurrent use: give each goroutine its own, and Add
+// them up.
 type Coverage struct {
 	counts map[transition]uint64
 }

@@ -25,7 +25,8 @@ func coverTwo(t *testing.T, c *Coverage) *World {
 	return w
 }
 
-// The whole life of two members, one of which loses: every step of both is counted, in the resolver's own words.
+// The whole life of two members, one of which loses: every step of both is counted, in the resolver's own
+// words.
 func TestCoverage_CountsWhatResolversDo(t *testing.T) {
 	var c Coverage
 	w := coverTwo(t, &c)

@@ -15,9 +15,9 @@ type machine interface {
 	NextDeadline() (at time.Duration, ok bool)
 }
 
-// driver drives the machines of one process's part in a slot, or in shards, as package drive does: it shows them the newest view
-// before anything else, hands them events and deadlines, and carries out what they want. Nothing of that comes back to a machine
-// before all is done.
+// driver drives the machines of one process's part in a slot, or in shards, as package drive does: it shows
+// them the newest view before anything else, hands them events and deadlines, and carries out what they want.
+// Nothing of that comes back to a machine before all is done.
 type driver struct {
 	alarm
 	of       driven
@@ -160,7 +160,8 @@ func (t *alarm) plan() {
 	}
 }
 
-// act lets the deadline come, if it has. A tick that an earlier one has replaced does no harm: it looks, and arranges nothing twice.
+// act lets the deadline come, if it has. A tick that an earlier one has replaced does no harm: it looks, and
+// arranges nothing twice.
 func (t *alarm) act() {
 	w := t.p.w
 	if t.event != 0 && t.at > w.now || !t.of.works() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Members exchange their whole lists: one with one other now and then, who joins with the one that it found, and who lists a failed member
-// with that, when it looks whether it is back. Exchanges go over TCP.
+// Members exchange their whole lists: one with one other now and then, who joins with the one that it found,
+// and who lists a failed member with that, when it looks whether it is back. Exchanges go over TCP.
 
 // synReply and dataReply are how long TCP waits before it sends something again, the first time.
 const (
@@ -33,7 +33,8 @@ func (w *World) stream(p, q *process) (d time.Duration, ok bool) {
 	return d, true
 }
 
-// exchangeWith lets both learn what the other one has in its lists, once the connection stands. It returns when that is over, or given up.
+// exchangeWith lets both learn what the other one has in its lists, once the connection stands. It returns
+// when that is over, or given up.
 func (p *process) exchangeWith(q *process, then func()) (over time.Duration) {
 	w := p.w
 	d, ok := w.stream(p, q)
@@ -52,7 +53,8 @@ func (p *process) exchangeWith(q *process, then func()) (over time.Duration) {
 	return w.now + d
 }
 
-// merge takes in the lists of another one (memberlist state.go, mergeState; serf delegate.go, MergeRemoteState).
+// merge takes in the lists of another one (memberlist state.go, mergeState; serf delegate.go,
+// MergeRemoteState).
 func (p *process) merge(from *process) {
 	p.named(int32(len(from.peers) - 1)) // no list grows meanwhile
 	for i := range from.peers {
@@ -138,7 +140,8 @@ func (p *process) rejoin(q *peer) (over time.Duration) {
 // sayJoined is what Serf tells the others after each join.
 func (p *process) sayJoined() { p.spread(news{kind: newsJoin, name: p.name, inc: p.lamport}) }
 
-// sayLeft is Serf's Leave: it says that it leaves, then that it has left, and is there a moment longer to answer.
+// sayLeft is Serf's Leave: it says that it leaves, then that it has left, and is there a moment longer to
+// answer.
 func (p *process) sayLeft(done func()) {
 	q := p.named(p.name)
 	q.status, q.ltime = leaving, p.lamport
@@ -149,7 +152,8 @@ func (p *process) sayLeft(done func()) {
 	})
 }
 
-// await spreads news, and goes on once that was sent as often as it is, or nobody is there, or it takes too long.
+// await spreads news, and goes on once that was sent as often as it is, or nobody is there, or it takes too
+// long.
 func (p *process) await(n news, then func()) {
 	someone := false
 	for i := range p.peers {
@@ -217,8 +221,8 @@ func (w *World) wakeSerf() {
 	w.after(calmEvery, nil, w.restSerf)
 }
 
-// restSerf lets everything rest if nothing would change any more: every packet gets there in time, and all agree. Then phases and orders
-// are drawn anew when something happens: nobody could tell the difference.
+// restSerf lets everything rest if nothing would change any more: every packet gets there in time, and all
+// agree. Then phases and orders are drawn anew when something happens: nobody could tell the difference.
 func (w *World) restSerf() {
 	w.serfRests = w.calm()
 	if !w.serfRests {
@@ -250,7 +254,8 @@ func (w *World) calm() bool {
 	return true
 }
 
-// agrees reports whether everybody whom p lists is what p thinks, and lists p as well; here counts those that are.
+// agrees reports whether everybody whom p lists is what p thinks, and lists p as well; here counts those that
+// are.
 func (p *process) agrees() bool {
 	p.here = 0
 	for i := range p.peers {

@@ -189,7 +189,8 @@ func (w *World) newPacket() *packet {
 	return new(packet)
 }
 
-// act is the arrival. Who is alive comes first, and then the last comes first (memberlist net.go, getNextMessage).
+// act is the arrival. Who is alive comes first, and then the last comes first (memberlist net.go,
+// getNextMessage).
 func (b *packet) act() {
 	p := b.to
 	if p.works() {

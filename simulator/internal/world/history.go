@@ -85,7 +85,8 @@ const stateStarting = "starting"
 // maxHistory bounds what a history holds, in changes and in the lists inside them.
 const maxHistory = 2_000_000
 
-// maxLeaders is the largest cluster in which the leader is looked up after every step, which costs one look at each member.
+// maxLeaders is the largest cluster in which the leader is looked up after every step, which costs one look
+// at each member.
 const maxLeaders = 100
 
 // historian writes the record of a run: its trace are the events. It only looks: nothing in a run depends on
@@ -242,7 +243,8 @@ func (r *historian) heard(p *process, kind, text string) {
 	r.events = append(r.events, said)
 }
 
-// settle looks at everything that may have changed since the last time it was looked at. It follows each event.
+// settle looks at everything that may have changed since the last time it was looked at. It follows each
+// event.
 func (r *historian) settle() {
 	if r == nil || !r.begun {
 		return
@@ -399,7 +401,8 @@ func (r *historian) held(id sbr.ID) {
 	}
 }
 
-// see records what p thinks of an incarnation. What it thinks of an old one of a node counts only until it knows the present one.
+// see records what p thinks of an incarnation. What it thinks of an old one of a node counts only until it
+// knows the present one.
 func (r *historian) see(p *process, id sbr.ID, sight string) {
 	s := r.w.byID[id]
 	if s == nil || s.node == p.node || s != s.node.proc && p.knows(s.node.proc) {

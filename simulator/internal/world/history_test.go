@@ -11,7 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// recorded is a world of five with a history: a partition, a restart, a pause, a store that fails for one node.
+// recorded is a world of five with a history: a partition, a restart, a pause, a store that fails for one
+// node.
 func recorded(t *testing.T, seed uint64, history bool) *World {
 	t.Helper()
 	o := DefaultOptions()

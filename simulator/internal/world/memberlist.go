@@ -15,7 +15,8 @@ type Memberlist struct {
 	RetransmitMult int
 	// TCPTimeout is how long a dial across a cut takes.
 	TCPTimeout time.Duration
-	// PushPullInterval is the time between two exchanges of the whole list; each member makes one with one other in turn.
+	// PushPullInterval is the time between two exchanges of the whole list; each member makes one with one
+	// other in turn.
 	PushPullInterval time.Duration
 	// GossipToTheDeadTime is how long the dead are told news as well. Then they are forgotten.
 	GossipToTheDeadTime time.Duration
@@ -58,10 +59,12 @@ const (
 
 func (l liveness) gone() bool { return l == dead || l == departed }
 
-// maxAccusers is one more than the most confirmations that a suspicion waits for: SuspicionMult-2 of the profile wan.
+// maxAccusers is one more than the most confirmations that a suspicion waits for: SuspicionMult-2 of the
+// profile wan.
 const maxAccusers = 5
 
-// peer is what a process keeps of one name: the entry in memberlist's list, the one in Serf's, and what the world notes beside them.
+// peer is what a process keeps of one name: the entry in memberlist's list, the one in Serf's, and what the
+// world notes beside them.
 type peer struct {
 	who   *process // heard of last under the name
 	state liveness
@@ -210,7 +213,8 @@ func (p *process) confirmations() int {
 	return 0
 }
 
-// lasts arranges the end of a suspicion with the confirmations that it has (suspicion.go, remainingSuspicionTime).
+// lasts arranges the end of a suspicion with the confirmations that it has (suspicion.go,
+// remainingSuspicionTime).
 func (p *process) lasts(q *peer, name int32) {
 	m, n, k := &p.w.serf, len(p.order), p.confirmations()
 	d := m.SuspicionMin(n)

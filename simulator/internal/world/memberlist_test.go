@@ -21,7 +21,8 @@ func stock(t *testing.T, nodes int) *World {
 	return w
 }
 
-// A suspicion lasts as memberlist computes it: by the members, and shorter with each that confirms it (suspicion.go).
+// A suspicion lasts as memberlist computes it: by the members, and shorter with each that confirms it
+// (suspicion.go).
 func TestMemberlist_SuspicionTimes(t *testing.T) {
 	for _, tc := range []struct {
 		nodes int
@@ -63,8 +64,8 @@ func TestMemberlist_RefutesWithAHigherNumber(t *testing.T) {
 	}
 }
 
-// News goes to GossipNodes members each interval, RetransmitMult*ceil(log10(n+1)) times in all; what was sent least often goes first, of
-// that the newest.
+// News goes to GossipNodes members each interval, RetransmitMult*ceil(log10(n+1)) times in all; what was sent
+// least often goes first, of that the newest.
 func TestMemberlist_GossipIsSentSoOften(t *testing.T) {
 	w := stock(t, 5)
 	p := w.nodes[0].proc
@@ -87,7 +88,8 @@ func TestMemberlist_GossipIsSentSoOften(t *testing.T) {
 	require.Equal(t, []news{first.news}, got, "it was sent less often")
 }
 
-// An exchange of lists brings what gossip has not: also who has left, and a death as a suspicion that can be refuted.
+// An exchange of lists brings what gossip has not: also who has left, and a death as a suspicion that can be
+// refuted.
 func TestMemberlist_ExchangeOfLists(t *testing.T) {
 	w := stock(t, 5)
 	p, q := w.nodes[0].proc, w.nodes[1].proc
@@ -98,8 +100,9 @@ func TestMemberlist_ExchangeOfLists(t *testing.T) {
 	require.Equal(t, departed, p.peers[4].state)
 }
 
-// What happens to links reaches detection, as it does in Serf: indirect probes hide a single cut; a member that hears nothing is called
-// failed and comes back, again and again; and where most packets vanish members call each other failed.
+// What happens to links reaches detection, as it does in Serf: indirect probes hide a single cut; a member
+// that hears nothing is called failed and comes back, again and again; and where most packets vanish members
+// call each other failed.
 func TestMemberlist_LinksReachDetection(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

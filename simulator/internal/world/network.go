@@ -43,7 +43,8 @@ func (n *network) quality(a, b int) Network {
 	return n.every
 }
 
-// clean reports whether every packet gets there, and each answer within so much time, where links are not cut.
+// clean reports whether every packet gets there, and each answer within so much time, where links are not
+// cut.
 func (n *network) clean(within time.Duration) bool {
 	slow := func(o Network) bool { return o.Loss > 0 || 2*(o.Latency+o.Jitter) > within }
 	for _, o := range n.poor {
@@ -66,8 +67,8 @@ func (n *network) component(a int) int {
 	return n.part[a]
 }
 
-// work finds the connected components, each called by its first node, or where no single link is cut, by its group. A node
-// leaves rest once it is reached.
+// work finds the connected components, each called by its first node, or where no single link is cut, by its
+// group. A node leaves rest once it is reached.
 func (n *network) work() {
 	if n.valid {
 		return
@@ -189,7 +190,8 @@ func (w *World) mend(from, to int) {
 	delete(w.net.poor, [2]int{from, to})
 }
 
-// SetLink changes what becomes of what from sends to the node to: a loss of 1 cuts the link. A partition stays.
+// SetLink changes what becomes of what from sends to the node to: a loss of 1 cuts the link. A partition
+// stays.
 func (w *World) SetLink(from, to int, o Network) {
 	w.rewire(func() {
 		w.mend(from, to)
@@ -236,7 +238,8 @@ func (w *World) leg(from, to *process) (d time.Duration, ok bool) {
 	return w.between(o.Latency, o.Jitter), true
 }
 
-// send carries a message from one process to another, if it gets there: over a direct link, or relayed by others.
+// send carries a message from one process to another, if it gets there: over a direct link, or relayed by
+// others.
 func (w *World) send(from, to *process, f func()) {
 	w.post(from, to, call(func() {
 		if w.carries(from, to) {

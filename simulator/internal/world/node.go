@@ -55,7 +55,8 @@ func (w *World) AddNode(o NodeOptions) *Node {
 	return n
 }
 
-// SetClock makes the node's monotonic clock run at the given rate from now on; 1 is right. What the clock shows does not jump.
+// SetClock makes the node's monotonic clock run at the given rate from now on; 1 is right. What the clock
+// shows does not jump.
 func (n *Node) SetClock(rate float64) {
 	n.rate = rate
 	n.w.note(nil, "clock", "%s: rate %g", n.Name, rate)
@@ -64,8 +65,8 @@ func (n *Node) SetClock(rate float64) {
 	}
 }
 
-// SetSkew sets by how much the node's wall clock is ahead. Processes take their birth from it when they start; nothing else
-// reads it.
+// SetSkew sets by how much the node's wall clock is ahead. Processes take their birth from it when they
+// start; nothing else reads it.
 func (n *Node) SetSkew(d time.Duration) {
 	n.skew = d
 	n.w.note(nil, "clock", "%s: ahead by %v", n.Name, d)
@@ -86,8 +87,9 @@ func (n *Node) Crash() {
 // Restart starts a new incarnation on the node, unless a process runs there. It reads the store first.
 func (n *Node) Restart() { n.RestartAs(n.Name, false) }
 
-// RestartAs is Restart under a name that may be another one, and with stateLost without the state folder: the new incarnation then
-// cannot prove that its predecessor has ended, and does not know whom that could not reach.
+// RestartAs is Restart under a name that may be another one, and with stateLost without the state folder: the
+// new incarnation then cannot prove that its predecessor has ended, and does not know whom that could not
+// reach.
 func (n *Node) RestartAs(name string, stateLost bool) {
 	if n.proc != nil && n.proc.stage != stageStopped {
 		return
@@ -114,8 +116,8 @@ func (n *Node) Pause(d time.Duration) {
 	n.w.at(n.w.now+d, nil, func() { p.resume() })
 }
 
-// Leave makes the node's process leave the cluster in good order, once it has handed over what it runs. Now and then whoever makes it leave
-// does not know of that.
+// Leave makes the node's process leave the cluster in good order, once it has handed over what it runs. Now
+// and then whoever makes it leave does not know of that.
 func (n *Node) Leave() {
 	const unknowing = 0.1
 	p := n.proc

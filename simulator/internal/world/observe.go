@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A process finds out whom it reaches as package downing does: its tracker (package reachability) says whom to probe, and weighs what
-// the detector says, what probes find, and what others report.
+// A process finds out whom it reaches as package downing does: its tracker (package reachability) says whom
+// to probe, and weighs what the detector says, what probes find, and what others report.
 
 // observe gives the process its tracker's opinion, and the others what they should hear of it.
 func (p *process) observe(refresh bool) {
@@ -80,8 +80,8 @@ func (r *reporting) act() {
 	}
 }
 
-// arouse arranges the next round of probes, if there is reason for one: in a world where every probe is answered and nobody is in doubt
-// rounds would change nothing.
+// arouse arranges the next round of probes, if there is reason for one: in a world where every probe is
+// answered and nobody is in doubt rounds would change nothing.
 func (p *process) arouse() {
 	o := &p.w.opts.Probe
 	if !o.On() || p.rounder != 0 || !p.attends() || p.calm() {

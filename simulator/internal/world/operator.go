@@ -7,12 +7,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// What operators and platforms do: they remove members that are called failed, the membership forgets them by itself, and a process
-// comes back with what its predecessor had remembered, or without it. None of that proves that a member has ended. An operator's own
-// word (sbr down) is a verdict, or an order where no lease decides.
+// What operators and platforms do: they remove members that are called failed, the membership forgets them by
+// itself, and a process comes back with what its predecessor had remembered, or without it. None of that
+// proves that a member has ended. An operator's own word (sbr down) is a verdict, or an order where no lease
+// decides.
 
-// ForceLeave lets an operator remove what runs on nodes from the lists of the members on some others, as soon as it is called failed there.
-// With no others that is wherever it is called failed. Like Serf, a member that removes another one tells those that it reaches.
+// ForceLeave lets an operator remove what runs on nodes from the lists of the members on some others, as soon
+// as it is called failed there. With no others that is wherever it is called failed. Like Serf, a member that
+// removes another one tells those that it reaches.
 func (w *World) ForceLeave(nodes, on []int) {
 	for i, n := range w.nodes {
 		if p := n.proc; p != nil && (len(on) == 0 || slices.Contains(on, i)) {
@@ -37,7 +39,8 @@ func (p *process) forceLeave(nodes []int) {
 	}
 }
 
-// DownBy lets an operator ask the member that runs on another node to down the one that is called as this node is: sbr down.
+// DownBy lets an operator ask the member that runs on another node to down the one that is called as this
+// node is: sbr down.
 func (n *Node) DownBy(by *Node) {
 	w := n.w
 	w.disturb()
@@ -75,7 +78,8 @@ func (p *process) evict(q *peer) {
 	}
 }
 
-// reapLater arranges that a member that is called failed is forgotten in time. Each process looks at moments of its own.
+// reapLater arranges that a member that is called failed is forgotten in time. Each process looks at moments
+// of its own.
 func (p *process) reapLater(q *peer) {
 	w, s, since := p.w, q.who, q.moved
 	if w.opts.ReapAfter <= 0 {

@@ -38,7 +38,8 @@ func listed(p *process) (n int) {
 	return n
 }
 
-// An operator removes who is called failed, as soon as it is; whoever the member reaches hears of it; nobody takes it for an end.
+// An operator removes who is called failed, as soon as it is; whoever the member reaches hears of it; nobody
+// takes it for an end.
 func TestForceLeave_RemovesWhoIsCalledFailed(t *testing.T) {
 	w := named(t, nil)
 	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
@@ -69,7 +70,8 @@ func TestForceLeave_EverywhereMakesTwoClustersThatDoNotLookForEachOther(t *testi
 	require.Equal(t, "n1#1 and n4#1 are both up, and the cluster of neither lists the other", broken[0].Text)
 }
 
-// A successor with its predecessor's state proves that it ended, whatever it is called; one without it proves nothing.
+// A successor with its predecessor's state proves that it ended, whatever it is called; one without it proves
+// nothing.
 func TestRestart_ProvesThatThePredecessorEnded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		as       string
@@ -100,7 +102,8 @@ func TestRestart_ProvesThatThePredecessorEnded(t *testing.T) {
 	}
 }
 
-// Nobody takes a second member in under a name that it lists, alive or failed; once the first was removed it does.
+// Nobody takes a second member in under a name that it lists, alive or failed; once the first was removed it
+// does.
 func TestRestart_ASecondMemberOfOneNameWaitsUntilTheFirstIsRemoved(t *testing.T) {
 	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
 	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2, 4}, []int{3}) })
@@ -118,7 +121,8 @@ func TestRestart_ASecondMemberOfOneNameWaitsUntilTheFirstIsRemoved(t *testing.T)
 	require.Contains(t, unlistedBy(w, 0), sbr.ID("n4#1"))
 }
 
-// Whoever restarts in the middle of a cut still suspects whom its predecessor suspected; without its state it does not.
+// Whoever restarts in the middle of a cut still suspects whom its predecessor suspected; without its state it
+// does not.
 func TestRestart_RemembersUndecidedSuspects(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
@@ -160,8 +164,8 @@ func asked(w *World) (lines []string) {
 	return lines
 }
 
-// What the driver refuses before the resolver hears of it: one request at a time, who leaves, and nobody of that name; who does not run
-// or stands still hears nothing.
+// What the driver refuses before the resolver hears of it: one request at a time, who leaves, and nobody of
+// that name; who does not run or stands still hears nothing.
 func TestDownBy_Refused(t *testing.T) {
 	w := named(t, nil)
 	w.SetStore(StoreFault{Access: Silent}, 0)
@@ -188,7 +192,8 @@ func TestDownBy_Refused(t *testing.T) {
 	require.Empty(t, w.Finish(), w.Story())
 }
 
-// A request that is not answered is found at the end, and so is a race for the lease in peace that nobody asked for.
+// A request that is not answered is found at the end, and so is a race for the lease in peace that nobody
+// asked for.
 func TestDownBy_ChecksCanFail(t *testing.T) {
 	w := named(t, nil)
 	w.Run(20 * time.Second)

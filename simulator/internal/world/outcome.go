@@ -9,11 +9,13 @@ import (
 // stirred notes that somebody's view of the cluster, or somebody's part in it, has just changed.
 func (w *World) stirred() { w.moved = w.now }
 
-// Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was condemned, seen again,
-// removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at which it had settled.
+// Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was
+// condemned, seen again, removed, suspended, resumed, downed, or crashed. In a world that is Settled it is
+// the moment at which it had settled.
 func (w *World) Stirred() time.Duration { return w.moved }
 
-// Settled reports whether whoever is up is at work and reaches everybody it believes in: nothing is left to be resolved.
+// Settled reports whether whoever is up is at work and reaches everybody it believes in: nothing is left to
+// be resolved.
 func (w *World) Settled() bool {
 	up := w.up()
 	for _, p := range up {
@@ -30,7 +32,8 @@ func (w *World) Settled() bool {
 	return p == nil
 }
 
-// separated returns two of the processes that know of each other and cannot reach each other, nil if there are none.
+// separated returns two of the processes that know of each other and cannot reach each other, nil if there
+// are none.
 func (w *World) separated(up []*process) (p, q *process) {
 	if w.whole(up) {
 		return nil, nil
@@ -45,7 +48,8 @@ func (w *World) separated(up []*process) (p, q *process) {
 	return nil, nil
 }
 
-// whole reports whether the processes are in one component of the network, with no link cut that they could notice.
+// whole reports whether the processes are in one component of the network, with no link cut that they could
+// notice.
 func (w *World) whole(up []*process) bool {
 	for _, p := range up {
 		if w.net.component(p.node.index) != w.net.component(up[0].node.index) {

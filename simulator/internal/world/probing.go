@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Each member probes the others in turn, one in each ProbeInterval: with a ping, then through others, and over TCP (memberlist state.go,
-// probeNode). What becomes of a packet is drawn when it is sent.
+// Each member probes the others in turn, one in each ProbeInterval: with a ping, then through others, and
+// over TCP (memberlist state.go, probeNode). What becomes of a packet is drawn when it is sent.
 
 // probeNext is the tick of the process's prober.
 func (p *process) probeNext() {
@@ -22,7 +22,8 @@ func (p *process) probeNext() {
 	p.ping(name)
 }
 
-// nextProbed is the next one in the list that is not dead. At the end of it the dead are forgotten, and the order is drawn anew.
+// nextProbed is the next one in the list that is not dead. At the end of it the dead are forgotten, and the
+// order is drawn anew.
 func (p *process) nextProbed() (name int32, ok bool) {
 	for range 2*len(p.order) + 1 {
 		if p.turn >= len(p.order) {
@@ -52,7 +53,8 @@ func (p *process) forgetDead() {
 	p.order = kept
 }
 
-// probeAgain arranges the next probe, at the first tick after the start of the last one, or now if that has passed.
+// probeAgain arranges the next probe, at the first tick after the start of the last one, or now if that has
+// passed.
 func (p *process) probeAgain(began time.Duration) {
 	if p.does&doesProbe != 0 {
 		return
@@ -87,7 +89,8 @@ func (p *process) answered(began time.Duration) {
 	p.probeAgain(began)
 }
 
-// pingThrough asks others to probe the member as well, and tries it over TCP; direct is when its own answer comes.
+// pingThrough asks others to probe the member as well, and tries it over TCP; direct is when its own answer
+// comes.
 func (p *process) pingThrough(name int32, began, direct time.Duration) {
 	if !p.works() {
 		return

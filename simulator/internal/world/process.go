@@ -42,17 +42,19 @@ type process struct {
 	downAt     time.Duration
 	left       bool // everybody who could hear it was told that it left
 
-	// prev is the incarnation that ran on the node before. stateLost says that this one started without its state folder: it knows
-	// nothing of prev, and cannot prove that it ended. suspects are those that prev could not reach and that were not decided about.
+	// prev is the incarnation that ran on the node before. stateLost says that this one started without its
+	// state folder: it knows nothing of prev, and cannot prove that it ended. suspects are those that prev
+	// could not reach and that were not decided about.
 	prev      *process
 	stateLost bool
 	suspects  []sbr.Member
-	// members are the others in prev's last view that counted, token is the verdict that it knew then, hasLeft says that it left them
-	// in peace; see start.go.
+	// members are the others in prev's last view that counted, token is the verdict that it knew then,
+	// hasLeft says that it left them in peace; see start.go.
 	members []sbr.Member
 	token   uint64
 	hasLeft bool
-	// found says that it has found its cluster, and waits for the answers of all; answeredBy, by index, who has answered.
+	// found says that it has found its cluster, and waits for the answers of all; answeredBy, by index, who
+	// has answered.
 	found      bool
 	answeredBy set
 
@@ -68,8 +70,9 @@ type process struct {
 	heardOf *lease.Record
 	tells   []*telling
 
-	// Its Serf: what it keeps of each name, by the number of the name; the order in which it probes them, and whose turn it is; how much
-	// it doubts itself; when its probes tick; what it has arranged to do; what it still spreads; and its Lamport clock.
+	// Its Serf: what it keeps of each name, by the number of the name; the order in which it probes them, and
+	// whose turn it is; how much it doubts itself; when its probes tick; what it has arranged to do; what it
+	// still spreads; and its Lamport clock.
 	name                int32
 	peers               []peer
 	order               []int32
@@ -137,7 +140,8 @@ func (n *Node) nextID() sbr.ID {
 	}
 }
 
-// address is that of the n-th node, counted from 1. Hosts are ordered as text, so that within a block all have the same length.
+// address is that of the n-th node, counted from 1. Hosts are ordered as text, so that within a block all
+// have the same length.
 func address(n int) string {
 	const block, blocks = 156, 8 // last number 100 to 255, the one before 2 to 9
 	switch {
@@ -206,14 +210,15 @@ func (p *process) list(s *process) {
 	p.order, p.lamport = append(p.order, s.name), 2
 }
 
-// lists reports whether p lists a member of the name of s that runs on another node. Serf takes no second one under a name: not while the
-// first is alive, and not while it is listed as failed.
+// lists reports whether p lists a member of the name of s that runs on another node. Serf takes no second one
+// under a name: not while the first is alive, and not while it is listed as failed.
 func (p *process) lists(s *process) bool {
 	q := p.peer(s)
 	return q.listed() && q.who.node != s.node
 }
 
-// join looks for a member that the last verdict does not leave out. Without one it starts by itself, if it may.
+// join looks for a member that the last verdict does not leave out. Without one it starts by itself, if it
+// may.
 func (p *process) join(rec sbr.Record) {
 	for _, i := range p.w.rng.Perm(len(p.w.procs)) {
 		q := p.w.procs[i]
@@ -282,7 +287,8 @@ func (p *process) step(e sbr.Event) {
 	p.plan()
 }
 
-// take hands an event to the resolver at the moment now, and arranges nothing. It is quiet if nothing follows.
+// take hands an event to the resolver at the moment now, and arranges nothing. It is quiet if nothing
+// follows.
 func (p *process) take(e sbr.Event, now time.Duration) (quiet bool) {
 	if p.stage != stageRunning {
 		return false

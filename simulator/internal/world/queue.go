@@ -2,8 +2,8 @@ package world
 
 import "time"
 
-// event is something that happens at a moment. It holds no pointer: events move about in the queue all the time, and a collector that
-// runs meanwhile would have to be told of every move.
+// event is something that happens at a moment. It holds no pointer: events move about in the queue all the
+// time, and a collector that runs meanwhile would have to be told of every move.
 type event struct {
 	at   time.Duration
 	seq  uint64 // the tie-break: first scheduled, first run

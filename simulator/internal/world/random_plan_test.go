@@ -205,7 +205,8 @@ func (p *planner) anything(t time.Duration) {
 	}
 }
 
-// repeat tells everybody things it was told before: facts that are repeated, verdicts and records that are old.
+// repeat tells everybody things it was told before: facts that are repeated, verdicts and records that are
+// old.
 func repeat(w *World) {
 	for _, p := range w.procs {
 		if !p.runs() {
@@ -241,7 +242,8 @@ func (p *planner) some(n int) []int {
 	return x[:1+p.IntN(n)]
 }
 
-// livePlan is one clean partition, with faults of the store that leave somebody whole. Exactly one side must survive.
+// livePlan is one clean partition, with faults of the store that leave somebody whole. Exactly one side must
+// survive.
 func livePlan(seed uint64) plan {
 	p := newPlanner(seed)
 	p.live = true
@@ -282,8 +284,8 @@ func (p *planner) harmNodes(cut time.Duration) {
 	}
 }
 
-// harmStore leaves at least one node with perfect access. Where answers may get lost, or writes come late, each side has such a
-// node: a side of which nobody ever hears that it won cannot survive.
+// harmStore leaves at least one node with perfect access. Where answers may get lost, or writes come late,
+// each side has such a node: a side of which nobody ever hears that it won cannot survive.
 func (p *planner) harmStore(soft bool) {
 	lucky := p.IntN(len(p.groups))
 	for g, nodes := range p.groups {

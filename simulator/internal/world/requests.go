@@ -28,7 +28,8 @@ func newRequester(p *process, topic int, every time.Duration, l listener) reques
 	return requester{p: p, topic: topic, every: every, hears: l, questions: make(map[uint64]*question)}
 }
 
-// requester returns what listens to a topic on the process; nil: nothing does. The topics are those of the slots, and then those of the shards.
+// requester returns what listens to a topic on the process; nil: nothing does. The topics are those of the
+// slots, and then those of the shards.
 func (p *process) requester(topic int) *requester {
 	if n := len(p.w.slots); topic >= n {
 		if t := p.shardHosts[topic-n]; t != nil && t.stage != hostClosed {
@@ -103,7 +104,8 @@ func (t *requester) hear(q *question) {
 	t.hears.asked(t.refs, q)
 }
 
-// open returns the question of that reference, which is about to be answered; nil: nobody has asked it, or it was answered before.
+// open returns the question of that reference, which is about to be answered; nil: nobody has asked it, or it
+// was answered before.
 func (t *requester) open(ref uint64) *question {
 	q := t.questions[ref]
 	delete(t.questions, ref)
@@ -126,7 +128,8 @@ type responseInFlight struct {
 	wire []byte // nil: nobody listens there
 }
 
-// act is the arrival. Answers of those who were downed do not count. Who has just woken up finds both the answer and the end of its time, and takes what comes first.
+// act is the arrival. Answers of those who were downed do not count. Who has just woken up finds both the
+// answer and the end of its time, and takes what comes first.
 func (a *responseInFlight) act() {
 	q, p := a.q, a.q.by.p
 	late := p.clock() >= q.until

@@ -42,8 +42,8 @@ func (p *process) others() iter.Seq[*process] {
 	}
 }
 
-// strangers reports whether one of two processes never heard of the other: gossip to the dead can make a member known to those who are
-// unknown to it, and it misses nobody of whom it never heard.
+// strangers reports whether one of two processes never heard of the other: gossip to the dead can make a
+// member known to those who are unknown to it, and it misses nobody of whom it never heard.
 func strangers(p, q *process) bool { return !p.met.has(q.index) || !q.met.has(p.index) }
 
 // set is a set of small numbers.
@@ -152,7 +152,8 @@ func (p *process) drop(q *peer, to status) {
 	p.gone(s, q.bye || s.left)
 }
 
-// gone tells the resolver that s is listed no longer. Ended says that its end is certain: it said goodbye, or its successor proves it.
+// gone tells the resolver that s is listed no longer. Ended says that its end is certain: it said goodbye, or
+// its successor proves it.
 func (p *process) gone(s *process, ended bool) {
 	w := p.w
 	if p.runs() {
@@ -187,8 +188,8 @@ func (p *process) detect(s *process, fails bool) {
 	}
 }
 
-// supplant takes from the list who ran on the node of s before it: under the same name, or known to have ended, because s holds
-// the state that its predecessor had locked.
+// supplant takes from the list who ran on the node of s before it: under the same name, or known to have
+// ended, because s holds the state that its predecessor had locked.
 func (p *process) supplant(s *process) {
 	proves := true
 	for next, old := s, s.prev; old != nil; next, old = old, old.prev {

@@ -8,8 +8,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// shardHost is where shards of a type run on one process: the host's machine, that of the coordinator while it runs here, and what
-// drives them as package sharding does.
+// shardHost is where shards of a type run on one process: the host's machine, that of the coordinator while
+// it runs here, and what drives them as package sharding does.
 type shardHost struct {
 	driver
 	set       *shards
@@ -79,7 +79,8 @@ func (t *shardHost) shut() {
 	}
 }
 
-// settled goes on once nothing runs here and nothing will: the offer is withdrawn, then nobody listens, then the coordinator's part is handed over.
+// settled goes on once nothing runs here and nothing will: the offer is withdrawn, then nobody listens, then
+// the coordinator's part is handed over.
 func (t *shardHost) settled() {
 	const withdrawsWithin = 300 * time.Millisecond
 	w := t.p.w
@@ -131,7 +132,8 @@ type memory struct {
 	hosts, coordinators []core.Departure // whose margins are not over, as hosts and as coordinators
 }
 
-// remembers is what the next manager has. The provider remembers who is gone, also meanwhile; here the machines do, which look once more.
+// remembers is what the next manager has. The provider remembers who is gone, also meanwhile; here the
+// machines do, which look once more.
 func (t *shardHost) remembers(member *slotMember) memory {
 	now := t.p.clock()
 	t.host.Step(now, core.Viewed{View: t.viewNow()})

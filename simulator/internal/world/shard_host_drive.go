@@ -22,7 +22,8 @@ func (t *shardHost) stepped() {
 
 func (t *shardHost) ticked() { t.stepped() }
 
-// expire tells the host of the leases that have run out by the process's own clock, before anything else is told: what rests under one must not start.
+// expire tells the host of the leases that have run out by the process's own clock, before anything else is
+// told: what rests under one must not start.
 func (t *shardHost) expire() {
 	if !t.set.UseLease {
 		return

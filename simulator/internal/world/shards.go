@@ -18,12 +18,13 @@ import (
 
 // ShardsOptions describe shards of one type, which run on one member each. Start from DefaultShardsOptions.
 type ShardsOptions struct {
-	// SlotOptions are those of each shard; Name is the type. UseLease gives each of them a lease of its own, and one to their coordinator.
+	// SlotOptions are those of each shard; Name is the type. UseLease gives each of them a lease of its own,
+	// and one to their coordinator.
 	SlotOptions
 	// Count is how many there are.
 	Count int
-	// ReopensAfter is about how long a member hosts shards before its manager is closed in good order, and opened again by the same process. Zero: it stays
-	// open.
+	// ReopensAfter is about how long a member hosts shards before its manager is closed in good order, and
+	// opened again by the same process. Zero: it stays open.
 	ReopensAfter time.Duration
 }
 
@@ -120,12 +121,13 @@ func (s *shards) look() {
 // ShardsOutcome is what became of the shards of a type; its counts are those of all of them together.
 type ShardsOutcome struct {
 	Type string `json:"type"`
-	// Shards is how many there are, Running how many of them run at the end, On the names of the nodes on which
-	// they do, in order.
+	// Shards is how many there are, Running how many of them run at the end, On the names of the nodes on
+	// which they do, in order.
 	Shards  int      `json:"shards"`
 	Running int      `json:"running"`
 	On      []string `json:"on"`
-	// Coordinators counts the runs of the coordinator, Resigned those that ended because their term was too small, or spent.
+	// Coordinators counts the runs of the coordinator, Resigned those that ended because their term was too
+	// small, or spent.
 	Coordinators int `json:"coordinators"`
 	Resigned     int `json:"resigned"`
 	SlotCounts
@@ -153,8 +155,9 @@ func (w *World) Shards() (all []ShardsOutcome) {
 	return all
 }
 
-// unheardOf reports whether two runs of a shard come of clusters that did not know each other: the members that run them, or those that have ordered them,
-// never heard of each other. A newcomer to one side of a partition does not hear of those who were on the other side before it came, and may coordinate.
+// unheardOf reports whether two runs of a shard come of clusters that did not know each other: the members
+// that run them, or those that have ordered them, never heard of each other. A newcomer to one side of a
+// partition does not hear of those who were on the other side before it came, and may coordinate.
 func (r *run) unheardOf(o *run) bool {
 	s := r.executor.slot.shardOf
 	if s == nil {
@@ -168,16 +171,18 @@ func (r *run) unheardOf(o *run) bool {
 	return false
 }
 
-// unremembered reports whether two runs of a shard come of one term, and nobody is left that was there when the older one
-// started. The term then begins with the wall clock, and with the bits that shards leave for it, two coordinators of which
-// the later one starts within four seconds may have the same (handover.FloorAt).
+// unremembered reports whether two runs of a shard come of one term, and nobody is left that was there when
+// the older one started. The term then begins with the wall clock, and with the bits that shards leave for
+// it, two coordinators of which the later one starts within four seconds may have the same
+// (handover.FloorAt).
 func (r *run) unremembered(o *run) bool {
 	w := r.executor.p.w
 	return message.TermOf(r.token) == message.TermOf(o.token) &&
 		!slices.ContainsFunc(w.up(), func(p *process) bool { return p.began <= o.startedAt })
 }
 
-// behind are the members that a run without a lease comes of: its own, and those that coordinated under its term.
+// behind are the members that a run without a lease comes of: its own, and those that coordinated under its
+// term.
 func (s *shards) behind(r *run) []*process {
 	all := []*process{r.executor.p}
 	for _, c := range s.coordSlot.runs {
@@ -188,8 +193,9 @@ func (s *shards) behind(r *run) []*process {
 	return all
 }
 
-// floor is handover.Config.Floor of a machine that starts now. The worlds begin with the year 2026. The wall clock is right here, whatever a node's shows: where
-// nobody is left who remembers a token, package handover has nothing else to go by, and says so.
+// floor is handover.Config.Floor of a machine that starts now. The worlds begin with the year 2026. The wall
+// clock is right here, whatever a node's shows: where nobody is left who remembers a token, package handover
+// has nothing else to go by, and says so.
 func (w *World) floor(bits int) uint64 {
 	const begin = 1767225600
 	return handover.FloorAt(begin+int64(w.now/time.Second), cmp.Or(bits, handover.DefaultCounterBits))

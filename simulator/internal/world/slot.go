@@ -18,7 +18,8 @@ type SlotOptions struct {
 	Name string
 	// Role: only nodes with it run the slot. Empty: all do.
 	Role string
-	// UseLease: it runs only with a lease of its own, whose times and faults are those of the resolvers' lease.
+	// UseLease: it runs only with a lease of its own, whose times and faults are those of the resolvers'
+	// lease.
 	UseLease bool
 	// Margin, HandOverRetryInterval, NumberOfRetries and LeaseRetryInterval are those of handover.Config.
 	Margin                time.Duration
@@ -33,7 +34,8 @@ type SlotOptions struct {
 	WritesEvery time.Duration
 }
 
-// DefaultSlotOptions returns the defaults of package handover, for runs that end within a second and write every five.
+// DefaultSlotOptions returns the defaults of package handover, for runs that end within a second and write
+// every five.
 func DefaultSlotOptions() SlotOptions {
 	d := handover.DefaultConfig()
 	return SlotOptions{
@@ -49,7 +51,8 @@ type slot struct {
 	index int             // among the world's, or the shards of its type
 	rules handover.Config // Self and Born are each member's
 	store store           // of its lease
-	// coordinates are the shards that whoever runs the slot coordinates, shardOf those that it is one of; nil: it is neither.
+	// coordinates are the shards that whoever runs the slot coordinates, shardOf those that it is one of;
+	// nil: it is neither.
 	coordinates, shardOf *shards
 
 	runs []*run // in the order in which they were started
@@ -121,18 +124,18 @@ type SlotCounts struct {
 	// Starts counts runs, HandedOver those that were handed over by the run before.
 	Starts     int `json:"starts"`
 	HandedOver int `json:"handed-over"`
-	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a lease
-	// did not hold; those for which they did are violations. Why says how many of them came about for which
-	// reason.
+	// Overlaps counts pairs of runs that were active at once although the assumptions of a slot without a
+	// lease did not hold; those for which they did are violations. Why says how many of them came about for
+	// which reason.
 	Overlaps int            `json:"overlaps"`
 	Why      map[string]int `json:"why,omitzero"`
-	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came from
-	// an older run after a write of a newer one: what would have done harm without a fence.
+	// Writes counts what arrived at the resource, Rejected what its fence kept out, Interleaved what came
+	// from an older run after a write of a newer one: what would have done harm without a fence.
 	Writes      int `json:"writes"`
 	Rejected    int `json:"rejected"`
 	Interleaved int `json:"interleaved"`
-	// Unordered counts starts under a token that was not larger than all before, where no promise says that it
-	// must be.
+	// Unordered counts starts under a token that was not larger than all before, where no promise says that
+	// it must be.
 	Unordered int `json:"unordered"`
 }
 

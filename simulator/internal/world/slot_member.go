@@ -18,7 +18,8 @@ type slotMember struct {
 	closed bool
 }
 
-// startSlots lets the process take part in each slot, a moment after its resolver has started, and the others hear of it.
+// startSlots lets the process take part in each slot, a moment after its resolver has started, and the others
+// hear of it.
 func (p *process) startSlots() {
 	const startsWithin = 500 * time.Millisecond
 	w := p.w
@@ -257,7 +258,8 @@ func (p *process) assure() {
 	}
 }
 
-// weigh looks, after the resolver has learnt something, whether anything is amiss, and lets the slots hear of what has changed.
+// weigh looks, after the resolver has learnt something, whether anything is amiss, and lets the slots hear of
+// what has changed.
 func (p *process) weigh() {
 	if len(p.w.slots) == 0 {
 		return
@@ -302,8 +304,8 @@ func (t *slotMember) viewNow() core.View {
 	return v
 }
 
-// viewNow is what the process knows at this moment; offers says who would run what it is about. Who was leaving when it failed
-// has left, as Serf has it.
+// viewNow is what the process knows at this moment; offers says who would run what it is about. Who was
+// leaving when it failed has left, as Serf has it.
 func (p *process) viewNow(offers func(*process) bool) core.View {
 	v := core.View{Armed: p.r.State() != sbr.StateArming, Sure: p.sureAt()}
 	for _, m := range p.r.Snapshot().Members {

@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// run is one execution of what a slot stands for. It heeds Stop late, and its own Check always: it works for as long as that says yes, also
-// while it ends, and before anything else when its process wakes up.
+// run is one execution of what a slot stands for. It heeds Stop late, and its own Check always: it works for
+// as long as that says yes, also while it ends, and before anything else when its process wakes up.
 type run struct {
 	executor *executor
 	number   uint64 // the machine's
@@ -107,7 +107,8 @@ func (t *executor) wakes() {
 	}
 }
 
-// resource is what a slot protects: it takes no write under a token that is smaller than one that it has seen.
+// resource is what a slot protects: it takes no write under a token that is smaller than one that it has
+// seen.
 type resource struct {
 	token  uint64
 	newest *run // the one that was started last of those that have written

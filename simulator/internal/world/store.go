@@ -15,7 +15,8 @@ import (
 type StoreOptions struct {
 	// Latency is the least time of one leg, Jitter what chance adds at most.
 	Latency, Jitter time.Duration
-	// TTL is how long a holder may be silent, Interval the time between its heartbeats, Timeout bounds one operation.
+	// TTL is how long a holder may be silent, Interval the time between its heartbeats, Timeout bounds one
+	// operation.
 	TTL, Interval, Timeout time.Duration
 }
 
@@ -55,7 +56,8 @@ type StoreFault struct {
 	Access Access
 	// LoseRequests and LoseAnswers are the shares that vanish on the way to and from the store.
 	LoseRequests, LoseAnswers float64
-	// Conflicts is the share of writes before which somebody else touches the record, so that their condition fails.
+	// Conflicts is the share of writes before which somebody else touches the record, so that their condition
+	// fails.
 	Conflicts float64
 	// Late is the share of writes that arrive up to LateBy too late, long after the client may have given up.
 	Late   float64
@@ -133,7 +135,8 @@ type store struct {
 	// chain are all verdicts ever committed, by token, writtenAt is when.
 	chain     []sbr.Verdict
 	writtenAt []time.Duration
-	// wentBack says that the record was ever deleted or replaced by an older one; lost is what it forgot then, see forget.go.
+	// wentBack says that the record was ever deleted or replaced by an older one; lost is what it forgot
+	// then, see forget.go.
 	wentBack   bool
 	lost       *forgotten
 	writesBack bool // the write that is committed now tells the store again what it forgot

@@ -6,17 +6,18 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 )
 
-// Times are the other failure detector: one that notices everything after times that are given. Serf's gossip and exchanges carry what else
-// there is to know.
+// Times are the other failure detector: one that notices everything after times that are given. Serf's gossip
+// and exchanges carry what else there is to know.
 type Times struct {
-	// After is the least time from a cut to "failed", Heal from a repair to "alive"; Spread is what chance adds at most. Own probes
-	// take as long.
+	// After is the least time from a cut to "failed", Heal from a repair to "alive"; Spread is what chance
+	// adds at most. Own probes take as long.
 	After  time.Duration `yaml:"after"`
 	Spread time.Duration `yaml:"spread"`
 	Heal   time.Duration `yaml:"heal"`
 }
 
-// timedFindings are what a detector that goes by times says of a member: whether it is gone, and whether it is missed by own probes.
+// timedFindings are what a detector that goes by times says of a member: whether it is gone, and whether it
+// is missed by own probes.
 type timedFindings [2]struct {
 	is, want bool
 	turn     uint32

@@ -51,7 +51,8 @@ func (t *trace) mix(at time.Duration, p *process, kind string) {
 	t.text(kind)
 }
 
-// number hashes one number. A multiplication alone never carries a high bit down, so the upper half is folded in.
+// number hashes one number. A multiplication alone never carries a high bit down, so the upper half is folded
+// in.
 func (t *trace) number(n uint64) {
 	h := (t.hash ^ n) * prime
 	t.hash = (h^h>>32)*prime + 1

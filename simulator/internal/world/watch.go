@@ -8,18 +8,22 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// watch is what the checkers remember of one process, by its own clock. It is worked out from what the process was told alone, so that
-// the resolver's own accounting is not checked against itself.
+// watch is what the checkers remember of one process, by its own clock. It is worked out from what the
+// process was told alone, so that the resolver's own accounting is not checked against itself.
 type watch struct {
-	// viewed is when its view of who can be reached changed last, troubled when that began: when somebody became unreachable while
-	// nobody was, or after the view had been stable; both only about members that may still have to be downed.
+	// viewed is when its view of who can be reached changed last, troubled when that began: when somebody
+	// became unreachable while nobody was, or after the view had been stable; both only about members that
+	// may still have to be downed.
 	viewed, troubled time.Duration
-	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count anew.
+	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count
+	// anew.
 	reset time.Duration
-	// indirect are the members that were indirectly connected last, reports what was told of who reaches whom.
+	// indirect are the members that were indirectly connected last, reports what was told of who reaches
+	// whom.
 	indirect []sbr.ID
 	reports  []sbr.Report
-	// since and missed are since when each of the reports, and a member's being unreachable, stand without a gap.
+	// since and missed are since when each of the reports, and a member's being unreachable, stand without a
+	// gap.
 	reported []sbr.Report
 	since    []time.Duration
 	missed   map[sbr.ID]time.Duration
@@ -27,7 +31,8 @@ type watch struct {
 	size int
 	// suspects are those that are unreachable and may still have to be downed.
 	suspects int
-	// decided says that it has ever explained a decision, proxy that the last one was the last chance after another one's.
+	// decided says that it has ever explained a decision, proxy that the last one was the last chance after
+	// another one's.
 	decided, proxy bool
 	// unrest says that its last decision was about a view that had not come to rest.
 	unrest bool
@@ -42,8 +47,8 @@ type watch struct {
 // stableAfter is what stable-after must be at the process.
 func (p *process) stableAfter() time.Duration { return p.node.rules.Resolver.StableIn(p.watch.size) }
 
-// count takes the size of a view in which nobody is unreachable and the process is not suspended; before it is armed,
-// of any.
+// count takes the size of a view in which nobody is unreachable and the process is not suspended; before it
+// is armed, of any.
 func (h *watch) count(p *process) {
 	rules := &p.node.rules.Resolver
 	state := p.r.State()
@@ -72,7 +77,8 @@ func (h *watch) view(p *process, e sbr.Event) {
 	h.viewed, h.reset, h.proxy, h.tryBy = now, now, false, 0
 }
 
-// changesView reports whether an event makes a member that may still have to be downed unreachable, or reachable.
+// changesView reports whether an event makes a member that may still have to be downed unreachable, or
+// reachable.
 func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 	switch e := e.(type) {
 	case sbr.Reachability:
@@ -156,8 +162,8 @@ func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool)
 	return kept
 }
 
-// clean says that members which p reaches report only members which it does not reach: then who goes down does not depend on
-// the reports.
+// clean says that members which p reaches report only members which it does not reach: then who goes down
+// does not depend on the reports.
 func (p *process) clean(reports []sbr.Report) bool {
 	for i, r := range reports {
 		if b, known := p.r.Member(r.Subject); !known || !b.Unreachable {
@@ -179,8 +185,8 @@ func (p *process) wouldDown(members []sbr.Member, confirmed []sbr.Report) []sbr.
 	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
 }
 
-// brokenLinks are those between two members that p hears. It says plainly what the resolver and View.LargestGroup work out in their own
-// ways.
+// brokenLinks are those between two members that p hears. It says plainly what the resolver and
+// View.LargestGroup work out in their own ways.
 func (p *process) brokenLinks(reports []sbr.Report, unreachable func(sbr.ID) bool) map[link]bool {
 	observers, links := make(map[sbr.ID]bool), make(map[link]bool)
 	for _, r := range reports {

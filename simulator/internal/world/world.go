@@ -14,7 +14,8 @@ import (
 type Options struct {
 	// Seed decides everything that is left to chance.
 	Seed uint64
-	// Nodes is how many nodes exist: n1 to nN in address and age order. All of them start together; see World.Join for more.
+	// Nodes is how many nodes exist: n1 to nN in address and age order. All of them start together; see
+	// World.Join for more.
 	Nodes int
 	// Members, when not empty, are the nodes instead, with names and roles of the caller's choice.
 	Members []NodeOptions
@@ -26,8 +27,8 @@ type Options struct {
 	// Serf are the settings of the membership. Times, when not nil, are a failure detector instead of Serf's.
 	Serf  Memberlist
 	Times *Times
-	// Probe are the members' own probes. With them members find out about cuts between two of them that others can bridge; without them
-	// such cuts stay unseen, as they do in Serf.
+	// Probe are the members' own probes. With them members find out about cuts between two of them that
+	// others can bridge; without them such cuts stay unseen, as they do in Serf.
 	Probe reachability.Settings
 	Store StoreOptions
 	// Slots are what runs on one member each, beside the resolvers.
@@ -35,11 +36,12 @@ type Options struct {
 	// Shards are types of shards that are spread over the members, beside the resolvers.
 	Shards []ShardsOptions
 
-	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect time-out. Zero: never.
+	// ReapAfter is when the membership forgets a member that failed, as Serf does after its reconnect
+	// time-out. Zero: never.
 	ReapAfter time.Duration
-	// Trace records what happens, in words and as values: see World.History. Without it only the hash is kept.
-	// HistoryOf are the nodes, by index, whose views of others are part of the history; empty: all, which is a
-	// lot in a large cluster.
+	// Trace records what happens, in words and as values: see World.History. Without it only the hash is
+	// kept. HistoryOf are the nodes, by index, whose views of others are part of the history; empty: all,
+	// which is a lot in a large cluster.
 	Trace     bool
 	HistoryOf []int
 	// Measure adds up Activity.
@@ -182,7 +184,8 @@ func (w *World) Now() time.Duration { return w.now }
 // Nodes returns the nodes in the order of their names.
 func (w *World) Nodes() []*Node { return w.nodes }
 
-// At calls f when the virtual time has come to t. Steps at the same time run in the order in which they were given.
+// At calls f when the virtual time has come to t. Steps at the same time run in the order in which they were
+// given.
 func (w *World) At(t time.Duration, f func()) { w.at(t, nil, f) }
 
 // Run lets time pass until t.

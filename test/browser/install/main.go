@@ -1,5 +1,5 @@
-// Command install sees to it that there is a Chromium for the tests: it does nothing if there is one, installs it where it may (as root,
-// with apt-get), and says what to do otherwise.
+// Command install sees to it that there is a Chromium for the tests: it does nothing if there is one,
+// installs it where it may (as root, with apt-get), and says what to do otherwise.
 package main
 
 import (

@@ -69,8 +69,8 @@ func written(t *testing.T, runs ...report.Run) string {
 	return b.String()
 }
 
-// opened writes the page of runs to a file and opens it. When the test ends the page must have asked for nothing but itself, and
-// nothing must have gone wrong on it.
+// opened writes the page of runs to a file and opens it. When the test ends the page must have asked for
+// nothing but itself, and nothing must have gone wrong on it.
 func opened(t *testing.T, o browser.Options, runs ...report.Run) *browser.Page {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
@@ -326,7 +326,8 @@ func TestPrint(t *testing.T) {
 	require.LessOrEqual(t, pages, 5)
 }
 
-// On paper the ground is white, also when the screen is dark, every event is there, and nothing is there to be pressed.
+// On paper the ground is white, also when the screen is dark, every event is there, and nothing is there to
+// be pressed.
 func TestPaper(t *testing.T) {
 	p := opened(t, browser.Options{Dark: true, Paper: true}, recorded(t, unresolved, 1), recorded(t, split, 1))
 	require.Equal(t, "rgb(255, 255, 255)", browser.Eval[string](p, `getComputedStyle(document.body).backgroundColor`))

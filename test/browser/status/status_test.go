@@ -22,8 +22,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/browser"
 )
 
-// opened serves a source and opens its page. When the test ends the page must have asked for nothing but what is served here, and nothing must
-// have gone wrong on it: no exception, no complaint on the console, nothing that the content security policy had to forbid.
+// opened serves a source and opens its page. When the test ends the page must have asked for nothing but what
+// is served here, and nothing must have gone wrong on it: no exception, no complaint on the console, nothing
+// that the content security policy had to forbid.
 func opened(t *testing.T, o browser.Options, s *source) *browser.Page {
 	t.Helper()
 	url, _ := serve(t, web.Options{Source: s})
@@ -134,7 +135,8 @@ func TestCountdownByTheAgentsClock(t *testing.T) {
 	require.Regexp(t, `^in (4\d|50) s$`, text(p, "#countdown .left"))
 }
 
-// While the agent is away what is shown is marked as old; when it is back, another process, the page goes on by itself.
+// While the agent is away what is shown is marked as old; when it is back, another process, the page goes on
+// by itself.
 func TestRestart(t *testing.T) {
 	f := whole(5).lose(2).due(0, time.Minute)
 	url, stop := serve(t, web.Options{Source: f})

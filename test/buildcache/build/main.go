@@ -1,4 +1,5 @@
-// Command build makes programs that tests need, so that no test has to wait for them, and prints where they are:
+// Command build makes programs that tests need, so that no test has to wait for them, and prints where they
+// are:
 //
 //	go run -C test ./buildcache/build etcd kube-apiserver
 //

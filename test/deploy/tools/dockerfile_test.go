@@ -94,7 +94,8 @@ func TestDockerfile_ImageIsMinimal(t *testing.T) {
 	}
 }
 
-// The build gets everything that git knows, and .git: a tracked file that is missing would make the version a modified one.
+// The build gets everything that git knows, and .git: a tracked file that is missing would make the version a
+// modified one.
 func TestDockerignore_KeepsWhatGitKnows(t *testing.T) {
 	patterns, err := ignorefile.ReadAll(bytes.NewReader(read(t, "Dockerfile.dockerignore")))
 	require.NoError(t, err)

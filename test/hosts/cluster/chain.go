@@ -21,18 +21,19 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without a token: there is no lease.
+// Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without
+// a token: there is no lease.
 type Entry struct {
-	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free lease in
-	// Kubernetes.
+	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free
+	// lease in Kubernetes.
 	Seen, Written time.Time
 	Holder        string
 	Token         uint64
 	Verdict       *sbr.Verdict
 }
 
-// Chain is every state of the lease, in order, heard of from the store while it is there. A lease that moves is in
-// two of them, one after the other: it is one chain.
+// Chain is every state of the lease, in order, heard of from the store while it is there. A lease that moves
+// is in two of them, one after the other: it is one chain.
 type Chain struct {
 	ctx  context.Context //nolint:containedctx // ends what follows
 	stop context.CancelFunc
@@ -186,7 +187,8 @@ func (c *Chain) add(e Entry) {
 	c.entries = append(c.entries, e)
 }
 
-// forget notes that the store is about to be made to forget something; a restored one numbers its changes anew.
+// forget notes that the store is about to be made to forget something; a restored one numbers its changes
+// anew.
 func (c *Chain) forget(restored bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +211,8 @@ func (c *Chain) Entries() []Entry {
 	return slices.Clone(c.entries)
 }
 
-// Verdicts are the entries that brought a new verdict. One that the store has forgotten and was told again is no new one.
+// Verdicts are the entries that brought a new verdict. One that the store has forgotten and was told again is
+// no new one.
 func (c *Chain) Verdicts() []Entry {
 	var all []Entry
 	for _, e := range c.Entries() {
@@ -224,9 +227,10 @@ func (c *Chain) Verdicts() []Entry {
 // ErrBroken is in the error of a chain that is not one.
 var ErrBroken = errors.New("THE VERDICT CHAIN IS BROKEN")
 
-// Verify checks what must hold of every chain: tokens grow by one, nobody comes in under a token that another holds, a verdict downs
-// somebody, and who was downed neither writes nor survives later. The record vanishes or goes back only where the store was made to forget it;
-// it is told again what it has known, and under one token there is one verdict.
+// Verify checks what must hold of every chain: tokens grow by one, nobody comes in under a token that another
+// holds, a verdict downs somebody, and who was downed neither writes nor survives later. The record vanishes
+// or goes back only where the store was made to forget it; it is told again what it has known, and under one
+// token there is one verdict.
 func (c *Chain) Verify() error {
 	c.mu.Lock()
 	entries, forgotten := slices.Clone(c.entries), c.forgotten

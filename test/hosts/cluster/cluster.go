@@ -38,8 +38,8 @@ type Cluster struct {
 	members []*Member
 }
 
-// Start starts the processes on the hosts of a lab, which must not run anything else; those that the lab does not have are added. It does
-// not wait: WaitWhole does. The caller stops it before the lab is closed.
+// Start starts the processes on the hosts of a lab, which must not run anything else; those that the lab does
+// not have are added. It does not wait: WaitWhole does. The caller stops it before the lab is closed.
 func Start(ctx context.Context, l *lab.Lab, store *Store, o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, err

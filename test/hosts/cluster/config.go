@@ -129,7 +129,8 @@ func (c *Cluster) serfArgs(h *lab.Host) ([]string, error) {
 	}.CommandLine(c.lab.Dir())
 }
 
-// othersThan are the addresses to join: those of all hosts there will be, as a name service or a configuration management knows them.
+// othersThan are the addresses to join: those of all hosts there will be, as a name service or a
+// configuration management knows them.
 func (c *Cluster) othersThan(h *lab.Host) []string {
 	var all []string
 	for _, name := range slices.Concat(c.options.Hosts, c.options.Later) {

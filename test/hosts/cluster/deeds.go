@@ -17,8 +17,8 @@ import (
 
 // What operators and platforms do to a cluster, to its store and to its rights.
 
-// Account is what the members ask Kubernetes as: its rights and its token can be taken away. Of another store it
-// is nil.
+// Account is what the members ask Kubernetes as: its rights and its token can be taken away. Of another store
+// it is nil.
 func (c *Cluster) Account() *kubetest.Account { return c.account }
 
 // tidyUp is what an operator does on a host: each member that the stock agent there calls failed is removed.
@@ -49,8 +49,8 @@ func (c *Cluster) StartCron(m *Member) (*process.Process, error) {
 // downTimeout bounds one `sbr down`: with the settings of the tests an agent has answered by then.
 const downTimeout = 20 * time.Second
 
-// Down lets an operator ask the agent of a member to down another one: `sbr down`. That it is refused, or that
-// nobody answers, is no error.
+// Down lets an operator ask the agent of a member to down another one: `sbr down`. That it is refused, or
+// that nobody answers, is no error.
 func (c *Cluster) Down(ctx context.Context, by *Member, name string) error {
 	said, err := by.Host.Output(ctx, c.options.SBR, "down", c.options.nodeOn(name), "--yes",
 		"--reason", "an operator of the tests says so", "--url", pageURL, "--timeout", downTimeout.String())

@@ -1,5 +1,6 @@
-// Package cluster runs a Serf cluster under `sbr agent` on the hosts of a lab, and judges it from outside: by exit statuses, by what the
-// hooks wrote, by every change of the lease object, and by what each agent says of itself.
+// Package cluster runs a Serf cluster under `sbr agent` on the hosts of a lab, and judges it from outside: by
+// exit statuses, by what the hooks wrote, by every change of the lease object, and by what each agent says of
+// itself.
 //
 //	store, err := cluster.StartStore(ctx, l, "api", "postgres", os.Stderr)
 //	c, err := cluster.Start(ctx, l, store, cluster.Options{Hosts: []string{"n1", "n2", "n3"}, Settings: cluster.Fast()})
@@ -8,8 +9,9 @@
 //	up, err := c.WaitOneSide(ctx)
 //	err = c.Verify()
 //
-// With Options.Shards an application with shards takes the place of `sbr agent`. With Options.Singleton there is `sbr run` on every host as well, with a program. Both write to a [Ledger],
-// a real resource on a host of its own.
+// With Options.Shards an application with shards takes the place of `sbr agent`. With Options.Singleton there
+// is `sbr run` on every host as well, with a program. Both write to a [Ledger], a real resource on a host of
+// its own.
 //
 // # Guarantees
 //
@@ -18,7 +20,8 @@
 //
 // # Non-guarantees
 //
-//   - The agents' own status is read twice a second: what lasts shorter may be missed. Exits, hooks and verdicts are not.
+//   - The agents' own status is read twice a second: what lasts shorter may be missed. Exits, hooks and
+//     verdicts are not.
 //
 // # Assumptions
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// WaitWhole returns when each of these members, of all if none is named, is ready and takes exactly these for members that are up and
-// reachable.
+// WaitWhole returns when each of these members, of all if none is named, is ready and takes exactly these for
+// members that are up and reachable.
 func (c *Cluster) WaitWhole(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		for _, m := range c.Members() {
@@ -79,7 +79,8 @@ func (c *Cluster) look(ctx context.Context) look {
 	return l
 }
 
-// Waits reports whether a member has started and waits for the lease or for the others still: it is neither up nor down.
+// Waits reports whether a member has started and waits for the lease or for the others still: it is neither
+// up nor down.
 func Waits(s *downing.Status) bool {
 	return s.State == downing.StateStarting || s.State == sbr.StateArming || len(s.Awaiting) > 0
 }
@@ -87,9 +88,9 @@ func Waits(s *downing.Status) bool {
 // calm is for how long one side must have been all that is up.
 const calm = 2 * time.Second
 
-// WaitOneSide returns the names of those that are ready once these are one side, or nobody: they reach each other and take each other for
-// members, and everybody else has ended, is paused, or is new and waits for others. An error is returned when ctx ends first; it says
-// whether two sides are up.
+// WaitOneSide returns the names of those that are ready once these are one side, or nobody: they reach each
+// other and take each other for members, and everybody else has ended, is paused, or is new and waits for
+// others. An error is returned when ctx ends first; it says whether two sides are up.
 func (c *Cluster) WaitOneSide(ctx context.Context) ([]string, error) {
 	var since time.Time
 	var up []string
@@ -179,8 +180,8 @@ func (c *Cluster) Downs() ([]Down, error) {
 // Exits are the ends of `sbr agent` on a host, in order.
 func (c *Cluster) Exits(name string) []process.Exit { return c.Member(name).SBR.Exits() }
 
-// Verify checks what must hold at all times: the verdict chain, that no downed incarnation returned, and that each process that was
-// downed ended with status 70, and none without being downed.
+// Verify checks what must hold at all times: the verdict chain, that no downed incarnation returned, and that
+// each process that was downed ended with status 70, and none without being downed.
 func (c *Cluster) Verify() error {
 	errs := []error{c.chain.Verify()}
 	downs, err := c.Downs()
@@ -217,7 +218,8 @@ type Active struct {
 	For time.Duration
 }
 
-// DoubleActive says for each downed incarnation that a verdict names how long it and the winners were both at work.
+// DoubleActive says for each downed incarnation that a verdict names how long it and the winners were both at
+// work.
 func (c *Cluster) DoubleActive() ([]Active, error) {
 	downs, err := c.Downs()
 	if err != nil {

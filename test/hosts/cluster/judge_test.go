@@ -166,8 +166,8 @@ func TestOptions_ReportsEverythingAtOnce(t *testing.T) {
 	require.NoError(t, (&Options{Hosts: []string{"a"}, SBR: "sbr", Own: true}).validate())
 }
 
-// A lease that moves is one chain: a record with a mark is not the lease. A state that was skipped is dated all
-// the same.
+// A lease that moves is one chain: a record with a mark is not the lease. A state that was skipped is dated
+// all the same.
 func TestChain_FollowsRecords(t *testing.T) {
 	c := newChain()
 	defer c.end()

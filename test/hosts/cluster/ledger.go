@@ -31,12 +31,14 @@ const (
 	ledgerStart = 30 * time.Second
 )
 
-// LoadPrograms are the packages of the ledger and of the load that writes to it, for the go command in the module of the harness.
+// LoadPrograms are the packages of the ledger and of the load that writes to it, for the go command in the
+// module of the harness.
 var LoadPrograms = []string{
 	"github.com/serf-sbr/serf-sbr/internal/ledger/serve", "github.com/serf-sbr/serf-sbr/internal/ledger/write", "./hosts/shardhost",
 }
 
-// Ledger is the resource that singletons write to, on a host of its own (see package ledger). Its methods may be called from several goroutines.
+// Ledger is the resource that singletons write to, on a host of its own (see package ledger). Its methods may
+// be called from several goroutines.
 type Ledger struct {
 	host   *lab.Host
 	client ledger.Client
@@ -49,7 +51,8 @@ type Ledger struct {
 	marks uint64
 }
 
-// StartLedger adds a host with a ledger; program is internal/ledger/serve. It ends with the lab; Close closes the file.
+// StartLedger adds a host with a ledger; program is internal/ledger/serve. It ends with the lab; Close closes
+// the file.
 func StartLedger(ctx context.Context, l *lab.Lab, program string) (*Ledger, error) {
 	h, err := l.AddHost(ctx, LedgerHost)
 	if err != nil {

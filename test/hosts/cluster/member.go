@@ -24,7 +24,8 @@ import (
 // Member is one host of the cluster with what runs on it.
 type Member struct {
 	Host *lab.Host
-	// SBR is the supervisor of `sbr agent`, or of what Options.Shards puts in its place; Serf that of the stock agent, nil for a node of its own.
+	// SBR is the supervisor of `sbr agent`, or of what Options.Shards puts in its place; Serf that of the
+	// stock agent, nil for a node of its own.
 	SBR, Serf *lab.Supervisor
 	// Run is that of `sbr run`, which is always started again; nil without Options.Singleton.
 	Run *lab.Supervisor
@@ -92,7 +93,8 @@ func (m *Member) each(do func(s *lab.Supervisor) error) error {
 	return errors.Join(err, do(m.SBR))
 }
 
-// Pause freezes everything on the host (SIGSTOP), as a virtual machine that stands still. What has ended is left out.
+// Pause freezes everything on the host (SIGSTOP), as a virtual machine that stands still. What has ended is
+// left out.
 func (m *Member) Pause(ctx context.Context) error {
 	return m.each(func(s *lab.Supervisor) error { return ignoreEnded(s.Process().Pause(ctx)) })
 }

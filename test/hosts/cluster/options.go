@@ -19,7 +19,8 @@ type Settings struct {
 	Serf map[string]any
 }
 
-// Fast shortens what real time would make long, for rules that do not need the defaults: some 6 s from a cut to the verdict instead of 24.
+// Fast shortens what real time would make long, for rules that do not need the defaults: some 6 s from a cut
+// to the verdict instead of 24.
 func Fast() Settings {
 	return Settings{
 		Resolver: map[string]any{
@@ -64,7 +65,8 @@ type Options struct {
 	// Own lets `sbr agent` be a node of its own; false: it runs beside a stock agent of the Flavour.
 	Own     bool
 	Flavour serftest.Flavour
-	// Join names the other hosts in sbr.yaml beside a stock agent, too, whose own command line names them anyway.
+	// Join names the other hosts in sbr.yaml beside a stock agent, too, whose own command line names them
+	// anyway.
 	Join bool
 	// SBR and Serf are the programs. Serf is not needed for Own.
 	SBR, Serf string
@@ -78,7 +80,8 @@ type Options struct {
 	RestartAfter time.Duration
 	// Singleton is a program that runs in one place; nil: none does.
 	Singleton *Singleton
-	// Shards replaces `sbr agent` by an application with shards, which is a node of its own; nil: there are none.
+	// Shards replaces `sbr agent` by an application with shards, which is a node of its own; nil: there are
+	// none.
 	Shards *Shards
 }
 

@@ -90,7 +90,8 @@ func (w *sampler) all() []sample {
 	return append([]sample(nil), w.samples...)
 }
 
-// returned looks for downed incarnations that work again, or are taken for members that do. downs says when each went down.
+// returned looks for downed incarnations that work again, or are taken for members that do. downs says when
+// each went down.
 func returned(samples []sample, downs map[string]time.Time) error {
 	for _, s := range samples {
 		if at, down := downs[s.incarnation]; down && s.asked.After(at) && s.state != sbr.StateDown {

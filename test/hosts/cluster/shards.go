@@ -18,7 +18,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 )
 
-// Shards lets test/hosts/shardhost run on the hosts instead of `sbr agent`: a Serf node of its own with shards that write to a ledger.
+// Shards lets test/hosts/shardhost run on the hosts instead of `sbr agent`: a Serf node of its own with
+// shards that write to a ledger.
 type Shards struct {
 	// Program is test/hosts/shardhost.
 	Program string
@@ -79,11 +80,12 @@ func (m *Member) Shards(ctx context.Context) (t sharding.Table, err error) {
 	return t, err
 }
 
-// shardsCalm is for how long nothing may have changed: a move for the sake of balance follows the last one within less.
+// shardsCalm is for how long nothing may have changed: a move for the sake of balance follows the last one
+// within less.
 const shardsCalm = 1500 * time.Millisecond
 
-// WaitShards returns once one member coordinates and knows that every shard runs, spread as evenly as is demanded, and nothing moves any more. It returns the coordinator's
-// name and who runs what.
+// WaitShards returns once one member coordinates and knows that every shard runs, spread as evenly as is
+// demanded, and nothing moves any more. It returns the coordinator's name and who runs what.
 func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen sharding.Table, err error) {
 	var since time.Time
 	var last string
@@ -177,5 +179,6 @@ func (m *Member) Drain(ctx context.Context) error {
 	return nil
 }
 
-// LeaveUnasked makes the node of the member's host leave without its shards being handed over first, and ends what runs there: an application that forgets to.
+// LeaveUnasked makes the node of the member's host leave without its shards being handed over first, and ends
+// what runs there: an application that forgets to.
 func (m *Member) LeaveUnasked(ctx context.Context) error { return m.leave(ctx, syscall.SIGINT) }

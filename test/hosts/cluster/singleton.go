@@ -112,7 +112,8 @@ func (c *Cluster) startRun(h *lab.Host) (*lab.Supervisor, error) {
 	}, runAgain)
 }
 
-// Crash ends everything on the member's host at once, as a power failure. Nothing is started again before Restore.
+// Crash ends everything on the member's host at once, as a power failure. Nothing is started again before
+// Restore.
 func (c *Cluster) Crash(ctx context.Context, name string) error {
 	m := c.Member(name)
 	m.SetRestart(false)
@@ -131,7 +132,8 @@ func (c *Cluster) Restore(name string) {
 	}
 }
 
-// Resign ends `sbr run` on the member's host in good order, so that the program runs elsewhere; it is started again. It returns when it has ended.
+// Resign ends `sbr run` on the member's host in good order, so that the program runs elsewhere; it is started
+// again. It returns when it has ended.
 func (m *Member) Resign(ctx context.Context) (process.Exit, error) {
 	p := m.Run.Process()
 	if err := p.Signal(syscall.SIGTERM); err != nil {

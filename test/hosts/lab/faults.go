@@ -54,7 +54,8 @@ func (f *faults) cutBoth(a, b string) {
 	f.cut[link{b, a}] = true
 }
 
-// blocked reports whether nothing that from sends reaches to. store is the host of the lease store, empty if there is none.
+// blocked reports whether nothing that from sends reaches to. store is the host of the lease store, empty if
+// there is none.
 func (f *faults) blocked(from, to, store string) bool {
 	switch {
 	case f.cut[link{from, to}]:
@@ -68,7 +69,8 @@ func (f *faults) blocked(from, to, store string) bool {
 
 const table = "inet sbrlab"
 
-// rules is a script for nft that makes host receive what the faults let through, and nothing else. It replaces in one step what was there.
+// rules is a script for nft that makes host receive what the faults let through, and nothing else. It
+// replaces in one step what was there.
 func (f *faults) rules(host, store string, addresses map[string]netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s\ndelete table %s\n", table, table)

@@ -86,14 +86,15 @@ func (h *Host) Address() netip.Addr { return h.address }
 // At is an address of the host with a port.
 func (h *Host) At(port uint16) string { return netip.AddrPortFrom(h.address, port).String() }
 
-// Do runs call on a thread that is on the host: what it starts and the sockets it opens are there. It should be short: starting processes
-// waits for it.
+// Do runs call on a thread that is on the host: what it starts and the sockets it opens are there. It should
+// be short: starting processes waits for it.
 func (h *Host) Do(call func()) { h.thread.Do(call) }
 
 // File is a path in the lab's folder that begins with the host's name.
 func (h *Host) File(name string) string { return filepath.Join(h.dir, h.name+"-"+name) }
 
-// Start starts a process on the host. A Log that is empty is the file of the command's name, in the lab's folder. It ends with the lab.
+// Start starts a process on the host. A Log that is empty is the file of the command's name, in the lab's
+// folder. It ends with the lab.
 func (h *Host) Start(c process.Command) (*process.Process, error) {
 	if c.Log == "" {
 		c.Log = h.File(c.Name + ".log")

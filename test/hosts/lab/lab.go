@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// subnet is where the hosts of every lab live: labs do not see each other, nor the machine's own networks. The order of addresses is that in
-// which hosts were added; they are those of the nodes in the simulator.
+// subnet is where the hosts of every lab live: labs do not see each other, nor the machine's own networks.
+// The order of addresses is that in which hosts were added; they are those of the nodes in the simulator.
 var subnet = netip.MustParsePrefix("10.0.0.0/24")
 
 // maxHosts leaves out the network's own addresses.
@@ -26,7 +26,8 @@ const maxHosts = 253
 type Options struct {
 	// Hosts are the names of the hosts. AddHost adds more.
 	Hosts []string
-	// Dir keeps the logs, also after Close. Empty: a temporary folder that Close removes, unless Keep was called.
+	// Dir keeps the logs, also after Close. Empty: a temporary folder that Close removes, unless Keep was
+	// called.
 	Dir string
 }
 

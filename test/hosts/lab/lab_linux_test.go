@@ -99,7 +99,8 @@ func (e *ears) links() string {
 			}
 		}
 	}
-	// What has not come by now has been dropped: on a veth a packet is there when the call that sends it returns, and is read at once.
+	// What has not come by now has been dropped: on a veth a packet is there when the call that sends it
+	// returns, and is read at once.
 	time.Sleep(100 * time.Millisecond)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +115,8 @@ func (e *ears) links() string {
 	return strings.Join(all, " ")
 }
 
-// require waits until those are heard that should be: a reader may be late on a busy machine, but what is dropped never comes.
+// require waits until those are heard that should be: a reader may be late on a busy machine, but what is
+// dropped never comes.
 func (e *ears) require(want string) {
 	e.t.Helper()
 	var got string
@@ -264,8 +266,8 @@ func TestSupervisor_EndsWithAFinalStatus(t *testing.T) {
 	require.Len(t, s.Exits(), ended, "nobody starts it")
 }
 
-// The API server is on the network like everybody else: who is cut off from it gets no answer, and whatever is killed comes back with what
-// it knew.
+// The API server is on the network like everybody else: who is cut off from it gets no answer, and whatever
+// is killed comes back with what it knew.
 func TestAPI_OnAHostOfItsOwn(t *testing.T) {
 	l := newLab(t, "a", "b")
 	api, err := l.StartAPI(t.Context(), "api", t.Output())

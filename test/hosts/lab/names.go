@@ -35,7 +35,8 @@ func (o owner) alive() bool {
 	return err == nil && start == o.start
 }
 
-// startOf reads when a process was started; an error is returned when there is none, or only what its parent has not yet collected.
+// startOf reads when a process was started; an error is returned when there is none, or only what its parent
+// has not yet collected.
 func startOf(pid int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -44,7 +45,8 @@ func startOf(pid int) (uint64, error) {
 	return parseStart(string(stat))
 }
 
-// parseStart reads the 22nd field of a stat file. The program's name, the second, stands in brackets and may hold anything.
+// parseStart reads the 22nd field of a stat file. The program's name, the second, stands in brackets and may
+// hold anything.
 func parseStart(stat string) (uint64, error) {
 	_, rest, found := cutLast(stat, ")")
 	fields := strings.Fields(rest)

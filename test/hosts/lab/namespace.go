@@ -59,7 +59,8 @@ func ip(ctx context.Context, namespace string, lines ...string) error {
 	return err
 }
 
-// listNamespaces returns those whose name begins so. That there is no folder for them means that there is none.
+// listNamespaces returns those whose name begins so. That there is no folder for them means that there is
+// none.
 func listNamespaces(begins string) ([]string, error) {
 	entries, err := os.ReadDir(namespaces)
 	if errors.Is(err, os.ErrNotExist) {
@@ -90,7 +91,8 @@ func removeNamespaces(ctx context.Context, lab string) error {
 	return errors.Join(errs...)
 }
 
-// removeNamespace removes the links first: a namespace lives on, with its links, as long as anybody has a socket there.
+// removeNamespace removes the links first: a namespace lives on, with its links, as long as anybody has a
+// socket there.
 func removeNamespace(ctx context.Context, name string) error {
 	if err := empty(ctx, name); err != nil {
 		return err

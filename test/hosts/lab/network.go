@@ -13,8 +13,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
-// change applies a change of the faults to all hosts whose rules it alters, at the same time, and returns when it is in force. When
-// nft fails somewhere, the faults are as they were, and what was altered is altered back.
+// change applies a change of the faults to all hosts whose rules it alters, at the same time, and returns
+// when it is in force. When nft fails somewhere, the faults are as they were, and what was altered is altered
+// back.
 func (l *Lab) change(do func(f *faults) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +60,8 @@ func (l *Lab) Connected(a, b string) bool {
 	return !l.faults.blocked(a, b, l.store) && !l.faults.blocked(b, a, l.store)
 }
 
-// SetLinks replaces all cuts between hosts, in one step for each: from then on to hears from if open says so. Whoever is cut off from the
-// lease store stays so, and what is lost on the way as well.
+// SetLinks replaces all cuts between hosts, in one step for each: from then on to hears from if open says so.
+// Whoever is cut off from the lease store stays so, and what is lost on the way as well.
 func (l *Lab) SetLinks(open func(from, to string) bool) error {
 	return l.change(func(f *faults) error {
 		clear(f.cut)
@@ -85,8 +86,9 @@ func (l *Lab) known(names ...string) error {
 	return nil
 }
 
-// Partition cuts, both ways, whatever no group has in common; hosts that are in no group, such as that of the lease store, keep all their
-// links. A host in two groups is a bridge between them. Like all faults it adds to those that are there, and lasts until it is healed.
+// Partition cuts, both ways, whatever no group has in common; hosts that are in no group, such as that of the
+// lease store, keep all their links. A host in two groups is a bridge between them. Like all faults it adds
+// to those that are there, and lasts until it is healed.
 func (l *Lab) Partition(groups ...[]string) error {
 	return l.change(func(f *faults) error {
 		for _, group := range groups {
@@ -150,7 +152,8 @@ func (l *Lab) HealStore(names ...string) error {
 	})
 }
 
-// Loss makes each of these hosts lose so many percent of the packets that it receives, from whomever; 0 ends it.
+// Loss makes each of these hosts lose so many percent of the packets that it receives, from whomever; 0 ends
+// it.
 func (l *Lab) Loss(percent int, names ...string) error {
 	return l.change(func(f *faults) error {
 		if percent < 0 || percent > 100 {
@@ -180,7 +183,8 @@ func (l *Lab) Heal() error {
 	})
 }
 
-// Flap cuts by calling cut, heals the links after down, cuts again after up more, and so on until ctx ends; then the links are healed.
+// Flap cuts by calling cut, heals the links after down, cuts again after up more, and so on until ctx ends;
+// then the links are healed.
 func (l *Lab) Flap(ctx context.Context, down, up time.Duration, cut func() error) error {
 	for {
 		if err := cut(); err != nil {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Standstill is a host on which nothing runs: what a virtual machine is that was suspended. It belongs to one goroutine.
+// Standstill is a host on which nothing runs: what a virtual machine is that was suspended. It belongs to one
+// goroutine.
 type Standstill struct {
 	host    *Host
 	stopped map[int]*handle
@@ -27,8 +28,8 @@ type handle struct {
 	program string
 }
 
-// Freeze stops everything that runs on a host, also what has been started by what was started there, and returns when all of it stands still. What is
-// supervised must not be started again meanwhile.
+// Freeze stops everything that runs on a host, also what has been started by what was started there, and
+// returns when all of it stands still. What is supervised must not be started again meanwhile.
 func (l *Lab) Freeze(ctx context.Context, name string) (*Standstill, error) {
 	l.mu.Lock() // a change of the faults runs programs on the hosts, which are not to be stopped
 	defer l.mu.Unlock()
@@ -88,7 +89,8 @@ func (h *Host) grip(pid int) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Looked at now that the number cannot become another's unnoticed: a signal to who has ended reaches nobody.
+	// Looked at now that the number cannot become another's unnoticed: a signal to who has ended reaches
+	// nobody.
 	its, err1 := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
 	ours, err2 := os.Stat(filepath.Join(namespaces, h.namespace))
 	if err1 != nil || err2 != nil || !os.SameFile(its, ours) {
@@ -97,8 +99,8 @@ func (h *Host) grip(pid int) (*handle, error) {
 	return &handle{fd: fd, program: programOf(pid)}, nil
 }
 
-// Continue lets the programs of these names go on, by the names of their files; without names all that still stand. When several go on, children do before
-// their parents.
+// Continue lets the programs of these names go on, by the names of their files; without names all that still
+// stand. When several go on, children do before their parents.
 func (s *Standstill) Continue(programs ...string) error {
 	var errs []error
 	for _, pid := range slices.Backward(sortedKeys(s.stopped)) {
@@ -124,7 +126,8 @@ func sortedKeys(m map[int]*handle) []int {
 	return keys
 }
 
-// Crash ends everything on a host at once, as a power failure does. What is supervised starts again, unless that is switched off.
+// Crash ends everything on a host at once, as a power failure does. What is supervised starts again, unless
+// that is switched off.
 func (l *Lab) Crash(ctx context.Context, name string) error {
 	l.mu.Lock() // as in Freeze
 	defer l.mu.Unlock()
@@ -141,7 +144,8 @@ type Running struct {
 	Program string
 }
 
-// Processes are those that run on the host now, paused or not, but not those that have ended and were not waited for.
+// Processes are those that run on the host now, paused or not, but not those that have ended and were not
+// waited for.
 func (h *Host) Processes(ctx context.Context) ([]Running, error) {
 	pids, err := pidsIn(ctx, h.namespace)
 	if err != nil {
@@ -156,7 +160,8 @@ func (h *Host) Processes(ctx context.Context) ([]Running, error) {
 	return all, nil
 }
 
-// Kill ends the processes of these programs on the host, by the names of their files, and returns how many there were.
+// Kill ends the processes of these programs on the host, by the names of their files, and returns how many
+// there were.
 func (h *Host) Kill(ctx context.Context, program string) (int, error) {
 	running, err := h.Processes(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
-// Supervisor keeps a process running on a host, as a service manager does with Restart=always. Its methods may be called from several
-// goroutines.
+// Supervisor keeps a process running on a host, as a service manager does with Restart=always. Its methods
+// may be called from several goroutines.
 type Supervisor struct {
 	host    *Host
 	command process.Command
@@ -31,9 +31,9 @@ type Supervisor struct {
 	failed  error
 }
 
-// Supervise starts a process and, each time it ends, starts it again after delay; with a delay below zero only once SetRestart has switched
-// that on. A process that ends with one of the final exit statuses is never started again, as with RestartPreventExitStatus of systemd: Err
-// tells of it then. It ends with the lab.
+// Supervise starts a process and, each time it ends, starts it again after delay; with a delay below zero
+// only once SetRestart has switched that on. A process that ends with one of the final exit statuses is never
+// started again, as with RestartPreventExitStatus of systemd: Err tells of it then. It ends with the lab.
 func (h *Host) Supervise(c process.Command, delay time.Duration, final ...int) (*Supervisor, error) {
 	s := &Supervisor{
 		host: h, command: c, delay: delay, final: final, on: delay >= 0,
@@ -130,8 +130,8 @@ func (s *Supervisor) start() error {
 	return err
 }
 
-// SetRestart says whether the process is started again when it has ended. One that has ended meanwhile is started at once when it is
-// switched on.
+// SetRestart says whether the process is started again when it has ended. One that has ended meanwhile is
+// started at once when it is switched on.
 func (s *Supervisor) SetRestart(on bool) {
 	s.mu.Lock()
 	s.on = on

@@ -13,14 +13,15 @@ import (
 
 // Swept is what Sweep found and removed.
 type Swept struct {
-	// Namespaces are names of network namespaces, Processes how many were killed in them, Folders those of logs that nobody has touched for an hour.
+	// Namespaces are names of network namespaces, Processes how many were killed in them, Folders those of
+	// logs that nobody has touched for an hour.
 	Namespaces []string
 	Processes  int
 	Folders    []string
 }
 
-// Sweep removes what is left of labs whose process is dead, and nothing else: neither what a living process has made, nor what no lab has.
-// Labs remove themselves; it is for those whose watchman was killed, too.
+// Sweep removes what is left of labs whose process is dead, and nothing else: neither what a living process
+// has made, nor what no lab has. Labs remove themselves; it is for those whose watchman was killed, too.
 func Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
 	all, err := listNamespaces(prefix)

@@ -9,14 +9,16 @@ import (
 	"syscall"
 )
 
-// watchman is a shell outside of this process, and of the reach of a Ctrl-C, that waits for the end of a pipe whose other end only this
-// process has, and then removes the lab. Nothing inside of a process can clean up after each of its possible ends.
+// watchman is a shell outside of this process, and of the reach of a Ctrl-C, that waits for the end of a pipe
+// whose other end only this process has, and then removes the lab. Nothing inside of a process can clean up
+// after each of its possible ends.
 type watchman struct {
 	cmd  *exec.Cmd
 	pipe io.Closer
 }
 
-// What etcd has stored is large, and tells nobody anything; the logs are left for Sweep. The veth pairs have one end in the bridge's namespace and go with it; nothing that ran keeps a socket open when it is killed.
+// What etcd has stored is large, and tells nobody anything; the logs are left for Sweep. The veth pairs have
+// one end in the bridge's namespace and go with it; nothing that ran keeps a socket open when it is killed.
 const watch = `cat >/dev/null
 for pass in 1 2 3; do
   for ns in $(ip netns list | cut -d ' ' -f 1 | grep "^$1-"); do

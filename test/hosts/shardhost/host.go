@@ -24,7 +24,8 @@ import (
 // leaveTime bounds the end in good order.
 const leaveTime = 25 * time.Second
 
-// joinEvery is the time between two tries to find others: parts of a cluster that started apart find each other by nothing else.
+// joinEvery is the time between two tries to find others: parts of a cluster that started apart find each
+// other by nothing else.
 const joinEvery = time.Second
 
 // host is the application.
@@ -163,7 +164,8 @@ func (h *host) leave(inPeace bool) error {
 	return errors.Join(err, h.provider.Stop(ctx), h.serf.Shutdown())
 }
 
-// note adds a line to the file of what became of the member: event, time, incarnation, token of the newest verdict, reason.
+// note adds a line to the file of what became of the member: event, time, incarnation, token of the newest
+// verdict, reason.
 func (h *host) note(event, reason string) {
 	if h.options.hooks == "" {
 		return

@@ -12,7 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
-// work runs one shard. Members are known to the ledger by their incarnations: two of one host that had the same token would be seen.
+// work runs one shard. Members are known to the ledger by their incarnations: two of one host that had the
+// same token would be seen.
 func (h *host) work(ctx context.Context, s *sharding.Shard) error {
 	stats := ledger.Writer{
 		Client: ledger.Client{URL: h.options.ledger, HTTP: h.client},

@@ -86,7 +86,8 @@ const (
 	ofTimes  = 8 << 32
 )
 
-// newMixedPlan is that of newPlan, to which every third round adds a deed, and every sixth an operator's word.
+// newMixedPlan is that of newPlan, to which every third round adds a deed, and every sixth an operator's
+// word.
 func newMixedPlan(seed uint64, round int) plan {
 	p := newPlan(seed, round)
 	d := dice{rand.New(rand.NewPCG(seed, ofDeeds|uint64(round)))}
@@ -204,8 +205,8 @@ func newForcedPlan(seed uint64, round int) plan {
 // reference are the stable-after of the rounds about times: the default, and the one that is computed.
 var reference = []string{"20s", "auto"}
 
-// newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default; in every
-// other four rounds the smaller side loses the store as well.
+// newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default;
+// in every other four rounds the smaller side loses the store as well.
 func newTimesPlan(seed uint64, round int) plan {
 	d := dice{rand.New(rand.NewPCG(seed, ofTimes|uint64(round)))}
 	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: timesFamily, Faults: []fault{}}

@@ -154,7 +154,8 @@ func TestMixedPlan_AddsDeeds(t *testing.T) {
 	}
 }
 
-// An operator may down any member: then it does not live through the round, and its computed bounds do not apply. Two sides are never allowed.
+// An operator may down any member: then it does not live through the round, and its computed bounds do not
+// apply. Two sides are never allowed.
 func TestMixedPlan_AnOperatorsWord(t *testing.T) {
 	side := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 	word := fault{Kind: operatorDown, At: span(time.Second), Hosts: []string{"n4"}, By: "n1"}
@@ -249,8 +250,8 @@ func TestLinks_PossibleSurvivors(t *testing.T) {
 	require.Zero(t, p.possible(), "it is not about links")
 }
 
-// Rounds about times play each cut with each setting, half of them with losers that lose the store as well, and the
-// smaller side is the one that does.
+// Rounds about times play each cut with each setting, half of them with losers that lose the store as well,
+// and the smaller side is the one that does.
 func TestTimes_EachCutWithEachSetting(t *testing.T) {
 	count := make(map[string]int)
 	for round := range 80 {

@@ -4,7 +4,8 @@ package main
 
 import "slices"
 
-// nobodyAllowed says why a plan may end with nobody up; empty: exactly one side must be. Two sides may never be.
+// nobodyAllowed says why a plan may end with nobody up; empty: exactly one side must be. Two sides may never
+// be.
 func (p *plan) nobodyAllowed() string {
 	switch {
 	case p.Family == linksFamily:
@@ -38,8 +39,8 @@ func (p *plan) struck(host string) bool {
 		slices.Contains(p.hit(operatorDown), host)
 }
 
-// lost reports whether the incarnation on the host does not live through the round, whoever wins: `sbr agent` goes down when the serf agent
-// beside it stands still, and an operator may down it.
+// lost reports whether the incarnation on the host does not live through the round, whoever wins: `sbr agent`
+// goes down when the serf agent beside it stands still, and an operator may down it.
 func (p *plan) lost(host string) bool {
 	f := p.has(pause)
 	return p.restartedIn(host) || slices.Contains(p.hit(crash), host) || slices.Contains(p.hit(operatorDown), host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
@@ -70,7 +71,8 @@ func (p *plan) sides() [][]string {
 // sharper reports whether the second cut separates anybody whom the first does not.
 func (p *plan) sharper() bool { return !p.Shape.clean() || len(p.sides()) > len(p.Sides) }
 
-// bounded reports whether the computed bound of double-active time applies: a clean cut at one instant, and every process runs.
+// bounded reports whether the computed bound of double-active time applies: a clean cut at one instant, and
+// every process runs.
 func (p *plan) bounded() bool {
 	return p.Shape.clean() && p.has(secondCut) == nil && p.has(pause) == nil && p.has(kill) == nil && p.has(healEarly) == nil &&
 		p.has(stateLost) == nil && p.has(rightsTaken) == nil && p.has(operatorDown) == nil && p.forgets() == nil

@@ -37,7 +37,8 @@ func newSoak(o options, p *programs, report func(result)) *soak {
 	return s
 }
 
-// run plays all rounds, some beside each other, until they are done or ctx ends. An error is returned when there is no stage to play on.
+// run plays all rounds, some beside each other, until they are done or ctx ends. An error is returned when
+// there is no stage to play on.
 func (s *soak) run(ctx context.Context) error {
 	var workers tasks
 	for i := range min(s.options.parallel, len(s.todo)) {

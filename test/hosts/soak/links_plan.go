@@ -14,8 +14,9 @@ func ofShape(i int) shape { return shape("links: " + partial.Shapes[i].Name) }
 
 const ofLinks = 7 << 32
 
-// newLinksPlan cuts links: each shape in turn, between hosts that are drawn, in each mode. Nothing else goes wrong, and the store is
-// reached by all; or, in rounds with faults, one or two of the store's and pauses come besides.
+// newLinksPlan cuts links: each shape in turn, between hosts that are drawn, in each mode. Nothing else goes
+// wrong, and the store is reached by all; or, in rounds with faults, one or two of the store's and pauses
+// come besides.
 func newLinksPlan(seed uint64, round int, family family) plan {
 	d := dice{rand.New(rand.NewPCG(seed, ofLinks|uint64(round)))}
 	p := plan{Seed: seed, Round: round, Mode: moduleMode, Family: family, Faults: []fault{}}
@@ -38,7 +39,8 @@ func newLinksPlan(seed uint64, round int, family family) plan {
 	return p
 }
 
-// faultsOfStore draws one or two faults that a cut of links goes with. No side loses the store: there are none.
+// faultsOfStore draws one or two faults that a cut of links goes with. No side loses the store: there are
+// none.
 func (d dice) faultsOfStore(p *plan) {
 	for n := 1 + d.IntN(2); len(p.Faults) < n; {
 		f := d.fault(&plan{Mode: p.Mode, Sides: [][]string{hosts}})
@@ -51,7 +53,8 @@ func (d dice) faultsOfStore(p *plan) {
 	p.ContinueEarly = d.IntN(2) == 0 && !slices.ContainsFunc(p.hit(pause), p.cutOffFromStore)
 }
 
-// possible is how many hosts can all reach each other, by the links that are cut; zero for rounds that are not about links.
+// possible is how many hosts can all reach each other, by the links that are cut; zero for rounds that are
+// not about links.
 func (p *plan) possible() int {
 	if p.Family != linksFamily && p.Family != faultsFamily {
 		return 0

@@ -51,7 +51,8 @@ type activity struct {
 	Reason  string  `json:"reason"`
 }
 
-// classify tells the classes apart. What stood still is measured from when it went on: before, it did nothing.
+// classify tells the classes apart. What stood still is measured from when it went on: before, it did
+// nothing.
 func classify(a cluster.Active, stretches []stretch) activity {
 	out := activity{Member: a.Member, Class: reaches, Seconds: a.For.Seconds(), Verdict: a.Verdict, Reason: a.Reason}
 	written := a.At.Add(-a.For)
@@ -132,8 +133,8 @@ func (t *timeline) stands(stretches []stretch) {
 	}
 }
 
-// resolved is how long after the last cut the last member went down or on; zero: nobody ever stopped working. Those for whom skip is true
-// do not count.
+// resolved is how long after the last cut the last member went down or on; zero: nobody ever stopped working.
+// Those for whom skip is true do not count.
 func (t *timeline) resolved(last time.Time, skip func(host string) bool) time.Duration {
 	var end time.Duration
 	for _, c := range t.changes {

@@ -110,7 +110,8 @@ type plan struct {
 	Seed  uint64 `json:"seed"`
 	Round int    `json:"round"`
 	Mode  mode   `json:"mode"`
-	// Family is what the round is about; empty: anything. Stable is its stable-after; empty: that of the settings.
+	// Family is what the round is about; empty: anything. Stable is its stable-after; empty: that of the
+	// settings.
 	Family family `json:"family,omitempty"`
 	Stable string `json:"stable,omitempty"`
 	Shape  shape  `json:"shape"`

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// What a round of planned changes is about. What was stopped starts again, and the oldest member takes the program back: that is a planned change as well.
+// What a round of planned changes is about. What was stopped starts again, and the oldest member takes the
+// program back: that is a planned change as well.
 const (
 	resignScene   scene = "sbr run is stopped"
 	departScene   scene = "its member leaves"
@@ -37,7 +38,8 @@ type farewell struct {
 // ofPlanned keeps what is drawn for planned changes apart from what is drawn for the rest.
 const ofPlanned = 3 << 32
 
-// newPlannedPlan is the plan of a round in which nothing goes wrong: each other one has a lease. The first farewell is that of the host on which the program runs.
+// newPlannedPlan is the plan of a round in which nothing goes wrong: each other one has a lease. The first
+// farewell is that of the host on which the program runs.
 func newPlannedPlan(seed uint64, round int) plan {
 	p := newPlan(seed, round)
 	p.quiet()

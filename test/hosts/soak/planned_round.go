@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// plannedCalm is for the changes that follow from the ones before: the oldest member takes the program back.
+	// plannedCalm is for the changes that follow from the ones before: the oldest member takes the program
+	// back.
 	plannedCalm = 2 * time.Second
 	// awayFor is for how long a member that has left stays away.
 	awayFor = time.Second

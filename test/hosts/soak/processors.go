@@ -21,7 +21,8 @@ func readProcessors() processors {
 	return parseProcessors(line)
 }
 
-// parseProcessors reads user, nice, system, idle, iowait, irq, softirq, steal; guests are counted among the users.
+// parseProcessors reads user, nice, system, idle, iowait, irq, softirq, steal; guests are counted among the
+// users.
 func parseProcessors(line string) (p processors) {
 	for i, field := range strings.Fields(line) {
 		ticks, err := strconv.ParseFloat(field, 64)

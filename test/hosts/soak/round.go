@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// resolveWithin bounds a resolution: a holder that is gone for good is waited for until heartbeat-timeout, 20 s.
+	// resolveWithin bounds a resolution: a holder that is gone for good is waited for until
+	// heartbeat-timeout, 20 s.
 	resolveWithin = 75 * time.Second
 	// strandedAfter is when a member that is left alone without the store has had its time to decide.
 	strandedAfter = 40 * time.Second
@@ -23,7 +24,8 @@ const (
 	wholeWithin = 120 * time.Second
 	// startWithin bounds how long a new cluster takes to be whole.
 	startWithin = 90 * time.Second
-	// watchRestarted is how long losers that were started again while the cut lasts are watched: alone they would be ready after some 3 s.
+	// watchRestarted is how long losers that were started again while the cut lasts are watched: alone they
+	// would be ready after some 3 s.
 	watchRestarted = 8 * time.Second
 	watchEvery     = 250 * time.Millisecond
 )
@@ -44,8 +46,8 @@ type result struct {
 	Logs    string    `json:"logs"`
 	Cut     time.Time `json:"cut"`
 	Outcome outcome   `json:"outcome"`
-	// Up are those that were up at the end of the cut, Allowed is why nobody may have been. Possible is how many could all reach each
-	// other, where single links were cut; zero: not known.
+	// Up are those that were up at the end of the cut, Allowed is why nobody may have been. Possible is how
+	// many could all reach each other, where single links were cut; zero: not known.
 	Up       []string `json:"up"`
 	Possible int      `json:"possible,omitempty"`
 	Allowed  string   `json:"allowed,omitempty"`
@@ -68,7 +70,8 @@ type result struct {
 	Busy float64 `json:"busy"`
 	// Single is what became of the singleton; nil: there was none.
 	Single *singleResult `json:"single,omitempty"`
-	// TwoSides, BrokenChain and NotWhole say what is worst in a round that failed; not whole: after the heal, or before the cut.
+	// TwoSides, BrokenChain and NotWhole say what is worst in a round that failed; not whole: after the heal,
+	// or before the cut.
 	TwoSides    bool `json:"two-sides,omitempty"`
 	BrokenChain bool `json:"broken-chain,omitempty"`
 	NotWhole    bool `json:"not-whole,omitempty"`
@@ -189,7 +192,8 @@ func (g *game) incarnations(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// trouble makes the cut and the faults, and returns when the last of them has come; a shape that makes no sides is healed then.
+// trouble makes the cut and the faults, and returns when the last of them has come; a shape that makes no
+// sides is healed then.
 func (g *game) trouble(ctx context.Context) error {
 	p := g.plan
 	var running tasks
@@ -293,9 +297,10 @@ func (g *game) resolve(ctx context.Context) ([]string, error) {
 	return g.waitOneSide(ctx, resolveWithin-strandedAfter)
 }
 
-// stranded reports whether nobody is ready and whoever is left has to wait for others, suspended. Cut off from the store, and alone after the
-// others have gone, a member cannot learn whether it is out: it waits until the store answers, or for suspend-timeout. One that was killed and
-// started again during the cut is not armed, and waits for min-members.
+// stranded reports whether nobody is ready and whoever is left has to wait for others, suspended. Cut off
+// from the store, and alone after the others have gone, a member cannot learn whether it is out: it waits
+// until the store answers, or for suspend-timeout. One that was killed and started again during the cut is
+// not armed, and waits for min-members.
 func (g *game) stranded(ctx context.Context) bool {
 	troubles := g.troubles()
 	for _, m := range g.cluster.Members() {
@@ -352,7 +357,8 @@ func (g *game) whileCut(ctx context.Context, up *[]string) error {
 	return nil
 }
 
-// keptOut watches losers that were started again: as long as they are cut off from those who are up they must not be ready, however many they are.
+// keptOut watches losers that were started again: as long as they are cut off from those who are up they must
+// not be ready, however many they are.
 func (g *game) keptOut(ctx context.Context, losers, up []string) error {
 	for end := time.Now().Add(watchRestarted); time.Now().Before(end); {
 		for _, name := range losers {

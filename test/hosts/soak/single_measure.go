@@ -43,11 +43,13 @@ type move struct {
 	Cause cause  `json:"cause"`
 	From  string `json:"from"`
 	To    string `json:"to"`
-	// Gap is the time without work. Since is that from the fault to the first work, and Bound what it should be at most; zero where nothing is computed.
+	// Gap is the time without work. Since is that from the fault to the first work, and Bound what it should
+	// be at most; zero where nothing is computed.
 	Gap   float64 `json:"gap"`
 	Since float64 `json:"since-fault,omitempty"`
 	Bound float64 `json:"bound,omitempty"`
-	// Beyond is what of Since came after the verdict and the removal margin, which nobody can do without. Zero with a lease, and where nothing is computed.
+	// Beyond is what of Since came after the verdict and the removal margin, which nobody can do without.
+	// Zero with a lease, and where nothing is computed.
 	Beyond float64 `json:"beyond-margin,omitempty"`
 }
 
@@ -94,8 +96,8 @@ func (s *stage) singleBound() (time.Duration, error) {
 	return bound, nil
 }
 
-// boundOf adds up detection, stable-after, the removal margin, and with a lease what may be left of its time: the next one counts that from when it has
-// seen the last heartbeat.
+// boundOf adds up detection, stable-after, the removal margin, and with a lease what may be left of its time:
+// the next one counts that from when it has seen the last heartbeat.
 func boundOf(in timing.Input, margin time.Duration, g cluster.Guard) time.Duration {
 	d := timing.Compute(in).Detection
 	bound := max(d.Majority.Worst, d.Lone.Worst) + in.StableAfter + margin + handOverTime
@@ -160,7 +162,8 @@ func disorder(r *ledger.Report, after time.Duration) (errs []error) {
 	return errs
 }
 
-// beyond tells what of the time from a fault to the first work was neither detection nor one of the waits that are set.
+// beyond tells what of the time from a fault to the first work was neither detection nor one of the waits
+// that are set.
 func (g *game) beyond(moves []move) error {
 	f, err := config.Load(g.lab.Host(hosts[0]).File("sbr.yaml"))
 	if err != nil || g.kind.guard != cluster.ByMembers {

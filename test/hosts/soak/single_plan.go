@@ -50,13 +50,14 @@ type singlePlan struct {
 	WakesFirst span `json:"wakes-first,omitempty"`
 	// NoLedger are cut off from what the program writes to, while the cut lasts.
 	NoLedger []string `json:"no-ledger,omitempty"`
-	// Order is that of a rolling update. In peace: `sbr run` is stopped before its agent, otherwise it stays and attaches again; shards are handed over before their
-	// node leaves, otherwise it leaves with them.
+	// Order is that of a rolling update. In peace: `sbr run` is stopped before its agent, otherwise it stays
+	// and attaches again; shards are handed over before their node leaves, otherwise it leaves with them.
 	Order   []string `json:"order,omitempty"`
 	InPeace bool     `json:"in-peace,omitempty"`
 	// Farewells are those of a round of planned changes; nil: it is none.
 	Farewells []farewell `json:"farewells,omitempty"`
-	// DrainsCoordinator: shards are handed over by the coordinator's host before anything happens, otherwise by another that the round names.
+	// DrainsCoordinator: shards are handed over by the coordinator's host before anything happens, otherwise
+	// by another that the round names.
 	DrainsCoordinator bool `json:"drains-coordinator,omitempty"`
 }
 
@@ -212,7 +213,8 @@ func (p *plan) swap(a, b string) {
 	p.Single = &single
 }
 
-// alone reports whether one fault at one instant is all that the singleton has to bear, so that a bound can be computed for it.
+// alone reports whether one fault at one instant is all that the singleton has to bear, so that a bound can
+// be computed for it.
 func (p *plan) alone() bool {
 	switch p.Single.Scene {
 	case stillScene, crashScene, leaveScene:

@@ -126,7 +126,8 @@ func (g *game) roll(ctx context.Context) error {
 	return nil
 }
 
-// noticed waits until a host that has nothing but itself to blame is downed by a verdict: before, all that is up looks like one side.
+// noticed waits until a host that has nothing but itself to blame is downed by a verdict: before, all that is
+// up looks like one side.
 func (g *game) noticed(ctx context.Context) error {
 	if g.plan.Single == nil || g.plan.Single.Scene != stillScene && g.plan.Single.Scene != crashScene {
 		return nil

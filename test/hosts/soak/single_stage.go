@@ -92,7 +92,8 @@ func (s *stage) freeze(ctx context.Context, f *fault) error {
 	return nil
 }
 
-// thaw ends freeze. The program goes on first: nobody says who gets the processor when a machine is continued.
+// thaw ends freeze. The program goes on first: nobody says who gets the processor when a machine is
+// continued.
 func (s *stage) thaw(first time.Duration) error {
 	s.mu.Lock()
 	frozen := s.frozen

@@ -18,9 +18,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// settings are quick where the rule does not need the defaults, and half of the hosts are no cluster of their own. With
-// a stable-after the rest are the defaults: what Serf forgets depends on how long its own detection takes beside the
-// resolver's. Only the lease is released sooner, so that a round need not begin with that of the round before.
+// settings are quick where the rule does not need the defaults, and half of the hosts are no cluster of their
+// own. With a stable-after the rest are the defaults: what Serf forgets depends on how long its own detection
+// takes beside the resolver's. Only the lease is released sooner, so that a round need not begin with that of
+// the round before.
 func settings(stable string) cluster.Settings {
 	if stable != "" {
 		soon := map[string]any{"release-after": "5s"}
@@ -29,7 +30,8 @@ func settings(stable string) cluster.Settings {
 	return cluster.Fast().With("min-members", len(hosts)/2+1)
 }
 
-// stageKind is what rounds must have in common to be played on one stage. Without a singleton and shards the guard is empty.
+// stageKind is what rounds must have in common to be played on one stage. Without a singleton and shards the
+// guard is empty.
 type stageKind struct {
 	mode   mode
 	stable string // see plan.Stable
@@ -233,7 +235,8 @@ func (s *stage) away(ctx context.Context, f *fault, stop, start func() error) er
 	return err
 }
 
-// each does something to the processes that a fault hits. Those on a host whose member is down already are left alone: they end anyway.
+// each does something to the processes that a fault hits. Those on a host whose member is down already are
+// left alone: they end anyway.
 func (s *stage) each(f *fault, do func(name string, v *lab.Supervisor) error) error {
 	for _, name := range f.Hosts {
 		m := s.cluster.Member(name)

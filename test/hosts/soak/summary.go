@@ -70,7 +70,8 @@ type summary struct {
 	Problems map[int]string
 	Rejoin   figures
 	Stranded int
-	// TwoSides, Broken and NotWhole count rounds: with two sides up, with a broken chain of verdicts, with members missing when all should be there.
+	// TwoSides, Broken and NotWhole count rounds: with two sides up, with a broken chain of verdicts, with
+	// members missing when all should be there.
 	TwoSides int
 	Broken   int
 	NotWhole int
@@ -185,7 +186,8 @@ func rowOf(name string, results []result) row {
 // slow reports whether the losers that reach the store took too long.
 func (s *summary) slow() bool { return s.Classes[reaches].P99 > quick.Seconds() }
 
-// Failed reports whether the run shows what it must not: a round that failed, rounds that were not played, slow losers.
+// Failed reports whether the run shows what it must not: a round that failed, rounds that were not played,
+// slow losers.
 func (s *summary) Failed() bool {
 	return len(s.Problems) > 0 || s.Played < s.Planned || s.slow() || s.Single.broken() || s.Single.late()
 }

@@ -71,7 +71,8 @@ func (w *walker) Starts(s *state, i int, e slot.Start) {
 	}
 }
 
-// ask sends a question to whoever the cluster has. term is that of the coordinator that asks; 0: the host does.
+// ask sends a question to whoever the cluster has. term is that of the coordinator that asks; 0: the host
+// does.
 func (w *walker) ask(s *state, i int, term uint64, to sbr.ID, msg message.Message) {
 	b := said(walktest.Question, term, msg)
 	for j := range w.Members {

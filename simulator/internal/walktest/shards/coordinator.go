@@ -94,7 +94,8 @@ func (w *walker) mayCoordinate(s *state, i int) bool {
 	return s.Live(i) && m.Armed && !m.Closed && !s.Leaving.Has(i) && !s.Losers.Has(i)
 }
 
-// vacant reports whether the coordinator has to run elsewhere, now: the one before has ended in good order, or its member was removed and the margin is over.
+// vacant reports whether the coordinator has to run elsewhere, now: the one before has ended in good order,
+// or its member was removed and the margin is over.
 func (w *walker) vacant(s *state, next int) bool {
 	c := &s.coordinators[0]
 	switch at := int(c.at); {
@@ -201,7 +202,8 @@ func (w *walker) changing(to []walktest.Move, s *state) []walktest.Move {
 	return to
 }
 
-// adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it is possible.
+// adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it
+// is possible.
 type adversarialAllocator struct {
 	*allocation.Allocator
 	wishes [walktest.MaxShards]int8 // those of the state in which it is asked

@@ -2,13 +2,15 @@ package shards
 
 import "github.com/serf-sbr/serf-sbr/simulator/internal/walktest"
 
-// Quick are walks of some seconds, in which whatever is amiss shows soonest: two members between which shards go back and forth, or one whose manager is closed, and opened again.
+// Quick are walks of some seconds, in which whatever is amiss shows soonest: two members between which shards
+// go back and forth, or one whose manager is closed, and opened again.
 func Quick() []walktest.Options {
 	both := []string{"two, a whim, a lost message", "two, a whim, a whim, a whim, a message twice", "two, forming, a resignation, a return, a lost message"}
 	return append(walktest.Plan(false, append(both, "two, forming, a pause, a message twice")...), walktest.Plan(true, both...)...)
 }
 
-// Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without leases. They take about half a minute of one core, the quick ones included.
+// Normal are the walks of every day: each fault alone, and the pairs that meet in practice, with and without
+// leases. They take about half a minute of one core, the quick ones included.
 func Normal() []walktest.Options {
 	both := []string{"forming, a lost message", "three, forming, a late message", "three, forming, a message twice", "a leave", "three, a leave, a lost message",
 		"three, a leave, a late message", "three, a leave, a message twice", "three, a crash, a leave", "a crash, a removal",
@@ -22,7 +24,8 @@ func Normal() []walktest.Options {
 	return append(walktest.Plan(false, append(both, "three, a leave, another coordinator")...), walktest.Plan(true, append(both, leases...)...)...)
 }
 
-// Thorough are the walks of some minutes: two and three faults at once, on four members where that has an end.
+// Thorough are the walks of some minutes: two and three faults at once, on four members where that has an
+// end.
 func Thorough() []walktest.Options {
 	both := []string{"a leave, a slow end", "a leave, a lost message", "a leave, a late message", "forming, a crash", "three, a cut, a lost message", "three, a cut, another coordinator",
 		"three, a pause, a slow end", "three, a crash, another coordinator", "three, a crash, a lost message", "two, a leave, another coordinator, a late message",

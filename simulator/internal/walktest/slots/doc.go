@@ -1,39 +1,50 @@
-// Package slots tries everything that can happen to one slot (package handover) on a small cluster: the real machines in every member, and around them
-// an abstract cluster of which everything is allowed that the real one might do.
+// Package slots tries everything that can happen to one slot (package handover) on a small cluster: the real
+// machines in every member, and around them an abstract cluster of which everything is allowed that the real
+// one might do.
 //
 //	r, err := slots.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
-// The machines ask, answer, start and stop. Around them members join and are armed, a cut divides them, the verdict goes to either side or the cut heals, members
-// crash, are paused, resign, leave; messages come in any order, late, twice or never; runs take long to end; the lease runs out. walktest.Options says how much of that.
+// The machines ask, answer, start and stop. Around them members join and are armed, a cut divides them, the
+// verdict goes to either side or the cut heals, members crash, are paused, resign, leave; messages come in
+// any order, late, twice or never; runs take long to end; the lease runs out. walktest.Options says how much
+// of that.
 //
 // # Promises
 //
-//   - A: never are two runs active at once. A run is active from its start until it is asked to stop or has ended, while its process is not paused and its own
-//     check holds: the lease is its own or, without one, its time is not over. And none starts before the one that was handed over to it has ended or, without
-//     a lease, that of any member that no verdict has removed.
-//   - B: tokens grow. With a lease each run has a larger one than every run before, but for one that starts again where it ended. Without one: a run that was
-//     handed over than its predecessor, and one that follows a verdict than all before.
-//   - C: from every state that was reached, once faults stop (the network is whole or one side has won, messages flow, runs end), exactly one run is active again
-//     within Options.Bound.
+//   - A: never are two runs active at once. A run is active from its start until it is asked to stop or has
+//     ended, while its process is not paused and its own check holds: the lease is its own or, without one,
+//     its time is not over. And none starts before the one that was handed over to it has ended or, without a
+//     lease, that of any member that no verdict has removed.
+//   - B: tokens grow. With a lease each run has a larger one than every run before, but for one that starts
+//     again where it ended. Without one: a run that was handed over than its predecessor, and one that
+//     follows a verdict than all before.
+//   - C: from every state that was reached, once faults stop (the network is whole or one side has won,
+//     messages flow, runs end), exactly one run is active again within Options.Bound.
 //   - D: a deadline that has come is over after a tick.
 //
 // # Guarantees
 //
 //   - Nothing reads a clock or a random source: the same options find the same.
-//   - A walk that is complete has tried every order of everything that its Options allow. Each state is visited once, by a hash of 128 bits.
+//   - A walk that is complete has tried every order of everything that its Options allow. Each state is
+//     visited once, by a hash of 128 bits.
 //   - Machines are compared by handover.Machine.AppendState.
-//   - A manager that is opened again begins with a Floor beyond all tokens so far: for the wall clock of the real one.
+//   - A manager that is opened again begins with a Floor beyond all tokens so far: for the wall clock of the
+//     real one.
 //
 // # Non-guarantees
 //
-//   - Time goes in steps of a second or more; all that happens, happens at such a moment. All times of Options are even, so that deadlines meet.
-//   - Messages need no time, but for those that are late. A message is called late only when nothing else keeps the clock from moving: until then it may
-//     come at any moment anyhow. The word that a run has started, which changes later tokens only, comes at once where nothing may be late.
-//   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes on.
+//   - Time goes in steps of a second or more; all that happens, happens at such a moment. All times of
+//     Options are even, so that deadlines meet.
+//   - Messages need no time, but for those that are late. A message is called late only when nothing else
+//     keeps the clock from moving: until then it may come at any moment anyhow. The word that a run has
+//     started, which changes later tokens only, comes at once where nothing may be late.
+//   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes
+//     on.
 //   - Sides that were cut for good never meet again: a cut does not heal after its verdict.
 //
 // # Assumptions
 //
-//   - Those of package handover. Every member notices a change of whom it reaches within half the margin, and is not armed before all others know it.
+//   - Those of package handover. Every member notices a change of whom it reaches within half the margin, and
+//     is not armed before all others know it.
 package slots
