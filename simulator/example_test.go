@@ -120,7 +120,7 @@ func ExampleScenario_Set() {
 		At(time.Minute, simulator.Crash("n6")).
 		Build(1)
 	fmt.Println(err)
-	// Output: scenario "typo": Set:1: cluster.split-brain-resolver.lease-majority.rele: unknown key; the
-	// nearest known key is role scenario "typo": at 1m0s: steps[0].crash: no member is called "n6"; the
-	// nearest name is n1
+	// Output:
+	// scenario "typo": Set:1: cluster.split-brain-resolver.lease-majority.rele: unknown key; the nearest known key is role
+	// scenario "typo": at 1m0s: steps[0].crash: no member is called "n6"; the nearest name is n1
 }

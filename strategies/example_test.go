@@ -16,8 +16,9 @@ func ExampleNew() {
 
 	_, err = strategies.New("static-quorom", settings)
 	fmt.Println(err)
-	// Output: {QuorumSize:3 Role:} <nil> unknown strategy "static-quorom": known are down-all, keep-majority,
-	// keep-oldest, keep-referee, lease-majority, static-quorum
+	// Output:
+	// {QuorumSize:3 Role:} <nil>
+	// unknown strategy "static-quorom": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum
 }
 
 // Three of five members can still see each other. n1 asks what to do.

@@ -31,8 +31,11 @@ func Example() {
 	write(2, "b was here")
 	write(1, "a goes on")
 	fmt.Println(row)
-	// Output: a began: <nil> b was here: <nil> a goes on: fence: stale token: 1 is older than 2, which was
-	// seen already: its owner has been replaced and must stop b was here
+	// Output:
+	// a began: <nil>
+	// b was here: <nil>
+	// a goes on: fence: stale token: 1 is older than 2, which was seen already: its owner has been replaced and must stop
+	// b was here
 }
 
 // A resource that restarts goes on from its file.

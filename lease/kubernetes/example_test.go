@@ -122,6 +122,7 @@ func ExampleFactory() {
 	fmt.Println(slices.Contains(lease.Implementations(), kubernetes.Key))
 	_, err := kubernetes.Factory(slog.Default())(context.Background(), lease.Spec{Name: "__"})
 	fmt.Println(err)
-	// Output: true lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it
-	// needs at least one letter a-z or digit
+	// Output:
+	// true
+	// lease-name: kubernetes: nothing of the name "__" is allowed in the name of a lease: it needs at least one letter a-z or digit
 }
