@@ -139,7 +139,9 @@ func (t *Tracker) expire(now time.Duration) {
 }
 
 // missed reports whether this member's own probes say unreachable.
-func (t *Tracker) missed(p *peer) bool { return t.cfg.Tries > 0 && p.misses >= t.cfg.Tries }
+func (t *Tracker) missed(p *peer) bool {
+	return t.cfg.Tries > 0 && p.misses >= t.cfg.TriesAmong(len(t.ring))
+}
 
 // asked reports whether an observer could report to this member: it has no reason to think it cut off.
 func (t *Tracker) asked(p *peer) bool { return !p.failed && !t.missed(p) }

@@ -14,7 +14,7 @@ import (
 func TestSettings_Rounds(t *testing.T) {
 	p := reachability.DefaultSettings()
 	for others, want := range map[int]int{
-		0: 0, 1: 3, 5: 3, 6: 4, 10: 4, 11: 5, 19: 5, 40: 6, 41: 7, 80: 7, 128: 8, 129: 11, 999: 32,
+		0: 0, 1: 3, 5: 3, 6: 4, 10: 4, 11: 5, 15: 5, 16: 6, 40: 7, 41: 8, 80: 8, 128: 10, 129: 13, 999: 34,
 	} {
 		require.Equal(t, want, p.Rounds(others), "%d others", others)
 	}

@@ -182,12 +182,37 @@ func TestTracker_LoneNodeNoticesInLogarithmicTime(t *testing.T) {
 				w.now += w.cfg.Interval
 				probes := lone.Probes()
 				require.LessOrEqual(t, len(probes), w.cfg.Budget)
-				for _, id := range probes {
-					lone.Probed(id, false)
+				for ; len(probes) > 0; probes = lone.Urgent() {
+					for _, id := range probes {
+						lone.Probed(id, false)
+					}
 				}
 				lost += len(lone.Form(w.now, false).Changed)
 			}
 			require.Equal(t, n-1, lost, "after %d rounds", rounds)
+		})
+	}
+}
+
+// A member that loses packets has as many links that may look broken as there are members. Whether it does seldom
+// depends on the loss, not on the size of the cluster.
+func TestTracker_LossLooksLikeACutAsSeldomInALargeCluster(t *testing.T) {
+	for _, n := range []int{10, 40, 160} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(n)
+			random := rand.New(rand.NewPCG(1, 1))
+			w.linked = func(a, b sbr.ID) bool { return a != w.ids[3] && b != w.ids[3] || random.Float64() >= 0.3 }
+			doubts, rounds := 0, 60
+			for range rounds {
+				w.round()
+				for _, id := range w.ids {
+					if len(w.sees(id)) > 0 {
+						doubts++
+					}
+				}
+			}
+			require.Less(t, doubts, rounds*n/100)
 		})
 	}
 }
@@ -379,7 +404,7 @@ func TestTracker_ReportsAboutAMemberThatIsGoneCountNoLonger(t *testing.T) {
 	}
 	tr.Reported(0, "silent", []sbr.ID{"gone"}, nil)
 	tr.Remove("gone")
-	for range cfg.Tries {
+	for range cfg.TriesAmong(len(ids)) {
 		tr.Probed("silent", false)
 	}
 	for _, id := range ids[2:] {

@@ -78,7 +78,7 @@ func (p *process) finds(q *peer, kind int, bad bool) {
 	s := q.who
 	switch {
 	case kind == findsMissed:
-		for range p.w.opts.Probe.Tries {
+		for range p.w.opts.Probe.TriesAmong(len(p.peers)) {
 			p.tracker.Probed(s.id, !bad)
 		}
 		p.observeSoon()
