@@ -147,30 +147,12 @@ func (m *Memory) update(change func(*remembered)) error {
 	if err != nil {
 		return err
 	}
-	temp := m.path + ".new"
-	if err := writeSynced(temp, append(data, '\n')); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, m.path); err != nil {
-		return err
-	}
-	if err := folder.Sync(filepath.Dir(m.path)); err != nil {
+	disk := folder.Real()
+	if err := disk.Replace(m.path, m.path+".new", append(data, '\n'), 0o640); err != nil {
 		return err
 	}
 	m.last = r
 	return nil
-}
-
-func writeSynced(path string, data []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // begin remembers that this incarnation has begun, before anybody can see it, and returns the tag that names

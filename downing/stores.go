@@ -72,13 +72,9 @@ func (e *engine) leaseStatus() LeaseStatus {
 	return LeaseStatus{Kind: kind, Name: e.cfg.leaseName(), Store: e.storeID, Refused: e.refused}
 }
 
-const (
-	// startPause is the longest pause between two tries of a lease that cannot be used yet, unless the store
-	// asks for more.
-	startPause = 10 * time.Second
-	// startPostponed is how much of that is believed.
-	startPostponed = time.Minute
-)
+// startPause is the longest pause between two tries of a lease that cannot be used yet, unless the store asks
+// for more.
+const startPause = 10 * time.Second
 
 // firstRead returns the record once the store answers and refuses nothing, however long that takes: rights,
 // credentials and stores that are away come back, or somebody brings them back. It says what it waits for
@@ -98,7 +94,7 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 		if ctx.Err() == nil {
 			said = e.startWaits(err, said)
 		}
-		if sleep.For(ctx, max(pause.NextBackOff(), min(postponed(err), startPostponed))) != nil || ctx.Err() != nil {
+		if sleep.For(ctx, max(pause.NextBackOff(), lease.Postponed(err))) != nil || ctx.Err() != nil {
 			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
@@ -126,15 +122,6 @@ func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
 		e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", oneLine(err))
 	}
 	return rec, readErr
-}
-
-// postponed is when the store wants to be asked again, zero if it does not say.
-func postponed(err error) time.Duration {
-	var p interface{ RetryAfter() time.Duration }
-	if errors.As(err, &p) {
-		return p.RetryAfter()
-	}
-	return 0
 }
 
 // startWaits shows what the start waits for, and logs it unless it said so before. It returns what it has

@@ -93,7 +93,7 @@ func (f *follower) run(ctx context.Context) error {
 			failures = 1
 		}
 		f.report(err)
-		if err := f.alone(ctx, f.backoff(failures, err), postponed(err)); err != nil {
+		if err := f.alone(ctx, f.backoff(failures, err), Postponed(err)); err != nil {
 			return err
 		}
 	}
@@ -110,11 +110,12 @@ func (f *follower) backoff(failures int, err error) time.Duration {
 		longest = f.pace.Beside
 	}
 	d := min(f.pace.Retry<<min(failures-1, 16), longest)
-	return max(d/2+rand.N(d/2+1), postponed(err))
+	return max(d/2+rand.N(d/2+1), Postponed(err))
 }
 
-// postponed is for how long the server that made the error wants to be left alone.
-func postponed(err error) time.Duration {
+// Postponed is for how long the server that made the error wants to be left alone, zero if it does not say. A
+// minute of that is believed.
+func Postponed(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {
 		return 0
@@ -166,7 +167,7 @@ func (f *follower) beside(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		case err != nil:
 			f.report(err)
-			pause = max(jitter(f.pace.RetryMax), postponed(err))
+			pause = max(jitter(f.pace.RetryMax), Postponed(err))
 			continue
 		}
 		f.turn <- struct{}{}
@@ -205,7 +206,7 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 			return cause
 		}
 		f.report(err)
-		pause := min(wait, max(f.pace.Poll, postponed(err)))
+		pause := min(wait, max(f.pace.Poll, Postponed(err)))
 		if err := sleep(ctx, f.clock, pause); err != nil {
 			return err
 		}

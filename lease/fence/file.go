@@ -30,34 +30,10 @@ const fileMode = 0o644
 // correct. Beside it are PATH.lock, which stays, and for moments PATH.tmp.
 type File struct {
 	path string
-	disk disk
+	disk folder.Disk
 
 	mu   sync.Mutex
 	lock *flock.Flock // nil once closed
-}
-
-// disk is what a File asks of the operating system where a crash can come in between.
-type disk struct {
-	create  func(path string) (*os.File, error)
-	write   func(f *os.File, text string) error
-	sync    func(f *os.File) error
-	rename  func(from, to string) error
-	syncDir func(dir string) error
-}
-
-func realDisk() disk {
-	return disk{
-		create: func(path string) (*os.File, error) {
-			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-		},
-		write: func(f *os.File, text string) error {
-			_, err := f.WriteString(text)
-			return err
-		},
-		sync:    (*os.File).Sync,
-		rename:  os.Rename,
-		syncDir: folder.Sync,
-	}
 }
 
 // OpenFile opens the file at path for this process alone, until Close. A file that is not there yet has never
@@ -76,7 +52,7 @@ func OpenFile(path string) (*File, error) {
 	if !locked {
 		return nil, fmt.Errorf("%w: %s: end the other process, or give this one a file of its own", ErrInUse, path)
 	}
-	return &File{path: path, lock: lock, disk: realDisk()}, nil
+	return &File{path: path, lock: lock, disk: folder.Real()}, nil
 }
 
 // Close lets others open the file. Close it when nothing goes through its Fence any more: that saves nothing
@@ -130,30 +106,8 @@ func (f *File) Save(token uint64) error {
 	if f.lock == nil {
 		return fmt.Errorf("fence: %s: %w", f.path, os.ErrClosed)
 	}
-	temp := f.path + ".tmp"
-	if err := f.stage(temp, Format(token)+"\n"); err != nil {
+	if err := f.disk.Replace(f.path, f.path+".tmp", []byte(Format(token)+"\n"), fileMode); err != nil {
 		return fmt.Errorf("fence: %w", err)
-	}
-	if err := f.disk.rename(temp, f.path); err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	if err := f.disk.syncDir(filepath.Dir(f.path)); err != nil {
-		return fmt.Errorf("fence: %s: sync the directory: %w", f.path, err)
 	}
 	return nil
-}
-
-func (f *File) stage(path, text string) error {
-	file, err := f.disk.create(path)
-	if err != nil {
-		return err
-	}
-	err = f.disk.write(file, text)
-	if err == nil {
-		err = f.disk.sync(file)
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	return err
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/serf-sbr/serf-sbr/internal/folder"
 )
 
 // openFence opens the file at path and a Fence over it.
@@ -135,22 +137,22 @@ var diskSteps = []string{"create", "write", "sync", "rename", "sync the director
 // hook calls before ahead of each step, which fails if that does.
 func hook(file *File, before func(step string) error) {
 	real := file.disk
-	file.disk = disk{
-		create: func(path string) (*os.File, error) {
+	file.disk = folder.Disk{
+		Create: func(path string, flag int, mode os.FileMode) (*os.File, error) {
 			if err := before("create"); err != nil {
 				return nil, err
 			}
-			return real.create(path)
+			return real.Create(path, flag, mode)
 		},
-		write: func(f *os.File, text string) error { return errors.Join(before("write"), real.write(f, text)) },
-		sync:  func(f *os.File) error { return errors.Join(before("sync"), real.sync(f)) },
-		rename: func(from, to string) error {
+		Write: func(f *os.File, data []byte) error { return errors.Join(before("write"), real.Write(f, data)) },
+		Sync:  func(f *os.File) error { return errors.Join(before("sync"), real.Sync(f)) },
+		Rename: func(from, to string) error {
 			if err := before("rename"); err != nil {
 				return err
 			}
-			return real.rename(from, to)
+			return real.Rename(from, to)
 		},
-		syncDir: func(dir string) error { return errors.Join(before("sync the directory"), real.syncDir(dir)) },
+		SyncDir: func(dir string) error { return errors.Join(before("sync the directory"), real.SyncDir(dir)) },
 	}
 }
 
@@ -170,8 +172,8 @@ func TestFile_KilledAtEachStep(t *testing.T) {
 				return nil
 			})
 			if at == "in the middle of the write" {
-				file.disk.write = func(w *os.File, text string) error {
-					_, err := w.WriteString(text[:1])
+				file.disk.Write = func(w *os.File, data []byte) error {
+					_, err := w.Write(data[:1])
 					require.NoError(t, err)
 					panic(killed{})
 				}

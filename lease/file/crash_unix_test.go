@@ -35,9 +35,9 @@ func diesAt(y *system, step string) {
 		}
 	}
 	real := *y
-	y.create = func(path string, mode os.FileMode) (*os.File, error) {
+	y.Create = func(path string, flag int, mode os.FileMode) (*os.File, error) {
 		at("before create")
-		f, err := real.create(path, mode)
+		f, err := real.Create(path, flag, mode)
 		at("after create")
 		if step == "half written" {
 			_, _ = f.WriteString(`{"format": 1, "holder": "`)
@@ -45,9 +45,9 @@ func diesAt(y *system, step string) {
 		at("half written")
 		return f, err
 	}
-	y.syncFile = func(f *os.File) error { at("before sync"); defer at("after sync"); return real.syncFile(f) }
-	y.rename = func(a, b string) error { at("before rename"); defer at("after rename"); return real.rename(a, b) }
-	y.syncDir = func(dir string) error { at("before sync dir"); defer at("after sync dir"); return real.syncDir(dir) }
+	y.Sync = func(f *os.File) error { at("before sync"); defer at("after sync"); return real.Sync(f) }
+	y.Rename = func(a, b string) error { at("before rename"); defer at("after rename"); return real.Rename(a, b) }
+	y.SyncDir = func(dir string) error { at("before sync dir"); defer at("after sync dir"); return real.SyncDir(dir) }
 }
 
 func writesAndDies() error {

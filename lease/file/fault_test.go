@@ -25,62 +25,61 @@ func TestWrite_Faults(t *testing.T) {
 	}{
 		"disk full, no file": {
 			sabotage: func(y *system) {
-				y.create = func(path string, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.ENOSPC) }
+				y.Create = func(path string, _ int, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.ENOSPC) }
 			},
 			stored: 1, want: "free some space",
 		},
 		"disk full, no room for its content": {
-			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.ENOSPC) } },
+			sabotage: func(y *system) { y.Sync = func(f *os.File) error { return pathError(f.Name(), syscall.ENOSPC) } },
 			stored:   1, want: "free some space",
 		},
 		"quota reached": {
-			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.EDQUOT) } },
+			sabotage: func(y *system) { y.Sync = func(f *os.File) error { return pathError(f.Name(), syscall.EDQUOT) } },
 			stored:   1, want: "free some space",
 		},
 		"file cannot be synced": {
-			sabotage: func(y *system) { y.syncFile = func(f *os.File) error { return pathError(f.Name(), syscall.EIO) } },
+			sabotage: func(y *system) { y.Sync = func(f *os.File) error { return pathError(f.Name(), syscall.EIO) } },
 			stored:   1, want: "write a temporary file",
 		},
 		"file cannot be written": {
 			sabotage: func(y *system) {
-				y.create = func(path string, mode os.FileMode) (*os.File, error) {
-					f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
-					return f, err
+				y.Create = func(path string, _ int, mode os.FileMode) (*os.File, error) {
+					return os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
 				}
 			},
 			stored: 1, want: "write a temporary file",
 		},
 		"too many open files": {
 			sabotage: func(y *system) {
-				y.create = func(path string, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.EMFILE) }
+				y.Create = func(path string, _ int, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.EMFILE) }
 			},
 			stored: 1, want: "raise the limit",
 		},
 		"replacement not allowed": {
-			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EPERM) } },
+			sabotage: func(y *system) { y.Rename = func(string, string) error { return pathError("x", syscall.EPERM) } },
 			stored:   1, want: "one user",
 		},
 		"the file is a mount point": {
-			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EBUSY) } },
+			sabotage: func(y *system) { y.Rename = func(string, string) error { return pathError("x", syscall.EBUSY) } },
 			stored:   1, want: "mount its directory",
 		},
 		"replacement failed, not done": {
-			sabotage: func(y *system) { y.rename = func(string, string) error { return pathError("x", syscall.EIO) } },
+			sabotage: func(y *system) { y.Rename = func(string, string) error { return pathError("x", syscall.EIO) } },
 			unknown:  true, stored: 1, want: "put the temporary file in place",
 		},
 		"replacement failed, done": {
 			sabotage: func(y *system) {
-				real := y.rename
-				y.rename = func(from, to string) error { _ = real(from, to); return pathError("x", syscall.EIO) }
+				real := y.Rename
+				y.Rename = func(from, to string) error { _ = real(from, to); return pathError("x", syscall.EIO) }
 			},
 			unknown: true, stored: 2, want: "put the temporary file in place",
 		},
 		"directory cannot be synced": {
-			sabotage: func(y *system) { y.syncDir = func(string) error { return pathError("x", syscall.EIO) } },
+			sabotage: func(y *system) { y.SyncDir = func(string) error { return pathError("x", syscall.EIO) } },
 			unknown:  true, stored: 2, want: "sync the directory",
 		},
 		"disk full while the directory is synced": {
-			sabotage: func(y *system) { y.syncDir = func(string) error { return pathError("x", syscall.ENOSPC) } },
+			sabotage: func(y *system) { y.SyncDir = func(string) error { return pathError("x", syscall.ENOSPC) } },
 			unknown:  true, stored: 2, want: "sync the directory",
 		},
 	} {
@@ -122,7 +121,7 @@ func storeWithRecord(t *testing.T) (s, judge *Store) {
 // right before it replaces.
 func TestWrite_AHandIsFaster(t *testing.T) {
 	s, judge := storeWithRecord(t)
-	s.system.syncFile = func(*os.File) error {
+	s.system.Sync = func(*os.File) error {
 		copied := mustReadFile(t, s.path)
 		mustWriteFile(t, s.path, copied+"\n")
 		return nil
@@ -134,7 +133,7 @@ func TestWrite_AHandIsFaster(t *testing.T) {
 
 func TestWrite_AHandIsFasterThanTheAnswer(t *testing.T) {
 	s, _ := storeWithRecord(t)
-	s.system.syncDir = func(string) error { return os.Remove(s.path) }
+	s.system.SyncDir = func(string) error { return os.Remove(s.path) }
 	_, err := s.Write(t.Context(), record("b", 2), mustRead(t, s).Version)
 	require.ErrorIs(t, err, errOvertaken)
 	require.NotErrorIs(t, err, lease.ErrRefused, "it was written, and is gone")
@@ -146,8 +145,8 @@ func TestWrite_AHandIsFasterThanTheAnswer(t *testing.T) {
 func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	prev := mustRead(t, s).Version
-	s.system.syncFile = func(f *os.File) error {
-		s.system.syncFile = (*os.File).Sync
+	s.system.Sync = func(f *os.File) error {
+		s.system.Sync = (*os.File).Sync
 		if err := os.Remove(s.lockPath()); err != nil {
 			return err
 		}
@@ -158,8 +157,8 @@ func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrConflict)
 	require.Equal(t, "intruder", mustRead(t, judge).Record.Holder)
 
-	s.system.syncFile = func(*os.File) error {
-		s.system.syncFile = (*os.File).Sync
+	s.system.Sync = func(*os.File) error {
+		s.system.Sync = (*os.File).Sync
 		return os.Remove(s.lockPath())
 	}
 	mustWrite(t, s, record("c", 3), mustRead(t, s).Version) // nobody else came
@@ -170,8 +169,8 @@ func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 func TestWrite_GivenUpBeforeTheReplacement(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	resume, ended := make(chan struct{}), make(chan struct{})
-	s.system.syncFile = func(*os.File) error { <-resume; return nil }
-	s.system.rename = func(string, string) error { t.Error("replaced after all"); return nil }
+	s.system.Sync = func(*os.File) error { <-resume; return nil }
+	s.system.Rename = func(string, string) error { t.Error("replaced after all"); return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	_, err := s.Write(ctx, record("b", 2), mustRead(t, judge).Version)
@@ -188,9 +187,9 @@ func TestWrite_GivenUpBeforeTheReplacement(t *testing.T) {
 func TestWrite_GivenUpDuringTheReplacement(t *testing.T) {
 	for name, sabotage := range map[string]func(*system, func()){
 		"rename": func(y *system, stand func()) {
-			y.rename = func(a, b string) error { stand(); return os.Rename(a, b) }
+			y.Rename = func(a, b string) error { stand(); return os.Rename(a, b) }
 		},
-		"sync dir": func(y *system, stand func()) { y.syncDir = func(string) error { stand(); return nil } },
+		"sync dir": func(y *system, stand func()) { y.SyncDir = func(string) error { stand(); return nil } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, judge := storeWithRecord(t)

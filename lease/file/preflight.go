@@ -73,11 +73,11 @@ func (s *Store) tryReplace() (name string, err error) {
 	if err != nil {
 		return name, err
 	}
-	if err := s.system.rename(other, name); err != nil {
+	if err := s.system.Rename(other, name); err != nil {
 		_ = os.Remove(other)
 		return name, err
 	}
-	return name, s.system.syncDir(s.dir)
+	return name, s.system.SyncDir(s.dir)
 }
 
 // hears waits until n tells of name.

@@ -29,7 +29,7 @@ func TestPreflight_AllProblemsAtOnce(t *testing.T) {
 	s := newStore(t, newPath(t))
 	mustWriteFile(t, s.path, "{}")
 	s.system.notify = func(string) (*fsnotify.Watcher, error) { return nil, syscall.ENOSPC }
-	s.system.syncDir = func(string) error { return syscall.EIO }
+	s.system.SyncDir = func(string) error { return syscall.EIO }
 	err := s.Preflight(t.Context())
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)
@@ -42,7 +42,7 @@ func TestPreflight_AllProblemsAtOnce(t *testing.T) {
 
 func TestPreflight_ReplacementFails(t *testing.T) {
 	s := newStore(t, newPath(t))
-	s.system.rename = func(string, string) error { return &os.LinkError{Op: "rename", Err: syscall.EPERM} }
+	s.system.Rename = func(string, string) error { return &os.LinkError{Op: "rename", Err: syscall.EPERM} }
 	err := s.Preflight(t.Context())
 	refusedOneLine(t, s, err, "operation not permitted")
 	require.Equal(t, []string{"payments.lease.lock"}, names(t, s.path))

@@ -253,7 +253,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		s.system.syncFile = func(*os.File) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+		s.system.Sync = func(*os.File) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 		_, err = s.Write(context.Background(), record("child", 2), got.Version)
 		return err
 	}

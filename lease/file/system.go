@@ -1,8 +1,6 @@
 package file
 
 import (
-	"os"
-
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/serf-sbr/serf-sbr/internal/folder"
@@ -11,25 +9,15 @@ import (
 // system is what the store asks of the operating system where it can fail in the middle of a write. Tests put
 // faults in between.
 type system struct {
-	create   func(path string, mode os.FileMode) (*os.File, error)
-	syncFile func(*os.File) error
-	rename   func(from, to string) error
-	syncDir  func(dir string) error
+	folder.Disk
 	locality func(dir string) (locality, error)
 	notify   func(dir string) (*fsnotify.Watcher, error)
 }
 
 func realSystem() system {
-	return system{
-		create: func(path string, mode os.FileMode) (*os.File, error) {
-			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		},
-		syncFile: (*os.File).Sync,
-		rename:   replace,
-		syncDir:  folder.Sync,
-		locality: localityOf,
-		notify:   notify,
-	}
+	s := system{Disk: folder.Real(), locality: localityOf, notify: notify}
+	s.Rename = replace
+	return s
 }
 
 // locality is where a file system keeps its files.

@@ -105,13 +105,13 @@ func (w *write) locked(ctx context.Context, lock *heldLock) (lease.Version, erro
 	if err := w.last(ctx, lock, before); err != nil {
 		return "", err
 	}
-	if err := s.system.rename(temp, s.path); err != nil {
+	if err := s.system.Rename(temp, s.path); err != nil {
 		if notRenamed(err) {
 			return "", s.refused("put the temporary file in place", err)
 		}
 		return "", s.unknown("put the temporary file in place", err)
 	}
-	if err := s.system.syncDir(s.dir); err != nil {
+	if err := s.system.SyncDir(s.dir); err != nil {
 		return "", s.unknown("sync the directory", err)
 	}
 	after, err := s.load()
@@ -163,23 +163,7 @@ func (s *Store) tempName() string {
 // failed. mode 0: the default.
 func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 	path := s.tempName()
-	f, err := s.system.create(path, recordMode)
-	if err != nil {
-		return "", err
-	}
-	if mode != 0 {
-		err = f.Chmod(mode) // past the umask
-	}
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	if err == nil {
-		err = s.system.syncFile(f)
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
+	if err := s.system.Stage(path, text, os.O_EXCL, recordMode, mode); err != nil {
 		_ = os.Remove(path)
 		return "", err
 	}
