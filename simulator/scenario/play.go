@@ -109,9 +109,9 @@ func (p *player) step(number int, st *Step) {
 		}
 		w.Partition(groups...)
 	case st.Cut != nil:
-		w.Cut(index[(*st.Cut)[0]], index[(*st.Cut)[1]])
+		w.Cut(index[(*st.Cut)[0]], index[(*st.Cut)[1]], true)
 	case st.CutOneWay != nil:
-		w.CutOneWay(index[(*st.CutOneWay)[0]], index[(*st.CutOneWay)[1]])
+		w.Cut(index[(*st.CutOneWay)[0]], index[(*st.CutOneWay)[1]], false)
 	case st.Heal != nil:
 		w.Heal()
 	case st.Crash != nil:
@@ -162,14 +162,10 @@ func (p *player) link(st *Step) {
 	for _, from := range p.names.expand((*ends)[:1]) {
 		for _, to := range p.names.expand((*ends)[1:]) {
 			switch both := st.Link != nil; {
-			case st.healsLink() && both:
-				p.w.Mend(from, to)
 			case st.healsLink():
-				p.w.MendOneWay(from, to)
-			case st.cutsLink() && st.Latency == nil && both:
-				p.w.Cut(from, to)
+				p.w.Mend(from, to, both)
 			case st.cutsLink() && st.Latency == nil:
-				p.w.CutOneWay(from, to)
+				p.w.Cut(from, to, both)
 			default:
 				p.change(st, from, to)
 				if both {

@@ -74,7 +74,8 @@ func (w *World) account() {
 		a.DoubleActive.add(a.at, w.now)
 	}
 	a.at = w.now
-	nobody, apart := w.howItIs()
+	up := slices.DeleteFunc(w.up(), func(p *process) bool { return p.paused })
+	nobody, apart := len(up) == 0, w.separated(up)
 	if apart && !a.apart {
 		a.since = w.now
 	}
@@ -85,23 +86,6 @@ func (w *World) account() {
 func (w *World) decidedNow() {
 	w.account()
 	w.activity.decided, w.activity.any = w.now, true
-}
-
-// howItIs looks for members that are up, and for two of them that cannot reach each other.
-func (w *World) howItIs() (nobody, apart bool) {
-	up := slices.DeleteFunc(w.up(), func(p *process) bool { return p.paused })
-	for i, p := range up {
-		others := up[:min(i, 1)] // whoever reaches the first one reaches all that do
-		if i > 0 && (w.opts.Probe.On() && len(w.net.cut) > 0 || strangers(p, up[0])) {
-			others = up[:i]
-		}
-		for _, q := range others {
-			if w.apart(p, q) && !strangers(p, q) {
-				return false, true
-			}
-		}
-	}
-	return len(up) == 0, false
 }
 
 // measures is the checker that measures: it sees every decision that takes effect.

@@ -40,9 +40,14 @@ func (*oneSide) rested(w *World) {
 }
 
 // islands are the circles of those who are up, if members that reach each other are in more than one: each
-// was removed from the lists of the other's circle, and nobody looks for anybody any more.
+// was removed from the lists of the other's circle, and nobody looks for anybody any more. Processes that can
+// hear of each other are of one circle: those that know each other, or are known by somebody who is known, and
+// so on.
 func (w *World) islands(up []*process) []int {
-	circle, first := w.circles(), make(map[int]int)
+	circle, first := components(len(w.procs), func(a, b int) bool {
+		p, q := w.procs[a], w.procs[b]
+		return p.attends() && q.attends() && w.net.connected(p.node.index, q.node.index) && (p.knows(q) || q.knows(p))
+	}), make(map[int]int)
 	for _, p := range up {
 		part := w.net.component(p.node.index)
 		if !p.attends() {
@@ -90,47 +95,4 @@ func (w *World) keptOut(up []*process) map[*process]bool {
 		}
 	}
 	return out
-}
-
-// circles labels the processes that can hear of each other: those in one component of the network that know
-// each other, or are known by somebody who is known, and so on. Others have a label of their own.
-func (w *World) circles() []int {
-	label := make([]int, len(w.procs))
-	parts := make(map[int][]*process)
-	var order []int
-	for i, p := range w.procs {
-		label[i] = -1 - i
-		if !p.attends() {
-			continue
-		}
-		part := w.net.component(p.node.index)
-		if parts[part] == nil {
-			order = append(order, part)
-		}
-		parts[part] = append(parts[part], p)
-	}
-	for _, part := range order {
-		rest := parts[part]
-		for len(rest) > 0 {
-			seed := rest[0]
-			rest = rest[1:]
-			label[seed.index] = seed.index
-			// Those who are in one part mostly know each other, so the first one finds all others.
-			for todo := []*process{seed}; len(todo) > 0 && len(rest) > 0; {
-				a := todo[len(todo)-1]
-				todo = todo[:len(todo)-1]
-				left := rest[:0]
-				for _, b := range rest {
-					if a.knows(b) || b.knows(a) {
-						label[b.index] = seed.index
-						todo = append(todo, b)
-					} else {
-						left = append(left, b)
-					}
-				}
-				rest = left
-			}
-		}
-	}
-	return label
 }

@@ -28,7 +28,7 @@ func recorded(t *testing.T, seed uint64, history bool) *World {
 	w.At(100*time.Second, func() { w.Nodes()[3].Restart() })
 	w.At(110*time.Second, func() { w.Nodes()[2].Leave() })
 	w.At(115*time.Second, func() { w.Nodes()[1].Crash() })
-	w.At(116*time.Second, func() { w.CutOneWay(0, 3) })
+	w.At(116*time.Second, func() { w.Cut(0, 3, false) })
 	w.Run(118 * time.Second)
 	return w
 }

@@ -110,17 +110,17 @@ func TestMemberlist_LinksReachDetection(t *testing.T) {
 		detects bool
 	}{
 		{"whole", func(*World) {}, false},
-		{"one link is cut", func(w *World) { w.Cut(1, 3) }, false},
-		{"one link is cut one way", func(w *World) { w.CutOneWay(1, 3) }, false},
-		{"two of three paths are cut", func(w *World) { w.Cut(1, 3); w.Cut(1, 2) }, false},
+		{"one link is cut", func(w *World) { w.Cut(1, 3, true) }, false},
+		{"one link is cut one way", func(w *World) { w.Cut(1, 3, false) }, false},
+		{"two of three paths are cut", func(w *World) { w.Cut(1, 3, true); w.Cut(1, 2, true) }, false},
 		{"a member hears nothing", func(w *World) {
 			for i := 1; i < 5; i++ {
-				w.CutOneWay(i, 0)
+				w.Cut(i, 0, false)
 			}
 		}, true},
 		{"a member is not heard", func(w *World) {
 			for i := 1; i < 5; i++ {
-				w.CutOneWay(0, i)
+				w.Cut(0, i, false)
 			}
 		}, true},
 		{"nine of ten packets vanish", func(w *World) { w.SetLoss(0.9) }, true},

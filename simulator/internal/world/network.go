@@ -56,43 +56,39 @@ func (n *network) clean(within time.Duration) bool {
 }
 
 // connected reports whether a and b reach each other, maybe over others.
-func (n *network) connected(a, b int) bool {
-	n.work()
-	return n.part[a] == n.part[b]
-}
+func (n *network) connected(a, b int) bool { return n.component(a) == n.component(b) }
 
 // component is a number for all nodes that a reaches, maybe over others.
 func (n *network) component(a int) int {
-	n.work()
+	switch {
+	case n.valid:
+	case len(n.cut) == 0:
+		n.part = append(n.part[:0], n.group...)
+	default:
+		n.part = components(len(n.group), n.direct)
+	}
+	n.valid = true
 	return n.part[a]
 }
 
-// work finds the connected components, each called by its first node, or where no single link is cut, by its
-// group. A node leaves rest once it is reached.
-func (n *network) work() {
-	if n.valid {
-		return
-	}
-	n.valid = true
-	n.part = append(n.part[:0], n.group...)
-	if len(n.cut) == 0 {
-		return
-	}
-	var rest, todo []int
-	for i := range n.group {
-		rest = append(rest, i)
+// components are the parts that n things fall into, some of which are linked: each is called by the first one
+// in it. One leaves rest once it is reached.
+func components(n int, linked func(a, b int) bool) []int {
+	part, rest, todo := make([]int, n), make([]int, n), []int(nil)
+	for i := range rest {
+		rest[i] = i
 	}
 	for len(rest) > 0 {
 		first := rest[0]
 		rest = rest[1:]
-		n.part[first] = first
+		part[first] = first
 		for todo = append(todo[:0], first); len(todo) > 0; {
 			a := todo[len(todo)-1]
 			todo = todo[:len(todo)-1]
 			left := rest[:0]
 			for _, b := range rest {
-				if n.direct(a, b) {
-					n.part[b] = first
+				if linked(a, b) {
+					part[b] = first
 					todo = append(todo, b)
 				} else {
 					left = append(left, b)
@@ -101,6 +97,7 @@ func (n *network) work() {
 			rest = left
 		}
 	}
+	return part
 }
 
 // rewire changes the network and lets everybody find out.
@@ -144,20 +141,21 @@ func (w *World) groupNames() string {
 	return b.String()
 }
 
-// Cut cuts the link between two nodes, both ways.
-func (w *World) Cut(a, b int) {
-	w.rewire(func() {
-		w.setCut(a, b)
-		w.setCut(b, a)
-		w.note(nil, "cut", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
-	})
-}
+// Cut drops what from sends to the node to, and where both are cut off, what that one sends back.
+func (w *World) Cut(from, to int, both bool) { w.relink("cut", from, to, both, w.setCut) }
 
-// CutOneWay drops what from sends to the node to.
-func (w *World) CutOneWay(from, to int) {
+// Mend repairs what Cut or SetLink have changed. A partition stays.
+func (w *World) Mend(from, to int, both bool) { w.relink("mend", from, to, both, w.mend) }
+
+func (w *World) relink(kind string, from, to int, both bool, change func(from, to int)) {
 	w.rewire(func() {
-		w.setCut(from, to)
-		w.note(nil, "cut", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
+		change(from, to)
+		words := "%s to %s"
+		if both {
+			change(to, from)
+			words = "%s and %s"
+		}
+		w.note(nil, kind, words, w.nodes[from].Name, w.nodes[to].Name)
 	})
 }
 
@@ -166,23 +164,6 @@ func (w *World) setCut(from, to int) {
 		w.net.cut = make(map[[2]int]bool)
 	}
 	w.net.cut[[2]int{from, to}] = true
-}
-
-// Mend repairs the link between two nodes, both ways. A partition stays.
-func (w *World) Mend(a, b int) {
-	w.rewire(func() {
-		w.mend(a, b)
-		w.mend(b, a)
-		w.note(nil, "mend", "%s and %s", w.nodes[a].Name, w.nodes[b].Name)
-	})
-}
-
-// MendOneWay lets the node to hear from again.
-func (w *World) MendOneWay(from, to int) {
-	w.rewire(func() {
-		w.mend(from, to)
-		w.note(nil, "mend", "%s to %s", w.nodes[from].Name, w.nodes[to].Name)
-	})
 }
 
 func (w *World) mend(from, to int) {

@@ -28,24 +28,22 @@ func (w *World) Settled() bool {
 			}
 		}
 	}
-	p, _ := w.separated(up)
-	return p == nil
+	return !w.separated(up)
 }
 
-// separated returns two of the processes that know of each other and cannot reach each other, nil if there
-// are none.
-func (w *World) separated(up []*process) (p, q *process) {
+// separated reports whether two of the processes know of each other and cannot reach each other.
+func (w *World) separated(up []*process) bool {
 	if w.whole(up) {
-		return nil, nil
+		return false
 	}
 	for i, p := range up {
 		for _, q := range up[:i] {
 			if w.apart(p, q) && !strangers(p, q) {
-				return q, p
+				return true
 			}
 		}
 	}
-	return nil, nil
+	return false
 }
 
 // whole reports whether the processes are in one component of the network, with no link cut that they could

@@ -198,9 +198,9 @@ func (p *planner) anything(t time.Duration) {
 	default:
 		other := (node + 1 + p.IntN(n-1)) % n
 		if p.coin(0.5) {
-			p.at(t, func(w *World) { w.Cut(node, other) })
+			p.at(t, func(w *World) { w.Cut(node, other, true) })
 		} else {
-			p.at(t, func(w *World) { w.CutOneWay(node, other) })
+			p.at(t, func(w *World) { w.Cut(node, other, false) })
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestReports_HaveSpreadWhenSomebodyDecides(t *testing.T) {
 	w, err := New(large(1, 5))
 	require.NoError(t, err)
-	w.At(10*time.Second, func() { w.Cut(0, 1) })
+	w.At(10*time.Second, func() { w.Cut(0, 1, true) })
 	w.Run(20 * time.Second)
 	for _, p := range w.procs {
 		require.Equal(t, []sbr.Report{{Observer: "n1#1", Subject: "n2#1"}, {Observer: "n2#1", Subject: "n1#1"}},
