@@ -3,11 +3,12 @@ package scenario
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
 // flowWidth is how long a line may become before a block is written over several lines. A step is always one
@@ -22,102 +23,27 @@ const flowWidth = 100
 // reads s.
 func Format(s *Scenario) []byte {
 	d := Default()
-	var f formatter
-	top := f.mapping(
-		f.pair("name", f.text(s.Name)),
-		f.pair("cluster", f.wide(f.cluster(&s.Cluster, &d.Cluster))),
-	)
-	if len(s.Steps) > 0 {
-		steps := &yaml.Node{Kind: yaml.SequenceNode}
-		for i := range s.Steps {
-			steps.Content = append(steps.Content, flow(f.step(&s.Steps[i])))
+	d.Name, d.RunFor, d.Cluster.Nodes.Count = s.Name+"?", s.RunFor+1, s.Cluster.Nodes.Count+1 // these are always written
+	d.Cluster.Settings = make(map[string]*config.SplitBrainResolver)
+	for name := range s.Cluster.Settings {
+		d.Cluster.Settings[name] = &s.Cluster.SplitBrainResolver
+	}
+	top := structure(reflect.ValueOf(s).Elem(), reflect.ValueOf(&d).Elem())
+	for i := 0; i < len(top.Content); i += 2 {
+		switch block := top.Content[i+1]; top.Content[i].Value {
+		case "cluster":
+			wide(block)
+		case "expect": // over several lines, each of them in one
+			for k := 1; k < len(block.Content); k += 2 {
+				flow(block.Content[k])
+			}
 		}
-		f.add(top, f.pair("steps", steps))
 	}
-	f.add(top, f.pair("run-for", f.word(formatDuration(s.RunFor))))
-	if e := f.expect(&s.Expect); len(e.Content) > 0 {
-		f.add(top, f.pair("expect", e))
-	}
-	return f.encode(top)
-}
-
-func (f formatter) cluster(c, d *Cluster) *yaml.Node {
-	m := f.mapping()
-	if c.System != d.System {
-		f.add(m, f.pair("system", f.text(c.System)))
-	}
-	f.add(m, f.pair("nodes", f.nodes(&c.Nodes)))
-	f.differing(m, "split-brain-resolver", &c.SplitBrainResolver, &d.SplitBrainResolver)
-	f.differing(m, "lease", &c.Lease, &d.Lease)
-	switch {
-	case c.Detection.Profile == "":
-		f.add(m, f.pair("detection", flow(f.plain(&c.Detection.Times, nil))))
-	case c.Detection.Profile != d.Detection.Profile:
-		f.add(m, f.pair("detection", f.text(c.Detection.Profile)))
-	}
-	f.differing(m, "network", &c.Network, &d.Network)
-	f.differing(m, "reap-after", &c.ReapAfter, &d.ReapAfter)
-	if len(c.Settings) > 0 {
-		own := f.mapping()
-		for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-			f.add(own, f.pair(name, f.plain(c.Settings[name], &c.SplitBrainResolver)))
-		}
-		f.add(m, f.pair("settings", own))
-	}
-	if len(c.Singletons) > 0 {
-		f.add(m, f.pair("singletons", lines(f, c.Singletons)))
-	}
-	if len(c.Shards) > 0 {
-		f.add(m, f.pair("shards", lines(f, c.Shards)))
-	}
-	return m
-}
-
-// nodes are always written, also where they are the default: without them no file can be read.
-func (f formatter) nodes(n *Nodes) *yaml.Node {
-	if n.List == nil {
-		return f.word(fmt.Sprint(n.Count))
-	}
-	return lines(f, n.List)
-}
-
-// lines are structs, each in a line, without what is zero in them.
-func lines[T any](f formatter, all []T) *yaml.Node {
-	list := &yaml.Node{Kind: yaml.SequenceNode}
-	for i := range all {
-		list.Content = append(list.Content, flow(f.plain(&all[i], new(T))))
-	}
-	return list
-}
-
-// step writes `at` first, then the action, then what belongs to it.
-func (f formatter) step(st *Step) *yaml.Node {
-	rest := *st
-	rest.LeaseStore, rest.Nodes, rest.For = nil, nil, nil
-	m := f.plain(&rest, new(Step))
-	if st.LeaseStore != nil {
-		fault := f.text(st.LeaseStore.Kind)
-		if st.LeaseStore.Kind == "" {
-			fault = f.plain(&st.LeaseStore.Change, new(StoreChange))
-		}
-		f.add(m, f.pair("lease-store", fault))
-	}
-	f.differing(m, "nodes", &st.Nodes, new(*[]string))
-	f.differing(m, "for", &st.For, new(*Time))
-	return m
-}
-
-// expect is written over several lines, each of them in one.
-func (f formatter) expect(e *Expect) *yaml.Node {
-	m := f.plain(e, new(Expect))
-	for i := 1; i < len(m.Content); i += 2 {
-		flow(m.Content[i])
-	}
-	return m
+	return encode(top)
 }
 
 // encode writes the tree. Nothing in it can fail to be written.
-func (formatter) encode(n *yaml.Node) []byte {
+func encode(n *yaml.Node) []byte {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
@@ -128,19 +54,18 @@ func (formatter) encode(n *yaml.Node) []byte {
 }
 
 // wide puts every mapping and list below n that fits into one line there.
-func (f formatter) wide(n *yaml.Node) *yaml.Node {
+func wide(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode || n.Style&yaml.FlowStyle != 0 {
-		return n
+		return
 	}
 	flow(n)
-	if line := strings.TrimSpace(string(f.encode(n))); len(line) <= flowWidth && !strings.Contains(line, "\n") {
-		return n
+	if line := strings.TrimSpace(string(encode(n))); len(line) <= flowWidth && !strings.Contains(line, "\n") {
+		return
 	}
 	n.Style &^= yaml.FlowStyle
 	for _, c := range n.Content {
-		f.wide(c)
+		wide(c)
 	}
-	return n
 }
 
 func flow(n *yaml.Node) *yaml.Node {

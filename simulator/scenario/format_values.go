@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,31 +14,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
-// formatter builds the tree of a file. It has no state: its methods only read well together.
-type formatter struct{}
-
-// mapping puts keys and values together.
-func (f formatter) mapping(pairs ...[2]*yaml.Node) *yaml.Node {
-	m := &yaml.Node{Kind: yaml.MappingNode}
-	for _, p := range pairs {
-		f.add(m, p)
-	}
-	return m
-}
-
-func (formatter) add(m *yaml.Node, pair [2]*yaml.Node) {
-	m.Content = append(m.Content, pair[0], pair[1])
-}
-
-func (f formatter) pair(key string, value *yaml.Node) [2]*yaml.Node {
-	return [2]*yaml.Node{f.text(key), value}
-}
-
 // word is a scalar that is written as it is.
-func (formatter) word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
 
 // text is a scalar that stays text whatever it looks like: it is put in quotes where it needs them.
-func (formatter) text(s string) *yaml.Node {
+func text(s string) *yaml.Node {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	const merge = "<<" // the encoder does not know that it needs quotes
@@ -47,27 +28,28 @@ func (formatter) text(s string) *yaml.Node {
 	return n
 }
 
-// differing adds a key if its value differs from its default. Both are pointers.
-func (f formatter) differing(m *yaml.Node, key string, value, def any) {
-	if n := f.differs(reflect.ValueOf(value).Elem(), reflect.ValueOf(def).Elem()); n != nil {
-		f.add(m, f.pair(key, n))
-	}
-}
-
-// plain writes a struct, without what equals its default; with a nil default, all of it. Both are pointers.
-func (f formatter) plain(value, def any) *yaml.Node {
-	m := f.mapping()
-	if def == nil {
-		f.structure(m, reflect.ValueOf(value).Elem(), reflect.Value{})
-	} else {
-		f.structure(m, reflect.ValueOf(value).Elem(), reflect.ValueOf(def).Elem())
+// structure writes a struct, without what equals its default. An invalid d is no default: all of it is
+// written.
+func structure(v, d reflect.Value) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	for i := range v.NumField() {
+		key, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		var def reflect.Value
+		if d.IsValid() {
+			def = d.Field(i)
+		}
+		if slices.Contains(strings.Split(options, ","), "inline") {
+			m.Content = append(m.Content, structure(v.Field(i), def).Content...)
+		} else if n := differs(v.Field(i), def); n != nil {
+			m.Content = append(m.Content, text(key), n)
+		}
 	}
 	return m
 }
 
-// differs is what must be written of v, nil for nothing. An invalid d is no default: everything is written.
-func (f formatter) differs(v, d reflect.Value) *yaml.Node {
-	if n := f.special(v); n != nil {
+// differs is what must be written of v, nil for nothing.
+func differs(v, d reflect.Value) *yaml.Node {
+	if n := special(v); n != nil {
 		if d.IsValid() && reflect.DeepEqual(v.Interface(), d.Interface()) {
 			return nil
 		}
@@ -78,52 +60,59 @@ func (f formatter) differs(v, d reflect.Value) *yaml.Node {
 		if v.IsNil() {
 			return nil
 		}
-		return f.differs(v.Elem(), reflect.Value{})
-	case reflect.Struct:
-		m := f.mapping()
-		f.structure(m, v, d)
-		if len(m.Content) == 0 && d.IsValid() {
-			return nil
+		if d.IsValid() {
+			d = d.Elem()
 		}
-		return m
+		return differs(v.Elem(), d)
+	case reflect.Struct:
+		if m := structure(v, d); len(m.Content) > 0 || !d.IsValid() {
+			return m
+		}
+		return nil
 	case reflect.Slice, reflect.Map:
 		if v.Len() == 0 && d.IsValid() {
 			return nil
 		}
-		return f.collection(v)
+		return collection(v, d)
 	default:
 		if d.IsValid() && v.Equal(d) {
 			return nil
 		}
-		return f.scalar(v)
+		return scalar(v)
 	}
 }
 
-// special writes types that know how they are written.
-func (f formatter) special(v reflect.Value) *yaml.Node {
+// special writes types that know how they are written, and those that are written in one way or another.
+func special(v reflect.Value) *yaml.Node {
 	switch x := v.Interface().(type) {
 	case time.Duration:
-		return f.word(formatDuration(x))
+		return word(formatDuration(x))
 	case Time:
 		if x.Spread != 0 {
-			return f.word(formatDuration(x.From) + rangeSign + formatDuration(x.Last()))
+			return word(formatDuration(x.From) + rangeSign + formatDuration(x.Last()))
 		}
-		return f.word(formatDuration(x.From))
+		return word(formatDuration(x.From))
+	case Nodes:
+		if x.List == nil {
+			return word(fmt.Sprint(x.Count))
+		}
+		return collection(reflect.ValueOf(x.List), reflect.Value{})
+	case Detection:
+		if x.Profile == "" {
+			return flow(structure(reflect.ValueOf(x.Times), reflect.Value{}))
+		}
+		return text(x.Profile)
+	case StoreFault:
+		if x.Kind == "" {
+			return structure(reflect.ValueOf(x.Change), reflect.ValueOf(StoreChange{}))
+		}
+		return text(x.Kind)
 	case strictyaml.Span:
-		if x != strictyaml.Infinite {
-			return f.word(formatDuration(time.Duration(x)))
-		}
-		return f.word(x.String())
+		return timeOr(time.Duration(x), x == strictyaml.Infinite, x)
 	case strictyaml.AutoDuration:
-		if x != strictyaml.Auto {
-			return f.word(formatDuration(time.Duration(x)))
-		}
-		return f.word(x.String())
+		return timeOr(time.Duration(x), x == strictyaml.Auto, x)
 	case strictyaml.OnOffDuration:
-		if x.For != 0 {
-			return f.word(formatDuration(x.For))
-		}
-		return f.word(x.String())
+		return timeOr(x.For, x.For == 0, x)
 	case yaml.Marshaler:
 		if v.Kind() == reflect.Pointer {
 			return nil // its element comes by
@@ -137,47 +126,53 @@ func (f formatter) special(v reflect.Value) *yaml.Node {
 	return nil
 }
 
-// structure adds the fields of a struct in their order.
-func (f formatter) structure(m *yaml.Node, v, d reflect.Value) {
-	for i := range v.NumField() {
-		key, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		var def reflect.Value
-		if d.IsValid() {
-			def = d.Field(i)
-		}
-		if slices.Contains(strings.Split(options, ","), "inline") {
-			f.structure(m, v.Field(i), def)
-		} else if n := f.differs(v.Field(i), def); n != nil {
-			f.add(m, f.pair(key, n))
-		}
+// timeOr is a time, or the word of one that has one.
+func timeOr(d time.Duration, named bool, name fmt.Stringer) *yaml.Node {
+	if named {
+		return word(name.String())
 	}
+	return word(formatDuration(d))
 }
 
-func (f formatter) collection(v reflect.Value) *yaml.Node {
-	if v.Kind() == reflect.Slice {
-		list := flow(&yaml.Node{Kind: yaml.SequenceNode})
-		for i := range v.Len() {
-			list.Content = append(list.Content, f.differs(v.Index(i), reflect.Value{}))
+// collection writes a map, or a list in a line. Of structs in a list each has a line of its own, and what is
+// zero in it is left out.
+func collection(v, d reflect.Value) *yaml.Node {
+	if v.Kind() == reflect.Map {
+		m := &yaml.Node{Kind: yaml.MappingNode}
+		byName := func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) }
+		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), byName) {
+			var def reflect.Value
+			if d.IsValid() {
+				def = d.MapIndex(k)
+			}
+			if n := differs(v.MapIndex(k), def); n != nil {
+				m.Content = append(m.Content, text(k.String()), n)
+			}
 		}
-		return list
+		return m
 	}
-	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	m := f.mapping()
-	for _, k := range keys {
-		f.add(m, f.pair(k.String(), f.differs(v.MapIndex(k), reflect.Value{})))
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	if v.Type().Elem().Kind() != reflect.Struct {
+		flow(list)
 	}
-	return m
+	for _, x := range v.Seq2() {
+		if x.Kind() == reflect.Struct {
+			list.Content = append(list.Content, flow(structure(x, reflect.Zero(x.Type()))))
+		} else {
+			list.Content = append(list.Content, differs(x, reflect.Value{}))
+		}
+	}
+	return list
 }
 
-func (f formatter) scalar(v reflect.Value) *yaml.Node {
+func scalar(v reflect.Value) *yaml.Node {
 	switch {
 	case v.Kind() == reflect.String:
-		return f.text(v.String())
+		return text(v.String())
 	case v.CanFloat():
-		return f.word(strconv.FormatFloat(v.Float(), 'g', -1, 64))
+		return word(strconv.FormatFloat(v.Float(), 'g', -1, 64))
 	default:
-		return f.word(fmt.Sprint(v.Interface()))
+		return word(fmt.Sprint(v.Interface()))
 	}
 }
 

@@ -98,8 +98,8 @@ type Step struct {
 	Rights *string `yaml:"rights"`
 	Clock  *Clock  `yaml:"clock"`
 
-	For   *Time     `yaml:"for"`
 	Nodes *[]string `yaml:"nodes"`
+	For   *Time     `yaml:"for"`
 }
 
 // Clock sets the clocks of a node.
