@@ -195,6 +195,9 @@ type agentAnswer struct {
 	now time.Time // on the agent's clock, to the second
 }
 
+// name is empty until the Serf agent that a member starts beside has said it.
+func (a *agentAnswer) name() string { return cmp.Or(clean(a.Member), "this member") }
+
 // status asks for GET /status. Its errors are one line each.
 func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 	data, response, err := c.get(ctx, "/status")
@@ -210,7 +213,7 @@ func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 		return nil, c.notAnAgent("something that is not JSON")
 	case err != nil:
 		return nil, c.notAnAgent("JSON that is not a status (%w)", err)
-	case a.Member == "" || a.State == "":
+	case a.Member == "" && a.State != downing.StateStarting, a.State == "":
 		return nil, c.notAnAgent("JSON that is not a status (it has no member or no state)")
 	}
 	return a, nil

@@ -75,6 +75,9 @@ func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 func (f *memberFilter) view() agentView {
 	return agentView{
 		text: func(a *agentAnswer, p painter) string {
+			if a.alone() {
+				return fmt.Sprintf("no member is seen: %s is %s\n", a.name(), a.State)
+			}
 			text := membersTable(f.members(a), p)
 			if a.MembersAsOf != nil {
 				text += p.yellow(fmt.Sprintf("as of %s: the Serf agent beside %s does not answer", ago(*a.MembersAsOf, a.now), clean(a.Member))) + "\n"

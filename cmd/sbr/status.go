@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -35,7 +36,7 @@ func newStatus(s streams) *cobra.Command {
 	check := c.Flags().Bool("check", false, "exit status 3 unless the state is up")
 	c.RunE = s.showAgent(c, statusView, func(a *agentAnswer) error {
 		if *check && a.State != sbr.StateUp {
-			return exit{fmt.Errorf("%s is %s, not up", clean(a.Member), clean(string(a.State))), exitHeld}
+			return exit{fmt.Errorf("%s is %s, not up", a.name(), clean(string(a.State))), exitHeld}
 		}
 		return nil
 	})
@@ -93,10 +94,14 @@ func statusText(a *agentAnswer, p painter) string {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("member", "%s of %s, incarnation %s", p.bold(clean(a.Member)), clean(a.System), clean(a.Incarnation))
+	if a.Member == "" {
+		row("member", "of %s; its name comes from the Serf agent", clean(a.System))
+	} else {
+		row("member", "%s of %s, incarnation %s", p.bold(clean(a.Member)), clean(a.System), clean(a.Incarnation))
+	}
 	row("state", "%s", p.state(a.State))
 	if a.StartingBecause != "" {
-		row("  waits for", "%s", clean(a.StartingBecause))
+		row("  waits for", "%s", strings.TrimPrefix(clean(a.StartingBecause), "waiting for "))
 	}
 	if a.SuspendedSince != nil {
 		row("  since", "%s, %s", a.SuspendedSince.UTC().Format(time.RFC3339), ago(a.SuspendedSince.Truncate(time.Second), a.now))
@@ -107,6 +112,25 @@ func statusText(a *agentAnswer, p painter) string {
 	if a.Deadline != nil {
 		row("  decides", "%s if nothing changes", within(*a.Deadline, a.now))
 	}
+	if a.alone() {
+		row("lease", "%s", leaseName(&a.Lease))
+	} else {
+		membershipText(row, a, p)
+	}
+	for i := range a.Singletons {
+		row("singleton", "%s", singletonText(&a.Singletons[i]))
+	}
+	row("rules", "digest %s, version %s", clean(a.ConfigDigest), clean(a.Version))
+	for _, warning := range statusWarnings(a) {
+		fmt.Fprintln(&b, p.yellow("warning: "+warning))
+	}
+	return b.String()
+}
+
+// alone reports whether the member has not looked at its cluster yet.
+func (a *agentAnswer) alone() bool { return a.State == downing.StateStarting && len(a.Members) == 0 }
+
+func membershipText(row func(name, format string, args ...any), a *agentAnswer, p painter) {
 	members := membersText(a)
 	if a.MembersAsOf != nil {
 		members = p.yellow("as of "+ago(*a.MembersAsOf, a.now)) + ": " + members
@@ -123,14 +147,6 @@ func statusText(a *agentAnswer, p painter) string {
 	row("leader", "%s", leaderText(a))
 	row("lease", "%s", leaseText(a))
 	verdictText(row, a)
-	for i := range a.Singletons {
-		row("singleton", "%s", singletonText(&a.Singletons[i]))
-	}
-	row("rules", "digest %s, version %s", clean(a.ConfigDigest), clean(a.Version))
-	for _, warning := range statusWarnings(a) {
-		fmt.Fprintln(&b, p.yellow("warning: "+warning))
-	}
-	return b.String()
 }
 
 func verdictText(row func(name, format string, args ...any), a *agentAnswer) {
@@ -204,25 +220,35 @@ func leaderText(a *agentAnswer) string {
 	}
 }
 
+func leaseName(l *downing.LeaseStatus) string {
+	switch name := clean(l.Name); {
+	case name == "":
+		return "none"
+	case l.Kind == "": // an agent of an older version does not say it
+		return name
+	default:
+		return name + " (" + clean(l.Kind) + ")"
+	}
+}
+
 func leaseText(a *agentAnswer) string {
 	l := &a.Lease
-	name := clean(l.Name)
-	if l.Kind != "" { // an agent of an older version does not say it
-		name += " (" + clean(l.Kind) + ")"
-	}
 	switch {
 	case l.Name == "":
-		return "none"
+		return leaseName(l)
 	case l.Holder == "":
-		return fmt.Sprintf("%s, free, token %d", name, l.Token)
+		return fmt.Sprintf("%s, free, token %d", leaseName(l), l.Token)
 	default:
-		return fmt.Sprintf("%s, held by %s, token %d", name, clean(l.Holder), l.Token)
+		return fmt.Sprintf("%s, held by %s, token %d", leaseName(l), clean(l.Holder), l.Token)
 	}
 }
 
 // statusLine is what --watch prints for a change.
 func statusLine(a *agentAnswer) string {
-	line := fmt.Sprintf("%s  %s  %s", clean(a.Member), a.State, membersText(a))
+	if a.alone() {
+		return fmt.Sprintf("%s  %s: %s", a.name(), a.State, clean(a.StartingBecause))
+	}
+	line := fmt.Sprintf("%s  %s  %s", a.name(), a.State, membersText(a))
 	if a.Leader != "" {
 		line += "  leader " + clean(a.Leader)
 	}

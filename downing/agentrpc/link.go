@@ -40,7 +40,7 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	defer cancel()
 	far, err := new(net.Dialer).DialContext(ctx, "tcp", o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to the Serf agent: %w", connecting(err))
+		return nil, fmt.Errorf("cannot connect: %w", connecting(err))
 	}
 	entrance, err := listenLoopback()
 	if err != nil {

@@ -54,6 +54,8 @@ func (p Problem) Unwrap() error { return p.error }
 type node interface {
 	// prepare makes ready what start needs. It is called again until it works, unless its error is a Problem.
 	prepare(ctx context.Context, p *downing.Provider) error
+	// waits says what prepare waits for. It is safe for concurrent use.
+	waits() string
 	// start takes part in the cluster, protected.
 	start(ctx context.Context, p *downing.Provider) error
 	// joined reports whether the others were found, and what is missing.
@@ -79,8 +81,8 @@ type agent struct {
 	programs  *programs.Host
 	node      node
 	provider  *downing.Provider
-	phase     atomic.Pointer[string]     // what the start waits for; nil once started
-	watchdog  atomic.Pointer[time.Timer] // runs once this member is down
+	phase     atomic.Pointer[func() string] // says what the start waits for; nil once started
+	watchdog  atomic.Pointer[time.Timer]    // runs once this member is down
 }
 
 // leaveTime bounds a leave in peace.
@@ -96,7 +98,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	a := &agent{file: o.File, log: o.Logger}
 	defer func() { a.sayExit(status) }() // the last line, after what close has to say
 	defer a.close()
-	a.waitFor(startPhase) // before anybody can ask
+	a.waitFor(opening) // before anybody can ask
 	if err := a.configure(&o); err != nil {
 		return statusOf(err), err
 	}
@@ -134,7 +136,7 @@ func (a *agent) sayExit(status int) {
 	if status != exitLeft {
 		level = slog.LevelError
 	}
-	if a.provider != nil {
+	if a.provider != nil && a.provider.Status().Member != "" {
 		s := a.provider.Status()
 		args = append(args, "member", s.Member, "incarnation", s.Incarnation, "incident", s.Incident)
 		if s.Trace != "" {
@@ -191,17 +193,20 @@ func (a *agent) leave() (int, error) {
 	return exitLeft, nil
 }
 
-func (a *agent) waitFor(what string) { a.phase.Store(&what) }
+func (a *agent) waitFor(what string) {
+	says := func() string { return what }
+	a.phase.Store(&says)
+}
 
 func (a *agent) waitingFor() string {
-	if p := a.phase.Load(); p != nil {
-		return *p
+	if says := a.phase.Load(); says != nil {
+		return (*says)()
 	}
 	return ""
 }
 
-// startPhase is what a start waits for that nothing holds up.
-const startPhase = "waiting for the Serf node and the lease"
+// opening is what a start does first. What holds it up is said instead.
+const opening = "opening files and ports"
 
 // Pauses between two tries of what keeps the agent from starting.
 const (
@@ -215,6 +220,7 @@ func (a *agent) until(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = startFirst, startMost
 	said := ""
+	before := a.phase.Load()
 	_, err := backoff.Retry(ctx, func() (any, error) {
 		err := f()
 		if errors.As(err, new(Problem)) {
@@ -230,7 +236,7 @@ func (a *agent) until(ctx context.Context, f func() error) error {
 		a.waitFor(reason)
 	}))
 	if err == nil {
-		a.waitFor(startPhase)
+		a.phase.Store(before)
 	}
 	return err
 }

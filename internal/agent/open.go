@@ -59,7 +59,11 @@ func (a *agent) hookOptions() hook.Options {
 
 // open makes everything ready that needs no other member.
 func (a *agent) open(ctx context.Context) error {
-	return a.until(ctx, func() (err error) {
+	then := "entering the cluster"
+	if a.store != "" {
+		then = "waiting for the lease " + a.file.LeaseName()
+	}
+	err := a.until(ctx, func() (err error) {
 		if !a.remembers {
 			if err := a.memory.Open(); err != nil {
 				return fmt.Errorf("%w: set STATE_DIRECTORY to a folder that can be written, and that no other agent uses", err)
@@ -74,15 +78,20 @@ func (a *agent) open(ctx context.Context) error {
 		}
 		var n node
 		if a.file.Serf.OwnNode() {
-			n, err = newOwn(a.file, a.log)
+			n, err = newOwn(a.file, then, a.log)
 		} else {
-			n, err = newSidecar(a.file, a.log)
+			n, err = newSidecar(a.file, then, a.log)
 		}
 		if err == nil {
 			a.node = n
 		}
 		return err
 	})
+	if err == nil {
+		waits := a.node.waits
+		a.phase.Store(&waits)
+	}
+	return err
 }
 
 // listen opens the status page, first of all: it shows what the start waits for. An agent without the page

@@ -30,7 +30,8 @@ type own struct {
 	joins
 	conf *serf.Config
 	join []string
-	stay bool // on termination: end without a leave
+	stay bool   // on termination: end without a leave
+	then string // what is waited for before there is a node
 
 	prepared bool
 	bound    *memberlist.NetTransport
@@ -39,12 +40,15 @@ type own struct {
 	joining  sync.WaitGroup
 }
 
-func newOwn(f *config.File, log *slog.Logger) (*own, error) {
+func newOwn(f *config.File, then string, log *slog.Logger) (*own, error) {
 	conf, err := serfConfig(&f.Serf, log)
 	if err != nil {
 		return nil, err
 	}
-	return &own{joins: joins{log: log, found: len(f.Serf.Join) == 0}, conf: conf, join: f.Serf.Join, stay: !bool(f.Serf.LeaveOnTerminate)}, nil
+	return &own{
+		joins: joins{log: log, found: len(f.Serf.Join) == 0}, conf: conf, join: f.Serf.Join,
+		stay: !bool(f.Serf.LeaveOnTerminate), then: then,
+	}, nil
 }
 
 // gossip are the memberlist settings of the profile.
@@ -222,6 +226,8 @@ func (o *own) bind() (err error) {
 	m.Transport, o.bound = t, t
 	return nil
 }
+
+func (o *own) waits() string { return o.then }
 
 func (o *own) start(ctx context.Context, p *downing.Provider) error {
 	s, err := serf.Create(o.conf)

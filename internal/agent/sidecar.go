@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -20,9 +21,11 @@ type sidecar struct {
 	*rejoiner
 	agent *agentrpc.Agent
 	probe *probe.Server
+	addr  string // of the stock agent
+	then  string // what is waited for once that answers
 }
 
-func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
+func newSidecar(f *config.File, then string, log *slog.Logger) (*sidecar, error) {
 	p, err := probe.Listen(probe.Options{Addr: f.Serf.Probe, Logger: log})
 	if err != nil {
 		return nil, err
@@ -34,7 +37,7 @@ func newSidecar(f *config.File, log *slog.Logger) (*sidecar, error) {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p}, nil
+	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p, addr: o.Addr, then: then}, nil
 }
 
 // prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
@@ -44,6 +47,18 @@ func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
 		return Problem{err}
 	}
 	return err
+}
+
+func (s *sidecar) waits() string {
+	_, _, silence := s.agent.Members()
+	switch {
+	case silence == nil:
+		return s.then
+	case errors.Is(silence, downing.ErrAgentSilent):
+		return "waiting for the Serf agent at " + s.addr
+	default:
+		return fmt.Sprintf("waiting for the Serf agent at %s: %v", s.addr, silence)
+	}
 }
 
 func (s *sidecar) start(_ context.Context, p *downing.Provider) error {

@@ -136,7 +136,7 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "state")))
 	says("probe: cannot listen at UDP " + udp.LocalAddr().String())
 	require.NoError(t, udp.Close())
-	says("waiting for the Serf node and the lease")
+	says("waiting for the Serf agent at 127.0.0.1:1: cannot connect: connection refused")
 }
 
 // B10: an API server that refuses what a member needs (it may be starting, or somebody is mending the rights)
@@ -204,7 +204,7 @@ func TestRun_WaitsForTheStockAgent(t *testing.T) {
 	r := start(t, "system: s\nserf: {rpc: '127.0.0.1:1', probe: '127.0.0.1:0'}\nhttp: {listen: '127.0.0.1:0'}")
 	r.becomes("says what it waits for", func() bool {
 		_, text := r.get("/healthz/ready")
-		return text == "starting: waiting for the Serf node and the lease"
+		return text == "starting: waiting for the Serf agent at 127.0.0.1:1: cannot connect: "+downing.ErrAgentRefused.Error()
 	})
 	r.leave()
 	status, err := r.ends()
