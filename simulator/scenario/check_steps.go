@@ -216,6 +216,13 @@ func (c *checker) pair(path string, pair []string) {
 		c.Add(path, "names %d members: it must be two, such as [n1, n2]", len(pair))
 		return
 	}
+	for _, name := range pair {
+		if c.names.zones[name] != nil && c.names.unknown(pair[0], true) == nil && c.names.unknown(pair[1], true) == nil {
+			key := strings.Replace(path[strings.LastIndexByte(path, '.')+1:], "cut", "link", 1)
+			c.Add(path, "%s is a zone, and this cuts one link: write %s: [%s, %s], loss: 1", name, key, pair[0], pair[1])
+			return
+		}
+	}
 	for i, name := range pair {
 		c.member(fmt.Sprintf("%s[%d]", path, i), name)
 	}

@@ -68,8 +68,11 @@ func (n *names) unknown(name string, zones bool) error {
 	if _, ok := n.index[name]; ok {
 		return nil
 	}
-	if _, ok := n.zones[name]; ok && zones {
-		return nil
+	if in, ok := n.zones[name]; ok {
+		if zones {
+			return nil
+		}
+		return fmt.Errorf("%s is a zone, and here stands one member, such as %s", name, n.nodes[in[0]].Name)
 	}
 	if n.unknowns++; n.unknowns > suggestions {
 		return fmt.Errorf("no member is called %.40q", name)

@@ -43,6 +43,9 @@ func TestParse_Defaults(t *testing.T) {
 
 func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 	step := func(s string) string { return "run-for: 60s\nsteps:\n  - {" + s + "}" }
+	zones := func(s string) string {
+		return "cluster: {nodes: [{name: a, zone: east}, {name: b, zone: west}]}\n" + step(s)
+	}
 	settings := func(s string) string { return "run-for: 60s\ncluster: {settings: " + s + "}" }
 	for _, tc := range []struct{ name, in, want string }{
 		{"truncated", "name: x\ncluster: {nodes: [", "x.yaml: not YAML or JSON"},
@@ -86,6 +89,12 @@ func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 		{"two actions", step("at: 1s, crash: n1, heal: true"), "x.yaml:3: steps[0]: has 2 actions (crash, heal): write a step for each"},
 		{"no action", step("at: 1s"), "x.yaml:3: steps[0]: does nothing: it needs one of partition, cut"},
 		{"unknown member", step("at: 1s, crash: n11"), `x.yaml:3: steps[0].crash: no member is called "n11"; the nearest name is n1`},
+		{"a cut between zones", zones("at: 1s, cut: [east, west]"),
+			"x.yaml:4: steps[0].cut: east is a zone, and this cuts one link: write link: [east, west], loss: 1"},
+		{"a cut one way to a zone", zones("at: 1s, cut-one-way: [a, west]"),
+			"x.yaml:4: steps[0].cut-one-way: west is a zone, and this cuts one link: write link-one-way: [a, west], loss: 1"},
+		{"a zone crashes", zones("at: 1s, crash: east"),
+			"x.yaml:4: steps[0].crash: east is a zone, and here stands one member, such as a"},
 		{"in two groups", step("at: 1s, partition: [[n1, n2], [n2]]"), "x.yaml:3: steps[0].partition[1][0]: n2 is already in steps[0].partition[0]"},
 		{"in a group twice", step("at: 1s, partition: [[n1, n1]]"), "x.yaml:3: steps[0].partition[0][1]: n1 is already in steps[0].partition[0]"},
 		{"no groups", step("at: 1s, partition: []"), "x.yaml:3: steps[0].partition: is empty"},
