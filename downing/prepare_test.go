@@ -129,7 +129,7 @@ func TestPrepare_WaitsForRights(t *testing.T) {
 		time.AfterFunc(time.Minute, func() {
 			st := p.Status()
 			assert.Equal(t, downing.StateStarting, st.State)
-			assert.Contains(t, st.StartingBecause, "payments-sbr cannot be used: lease: the store refused the request: 403 for request 17; no right to watch")
+			assert.Contains(t, st.StartingBecause, "payments-sbr cannot be used: the store refused the request: 403 for request 17; no right to watch")
 			assert.Equal(t, "store", st.Lease.Kind)
 			assert.Contains(t, st.Lease.Refused, "403")
 			g.refuse(fmt.Errorf("%w: 403 for request 18\nno right to watch", lease.ErrRefused))

@@ -17,8 +17,8 @@ var (
 	ErrConflict = errors.New("lease: the version has moved on")
 	// ErrRefused is wrapped by an error of Write when the store certainly did not write for another reason
 	// (no right to, not valid, too large). An error of Read that wraps it says that asking again at once is
-	// futile.
-	ErrRefused = errors.New("lease: the store refused the request")
+	// futile. Where it stands its package has been named: the text does not do so again.
+	ErrRefused = errors.New("the store refused the request")
 	// ErrTooLarge is wrapped, together with ErrRefused, when the record does not fit.
 	ErrTooLarge = errors.New("lease: the record is too large")
 )

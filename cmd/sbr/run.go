@@ -171,7 +171,7 @@ func (r *runFlags) check() (path string, err error) {
 		}
 	}
 	if r.singleton == "" {
-		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease kubernetes:NAME")
+		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease STORE:NAME")
 		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--url, --endpoint, --token-file and --ca-file are for --singleton")
 	} else {
 		problem(r.lease != "", "--lease and --singleton: give one of them; "+

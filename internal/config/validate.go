@@ -188,8 +188,11 @@ func (c *checker) address(path, address string) {
 		return
 	}
 	_, port, err := net.SplitHostPort(address)
-	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
+	switch n, perr := strconv.Atoi(port); {
+	case err != nil || perr != nil:
 		c.Add(path, "is %q: it must be host:port", address)
+	case n < 0 || n > 65535:
+		c.Add(path, "is %q: a port is a number from 0 to 65535", address)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestRow_IsForPeople(t *testing.T) {
 	s.sql(t, database, `UPDATE sbr_lease SET record = record || '{"holdr": "n1#a"}'`)
 	_, err = store.Read(t.Context())
 	require.ErrorIs(t, err, lease.ErrRefused)
-	assert.ErrorContains(t, err, `sbr_lease/payments-sbr: lease: the store refused the request: the row is not the record of a lease: `+
+	assert.ErrorContains(t, err, `sbr_lease/payments-sbr: the store refused the request: the row is not the record of a lease: `+
 		`the field "holdr" is unknown`)
 }
 
