@@ -138,16 +138,6 @@ func TestMetamorphic_TwoSidesNeverBothStay(t *testing.T) {
 
 func unreachable(m sbr.Member) bool { return m.Unreachable }
 
-func TestMetamorphic_TwoSidesNeverBothStay_Random(t *testing.T) {
-	everySeed(t, 20_000, func(t *testing.T, r source) {
-		s, v := r.strategy(), r.view()
-		here, there := mirror(v)
-		if slices.ContainsFunc(here.Members, unreachable) && slices.ContainsFunc(there.Members, unreachable) {
-			assert.False(t, bothKeep(s, here, there), "%#v\n%s", s, show(v))
-		}
-	})
-}
-
 // With everybody up one of the two sides does go on (static-quorum: if one has the quorum), so that the test
 // above is not met by downing all.
 func TestMetamorphic_OneOfTwoSidesStays(t *testing.T) {

@@ -94,6 +94,8 @@ func TestFence_NobodyEntersDuringAnEffect(t *testing.T) {
 		synctest.Wait()
 		go func() { require.NoError(t, f.Check(t.Context(), 2)); log <- "2 is checked" }()
 		synctest.Wait()
+		go func() { require.ErrorIs(t, f.Do(t.Context(), 1, old), ErrStale); log <- "1 is refused" }()
+		synctest.Wait()
 		require.Len(t, log, 2, "1 begins, 2 asks")
 		close(finish)
 		synctest.Wait()
@@ -103,7 +105,7 @@ func TestFence_NobodyEntersDuringAnEffect(t *testing.T) {
 		for line := range log {
 			got = append(got, line)
 		}
-		require.Equal(t, []string{"1 begins", "2 asks", "1 ends", "2 begins", "2 is checked"}, got)
+		require.Equal(t, []string{"1 begins", "2 asks", "1 ends", "2 begins", "2 is checked", "1 is refused"}, got)
 	})
 }
 

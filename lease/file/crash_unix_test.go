@@ -5,21 +5,17 @@ package file
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func init() {
 	children["writes and dies"] = writesAndDies
-	children["writes"] = writes
 }
 
 // steps are the places where a write can die, in order.
@@ -105,85 +101,4 @@ func leftovers(t *testing.T, s *Store) (left []string) {
 		}
 	}
 	return left
-}
-
-// large is a record of many pages whose parts all say the token, so that a mixture of two is noticed.
-func large(token uint64) lease.Record {
-	r := record("w", token)
-	for i := range 300 {
-		r.Verdict.Survivors = append(r.Verdict.Survivors, sbr.ID(fmt.Sprintf("m%03d@%d", i, token)))
-	}
-	r.Verdict.Normalize()
-	return r
-}
-
-// writes counts on, and says each token before it is written and after.
-func writes() error {
-	s, err := openStore(os.Getenv("CHILD_PATH"), nil)
-	if err != nil {
-		return err
-	}
-	for ctx := context.Background(); ; {
-		got, err := s.Read(ctx)
-		if err != nil {
-			return err
-		}
-		token := got.Record.Token + 1
-		fmt.Println("begun", token)
-		if _, err := s.Write(ctx, large(token), got.Version); err != nil {
-			return err
-		}
-		fmt.Println("written", token)
-	}
-}
-
-// A writer is killed at random moments, over and over: all the time a reader sees a whole record, tokens
-// never go back, and what was acknowledged is there.
-func TestCrash_KilledInALoop(t *testing.T) {
-	const rounds = 20
-	s := newStore(t, newPath(t))
-	killed := make(chan struct{})
-	reads := make(chan int, 1)
-	go func() { reads <- readUntil(t, newStore(t, s.path), killed) }()
-	tokens := map[string]uint64{}
-	for range rounds {
-		c := start(t, "writes", "CHILD_PATH="+s.path)
-		first, ok := c.line()
-		require.True(t, ok, "%s", c.stderr.String())
-		death := time.AfterFunc(rand.N(30*time.Millisecond), func() { _ = c.cmd.Process.Kill() })
-		for _, line := range append([]string{first}, c.rest()...) {
-			var what string
-			var token uint64
-			_, err := fmt.Sscan(line, &what, &token)
-			require.NoError(t, err)
-			tokens[what] = token
-		}
-		death.Stop()
-		c.wait(true)
-		got := mustRead(t, s).Record.Token
-		require.GreaterOrEqual(t, got, tokens["written"], "what was acknowledged is there")
-		require.LessOrEqual(t, got, tokens["begun"], "and nothing that was not begun")
-	}
-	close(killed)
-	require.Greater(t, <-reads, rounds)
-	require.Positive(t, tokens["written"])
-	require.LessOrEqual(t, len(leftovers(t, s)), rounds)
-}
-
-// readUntil reads again and again, and returns how often.
-func readUntil(t *testing.T, s *Store, done <-chan struct{}) (n int) {
-	for newest := uint64(0); ; n++ {
-		select {
-		case <-done:
-			return n
-		default:
-		}
-		got, err := s.Read(t.Context())
-		if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, got.Record.Token, newest) {
-			return n
-		}
-		if newest = got.Record.Token; newest > 0 && !assert.Equal(t, large(newest), got.Record) {
-			return n
-		}
-	}
 }

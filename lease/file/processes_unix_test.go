@@ -15,164 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 func init() {
-	children["contends"] = contends
 	children["holds"] = holds
 }
 
 // short are times that a test can wait for.
 var short = lease.Settings{HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: 4 * time.Second}
-
-const grantsEach = 5
-
-// resource is what the lease protects: a log that refuses smaller tokens than it has seen, and a room for
-// one.
-type resource struct{ path string }
-
-var errFenced = errors.New("a smaller token than the last one")
-
-// add appends a line under a token. The whole of it is one step for all processes.
-func (r resource) add(token uint64, line string) error {
-	guard := flock.New(r.path + ".guard")
-	if err := guard.Lock(); err != nil {
-		return err
-	}
-	defer guard.Unlock()
-	text, err := os.ReadFile(r.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for l := range strings.Lines(string(text)) {
-		var seen uint64
-		if _, err := fmt.Sscanf(l, "%d", &seen); err != nil {
-			return err
-		}
-		if seen > token {
-			return errFenced
-		}
-	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%d %s\n", token, line)
-	return errors.Join(err, f.Close())
-}
-
-// enter takes the room. The kernel empties it when a process dies in it.
-func (r resource) enter() (leave func() error, err error) {
-	room := flock.New(r.path + ".room")
-	free, err := room.TryLock()
-	if err == nil && !free {
-		err = errors.New("TWO HOLDERS AT ONE TIME")
-	}
-	return room.Unlock, err
-}
-
-// contends gets the lease some times and works under it. A mortal one dies at work.
-func contends() error {
-	owner, mortal := os.Getenv("CHILD_OWNER"), os.Getenv("CHILD_MORTAL") != ""
-	s, err := openStore(os.Getenv("CHILD_PATH"), nil)
-	if err != nil {
-		return err
-	}
-	l, err := lease.New(s, owner, short, lease.Options{})
-	if err != nil {
-		return err
-	}
-	work := resource{os.Getenv("CHILD_LOG")}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for n := 1; n <= grantsEach; n++ {
-		if _, err := l.AcquireWait(ctx, lease.Proposal{}); err != nil {
-			return err
-		}
-		token := l.Token()
-		leave, err := work.enter()
-		if err != nil {
-			return err
-		}
-		if err := work.add(token, "enter "+owner); err != nil {
-			return err
-		}
-		if mortal && n == 2 {
-			die()
-		}
-		if err := work.add(token, "leave "+owner); err != nil {
-			return err
-		}
-		if err := leave(); err != nil {
-			return err
-		}
-		if err := l.Release(ctx); err != nil {
-			return err
-		}
-	}
-	l.Close()
-	return s.Close()
-}
-
-// Eight processes want one lease, through the whole algorithm; two of them are killed while they hold it.
-// There is one holder at a time, tokens grow, nobody is fenced off, and everybody gets a turn.
-func TestProcesses_OneHolderAtATime(t *testing.T) {
-	s := newStore(t, newPath(t))
-	log := s.dir + "/log"
-	var all []*child
-	for i := range 8 {
-		env := []string{"CHILD_PATH=" + s.path, "CHILD_LOG=" + log, fmt.Sprintf("CHILD_OWNER=child-%d", i)}
-		if i < 2 {
-			env = append(env, "CHILD_MORTAL=yes")
-		}
-		all = append(all, start(t, "contends", env...))
-	}
-	for i, c := range all {
-		c.wait(i < 2)
-	}
-
-	f, err := os.Open(log)
-	require.NoError(t, err)
-	defer f.Close()
-	entries, deaths := map[string]int{}, 0
-	inside, last := "", uint64(0)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var token uint64
-		var what, who string
-		_, err := fmt.Sscanf(lines.Text(), "%d %s %s", &token, &what, &who)
-		require.NoError(t, err)
-		switch what {
-		case "enter":
-			require.Greater(t, token, last, "each grant has a token of its own")
-			if inside != "" {
-				deaths++
-				require.Contains(t, []string{"child-0", "child-1"}, inside, "only the dead do not leave")
-				require.Equal(t, 2, entries[inside])
-			}
-			entries[who]++
-			inside, last = who, token
-		case "leave":
-			require.Equal(t, inside, who, "nobody else was inside")
-			require.Equal(t, last, token)
-			inside = ""
-		}
-	}
-	if inside != "" { // a mortal one was the last of all
-		deaths++
-	}
-	require.Equal(t, 2, deaths)
-	for i := range 8 {
-		want := grantsEach
-		if i < 2 {
-			want = 2
-		}
-		require.Equal(t, want, entries[fmt.Sprintf("child-%d", i)])
-	}
-}
 
 // holds gets the lease, says so, and answers each line that it reads with what it believes then.
 func holds() error {

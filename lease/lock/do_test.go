@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,48 +163,6 @@ func TestDo_ALossReachesEveryEntry(t *testing.T) {
 			})
 		})
 		assert.ErrorIs(t, err, lock.ErrLost)
-	})
-}
-
-func TestDoWait_OneAtATime(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		const single = lock.SingleEntrant
-		locks := []*lock.Lock{w.lock("a", single), w.lock("b", single, keepAlive), w.lock("c", single)}
-		var running, ran atomic.Int32
-		var all sync.WaitGroup
-		for i := range 12 {
-			all.Go(func() {
-				assert.NoError(t, locks[i%3].DoWait(t.Context(), func(ctx context.Context) error {
-					assert.EqualValues(t, 1, running.Add(1))
-					defer running.Add(-1)
-					defer ran.Add(1)
-					time.Sleep(time.Minute)
-					return ctx.Err()
-				}))
-			})
-		}
-		all.Wait()
-		assert.EqualValues(t, 12, ran.Load())
-	})
-}
-
-func TestDo_ManyEntriesOfOneReentrantLock(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		k, b := w.lock("a", lock.Reentrant), w.lock("b", lock.SingleEntrant)
-		var all sync.WaitGroup
-		for i := range 10 {
-			all.Go(func() {
-				assert.NoError(t, k.DoWait(t.Context(), func(ctx context.Context) error {
-					time.Sleep(time.Duration(i+1) * 10 * time.Second)
-					assert.True(t, k.Held())
-					return ctx.Err()
-				}))
-			})
-		}
-		time.Sleep(100*time.Second - time.Nanosecond)
-		assert.False(t, w.acquire(b), "one is still inside")
-		all.Wait()
-		assert.True(t, w.acquire(b))
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,27 +16,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
-
-// Two goroutines that share one single-entrant Lock are two contenders.
-func TestContention_OnOneObject(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		k := w.lock("a", lock.SingleEntrant)
-		var mu sync.Mutex
-		won := 0
-		var all sync.WaitGroup
-		for range 20 {
-			all.Go(func() {
-				if k.TryAcquire(t.Context()) {
-					mu.Lock()
-					defer mu.Unlock()
-					won++
-				}
-			})
-		}
-		all.Wait()
-		assert.Equal(t, 1, won)
-	})
-}
 
 func TestConnectionFailure_IsAnErrorAndNoAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -108,20 +86,6 @@ func TestDuration_MustBeWholeMilliseconds(t *testing.T) {
 	})
 }
 
-func TestForever_OutlivesItsHolder(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.lock("a", lock.SingleEntrant), w.lock("b", lock.SingleEntrant)
-		require.True(t, w.sure(a.AcquireForever(t.Context())))
-		require.NoError(t, a.Close())
-		require.False(t, w.acquire(b))
-		time.Sleep(10_000 * time.Hour)
-		assert.False(t, w.acquire(b))
-		assert.False(t, w.release(b))
-		assert.True(t, w.sure(b.ForceRelease(t.Context())))
-		assert.True(t, w.acquire(b))
-	})
-}
-
 func TestKeepAlive_TellsTheHolderOfALossForeverToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.lock("a", lock.SingleEntrant, keepAlive)
@@ -131,18 +95,6 @@ func TestKeepAlive_TellsTheHolderOfALossForeverToo(t *testing.T) {
 		require.True(t, w.acquire(w.lock("admin", lock.Overriding)))
 		time.Sleep(13 * time.Second)
 		assert.False(t, a.Held())
-	})
-}
-
-// A single-entrant holder whose lock was freed by force finds out when it asks.
-func TestForceRelease_IsNoticedByTheNextAcquire(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a := w.lock("a", lock.SingleEntrant)
-		require.True(t, w.acquire(a))
-		require.True(t, w.sure(w.lock("admin", lock.SingleEntrant).ForceRelease(t.Context())))
-		assert.True(t, a.Held(), "it cannot know")
-		assert.True(t, w.acquire(a))
-		assert.EqualValues(t, 2, a.Token())
 	})
 }
 

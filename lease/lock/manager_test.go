@@ -48,17 +48,6 @@ func TestManager_DifferentNamesDoNotBlockEachOther(t *testing.T) {
 	}
 }
 
-func TestManager_OwnerPolicies(t *testing.T) {
-	first := func(m *lock.Manager) [2]string {
-		return [2]string{opened(t, m.Lock, "x").Owner(), opened(t, m.Lock, "x").Owner()}
-	}
-	random := first(manager(t, memory.Factory()))
-	assert.NotEqual(t, random[0], random[1])
-	assert.Equal(t, [2]string{"me", "me"}, first(manager(t, memory.Factory(), owner("me"))))
-	id := lock.ProcessOwner()
-	assert.Equal(t, [2]string{id, id}, first(manager(t, memory.Factory(), owner(id))))
-}
-
 func TestManager_ForceReleaseAllCoversWhatItHasOpened(t *testing.T) {
 	factory := memory.Factory()
 	m, other := manager(t, factory), manager(t, factory)

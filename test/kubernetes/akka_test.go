@@ -102,18 +102,6 @@ func TestAkka_ReleaseIsWatched(t *testing.T) {
 	require.Greater(t, free.Record.Token, first.Record.Token)
 }
 
-func TestAkka_ALivingOwnerIsLeftAlone(t *testing.T) {
-	w := newMixedWorld(t, kubernetes.Akka)
-	a, n := w.party("go"), w.akka("akka")
-	require.True(t, n.acquire())
-	for range 30 {
-		w.clock.Advance(12 * time.Second)
-		n.tick()
-		require.Equal(t, "akka", w.outcome(a, sbr.Held).Holder)
-	}
-	require.True(t, n.check())
-}
-
 func TestAkka_ACrashedOwnerIsReplacedByGo(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")
@@ -162,26 +150,6 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 }
 
 func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} }
-
-// The clock goes in steps that are shorter than any time-out, with requests to the server in between: the
-// holder is never behind by more than a few of them.
-func TestAkka_HeartbeatsKeepItFromAkka(t *testing.T) {
-	w := newMixedWorld(t, kubernetes.Akka)
-	a, n := w.party("go"), w.akka("akka")
-	w.outcome(a, sbr.Granted)
-	_, last := w.spec()
-	for beats, steps := 0, 0; beats < 30; steps++ {
-		require.Less(t, steps, 1000, "only %d heartbeats", beats)
-		w.clock.Advance(time.Second)
-		require.False(t, n.acquire())
-		require.True(t, a.Check())
-		owner, at := w.spec()
-		require.Equal(t, "go", owner)
-		if at.After(last) {
-			beats, last = beats+1, at
-		}
-	}
-}
 
 // What their PUT drops: the verdict is gone from the store. Who has seen it remembers, who comes later cannot
 // know.

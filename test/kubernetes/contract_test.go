@@ -96,6 +96,8 @@ var contract = map[string]func(*testing.T, world){
 		require.NotContains(t, err.Error(), "\n")
 		require.Less(t, len(err.Error()), 1000)
 		require.Equal(t, before, w.stored(t))
+		held := mustWrite(t, s, record("a", 1), snapshot.Version)
+		mustWrite(t, s, record("a", 2), held.Version) // a heartbeat needs no more room
 	},
 	"a large record": func(t *testing.T, w world) {
 		s := w.store(t)

@@ -174,21 +174,6 @@ func TestCustom_SaysWhatItSees(t *testing.T) {
 	require.Equal(t, 2, lines(dropped))
 }
 
-// The token starts again with a new object. Who has seen the old one goes on from there.
-func TestCustom_DeletedAndMadeAnew(t *testing.T) {
-	w := newMixedWorld(t, kubernetes.Akka)
-	a, n := w.party("go"), w.akka("akka")
-	for range 5 {
-		w.outcome(a, sbr.Granted)
-		require.NoError(t, a.Release(t.Context()))
-	}
-	w.remove(t)
-	require.True(t, n.acquire(), "Akka makes it anew")
-	require.EqualValues(t, 5, w.outcome(a, sbr.Held).Token)
-	n.release()
-	require.EqualValues(t, 6, w.outcome(a, sbr.Granted).Token)
-}
-
 // A custom resource that is not installed is an error that says so, not a lease that is free.
 func TestCustom_NotInstalled(t *testing.T) {
 	const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/leases.pekko.apache.org"

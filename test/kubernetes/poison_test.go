@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,126 +23,7 @@ var poisonSettings = lease.Settings{
 
 var poisonTTL = poisonSettings.HeartbeatTimeout
 
-const (
-	atTheEnd = "9999-12-31T23:59:59.000000Z"
-	longAgo  = "2001-01-01T00:00:00.000000Z"
-	// The server allows so much for the keys and values of all annotations of an object.
-	annotationLimit = 256 << 10
-)
-
-// What the object of a lease can say, whoever wrote it, on a real API server: never a panic, never a lock-out
-// for longer than the local heartbeat-timeout where the object can be read and written at all, and a line in
-// the log for whatever is wrong. What can be decoded is in the tests of package lease/kubernetes, and what
-// becomes of any record in those of package lease.
-func TestReal_Poisoned(t *testing.T) {
-	cluster := kubetest.Shared(t)
-	for name, test := range map[string]func(poisonWorld){
-		"times in the future":                 poisonWorld.timesInTheFuture,
-		"as many transitions as there can be": poisonWorld.largestTransitions,
-		"no room left while it is held":       poisonWorld.noRoomWhileHeld,
-		"unreadable":                          poisonWorld.unreadable,
-		"unreadable while it is held":         poisonWorld.unreadableWhileHeld,
-		"the largest token":                   poisonWorld.largestToken,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(newPoisonWorld(t, cluster))
-		})
-	}
-}
-
-func (w poisonWorld) timesInTheFuture() {
-	w.edit(object{"spec": object{
-		"holderIdentity": "x", "leaseDurationSeconds": 2, "renewTime": atTheEnd, "acquireTime": atTheEnd,
-	}})
-	b := w.party("b")
-	require.Equal(w, sbr.Held, w.acquire(b, lease.Proposal{}).Kind)
-	w.had(b, poisonTTL)
-	w.said("future", "9999-12-31", "holder=x")
-	require.Greater(w, b.Token(), uint64(0))
-	time.Sleep(poisonTTL) // heartbeats go on from a time that makes sense again
-	require.True(w, b.Check())
-	require.Less(w, w.spec()["renewTime"], "9999")
-}
-
-func (w poisonWorld) largestTransitions() {
-	w.edit(object{"spec": object{"leaseTransitions": math.MaxInt32}})
-	b := w.party("b")
-	require.EqualValues(w, math.MaxInt32+1, w.had(b, 0).Token)
-	require.NoError(w, b.Release(w.Context()))
-	require.EqualValues(w, math.MaxInt32+2, w.had(b, 0).Token, "the annotation counts on")
-	require.EqualValues(w, math.MaxInt32, w.spec()["leaseTransitions"])
-	require.Empty(w, w.log.All())
-}
-
-func (w poisonWorld) noRoomWhileHeld() {
-	w.edit(object{"spec": object{}})
-	b := w.party("b")
-	w.had(b, 0)
-	annotations := w.stored(w.T)["metadata"].(object)["annotations"].(object)
-	ours := len(kubernetes.Annotation) + len(annotations[kubernetes.Annotation].(string))
-	rest := strings.Repeat("x", annotationLimit-len("other")-ours)
-	w.edit(object{"metadata": object{"annotations": object{"other": rest}}})
-	for range 10 {
-		time.Sleep(poisonTTL / 4)
-		require.True(w, b.Check(), "a heartbeat needs no more room")
-	}
-	out := w.acquire(b, verdictOf(b.Token(), "a", "b"))
-	require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
-	require.ErrorIs(w, out.Err, lease.ErrTooLarge)
-	w.said(w.namespace+"/"+testName, "annotations")
-	require.True(w, b.Check(), "and the lease is still held")
-	require.NoError(w, b.Release(w.Context()))
-}
-
-// unreadable: what cannot be read is not read as free. It is said what is wrong, where, and how to get out of
-// it; and that works.
-func (w poisonWorld) unreadable() {
-	w.annotate(`{"v":99,"token":{"high":1,"low":2},"holder":""}`)
-	w.edit(object{"spec": object{"holderIdentity": "", "leaseTransitions": 6}})
-	before := w.stored(w.T)
-	b := w.party("b")
-	_, err := b.Read(w.Context())
-	wayOut := "annotate lease " + testName + " " + kubernetes.Annotation + "-"
-	parts := []string{"99", "newer", "upgrade", w.namespace + "/" + testName, "not readable", wayOut}
-	w.clear(err, parts...)
-	out := w.acquire(b, lease.Proposal{})
-	require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
-	w.clear(out.Err, parts...)
-	require.Equal(w, before, w.stored(w.T), "untouched")
-	w.said(parts...)
-	w.annotate(nil)
-	require.EqualValues(w, 7, w.had(b, 0).Token)
-}
-
-// unreadableWhileHeld: the holder cannot renew what it cannot read, and stops in time; others do not take it
-// for free.
-func (w poisonWorld) unreadableWhileHeld() {
-	w.edit(object{"spec": object{}})
-	a, b := w.party("a"), w.party("b")
-	lost := w.hold(a)
-	w.annotate(`{"v":99}`)
-	edited := time.Now()
-	w.clear(w.loss(lost), "newer", w.namespace+"/"+testName)
-	require.Less(w, time.Since(edited), poisonTTL+time.Second)
-	require.False(w, a.Check())
-	require.Equal(w, sbr.Unknown, w.acquire(b, lease.Proposal{}).Kind)
-	w.said("lease: lost", "newer")
-	w.annotate(nil)
-	w.had(b, poisonTTL)
-}
-
-// largestToken: the one poison that needs a hand, as no grant could be told from the one before.
-func (w poisonWorld) largestToken() {
-	w.annotate(`{"v":1,"token":18446744073709551615}`)
-	b := w.party("b")
-	out := w.acquire(b, lease.Proposal{})
-	require.Equal(w, sbr.Unknown, out.Kind, "%v", out)
-	require.ErrorIs(w, out.Err, lease.ErrTokenSpent)
-	w.said("the token in the record cannot grow any more", "sbr lease reset")
-	w.annotate(nil)
-	require.EqualValues(w, 1, w.had(b, 0).Token, "no token beyond the limit was learnt")
-}
+const longAgo = "2001-01-01T00:00:00.000000Z"
 
 // The object of a lease is deleted, deleted and made anew, or put back from a backup, on a real API server.
 // For whoever has seen the newest verdict the token never goes back and the survivors never grow, and the
@@ -203,30 +83,6 @@ func TestReal_AStoreThatForgets(t *testing.T) {
 	}
 }
 
-func TestReal_AStoreThatForgetsItsHolder(t *testing.T) {
-	cluster := kubetest.Shared(t)
-	for name, c := range forgetfulObjects {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newPoisonWorld(t, cluster)
-			p, b, newest := w.chain()
-			lost := w.hold(b)
-			c.forget(w, p)
-			if name == "without our annotation" {
-				w.edit(object{"spec": object{"holderIdentity": "b"}}) // still its name, and nothing else of it
-			}
-			require.Error(t, w.loss(lost))
-			require.False(t, b.Check())
-			w.remembers(b, newest)
-			granted := w.had(b, c.within)
-			require.Greater(t, granted.Token, uint64(4))
-			require.Equal(t, newest, granted.Verdict)
-			w.said("lease: lost", "reason=")
-			require.Empty(t, lost, "once")
-		})
-	}
-}
-
 // poisonWorld is one Lease object, an administrator who does what he likes with it, and parties with least
 // privilege.
 type poisonWorld struct {
@@ -254,19 +110,12 @@ func (w poisonWorld) party(owner string) *lease.Lease {
 
 func (w poisonWorld) edit(patch object) { w.Helper(); w.apply(w.T, patch) }
 
-func (w poisonWorld) annotate(value any) {
-	w.Helper()
-	w.edit(object{"metadata": object{"annotations": object{kubernetes.Annotation: value}}})
-}
-
 func (w poisonWorld) withoutAnnotation() {
 	w.edit(object{
 		"metadata": object{"annotations": object{kubernetes.Annotation: nil}},
 		"spec":     object{"leaseTransitions": 0},
 	})
 }
-
-func (w poisonWorld) spec() object { return w.stored(w.T)["spec"].(object) }
 
 // restore puts a backup in the place of what is there now.
 func (w poisonWorld) restore(backup object) {
@@ -287,27 +136,6 @@ func backupOf(l object, version any) object {
 
 func (w poisonWorld) acquire(l *lease.Lease, p lease.Proposal) linear.Answer {
 	return linear.AnswerOf(l.Acquire(w.Context(), p))
-}
-
-// hold acquires; lost is told when the grant ends without its owner's doing.
-func (w poisonWorld) hold(l *lease.Lease) (lost <-chan error) {
-	w.Helper()
-	reasons := make(chan error, 10)
-	out := w.acquire(l, lease.Proposal{}).Following(func(reason error) { reasons <- reason })
-	require.Equal(w, sbr.Granted, out.Kind, "%v", out)
-	return reasons
-}
-
-func (w poisonWorld) loss(lost <-chan error) error {
-	w.Helper()
-	select {
-	case reason := <-lost:
-		require.ErrorIs(w, reason, lease.ErrLost)
-		return reason
-	case <-time.After(waitFor):
-		require.FailNow(w, "the loss was not noticed")
-		return nil
-	}
 }
 
 // had demands that the lease can be had within d (and what a busy machine adds), and returns the grant.
@@ -345,16 +173,6 @@ func (w poisonWorld) said(parts ...string) {
 
 func hasAll(line string, parts []string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
-}
-
-// clear demands an error of one line that has all the parts.
-func (w poisonWorld) clear(err error, parts ...string) {
-	w.Helper()
-	require.Error(w, err)
-	require.NotContains(w, err.Error(), "\n")
-	for _, part := range parts {
-		require.Contains(w, err.Error(), part)
-	}
 }
 
 // chain makes a past of three tokens and a party b that has seen the last, with its verdict.

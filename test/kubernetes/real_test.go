@@ -1,10 +1,8 @@
 package kubernetes_test
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,30 +56,6 @@ func TestReal_TerminatingNamespace(t *testing.T) {
 	}, waitFor, 10*time.Millisecond)
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, "the namespace is being deleted")
-}
-
-func TestReal_WatchLatency(t *testing.T) {
-	w := newRealWorld(t, kubetest.Shared(t))
-	writer := w.store(t)
-	seen := make(chan time.Time, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	reader := w.store(t)
-	go func() {
-		done <- lease.Follow(ctx, reader, lease.Pace{}, nil, func(lease.Snapshot) { seen <- time.Now() })
-	}()
-	defer func() { cancel(); <-done }()
-	<-seen // absent
-	var after []time.Duration
-	prev := lease.Version("")
-	for i := range 100 {
-		began := time.Now()
-		prev = mustWrite(t, writer, record("a", uint64(i)), prev).Version
-		after = append(after, (<-seen).Sub(began))
-	}
-	slices.Sort(after)
-	t.Logf("write sent -> watcher told: p50 %s, p90 %s, max %s", after[50], after[90], after[99])
-	require.Less(t, after[50], time.Second)
 }
 
 // What the fault matrix does not do: a server that is killed while nothing changes, and one that stands

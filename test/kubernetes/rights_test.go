@@ -2,7 +2,6 @@ package kubernetes_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -122,42 +121,4 @@ func TestRights_None(t *testing.T) {
 		err := s.Preflight(t.Context())
 		return err != nil && strings.Count(err.Error(), "\n") == 3
 	}, waitFor, 20*time.Millisecond)
-}
-
-// The other way round: a lease that was made beforehand needs three rights, and no more.
-func TestRights_OfALeaseMadeBeforehand(t *testing.T) {
-	cluster := kubetest.Shared(t)
-	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka} {
-		t.Run(string(api), func(t *testing.T) {
-			w := newRealWorld(t, cluster)
-			if api.Custom() {
-				w = newCustomWorld(t, cluster, api)
-			}
-			w.apply(t, object{"spec": object{}})
-			w.grant(t, []string{"get", "watch", "patch"})
-			s := w.store(t)
-			require.Eventually(t, func() bool {
-				_, err := s.Write(t.Context(), record("a", 1), "")
-				return errors.Is(err, lease.ErrRefused)
-			}, waitFor, 10*time.Millisecond, "the right to create is not gone")
-			require.NoError(t, s.Preflight(t.Context()))
-			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
-			require.NoError(t, err)
-			defer l.Close()
-			out := linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
-			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
-			require.NoError(t, l.Release(t.Context()))
-		})
-	}
-}
-
-// What the manifests say of the right to create a custom resource: the path with the name is what is judged.
-func TestRights_CreateIsLimitedToTheName(t *testing.T) {
-	w := newCustomWorld(t, kubetest.Shared(t), kubernetes.Akka)
-	require.NoError(t, write(t.Context(), w.store(t), ""))
-	cfg := w.config(w.kubeconfig)
-	cfg.Name = "another"
-	_, err := openStore(t, cfg).Write(t.Context(), record("a", 1), "")
-	require.ErrorIs(t, err, lease.ErrRefused)
-	require.ErrorContains(t, err, "cannot create")
 }

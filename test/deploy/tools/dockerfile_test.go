@@ -52,18 +52,6 @@ func TestDockerfile_IsAcceptedByBuildKit(t *testing.T) {
 	}
 }
 
-func TestDockerfile_MistakesAreFound(t *testing.T) {
-	text := string(read(t, "Dockerfile"))
-	for _, change := range [][2]string{
-		{"USER 65532:65532", "USERS 65532:65532"}, {"COPY --from=build", "COPY --form=build"}, {" AS build", " as build"},
-	} {
-		broken := strings.Replace(text, change[0], change[1], 1)
-		require.NotEqual(t, text, broken)
-		_, warnings, err := parse([]byte(broken))
-		require.True(t, err != nil || len(warnings) > 0, "%q", change[1])
-	}
-}
-
 // The image: one static program, a user that is not root by number, no shell needed.
 func TestDockerfile_ImageIsMinimal(t *testing.T) {
 	for program, name := range files {
