@@ -54,12 +54,6 @@ func (w mixedWorld) outcome(l *lease.Lease, want sbr.Outcome) lease.Record {
 	return out.Record
 }
 
-func (w mixedWorld) spec() (owner string, at time.Time) {
-	w.t.Helper()
-	spec := w.stored(w.t)["spec"].(object)
-	return spec["owner"].(string), time.UnixMilli(int64(spec["time"].(float64)))
-}
-
 func TestAkka_ReleaseByEitherIsSeenByTheOther(t *testing.T) {
 	for _, api := range []kubernetes.API{kubernetes.Akka, kubernetes.Pekko} {
 		t.Run(string(api), func(t *testing.T) {

@@ -128,19 +128,6 @@ var contract = map[string]func(*testing.T, world){
 		require.NoError(t, s.Preflight(t.Context()))
 		require.Equal(t, before, w.stored(t))
 	},
-	"watch": func(t *testing.T, w world) {
-		s := w.store(t)
-		seen := watching(t, s)
-		require.Equal(t, lease.Snapshot{}, next(t, seen))
-		first := mustWrite(t, s, record("a", 1), "")
-		require.Equal(t, first, next(t, seen))
-		w.remove(t)
-		require.Equal(t, lease.Snapshot{}, next(t, seen))
-		third := mustWrite(t, s, record("c", 1), "")
-		require.Equal(t, third, next(t, seen))
-		require.Equal(t, third, next(t, watching(t, s)))
-		nothing(t, seen, quietFor)
-	},
 }
 
 // ofNative are the parts of the contract that speak of the native object; the custom resources have their own

@@ -3,9 +3,7 @@ package kubernetes_test
 import (
 	"errors"
 	"log/slog"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,32 +115,6 @@ func TestCustom_WhatOthersWrote(t *testing.T) {
 	require.NoError(t, err)
 	mustWrite(t, s, record("a", present.Record.Token+1), present.Version)
 	require.Nil(t, kubefake.Meta(w.stored(t))["labels"])
-}
-
-// A strange time neither panics nor locks anybody out: a Go party observes the owner as always, replaces it
-// when it has been silent, and writes a time that the others can use.
-func TestCustom_PoisonedTimes(t *testing.T) {
-	w := newMixedWorld(t, kubernetes.Akka)
-	n := w.akka("akka")
-	w.apply(t, object{"spec": object{"owner": "", "time": 0}})
-	for _, at := range []int64{0, 1, -1, math.MinInt64, math.MaxInt64, math.MaxInt64 - 1, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMilli()} {
-		t.Run(strconv.FormatInt(at, 10), func(t *testing.T) {
-			w.t = t
-			w.put(t, object{"owner": "poison", "time": at})
-			a := w.party("go")
-			before := w.outcome(a, sbr.Held)
-			require.Equal(t, "poison", before.Holder)
-			w.clock.Advance(lease.DefaultSettings().HeartbeatTimeout)
-			after := w.outcome(a, sbr.Granted)
-			require.Greater(t, after.Token, before.Token)
-			_, wall := w.spec()
-			require.Equal(t, w.clock.Now(), wall.UTC())
-			require.False(t, n.acquire())
-			require.NoError(t, a.Release(t.Context()))
-			require.True(t, n.acquire())
-			n.release()
-		})
-	}
 }
 
 // What an operator should know is said once, and again after it was well.
