@@ -16,7 +16,7 @@ import (
 )
 
 const demoHelp = `Starts real Serf nodes in this process on a network that can be cut, cuts it, and shows what happens:
-who loses sight of whom, who asks for the lease, the verdict, who goes down and why it knew. Then the cut is
+who loses sight of whom, who asks for the lease, the verdict, who goes down, and why. Then the cut is
 healed and a downed member tries to come back.
 
 Nothing is needed but this program. The times are shortened, as the second line says; with --defaults they are
