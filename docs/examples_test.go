@@ -56,7 +56,7 @@ func TestEntryPointsAreShownByExamples(t *testing.T) {
 // plumbing is called by fmt, errors, or the package that an interface belongs to.
 var plumbing = map[string]bool{
 	"String": true, "Error": true, "Unwrap": true, "Timeout": true, "Window": true, "Location": true, "Identity": true, "DryRun": true, "Announce": true,
-	"NewTimer": true, "Now": true,
+	"NewTimer": true, "Now": true, "Postponed": true,
 	"MarshalText": true, "UnmarshalText": true, "MarshalJSON": true, "UnmarshalJSON": true,
 }
 
