@@ -157,7 +157,8 @@ func (t *Tracker) askable() int {
 	return n
 }
 
-// agree reports whether as many observers as can be asked, at most Neighbours, call p unreachable.
+// agree reports whether as many observers as can be asked, at most Neighbours, call p unreachable. Without own probes
+// nobody is asked.
 func (t *Tracker) agree(p *peer, askable int) bool {
 	if t.asked(p) {
 		askable-- // p itself is not its own observer
@@ -171,7 +172,8 @@ func (t *Tracker) agree(p *peer, askable int) bool {
 			against++
 		}
 	}
-	return against > 0 && against >= min(t.cfg.Neighbours, askable)
+	quorum := min(t.cfg.Neighbours, askable)
+	return quorum > 0 && against >= quorum
 }
 
 // pair finds pairs that cannot reach each other although the others reach both: Serf's indirect probes hide

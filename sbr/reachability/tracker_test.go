@@ -333,6 +333,9 @@ func TestTracker_WhatSerfSaysCounts(t *testing.T) {
 	require.Empty(t, tr.Form(2, false).Changed)
 	tr.SetFailed("b", false)
 	require.Equal(t, []sbr.Reachability{{ID: "b"}}, tr.Form(3, false).Changed)
+	tr.Add("c")
+	tr.Reported(3, "c", []sbr.ID{"b"}, nil) // the other members have probes
+	require.Empty(t, tr.Form(3, false).Changed)
 	tr.Remove("b")
 	tr.Remove("b")
 	require.Empty(t, tr.Form(4, false).Changed)
