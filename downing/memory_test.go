@@ -102,6 +102,9 @@ func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 		v := c.Store.Snapshot().Record.Verdict
 		require.Len(t, v.Survivors, 3)
 		require.Equal(t, []sbr.ID{"n8#x", "n9#x"}, v.Down)
+		gone := c.provider("n1").Peers().Gone
+		require.Len(t, gone, 2)
+		require.True(t, gone[0].Unseen && gone[1].Unseen, "this process has not seen what they served")
 	})
 }
 

@@ -19,7 +19,13 @@ type Peer struct {
 	sbr.Member
 	// Serves are the topics that the member offers (tag TagServes), sorted.
 	Serves []string
+	// Unseen says that this process has never seen the member's tags: it knows it from another member's message or
+	// from an earlier process. It may offer anything.
+	Unseen bool
 }
+
+// MayServe reports whether the member offers a topic, as far as this one knows.
+func (p *Peer) MayServe(topic string) bool { return p.Unseen || slices.Contains(p.Serves, topic) }
 
 // Peers are the members at one moment. Whoever gets them owns them.
 type Peers struct {
@@ -216,7 +222,8 @@ func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
 }
 
 func samePeer(a, b Peer) bool {
-	return a.Unreachable == b.Unreachable && sameMember(&a.Member, &b.Member) && slices.Equal(a.Serves, b.Serves)
+	return a.Unreachable == b.Unreachable && a.Unseen == b.Unseen && sameMember(&a.Member, &b.Member) &&
+		slices.Equal(a.Serves, b.Serves)
 }
 
 // peerList makes the list anew.
@@ -227,7 +234,8 @@ func (e *engine) peerList(s *sbr.Snapshot) []Peer {
 		if isUntagged(p.ID) {
 			continue
 		}
-		p.Serves = topics(e.members.tags(p.ID)[TagServes])
+		tags := e.members.tags(p.ID)
+		p.Serves, p.Unseen = topics(tags[TagServes]), tags == nil
 		if p.ID == s.Self && e.leaving && p.Status < sbr.Leaving {
 			p.Status = sbr.Leaving
 		}
@@ -268,8 +276,9 @@ func topics(tag string) (list []string) {
 // Departure is a member that was downed, or is gone.
 type Departure struct {
 	ID sbr.ID
-	// Serves are the topics that it offered when it was last seen.
+	// Serves are the topics that it offered when it was last seen, Unseen that it never was: see Peer.
 	Serves []string
+	Unseen bool
 	// At is when that was noticed here, with a monotonic reading.
 	At time.Time
 }
@@ -301,7 +310,7 @@ func departures(known []Departure, last, next []Peer, now time.Time) []Departure
 	for _, p := range slices.Concat(last, next) {
 		if !here[p.ID] && !told[p.ID] {
 			told[p.ID] = true
-			list = append(list, Departure{ID: p.ID, Serves: p.Serves, At: now})
+			list = append(list, Departure{ID: p.ID, Serves: p.Serves, Unseen: p.Unseen, At: now})
 		}
 	}
 	return list[max(0, len(list)-departedCount):]

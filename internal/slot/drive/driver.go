@@ -309,7 +309,7 @@ func (d *Driver[M]) Look() {
 			q := &p.List[i]
 			v.Peers[i] = slot.Peer{
 				ID: q.ID, Name: q.Name, Born: q.Born, Roles: strings.Join(q.Roles, ","),
-				Candidate:   slices.Contains(q.Serves, d.Topic),
+				Candidate:   q.MayServe(d.Topic),
 				Unreachable: q.Unreachable, Leaving: q.Status == sbr.Leaving || q.Status == sbr.Exiting, Down: q.Status == sbr.Down,
 			}
 		}

@@ -63,3 +63,16 @@ func TestDriver_LooksAtOnce(t *testing.T) {
 		require.True(t, m.seen[0].Peers[0].Candidate)
 	})
 }
+
+// A member whose tags were never seen may have run anything: its margin begins, too.
+func TestMargins_OfWhatMayHaveRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := downing.Peers{Gone: []downing.Departure{
+			{ID: "serves", Serves: []string{"x"}, At: time.Now()}, {ID: "other", Serves: []string{"y"}, At: time.Now()},
+			{ID: "unseen", Unseen: true, At: time.Now()}, {ID: "over", Unseen: true, At: time.Now().Add(-time.Minute)},
+		}}
+		require.Equal(t, []slot.Departure{{ID: "serves", Until: time.Minute}, {ID: "unseen", Until: time.Minute}},
+			drive.Margins(p, "x", time.Minute))
+	})
+}
