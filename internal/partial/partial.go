@@ -5,6 +5,7 @@ package partial
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -78,7 +79,12 @@ func File(shape, n int, seed uint64, rule string) (text string, possible int) {
 	fmt.Fprintf(&file, "cluster: {nodes: %d, split-brain-resolver: {indirectly-connected: %s}}\n", n, rule)
 	file.WriteString("run-for: 180s\nsteps:\n")
 	for _, l := range cut {
-		fmt.Fprintf(&file, "- {at: 10s, cut-one-way: [%s, %s]}\n", name(l[0]), name(l[1]))
+		switch both := slices.Contains(cut, [2]int{l[1], l[0]}); {
+		case !both:
+			fmt.Fprintf(&file, "- {at: 10s, cut-one-way: [%s, %s]}\n", name(l[0]), name(l[1]))
+		case l[0] < l[1]:
+			fmt.Fprintf(&file, "- {at: 10s, cut: [%s, %s]}\n", name(l[0]), name(l[1]))
+		}
 	}
 	return file.String(), Possible(n, cut)
 }
