@@ -27,9 +27,10 @@ func (s *Scenario) options() (world.Options, error) {
 	o.Network = cl.Network
 	o.Serf, o.Times = cl.Detection.options()
 	o.Probe = r.Probe
-	o.Store.TTL, o.Store.Interval, o.Store.Timeout = times.HeartbeatTimeout, times.Interval(), times.OperationTimeout
-	if o.Store.TTL == lease.Infinite {
-		o.Store.TTL = 100 * maxTime // longer than any run, and sums of it do not overflow
+	o.Store.Settings = times
+	o.Store.HeartbeatInterval = times.Interval()
+	if o.Store.HeartbeatTimeout == lease.Infinite {
+		o.Store.HeartbeatTimeout = 100 * maxTime // longer than any run, and sums of it do not overflow
 	}
 	o.Slots, o.Shards = s.slots(), s.shards()
 	o.ReapAfter = cl.ReapAfter

@@ -58,7 +58,8 @@ func TestOneSideLives_AStormOfWritesHitsEverybody(t *testing.T) {
 		o := DefaultOptions()
 		o.Seed, o.Trace, o.Nodes, o.Strategy = seed, true, 6, strategies.LeaseMajority{}
 		o.Resolver.Watched = false
-		o.Store.Timeout, o.Resolver.LeaseTimeout, o.Resolver.LeaseDeadline = 500*time.Millisecond, 500*time.Millisecond, 600*time.Millisecond
+		o.Store.OperationTimeout, o.Resolver.LeaseTimeout = 500*time.Millisecond, 500*time.Millisecond
+		o.Resolver.LeaseDeadline = 600 * time.Millisecond
 		o.Store.Latency = 50 * time.Millisecond
 		w, err := New(o)
 		require.NoError(t, err)

@@ -17,7 +17,7 @@ func (s *shards) bound() time.Duration {
 func (s *shards) restsAfter() time.Duration {
 	move := s.StopTakes + 3*s.HandOverRetryInterval
 	if s.UseLease {
-		move += s.LeaseRetryInterval + s.w.opts.Store.Timeout
+		move += s.LeaseRetryInterval + s.w.opts.Store.OperationTimeout
 	}
 	return s.bound() + time.Duration(2*s.Count)*move
 }

@@ -24,7 +24,7 @@ func (s *slot) bound() time.Duration {
 	}
 	d := s.Margin + time.Duration(n)*(s.HandOverRetryInterval+2*(o.Network.Latency+o.Network.Jitter)) + 2*s.StopTakes + o.Resolver.SettleAfter + slack
 	if s.UseLease {
-		d += o.Store.TTL + 3*(s.LeaseRetryInterval+o.Store.Timeout)
+		d += o.Store.HeartbeatTimeout + 3*(s.LeaseRetryInterval+o.Store.OperationTimeout)
 	}
 	return d / 8 * 9 // clocks may run slow
 }

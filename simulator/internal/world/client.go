@@ -42,7 +42,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newClient(p *process, s *store) *client {
 	w := p.w
-	settings := w.opts.Store.settings()
+	settings := w.opts.Store.Settings
 	c := &client{
 		w: w, p: p, s: s, origin: epoch.Add(w.now + p.node.skew - p.clock()),
 		calls: make(map[lease.OpID]func(lease.Finished)), requests: make(map[lease.RequestID]*request),
@@ -81,7 +81,7 @@ func (c *client) check() bool { return c.m.Check(c.now()) }
 func (c *client) begin(do any, done func(lease.Finished)) lease.OpID {
 	c.last++
 	c.calls[c.last] = done
-	op, end := c.last, c.now().Add(c.w.opts.Store.Timeout)
+	op, end := c.last, c.now().Add(c.w.opts.Store.OperationTimeout)
 	c.step(lease.Begin{Op: op, Do: do, Deadline: end, Hurry: end})
 	return op
 }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
@@ -74,6 +73,5 @@ func TestConstants_AreThoseOfProduction(t *testing.T) {
 	require.Equal(t, sbr.DefaultConfig(), o.Resolver)
 	lan, _ := MemberlistOf("lan")
 	require.Equal(t, lan, o.Serf)
-	l := lease.DefaultSettings()
-	require.Equal(t, []time.Duration{l.HeartbeatTimeout, l.Interval(), l.OperationTimeout}, []time.Duration{o.Store.TTL, o.Store.Interval, o.Store.Timeout})
+	require.Equal(t, lease.DefaultSettings(), o.Store.Settings)
 }

@@ -70,11 +70,11 @@ func newPlanner(seed uint64) *planner {
 		c.WhenLeaseUnknown = sbr.UnknownSuspend
 	}
 	s := &o.Store
-	s.Timeout = c.LeaseTimeout
-	s.TTL = p.span(20*time.Second, time.Minute)
-	s.Interval = s.TTL / 10
+	s.OperationTimeout = c.LeaseTimeout
+	s.HeartbeatTimeout = p.span(20*time.Second, time.Minute)
+	s.HeartbeatInterval = s.HeartbeatTimeout / 10
 	c.Watched = p.coin(0.5)
-	c.HolderRetry = s.Interval
+	c.HolderRetry = s.HeartbeatInterval
 	d := o.Times
 	d.After, d.Spread, d.Heal = p.span(time.Second, 5*time.Second), p.span(0, 3*time.Second), p.span(100*time.Millisecond, 2*time.Second)
 	if p.coin(0.2) {
@@ -149,7 +149,8 @@ func randomPlan(seed uint64) plan {
 		}
 	})
 	c := &p.options.Resolver
-	p.end = p.rest + 5*time.Minute + time.Duration(n+3)*(c.LeaseDeadline+c.StableAfter) + 2*c.SuspendTimeout + 2*p.options.Store.TTL
+	p.end = p.rest + 5*time.Minute + time.Duration(n+3)*(c.LeaseDeadline+c.StableAfter) + 2*c.SuspendTimeout +
+		2*p.options.Store.HeartbeatTimeout
 	return p.done()
 }
 
@@ -265,7 +266,8 @@ func livePlan(seed uint64) plan {
 		p.harmNodes(cut)
 	}
 	c := &o.Resolver
-	p.end = p.rest + 3*time.Minute + time.Duration(n+3)*(c.LeaseDeadline+c.StableAfter) + 2*c.SuspendTimeout + 2*o.Store.TTL
+	p.end = p.rest + 3*time.Minute + time.Duration(n+3)*(c.LeaseDeadline+c.StableAfter) + 2*c.SuspendTimeout +
+		2*o.Store.HeartbeatTimeout
 	return p.done()
 }
 

@@ -18,14 +18,9 @@ type SlotOptions struct {
 	Name string
 	// Role: only nodes with it run the slot. Empty: all do.
 	Role string
-	// UseLease: it runs only with a lease of its own, whose times and faults are those of the resolvers'
-	// lease.
-	UseLease bool
-	// Margin, HandOverRetryInterval, NumberOfRetries and LeaseRetryInterval are those of handover.Config.
-	Margin                time.Duration
-	HandOverRetryInterval time.Duration
-	NumberOfRetries       int
-	LeaseRetryInterval    time.Duration
+	// Rules are those of each member, but for Self, Trust and Gone. The times and faults of a lease are those
+	// of the resolvers' lease.
+	core.Rules
 	// StopTakes is how long a run takes to end at most once it was asked to.
 	StopTakes time.Duration
 	// EndsAfter is about how long a run lasts before it ends by itself. Zero: it does not.
@@ -37,11 +32,7 @@ type SlotOptions struct {
 // DefaultSlotOptions returns the defaults of package handover, for runs that end within a second and write
 // every five.
 func DefaultSlotOptions() SlotOptions {
-	d := handover.DefaultConfig()
-	return SlotOptions{
-		Margin: d.Margin, HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries, LeaseRetryInterval: d.LeaseRetryInterval,
-		StopTakes: time.Second, WritesEvery: 5 * time.Second,
-	}
+	return SlotOptions{Rules: core.DefaultRules(), StopTakes: time.Second, WritesEvery: 5 * time.Second}
 }
 
 // slot is one slot of the world, over all members.
@@ -86,10 +77,8 @@ func slotsOf(w *World) error {
 func newSlot(w *World, index int, o SlotOptions) *slot {
 	s := &slot{SlotOptions: o, w: w, index: index, outcome: SlotOutcome{Name: o.Name}, met: make(map[[2]*run]bool)}
 	s.store = store{w: w, slot: s}
-	s.rules = handover.Config{Rules: core.Rules{
-		Self: "nobody", HandOverRetryInterval: o.HandOverRetryInterval, NumberOfRetries: o.NumberOfRetries, Margin: o.Margin,
-		Trust: core.TrustFor(w.opts.Resolver.StableIn(1), o.Margin), UseLease: o.UseLease, LeaseRetryInterval: o.LeaseRetryInterval,
-	}}
+	s.rules.Rules = o.Rules
+	s.rules.Self, s.rules.Trust = "nobody", core.TrustFor(w.opts.Resolver.StableIn(1), o.Margin)
 	return s
 }
 

@@ -16,7 +16,7 @@ func slotted(t testing.TB, seed uint64, lease bool, change func(o *Options), pla
 	o := DefaultOptions()
 	o.Seed, o.Trace = seed, true
 	o.Resolver.Watched, o.Probe = true, reachability.DefaultSettings()
-	o.Store.TTL, o.Store.Interval = 30*time.Second, 3*time.Second
+	o.Store.HeartbeatTimeout, o.Store.HeartbeatInterval = 30*time.Second, 3*time.Second
 	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	s := DefaultSlotOptions()
 	s.Name, s.UseLease = "backup", lease

@@ -15,22 +15,15 @@ import (
 type StoreOptions struct {
 	// Latency is the least time of one leg, Jitter what chance adds at most.
 	Latency, Jitter time.Duration
-	// TTL is how long a holder may be silent, Interval the time between its heartbeats, Timeout bounds one
-	// operation.
-	TTL, Interval, Timeout time.Duration
+	lease.Settings
 }
 
 func (o *StoreOptions) validate() error {
-	err := o.settings().Validate()
+	err := o.Settings.Validate()
 	if o.Latency < 0 || o.Jitter < 0 {
 		err = errors.Join(err, errors.New("the store's latency must not be negative"))
 	}
 	return err
-}
-
-// settings are those of each lease.
-func (o *StoreOptions) settings() lease.Settings {
-	return lease.Settings{HeartbeatTimeout: o.TTL, HeartbeatInterval: o.Interval, OperationTimeout: o.Timeout}
 }
 
 // Access says whether a node reaches the lease store.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 )
@@ -60,7 +61,7 @@ func DefaultOptions() Options {
 		Serf:     lan, Times: &Times{After: 4 * time.Second, Spread: time.Second, Heal: time.Second},
 		Store: StoreOptions{
 			Latency: 5 * time.Millisecond, Jitter: 5 * time.Millisecond,
-			TTL: 120 * time.Second, Interval: 12 * time.Second, Timeout: 5 * time.Second,
+			Settings: lease.DefaultSettings(),
 		},
 	}
 }
