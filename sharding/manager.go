@@ -141,6 +141,10 @@ func (m *Manager) Stop(ctx context.Context) error {
 // Done is closed once nothing of the manager runs any more: after Stop, and after the member was downed.
 func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
+// Ready says why this member should get no requests for shards, for a readiness probe: it is not started or is stopped,
+// it is not up, or it has heard of no run yet. nil: nothing speaks against it, also while shards move.
+func (m *Manager) Ready() error { return m.driver.Ready(m.locator.Heard()) }
+
 // closed hands the coordinator's part over, if it is this member's, once no shard is left.
 func (m *Manager) closed() {
 	defer m.locator.Close()

@@ -44,6 +44,7 @@ func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
 			require.NotZero(t, o.Token)
 		}
 		require.Zero(t, c.register.on()["n1"])
+		require.NoError(t, c.managers["n1"].Ready())
 		require.False(t, c.managers["n1"].Table().Recovered)
 		_, err := c.managers["n1"].Wait(ctx, "8")
 		require.ErrorIs(t, err, sharding.ErrNoShard)

@@ -1,8 +1,14 @@
 package sharding
 
 import (
+	"cmp"
+	_ "embed"
 	"encoding/json"
+	"html/template"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/shards/coordinator"
@@ -33,6 +39,33 @@ type Row struct {
 	// LeaseHolder holds the lease that the member that is asked waits for, to run the shard. Empty: it does
 	// not wait for one, or nobody is known to hold it.
 	LeaseHolder string `json:"lease-holder,omitempty"`
+}
+
+// Says is the state in words: "moving to n2, its lease is held by n1, unreachable".
+func (r *Row) Says() string {
+	says := string(r.State)
+	if r.To != "" {
+		says += " to " + r.To
+	}
+	if r.LeaseHolder != "" {
+		says += ", its lease is held by " + r.LeaseHolder
+	}
+	if r.Unreachable {
+		says += ", unreachable"
+	}
+	return says
+}
+
+// Well reports whether the shard runs on a member that can be reached.
+func (r *Row) Well() bool { return r.State == Running && !r.Unreachable }
+
+// Sort orders the rows of numbered shards by number. They come in the order of names.
+func (t *Table) Sort() {
+	number := func(r Row) int {
+		n, _ := strconv.Atoi(r.Shard)
+		return n // 0 for a name: names stay as they are
+	}
+	slices.SortStableFunc(t.Shards, func(a, b Row) int { return cmp.Compare(number(a), number(b)) })
 }
 
 // Table returns who runs what, by shard.
@@ -74,8 +107,14 @@ func names(ids []sbr.ID) (names []string) {
 	return names
 }
 
-// Handler answers with the tables of some types as JSON, which sbr shards asks for at the path /shards. It
-// lets everybody in: serve it where only operators come, or behind what checks who asks.
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("shards").Parse(pageText))
+
+// Handler answers with the tables of some types: a browser gets a page that renews itself, others get JSON, as sbr shards
+// does, which asks at the path /shards. It lets everybody in: serve it where only operators come, or behind what checks
+// who asks.
 func Handler(managers ...*Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -87,8 +126,18 @@ func Handler(managers ...*Manager) http.Handler {
 		for i, m := range managers {
 			tables[i] = m.Table()
 		}
-		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Vary", "Accept")
+		if strings.Contains(r.Header.Get("Accept"), "text/html") {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+			for i := range tables {
+				tables[i].Sort()
+			}
+			_ = page.Execute(w, tables)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(tables) // whoever went away does not want it
 	})
 }

@@ -97,7 +97,9 @@ func TestTable_SaysWhoIsUnreachable(t *testing.T) {
 		time.Sleep(time.Minute) // what is balanced stays
 		had := c.register.on()["n3"]
 		require.NoError(t, cl.Net.Freeze("n3"))
+		require.NoError(t, c.managers["n1"].Ready())
 		c.Eventually(time.Minute, "n3 is not called unreachable", func() bool { return unreachable() == had })
+		require.EqualError(t, c.managers["n1"].Ready(), "shards of orders: this member is suspended")
 	})
 }
 
@@ -119,4 +121,41 @@ func TestHandler(t *testing.T) {
 		{Owner: sharding.Owner{Shard: "b", State: sharding.Moving}},
 	}, tables[0].Shards)
 	require.Equal(t, http.StatusMethodNotAllowed, ask(http.MethodPost).Code)
+	require.ErrorContains(t, m.Ready(), "shards of orders: not started")
+}
+
+// A browser gets a page: where each shard runs, and what it waits for. Numbered shards are in the order of numbers.
+func TestHandler_Page(t *testing.T) {
+	m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"10", "9"}})
+	require.NoError(t, err)
+	for name, managers := range map[string][]*sharding.Manager{"one type": {m}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/shards", nil)
+			r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+			sharding.Handler(managers...).ServeHTTP(w, r)
+			require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
+			if len(managers) == 0 {
+				require.Contains(t, w.Body.String(), "This service runs no shards.")
+				return
+			}
+			require.Contains(t, w.Body.String(), "<h1>orders</h1>")
+			require.Contains(t, w.Body.String(), `<tr><td>9<td>–<td class="warn">moving<td>–<td>–</tr>
+<tr><td>10<td>`)
+		})
+	}
+}
+
+// What a table says of a shard is one sentence, in the program and on the page.
+func TestRow_Says(t *testing.T) {
+	for want, r := range map[string]sharding.Row{
+		"running":              {Owner: sharding.Owner{State: sharding.Running}},
+		"running, unreachable": {Owner: sharding.Owner{State: sharding.Running}, Unreachable: true},
+		"moving to n2":         {Owner: sharding.Owner{State: sharding.Moving}, To: "n2"},
+		"waiting to n2, its lease is held by n1": {
+			Owner: sharding.Owner{State: sharding.Waiting}, To: "n2", LeaseHolder: "n1",
+		},
+	} {
+		require.Equal(t, want, r.Says())
+		require.Equal(t, want == "running", r.Well(), want)
+	}
 }

@@ -127,6 +127,13 @@ func (m *Manager) Locator() *Locator { return m.locator.Load() }
 // ErrDone.
 func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
+// Ready says why this member should get no requests for the singleton, for a readiness probe: it is not started or is
+// stopped, it is not up, or it has heard of no run yet. nil: nothing speaks against it, also while the singleton moves.
+func (m *Manager) Ready() error {
+	l := m.locator.Load()
+	return m.driver.Ready(l != nil && l.at.Heard())
+}
+
 func (m *Manager) closed() {
 	if m.machine != nil {
 		m.publish()

@@ -310,6 +310,8 @@ func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, c.managers["n1"].Stop(t.Context()))
 		require.Less(t, time.Since(began), time.Second)
+		require.EqualError(t, c.managers["n1"].Ready(), "singleton backup: stopped")
+		require.NoError(t, c.managers["n2"].Ready(), "it has heard of the run")
 		_, err = n1.Serve("one.backup", func(downing.Question) {})
 		require.NoError(t, err, "nothing of it is left")
 		time.Sleep(5 * time.Second)

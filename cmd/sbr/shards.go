@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,23 +75,14 @@ func shardsTable(all []sharding.Table, p painter) string {
 		for _, name := range t.Strangers {
 			fmt.Fprintf(&who, "%s\n", p.yellow(clean(name)+" is configured with other shards: it gets none"))
 		}
-		slices.SortStableFunc(t.Shards, func(a, b sharding.Row) int { return cmp.Compare(number(a), number(b)) })
+		t.Sort()
 		for i := range t.Shards {
 			r := &t.Shards[i]
-			token, state := "-", clean(string(r.State))
+			token, state := "-", clean(r.Says())
 			if r.Token != 0 {
 				token = fmt.Sprint(r.Token)
 			}
-			if r.To != "" {
-				state += " to " + clean(r.To)
-			}
-			if r.LeaseHolder != "" {
-				state += ", its lease is held by " + clean(r.LeaseHolder)
-			}
-			if r.Unreachable {
-				state += ", unreachable"
-			}
-			if r.State != sharding.Running || r.Unreachable {
+			if !r.Well() {
 				state = p.yellow(state)
 			}
 			member, endpoint := cmp.Or(clean(r.Name), "-"), cmp.Or(clean(r.Endpoint), "-")
@@ -100,10 +90,4 @@ func shardsTable(all []sharding.Table, p painter) string {
 		}
 	}
 	return table(rows...) + who.String()
-}
-
-// number is that of a numbered shard, 0 of one with a name: those stay as they are.
-func number(r sharding.Row) (n int) {
-	n, _ = strconv.Atoi(r.Shard)
-	return n
 }

@@ -127,7 +127,12 @@ func (m *member) router() http.Handler {
 	mux := http.NewServeMux()
 	proxy := &httputil.ReverseProxy{Transport: to, Rewrite: func(*httputil.ProxyRequest) {}}
 	mux.Handle("POST /count/{key}", proxy)
-	mux.Handle("GET /shards", sharding.Handler(m.shards)) // for sbr shards
+	mux.Handle("GET /shards", sharding.Handler(m.shards)) // for sbr shards, and for browsers
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
+		if err := m.shards.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
 	return mux
 }
 

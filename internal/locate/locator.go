@@ -101,6 +101,13 @@ func (l *Locator) All() []Location {
 	return at
 }
 
+// Heard reports whether a run of any slot has been heard of.
+func (l *Locator) Heard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Max(l.newest) > 0
+}
+
 // Slot is one of a Locator's slots.
 type Slot struct {
 	l    *Locator

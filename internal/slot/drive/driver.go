@@ -208,6 +208,25 @@ func (d *Driver[M]) StopAtOnce() { d.Inbox.Post(func() { d.Step(d.Machine, slot.
 // Over is closed once nothing of the driver runs any more.
 func (d *Driver[M]) Over() <-chan struct{} { return d.over }
 
+// Ready says why this member should get no requests for what the driver runs; nil: nothing speaks against it. known says
+// that it has heard of a run. While a run moves it stays ready: requests wait for the next one.
+func (d *Driver[M]) Ready(known bool) error {
+	p := d.Cluster.Peers()
+	switch {
+	case !d.begun.Load():
+		return fmt.Errorf("%s: not started", d.Name)
+	case Closed(d.over):
+		return fmt.Errorf("%s: stopped", d.Name)
+	case p.Self == "":
+		return fmt.Errorf("%s: this member has not looked at its cluster yet", d.Name)
+	case p.State != sbr.StateUp:
+		return fmt.Errorf("%s: this member is %v", d.Name, p.State)
+	case !known:
+		return fmt.Errorf("%s: nothing of it has run yet, as far as this member has heard", d.Name)
+	}
+	return nil
+}
+
 // End closes everything that Begin and Go have opened.
 func (d *Driver[M]) End() {
 	d.Inbox.Close()
